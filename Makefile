@@ -1,0 +1,79 @@
+# Everything that is done often, offline but for tools, conformance and the
+# tests of foreign servers. "make help" prints one line for each target.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := all
+
+GO ?= go
+FUZZTIME ?= 30s
+
+GOLANGCI_VERSION := v2.15.0
+GOFUMPT_VERSION := v0.12.0
+
+# Packages of the modules that change together.
+ALL := ./... ./app/... ./conformance/...
+MODULES := . app conformance
+
+TOOLS := $(CURDIR)/.tools
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
+
+.PHONY: all help fmt lint test standalone race fuzz bench conformance vet tools check
+
+all: fmt lint test ## fmt, lint and test (what plain "make" does)
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+fmt: $(GOFUMPT) ## format every Go file
+	@$(GOFUMPT) -l -w .
+
+lint: $(GOLANGCI) ## run the linters over each module
+	@bad=0; for module in $(MODULES); do \
+		echo "lint $$module"; (cd "$$module" && $(GOLANGCI) run ./...) || bad=1; \
+	done; exit $$bad
+
+test: ## run every test of the workspace
+	$(GO) test work
+
+standalone: ## run the library's tests without the workspace, as its users get it
+	GOWORK=off $(GO) test ./...
+
+race: ## run the tests of the library and the program with the race detector
+	$(GO) test -race ./... ./app/...
+
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@list=$$($(GO) test -list '^Fuzz' $(ALL)); \
+	awk '/^Fuzz/ {names[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, names[i]; n = 0}' <<<"$$list" | \
+	while read -r package target; do \
+		echo "fuzz $$package $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+	done
+
+bench: ## run every benchmark, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
+
+conformance: ## run the tests of the conformance module
+	$(GO) test ./conformance/...
+
+vet: ## run go vet over every module
+	$(GO) vet work
+
+tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools
+
+check: vet lint test standalone race ## all that must pass before a change is done
+
+# A tool carries its version in its name, so that a new pin builds a new tool.
+# It is built in a folder of its own, so that builds at the same time do not meet.
+$(GOLANGCI):
+	@$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION),golangci-lint,$@)
+
+$(GOFUMPT):
+	@$(call install,mvdan.cc/gofumpt@$(GOFUMPT_VERSION),gofumpt,$@)
+
+# install,PACKAGE@VERSION,NAME,FILE
+define install
+mkdir -p $(TOOLS); dir=$$(mktemp -d $(TOOLS)/build.XXXXXX); trap 'rm -rf "$$dir"' EXIT; \
+echo "building $(1)"; GOWORK=off GOFLAGS= GOBIN="$$dir" $(GO) install $(1); mv "$$dir/$(2)" $(3)
+endef

@@ -1,0 +1,136 @@
+// Package cli is the command line of the program: it reads the commands and
+// puts the other packages together.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Streams are what the program is connected to. Results go to Out, and nothing
+// else; questions, progress, labels and errors go to Err.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
+	// other end.
+	InTerminal, OutTerminal, ErrTerminal bool
+	// Interrupts are the person's Ctrl-C; nil means that none come.
+	Interrupts <-chan os.Signal
+}
+
+// Standard returns the streams of the process.
+func Standard() *Streams {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt)
+	return &Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Interrupts:  interrupts,
+	}
+}
+
+// Main runs one command and returns the exit code of the process. The first
+// interrupt ends what is under way in good order; at the second, Main returns
+// at once and leaves the rest to the end of the process.
+func Main(ctx context.Context, args []string, s *Streams) int {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- execute(ctx, args, s) }()
+	for interrupts := 0; ; {
+		select {
+		case err := <-done:
+			return finish(s, err)
+		case <-s.Interrupts:
+			interrupts++
+			if interrupts > 1 {
+				return exitInterrupted
+			}
+			_, _ = fmt.Fprintln(s.Err, "\nparley: cancelling; press Ctrl-C again to quit at once")
+			cancel(errInterrupted)
+		}
+	}
+}
+
+// execute runs the command that args name.
+func execute(ctx context.Context, args []string, s *Streams) error {
+	root := newRoot(s)
+	root.SetArgs(args)
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	return root.ExecuteContext(ctx)
+}
+
+// finish tells the person about an error, and returns its exit code.
+func finish(s *Streams, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var silent *silentError
+	if !errors.As(err, &silent) {
+		_, _ = fmt.Fprintf(s.Err, "parley: %s\n", explain(err))
+	}
+	return exitCode(err)
+}
+
+// newRoot makes the tree of commands.
+func newRoot(s *Streams) *cobra.Command {
+	p := &program{streams: s}
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "Use MCP servers from a terminal, with a model or by hand",
+		Long: `Parley lists and calls what MCP servers offer, and lets a model work with them
+while you keep the last word: every call is shown to you before it is made,
+unless a rule allows it.
+
+Without --server, the demonstration server that is built in is used.`,
+		Example: `  parley run "add 2 and 3"
+  parley tools --server 'npx -y @modelcontextprotocol/server-everything stdio'
+  parley call echo message=hello`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see 'parley %s --help'", err, cmd.Name())
+	})
+	p.globals(root.PersistentFlags())
+	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.readCommand(),
+		p.promptCommand(), p.completeCommand(), p.serveCommand())
+	return root
+}
+
+// usageArgs makes a wrong number of arguments an error of usage.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usagef("%w; write: %s", err, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// version is what the build knows of itself.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// Exit codes. 130 is what shells expect of a program that Ctrl-C ended.
+const (
+	exitOK          = 0
+	exitUsage       = 1
+	exitInternal    = 2
+	exitConsent     = 3
+	exitUnreachable = 4
+	exitTool        = 5
+	exitInterrupted = 130
+)
+
+// errInterrupted is the cause that everything ends with after Ctrl-C.
+var errInterrupted = errors.New("cancelled")
+
+// A usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// A silentError ends the program with a code, and has been told already.
+type silentError struct{ code int }
+
+func (e *silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// exitCode returns the exit code of an error.
+func exitCode(err error) int {
+	var silent *silentError
+	var usage *usageError
+	var unreachable *host.ServerError
+	var failed *client.ToolError
+	switch {
+	case errors.As(err, &silent):
+		return silent.code
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
+		return exitUsage
+	case errors.Is(err, host.ErrConsent), errors.Is(err, client.ErrInputRefused):
+		return exitConsent
+	case errors.As(err, &failed):
+		return exitTool
+	case errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
+		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
+		return exitUnreachable
+	}
+	return exitInternal
+}
+
+// explain makes a sentence of an error: what failed, why, and what to do.
+func explain(err error) string {
+	text := host.Escape(err.Error())
+	var consent *host.ConsentError
+	switch {
+	case errors.As(err, &consent) && !consent.Refused:
+		return fmt.Sprintf("%s. Run it at a terminal to be asked, or allow it with --allow '%s'",
+			text, pattern(consent))
+	case errors.Is(err, exec.ErrNotFound):
+		return text + "\n  Is it installed, and is its directory in PATH? Check the command after --server"
+	case errors.Is(err, client.ErrUnsupportedVersion):
+		return text + "\n  Without --protocol every version is tried"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrTimeout):
+		return text + "\n  The server may be busy or waiting for something; try again, or start it by hand to see"
+	}
+	return text
+}
+
+// pattern is the rule that would allow what was not.
+func pattern(e *host.ConsentError) string {
+	p := e.Server + "/" + e.Name
+	if e.Kind != host.KindTool {
+		p = string(e.Kind) + ":" + p
+	}
+	return host.EscapeLine(p)
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+)
+
+// fields takes a command line apart as a shell would, but for expansions: words
+// are separated by spaces, single quotes keep everything, double quotes keep
+// everything but backslash before ", \, $ and `, and a backslash keeps the next
+// character. No shell is involved, so that nothing is ever expanded or run.
+func fields(line string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	var quote rune
+	runes := []rune(line)
+	for i := 0; i < len(runes); i++ {
+		r := runes[i]
+		switch {
+		case quote == '\'':
+			if r == quote {
+				quote = 0
+			} else {
+				word.WriteRune(r)
+			}
+		case r == '\\':
+			if i++; i == len(runes) {
+				return nil, errors.New("the command line ends with a lone backslash")
+			}
+			if quote == '"' && !strings.ContainsRune("\"\\$`", runes[i]) {
+				word.WriteRune('\\')
+			}
+			word.WriteRune(runes[i])
+			inWord = true
+		case quote == '"':
+			if r == quote {
+				quote = 0
+			} else {
+				word.WriteRune(r)
+			}
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("the command line has a quote that is not closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// bundled is the name of the server that is built in.
+const bundled = "everything"
+
+// named is a --server flag that begins with a name of its own.
+var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
+
+// servers makes the servers of the --server flags; without any, the built-in one.
+func (p *program) servers() ([]host.Server, error) {
+	if len(p.serverFlags) == 0 {
+		p.serverFlags = []string{bundled}
+	}
+	var list []host.Server
+	for _, flag := range p.serverFlags {
+		s, err := p.server(flag)
+		if err != nil {
+			return nil, usagef("--server %q: %w", flag, err)
+		}
+		s.Name = unique(list, s.Name)
+		if p.protocol != "" {
+			s.Versions = []string{p.protocol}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// server makes one server: of a name that is built in, or of a command line.
+func (p *program) server(flag string) (host.Server, error) {
+	if flag == bundled {
+		self, err := os.Executable()
+		if err != nil {
+			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
+		}
+		d := stdio.Command(self, "serve", bundled)
+		d.Logger = p.logger()
+		return host.Server{Name: bundled, Dialer: d, Origin: "built in"}, nil
+	}
+	name := ""
+	command := flag
+	if m := named.FindStringSubmatch(flag); m != nil {
+		name, command = m[1], m[2]
+	}
+	words, err := fields(command)
+	if err != nil {
+		return host.Server{}, err
+	}
+	if len(words) == 0 || words[0] == "" {
+		return host.Server{}, fmt.Errorf("give the command that starts the server, or %q", bundled)
+	}
+	if strings.Contains(words[0], "://") {
+		return host.Server{}, fmt.Errorf("servers at a URL cannot be used yet; give the command that starts the server")
+	}
+	if name == "" {
+		name = nameOf(words)
+	}
+	d := stdio.Command(words[0], words[1:]...)
+	d.Logger = p.logger()
+	return host.Server{Name: name, Dialer: d, Origin: strings.Join(words, " ")}, nil
+}
+
+// runners are programs that run others: the server's name is in their arguments.
+var runners = []string{
+	"npx", "pnpx", "bunx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "go", "docker", "podman", "sh", "bash", "env", "npm", "pnpm", "uv",
+}
+
+// commands are arguments of runners that name no server.
+var commands = []string{"run", "exec", "dlx", "x", "tool"}
+
+// nameOf makes a short name for a server out of its command line.
+func nameOf(words []string) string {
+	name := base(words[0])
+	if slices.Contains(runners, name) {
+		for _, w := range words[1:] {
+			if !strings.HasPrefix(w, "-") && !slices.Contains(commands, w) && !strings.Contains(w, "=") {
+				name = base(w)
+				break
+			}
+		}
+	}
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return -1
+	}, name)
+	clean = strings.Trim(clean[:min(len(clean), 32)], "._-")
+	if clean == "" {
+		return "server"
+	}
+	return clean
+}
+
+// base is the last part of a path or package, without version and ending.
+func base(word string) string {
+	name := path.Base(strings.ReplaceAll(word, `\`, "/"))
+	if at := strings.LastIndex(name, "@"); at > 0 {
+		name = name[:at]
+	}
+	name, _, _ = strings.Cut(name, ":") // tags of images
+	for _, ending := range []string{".exe", ".js", ".mjs", ".ts", ".py", ".sh", ".go"} {
+		name = strings.TrimSuffix(name, ending)
+	}
+	return name
+}
+
+// unique numbers a name that is taken.
+func unique(list []host.Server, name string) string {
+	taken := func(name string) bool {
+		return slices.ContainsFunc(list, func(s host.Server) bool { return s.Name == name })
+	}
+	if !taken(name) {
+		return name
+	}
+	for i := 2; ; i++ {
+		if numbered := name + "-" + strconv.Itoa(i); !taken(numbered) {
+			return numbered
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Command parley uses MCP servers from a terminal: it lists and calls what
+// they offer, and lets a model work with them under a person's eyes.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/parley-mcp/parley/app/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard()))
+}

@@ -1,0 +1,312 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// abandonTime bounds how long the server is told that nobody waits.
+const abandonTime = time.Second
+
+// A call is one request of the user, with all that it takes: rounds of
+// questions, another connection, another version.
+type call struct {
+	c      *Client
+	method string
+	row    *mcp.Method // nil for methods that are not of the core
+	target string      // what the method's target member names
+	params any         // in the newest shape, without _meta
+	args   wire.RawValue
+	opts   CallOptions
+	meta   map[string]mcp.RawValue
+	first  *round // what the caller answered by itself
+
+	ctx     context.Context
+	end     context.CancelCauseFunc
+	clock   *clock
+	tracker *tracker
+	rounds  int
+	waits   int
+	tried   tried
+}
+
+// What was tried once already.
+type tried struct{ interrupted, closed, version, tool bool }
+
+// A round is what a repeated request carries in addition (spec 2026-07-28,
+// basic/patterns/mrtr).
+type round struct {
+	responses mcp.InputResponses
+	state     *string
+}
+
+// newCall prepares a request of a method.
+func (c *Client) newCall(method, target string, params any, opts *CallOptions) (*call, error) {
+	k := &call{c: c, method: method, target: target, params: params}
+	if opts != nil {
+		k.opts = *opts
+	}
+	for key := range k.opts.Meta {
+		if err := mcp.ValidMetaKey(key); err != nil {
+			return nil, fmt.Errorf("%s: %w", method, err)
+		}
+		if mcp.ReservedMetaKey(key) {
+			return nil, fmt.Errorf("%s: _meta key %q is reserved by the protocol", method, key)
+		}
+	}
+	k.meta = k.opts.Meta
+	k.row, _ = mcp.Lookup(method)
+	return k, nil
+}
+
+// do carries a call out and decodes its result into out, in the newest shape;
+// a *mcp.RawValue takes the text as it came, nil takes nothing.
+func (k *call) do(ctx context.Context, out any) error {
+	c := k.c
+	key, keyed := k.cacheKey()
+	generation := c.opts.Cache.generation()
+	if keyed && !k.opts.NoCache {
+		if raw := c.opts.Cache.get(key); raw != nil {
+			return k.decode(c.session(), raw, out)
+		}
+	}
+	if err := k.start(ctx); err != nil {
+		return k.wrap(err)
+	}
+	defer k.finish()
+	s, in, err := k.run()
+	if err != nil {
+		return k.wrap(err)
+	}
+	raw := in.Result.Raw()
+	if err := k.decode(s, raw, out); err != nil {
+		return err
+	}
+	if keyed && k.rounds+k.waits == 0 && k.first == nil {
+		k.keep(key, in.Result, generation)
+	}
+	return nil
+}
+
+// wrap says what was being done.
+func (k *call) wrap(err error) error {
+	if k.target != "" {
+		return fmt.Errorf("%s %q: %w", k.method, k.target, err)
+	}
+	return fmt.Errorf("%s: %w", k.method, err)
+}
+
+// start begins the call's time.
+func (k *call) start(ctx context.Context) error {
+	c := k.c
+	k.ctx, k.end = context.WithCancelCause(ctx)
+	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
+	if k.opts.Timeout > 0 {
+		idle = k.opts.Timeout
+		hard = max(hard, idle)
+	}
+	if k.opts.NoTimeout {
+		idle = 0
+	}
+	k.clock = newClock(k.end, idle, hard)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		k.end(ErrClosed)
+		k.clock.stop()
+		return ErrClosed
+	}
+	c.calls[k] = struct{}{}
+	for range c.asking {
+		k.clock.pause()
+	}
+	if k.opts.OnProgress != nil {
+		k.tracker = newTracker(k.ctx, k.clock, k.opts.OnProgress)
+	}
+	return nil
+}
+
+// finish ends the call's time, after all progress has been told.
+func (k *call) finish() {
+	k.c.mu.Lock()
+	delete(k.c.calls, k)
+	k.c.mu.Unlock()
+	if k.tracker != nil {
+		k.tracker.end()
+	}
+	k.clock.stop()
+	k.end(nil)
+}
+
+// run sends the request as often as it takes.
+func (k *call) run() (*session, *jsonrpc.Incoming, error) {
+	rd := k.first
+	for {
+		cn, err := k.c.live(k.ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := cn.session()
+		if err := k.allowed(s); err != nil {
+			return nil, nil, err
+		}
+		in, err := k.exchange(cn, s, rd)
+		if err != nil {
+			if k.again(cn, err) {
+				continue
+			}
+			return nil, nil, err
+		}
+		if in.Error != nil {
+			repeat, err := k.repair(cn, s, in.Error)
+			if err != nil {
+				return nil, nil, err
+			}
+			if repeat {
+				continue
+			}
+		}
+		next, err := s.era.settle(k.ctx, k, in)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case next == nil:
+			return s, in, nil
+		}
+		rd = next
+	}
+}
+
+// allowed refuses what the revision does not have or the server did not
+// declare, without sending it.
+func (k *call) allowed(s *session) error {
+	if k.row == nil {
+		return nil
+	}
+	if k.row.From == mcp.Server {
+		return fmt.Errorf("%w: %s is sent by servers only", ErrNotCapable, k.method)
+	}
+	if !s.facts.Has(k.method) {
+		return fmt.Errorf("%w: revision %s has no method %s", ErrNotCapable, s.facts.Version, k.method)
+	}
+	if k.row.Capability == mcp.CapCompletions && !s.facts.CompletionCapability {
+		return nil
+	}
+	if !s.caps.Has(k.row.Capability) {
+		return fmt.Errorf("%w: the server does not offer %q", ErrNotCapable, k.row.Capability)
+	}
+	return nil
+}
+
+// exchange sends the request once, with an id of its own.
+func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, error) {
+	id := k.c.nextID()
+	params, err := s.shape.DownParams(k.method, k.params)
+	if err != nil {
+		return nil, err
+	}
+	m := &jsonrpc.Outgoing{ID: id, Method: k.method, Params: &body{params, k.extra(s, id, rd)}}
+	var route transport.Route
+	if cn.link.Traits().Routes {
+		route = s.era.route(k)
+	}
+	if k.tracker != nil {
+		end := k.c.expect(id, k.tracker)
+		defer end()
+	}
+	in, err := cn.link.Do(k.ctx, m, route)
+	if err == nil {
+		k.clock.touch()
+		return in, nil
+	}
+	if cause := context.Cause(k.ctx); cause != nil {
+		if k.c.ctx.Err() == nil {
+			s.era.abandon(cn, id, cause)
+		}
+		return nil, cause
+	}
+	return nil, err
+}
+
+// again reports whether the request may be sent once more after its
+// connection broke: always if it cannot have arrived, otherwise only if doing
+// it twice is harmless (ruling 16).
+func (k *call) again(cn *conn, err error) bool {
+	switch {
+	case errors.Is(err, transport.ErrInterrupted):
+		if k.tried.interrupted || !k.harmless() {
+			return false
+		}
+		k.tried.interrupted = true
+		return true
+	case errors.Is(err, transport.ErrClosed):
+		cn.Closed(err)
+		if k.tried.closed {
+			return false
+		}
+		k.tried.closed = true
+		return true
+	}
+	return false
+}
+
+// harmless says whether a request may be carried out twice.
+func (k *call) harmless() bool {
+	if k.row == nil {
+		return false
+	}
+	if k.row.Retry {
+		return true
+	}
+	if k.method != mcp.MethodToolsCall || !k.c.opts.TrustAnnotations {
+		return false
+	}
+	e := k.c.tools.lookup(k.target)
+	return e != nil && (e.hints.ReadOnly() || e.hints.Idempotent())
+}
+
+// repair deals with refusals that say how to do it better; both mean that
+// nothing was carried out.
+func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err error) {
+	switch {
+	case e.Code == mcp.CodeUnsupportedVersion && !k.tried.version && offeredVersions(e) != nil:
+		k.tried.version = true
+		return true, k.c.renegotiate(k.ctx, cn, s, e)
+	case e.Code == mcp.CodeHeaderMismatch && k.method == mcp.MethodToolsCall && !k.tried.tool:
+		// Spec 2026-07-28, basic/transports/streamable-http: the client
+		// SHOULD call tools/list and retry with the appropriate headers.
+		k.tried.tool = true
+		k.c.opts.Cache.drop(k.c.server, mcp.MethodToolsList, "")
+		_, err := k.c.Tool(k.ctx, k.target)
+		return err == nil, nil
+	}
+	return false, nil
+}
+
+// decode reads a result into out.
+func (k *call) decode(s *session, raw wire.RawValue, out any) error {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *mcp.RawValue:
+		*out = append(mcp.RawValue(nil), raw...)
+		return nil
+	}
+	var err error
+	if k.row != nil {
+		err = s.shape.UpResult(k.method, raw, out)
+	} else {
+		err = wire.Decode(raw, out)
+	}
+	if err != nil {
+		return k.wrap(fmt.Errorf("result of the server: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// closeTime bounds how long Close is polite to the server.
+const closeTime = 10 * time.Second
+
+// A Client is one relation with one server. It is made by [Connect].
+type Client struct {
+	opts   Options
+	caps   *mcp.ClientCapabilities
+	dialer transport.Dialer
+	log    *slog.Logger
+	// server names the server in the cache.
+	server string
+
+	ctx  context.Context // the client's life
+	stop context.CancelCauseFunc
+
+	lastID atomic.Int64 // ids are never used twice, not even on another link
+	level  atomic.Pointer[mcp.LogLevel]
+	tools  toolBook
+	inbox  inbox
+
+	mu       sync.Mutex
+	closed   bool
+	cur      *conn    // nil while there is no connection
+	last     *session // what was negotiated last, for those who ask
+	dialling *dialling
+	failures int       // connections that failed or died young, in a row
+	retryAt  time.Time // when to dial next
+	calls    map[*call]struct{}
+	progress map[mcp.ID]*progressing
+	asking   int // persons being asked by requests that belong to no call
+	awaited  map[chan struct{}]string
+
+	wg    sync.WaitGroup // everything that the client started
+	quiet chan struct{}  // closed when Close is done
+}
+
+// clients numbers the clients of servers that have no name.
+var clients atomic.Int64
+
+// Connect connects to a server, finds out what it speaks, and returns a
+// client for it. The end of ctx ends the attempt, not the client; its values
+// reach the handlers. Errors: those of the dialer, [ErrUnsupportedVersion].
+func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Client, error) {
+	o, err := opts.defaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		opts: o, caps: o.capabilities(), dialer: dialer, log: o.Logger,
+		server:   dialer.Key(),
+		calls:    make(map[*call]struct{}),
+		progress: make(map[mcp.ID]*progressing),
+		awaited:  make(map[chan struct{}]string),
+		quiet:    make(chan struct{}),
+	}
+	if c.server == "" {
+		c.server = "client " + strconv.FormatInt(clients.Add(1), 10)
+	}
+	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.inbox.start(c)
+	c.level.Store(&o.LogLevel)
+	cn, err := c.dial(ctx)
+	if err == nil {
+		err = c.adopt(cn)
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	c.watchLists(ctx)
+	return c, nil
+}
+
+// Close ends the relation and returns once nothing of it is left: no
+// goroutine, no process. Calls under way end with [ErrClosed]. It must not be
+// called from a handler. The second call waits for the first.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		<-c.quiet
+		return nil
+	}
+	c.closed = true
+	cur := c.cur
+	c.cur = nil
+	for k := range c.calls {
+		k.end(ErrClosed)
+	}
+	c.mu.Unlock()
+	defer close(c.quiet)
+	c.stop(ErrClosed)
+	var err error
+	if cur != nil {
+		err = cur.teardown(ErrClosed)
+	}
+	c.wg.Wait()
+	return err
+}
+
+// spawn runs f on a goroutine that Close waits for. It reports false, and
+// does nothing, when the client is closed.
+func (c *Client) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Go(f)
+	return true
+}
+
+// session returns what was negotiated last; never nil once connected.
+func (c *Client) session() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// Server returns what the server says about itself, which nothing should be
+// decided by; nil if it says nothing. It must not be written to.
+func (c *Client) Server() *mcp.Implementation { return c.session().server }
+
+// Capabilities returns what the server declared. It must not be written to.
+func (c *Client) Capabilities() *mcp.ServerCapabilities { return c.session().caps }
+
+// Instructions returns the server's advice on how to use it, which is
+// untrusted text.
+func (c *Client) Instructions() string { return c.session().instructions }
+
+// Version returns the revision in use.
+func (c *Client) Version() string { return c.session().facts.Version }
+
+// Modern reports whether the revision in use is stateless; otherwise it has
+// sessions and a handshake.
+func (c *Client) Modern() bool { return !c.session().facts.Handshake }
+
+// Connected reports whether there is a connection now. Without one, the next
+// call makes one.
+func (c *Client) Connected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cur != nil
+}
+
+// nextID returns an id for a request.
+func (c *Client) nextID() mcp.ID { return mcp.IntID(c.lastID.Add(1)) }

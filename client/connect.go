@@ -1,0 +1,232 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// Bounds of reconnecting: the pause after a failure doubles from the first to
+// the second, and a connection that lives shorter than the third counts as
+// one.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 30 * time.Second
+	youngDeath = 5 * time.Second
+)
+
+// A conn is one connection, from dialling to its end.
+type conn struct {
+	c     *Client
+	peer  *jsonrpc.Peer // the server's requests
+	ready chan struct{} // closed when link is set, or will never be
+	link  transport.Link
+	sess  atomic.Pointer[session]
+	born  time.Time
+
+	done  chan struct{} // closed when the link has ended
+	died  sync.Once
+	cause error // why, once done is closed
+	razed sync.Once
+
+	negotiating sync.Mutex
+
+	mu      sync.Mutex
+	listens map[mcp.ID]*listening // of the stateless era
+	refs    map[string]int        // watched resources of the handshake era
+	subMu   sync.Mutex            // held while refs and the server are brought together
+}
+
+// A session is what was negotiated. It is never written to.
+type session struct {
+	era          era
+	facts        *revision.Facts
+	shape        *shape.Shape
+	server       *mcp.Implementation
+	caps         *mcp.ServerCapabilities
+	instructions string
+}
+
+// An era is the behaviour that differs between revisions with a handshake and
+// stateless ones. Nothing else branches on it.
+type era interface {
+	// meta appends the members that each request carries in _meta.
+	meta(dst []byte) []byte
+	// route says what the carrier repeats outside the body.
+	route(k *call) transport.Route
+	// abandon tells the server that nobody waits for a request any more.
+	abandon(cn *conn, id mcp.ID, cause error)
+	// settle looks at an answer: it may be final (nil), or ask for
+	// something first, after which the request is repeated with the round.
+	settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error)
+	// request takes a request of the server.
+	request(cn *conn, m *jsonrpc.Incoming)
+	// cancelled takes the server's notifications/cancelled.
+	cancelled(cn *conn, m *mcp.CancelledParams)
+	// expects says whether a change notice was asked for. It may be nil.
+	expects(cn *conn, s *session, method string, meta wire.Object) error
+	// hold watches until ctx ends, the link dies, or the server stops; it
+	// tells w what the server agreed to.
+	hold(ctx context.Context, cn *conn, w *watch) error
+	// setLevel makes the server send logs from level on.
+	setLevel(ctx context.Context, c *Client, level mcp.LogLevel) error
+}
+
+// session returns what was negotiated on this connection; nil while nothing is.
+func (cn *conn) session() *session { return cn.sess.Load() }
+
+// Closed is called by the link when it has ended.
+func (cn *conn) Closed(err error) {
+	if err == nil {
+		err = transport.ErrClosed
+	}
+	cn.died.Do(func() {
+		cn.cause = err
+		close(cn.done)
+		cn.c.lost(cn)
+	})
+}
+
+// teardown ends the connection and waits until it is quiet.
+func (cn *conn) teardown(cause error) (err error) {
+	<-cn.ready
+	cn.razed.Do(func() {
+		cn.peer.Close(cause)
+		if cn.link != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+			defer cancel()
+			err = cn.link.Close(ctx)
+		}
+	})
+	return err
+}
+
+// do sends one request and waits for its response.
+func (cn *conn) do(ctx context.Context, method string, params any, route transport.Route) (*jsonrpc.Incoming, error) {
+	m := &jsonrpc.Outgoing{ID: cn.c.nextID(), Method: method, Params: jsonrpc.JSON(params)}
+	return cn.link.Do(ctx, m, route)
+}
+
+// lost is called once when a connection has ended by itself.
+func (c *Client) lost(cn *conn) {
+	c.mu.Lock()
+	if c.cur == cn {
+		c.cur = nil
+		if time.Since(cn.born) >= youngDeath {
+			c.failures = 0
+		}
+		c.failed()
+	}
+	c.mu.Unlock()
+	c.spawn(func() { _ = cn.teardown(cn.cause) })
+}
+
+// failed makes the next attempt wait. c.mu is held.
+func (c *Client) failed() {
+	pause := min(firstPause<<min(c.failures, 20), longPause)
+	c.failures++
+	c.retryAt = time.Now().Add(pause + rand.N(pause/4))
+}
+
+// adopt makes cn the connection that calls use.
+func (c *Client) adopt(cn *conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-cn.done:
+		c.failed()
+		return fmt.Errorf("the connection ended at once: %w", cn.cause)
+	default:
+	}
+	if c.closed {
+		return ErrClosed
+	}
+	cn.born = time.Now()
+	c.cur, c.last = cn, cn.session()
+	return nil
+}
+
+// A dialling is an attempt to reconnect that any number of calls wait for.
+type dialling struct {
+	done chan struct{}
+	err  error
+}
+
+// live returns the connection, and makes one if there is none.
+func (c *Client) live(ctx context.Context) (*conn, error) {
+	for {
+		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			return nil, ErrClosed
+		}
+		if c.cur != nil {
+			defer c.mu.Unlock()
+			return c.cur, nil
+		}
+		d := c.dialling
+		if d == nil {
+			d = &dialling{done: make(chan struct{})}
+			c.dialling = d
+			pause := time.Until(c.retryAt)
+			c.wg.Go(func() { c.redial(d, pause) })
+		}
+		c.mu.Unlock()
+		select {
+		case <-d.done:
+			if d.err != nil {
+				return nil, fmt.Errorf("reconnect: %w", d.err)
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// redial makes one attempt, after a pause.
+func (c *Client) redial(d *dialling, pause time.Duration) {
+	err := sleep(c.ctx, pause)
+	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(c.ctx, c.opts.CallTimeout, &timeoutError{limit: c.opts.CallTimeout})
+		var cn *conn
+		if cn, err = c.dial(ctx); err == nil {
+			if err = c.adopt(cn); err != nil {
+				_ = cn.teardown(err)
+			}
+		}
+		cancel()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failed()
+	}
+	d.err = err
+	c.dialling = nil
+	close(d.done)
+}
+
+// sleep waits, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,230 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// An ElicitRequest is a question of the server to the person. All its text is
+// untrusted; show it together with the server's name.
+type ElicitRequest struct {
+	// Params are the question.
+	Params *mcp.ElicitParams
+	// Server is what the asking server says about itself, or nil.
+	Server *mcp.Implementation
+	// Method and Target say which request the question belongs to, for
+	// example tools/call and the tool's name; empty if that is unknown, as in
+	// the handshake era.
+	Method, Target string
+	// Page is the page to visit; nil for a form.
+	Page *ElicitPage
+
+	form *schema.Compiled
+}
+
+// An ElicitPage is a page that a server wants the person to visit.
+type ElicitPage struct {
+	// URL is the whole address, which must be shown before consent.
+	URL string
+	// Host is the host to highlight, as it will be looked up.
+	Host string
+	// Warnings say what is suspicious about the address, in words for the
+	// person; empty if nothing is.
+	Warnings []string
+}
+
+// Form returns the fields to fill in, or nil for a page.
+func (r *ElicitRequest) Form() *mcp.ElicitSchema { return r.Params.RequestedSchema }
+
+// Complete returns the values that will be sent if content is accepted:
+// content with the form's defaults for what it leaves out. The error says
+// which values do not fit the form. It is what the client does by itself with
+// an accepted answer; call it to check while the person is still there.
+func (r *ElicitRequest) Complete(content map[string]mcp.RawValue) (map[string]mcp.RawValue, error) {
+	if r.form == nil {
+		return nil, errors.New("a page to visit has no form")
+	}
+	full := make(map[string]mcp.RawValue, len(r.Params.RequestedSchema.Properties))
+	maps.Copy(full, content)
+	for i := range r.Params.RequestedSchema.Properties {
+		p := &r.Params.RequestedSchema.Properties[i]
+		if _, given := full[p.Name]; !given && len(p.Schema.Default) > 0 {
+			full[p.Name] = p.Schema.Default
+		}
+	}
+	for name := range full {
+		if _, ok := r.Params.RequestedSchema.Properties.Lookup(name); !ok {
+			return nil, fmt.Errorf("the form has no field %q", name)
+		}
+	}
+	raw, err := wire.Marshal(full)
+	if err == nil {
+		err = r.form.Check(raw)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the answer does not fit the form: %w", err)
+	}
+	return full, nil
+}
+
+// Accept is the answer of a person who filled in the form with v, which must
+// encode to a JSON object: a struct, a map, raw JSON. For a page v is nil.
+func Accept(v any) (*mcp.ElicitResult, error) {
+	r := &mcp.ElicitResult{Action: mcp.ElicitAccept}
+	if v == nil {
+		return r, nil
+	}
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("accept: %w", err)
+	}
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("accept: %w", err)
+	}
+	r.Content = make(map[string]mcp.RawValue, o.Len())
+	for name, value := range o.All() {
+		r.Content[name] = value
+	}
+	return r, nil
+}
+
+// Decline is the answer of a person who said no.
+func Decline() (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
+}
+
+// CancelElicit is the answer of a person who did not choose.
+func CancelElicit() (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: mcp.ElicitCancel}, nil
+}
+
+// prepareElicit checks a question to the person.
+func (c *Client) prepareElicit(of about, p *mcp.ElicitParams) (*question, error) {
+	r := &ElicitRequest{Params: p, Method: of.method, Target: of.target}
+	if s := c.session(); s != nil {
+		r.Server = s.server
+	}
+	var handler func(context.Context, *ElicitRequest) (*mcp.ElicitResult, error)
+	var err error
+	switch p.Mode {
+	case "", mcp.ElicitForm:
+		handler = c.opts.OnElicit
+		r.form, err = compileForm(p.RequestedSchema)
+	case mcp.ElicitURL:
+		handler = c.opts.OnElicitURL
+		r.Page, err = readPage(p.URL)
+	}
+	if handler == nil {
+		return nil, &undeclaredError{fmt.Sprintf("elicitation in mode %.64q", p.Mode), mcp.CodeInvalidParams}
+	}
+	if err != nil {
+		return nil, &invalidError{err}
+	}
+	return &question{mcp.MethodElicit, func(ctx context.Context) (any, error) {
+		answer, err := handler(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return r.finish(answer)
+	}}, nil
+}
+
+// compileForm checks that a form is one: flat, with fields that a person can
+// fill in (ruling 20).
+func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
+	if form == nil {
+		return nil, errors.New("requestedSchema is missing")
+	}
+	for i := range form.Properties {
+		if form.Properties[i].Schema.Kind() == mcp.FieldUnknown {
+			return nil, fmt.Errorf("field %q is of no kind that a form can have", form.Properties[i].Name)
+		}
+	}
+	raw, err := wire.Marshal(form)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Compile(raw, &schema.Limits{AssertFormats: true, IgnoreHeaders: true})
+}
+
+// finish checks the handler's answer and fills in defaults, in a copy.
+func (r *ElicitRequest) finish(answer *mcp.ElicitResult) (*mcp.ElicitResult, error) {
+	if answer == nil {
+		return nil, errNoAnswer
+	}
+	full := *answer
+	full.Content = nil
+	switch answer.Action {
+	case mcp.ElicitDecline, mcp.ElicitCancel:
+	case mcp.ElicitAccept:
+		if r.form == nil {
+			break
+		}
+		var err error
+		if full.Content, err = r.Complete(answer.Content); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("the handler answered with the unknown action %q", answer.Action)
+	}
+	return &full, nil
+}
+
+// maxURL bounds the address of a page; what is longer cannot be examined.
+const maxURL = 8192
+
+// readPage takes an address apart for the person. Only web pages are let
+// through: other schemes can run programs (ruling 18).
+func readPage(address string) (*ElicitPage, error) {
+	if len(address) > maxURL {
+		return nil, fmt.Errorf("url is longer than %d bytes", maxURL)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("url is not a whole address")
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("url has the scheme %.32q; only https and http are opened", u.Scheme)
+	}
+	for _, r := range address {
+		if r <= ' ' || r == 0x7f || r == '\\' {
+			return nil, errors.New("url holds spaces, control characters or backslashes")
+		}
+	}
+	p := &ElicitPage{URL: address, Host: u.Host}
+	host := strings.ToLower(u.Hostname())
+	if u.Scheme == "http" && host != "localhost" && !loopback(host) {
+		p.Warnings = append(p.Warnings, "the connection is not encrypted")
+	}
+	if u.User != nil {
+		p.Warnings = append(p.Warnings, "the address holds a user name before the host, which can hide the true host")
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if strings.HasPrefix(label, "xn--") {
+			p.Warnings = append(p.Warnings, "the host is written in Punycode and may look like another one")
+			break
+		}
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return r > '~' }) {
+		p.Warnings = append(p.Warnings, "the host holds letters that are not ASCII and may look like another one")
+	}
+	if net.ParseIP(host) != nil && !loopback(host) {
+		p.Warnings = append(p.Warnings, "the host is a number instead of a name")
+	}
+	return p, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,270 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// handshake is the era of sessions: what both sides can do was said once, and
+// the server sends requests of its own.
+type handshake struct {
+	c *Client
+	f *revision.Facts
+}
+
+// handshake opens a session with a revision, or another of the same era that
+// the server prefers and we allow. The cause is why no newer one was found.
+func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.c.opts.CallTimeout, &timeoutError{limit: o.c.opts.CallTimeout})
+	defer cancel()
+	for range 2 {
+		in, err := o.initialize(ctx, f)
+		if err != nil {
+			return because(fmt.Errorf("initialize: %w", err), cause)
+		}
+		if in.Error == nil {
+			return o.shake(ctx, f, in)
+		}
+		offered := offeredVersions(in.Error)
+		next := o.pickLegacy(offered)
+		if next == nil || next == f {
+			if offered != nil {
+				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: in.Error}
+			}
+			return because(fmt.Errorf("initialize: %w", in.Error), cause)
+		}
+		f = next
+	}
+	return &UnsupportedVersionError{Allowed: o.names(), Cause: cause}
+}
+
+// because adds why a handshake was tried at all.
+func because(err, cause error) error {
+	if cause == nil {
+		return err
+	}
+	return fmt.Errorf("%w (after server/discover: %w)", err, cause)
+}
+
+// initialize sends the request of that name, which is never cancelled.
+func (o *opener) initialize(ctx context.Context, f *revision.Facts) (*jsonrpc.Incoming, error) {
+	p := &mcp.InitializeParams{ProtocolVersion: f.Version, Capabilities: *o.c.caps, ClientInfo: o.c.opts.Info}
+	if o.c.opts.HideInfo {
+		p.ClientInfo = mcp.Implementation{Name: "client", Version: "0"}
+	}
+	params, err := shape.For(f).DownParams(mcp.MethodInitialize, p)
+	if err != nil {
+		return nil, err
+	}
+	return o.cn.do(ctx, mcp.MethodInitialize, params, transport.Route{})
+}
+
+// pickLegacy returns the newest allowed revision of this era in a list.
+func (o *opener) pickLegacy(offered []string) *revision.Facts {
+	for _, f := range o.legacy {
+		for _, v := range offered {
+			if f.Version == v {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// shake reads the server's half and completes the handshake (spec 2025-11-25,
+// basic/lifecycle: a client that does not support the version in the response
+// SHOULD disconnect).
+func (o *opener) shake(ctx context.Context, asked *revision.Facts, in *jsonrpc.Incoming) error {
+	var head struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if err := wire.Decode(in.Result.Raw(), &head); err != nil {
+		return fmt.Errorf("initialize: result of the server: %w", err)
+	}
+	f := o.pickLegacy([]string{head.ProtocolVersion})
+	if f == nil {
+		return &UnsupportedVersionError{Offered: []string{head.ProtocolVersion}, Allowed: o.names()}
+	}
+	var r mcp.InitializeResult
+	sh := shape.For(f)
+	if err := sh.UpResult(mcp.MethodInitialize, in.Result.Raw(), &r); err != nil {
+		return fmt.Errorf("initialize: result of the server: %w", err)
+	}
+	if f != asked {
+		o.c.log.Debug("the server chose another version", "asked", asked.Version, "chosen", f.Version)
+	}
+	e := &handshake{c: o.c, f: f}
+	s := &session{
+		era: e, facts: f, shape: sh,
+		server: &r.ServerInfo, caps: &r.Capabilities, instructions: r.Instructions,
+	}
+	o.cn.sess.Store(s)
+	if err := o.cn.link.Establish(ctx, transport.Established{Version: f.Version, Handshake: true}); err != nil {
+		return err
+	}
+	if err := o.cn.link.Post(ctx, &jsonrpc.Outgoing{Method: mcp.NotifyInitialized}, transport.Route{}); err != nil {
+		return fmt.Errorf("%s: %w", mcp.NotifyInitialized, err)
+	}
+	if level := *o.c.level.Load(); level != "" && r.Capabilities.Logging != nil {
+		if err := e.sendLevel(ctx, o.cn, level); err != nil {
+			o.c.log.Warn("the server did not take the log level", "level", level, "err", err)
+		}
+	}
+	return nil
+}
+
+func (e *handshake) meta(dst []byte) []byte { return dst }
+
+func (e *handshake) route(*call) transport.Route {
+	return transport.Route{Carried: true, Version: e.f.Version}
+}
+
+// abandon always tells: ending an exchange means nothing in this era (ruling
+// 13).
+func (e *handshake) abandon(cn *conn, id mcp.ID, cause error) { cn.cancel(id, cause) }
+
+// settle deals with the error that asks for visits of pages first.
+func (e *handshake) settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error) {
+	if in.Error == nil {
+		return nil, nil
+	}
+	if in.Error.Code != mcp.CodeURLElicitationRequired || !e.f.URLRequiredError {
+		return nil, in.Error
+	}
+	return k.visit(ctx, in.Error)
+}
+
+// request answers the server on a goroutine of its own.
+func (e *handshake) request(cn *conn, m *jsonrpc.Incoming) { cn.serve(m) }
+
+// cancelled ends the answering of a request of the server.
+func (e *handshake) cancelled(cn *conn, m *mcp.CancelledParams) {
+	if !cn.peer.Cancel(m.RequestID, errors.New("withdrawn by the server")) {
+		e.c.log.Debug("cancellation of an unknown request", "id", m.RequestID.String())
+	}
+}
+
+// expects lets those notices pass that the server declared, or that somebody
+// subscribed to.
+func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) error {
+	if method == mcp.NotifyResourcesUpdated {
+		cn.mu.Lock()
+		defer cn.mu.Unlock()
+		if len(cn.refs) == 0 {
+			return errors.New("nobody subscribed to a resource")
+		}
+		return nil
+	}
+	row, _ := mcp.Lookup(method)
+	if row == nil || !s.caps.Has(row.Capability) {
+		return errors.New("the server did not declare it")
+	}
+	return nil
+}
+
+// hold subscribes to each resource and stays until the watch or the
+// connection ends. Changes of lists come without being asked for.
+func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
+	filter := w.within(cn.session().caps)
+	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions)
+	defer func() { e.unsubscribe(cn, held) }()
+	if err != nil {
+		return err
+	}
+	if len(held) == 0 && refusal != nil {
+		return refusal
+	}
+	filter.ResourceSubscriptions = held
+	w.acknowledged(e.c, filter)
+	return cn.wait(ctx)
+}
+
+// subscribe subscribes to what nobody on this connection has subscribed to.
+// It returns those that the server agreed to, and the last refusal.
+func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string) (held []string, refusal, err error) {
+	cn.subMu.Lock()
+	defer cn.subMu.Unlock()
+	for _, uri := range uris {
+		if cn.refer(uri, 1) > 1 {
+			held = append(held, uri)
+			continue
+		}
+		err := e.ask(ctx, cn, mcp.MethodResourcesSubscribe, &mcp.SubscribeParams{URI: uri})
+		var peer *jsonrpc.Error
+		switch {
+		case err == nil:
+			held = append(held, uri)
+			continue
+		case !errors.As(err, &peer):
+			cn.refer(uri, -1)
+			return held, nil, err
+		}
+		cn.refer(uri, -1)
+		e.c.log.Info("the server refused a subscription", "uri", uri, "err", err)
+		refusal = err
+	}
+	return held, refusal, nil
+}
+
+// unsubscribe gives up subscriptions; the last one tells the server, if the
+// connection is still of use.
+func (e *handshake) unsubscribe(cn *conn, uris []string) {
+	cn.subMu.Lock()
+	defer cn.subMu.Unlock()
+	for _, uri := range uris {
+		if cn.refer(uri, -1) > 0 || e.c.ctx.Err() != nil || cn.over() {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(e.c.ctx, abandonTime)
+		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}); err != nil {
+			e.c.log.Debug("a subscription could not be given up", "uri", uri, "err", err)
+		}
+		cancel()
+	}
+}
+
+// ask sends a small request of the client's own.
+func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.c.opts.CallTimeout, &timeoutError{limit: e.c.opts.CallTimeout})
+	defer cancel()
+	params, err := shape.For(e.f).DownParams(method, params)
+	if err != nil {
+		return err
+	}
+	var route transport.Route
+	if cn.link.Traits().Routes {
+		route = e.route(nil)
+	}
+	in, err := cn.do(ctx, method, params, route)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", method, err)
+	case in.Error != nil:
+		return fmt.Errorf("%s: %w", method, in.Error)
+	}
+	return nil
+}
+
+func (e *handshake) sendLevel(ctx context.Context, cn *conn, level mcp.LogLevel) error {
+	return e.ask(ctx, cn, mcp.MethodSetLevel, &mcp.SetLevelParams{Level: level})
+}
+
+func (e *handshake) setLevel(ctx context.Context, c *Client, level mcp.LogLevel) error {
+	k, err := c.newCall(mcp.MethodSetLevel, "", &mcp.SetLevelParams{Level: level}, nil)
+	if err != nil {
+		return err
+	}
+	if err := k.do(ctx, nil); err != nil {
+		return err
+	}
+	c.level.Store(&level)
+	return nil
+}

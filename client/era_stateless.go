@@ -1,0 +1,214 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// stateless is the era in which each request says all there is to know: the
+// version, who asks, and what the client can do.
+type stateless struct {
+	c       *Client
+	version string
+	fixed   []byte // members of _meta that never change
+	logs    bool   // the server sends logs
+}
+
+// discovered is the answer to a probe.
+type discovered struct {
+	result   mcp.DiscoverResult
+	versions []string
+}
+
+// newEra returns the era for a revision before anything is known of the server.
+func newEra(c *Client, f *revision.Facts) *stateless {
+	caps := *c.caps
+	if caps.Roots != nil {
+		caps.Roots = &mcp.RootsCapability{} // changes are not told in this era
+	}
+	e := &stateless{c: c, version: f.Version}
+	dst := wire.AppendString(appendMember(nil, 0, mcp.MetaProtocolVersion), f.Version)
+	if !c.opts.HideInfo {
+		dst, _ = wire.Append(appendMember(dst, 0, mcp.MetaClientInfo), &c.opts.Info)
+	}
+	dst, err := wire.Append(appendMember(dst, 0, mcp.MetaClientCapabilities), &caps)
+	if err != nil {
+		// Only a raw setting of the options can be unfit for JSON.
+		c.log.Error("the client's capabilities cannot be encoded", "err", err)
+	}
+	e.fixed = dst
+	return e
+}
+
+// newStateless makes the session with a server that was discovered.
+func newStateless(c *Client, f *revision.Facts, d *discovered) *session {
+	e := newEra(c, f)
+	e.logs = d.result.Capabilities.Logging != nil
+	return &session{
+		era: e, facts: f, shape: shape.For(f),
+		server: d.result.Meta.ServerInfo, caps: &d.result.Capabilities, instructions: d.result.Instructions,
+	}
+}
+
+// discover probes the server with a revision.
+func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, error) {
+	limit := o.c.opts.DiscoverProbe
+	if len(o.legacy) == 0 {
+		limit = o.c.opts.CallTimeout // there is nothing to fall back to
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &timeoutError{limit: limit})
+	defer cancel()
+	e := newEra(o.c, f)
+	k := &call{c: o.c, method: mcp.MethodDiscover}
+	k.row, _ = mcp.Lookup(k.method)
+	k.ctx = ctx
+	generation := o.c.opts.Cache.generation()
+	m := &jsonrpc.Outgoing{ID: o.c.nextID(), Method: k.method, Params: &body{extra: k.extra(&session{era: e}, mcp.ID{}, nil)}}
+	var route transport.Route
+	if o.cn.link.Traits().Routes {
+		route = e.route(k)
+	}
+	in, err := o.cn.link.Do(ctx, m, route)
+	if err != nil {
+		return nil, err
+	}
+	if in.Error != nil {
+		return nil, in.Error
+	}
+	d := &discovered{}
+	if err := shape.For(f).UpResult(k.method, in.Result.Raw(), &d.result); err != nil {
+		return nil, fmt.Errorf("server/discover: %w", err)
+	}
+	if d.versions = d.result.SupportedVersions; len(d.versions) == 0 {
+		return nil, errors.New("server/discover: the result names no version")
+	}
+	if key, ok := k.cacheKey(); ok {
+		k.keep(key, in.Result, generation)
+	}
+	return d, nil
+}
+
+func (e *stateless) meta(dst []byte) []byte {
+	dst = append(dst, e.fixed...)
+	if level := *e.c.level.Load(); e.logs && level != "" {
+		dst = wire.AppendString(appendMember(dst, 0, mcp.MetaLogLevel), string(level))
+	}
+	return dst
+}
+
+func (e *stateless) route(k *call) transport.Route {
+	r := transport.Route{Carried: true, Version: e.version, Method: k.method, Name: k.target}
+	if k.method == mcp.MethodToolsCall {
+		r.Fields = e.c.tools.fields(k.target, k.args, e.c.log)
+	}
+	return r
+}
+
+// abandon tells the server, unless ending the exchange does (spec 2026-07-28,
+// basic/patterns/cancellation).
+func (e *stateless) abandon(cn *conn, id mcp.ID, cause error) {
+	if !cn.link.Traits().Abandons {
+		cn.cancel(id, cause)
+	}
+}
+
+// settle drives questions that the server asks by its answer.
+func (e *stateless) settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error) {
+	if in.Error != nil {
+		return nil, in.Error
+	}
+	return k.settleResult(ctx, in.Result)
+}
+
+// request ignores the server's requests: in this era there are none, and the
+// client must not answer them (spec 2026-07-28, basic/transports/stdio).
+func (e *stateless) request(_ *conn, m *jsonrpc.Incoming) {
+	e.c.log.Warn("a request of the server was ignored: its revision has none", "method", m.Method)
+}
+
+// cancelled ends a subscription that the server tears down (ruling 24).
+func (e *stateless) cancelled(cn *conn, m *mcp.CancelledParams) {
+	if l := cn.listening(m.RequestID); l != nil {
+		l.end(errWatchEnded)
+		return
+	}
+	e.c.log.Debug("cancellation of an unknown subscription", "id", m.RequestID.String())
+}
+
+// expects lets only those notices pass that belong to a subscription of ours
+// and were acknowledged.
+func (e *stateless) expects(cn *conn, _ *session, method string, meta wire.Object) error {
+	raw, ok := meta.Member(mcp.MetaSubscriptionID)
+	if !ok {
+		return errors.New("it names no subscription")
+	}
+	id, err := wire.ParseID(raw)
+	if err != nil {
+		return err
+	}
+	l := cn.listening(id)
+	if l == nil {
+		return errors.New("it belongs to no subscription")
+	}
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if l.acked == nil {
+		return errors.New("its subscription is not acknowledged yet")
+	}
+	if !covers(l.acked, method) {
+		return errors.New("its subscription does not include it")
+	}
+	return nil
+}
+
+// hold keeps one subscriptions/listen open.
+func (e *stateless) hold(ctx context.Context, cn *conn, w *watch) error {
+	filter := w.within(cn.session().caps)
+	if empty(filter) {
+		// Nothing that this server could tell; what was asked stays wanted
+		// for the next connection.
+		w.acknowledged(e.c, filter)
+		return cn.wait(ctx)
+	}
+	id := e.c.nextID()
+	lctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cn.mu.Lock()
+	cn.listens[id] = &listening{w: w, end: end}
+	cn.mu.Unlock()
+	defer cn.forget(id)
+	k := &call{c: e.c, method: mcp.MethodListen, ctx: lctx}
+	m := &jsonrpc.Outgoing{ID: id, Method: k.method, Params: &body{
+		params: &mcp.ListenParams{Notifications: *filter}, extra: k.extra(cn.session(), id, nil),
+	}}
+	var route transport.Route
+	if cn.link.Traits().Routes {
+		route = e.route(k)
+	}
+	in, err := cn.link.Do(lctx, m, route)
+	switch {
+	case ctx.Err() != nil:
+		if err != nil && e.c.ctx.Err() == nil {
+			e.abandon(cn, id, context.Cause(ctx))
+		}
+		return context.Cause(ctx)
+	case err != nil:
+		return err
+	case in.Error != nil:
+		return in.Error
+	}
+	return errWatchEnded
+}
+
+func (e *stateless) setLevel(_ context.Context, c *Client, level mcp.LogLevel) error {
+	c.level.Store(&level) // goes with each request
+	return nil
+}

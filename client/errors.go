@@ -1,0 +1,127 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Errors to be found with errors.Is. An error answer of the server is a
+// *jsonrpc.Error in the chain, to be found with errors.As; a tool that failed
+// is a [ToolError].
+var (
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("client is closed")
+	// ErrTimeout says that the server did not answer in the time allowed; it
+	// was told that nobody waits any more.
+	ErrTimeout = errors.New("no answer in time")
+	// ErrNotCapable says that one side did not declare the capability that a
+	// request needs. Nothing was sent, or nobody was asked.
+	ErrNotCapable = errors.New("capability not declared")
+	// ErrUnsupportedVersion says that no revision suits both sides.
+	ErrUnsupportedVersion = errors.New("no protocol version in common")
+	// ErrRefused is what a handler of this client returns when the person
+	// said no.
+	ErrRefused = errors.New("refused by the user")
+	// ErrInputRefused says that a call ended because what the server asked
+	// for was not given. The handler's error is in the chain.
+	ErrInputRefused = errors.New("the input that the server asked for was refused")
+	// ErrResultType says that a result is of a type this client cannot use.
+	ErrResultType = errors.New("unusable type of result")
+	// ErrTooManyRounds says that the server asked again more often than
+	// MaxRounds allows.
+	ErrTooManyRounds = errors.New("the server asks too often")
+	// ErrPages says that the pages of a list never end or never settle.
+	ErrPages = errors.New("the server's list cannot be paged through")
+	// ErrNoTool says that the server lists no such tool, or none that can be
+	// used.
+	ErrNoTool = errors.New("no such tool")
+	// ErrOutput says that a tool's structured result breaks the schema that
+	// the tool declares, or cannot be decoded.
+	ErrOutput = errors.New("structured result does not fit")
+)
+
+// UnsupportedVersionError tells which revisions each side speaks. It is an
+// [ErrUnsupportedVersion].
+type UnsupportedVersionError struct {
+	// Offered are the server's revisions, as far as it named them.
+	Offered []string
+	// Allowed are ours, after Options.Versions.
+	Allowed []string
+	// Cause is the server's error, or nil.
+	Cause error
+}
+
+// Error says what each side speaks, and what to do about it.
+func (e *UnsupportedVersionError) Error() string {
+	offered := "names no version"
+	if len(e.Offered) > 0 {
+		offered = "offers " + strings.Join(e.Offered, ", ")
+	}
+	text := fmt.Sprintf("%v: the server %s, this client allows %s; allow another one in Options.Versions or update the server",
+		ErrUnsupportedVersion, offered, strings.Join(e.Allowed, ", "))
+	if e.Cause != nil {
+		text += " (" + e.Cause.Error() + ")"
+	}
+	return text
+}
+
+// Is makes the error an ErrUnsupportedVersion.
+func (e *UnsupportedVersionError) Is(target error) bool { return target == ErrUnsupportedVersion }
+
+// Unwrap returns the server's error.
+func (e *UnsupportedVersionError) Unwrap() error { return e.Cause }
+
+// ToolError is the failure of a tool: a result with isError, which is meant
+// to be read by the model or the person who asked.
+type ToolError struct {
+	// Tool is the name of the tool.
+	Tool string
+	// Result is the whole result.
+	Result *mcp.CallToolResult
+}
+
+// Error gives the text of the result.
+func (e *ToolError) Error() string {
+	text := textOf(e.Result)
+	if text == "" {
+		text = "no reason given"
+	}
+	return fmt.Sprintf("tool %q: %s", e.Tool, text)
+}
+
+// An inputError says which input a call could not get. It is an ErrInputRefused
+// if a handler refused.
+type inputError struct {
+	method string
+	err    error
+}
+
+func (e *inputError) Error() string {
+	return fmt.Sprintf("%v: %s: %v", ErrInputRefused, e.method, e.err)
+}
+
+func (e *inputError) Is(target error) bool { return target == ErrInputRefused }
+
+func (e *inputError) Unwrap() error { return e.err }
+
+// A timeoutError tells which limit was passed.
+type timeoutError struct {
+	limit time.Duration
+	hard  bool
+}
+
+func (e *timeoutError) Error() string {
+	if e.hard {
+		return fmt.Sprintf("%v: the call took longer than %v in all", ErrTimeout, e.limit)
+	}
+	return fmt.Sprintf("%v: nothing heard for %v", ErrTimeout, e.limit)
+}
+
+func (e *timeoutError) Is(target error) bool {
+	return target == ErrTimeout || target == context.DeadlineExceeded
+}

@@ -1,0 +1,261 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Bounds of what waits for the user's handlers.
+const (
+	maxEvents  = 256
+	maxChanges = 4096
+)
+
+// An inbox hands what the server tells to the user's handlers: events (logs)
+// in order, with back-pressure, and changes coalesced, without.
+type inbox struct {
+	c      *Client
+	events chan func(ctx context.Context)
+
+	mu      sync.Mutex
+	pending map[change]bool
+	order   []change
+	wake    chan struct{}
+}
+
+// A change is a notice that something is different now: a list, by its
+// notification, or one resource.
+type change struct{ method, uri string }
+
+// start begins to work for handlers, if there are any.
+func (b *inbox) start(c *Client) {
+	b.c = c
+	b.events = make(chan func(ctx context.Context), maxEvents)
+	b.pending = make(map[change]bool)
+	b.wake = make(chan struct{}, 1)
+	o := &c.opts
+	if o.OnLog != nil || o.OnElicitationComplete != nil || o.OnNotification != nil {
+		c.spawn(b.runEvents)
+	}
+	if o.OnToolsChanged != nil || o.OnPromptsChanged != nil || o.OnResourcesChanged != nil || o.OnResourceUpdated != nil {
+		c.spawn(b.runChanges)
+	}
+}
+
+func (b *inbox) runEvents() {
+	for {
+		select {
+		case f := <-b.events:
+			f(b.c.ctx)
+		case <-b.c.ctx.Done():
+			return
+		}
+	}
+}
+
+// event queues something for a handler. It waits for room.
+func (b *inbox) event(f func(ctx context.Context)) {
+	select {
+	case b.events <- f:
+	case <-b.c.ctx.Done():
+	}
+}
+
+func (b *inbox) runChanges() {
+	for {
+		select {
+		case <-b.wake:
+		case <-b.c.ctx.Done():
+			return
+		}
+		for {
+			next, ok := b.next()
+			if !ok || b.c.ctx.Err() != nil {
+				break
+			}
+			if f := b.c.opts.onChange(next); f != nil {
+				f(b.c.ctx)
+			}
+		}
+	}
+}
+
+func (b *inbox) next() (change, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.order) == 0 {
+		return change{}, false
+	}
+	next := b.order[0]
+	b.order = b.order[1:]
+	delete(b.pending, next)
+	return next, true
+}
+
+// onChange returns the handler for a change, or nil.
+func (o *Options) onChange(ch change) func(ctx context.Context) {
+	switch ch.method {
+	case mcp.NotifyToolsListChanged:
+		return o.OnToolsChanged
+	case mcp.NotifyPromptsListChanged:
+		return o.OnPromptsChanged
+	case mcp.NotifyResourcesListChanged:
+		return o.OnResourcesChanged
+	}
+	if o.OnResourceUpdated == nil {
+		return nil
+	}
+	return func(ctx context.Context) { o.OnResourceUpdated(ctx, ch.uri) }
+}
+
+// changed forgets what was kept of what has changed, and tells the handler.
+func (b *inbox) changed(ch change) {
+	c := b.c
+	switch ch.method {
+	case mcp.NotifyToolsListChanged:
+		c.opts.Cache.drop(c.server, mcp.MethodToolsList, "")
+	case mcp.NotifyPromptsListChanged:
+		c.opts.Cache.drop(c.server, mcp.MethodPromptsList, "")
+	case mcp.NotifyResourcesListChanged:
+		c.opts.Cache.drop(c.server, mcp.MethodResourcesList, "")
+		c.opts.Cache.drop(c.server, mcp.MethodResourcesTemplates, "")
+	case mcp.NotifyResourcesUpdated:
+		c.opts.Cache.drop(c.server, mcp.MethodResourcesRead, ch.uri)
+	}
+	if c.opts.onChange(ch) == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pending[ch] {
+		return
+	}
+	if len(b.order) >= maxChanges {
+		c.log.Warn("change notices come faster than they are handled; one was dropped", "uri", ch.uri)
+		return
+	}
+	b.pending[ch] = true
+	b.order = append(b.order, ch)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Receive takes what arrives outside of answers, in order.
+func (cn *conn) Receive(m *jsonrpc.Incoming) {
+	switch m.Kind {
+	case jsonrpc.Request:
+		cn.request(m)
+	case jsonrpc.Response:
+		cn.c.log.Debug("an answer that nobody waits for", "id", m.ID.String())
+	case jsonrpc.Notification:
+		if err := cn.notified(m); err != nil {
+			cn.c.log.Debug("a notification was ignored", "method", m.Method, "err", err)
+		}
+	}
+}
+
+// params decodes a notification's parameters in the newest shape.
+func (cn *conn) params(m *jsonrpc.Incoming, v any) error {
+	raw := m.Params.Raw()
+	if len(raw) == 0 {
+		return errors.New("it has no params")
+	}
+	if s := cn.session(); s != nil {
+		return s.shape.UpParams(m.Method, raw, v)
+	}
+	return wire.DecodeParams(raw, v)
+}
+
+// notified takes a notification. The error says why it is ignored.
+func (cn *conn) notified(m *jsonrpc.Incoming) error {
+	c := cn.c
+	switch m.Method {
+	case mcp.NotifyProgress:
+		var p mcp.ProgressParams
+		if err := cn.params(m, &p); err != nil {
+			return err
+		}
+		c.report(&p)
+	case mcp.NotifyMessage:
+		return cn.logged(m)
+	case mcp.NotifyCancelled:
+		var p mcp.CancelledParams
+		if err := cn.params(m, &p); err != nil {
+			return err
+		}
+		if s := cn.session(); s != nil {
+			s.era.cancelled(cn, &p)
+		}
+	case mcp.NotifySubscriptionsAcknowledged:
+		var p mcp.AcknowledgedParams
+		if err := cn.params(m, &p); err != nil {
+			return err
+		}
+		return cn.acknowledged(&p)
+	case mcp.NotifyToolsListChanged, mcp.NotifyPromptsListChanged, mcp.NotifyResourcesListChanged, mcp.NotifyResourcesUpdated:
+		return cn.changed(m)
+	case mcp.NotifyElicitationComplete:
+		var p mcp.ElicitationCompleteParams
+		if err := cn.params(m, &p); err != nil {
+			return err
+		}
+		c.completed(p.ElicitationID)
+		if f := c.opts.OnElicitationComplete; f != nil {
+			c.inbox.event(func(ctx context.Context) { f(ctx, p.ElicitationID) })
+		}
+	default:
+		f := c.opts.OnNotification
+		if f == nil {
+			return errors.New("nobody takes it")
+		}
+		c.inbox.event(func(ctx context.Context) { f(ctx, m.Method, m.Params.Raw()) })
+	}
+	return nil
+}
+
+// logged takes a log message.
+func (cn *conn) logged(m *jsonrpc.Incoming) error {
+	c := cn.c
+	f := c.opts.OnLog
+	if f == nil {
+		return errors.New("nobody takes logs")
+	}
+	if s := cn.session(); s != nil && s.caps.Logging == nil {
+		return errors.New("the server did not declare logging")
+	}
+	p := new(mcp.LogParams)
+	if err := cn.params(m, p); err != nil {
+		return err
+	}
+	c.inbox.event(func(ctx context.Context) { f(ctx, p) })
+	return nil
+}
+
+// changed takes a change notice, if it was asked for.
+func (cn *conn) changed(m *jsonrpc.Incoming) error {
+	s := cn.session()
+	if s == nil {
+		return errors.New("it came before negotiation was over")
+	}
+	meta, _ := m.Params.Object("_meta")
+	if err := s.era.expects(cn, s, m.Method, meta); err != nil {
+		return err
+	}
+	ch := change{method: m.Method}
+	if m.Method == mcp.NotifyResourcesUpdated {
+		var p mcp.ResourceUpdatedParams
+		if err := cn.params(m, &p); err != nil {
+			return err
+		}
+		ch.uri = p.URI
+	}
+	cn.c.inbox.changed(ch)
+	return nil
+}

@@ -1,0 +1,327 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// CallTool calls a tool with arguments that encode to a JSON object (a
+// struct, a map, raw JSON), or nil. A failure of the tool is in the result,
+// not in the error. If the tool was listed with an output schema which the
+// result breaks, both the result and an [ErrOutput] are returned.
+func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOptions) (*mcp.CallToolResult, error) {
+	raw, err := arguments(args)
+	if err != nil {
+		return nil, fmt.Errorf("arguments of tool %q: %w", name, err)
+	}
+	k, err := c.newCall(mcp.MethodToolsCall, name, &mcp.CallToolParams{Name: name, Arguments: raw}, o)
+	if err != nil {
+		return nil, err
+	}
+	k.args = raw
+	var r mcp.CallToolResult
+	if err := k.do(ctx, &r); err != nil {
+		return nil, err
+	}
+	if err := c.tools.check(name, &r); err != nil {
+		return &r, k.wrap(err)
+	}
+	return &r, nil
+}
+
+// check compares a result with what the tool promised (spec 2026-07-28,
+// server/tools: clients SHOULD validate structured results against the
+// schema).
+func (b *toolBook) check(name string, r *mcp.CallToolResult) error {
+	e := b.lookup(name)
+	if e == nil || e.out == nil || r.IsError {
+		return nil
+	}
+	if r.StructuredContent == nil {
+		return fmt.Errorf("%w: the tool promises structured content and gave none", ErrOutput)
+	}
+	if err := e.out.Check(r.StructuredContent); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutput, err)
+	}
+	return nil
+}
+
+// Call calls a tool and decodes its result into Out: the structured content,
+// or the text if Out is string. [mcp.None] takes nothing and
+// [mcp.CallToolResult] everything. A tool that gives no structured content is
+// taken to give JSON as text. The error is a [ToolError] if the tool failed.
+func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*CallOptions) (Out, error) {
+	var out Out
+	var opts *CallOptions
+	if len(o) > 0 {
+		opts = o[0]
+	}
+	r, err := c.CallTool(ctx, tool, args, opts)
+	if err != nil {
+		return out, err
+	}
+	if r.IsError {
+		return out, &ToolError{Tool: tool, Result: r}
+	}
+	switch v := any(&out).(type) {
+	case *string:
+		*v = textOf(r)
+		return out, nil
+	case *mcp.None:
+		return out, nil
+	case *mcp.CallToolResult:
+		*v = *r
+		return out, nil
+	}
+	raw := r.StructuredContent
+	if raw == nil {
+		raw = wire.RawValue(textOf(r))
+		if err := wire.Valid(raw, wire.Limits{}); err != nil {
+			return out, fmt.Errorf("tool %q: %w: it gave neither structured content nor JSON as text", tool, ErrOutput)
+		}
+	}
+	if err := wire.Decode(raw, &out); err != nil {
+		return out, fmt.Errorf("tool %q: %w: %w", tool, ErrOutput, err)
+	}
+	return out, nil
+}
+
+// textOf joins the text of a result.
+func textOf(r *mcp.CallToolResult) string {
+	var parts []string
+	for _, content := range r.Content {
+		if t, ok := content.(*mcp.TextContent); ok {
+			parts = append(parts, t.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// arguments encodes what a tool is called with.
+func arguments(args any) (wire.RawValue, error) {
+	if args == nil {
+		return nil, nil
+	}
+	raw, ok := args.(wire.RawValue)
+	if !ok {
+		var err error
+		if raw, err = wire.Marshal(args); err != nil {
+			return nil, err
+		}
+	}
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if _, err := wire.ParseObject(raw, wire.Limits{}); err != nil {
+		return nil, err
+	}
+	return raw, nil
+}
+
+// ReadResource reads a resource. What does not exist is an error.
+func (c *Client) ReadResource(ctx context.Context, uri string, o *CallOptions) (*mcp.ReadResourceResult, error) {
+	return request[mcp.ReadResourceResult](ctx, c, mcp.MethodResourcesRead, uri, &mcp.ReadResourceParams{URI: uri}, o)
+}
+
+// GetPrompt gets the messages of a prompt.
+func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]string, o *CallOptions) (*mcp.GetPromptResult, error) {
+	return request[mcp.GetPromptResult](ctx, c, mcp.MethodPromptsGet, name, &mcp.GetPromptParams{Name: name, Arguments: args}, o)
+}
+
+// Complete asks for values of an argument of a prompt or resource template.
+// The params are not written to.
+func (c *Client) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.Completion, error) {
+	clean := *p
+	clean.RequestBase = mcp.RequestBase{}
+	r, err := request[mcp.CompleteResult](ctx, c, mcp.MethodComplete, "", &clean, nil)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(r.Completion.Values); n > mcp.MaxCompletions {
+		c.log.Warn("the server gave more completions than it may", "values", n)
+		r.Completion.Values = r.Completion.Values[:mcp.MaxCompletions]
+		r.Completion.HasMore = true
+	}
+	return &r.Completion, nil
+}
+
+// Ping asks whether the server is there: with ping, or in revisions without
+// it with server/discover.
+func (c *Client) Ping(ctx context.Context) error {
+	method := mcp.MethodPing
+	if !c.session().facts.Has(method) {
+		method = mcp.MethodDiscover
+	}
+	k, err := c.newCall(method, "", nil, &CallOptions{NoCache: true})
+	if err != nil {
+		return err
+	}
+	return k.do(ctx, nil)
+}
+
+// SetLogLevel says from which level on the server should send logs.
+func (c *Client) SetLogLevel(ctx context.Context, level mcp.LogLevel) error {
+	if !level.Valid() {
+		return fmt.Errorf("set log level: %.32q is no level", string(level))
+	}
+	s := c.session()
+	if s.caps.Logging == nil {
+		return fmt.Errorf("set log level: %w: the server does not offer %q", ErrNotCapable, mcp.CapLogging)
+	}
+	return s.era.setLevel(ctx, c, level)
+}
+
+// RootsChanged tells the server that the roots have changed, in revisions that
+// know of it; in others, where servers ask each time, it does nothing.
+func (c *Client) RootsChanged(ctx context.Context) error {
+	if c.opts.OnRoots == nil {
+		return fmt.Errorf("roots changed: %w: this client has no OnRoots", ErrNotCapable)
+	}
+	if !c.session().facts.Has(mcp.NotifyRootsListChanged) {
+		return nil
+	}
+	return c.Notify(ctx, mcp.NotifyRootsListChanged, nil)
+}
+
+// request is one call whose result is an R.
+func request[R any](ctx context.Context, c *Client, method, target string, params any, o *CallOptions) (*R, error) {
+	k, err := c.newCall(method, target, params, o)
+	if err != nil {
+		return nil, err
+	}
+	var r R
+	if err := k.do(ctx, &r); err != nil {
+		return nil, err
+	}
+	return &r, nil
+}
+
+// Request sends a request of any method, for extensions. Params encode to an
+// object, or are nil; they are not written to. The result is decoded into
+// result; a *[mcp.RawValue] takes it as it came, nil takes nothing. In the
+// stateless era the protocol's members of _meta are added, and methods of the
+// core are driven as usual; params that carry inputResponses or requestState
+// already begin there.
+func (c *Client) Request(ctx context.Context, method string, params, result any, o *CallOptions) error {
+	k, err := c.newCall(method, "", nil, o)
+	if err != nil {
+		return err
+	}
+	if err := k.take(params); err != nil {
+		return fmt.Errorf("%s: params: %w", method, err)
+	}
+	return k.do(ctx, result)
+}
+
+// take splits params into what the protocol deals with and the rest.
+func (k *call) take(params any) error {
+	if params == nil {
+		return nil
+	}
+	raw, err := wire.Marshal(params)
+	if err != nil {
+		return err
+	}
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
+		return err
+	}
+	asks := k.row != nil && k.row.Asks
+	rest := []byte{'{'}
+	for name, value := range o.All() {
+		switch {
+		case name == "_meta":
+			err = k.takeMeta(value)
+		case name == "inputResponses" && asks:
+			err = wire.Decode(value, &k.round().responses)
+		case name == "requestState" && asks:
+			err = wire.Decode(value, &k.round().state)
+		default:
+			rest = append(appendMember(rest, 1, name), value...)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	k.params = wire.RawValue(append(rest, '}'))
+	if k.row != nil && k.row.Target != "" {
+		if value, ok := o.Member(k.row.Target); ok {
+			_ = wire.Decode(value, &k.target) // the server says what is wrong with it
+		}
+		k.args, _ = o.Member("arguments")
+	}
+	return nil
+}
+
+// round returns what the caller answered by itself.
+func (k *call) round() *round {
+	if k.first == nil {
+		k.first = &round{}
+	}
+	return k.first
+}
+
+// takeMeta adds the caller's members of _meta. Keys of the core are refused.
+func (k *call) takeMeta(raw wire.RawValue) error {
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
+		return err
+	}
+	meta := make(map[string]mcp.RawValue, o.Len()+len(k.meta))
+	for name, value := range o.All() {
+		if err := mcp.ValidMetaKey(name); err != nil {
+			return err
+		}
+		switch name {
+		case mcp.MetaProgressToken, mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities,
+			mcp.MetaLogLevel, mcp.MetaSubscriptionID, mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage:
+			return fmt.Errorf("key %q is set by the client itself", name)
+		}
+		meta[name] = value
+	}
+	for name, value := range k.meta {
+		meta[name] = value
+	}
+	k.meta = meta
+	return nil
+}
+
+// Notify sends a notification of any method, for extensions. Params encode to
+// an object, or are nil.
+func (c *Client) Notify(ctx context.Context, method string, params any) error {
+	cn, err := c.live(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	s := cn.session()
+	row, known := mcp.Lookup(method)
+	if known && (!s.facts.Has(method) || row.From == mcp.Server || !c.caps.Has(row.Capability)) {
+		return fmt.Errorf("%s: %w", method, ErrNotCapable)
+	}
+	m := &jsonrpc.Outgoing{Method: method}
+	if params != nil {
+		down, err := s.shape.DownParams(method, params)
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		m.Params = jsonrpc.JSON(down)
+	}
+	var route transport.Route
+	if cn.link.Traits().Routes {
+		route = s.era.route(&call{c: c, method: method})
+	}
+	if err := cn.link.Post(ctx, m, route); err != nil {
+		if errors.Is(err, transport.ErrClosed) {
+			cn.Closed(err)
+		}
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
+}

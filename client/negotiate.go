@@ -1,0 +1,239 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// An opener finds a revision that suits both sides, on one connection.
+type opener struct {
+	c              *Client
+	cn             *conn
+	modern, legacy []*revision.Facts // allowed by Options.Versions, newest first
+}
+
+// A verdict is what a probe said about the server.
+type verdict struct {
+	sess    *session
+	version string // probe again, or shake hands, with this version
+	silent  bool   // no usable answer: a server of the handshake era
+	err     error
+}
+
+// dial makes a connection and negotiates on it. The caller adopts it, or
+// tears it down.
+func (c *Client) dial(ctx context.Context) (*conn, error) {
+	cn, err := c.connect(ctx, false)
+	if err == nil {
+		return cn, nil
+	}
+	var dead *probeKilledError
+	if errors.As(err, &dead) && ctx.Err() == nil {
+		// Some old servers end when they meet a request before initialize.
+		return c.connect(ctx, true)
+	}
+	return nil, err
+}
+
+// A probeKilledError says that the connection ended during the probe, and
+// that a handshake may do better on another one.
+type probeKilledError struct{ err error }
+
+func (e *probeKilledError) Error() string { return e.err.Error() }
+func (e *probeKilledError) Unwrap() error { return e.err }
+
+// connect dials and negotiates, once.
+func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
+	cn := &conn{
+		c: c, ready: make(chan struct{}), done: make(chan struct{}),
+		peer:    jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: c.opts.MaxInFlight, Logger: c.log}),
+		listens: make(map[mcp.ID]*listening),
+		refs:    make(map[string]int),
+	}
+	link, err := c.dialer.Dial(ctx, cn)
+	cn.link = link
+	close(cn.ready)
+	if err != nil {
+		cn.link = nil
+		_ = cn.teardown(err)
+		return nil, err
+	}
+	o := &opener{c: c, cn: cn}
+	o.allowed()
+	if err := o.open(ctx, noProbe); err != nil {
+		_ = cn.teardown(err)
+		return nil, err
+	}
+	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
+	return cn, nil
+}
+
+// allowed sorts the versions that may be used by era.
+func (o *opener) allowed() {
+	for _, f := range revision.All() {
+		if len(o.c.opts.Versions) > 0 && !slices.Contains(o.c.opts.Versions, f.Version) {
+			continue
+		}
+		if f.Handshake {
+			o.legacy = append(o.legacy, f)
+		} else {
+			o.modern = append(o.modern, f)
+		}
+	}
+}
+
+// names lists the allowed versions.
+func (o *opener) names() []string {
+	var names []string
+	for _, f := range slices.Concat(o.modern, o.legacy) {
+		names = append(names, f.Version)
+	}
+	return names
+}
+
+// pick returns the newest allowed revision that a server offers, modern ones
+// first (ruling 4).
+func (o *opener) pick(offered []string) *revision.Facts {
+	for _, f := range slices.Concat(o.modern, o.legacy) {
+		if slices.Contains(offered, f.Version) {
+			return f
+		}
+	}
+	return nil
+}
+
+// open negotiates, and sets the connection's session (rulings 1 to 5; spec
+// 2026-07-28, basic/versioning and basic/transports/stdio: a client that
+// speaks both eras SHOULD probe with server/discover).
+func (o *opener) open(ctx context.Context, noProbe bool) error {
+	if len(o.modern) == 0 || noProbe {
+		return o.handshake(ctx, o.legacy[0], nil)
+	}
+	if known, ok := o.c.opts.Eras.Recall(o.c.dialer.Key()); ok && len(o.legacy) > 0 {
+		if f, ok := revision.Lookup(known); ok && f.Handshake {
+			err := o.handshake(ctx, o.legacy[0], nil)
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+			// The memory does not fit any more: find out anew.
+			o.c.opts.Eras.Remember(o.c.dialer.Key(), "")
+			if o.cn.over() {
+				return &probeKilledError{err}
+			}
+		}
+	}
+	return o.probe(ctx, o.modern[0])
+}
+
+// probe asks for the server's versions, at most twice.
+func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
+	for range 2 {
+		s, err := o.discover(ctx, f)
+		if err == nil {
+			return o.settleOn(ctx, f, s)
+		}
+		var peer *jsonrpc.Error
+		if ctx.Err() != nil {
+			return err
+		}
+		if !errors.As(err, &peer) {
+			return o.fallBack(ctx, err)
+		}
+		switch peer.Code {
+		case mcp.CodeUnsupportedVersion:
+			offered := offeredVersions(peer)
+			if offered == nil {
+				return o.fallBack(ctx, err)
+			}
+			next := o.pick(offered)
+			if next == nil || next == f {
+				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: err}
+			}
+			if next.Handshake {
+				return o.handshake(ctx, next, err)
+			}
+			f = next
+		case mcp.CodeHeaderMismatch, mcp.CodeMissingClientCapability:
+			return fmt.Errorf("server/discover: %w", err)
+		default:
+			return o.fallBack(ctx, err)
+		}
+	}
+	return &UnsupportedVersionError{Allowed: o.names()}
+}
+
+// settleOn chooses from what a discovered server supports.
+func (o *opener) settleOn(ctx context.Context, f *revision.Facts, s *discovered) error {
+	chosen := o.pick(s.versions)
+	switch {
+	case chosen == nil:
+		return &UnsupportedVersionError{Offered: s.versions, Allowed: o.names()}
+	case chosen.Handshake:
+		return o.handshake(ctx, chosen, nil)
+	}
+	sess := newStateless(o.c, chosen, s)
+	o.cn.sess.Store(sess)
+	return o.cn.link.Establish(ctx, transport.Established{Version: chosen.Version})
+}
+
+// fallBack shakes hands with a server that did not understand the probe (spec
+// 2026-07-28, basic/transports/stdio: the fallback MUST NOT be keyed to one
+// specific error code).
+func (o *opener) fallBack(ctx context.Context, cause error) error {
+	if len(o.legacy) == 0 {
+		return &UnsupportedVersionError{Allowed: o.names(), Cause: fmt.Errorf("server/discover: %w", cause)}
+	}
+	if o.cn.over() {
+		return &probeKilledError{fmt.Errorf("server/discover: %w", cause)}
+	}
+	return o.handshake(ctx, o.legacy[0], cause)
+}
+
+// renegotiate finds another version on a living connection, after the server
+// refused the one in use.
+func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refusal *jsonrpc.Error) error {
+	cn.negotiating.Lock()
+	defer cn.negotiating.Unlock()
+	if cn.session() != stale {
+		return nil // somebody else did
+	}
+	o := &opener{c: c, cn: cn}
+	o.allowed()
+	offered := offeredVersions(refusal)
+	f := o.pick(offered)
+	if f == nil || f == stale.facts {
+		return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: refusal}
+	}
+	var err error
+	if f.Handshake {
+		err = o.handshake(ctx, f, refusal)
+	} else {
+		err = o.probe(ctx, f)
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.last = cn.session()
+	c.mu.Unlock()
+	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
+	return nil
+}
+
+// offeredVersions reads the versions out of an error's data; nil if there are
+// none.
+func offeredVersions(e *jsonrpc.Error) []string {
+	var data mcp.UnsupportedVersionData
+	if e == nil || len(e.Data) == 0 || wire.Decode(e.Data, &data) != nil || len(data.Supported) == 0 {
+		return nil
+	}
+	return data.Supported
+}

@@ -1,0 +1,226 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Options configure a client. The zero value, and nil, work: a client that
+// calls, declares no capability and asks nobody anything.
+//
+// A handler that is nil leaves its capability undeclared, and the server is
+// refused what it did not get told about. Handlers may be called by many
+// goroutines at once. Their context ends when the server withdraws the
+// question, the call that it belongs to ends, or the client is closed.
+type Options struct {
+	// Info is what the client says about itself; default "parley-client".
+	// Nothing is decided by it.
+	Info mcp.Implementation
+	// HideInfo leaves Info out where the revision allows that. In the
+	// handshake, which requires it, an anonymous name is sent.
+	HideInfo bool
+
+	// OnElicit shows a form to the person (capability elicitation.form).
+	// Use [Accept], [Decline] and [CancelElicit] for the answer; an error
+	// refuses the question.
+	OnElicit func(ctx context.Context, r *ElicitRequest) (*mcp.ElicitResult, error)
+	// OnElicitURL asks the person to visit a page (capability
+	// elicitation.url). The handler must show the whole address, must not
+	// fetch it, and must not open it without consent. Accepting means
+	// consent, not that the visit is over.
+	OnElicitURL func(ctx context.Context, r *ElicitRequest) (*mcp.ElicitResult, error)
+	// URLWait is how long a call of 2025-11-25 that was refused until a page
+	// was visited waits for the server's word that it was, before it is
+	// tried again; default 60 s.
+	URLWait time.Duration
+	// OnSample calls the model for the server (capability sampling). Return
+	// an error that wraps [ErrRefused] when the person says no.
+	//
+	// Deprecated: sampling is deprecated since the newest revision; servers
+	// should call a model themselves.
+	OnSample func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
+	// SampleTools declares that OnSample can offer tools to the model.
+	SampleTools bool
+	// SampleContext declares that OnSample can include the context of
+	// servers.
+	SampleContext bool
+	// OnRoots tells the server which folders it should work in (capability
+	// roots). All of them must be file: URIs.
+	//
+	// Deprecated: roots are deprecated since the newest revision; pass
+	// folders as arguments or configuration of the server.
+	OnRoots func(ctx context.Context) ([]mcp.Root, error)
+
+	// OnLog takes the server's log messages, in order, one at a time.
+	OnLog func(ctx context.Context, p *mcp.LogParams)
+	// LogLevel is the least severe level the server should send; default
+	// info if OnLog is set, otherwise nothing is said about it.
+	LogLevel mcp.LogLevel
+	// OnToolsChanged, OnPromptsChanged and OnResourcesChanged are told that
+	// a list has changed, or may have while the connection was down. Notices
+	// that come faster than the handler works become one. What was kept of
+	// the list is forgotten already.
+	OnToolsChanged, OnPromptsChanged, OnResourcesChanged func(ctx context.Context)
+	// OnResourceUpdated is told that a resource which [Client.Subscribe]
+	// watches, or one beneath it, has changed or may have.
+	OnResourceUpdated func(ctx context.Context, uri string)
+	// OnElicitationComplete is told that the person has finished what a page
+	// of OnElicitURL was for (revision 2025-11-25).
+	OnElicitationComplete func(ctx context.Context, id string)
+	// OnNotification takes notifications that are not of the core protocol,
+	// in order, for extensions.
+	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
+
+	// Versions are the revisions that may be used; default all. One pins
+	// it. The newest that suits both sides is taken.
+	Versions []string
+	// Eras remembers which revision a server spoke, so that an old server is
+	// not probed each time; default a memory of this process.
+	Eras EraMemory
+
+	// CallTimeout is how long a call may be silent; default 60 s. Progress
+	// starts it anew, and it stands still while a person is asked.
+	CallTimeout time.Duration
+	// MaxCallTime is how long a call may take in all, without the time that
+	// persons take; default 10 min.
+	MaxCallTime time.Duration
+	// DiscoverProbe is how long a server may be silent to the first request
+	// before it is taken for one of the handshake era; default 5 s.
+	DiscoverProbe time.Duration
+	// MaxRounds is how often a server may ask within one call; default 8.
+	MaxRounds int
+	// MaxInFlight is how many questions of the server are open at once;
+	// default 256. The rest are refused.
+	MaxInFlight int
+	// MaxItems is how many items of one list are read; default 10,000.
+	MaxItems int
+
+	// Cache keeps results for as long as the server allows; default a cache
+	// of its own with the bounds below. Clients may share one.
+	Cache *Cache
+	// CacheEntries and CacheBytes bound the default cache; defaults 1,000
+	// and 16 MiB. A negative value keeps nothing.
+	CacheEntries, CacheBytes int
+	// Principal names on whose behalf the client acts: what the cache holds
+	// for one principal is never shown to another unless the server calls it
+	// public.
+	Principal string
+
+	// TrustAnnotations believes the server's tool annotations, so far as to
+	// repeat a call by itself after a broken connection if the tool is
+	// marked read-only or idempotent.
+	TrustAnnotations bool
+	// Extensions are the extensions to declare, with their settings.
+	Extensions map[string]mcp.RawValue
+	// Experimental are experimental capabilities to declare.
+	Experimental map[string]mcp.RawValue
+
+	// Logger takes what goes wrong without being anybody's error; default
+	// none.
+	Logger *slog.Logger
+}
+
+// CallOptions configure one request. The zero value, and nil, work.
+type CallOptions struct {
+	// OnProgress is told about progress, in order, one at a time; all of it
+	// before the call returns. Total is 0 if unknown. It must not wait for
+	// the call.
+	OnProgress func(progress, total float64, message string)
+	// Timeout replaces Options.CallTimeout; it may be longer than
+	// MaxCallTime.
+	Timeout time.Duration
+	// NoTimeout waits for as long as the context lasts.
+	NoTimeout bool
+	// Meta goes into _meta. Reserved keys are refused.
+	Meta map[string]mcp.RawValue
+	// NoCache asks the server, whatever is kept.
+	NoCache bool
+	// ResultTypes are types of results that the caller understands besides
+	// the core's, as extensions define them. The caller then decodes into a
+	// RawValue with [Client.Request].
+	ResultTypes []string
+}
+
+// An EraMemory remembers the revision that each server spoke last. It may be
+// used by many goroutines at once.
+type EraMemory interface {
+	// Recall returns the revision remembered under a dialer's key, if any.
+	Recall(key string) (version string, ok bool)
+	// Remember keeps a revision, or forgets the key if version is empty.
+	Remember(key, version string)
+}
+
+// defaults fills in what was left out.
+func (o *Options) defaults() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Info.Name == "" {
+		r.Info.Name = "parley-client"
+	}
+	r.Info.Version = cmp.Or(r.Info.Version, "devel")
+	if r.OnLog != nil {
+		r.LogLevel = cmp.Or(r.LogLevel, mcp.LogInfo)
+	}
+	r.URLWait = cmp.Or(r.URLWait, time.Minute)
+	r.CallTimeout = cmp.Or(r.CallTimeout, time.Minute)
+	r.MaxCallTime = cmp.Or(r.MaxCallTime, 10*time.Minute)
+	r.DiscoverProbe = cmp.Or(r.DiscoverProbe, 5*time.Second)
+	r.MaxRounds = cmp.Or(r.MaxRounds, 8)
+	r.MaxInFlight = cmp.Or(r.MaxInFlight, 256)
+	r.MaxItems = cmp.Or(r.MaxItems, 10_000)
+	if r.Cache == nil {
+		r.Cache = NewCache(r.CacheEntries, r.CacheBytes)
+	}
+	if r.Eras == nil {
+		r.Eras = processEras
+	}
+	if r.Logger == nil {
+		r.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, v := range r.Versions {
+		if _, ok := revision.Lookup(v); !ok {
+			return r, fmt.Errorf("client options: unknown protocol version %q in Versions", v)
+		}
+	}
+	for key := range r.Extensions {
+		if err := mcp.ValidMetaKey(key); err != nil {
+			return r, fmt.Errorf("client options: extension %q: %w", key, err)
+		}
+	}
+	return r, nil
+}
+
+// capabilities are what the client declares: exactly what it has handlers for.
+func (o *Options) capabilities() *mcp.ClientCapabilities {
+	c := &mcp.ClientCapabilities{Experimental: o.Experimental, Extensions: o.Extensions}
+	if o.OnElicit != nil || o.OnElicitURL != nil {
+		c.Elicitation = &mcp.ElicitationCapability{}
+		if o.OnElicit != nil {
+			c.Elicitation.Form = mcp.Settings{}
+		}
+		if o.OnElicitURL != nil {
+			c.Elicitation.URL = mcp.Settings{}
+		}
+	}
+	if o.OnSample != nil {
+		c.Sampling = &mcp.SamplingCapability{}
+		if o.SampleTools {
+			c.Sampling.Tools = mcp.Settings{}
+		}
+		if o.SampleContext {
+			c.Sampling.Context = mcp.Settings{}
+		}
+	}
+	if o.OnRoots != nil {
+		c.Roots = &mcp.RootsCapability{ListChanged: true}
+	}
+	return c
+}

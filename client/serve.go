@@ -1,0 +1,260 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// replyTime bounds how long an answer waits for a server that does not read.
+const replyTime = 30 * time.Second
+
+// A question is what a server asks, checked and ready for its handler.
+type question struct {
+	method string
+	ask    func(ctx context.Context) (any, error)
+}
+
+// An undeclaredError says that the server asked for what this client did not
+// declare. It is an ErrNotCapable.
+type undeclaredError struct {
+	what string
+	code int64
+}
+
+func (e *undeclaredError) Error() string {
+	return fmt.Sprintf("%v: this client does not offer %s", ErrNotCapable, e.what)
+}
+
+func (e *undeclaredError) Is(target error) bool { return target == ErrNotCapable }
+
+// An invalidError says that the server's question is malformed.
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string { return "malformed question of the server: " + e.err.Error() }
+func (e *invalidError) Unwrap() error { return e.err }
+
+// prepare checks a question of the server: whether it was declared, and
+// whether it is well formed. Nobody is asked yet (SEC-CAP-1).
+func (c *Client) prepare(s *session, of about, method string, raw wire.RawValue) (*question, error) {
+	if len(raw) == 0 {
+		raw = wire.RawValue("{}")
+	}
+	switch method {
+	case mcp.MethodElicit:
+		var p mcp.ElicitParams
+		if c.opts.OnElicit == nil && c.opts.OnElicitURL == nil {
+			break
+		}
+		if err := s.shape.UpParams(method, raw, &p); err != nil {
+			return nil, &invalidError{err}
+		}
+		return c.prepareElicit(of, &p)
+	case mcp.MethodCreateMessage:
+		var p mcp.CreateMessageParams
+		if c.opts.OnSample == nil {
+			break
+		}
+		if err := s.shape.UpParams(method, raw, &p); err != nil {
+			return nil, &invalidError{err}
+		}
+		return c.prepareSample(&p)
+	case mcp.MethodRootsList:
+		if c.opts.OnRoots != nil {
+			return &question{method, c.askRoots}, nil
+		}
+	}
+	return nil, &undeclaredError{fmt.Sprintf("%.64q", method), mcp.CodeMethodNotFound}
+}
+
+// prepareSample checks a question for the model.
+func (c *Client) prepareSample(p *mcp.CreateMessageParams) (*question, error) {
+	if (len(p.Tools) > 0 || p.ToolChoice != nil) && !c.opts.SampleTools {
+		return nil, &undeclaredError{mcp.CapSamplingTools, mcp.CodeInvalidParams}
+	}
+	if !c.opts.SampleContext {
+		// Servers SHOULD NOT ask for context that was not declared, and
+		// clients may always give less.
+		p.IncludeContext = ""
+	}
+	return &question{mcp.MethodCreateMessage, func(ctx context.Context) (any, error) {
+		r, err := c.opts.OnSample(ctx, p)
+		if err == nil && r == nil {
+			err = errNoAnswer
+		}
+		return r, err
+	}}, nil
+}
+
+// askRoots asks for the roots. Spec 2026-07-28, client/roots: a root MUST be a
+// file:// URI.
+func (c *Client) askRoots(ctx context.Context) (any, error) {
+	roots, err := c.opts.OnRoots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range roots {
+		if u, err := url.Parse(r.URI); err != nil || u.Scheme != "file" {
+			return nil, fmt.Errorf("root %q is not a file: URI", r.URI)
+		}
+	}
+	if roots == nil {
+		roots = []mcp.Root{}
+	}
+	return &mcp.ListRootsResult{Roots: roots}, nil
+}
+
+// request takes a request of the server.
+func (cn *conn) request(m *jsonrpc.Incoming) {
+	if s := cn.session(); s != nil {
+		s.era.request(cn, m)
+		return
+	}
+	cn.serve(m) // a server may ping before the handshake is over
+}
+
+// serve answers a request of the server on a goroutine of its own.
+func (cn *conn) serve(m *jsonrpc.Incoming) {
+	ctx, end, err := cn.peer.Begin(cn.c.ctx, m.ID)
+	if err != nil {
+		cn.refuse(m, err)
+		return
+	}
+	started := cn.c.spawn(func() {
+		defer end()
+		result, err := cn.respond(ctx, m)
+		if ctx.Err() != nil {
+			return // withdrawn: it SHOULD NOT be answered any more
+		}
+		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Result: result, Error: cn.c.wireError(m.Method, err)})
+	})
+	if !started {
+		end()
+	}
+}
+
+// refuse answers what was not even tracked.
+func (cn *conn) refuse(m *jsonrpc.Incoming, err error) {
+	var e *jsonrpc.Error
+	switch {
+	case errors.Is(err, jsonrpc.ErrTooMany):
+		e = jsonrpc.NewError(mcp.CodeTooManyInFlight, "too many requests in flight; wait for answers first")
+	case !errors.As(err, &e):
+		return // the connection is over
+	}
+	select {
+	case <-cn.ready:
+		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Error: e})
+	default:
+	}
+}
+
+// reply sends an answer.
+func (cn *conn) reply(m *jsonrpc.Outgoing) {
+	<-cn.ready
+	if cn.link == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(cn.c.ctx, replyTime)
+	defer cancel()
+	var route transport.Route
+	if s := cn.session(); s != nil && cn.link.Traits().Routes {
+		route = s.era.route(&call{})
+	}
+	if err := cn.link.Post(ctx, m, route); err != nil {
+		cn.c.log.Debug("an answer to the server was lost", "id", m.ID.String(), "err", err)
+	}
+}
+
+// respond carries out a request of the server.
+func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body, error) {
+	c, s := cn.c, cn.session()
+	switch {
+	case m.Method == mcp.MethodPing:
+		return jsonrpc.Empty(), nil
+	case s == nil:
+		return nil, jsonrpc.NewError(mcp.CodeInvalidRequest, "%s came before the handshake was complete", m.Method)
+	case m.ParamsArray:
+		return nil, jsonrpc.NewError(mcp.CodeInvalidParams, "params must be an object")
+	}
+	q, err := c.prepare(s, about{}, m.Method, m.Params.Raw())
+	if err != nil {
+		return nil, err
+	}
+	c.pauseAll()
+	v, err := q.ask(ctx)
+	c.resumeAll()
+	if err != nil {
+		return nil, err
+	}
+	if v, err = s.shape.DownResult(m.Method, v); err != nil {
+		return nil, err
+	}
+	return jsonrpc.JSON(v), nil
+}
+
+// pauseAll stops the clocks of all calls while a person is asked: on a shared
+// channel nobody can tell which call the question belongs to.
+func (c *Client) pauseAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking++
+	for k := range c.calls {
+		k.clock.pause()
+	}
+}
+
+func (c *Client) resumeAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
+	for k := range c.calls {
+		k.clock.resume()
+	}
+}
+
+// rejections are what a server is told when the person refuses (ruling 17).
+var rejections = map[string]string{
+	mcp.MethodCreateMessage: "User rejected sampling request",
+	mcp.MethodRootsList:     "User rejected roots request",
+	mcp.MethodElicit:        "User rejected elicitation request",
+}
+
+// wireError makes of an error what the server may read of it. The text of
+// errors that are not meant for it goes to the log.
+func (c *Client) wireError(method string, err error) *jsonrpc.Error {
+	if err == nil {
+		return nil
+	}
+	var (
+		undeclared *undeclaredError
+		invalid    *invalidError
+		ours       *mcp.Error
+		wired      *jsonrpc.Error
+	)
+	switch {
+	case errors.As(err, &undeclared):
+		return jsonrpc.NewError(undeclared.code, "%v", undeclared)
+	case errors.As(err, &invalid):
+		return jsonrpc.NewError(mcp.CodeInvalidParams, "%v", invalid)
+	case errors.Is(err, ErrRefused):
+		return jsonrpc.NewError(mcp.CodeUserRejected, "%s", rejections[method])
+	case errors.As(err, &ours):
+		e := jsonrpc.NewError(mcp.Code(ours), "%s", ours.Message)
+		if ours.Data != nil {
+			e = e.With(ours.Data)
+		}
+		return e
+	case errors.As(err, &wired):
+		return wired
+	}
+	c.log.Error("a request of the server could not be answered", "method", method, "err", err)
+	return jsonrpc.NewError(mcp.CodeInternalError, "internal error")
+}

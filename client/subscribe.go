@@ -1,0 +1,353 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// maxSubscriptions is how many resources one subscription may watch.
+const maxSubscriptions = 1024
+
+// errWatchEnded says that the server ended a subscription in good order.
+var errWatchEnded = errors.New("the server ended the subscription")
+
+// A Subscription watches resources until it is closed, also over lost
+// connections: it is renewed by itself, and Options.OnResourceUpdated is told
+// about each resource then, because changes may have been missed.
+type Subscription struct {
+	w    *watch
+	stop context.CancelFunc
+}
+
+// Subscribe watches resources. It returns when the server has agreed to, and
+// fails if it agrees to none: with [ErrNotCapable] if it offers no
+// subscriptions. Changes are told to Options.OnResourceUpdated.
+func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, error) {
+	if len(uris) == 0 || len(uris) > maxSubscriptions {
+		return nil, fmt.Errorf("subscribe: between 1 and %d resources, not %d", maxSubscriptions, len(uris))
+	}
+	if !c.session().caps.Has(mcp.CapResourcesSubscribe) {
+		return nil, fmt.Errorf("subscribe: %w: the server does not offer %q", ErrNotCapable, mcp.CapResourcesSubscribe)
+	}
+	wanted := slices.Clone(uris)
+	slices.Sort(wanted)
+	s, err := c.watch(mcp.SubscriptionFilter{ResourceSubscriptions: slices.Compact(wanted)})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.CallTimeout, &timeoutError{limit: c.opts.CallTimeout})
+	defer cancel()
+	if err := s.w.wait(ctx); err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	if len(s.URIs()) == 0 {
+		_ = s.Close()
+		return nil, fmt.Errorf("subscribe: the server agreed to watch none of %q", uris)
+	}
+	return s, nil
+}
+
+// URIs are the resources that the server agreed to watch.
+func (s *Subscription) URIs() []string {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return slices.Clone(s.w.acked.ResourceSubscriptions)
+}
+
+// Close ends the subscription and returns when it is over.
+func (s *Subscription) Close() error {
+	s.stop()
+	<-s.w.done
+	return nil
+}
+
+// watchLists watches the lists that handlers were given for, if the server
+// tells about any. It waits a moment for the server to agree, so that changes
+// after Connect are not missed; a server that does not agree is no error.
+func (c *Client) watchLists(ctx context.Context) {
+	filter := mcp.SubscriptionFilter{
+		ToolsListChanged:     c.opts.OnToolsChanged != nil,
+		PromptsListChanged:   c.opts.OnPromptsChanged != nil,
+		ResourcesListChanged: c.opts.OnResourcesChanged != nil,
+	}
+	if empty(&filter) {
+		return
+	}
+	s, err := c.watch(filter)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.DiscoverProbe)
+	defer cancel()
+	if err := s.w.wait(ctx); err != nil {
+		c.log.Warn("changes of lists are not told yet", "err", err)
+	}
+}
+
+// A watch is what somebody wants to be told, whatever becomes of connections.
+type watch struct {
+	filter mcp.SubscriptionFilter
+	ready  chan struct{} // closed when the server agreed, or never will
+	done   chan struct{} // closed when the watch is over
+
+	mu    sync.Mutex
+	told  bool // ready is closed
+	acked mcp.SubscriptionFilter
+	err   error
+}
+
+// A listening is a watch on one connection of the stateless era.
+type listening struct {
+	w     *watch
+	end   context.CancelCauseFunc
+	acked *mcp.SubscriptionFilter // nil until acknowledged; conn.mu is held
+}
+
+// watch starts a watch, which lives until the subscription or the client is
+// closed.
+func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
+	w := &watch{filter: filter, ready: make(chan struct{}), done: make(chan struct{})}
+	ctx, stop := context.WithCancel(c.ctx)
+	if !c.spawn(func() { c.keepWatching(ctx, w) }) {
+		stop()
+		return nil, ErrClosed
+	}
+	return &Subscription{w: w, stop: stop}, nil
+}
+
+// keepWatching renews a watch on each new connection, and when the server
+// ends it, with growing pauses (ruling 24).
+func (c *Client) keepWatching(ctx context.Context, w *watch) {
+	defer close(w.done)
+	pause := firstPause
+	for {
+		began := time.Now()
+		err := c.watchOnce(ctx, w)
+		if ctx.Err() != nil {
+			w.fail(context.Cause(ctx))
+			return
+		}
+		var refusal *watchRefusedError
+		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) {
+			c.log.Info("a watch ended", "err", err)
+			w.fail(err)
+			return
+		}
+		if time.Since(began) > longPause {
+			pause = firstPause
+		}
+		c.log.Debug("a watch will be renewed", "err", err, "after", pause)
+		if sleep(ctx, pause+rand.N(pause/4)) == nil {
+			pause = min(2*pause, longPause)
+		}
+	}
+}
+
+// watchOnce watches until something ends it.
+func (c *Client) watchOnce(ctx context.Context, w *watch) error {
+	cn, err := c.live(ctx)
+	if err != nil {
+		return err
+	}
+	s := cn.session()
+	err = s.era.hold(ctx, cn, w)
+	var refusal *jsonrpc.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	switch refusal.Code {
+	case mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeTimeout, mcp.CodeShuttingDown:
+		return err // later it may agree
+	case mcp.CodeUnsupportedVersion:
+		if offeredVersions(refusal) != nil && c.renegotiate(ctx, cn, s, refusal) == nil {
+			return err
+		}
+	}
+	return &watchRefusedError{err}
+}
+
+// A watchRefusedError says that the server will never agree to a watch.
+type watchRefusedError struct{ err error }
+
+func (e *watchRefusedError) Error() string { return e.err.Error() }
+func (e *watchRefusedError) Unwrap() error { return e.err }
+
+// wait returns when the server agreed, or an error when it will not.
+func (w *watch) wait(ctx context.Context) error {
+	select {
+	case <-w.ready:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// acknowledged notes what the server agreed to. When it did so before, what
+// is watched may have changed in between.
+func (w *watch) acknowledged(c *Client, filter *mcp.SubscriptionFilter) {
+	w.mu.Lock()
+	w.acked = *filter
+	again := w.told
+	if !again {
+		w.told = true
+		close(w.ready)
+	}
+	w.mu.Unlock()
+	if !again {
+		return
+	}
+	for _, method := range []string{mcp.NotifyToolsListChanged, mcp.NotifyPromptsListChanged, mcp.NotifyResourcesListChanged} {
+		if covers(filter, method) {
+			c.inbox.changed(change{method: method})
+		}
+	}
+	for _, uri := range filter.ResourceSubscriptions {
+		c.inbox.changed(change{mcp.NotifyResourcesUpdated, uri})
+	}
+}
+
+// fail notes that the watch is over.
+func (w *watch) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acked = mcp.SubscriptionFilter{}
+	if !w.told {
+		w.told, w.err = true, err
+		close(w.ready)
+	}
+}
+
+// within is what a server with such capabilities can tell of what is wanted.
+func (w *watch) within(caps *mcp.ServerCapabilities) *mcp.SubscriptionFilter {
+	f := mcp.SubscriptionFilter{
+		ToolsListChanged:     w.filter.ToolsListChanged && caps.Has(mcp.CapToolsListChanged),
+		PromptsListChanged:   w.filter.PromptsListChanged && caps.Has(mcp.CapPromptsListChanged),
+		ResourcesListChanged: w.filter.ResourcesListChanged && caps.Has(mcp.CapResourcesListChanged),
+	}
+	if caps.Has(mcp.CapResourcesSubscribe) {
+		f.ResourceSubscriptions = w.filter.ResourceSubscriptions
+	}
+	return &f
+}
+
+// covers says whether a filter lets a notification pass.
+func covers(f *mcp.SubscriptionFilter, method string) bool {
+	switch method {
+	case mcp.NotifyToolsListChanged:
+		return f.ToolsListChanged
+	case mcp.NotifyPromptsListChanged:
+		return f.PromptsListChanged
+	case mcp.NotifyResourcesListChanged:
+		return f.ResourcesListChanged
+	}
+	return len(f.ResourceSubscriptions) > 0
+}
+
+func empty(f *mcp.SubscriptionFilter) bool {
+	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
+}
+
+// acknowledged takes the first message of a subscription. What was not asked
+// for is not believed.
+func (cn *conn) acknowledged(p *mcp.AcknowledgedParams) error {
+	l := cn.listening(p.Meta.SubscriptionID)
+	if l == nil {
+		return errors.New("it acknowledges no subscription of ours")
+	}
+	want, got := &l.w.filter, p.Notifications
+	got.ToolsListChanged = got.ToolsListChanged && want.ToolsListChanged
+	got.PromptsListChanged = got.PromptsListChanged && want.PromptsListChanged
+	got.ResourcesListChanged = got.ResourcesListChanged && want.ResourcesListChanged
+	got.ResourceSubscriptions = slices.DeleteFunc(got.ResourceSubscriptions, func(uri string) bool {
+		return !slices.Contains(want.ResourceSubscriptions, uri)
+	})
+	cn.mu.Lock()
+	first := l.acked == nil
+	if first {
+		l.acked = &got
+	}
+	cn.mu.Unlock()
+	if !first {
+		return errors.New("the subscription is acknowledged already")
+	}
+	l.w.acknowledged(cn.c, &got)
+	return nil
+}
+
+// listening returns the subscription with an id, or nil.
+func (cn *conn) listening(id mcp.ID) *listening {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	return cn.listens[id]
+}
+
+func (cn *conn) forget(id mcp.ID) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	delete(cn.listens, id)
+}
+
+// refer counts who watches a resource, and returns how many do.
+func (cn *conn) refer(uri string, n int) int {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	cn.refs[uri] += n
+	left := cn.refs[uri]
+	if left <= 0 {
+		delete(cn.refs, uri)
+	}
+	return left
+}
+
+// wait returns when ctx or the connection ends, with why.
+func (cn *conn) wait(ctx context.Context) error {
+	select {
+	case <-cn.done:
+		return cn.cause
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// over says whether the connection has ended.
+func (cn *conn) over() bool {
+	select {
+	case <-cn.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// cancel tells the server that nobody waits for a request any more.
+func (cn *conn) cancel(id mcp.ID, cause error) {
+	if cn.over() {
+		return
+	}
+	reason := "cancelled by the client"
+	if errors.Is(cause, ErrTimeout) {
+		reason = "timed out"
+	}
+	ctx, stop := context.WithTimeout(cn.c.ctx, abandonTime)
+	defer stop()
+	m := &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(&mcp.CancelledParams{RequestID: id, Reason: reason})}
+	var route transport.Route
+	if s := cn.session(); s != nil && cn.link.Traits().Routes {
+		route = s.era.route(&call{method: mcp.NotifyCancelled})
+	}
+	if err := cn.link.Post(ctx, m, route); err != nil {
+		cn.c.log.Debug("a cancellation was lost", "id", id.String(), "err", err)
+	}
+}

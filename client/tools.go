@@ -1,0 +1,101 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// maxBook bounds how many definitions of tools are kept.
+const maxBook = 10_000
+
+// A toolBook holds what was learnt from lists of tools: schemas, compiled once
+// per definition, and hints.
+type toolBook struct {
+	mu      sync.RWMutex
+	entries map[string]*toolEntry
+}
+
+// A toolEntry is one definition. It is never written to.
+type toolEntry struct {
+	input, output wire.RawValue // as text
+	headers       []schema.HeaderBinding
+	out           *schema.Compiled // nil if the tool promises nothing
+	hints         *mcp.ToolAnnotations
+	err           error // why the tool cannot be used
+}
+
+// lookup returns what is known of a tool, or nil.
+func (b *toolBook) lookup(name string) *toolEntry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.entries[name]
+}
+
+// learn takes a tool from a list. The error says why it cannot be used: a
+// schema of an unknown dialect, one that is not a schema, or one that breaks
+// a bound. Header annotations matter to carriers with headers alone.
+func (b *toolBook) learn(t *mcp.Tool, headers bool) error {
+	if old := b.lookup(t.Name); old != nil && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
+		if !sameHints(old.hints, t.Annotations) {
+			e := *old
+			e.hints = t.Annotations
+			b.put(t.Name, &e)
+		}
+		return old.err
+	}
+	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations}
+	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers})
+	if err != nil {
+		e.err = fmt.Errorf("inputSchema: %w", err)
+	} else {
+		e.headers = in.Headers()
+	}
+	if e.err == nil && len(t.OutputSchema) > 0 {
+		if e.out, err = schema.Compile(t.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
+			e.err = fmt.Errorf("outputSchema: %w", err)
+		}
+	}
+	b.put(t.Name, e)
+	return e.err
+}
+
+func (b *toolBook) put(name string, e *toolEntry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.entries == nil || len(b.entries) >= maxBook {
+		b.entries = make(map[string]*toolEntry)
+	}
+	b.entries[name] = e
+}
+
+func sameHints(a, b *mcp.ToolAnnotations) bool {
+	return a.ReadOnly() == b.ReadOnly() && a.Idempotent() == b.Idempotent()
+}
+
+// fields are the arguments that a carrier repeats in its headers, if the
+// tool's definition is known (spec 2026-07-28, basic/transports/
+// streamable-http: clients MUST mirror the designated parameters).
+func (b *toolBook) fields(name string, arguments wire.RawValue, log *slog.Logger) map[string][]string {
+	e := b.lookup(name)
+	if e == nil || len(e.headers) == 0 || len(arguments) == 0 {
+		return nil
+	}
+	fields := make(map[string][]string, len(e.headers))
+	for i := range e.headers {
+		h := &e.headers[i]
+		value, present, err := h.Value(arguments)
+		switch {
+		case err != nil:
+			log.Warn("an argument cannot go into its header", "tool", name, "header", h.Name, "err", err)
+		case present:
+			fields[h.Name] = []string{value}
+		}
+	}
+	return fields
+}

@@ -1,0 +1,14 @@
+module github.com/parley-mcp/parley
+
+go 1.26.0
+
+require (
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
+	github.com/google/go-cmp v0.7.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/yosida95/uritemplate/v3 v3.0.2
+	golang.org/x/sync v0.24.0
+	golang.org/x/time v0.16.0
+)
+
+require golang.org/x/text v0.14.0 // indirect

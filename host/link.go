@@ -1,0 +1,151 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Back-off between attempts to connect to a server that cannot be reached.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// A link is the host's end of one server.
+type link struct {
+	host    *Host
+	spec    Server
+	stale   atomic.Bool // the list of tools may have changed
+	samples atomic.Int64
+
+	turn   chan struct{} // holds a token while somebody uses what follows
+	client *client.Client
+	tools  []*mcp.Tool
+	err    error // why the last attempt to connect was in vain
+	pause  time.Duration
+	retry  time.Time // when to try again
+	closed bool
+}
+
+func newLink(h *Host, s Server) *link {
+	l := &link{host: h, spec: s, turn: make(chan struct{}, 1)}
+	l.stale.Store(true)
+	return l
+}
+
+// lock waits for the turn, until ctx ends.
+func (l *link) lock(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *link) unlock() { <-l.turn }
+
+// connect returns the client, and makes it if need be.
+func (l *link) connect(ctx context.Context) (*client.Client, error) {
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
+	return l.connected(ctx)
+}
+
+// connected is connect for whoever has the turn.
+func (l *link) connected(ctx context.Context) (*client.Client, error) {
+	switch {
+	case l.closed:
+		return nil, &ServerError{l.spec.Name, "connect", ErrClosed}
+	case l.client != nil:
+		return l.client, nil
+	case l.err != nil && time.Now().Before(l.retry):
+		return nil, l.err
+	}
+	dialCtx, cancel := context.WithTimeoutCause(ctx, l.host.opts.ConnectTimeout, errSlow)
+	defer cancel()
+	c, err := client.Connect(dialCtx, l.spec.Dialer, l.options())
+	if err == nil {
+		l.client, l.err, l.pause = c, nil, 0
+		return c, nil
+	}
+	if ctx.Err() != nil { // nobody waited for it: says nothing about the server
+		return nil, context.Cause(ctx)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && dialCtx.Err() != nil {
+		err = errSlow
+	}
+	l.pause = min(max(2*l.pause, firstRetry), lastRetry)
+	l.retry = time.Now().Add(l.pause)
+	l.err = &ServerError{l.spec.Name, "connect", err}
+	return nil, l.err
+}
+
+// errSlow says that a server did not start in time.
+var errSlow = errors.New("the server did not answer within the time to connect; start its command by hand to see what it waits for")
+
+// list returns the server's tools, read again if they may have changed. A
+// server without tools has none.
+//
+// FLOW-LIST-CHANGED-H: a notice makes the list stale; the next turn of the
+// model reads it again, so that a running conversation sees the new tools.
+func (l *link) list(ctx context.Context) ([]*mcp.Tool, error) {
+	if err := l.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer l.unlock()
+	c, err := l.connected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !l.stale.Swap(false) { // before reading: a notice meanwhile counts
+		return l.tools, nil
+	}
+	var tools []*mcp.Tool
+	for t, err := range c.Tools(ctx) {
+		if errors.Is(err, client.ErrNotCapable) {
+			break
+		}
+		if err != nil {
+			l.stale.Store(true)
+			return nil, &ServerError{l.spec.Name, "list tools", err}
+		}
+		tools = append(tools, t)
+	}
+	l.tools = tools
+	return tools, nil
+}
+
+// instructions are what a trusted server tells the model, bounded; empty for
+// any other server.
+func (l *link) instructions(ctx context.Context) string {
+	if !l.spec.Trusted || l.lock(ctx) != nil {
+		return ""
+	}
+	defer l.unlock()
+	if l.client == nil {
+		return ""
+	}
+	text, _ := cut(l.client.Instructions(), l.host.opts.MaxInstructions)
+	return text
+}
+
+// close ends the connection for good.
+func (l *link) close() error {
+	l.turn <- struct{}{} // connecting ends with its context
+	defer l.unlock()
+	l.closed = true
+	if l.client == nil {
+		return nil
+	}
+	c := l.client
+	l.client = nil
+	return c.Close()
+}

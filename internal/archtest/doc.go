@@ -1,0 +1,11 @@
+// Package archtest holds the rules of the house that no compiler knows: which
+// package may import which, how long a file may be, where a protocol date may
+// stand, what the modules may depend on. Its test runs them over the whole
+// repository and fails the build.
+//
+// Files are read and parsed here, not listed by "go list", so that the test
+// cache sees every file and never answers for a tree that has changed.
+//
+// A rule is changed by changing its table, and docs/architecture.md or a
+// record in docs/decisions with it.
+package archtest

@@ -1,0 +1,104 @@
+package archtest
+
+// modulePath is the import path that all packages of the repository share.
+const modulePath = "github.com/parley-mcp/parley"
+
+// A row says what a set of packages may import of the repository's own
+// packages.
+//
+// Packages are named by their folder, seen from the root of the repository;
+// "." is the root package itself. "x/..." stands for x and all beneath it. In
+// may, "public" stands for every package of the library that is not internal,
+// and a leading "!" takes packages away again.
+type row struct{ packages, may string }
+
+// rows is the import table. A package takes the first row that names it, so
+// that exact names stand above patterns. A package without a row is a breach:
+// a new package is a design decision.
+var rows = []row{
+	{". internal/archtest", ""},
+	{"internal/revision internal/wire internal/eventstream uritemplate principal", ""},
+	{"mcp jsonrpc schema oauth", "internal/wire"},
+	{"internal/revision/shape", "mcp internal/revision internal/wire"},
+	{"transport transport/frame", "jsonrpc principal transport"},
+	{
+		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
+		"transport transport/frame jsonrpc principal internal/revision internal/wire internal/eventstream",
+	},
+	{
+		"server",
+		"mcp jsonrpc schema uritemplate principal transport internal/revision internal/revision/shape internal/wire",
+	},
+	{
+		"client",
+		"mcp jsonrpc schema principal transport internal/revision internal/revision/shape internal/wire",
+	},
+	{"oauth/login oauth/guard oauth/issuer", "oauth principal"},
+	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
+	{"mcptest", "public !host/... !oauth/..."},
+	{"host", "mcp client schema principal transport"},
+	{"app/cmd/parley", "app/cli"},
+	{"app/cli", "public app/... !app/cmd/..."},
+	{"app/...", "public"},
+	{"conformance/... bench/... interop/...", "public"},
+}
+
+// A reservation keeps a package that is not ours for a few rooms. Tests are
+// exempt.
+type reservation struct {
+	// path is the package; what lies beneath it is kept as well.
+	path string
+	// rooms are the packages that may import it, as in row.packages.
+	rooms string
+	// why is told to whoever imports it elsewhere.
+	why string
+}
+
+var reservations = []reservation{
+	{
+		"encoding/json", "internal/wire app/... conformance/... bench/... interop/...",
+		"the library has one JSON codec, and it is strict",
+	},
+	{
+		"github.com/go-json-experiment/json", "internal/wire",
+		"the library has one JSON codec, and it is strict",
+	},
+	{
+		"github.com/santhosh-tekuri/jsonschema", "schema",
+		"foreign schemas are bounded and checked in one place",
+	},
+	{
+		"github.com/yosida95/uritemplate", "uritemplate",
+		"templates are matched and expanded in one place",
+	},
+}
+
+// workspace lists the modules of go.work: those that change together and need
+// no foreign SDK.
+var workspace = []string{".", "./app", "./conformance"}
+
+// dependencies gives, for each module of the workspace, the modules it
+// requires directly and the record of the decision for each.
+var dependencies = map[string]map[string]string{
+	".": {
+		"github.com/go-json-experiment/json":       "docs/decisions/0001-json-codec.md",
+		"github.com/santhosh-tekuri/jsonschema/v6": "docs/decisions/0002-json-schema.md",
+		"github.com/yosida95/uritemplate/v3":       "docs/decisions/0003-uri-templates.md",
+		"golang.org/x/sync":                        "docs/decisions/0004-x-sync.md",
+		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
+		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
+	},
+	"./app": {
+		"github.com/spf13/cobra":          "docs/decisions/0007-cobra.md",
+		"golang.org/x/term":               "docs/decisions/0008-x-term.md",
+		"github.com/rogpeppe/go-internal": "docs/decisions/0009-testscript.md",
+	},
+	"./conformance": {},
+}
+
+// maxLines is the length that a file of code, tests aside, must not exceed.
+const maxLines = 600
+
+// dateRooms are the packages where a protocol revision may be named by its
+// date: the revision room, and modules that are fixtures or measurements.
+const dateRooms = "internal/revision/... conformance/... bench/... interop/..."

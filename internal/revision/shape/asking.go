@@ -1,0 +1,190 @@
+package shape
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+func (s *Shape) elicitParams(d *draft[mcp.ElicitParams]) error {
+	switch {
+	case !s.facts.ElicitForm:
+		return s.cannot("elicitation")
+	case d.v.IsURL() && !s.facts.ElicitURL:
+		return s.cannot("elicitation by URL")
+	}
+	zero(d, !s.facts.ElicitModes, func(p *mcp.ElicitParams) *string { return &p.Mode })
+	zero(d, !s.facts.ElicitID, func(p *mcp.ElicitParams) *string { return &p.ElicitationID })
+	if d.v.RequestedSchema == nil || s.facts.FormEnums && s.facts.FormDefaults {
+		return nil
+	}
+	form := draft[mcp.ElicitSchema]{v: d.v.RequestedSchema}
+	if err := s.form(&form); err != nil {
+		return err
+	}
+	if form.copied {
+		d.edit().RequestedSchema = form.v
+	}
+	return nil
+}
+
+func (s *Shape) form(d *draft[mcp.ElicitSchema]) error {
+	zero(d, true, func(f *mcp.ElicitSchema) *string { return &f.Schema })
+	fields, changed, err := edited(d.v.Properties, s.field)
+	if changed {
+		d.edit().Properties = fields
+	}
+	return err
+}
+
+// field translates one field of a form for revisions in which a choice is an
+// enum, whose titles are enumNames, and only booleans have defaults.
+func (s *Shape) field(d *draft[mcp.Property]) error {
+	if !s.facts.FormEnums {
+		switch schema := &d.v.Schema; {
+		case schema.Kind() == mcp.FieldChoices:
+			return s.cannot(fmt.Sprintf("the multiple choice %q", d.v.Name))
+		case schema.OneOf != nil:
+			options := schema.OneOf
+			to := &d.edit().Schema
+			to.OneOf, to.Enum, to.EnumNames = nil, make([]string, len(options)), make([]string, len(options))
+			for i, option := range options {
+				to.Enum[i], to.EnumNames[i] = option.Const, option.Title
+			}
+		}
+	}
+	if !s.facts.FormDefaults && d.v.Schema.Default != nil && d.v.Schema.Kind() != mcp.FieldBoolean {
+		d.edit().Schema.Default = nil
+	}
+	return nil
+}
+
+func (s *Shape) createMessageParams(d *draft[mcp.CreateMessageParams]) error {
+	if !s.facts.SamplingTools && (len(d.v.Tools) > 0 || d.v.ToolChoice != nil) {
+		return s.cannot("sampling with tools")
+	}
+	if !s.facts.SamplingTools && d.v.Tools != nil {
+		d.edit().Tools = nil
+	}
+	tools, changed, err := edited(d.v.Tools, s.tool)
+	if err != nil {
+		return err
+	}
+	if changed {
+		d.edit().Tools = tools
+	}
+	messages, changed, err := edited(d.v.Messages, s.samplingMessage)
+	if changed {
+		d.edit().Messages = messages
+	}
+	return err
+}
+
+func (s *Shape) samplingMessage(d *draft[mcp.SamplingMessage]) error {
+	content, changed, err := s.sampled(d.v.Content)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !s.facts.SamplingLists:
+		// A new message: one that was decoded from a list would be a list.
+		m := d.v
+		*d.edit() = mcp.SamplingMessage{Role: m.Role, Content: content, Meta: m.Meta}
+	case changed:
+		d.edit().Content = content
+	}
+	dropMeta(d, !s.facts.SamplingMeta, func(m *mcp.SamplingMessage) *mcp.Meta { return &m.Meta })
+	return nil
+}
+
+func (s *Shape) createMessageResult(d *draft[mcp.CreateMessageResult]) error {
+	content, changed, err := s.sampled(d.v.Content)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !s.facts.SamplingLists:
+		r := d.v
+		*d.edit() = mcp.CreateMessageResult{
+			Role: r.Role, Content: content, Model: r.Model, StopReason: r.StopReason, Meta: r.Meta,
+		}
+	case changed:
+		d.edit().Content = content
+	}
+	return nil
+}
+
+// sampled translates the content of a sampling message.
+func (s *Shape) sampled(list mcp.Contents) (mcp.Contents, bool, error) {
+	if !s.facts.Audio {
+		for _, c := range list {
+			if _, ok := c.(*mcp.AudioContent); ok {
+				return nil, false, s.cannot("audio in sampling")
+			}
+		}
+	}
+	if !s.facts.SamplingLists && len(list) != 1 {
+		one, err := s.reduce(list)
+		if err != nil {
+			return nil, false, err
+		}
+		list = mcp.Contents{one}
+	}
+	return edited(list, func(d *draft[mcp.Content]) error {
+		c, changed, err := s.content(*d.v)
+		if changed {
+			*d.edit() = c
+		}
+		return err
+	})
+}
+
+// reduce makes one block of several, which is possible for texts that are meant
+// for the same audience.
+func (s *Shape) reduce(list mcp.Contents) (mcp.Content, error) {
+	if len(list) == 0 {
+		return nil, s.cannot("a sampling message without content")
+	}
+	texts := make([]string, len(list))
+	var first *mcp.TextContent
+	for i, c := range list {
+		text, ok := c.(*mcp.TextContent)
+		if ok && first == nil {
+			first = text
+		}
+		if !ok || !reflect.DeepEqual(text.Annotations, first.Annotations) {
+			return nil, s.cannot("a sampling message of several blocks that are not all text")
+		}
+		texts[i] = text.Text
+	}
+	one := mcp.Text(strings.Join(texts, "\n"))
+	one.Annotations = first.Annotations
+	return one, nil
+}
+
+func (s *Shape) checkToolContent() error {
+	if !s.facts.SamplingTools {
+		return s.cannot("tool use in sampling")
+	}
+	return nil
+}
+
+func (s *Shape) toolResult(c *mcp.ToolResultContent) (mcp.Content, bool, error) {
+	if err := s.checkToolContent(); err != nil {
+		return nil, false, err
+	}
+	d := draft[mcp.ToolResultContent]{v: c}
+	content, changed, err := s.contents(c.Content)
+	if err != nil {
+		return nil, false, err
+	}
+	if changed {
+		d.edit().Content = content
+	}
+	if value := c.StructuredContent; value != nil && !s.saysStructured(value) {
+		d.edit().StructuredContent = nil
+	}
+	return d.v, d.copied, nil
+}

@@ -1,0 +1,130 @@
+package shape
+
+import (
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+func (s *Shape) toolsResult(d *draft[mcp.ListToolsResult]) error {
+	tools, changed, err := edited(d.v.Tools, s.tool)
+	if changed {
+		d.edit().Tools = tools
+	}
+	return err
+}
+
+func (s *Shape) tool(d *draft[mcp.Tool]) error {
+	zero(d, !s.facts.Titles, func(t *mcp.Tool) *string { return &t.Title })
+	zero(d, !s.facts.ToolAnnotations, func(t *mcp.Tool) **mcp.ToolAnnotations { return &t.Annotations })
+	dropIcons(d, !s.facts.Icons, func(t *mcp.Tool) *[]mcp.Icon { return &t.Icons })
+	dropMeta(d, !s.facts.MetaEverywhere, func(t *mcp.Tool) *mcp.Meta { return &t.Meta })
+	if d.v.OutputSchema != nil && !s.saysSchema(d.v.OutputSchema) {
+		d.edit().OutputSchema = nil
+	}
+	return nil
+}
+
+// saysSchema reports whether the revision knows output schemas like this one.
+func (s *Shape) saysSchema(schema mcp.RawValue) bool {
+	if !s.facts.StructuredOutput || s.facts.StructuredAny {
+		return s.facts.StructuredOutput
+	}
+	object, err := wire.ParseObject(schema, wire.Limits{})
+	if err != nil {
+		return false
+	}
+	kind, _ := object.Member("type")
+	return string(kind) == `"object"`
+}
+
+// saysStructured reports whether the revision knows structured content like
+// this.
+func (s *Shape) saysStructured(value mcp.RawValue) bool {
+	if !s.facts.StructuredOutput || s.facts.StructuredAny {
+		return s.facts.StructuredOutput
+	}
+	for _, c := range value {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c == '{'
+		}
+	}
+	return false
+}
+
+func (s *Shape) resourcesResult(d *draft[mcp.ListResourcesResult]) error {
+	resources, changed, err := edited(d.v.Resources, s.resource)
+	if changed {
+		d.edit().Resources = resources
+	}
+	return err
+}
+
+func (s *Shape) resource(d *draft[mcp.Resource]) error {
+	zero(d, !s.facts.Titles, func(r *mcp.Resource) *string { return &r.Title })
+	dropIcons(d, !s.facts.Icons, func(r *mcp.Resource) *[]mcp.Icon { return &r.Icons })
+	dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.Resource) *mcp.Meta { return &r.Meta })
+	annotations(s, d, func(r *mcp.Resource) **mcp.Annotations { return &r.Annotations })
+	return nil
+}
+
+func (s *Shape) templatesResult(d *draft[mcp.ListResourceTemplatesResult]) error {
+	templates, changed, err := edited(d.v.ResourceTemplates, s.template)
+	if changed {
+		d.edit().ResourceTemplates = templates
+	}
+	return err
+}
+
+func (s *Shape) template(d *draft[mcp.ResourceTemplate]) error {
+	zero(d, !s.facts.Titles, func(r *mcp.ResourceTemplate) *string { return &r.Title })
+	dropIcons(d, !s.facts.Icons, func(r *mcp.ResourceTemplate) *[]mcp.Icon { return &r.Icons })
+	dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.ResourceTemplate) *mcp.Meta { return &r.Meta })
+	annotations(s, d, func(r *mcp.ResourceTemplate) **mcp.Annotations { return &r.Annotations })
+	return nil
+}
+
+func (s *Shape) promptsResult(d *draft[mcp.ListPromptsResult]) error {
+	prompts, changed, err := edited(d.v.Prompts, s.prompt)
+	if changed {
+		d.edit().Prompts = prompts
+	}
+	return err
+}
+
+func (s *Shape) prompt(d *draft[mcp.Prompt]) error {
+	zero(d, !s.facts.Titles, func(p *mcp.Prompt) *string { return &p.Title })
+	dropIcons(d, !s.facts.Icons, func(p *mcp.Prompt) *[]mcp.Icon { return &p.Icons })
+	dropMeta(d, !s.facts.MetaEverywhere, func(p *mcp.Prompt) *mcp.Meta { return &p.Meta })
+	arguments, changed, err := edited(d.v.Arguments, func(d *draft[mcp.PromptArgument]) error {
+		zero(d, !s.facts.Titles, func(a *mcp.PromptArgument) *string { return &a.Title })
+		return nil
+	})
+	if changed {
+		d.edit().Arguments = arguments
+	}
+	return err
+}
+
+func (s *Shape) rootsResult(d *draft[mcp.ListRootsResult]) error {
+	roots, changed, err := edited(d.v.Roots, func(d *draft[mcp.Root]) error {
+		dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.Root) *mcp.Meta { return &r.Meta })
+		return nil
+	})
+	if changed {
+		d.edit().Roots = roots
+	}
+	return err
+}
+
+// annotations translates the annotations that field finds.
+func annotations[T any](s *Shape, d *draft[T], field func(*T) **mcp.Annotations) {
+	a := *field(d.v)
+	if s.facts.LastModified || a == nil || a.LastModified == "" {
+		return
+	}
+	c := *a
+	c.LastModified = ""
+	*field(d.edit()) = &c
+}

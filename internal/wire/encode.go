@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var (
+	encodePlain     = json.JoinOptions(jsontext.PreserveRawStrings(true))
+	encodeDurations = json.JoinOptions(encodePlain, json.WithMarshalers(
+		json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
+			return enc.WriteToken(jsontext.String(d.String()))
+		})))
+
+	// buffers holds the headers only, never bytes.
+	buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+)
+
+// Append appends the JSON encoding of v to dst and returns the longer slice.
+// Nothing is escaped for HTML. A RawValue is copied without white space between
+// its tokens, so that the text has no line breaks. A nil slice becomes [], a
+// nil map {}, a time.Duration the string of its String method. On error dst is
+// returned as it was; the error is an *[Error].
+func Append(dst []byte, v any) ([]byte, error) {
+	options := encodePlain
+	if hasDuration(reflect.TypeOf(v)) {
+		options = encodeDurations
+	}
+	out, err := appendWith(dst, v, options)
+	if err != nil && lacksDuration(err) {
+		// A duration in an interface, which the type did not show.
+		out, err = appendWith(dst, v, encodeDurations)
+	}
+	if err != nil {
+		return dst, encodeError(err)
+	}
+	return out, nil
+}
+
+func appendWith(dst []byte, v any, options json.Options) ([]byte, error) {
+	buf := buffers.Get().(*bytes.Buffer)
+	*buf = *bytes.NewBuffer(dst)
+	err := json.MarshalWrite(buf, v, options)
+	out := buf.Bytes()
+	*buf = bytes.Buffer{}
+	buffers.Put(buf)
+	return out, err
+}
+
+// Marshal returns the JSON encoding of v, as [Append] does.
+func Marshal(v any) ([]byte, error) { return Append(nil, v) }
+
+// AppendString appends s as a JSON string literal. What is not valid UTF-8
+// becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			dst, _ = jsontext.AppendQuote(dst, s) // invalid UTF-8 is replaced
+			return dst
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// lacksDuration says whether encoding stopped at a duration.
+func lacksDuration(err error) bool {
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	return ok && semantic.GoType == durationType
+}
+
+// durations remembers which types hold durations: map[reflect.Type]bool.
+var durations sync.Map
+
+// hasDuration says whether values of type t may hold a time.Duration, other
+// than in an interface.
+func hasDuration(t reflect.Type) bool {
+	if t == nil {
+		return false
+	}
+	if known, ok := durations.Load(t); ok {
+		return known.(bool)
+	}
+	found := findDuration(t, map[reflect.Type]bool{})
+	durations.Store(t, found)
+	return found
+}
+
+func findDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == durationType {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return findDuration(t.Elem(), seen)
+	case reflect.Map:
+		return findDuration(t.Key(), seen) || findDuration(t.Elem(), seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if findDuration(t.Field(i).Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}

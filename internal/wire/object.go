@@ -1,0 +1,288 @@
+package wire
+
+import (
+	"bytes"
+	"hash/maphash"
+	"iter"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Object is a validated JSON object with an index of its members. The zero
+// Object is absent: it has no text and no members. An Object never changes
+// and may be used by many goroutines.
+type Object struct {
+	x *index
+}
+
+type index struct {
+	text    []byte // from brace to brace
+	members []member
+	table   []uint32  // hash table of members, position plus one, if there are many
+	inline  [8]member // room for the members of a usual object
+}
+
+// ParseObject validates data and returns the object it holds. It refuses
+// duplicate names at any depth (compared without escapes), invalid UTF-8, lone
+// surrogates, trailing data and whatever exceeds lim. It retains data, which
+// must not change afterwards. The error is an *[Error]; errors.Is tells
+// [ErrNotObject] from texts that are not valid at all.
+func ParseObject(data []byte, lim Limits) (Object, error) {
+	x := new(index)
+	x.members = x.inline[:0]
+	start, end, err := scan(data, lim, &x.members)
+	if err != nil {
+		return Object{}, err
+	}
+	if data[start] != '{' {
+		return Object{}, newError("", ErrNotObject, "expected an object, got %s", kindOf(data[start]))
+	}
+	x.rebase(data[:end], start)
+	x.hash()
+	return Object{x}, nil
+}
+
+// ParseArray validates data as [ParseObject] does and returns the elements of
+// the array it holds, which alias data. More than limit elements are refused
+// with [ErrCount]; 0 means no limit. The depth of lim counts inside the elements.
+func ParseArray(data []byte, lim Limits, limit int) ([]RawValue, error) {
+	lim.Depth = lim.depth() + 1
+	var elements []member
+	start, _, err := scan(data, lim, &elements)
+	if err != nil {
+		return nil, err
+	}
+	if data[start] != '[' {
+		return nil, newError("", ErrNotArray, "expected an array, got %s", kindOf(data[start]))
+	}
+	if limit > 0 && len(elements) > limit {
+		return nil, newError("", ErrCount, "array of %d elements is longer than the limit of %d", len(elements), limit)
+	}
+	raw := make([]RawValue, len(elements))
+	for i, e := range elements {
+		raw[i] = data[e.value:e.valueEnd:e.valueEnd]
+	}
+	return raw, nil
+}
+
+// rebase makes the text start with the object.
+func (x *index) rebase(text []byte, start int) {
+	x.text = text[start:len(text):len(text)]
+	if start == 0 {
+		return
+	}
+	by := uint32(start)
+	for i := range x.members {
+		m := &x.members[i]
+		m.name, m.nameEnd, m.value, m.valueEnd = m.name-by, m.nameEnd-by, m.value-by, m.valueEnd-by
+	}
+}
+
+// hash makes the table if there are many members.
+func (x *index) hash() {
+	if len(x.members) <= few {
+		return
+	}
+	size := tableSize(len(x.members))
+	x.table = make([]uint32, size)
+	for i := range x.members {
+		slot := int(maphash.Bytes(seed, x.nameBytes(&x.members[i]))) & (size - 1)
+		for x.table[slot] != 0 {
+			slot = (slot + 1) & (size - 1)
+		}
+		x.table[slot] = uint32(i + 1)
+	}
+}
+
+// indexObject indexes an object that is known to be valid.
+func indexObject(text []byte) Object {
+	x := &index{text: text}
+	x.members = x.inline[:0]
+	pos := after(text, 1)
+	for text[pos] != '}' {
+		nameEnd := skipText(text, pos)
+		name := text[pos+1 : nameEnd-1]
+		value := after(text, after(text, nameEnd)+1)
+		end := skip(text, value)
+		x.members = append(x.members, member{
+			name: uint32(pos + 1), nameEnd: uint32(nameEnd - 1),
+			escaped: bytes.IndexByte(name, '\\') >= 0,
+			value:   uint32(value), valueEnd: uint32(end),
+		})
+		if pos = after(text, end); text[pos] == ',' {
+			pos = after(text, pos+1)
+		}
+	}
+	x.hash()
+	return Object{x}
+}
+
+// after skips white space in a text that does not end with it.
+func after(text []byte, pos int) int {
+	for isSpace(text[pos]) {
+		pos++
+	}
+	return pos
+}
+
+func (x *index) value(m *member) RawValue {
+	return x.text[m.value:m.valueEnd:m.valueEnd]
+}
+
+// nameBytes returns the name of a member without escapes.
+func (x *index) nameBytes(m *member) []byte {
+	if !m.escaped {
+		return x.text[m.name:m.nameEnd]
+	}
+	name, _ := jsontext.AppendUnquote([]byte(nil), x.text[m.name-1:m.nameEnd+1]) // valid
+	return name
+}
+
+func (x *index) find(name string) *member {
+	if x.table != nil {
+		mask := len(x.table) - 1
+		for slot := int(maphash.String(seed, name)) & mask; x.table[slot] != 0; slot = (slot + 1) & mask {
+			if m := &x.members[x.table[slot]-1]; string(x.nameBytes(m)) == name {
+				return m
+			}
+		}
+		return nil
+	}
+	for i := range x.members {
+		if m := &x.members[i]; string(x.nameBytes(m)) == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// IsZero says whether the object is absent.
+func (o Object) IsZero() bool { return o.x == nil }
+
+// Raw returns the text of the object, which must not be changed, or nil.
+func (o Object) Raw() RawValue {
+	if o.x == nil {
+		return nil
+	}
+	return o.x.text
+}
+
+// Len returns the number of members.
+func (o Object) Len() int {
+	if o.x == nil {
+		return 0
+	}
+	return len(o.x.members)
+}
+
+// Member returns the value of the member with that exact name.
+func (o Object) Member(name string) (RawValue, bool) {
+	if o.x == nil {
+		return nil, false
+	}
+	m := o.x.find(name)
+	if m == nil {
+		return nil, false
+	}
+	return o.x.value(m), true
+}
+
+// All yields names and values in the order of the text.
+func (o Object) All() iter.Seq2[string, RawValue] {
+	return func(yield func(string, RawValue) bool) {
+		if o.x == nil {
+			return
+		}
+		for i := range o.x.members {
+			m := &o.x.members[i]
+			if !yield(string(o.x.nameBytes(m)), o.x.value(m)) {
+				return
+			}
+		}
+	}
+}
+
+// Object returns the member with that exact name if it is an object.
+func (o Object) Object(name string) (Object, bool) {
+	raw, ok := o.Member(name)
+	if !ok || raw[0] != '{' {
+		return Object{}, false
+	}
+	return indexObject(raw), true
+}
+
+// Equal says whether both are absent or hold the same value, see [Equal].
+func (o Object) Equal(p Object) bool {
+	if o.x == nil || p.x == nil {
+		return o.x == p.x
+	}
+	return Equal(o.x.text, p.x.text)
+}
+
+// CheckNames refuses members whose name differs from a known name in letter
+// case only (Unicode simple folding): an implementation that ignores case
+// would take them for the known ones. The error is an *[Error] with [ErrTwin].
+func (o Object) CheckNames(known ...string) error {
+	if o.x == nil {
+		return nil
+	}
+	for i := range o.x.members {
+		name := o.x.nameBytes(&o.x.members[i])
+		if twin := twinOf(name, known); twin != "" {
+			return twinError("", string(name), twin)
+		}
+	}
+	return nil
+}
+
+// twinOf returns the known name that name is not, but for letter case.
+func twinOf(name []byte, known []string) (twin string) {
+	for _, k := range known {
+		if string(name) == k {
+			return ""
+		}
+		if twin == "" && mayFold(name, k) && strings.EqualFold(string(name), k) {
+			twin = k
+		}
+	}
+	return twin
+}
+
+// mayFold rules out most pairs cheaply. Folding changes the length only of
+// characters beyond ASCII.
+func mayFold(name []byte, known string) bool {
+	if len(name) == len(known) {
+		return true
+	}
+	if len(name) < len(known) {
+		return !isASCII(known)
+	}
+	return !isASCII(name)
+}
+
+func isASCII[T []byte | string](text T) bool {
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOf names the kind of value that starts with c.
+func kindOf(c byte) string {
+	switch c {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}

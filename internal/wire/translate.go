@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+func isUnknown(err error) bool { return errors.Is(err, ErrUnknown) }
+
+// decodeError says in our words what the decoder found.
+func decodeError(data []byte, err error) error {
+	if syntax, ok := err.(*jsontext.SyntacticError); ok {
+		return syntaxError(data, syntax)
+	}
+	semantic, ok := err.(*json.SemanticError)
+	if !ok {
+		return newError("", err, "cannot be decoded")
+	}
+	pointer := string(semantic.JSONPointer)
+	if semantic.Err == json.ErrUnknownName {
+		return unknownError(semantic)
+	}
+	if inner, ok := errors.AsType[*Error](semantic.Err); ok {
+		// Of a type of ours that decodes itself: its place is within ours.
+		return &Error{Pointer: pointer + inner.Pointer, Offset: -1, Reason: inner.Reason, Err: inner.Err}
+	}
+	return newError(pointer, semantic.Err, "%s", reason(semantic))
+}
+
+func syntaxError(data []byte, err *jsontext.SyntacticError) error {
+	// The scanner has the better words; it finds the same errors.
+	if _, _, found := scan(data, Limits{Depth: maxDepth}, nil); found != nil {
+		return found
+	}
+	cause := ErrSyntax
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return &Error{Offset: err.ByteOffset, Reason: "unexpected end of text", Err: cause}
+	}
+	return &Error{Pointer: string(err.JSONPointer), Offset: err.ByteOffset, Reason: "not valid JSON", Err: cause}
+}
+
+func unknownError(err *json.SemanticError) error {
+	e := newError(string(err.JSONPointer.Parent()), ErrUnknown, "unknown member %s", quoteName(err.JSONPointer.LastToken()))
+	if names := fieldNames(err.GoType); len(names) > 0 && len(names) <= 12 {
+		e.Reason += "; known are " + strings.Join(names, ", ")
+	}
+	return e
+}
+
+// reason says what was expected, and of values only the kind.
+func reason(err *json.SemanticError) string {
+	got := ""
+	if err.JSONKind != 0 {
+		got = ", got " + kindOf(byte(err.JSONKind))
+	}
+	want := typeName(err.GoType)
+	switch {
+	case err.Err == nil:
+		return "expected " + want + got
+	case errors.Is(err.Err, strconv.ErrRange):
+		return "number is out of range for " + err.GoType.String()
+	case errors.Is(err.Err, strconv.ErrSyntax):
+		return "expected " + want + ", got another kind of number"
+	case err.GoType == nil:
+		return "cannot be decoded"
+	case err.GoType.Kind() == reflect.Array:
+		return "expected " + want + " of length " + strconv.Itoa(err.GoType.Len())
+	case ownText(err.GoType):
+		return printable(err.Err.Error(), 300)
+	}
+	return "expected " + want
+}
+
+// ownText says whether errors of a type's own methods may be shown, which is
+// so for the user's types. Those of the standard library repeat the value.
+func ownText(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	first, _, _ := strings.Cut(t.PkgPath(), "/")
+	return strings.Contains(first, ".") || first == "main"
+}
+
+// typeName says in JSON's words what a type takes.
+func typeName(t reflect.Type) string {
+	if t == nil {
+		return "another value"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return "an RFC 3339 time"
+	case durationType:
+		return durationForm
+	case reflect.TypeFor[[]byte]():
+		return "base64"
+	}
+	if decodesItself(t) {
+		return "a valid " + t.String()
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "boolean"
+	case reflect.String:
+		return "string"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "integer"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "integer of 0 or more"
+	}
+	return t.String()
+}
+
+// encodeError says where a value of ours could not be encoded. Its text is
+// for the programmer.
+func encodeError(err error) error {
+	if semantic, ok := err.(*json.SemanticError); ok {
+		if inner, ok := errors.AsType[*Error](semantic.Err); ok {
+			return &Error{Pointer: string(semantic.JSONPointer) + inner.Pointer, Offset: -1, Reason: inner.Reason, Err: inner.Err}
+		}
+		what := "cannot be encoded"
+		if semantic.GoType != nil {
+			what = "Go " + semantic.GoType.String() + " cannot be encoded"
+		}
+		if syntax, ok := errors.AsType[*jsontext.SyntacticError](semantic.Err); ok {
+			what += ": " + encodeSyntax(syntax)
+		}
+		return newError(string(semantic.JSONPointer), err, "%s", what)
+	}
+	if syntax, ok := err.(*jsontext.SyntacticError); ok {
+		return newError(string(syntax.JSONPointer), err, "cannot be encoded: %s", encodeSyntax(syntax))
+	}
+	return newError("", err, "cannot be encoded")
+}
+
+func encodeSyntax(err *jsontext.SyntacticError) string {
+	if err.Err == jsontext.ErrDuplicateName {
+		return "duplicate member name"
+	}
+	return "a raw value is not valid JSON, or a string is not valid UTF-8"
+}

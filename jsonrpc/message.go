@@ -1,0 +1,100 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// Version is the value of the member "jsonrpc" of every message.
+const Version = "2.0"
+
+// RawValue is the text of one JSON value, known to be valid.
+type RawValue = wire.RawValue
+
+// Object is a validated JSON object with an index of its members.
+type Object = wire.Object
+
+// Codes of JSON-RPC 2.0, section 5.1.
+const (
+	CodeParseError     = -32700
+	CodeInvalidRequest = -32600
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternalError  = -32603
+)
+
+// ErrEnded is returned by senders for what comes after the answer.
+var ErrEnded = errors.New("the exchange has ended")
+
+// Kind says what a message is.
+type Kind uint8
+
+// The three kinds of messages.
+const (
+	Request Kind = iota + 1
+	Notification
+	Response
+)
+
+// Incoming is a message from the peer. It owns its memory, so that it may be
+// kept for as long as somebody needs it. It is not written to after parsing.
+type Incoming struct {
+	Kind Kind
+	// ID identifies a request or the request a response answers. The zero ID
+	// is for notifications, and for error responses to unreadable requests.
+	ID ID
+	// Method is the method of a request or notification.
+	Method string
+	// Params are the parameters, or the zero Object if there are none.
+	Params Object
+	// ParamsArray says that params were a JSON array, which no MCP method takes.
+	ParamsArray bool
+	// Result is the result of a successful response.
+	Result Object
+	// Error is the error of an unsuccessful response.
+	Error *Error
+	// Size is the number of bytes of the message.
+	Size int
+}
+
+// A Body is what goes into params or result of an outgoing message. It is
+// encoded once, at the end of the carrier's buffer.
+type Body interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// Outgoing is a message to the peer: a request (ID and Method), a
+// notification (Method), a result (ID and Result) or an error (Error, and ID
+// unless it could not be read).
+type Outgoing struct {
+	ID     ID
+	Method string
+	Params Body
+	Result Body
+	Error  *Error
+	// NullID writes "id": null into an error without ID, as JSON-RPC 2.0
+	// says; otherwise the member is left out.
+	NullID bool
+}
+
+// A Sender sends messages. Send waits for room in the channel, until ctx ends.
+// Many goroutines may call it at once.
+type Sender interface {
+	Send(ctx context.Context, m *Outgoing) error
+}
+
+// Error is the error of a response.
+type Error struct {
+	Code    int64
+	Message string
+	// Data is additional information, or nil.
+	Data RawValue
+}
+
+// Error returns the message with its code.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s (code %d)", e.Message, e.Code)
+}

@@ -1,0 +1,308 @@
+package jsonrpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Errors of a Peer, to be found with errors.Is.
+var (
+	// ErrDuplicateID refuses a request whose id is in flight already. It is
+	// an *Error and may be sent as it is.
+	ErrDuplicateID error = NewError(CodeInvalidRequest, "invalid request: a request with this id is in flight already; use a new id for each request")
+	// ErrTooMany says that MaxInFlight or MaxOutbound requests are in flight.
+	ErrTooMany = errors.New("too many requests in flight")
+	// ErrClosed says that the peer has been closed.
+	ErrClosed = errors.New("the relation has ended")
+
+	errNoID = errors.New("a request to track has an id")
+)
+
+// PeerOptions adjust a Peer. The zero value is what most want.
+type PeerOptions struct {
+	// MaxInFlight is the most inbound requests tracked at once. Default 256.
+	MaxInFlight int
+	// MaxOutbound is the most outbound requests waiting at once. Default 256.
+	MaxOutbound int
+	// Logger takes what is dropped, at debug level. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Peer tracks the requests of one long-lived relation in both directions:
+// which of the other end are being handled, and which of ours wait for an
+// answer. The two directions have separate ids. A Peer is fed; it reads
+// nothing and has no goroutine. Its methods may be called by many goroutines.
+type Peer struct {
+	maxInFlight, maxOutbound int
+	log                      *slog.Logger
+
+	mu       sync.Mutex
+	inbound  map[ID]*inbound
+	outbound map[ID]*outbound
+	last     int64 // the last id given out
+	closed   bool
+	ended    error         // what calls fail with once it is closed
+	quiet    chan struct{} // closed once closed and nothing is inbound
+}
+
+type inbound struct {
+	peer   *Peer
+	id     ID
+	since  time.Time
+	cancel context.CancelCauseFunc
+}
+
+type outbound struct {
+	method string
+	since  time.Time
+	answer chan answer // has room for the one answer
+}
+
+type answer struct {
+	m   *Incoming
+	err error
+}
+
+// NewPeer returns a Peer; o may be nil.
+func NewPeer(o *PeerOptions) *Peer {
+	var opts PeerOptions
+	if o != nil {
+		opts = *o
+	}
+	return &Peer{
+		maxInFlight: cmp.Or(opts.MaxInFlight, 256),
+		maxOutbound: cmp.Or(opts.MaxOutbound, 256),
+		log:         opts.Logger,
+		inbound:     map[ID]*inbound{},
+		outbound:    map[ID]*outbound{},
+		quiet:       make(chan struct{}),
+	}
+}
+
+// Begin tracks an inbound request. The context it returns ends with ctx, with
+// [Peer.Cancel], with [Peer.Close] or when the function is called, which ends
+// the tracking and must be called once the request is done (more calls do
+// nothing). It fails with [ErrDuplicateID], [ErrTooMany] or [ErrClosed]; then
+// nothing is tracked and the context is ctx.
+func (p *Peer) Begin(ctx context.Context, id ID) (context.Context, func(), error) {
+	if id.IsZero() {
+		return ctx, func() {}, errNoID
+	}
+	tracked, cancel := context.WithCancelCause(ctx)
+	in := &inbound{peer: p, id: id, since: time.Now(), cancel: cancel}
+	if err := p.admit(in); err != nil {
+		cancel(err)
+		return ctx, func() {}, err
+	}
+	return tracked, in.end, nil
+}
+
+func (p *Peer) admit(in *inbound) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	if _, ok := p.inbound[in.id]; ok {
+		return ErrDuplicateID
+	}
+	if len(p.inbound) >= p.maxInFlight {
+		return ErrTooMany
+	}
+	p.inbound[in.id] = in
+	return nil
+}
+
+func (in *inbound) end() {
+	p := in.peer
+	p.mu.Lock()
+	if p.inbound[in.id] == in {
+		delete(p.inbound, in.id)
+		if p.closed && len(p.inbound) == 0 {
+			close(p.quiet)
+		}
+	}
+	p.mu.Unlock()
+	in.cancel(nil)
+}
+
+// Cancel ends the context of an inbound request with cause. It reports false
+// if no such request is in flight: only what the other end itself asked for
+// here, and what still runs, can be cancelled (spec 2026-07-28,
+// basic/patterns/cancellation). The request stays tracked until it ends.
+func (p *Peer) Cancel(id ID, cause error) bool {
+	p.mu.Lock()
+	in, ok := p.inbound[id]
+	p.mu.Unlock()
+	if ok {
+		in.cancel(cause)
+	}
+	return ok
+}
+
+// AbandonedError says that the caller's context ended before the answer to an
+// outbound request. The other end should be told with a notification that
+// the request ID is cancelled.
+type AbandonedError struct {
+	ID     ID
+	Method string
+	// Cause is the cause of the context's end.
+	Cause error
+}
+
+// Error says what was abandoned and why.
+func (e *AbandonedError) Error() string {
+	return fmt.Sprintf("%s: no answer yet: %v", e.Method, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *AbandonedError) Unwrap() error { return e.Cause }
+
+// Call sends a request through via with an id that is never used again, and
+// waits for its response to come to [Peer.Resolve]. An error answer of the
+// other end is in the message, not in the error. If ctx ends first the error
+// is an *[AbandonedError] and a late response is dropped; if the peer is
+// closed first the error is [ErrClosed] with the cause of that. A via that blocks must end with ctx
+// or with its connection. params may be nil.
+func (p *Peer) Call(ctx context.Context, via Sender, method string, params Body) (*Incoming, error) {
+	id, out, err := p.expect(method)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	if err := via.Send(ctx, &Outgoing{ID: id, Method: method, Params: params}); err != nil {
+		p.forget(id)
+		return nil, fmt.Errorf("sending %s: %w", method, err)
+	}
+	select {
+	case a := <-out.answer:
+		return out.unpack(a)
+	case <-ctx.Done():
+	}
+	if !p.forget(id) {
+		// Resolved or closed in the same moment: the answer is there.
+		return out.unpack(<-out.answer)
+	}
+	return nil, &AbandonedError{ID: id, Method: method, Cause: context.Cause(ctx)}
+}
+
+// expect registers an outbound request.
+func (p *Peer) expect(method string) (ID, *outbound, error) {
+	out := &outbound{method: method, since: time.Now(), answer: make(chan answer, 1)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ID{}, nil, p.ended
+	}
+	if len(p.outbound) >= p.maxOutbound {
+		return ID{}, nil, ErrTooMany
+	}
+	p.last++
+	id := IntID(p.last)
+	p.outbound[id] = out
+	return id, out, nil
+}
+
+// forget gives an outbound request up; false if it has its answer already.
+func (p *Peer) forget(id ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.outbound[id]
+	delete(p.outbound, id)
+	return ok
+}
+
+func (out *outbound) unpack(a answer) (*Incoming, error) {
+	if a.err != nil {
+		return nil, fmt.Errorf("%s: %w", out.method, a.err)
+	}
+	return a.m, nil
+}
+
+// Resolve gives a response to the call that waits for it. It reports false if
+// none does, because the response is late or unknown: then it is dropped with
+// a line in the log.
+func (p *Peer) Resolve(m *Incoming) bool {
+	p.mu.Lock()
+	out, ok := p.outbound[m.ID]
+	delete(p.outbound, m.ID)
+	p.mu.Unlock()
+	if !ok {
+		log := p.log
+		if log == nil {
+			log = slog.Default()
+		}
+		log.Debug("dropped a response that nobody waits for", "id", m.ID.String())
+		return false
+	}
+	out.answer <- answer{m: m}
+	return true
+}
+
+// Tracked is a request in flight.
+type Tracked struct {
+	ID ID
+	// Outbound says that the request is ours; otherwise it is the other end's.
+	Outbound bool
+	// Method is the method of an outbound request, and empty for inbound ones.
+	Method string
+	// Since is when tracking began.
+	Since time.Time
+}
+
+// InFlight returns the requests in flight in both directions, oldest first.
+func (p *Peer) InFlight() []Tracked {
+	p.mu.Lock()
+	tracked := make([]Tracked, 0, len(p.inbound)+len(p.outbound))
+	for id, in := range p.inbound {
+		tracked = append(tracked, Tracked{ID: id, Since: in.since})
+	}
+	for id, out := range p.outbound {
+		tracked = append(tracked, Tracked{ID: id, Outbound: true, Method: out.method, Since: out.since})
+	}
+	p.mu.Unlock()
+	slices.SortFunc(tracked, func(a, b Tracked) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return tracked
+}
+
+// Close ends the relation: inbound requests are cancelled with cause, calls
+// that wait fail with it and [ErrClosed], later requests are refused.
+// Close returns once every inbound request has ended, so it must not be
+// called by one of them. More calls wait too, and keep the first cause.
+func (p *Peer) Close(cause error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		<-p.quiet
+		return
+	}
+	p.closed, p.ended = true, ErrClosed
+	if cause == nil {
+		cause = ErrClosed
+	} else {
+		p.ended = fmt.Errorf("%w: %w", ErrClosed, cause)
+	}
+	cancels := make([]context.CancelCauseFunc, 0, len(p.inbound))
+	for _, in := range p.inbound {
+		cancels = append(cancels, in.cancel)
+	}
+	for _, out := range p.outbound {
+		out.answer <- answer{err: p.ended}
+	}
+	clear(p.outbound)
+	if len(p.inbound) == 0 {
+		close(p.quiet)
+	}
+	p.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel(cause)
+	}
+	<-p.quiet
+}

@@ -1,0 +1,77 @@
+// Package principal says who is calling: the identity that limits, cursors,
+// sealed state, sessions and visibility are bound to. It is a leaf that every
+// other package may import.
+package principal
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// A Principal is an authenticated caller. The zero value is an anonymous one.
+// A Principal is never written to after it was handed out, so it may be read
+// by many goroutines at once.
+type Principal struct {
+	// Issuer is the URL of the authorization server that vouches for Subject;
+	// empty for callers that no authorization server knows.
+	Issuer string
+	// Subject is the caller within Issuer; empty means anonymous.
+	Subject string
+	// Client is the OAuth client that acts for Subject; empty if unknown.
+	Client string
+	// Scopes are what the caller's token allows.
+	Scopes []string
+	// Remote is the network address that an anonymous caller is limited by.
+	// It is never part of the identity that state is bound to.
+	Remote string
+}
+
+// Local is the caller of a server that runs as a child process or in the same
+// process: whoever owns the pipe.
+var Local = &Principal{Subject: "local"}
+
+// Identity is the stable name that state, cursors and sessions are bound to:
+// issuer, subject and client, quoted so that no two principals share a name.
+// It is empty for an anonymous caller, and for nil.
+func (p *Principal) Identity() string {
+	if p == nil || p.Issuer == "" && p.Subject == "" && p.Client == "" {
+		return ""
+	}
+	return escape(p.Issuer) + " " + escape(p.Subject) + " " + escape(p.Client)
+}
+
+// LimitKey is the name that rate and session limits count under: the identity,
+// or the remote address of an anonymous caller.
+func (p *Principal) LimitKey() string {
+	if id := p.Identity(); id != "" {
+		return id
+	}
+	if p == nil {
+		return ""
+	}
+	return "@" + p.Remote
+}
+
+// Has reports whether the principal was granted scope.
+func (p *Principal) Has(scope string) bool {
+	return p != nil && slices.Contains(p.Scopes, scope)
+}
+
+// escape makes a part free of the separator, so that identities cannot collide.
+func escape(part string) string {
+	return strings.NewReplacer("%", "%25", " ", "%20").Replace(part)
+}
+
+type contextKey struct{}
+
+// NewContext returns a context that carries p.
+func NewContext(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, contextKey{}, p)
+}
+
+// FromContext returns the principal that NewContext put into ctx, or nil.
+func FromContext(ctx context.Context) *Principal {
+	p, _ := ctx.Value(contextKey{}).(*Principal)
+	return p
+}

@@ -1,0 +1,203 @@
+package schema
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// member is a Go field that becomes a member of the JSON object.
+type member struct {
+	name     string
+	named    bool // by its tag
+	index    []int
+	sf       reflect.StructField
+	optional bool // by its tag or type
+	nullable bool // would be encoded as null when nil
+	pointer  bool // in a struct embedded by pointer
+}
+
+// structure walks the fields of a struct.
+func (w *walk) structure(n *node, t reflect.Type) error {
+	members, extra, err := w.members(t)
+	if err != nil {
+		return err
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Name == "_" {
+			n.title, n.desc = f.Tag.Get("title"), f.Tag.Get("desc")
+		}
+	}
+	if len(members) > 0 || extra != nil {
+		if err := w.check(t); err != nil {
+			return err
+		}
+	}
+	for _, m := range members {
+		f, err := w.field(m)
+		if err != nil {
+			return err
+		}
+		n.fields = append(n.fields, *f)
+	}
+	if len(n.fields) > few {
+		n.index = make(map[string]int, len(n.fields))
+		for i := range n.fields {
+			n.index[n.fields[i].name] = i
+		}
+	}
+	switch {
+	case extra != nil:
+		n.extras = true
+		n.extra, err = w.inside("."+extra.Name, extra.Type.Elem(), noTags)
+		if err == nil && n.extra.kind != kindAny && n.extra.mayDefault() {
+			err = w.errorf("defaults inside the inlined map %s are not supported", extra.Name)
+		}
+	case w.additional:
+		n.extra = &node{kind: kindAny, minLen: -1, maxLen: -1}
+	}
+	return err
+}
+
+// mayDefault says whether there are defaults at or below a node.
+func (n *node) mayDefault() bool {
+	seen := map[*node]bool{}
+	var find func(n *node) bool
+	find = func(n *node) bool {
+		if n == nil || seen[n] {
+			return false
+		}
+		seen[n] = true
+		for i := range n.fields {
+			if n.fields[i].fallback != nil || find(n.fields[i].node) {
+				return true
+			}
+		}
+		return find(n.ref) || find(n.items)
+	}
+	return find(n)
+}
+
+// field walks one member.
+func (w *walk) field(m member) (*field, error) {
+	w.path = append(w.path, m.sf.Name)
+	w.names = append(w.names, m.name)
+	defer func() {
+		w.path = w.path[:len(w.path)-1]
+		w.names = w.names[:len(w.names)-1]
+	}()
+	tags, err := w.tags(m.sf)
+	if err != nil {
+		return nil, err
+	}
+	if w.output && m.nullable {
+		return nil, w.errorf("a nil %s would be encoded as null, which the schema does not allow; add omitzero to its json tag", m.sf.Type)
+	}
+	f := &field{name: m.name, index: m.index, typ: m.sf.Type}
+	if f.node, err = w.value(m.sf.Type, tags); err != nil {
+		return nil, err
+	}
+	f.node.title, f.node.desc = cmp.Or(tags.title, f.node.title), cmp.Or(tags.desc, f.node.desc)
+	if f.fallback, err = w.fallback(f, tags); err != nil {
+		return nil, err
+	}
+	if f.fallback != nil && m.pointer {
+		return nil, w.errorf("defaults in a struct embedded by pointer are not supported; embed the struct itself")
+	}
+	f.required = !m.optional && f.fallback == nil
+	if err := w.header(f, tags); err != nil {
+		return nil, err
+	}
+	w.noteSecret(m.name, f.node)
+	return f, nil
+}
+
+// level is an embedded struct that is still to be searched.
+type level struct {
+	typ     reflect.Type
+	index   []int
+	pointer bool
+}
+
+// members lists the fields of t as the decoder sees them: embedded structs are
+// inlined, the shallowest of a name wins, a name given twice at one depth is an
+// error. extra is the inlined map, if there is one.
+func (w *walk) members(t reflect.Type) (list []member, extra *reflect.StructField, err error) {
+	found := map[string]member{}
+	seen := map[reflect.Type]bool{t: true}
+	for queue := []level{{typ: t}}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for i := range at.typ.NumField() {
+			sf := at.typ.Field(i)
+			index := append(slices.Clone(at.index), i)
+			m, embed, err := w.member(sf, index)
+			if err != nil {
+				return nil, nil, err
+			}
+			switch {
+			case embed && deref(sf.Type).Kind() == reflect.Struct:
+				inner := deref(sf.Type)
+				if seen[inner] {
+					return nil, nil, w.errorf("struct %s is embedded twice", inner)
+				}
+				seen[inner] = true
+				queue = append(queue, level{inner, index, at.pointer || sf.Type.Kind() == reflect.Pointer})
+			case embed:
+				if extra != nil || deref(sf.Type).Kind() != reflect.Map {
+					return nil, nil, w.errorf("field %s: only one map can be inlined", sf.Name)
+				}
+				extra = &sf
+				extra.Index = index
+			case m != nil:
+				if at.pointer {
+					m.optional, m.pointer = true, true
+				}
+				if old, ok := found[m.name]; ok {
+					if len(old.index) == len(index) {
+						return nil, nil, w.errorf("fields %s and %s have the same name %q", old.sf.Name, sf.Name, m.name)
+					}
+					continue
+				}
+				found[m.name] = *m
+			}
+		}
+	}
+	for _, m := range found {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b member) int { return slices.Compare(a.index, b.index) })
+	return list, extra, nil
+}
+
+// member reads the json tag of a field. It returns nil if the field takes no
+// part, and embed if its content is inlined.
+func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed bool, err error) {
+	tag := sf.Tag.Get("json")
+	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
+		return nil, false, nil
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	if strings.ContainsAny(name, `'"\`) {
+		return nil, false, w.errorf("field %s: quotes and backslashes in the json name %s are not supported", sf.Name, name)
+	}
+	m = &member{name: cmp.Or(name, sf.Name), named: name != "", index: index, sf: sf}
+	omits := false
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "":
+		case "omitzero", "omitempty":
+			omits = true
+		case "embed", "inline":
+			embed = true
+		default:
+			return nil, false, w.errorf("field %s: the json option %q is not supported", sf.Name, option)
+		}
+	}
+	if sf.Anonymous && name == "" && deref(sf.Type).Kind() == reflect.Struct {
+		return nil, true, nil
+	}
+	m.optional = omits || sf.Type.Kind() == reflect.Pointer
+	m.nullable = sf.Type.Kind() == reflect.Pointer && !omits
+	return m, embed, nil
+}

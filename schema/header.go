@@ -1,0 +1,164 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// HeaderBinding is a member of the arguments that is repeated in the HTTP
+// header Mcp-Param-{Name} (spec 2026-07-28, basic/transports/streamable-http,
+// Custom Headers from Tool Parameters).
+type HeaderBinding struct {
+	// Name is the part of the header's name after "Mcp-Param-", as written
+	// in the schema. It is a token (RFC 9110), unique without regard to case.
+	Name string
+	// Path is the chain of member names that leads to the value.
+	Path []string
+	// Type is "string", "integer" or "boolean".
+	Type string
+}
+
+// Value returns the header's value for arguments, before any base64 encoding.
+// It is absent if the member is absent or null; an empty string is a value.
+// Arguments must be valid JSON. The error says that the member is not of the
+// binding's type, or an integer beyond ±(2^53-1).
+func (b *HeaderBinding) Value(arguments wire.RawValue) (value string, present bool, err error) {
+	return b.value(arguments)
+}
+
+// Equal says whether a header's value, after base64 decoding, and the value
+// that [HeaderBinding.Value] returned are the same; integers are compared as
+// numbers.
+func (b *HeaderBinding) Equal(header, value string) bool { return b.equal(header, value) }
+
+// maxSafe is the greatest integer that a header may carry.
+const maxSafe = 1<<53 - 1
+
+func (b *HeaderBinding) value(raw wire.RawValue) (string, bool, error) {
+	i := skipSpace(raw, 0)
+	for _, name := range b.Path {
+		if i = memberNamed(raw, i, name); i < 0 {
+			return "", false, nil
+		}
+	}
+	switch c := byteAt(raw, i); {
+	case c == 'n':
+		return "", false, nil
+	case c == '"' && b.Type == "string":
+		end, _ := stringEnd(raw, i)
+		if end > 0 {
+			return string(unquote(nil, raw[i+1:end-1])), true, nil
+		}
+	case (c == 't' || c == 'f') && b.Type == "boolean":
+		return strconv.FormatBool(c == 't'), true, nil
+	case (c == '-' || '0' <= c && c <= '9') && b.Type == "integer":
+		if text, ok := safeInteger(raw[i:max(i, scalarEnd(raw, i))]); ok {
+			return text, true, nil
+		}
+		return "", false, fmt.Errorf("member %s: want an integer between -(2^53-1) and 2^53-1 for the header Mcp-Param-%s",
+			quoted(strings.Join(b.Path, ".")), b.Name)
+	}
+	return "", false, fmt.Errorf("member %s: want %s for the header Mcp-Param-%s",
+		quoted(strings.Join(b.Path, ".")), b.Type, b.Name)
+}
+
+// safeInteger spells an integer in decimal if a double holds it exactly.
+func safeInteger(tok []byte) (string, bool) {
+	text, ok, big := integerText(tok)
+	if !ok || big {
+		return "", false
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v > maxSafe || v < -maxSafe {
+		return "", false
+	}
+	return strconv.FormatInt(v, 10), true
+}
+
+// memberNamed returns the start of a member's value in the object at i, or -1.
+func memberNamed(raw []byte, i int, name string) int {
+	if byteAt(raw, i) != '{' {
+		return -1
+	}
+	i, last := first(raw, i, '}')
+	for !last && i >= 0 {
+		nameEnd, _, value := memberAt(raw, i)
+		if nameEnd < 0 {
+			return -1
+		}
+		if string(unquote(nil, raw[i+1:nameEnd-1])) == name {
+			return value
+		}
+		i, last = next(raw, skipValue(raw, value), '}')
+	}
+	return -1
+}
+
+func (b *HeaderBinding) equal(header, value string) bool {
+	if b.Type != "integer" {
+		return header == value
+	}
+	if !isNumber(header) {
+		return false
+	}
+	h, ok := safeInteger([]byte(header))
+	v, okV := safeInteger([]byte(value))
+	return ok && okV && h == v
+}
+
+// isNumber says whether s is a number as JSON spells it.
+func isNumber(s string) bool {
+	c := byteAt([]byte(s), 0)
+	return (c == '-' || '0' <= c && c <= '9') && len(s) <= 64 && wire.Valid([]byte(s), wire.Limits{}) == nil
+}
+
+// isToken says whether s is a token of RFC 9110, section 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// addHeader adds a binding, unless its name is taken or is no token.
+func addHeader(list []HeaderBinding, b HeaderBinding) ([]HeaderBinding, error) {
+	if !isToken(b.Name) || len(b.Name) > 128 {
+		return nil, fmt.Errorf("%w: name %s must be a token of RFC 9110: letters, digits and hyphens", ErrHeader, quoted(b.Name))
+	}
+	for _, other := range list {
+		if strings.EqualFold(other.Name, b.Name) {
+			return nil, fmt.Errorf("%w: name %s is given twice; header names ignore case", ErrHeader, quoted(b.Name))
+		}
+	}
+	b.Path = slices.Clone(b.Path)
+	return append(list, b), nil
+}
+
+// header binds a field with the tag header (spec 2026-07-28, server/tools,
+// x-mcp-header; Ruling 15).
+func (w *walk) header(f *field, tags *tagSet) (err error) {
+	if tags.header == nil {
+		return nil
+	}
+	t := types[f.node.kind]
+	if t != "string" && t != "integer" && t != "boolean" {
+		return w.errorf("tag header fits strings, integers and booleans only: %w", ErrHeader)
+	}
+	if w.reach > 0 {
+		return w.errorf("tag header must be reachable by fields alone, not inside a slice, map or recursive type: %w", ErrHeader)
+	}
+	w.headers, err = addHeader(w.headers, HeaderBinding{Name: *tags.header, Path: w.names, Type: t})
+	if err != nil {
+		return w.errorf("tag header: %w", err)
+	}
+	f.header = *tags.header
+	return nil
+}

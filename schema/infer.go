@@ -1,0 +1,390 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// maxNodes bounds an inferred schema; without recursion a type used in many
+// places is written out in each.
+const maxNodes = 10_000
+
+type walkOptions struct {
+	additional bool // unknown members are tolerated
+	output     bool // values are encoded
+	form       bool // only what a form can have
+}
+
+// walk is one inference.
+type walk struct {
+	walkOptions
+	path     []string // Go names, for errors
+	root     reflect.Type
+	rootNode *node
+	defs     []*definition
+	nodes    []*node
+	cyclic   map[reflect.Type]bool
+	reach    int // above 0: not reachable by properties alone
+	names    []string
+	headers  []HeaderBinding
+	secrets  []string
+}
+
+// definition is a recursive type under $defs.
+type definition struct {
+	typ  reflect.Type
+	name string
+	node *node
+}
+
+var (
+	timeType     = reflect.TypeFor[time.Time]()
+	durationType = reflect.TypeFor[time.Duration]()
+)
+
+func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
+	if t == nil {
+		return nil, fmt.Errorf("schema of nil: want a Go type")
+	}
+	w := &walk{walkOptions: o, path: []string{t.String()}, cyclic: map[reflect.Type]bool{}}
+	w.root = deref(t)
+	if o.form && classify(w.root) != kindStruct {
+		return nil, w.errorf("a form is a struct; wrap the value in one")
+	}
+	root, err := w.rootOf()
+	if err != nil {
+		return nil, err
+	}
+	w.spreadDefaults()
+	c := &Compiled{
+		typ: types[root.kind], headers: w.headers, secrets: w.secrets,
+		root: root, goType: t, lenient: o.additional,
+	}
+	c.json = root.append(nil, nil, w.defs)
+	return c, nil
+}
+
+// rootOf walks the root type, which references to itself name "#".
+func (w *walk) rootOf() (*node, error) {
+	w.rootNode = &node{}
+	n, err := w.build(w.root, noTags)
+	if err != nil {
+		return nil, err
+	}
+	*w.rootNode = *n
+	w.nodes = append(w.nodes, w.rootNode)
+	return w.rootNode, nil
+}
+
+func (w *walk) errorf(format string, args ...any) error {
+	return fmt.Errorf("schema of %s: "+format, append([]any{strings.Join(w.path, ".")}, args...)...)
+}
+
+// spreadDefaults notes for each node whether there are defaults beneath it.
+func (w *walk) spreadDefaults() {
+	for changed := true; changed; {
+		changed = false
+		for _, n := range w.nodes {
+			if !n.defaults && n.hasDefaults() {
+				n.defaults, changed = true, true
+			}
+		}
+	}
+}
+
+func (n *node) hasDefaults() bool {
+	for i := range n.fields {
+		if n.fields[i].fallback != nil || n.fields[i].node.defaults {
+			return true
+		}
+	}
+	return n.ref != nil && n.ref.defaults || n.items != nil && n.items.defaults
+}
+
+func deref(t reflect.Type) reflect.Type {
+	for range 8 {
+		if t.Kind() != reflect.Pointer {
+			break
+		}
+		t = t.Elem()
+	}
+	return t
+}
+
+// hasMethod says whether t or its pointer has one of the methods.
+func hasMethod(t reflect.Type, names ...string) bool {
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
+		t = reflect.PointerTo(t)
+	}
+	for i := range t.NumMethod() {
+		if slices.Contains(names, t.Method(i).Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// classify says what a type is, and kindRef if it cannot be described.
+func classify(t reflect.Type) nodeKind {
+	switch {
+	case t == timeType:
+		return kindTime
+	case t == durationType:
+		return kindDuration
+	case hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom"):
+		return kindAny
+	case hasMethod(t, "MarshalText", "UnmarshalText", "AppendText"):
+		return kindString
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return kindAny
+	case reflect.String:
+		return kindString
+	case reflect.Bool:
+		return kindBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return kindInt
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return kindUint
+	case reflect.Float32, reflect.Float64:
+		return kindFloat
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 && classify(t.Elem()) == kindUint {
+			return kindBytes
+		}
+		return kindArray
+	case reflect.Map:
+		return kindMap
+	case reflect.Struct:
+		return kindStruct
+	}
+	return kindRef
+}
+
+// parts returns the types that the schema of t is made of.
+func parts(t reflect.Type) []reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return []reflect.Type{t.Elem()}
+	}
+	switch classify(t) {
+	case kindArray, kindMap:
+		return []reflect.Type{t.Elem()}
+	case kindStruct:
+		var list []reflect.Type
+		for i := range t.NumField() {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && f.Tag.Get("json") != "-" {
+				list = append(list, f.Type)
+			}
+		}
+		return list
+	}
+	return nil
+}
+
+// isCyclic says whether values of the type may contain values of it.
+func (w *walk) isCyclic(t reflect.Type) bool {
+	if t.Name() == "" {
+		return false
+	}
+	if known, ok := w.cyclic[t]; ok {
+		return known
+	}
+	seen := map[reflect.Type]bool{}
+	var find func(u reflect.Type) bool
+	find = func(u reflect.Type) bool {
+		for _, p := range parts(u) {
+			if p == t {
+				return true
+			}
+			if !seen[p] {
+				seen[p] = true
+				if find(p) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	w.cyclic[t] = find(t)
+	return w.cyclic[t]
+}
+
+// value walks a type that is not the root.
+func (w *walk) value(t reflect.Type, tags *tagSet) (*node, error) {
+	t = deref(t)
+	if len(w.path) > 100 {
+		return nil, w.errorf("nested too deeply")
+	}
+	if !w.isCyclic(t) {
+		return w.build(t, tags)
+	}
+	if name := tags.any(); name != "" {
+		return nil, w.errorf("tag %s is not supported on the recursive type %s; put constraints on its fields", name, t)
+	}
+	ref := &node{kind: kindRef, minLen: -1, maxLen: -1}
+	w.nodes = append(w.nodes, ref)
+	if t == w.root {
+		ref.ref, ref.refText = w.rootNode, "#"
+		return ref, nil
+	}
+	d, err := w.define(t)
+	if err != nil {
+		return nil, err
+	}
+	ref.ref, ref.refText = d.node, "#/$defs/"+d.name
+	return ref, nil
+}
+
+func (w *walk) define(t reflect.Type) (*definition, error) {
+	for _, d := range w.defs {
+		if d.typ == t {
+			return d, nil
+		}
+	}
+	d := &definition{typ: t, name: w.nameFor(t), node: &node{}}
+	w.defs = append(w.defs, d)
+	w.reach++
+	n, err := w.build(t, noTags)
+	w.reach--
+	if err != nil {
+		return nil, err
+	}
+	*d.node = *n
+	w.nodes = append(w.nodes, d.node)
+	return d, nil
+}
+
+// nameFor returns a name for $defs that needs no escapes and is not taken.
+func (w *walk) nameFor(t reflect.Type) string {
+	base := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, t.Name())
+	name := base
+	for i := 2; slices.ContainsFunc(w.defs, func(d *definition) bool { return d.name == name }); i++ {
+		name = base + strconv.Itoa(i)
+	}
+	return name
+}
+
+// build makes the node of a type, with the constraints of its tags.
+func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
+	n := &node{kind: classify(t), minLen: -1, maxLen: -1}
+	w.nodes = append(w.nodes, n)
+	if len(w.nodes) > maxNodes {
+		return nil, w.errorf("more than %d places; %w", maxNodes, ErrTooComplex)
+	}
+	if w.form {
+		if err := w.formKind(t, n.kind); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	switch n.kind {
+	case kindRef:
+		return nil, w.errorf("type %s cannot be expressed in JSON; leave the field out with json:\"-\"", t)
+	case kindInt:
+		n.lo, n.hi = math.MinInt64>>(64-t.Bits()), math.MaxInt64>>(64-t.Bits())
+		if t.Bits() < 64 {
+			n.loText, n.hiText = strconv.FormatInt(n.lo, 10), strconv.FormatInt(n.hi, 10)
+		}
+	case kindUint:
+		n.uhi, n.loText = math.MaxUint64>>(64-t.Bits()), "0"
+		if t.Bits() < 64 {
+			n.hiText = strconv.FormatUint(n.uhi, 10)
+		}
+	case kindFloat:
+		n.flo, n.fhi, n.bits = math.Inf(-1), math.Inf(1), t.Bits()
+	case kindAny:
+		err = w.anything(t)
+	case kindArray:
+		err = w.array(n, t, tags)
+	case kindMap:
+		err = w.mapping(n, t)
+	case kindStruct:
+		err = w.structure(n, t)
+	case kindBytes:
+		if t.Kind() == reflect.Array {
+			n.minLen = (t.Len() + 2) / 3 * 4
+			n.maxLen = n.minLen
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.constrain(n, t, tags); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// anything refuses interfaces that nothing can be decoded into.
+func (w *walk) anything(t reflect.Type) error {
+	if t.Kind() == reflect.Interface && t.NumMethod() > 0 && !w.output {
+		return w.errorf("interface %s cannot be decoded; use a concrete type", t)
+	}
+	return nil
+}
+
+func (w *walk) array(n *node, t reflect.Type, tags *tagSet) (err error) {
+	if t.Kind() == reflect.Array {
+		n.minLen, n.maxLen = t.Len(), t.Len()
+	}
+	n.items, err = w.inside("[]", t.Elem(), tags.forItems())
+	if err == nil && w.form && n.items.enum == nil {
+		err = w.errorf("a form can have a slice of an enum only; add the tag enum")
+	}
+	return err
+}
+
+// inside walks what cannot be reached by properties alone.
+func (w *walk) inside(name string, t reflect.Type, tags *tagSet) (*node, error) {
+	w.path[len(w.path)-1] += name
+	w.reach++
+	defer func() {
+		w.reach--
+		w.path[len(w.path)-1] = strings.TrimSuffix(w.path[len(w.path)-1], name)
+	}()
+	return w.value(t, tags)
+}
+
+func (w *walk) mapping(n *node, t reflect.Type) (err error) {
+	key := t.Key()
+	switch k := classify(key); {
+	case k == kindString:
+	case k == kindInt:
+		n.keys = &keyRule{pattern: "^-?(0|[1-9][0-9]*)$", signed: true, bits: key.Bits()}
+	case k == kindUint:
+		n.keys = &keyRule{pattern: "^(0|[1-9][0-9]*)$", bits: key.Bits()}
+	default:
+		return w.errorf("keys of type %s cannot be member names; use strings or integers", key)
+	}
+	n.items, err = w.inside("[]", t.Elem(), noTags)
+	if err == nil && !plainKey(key) && n.items.mayDefault() {
+		err = w.errorf("defaults in the values of a map with keys of type %s are not supported; use string keys", key)
+	}
+	return err
+}
+
+// plainKey says whether a map's key is the member's name as it is.
+func plainKey(key reflect.Type) bool {
+	return key.Kind() == reflect.String && !hasMethod(key, "MarshalText", "UnmarshalText", "AppendText")
+}
+
+// check asks the decoder whether it takes the type's json tags.
+func (w *walk) check(t reflect.Type) error {
+	if err := wire.Decode([]byte("{}"), reflect.New(t).Interface()); err != nil {
+		return w.errorf("%w", err)
+	}
+	return nil
+}

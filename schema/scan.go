@@ -1,0 +1,243 @@
+package schema
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The functions here read JSON text that has passed the strict pass of
+// internal/wire. They never read beyond the text, whatever it is; a position
+// of -1 says that it was not JSON after all.
+
+// maxNesting bounds recursion over texts that did not pass the wire's bound.
+const maxNesting = 1000
+
+func skipSpace(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// byteAt returns the byte at i, or 0 beyond the end.
+func byteAt(raw []byte, i int) byte {
+	if i >= 0 && i < len(raw) {
+		return raw[i]
+	}
+	return 0
+}
+
+// stringEnd returns the position after the string literal that starts at i.
+func stringEnd(raw []byte, i int) (end int, escaped bool) {
+	for j := i + 1; j < len(raw); j++ {
+		switch raw[j] {
+		case '"':
+			return j + 1, escaped
+		case '\\':
+			escaped = true
+			j++
+		}
+	}
+	return -1, escaped
+}
+
+// scalarEnd returns the position after the number or word that starts at i.
+func scalarEnd(raw []byte, i int) int {
+	j := i
+	for j < len(raw) && !delimits(raw[j]) {
+		j++
+	}
+	if j == i {
+		return -1
+	}
+	return j
+}
+
+// delimits says whether c ends a number or word.
+func delimits(c byte) bool {
+	switch c {
+	case ' ', '\t', '\r', '\n', ',', ':', ']', '}', '[', '{', '"':
+		return true
+	}
+	return false
+}
+
+// skipValue returns the position after the value that starts at i.
+func skipValue(raw []byte, i int) int {
+	depth := 0
+	for i >= 0 && i < len(raw) {
+		switch raw[i] {
+		case '"':
+			i, _ = stringEnd(raw, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			depth--
+			i++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			i++
+			continue
+		default:
+			i = scalarEnd(raw, i)
+		}
+		if depth <= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// memberAt reads a member's name at i and returns the literal's end and the
+// start of the value.
+func memberAt(raw []byte, i int) (nameEnd int, escaped bool, value int) {
+	if byteAt(raw, i) != '"' {
+		return -1, false, -1
+	}
+	nameEnd, escaped = stringEnd(raw, i)
+	if nameEnd < 0 {
+		return -1, false, -1
+	}
+	colon := skipSpace(raw, nameEnd)
+	if byteAt(raw, colon) != ':' {
+		return -1, false, -1
+	}
+	return nameEnd, escaped, skipSpace(raw, colon+1)
+}
+
+// next steps from the end of a member or element to the next one. It returns
+// last if the container, which ends with shut, ends; i is then after it.
+func next(raw []byte, end int, shut byte) (i int, last bool) {
+	if end < 0 {
+		return -1, true
+	}
+	end = skipSpace(raw, end)
+	switch byteAt(raw, end) {
+	case ',':
+		return skipSpace(raw, end+1), false
+	case shut:
+		return end + 1, true
+	}
+	return -1, true
+}
+
+// first returns the start of the first member or element of the container at
+// i, or none if it is empty; i is then after it.
+func first(raw []byte, i int, shut byte) (start int, none bool) {
+	start = skipSpace(raw, i+1)
+	if byteAt(raw, start) == shut {
+		return start + 1, true
+	}
+	return start, false
+}
+
+// unquote appends the text between the quotes of a string literal, without
+// escapes.
+func unquote(dst, inner []byte) []byte {
+	for i := 0; i < len(inner); i++ {
+		if inner[i] != '\\' || i+1 == len(inner) {
+			dst = append(dst, inner[i])
+			continue
+		}
+		i++
+		switch c := inner[i]; c {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r := hex4(inner, i+1)
+			i += 4
+			if utf16.IsSurrogate(r) && byteAt(inner, i+1) == '\\' && byteAt(inner, i+2) == 'u' {
+				r = utf16.DecodeRune(r, hex4(inner, i+3))
+				i += 6
+			}
+			dst = utf8.AppendRune(dst, r)
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+func hex4(b []byte, i int) rune {
+	if i+4 > len(b) {
+		return utf8.RuneError
+	}
+	n, err := strconv.ParseUint(string(b[i:i+4]), 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
+}
+
+// kindAt names the type of the value that starts with c.
+func kindAt(c byte) string {
+	switch c {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+// plainInteger says whether a number is spelled as Go's decoders want an
+// integer: without fraction or exponent.
+func plainInteger(tok []byte) bool {
+	for _, c := range tok {
+		if c == '.' || c == 'e' || c == 'E' {
+			return false
+		}
+	}
+	return true
+}
+
+// integerText spells a number without fraction and exponent. It is not ok if
+// the number is no integer; an integer of more than 20 digits is big.
+func integerText(tok []byte) (text string, ok, big bool) {
+	sign, rest := "", string(tok)
+	if strings.HasPrefix(rest, "-") {
+		sign, rest = "-", rest[1:]
+	}
+	exp := 0
+	if i := strings.IndexAny(rest, "eE"); i >= 0 {
+		n, err := strconv.Atoi(rest[i+1:])
+		if err != nil || n > 1e9 || n < -1e9 {
+			n = 1e9
+			if strings.HasPrefix(rest[i+1:], "-") {
+				n = -1e9
+			}
+		}
+		exp, rest = n, rest[:i]
+	}
+	whole, fraction, _ := strings.Cut(rest, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return "0", true, false
+	}
+	exp -= len(fraction)
+	short := strings.TrimRight(digits, "0")
+	exp += len(digits) - len(short)
+	switch {
+	case exp < 0:
+		return "", false, false
+	case len(short)+exp > 20:
+		return "", true, true
+	}
+	return sign + short + strings.Repeat("0", exp), true, false
+}

@@ -1,0 +1,340 @@
+package schema
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// tagSet are the tags of one field; absent ones are nil.
+type tagSet struct {
+	title, desc                                     string
+	min, max, minlen, maxlen, pattern, enum, format *string
+	fallback, header                                *string
+}
+
+var noTags = &tagSet{}
+
+// misspelt are keys that people write for ours.
+var misspelt = map[string]string{
+	"description": "desc", "minimum": "min", "maximum": "max", "minLength": "minlen", "maxLength": "maxlen",
+	"minItems": "minlen", "maxItems": "maxlen", "minLen": "minlen", "maxLen": "maxlen", "jsonschema": "desc",
+}
+
+func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
+	for wrong, right := range misspelt {
+		if _, ok := sf.Tag.Lookup(wrong); ok {
+			return nil, w.errorf("tag %s is not known; write %s", wrong, right)
+		}
+	}
+	get := func(key string) *string {
+		if s, ok := sf.Tag.Lookup(key); ok {
+			return &s
+		}
+		return nil
+	}
+	return &tagSet{
+		title: sf.Tag.Get("title"), desc: sf.Tag.Get("desc"),
+		min: get("min"), max: get("max"), minlen: get("minlen"), maxlen: get("maxlen"),
+		pattern: get("pattern"), enum: get("enum"), format: get("format"),
+		fallback: get("default"), header: get("header"),
+	}, nil
+}
+
+// forItems are the tags that speak of the items of an array.
+func (t *tagSet) forItems() *tagSet {
+	return &tagSet{min: t.min, max: t.max, pattern: t.pattern, enum: t.enum, format: t.format}
+}
+
+// any returns the name of a constraint that is set.
+func (t *tagSet) any() string {
+	for _, c := range []struct {
+		name string
+		text *string
+	}{
+		{"min", t.min}, {"max", t.max}, {"minlen", t.minlen}, {"maxlen", t.maxlen}, {"pattern", t.pattern},
+		{"enum", t.enum}, {"format", t.format}, {"default", t.fallback}, {"header", t.header},
+	} {
+		if c.text != nil {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// constrain applies the tags to a node, and refuses those that make no sense
+// for its kind.
+func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
+	number := n.kind == kindInt || n.kind == kindUint || n.kind == kindFloat
+	lengthy := n.kind == kindString || n.kind == kindArray && t.Kind() == reflect.Slice || n.kind == kindMap
+	items := n.kind == kindArray // they have been applied to the items
+	for _, rule := range []struct {
+		name  string
+		text  *string
+		fits  bool
+		apply func(*node, string) error
+		fix   string
+	}{
+		{"min", tags.min, number, w.min, "numbers only; for a length write minlen"},
+		{"max", tags.max, number, w.max, "numbers only; for a length write maxlen"},
+		{"minlen", tags.minlen, lengthy, w.minlen, "strings, slices and maps only; for a number write min"},
+		{"maxlen", tags.maxlen, lengthy, w.maxlen, "strings, slices and maps only; for a number write max"},
+		{"pattern", tags.pattern, n.kind == kindString, w.pattern, "strings only"},
+		{"enum", tags.enum, n.kind == kindString || number, w.enumeration, "strings and numbers only"},
+		{"format", tags.format, n.kind == kindString, w.formatting, "strings only"},
+	} {
+		if rule.text == nil {
+			continue
+		}
+		if items && rule.name != "minlen" && rule.name != "maxlen" {
+			continue
+		}
+		if w.form && (rule.name == "pattern" || rule.name == "enum" && n.kind != kindString) {
+			return w.errorf("a form cannot have the tag %s here", rule.name)
+		}
+		if !rule.fits {
+			return w.errorf("tag %s does not fit type %s: %s", rule.name, t, rule.fix)
+		}
+		if err := rule.apply(n, *rule.text); err != nil {
+			return err
+		}
+	}
+	if n.minLen >= 0 && n.maxLen >= 0 && n.minLen > n.maxLen {
+		return w.errorf("minlen %d is above maxlen %d", n.minLen, n.maxLen)
+	}
+	if n.kind == kindInt && n.lo > n.hi || n.kind == kindUint && n.ulo > n.uhi || n.kind == kindFloat && n.flo > n.fhi {
+		return w.errorf("min %s is above max %s", n.loText, n.hiText)
+	}
+	return nil
+}
+
+func (w *walk) min(n *node, text string) error {
+	switch n.kind {
+	case kindInt:
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v < n.lo || v > n.hi {
+			return w.errorf("tag min:%q: want an integer in the range of the type", text)
+		}
+		n.lo, n.loText = v, strconv.FormatInt(v, 10)
+	case kindUint:
+		v, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || v > n.uhi {
+			return w.errorf("tag min:%q: want an integer in the range of the type, not below 0", text)
+		}
+		n.ulo, n.loText = v, strconv.FormatUint(v, 10)
+	default:
+		v, err := w.float("min", text)
+		if err != nil {
+			return err
+		}
+		n.flo, n.loText = v, text
+	}
+	return nil
+}
+
+func (w *walk) max(n *node, text string) error {
+	switch n.kind {
+	case kindInt:
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v < n.lo || v > n.hi {
+			return w.errorf("tag max:%q: want an integer in the range of the type, not below min", text)
+		}
+		n.hi, n.hiText = v, strconv.FormatInt(v, 10)
+	case kindUint:
+		v, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || v > n.uhi {
+			return w.errorf("tag max:%q: want an integer in the range of the type, not below 0", text)
+		}
+		n.uhi, n.hiText = v, strconv.FormatUint(v, 10)
+	default:
+		v, err := w.float("max", text)
+		if err != nil {
+			return err
+		}
+		n.fhi, n.hiText = v, text
+	}
+	return nil
+}
+
+// float reads a number that is also a number in JSON.
+func (w *walk) float(tag, text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || wire.Valid([]byte(text), wire.Limits{}) != nil {
+		return 0, w.errorf("tag %s:%q: want a number", tag, text)
+	}
+	return v, nil
+}
+
+func (w *walk) length(tag, text string) (int, error) {
+	v, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, w.errorf("tag %s:%q: want a count", tag, text)
+	}
+	return int(v), nil
+}
+
+func (w *walk) minlen(n *node, text string) (err error) {
+	n.minLen, err = w.length("minlen", text)
+	return err
+}
+
+func (w *walk) maxlen(n *node, text string) (err error) {
+	n.maxLen, err = w.length("maxlen", text)
+	return err
+}
+
+func (w *walk) pattern(n *node, text string) error {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return w.errorf("tag pattern: %w; write it as Go's package regexp does", err)
+	}
+	n.pattern = re
+	return nil
+}
+
+func (w *walk) formatting(n *node, text string) error {
+	n.format = formatNamed(text)
+	if n.format == nil || w.form && !n.format.form {
+		var known []string
+		for i := range formats {
+			if !w.form || formats[i].form {
+				known = append(known, formats[i].name)
+			}
+		}
+		return w.errorf("tag format:%q: want one of %s", text, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+func (w *walk) enumeration(n *node, text string) error {
+	e := &enum{}
+	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
+		var err error
+		switch n.kind {
+		case kindString:
+			e.strings = append(e.strings, item)
+			e.texts = append(e.texts, string(wire.AppendString(nil, item)))
+			if item == "" {
+				return w.errorf("tag enum:%q has an empty value", text)
+			}
+		case kindInt:
+			var v int64
+			v, err = strconv.ParseInt(item, 10, 64)
+			e.ints, e.texts = append(e.ints, v), append(e.texts, strconv.FormatInt(v, 10))
+		case kindUint:
+			var v uint64
+			v, err = strconv.ParseUint(item, 10, 64)
+			e.uints, e.texts = append(e.uints, v), append(e.texts, strconv.FormatUint(v, 10))
+		default:
+			var v float64
+			v, err = w.float("enum", item)
+			e.floats, e.texts = append(e.floats, v), append(e.texts, item)
+		}
+		if err != nil {
+			return w.errorf("tag enum:%q: %q is not a value of the type", text, item)
+		}
+	}
+	for i, text := range e.texts {
+		if slices.Contains(e.texts[:i], text) {
+			return w.errorf("tag enum has %s twice", text)
+		}
+	}
+	n.enum = e
+	return nil
+}
+
+// fallback reads the tag default, which must fit the schema of its field.
+func (w *walk) fallback(f *field, tags *tagSet) (*fallback, error) {
+	if tags.fallback == nil {
+		return nil, nil
+	}
+	raw, err := w.fallbackText(f.node, *tags.fallback)
+	if err != nil {
+		return nil, err
+	}
+	if err := wire.Valid(raw, wire.Limits{}); err != nil {
+		return nil, w.errorf("tag default:%q: want JSON: %w", *tags.fallback, err)
+	}
+	c := Compiled{root: f.node}
+	if raw, err = c.checkInferred(raw); err != nil {
+		return nil, w.errorf("tag default:%q does not fit the field: %w", *tags.fallback, err)
+	}
+	d := &fallback{raw: raw}
+	v := reflect.New(f.typ).Elem()
+	if err := wire.Decode(raw, v.Addr().Interface()); err != nil {
+		return nil, w.errorf("tag default:%q cannot be decoded: %w", *tags.fallback, err)
+	}
+	switch f.typ.Kind() {
+	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		d.plain = v
+	}
+	return d, nil
+}
+
+// fallbackText turns the text of a default tag into JSON.
+func (w *walk) fallbackText(n *node, text string) (wire.RawValue, error) {
+	quoted := wire.RawValue(wire.AppendString(nil, text))
+	switch n.kind {
+	case kindString, kindTime:
+		return quoted, nil
+	case kindDuration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, w.errorf("tag default:%q: want a duration such as 1m30s", text)
+		}
+		return wire.AppendString(nil, d.String()), nil
+	case kindStruct, kindBytes, kindRef:
+		return nil, w.errorf("tag default does not fit the type; put defaults on the fields of a struct")
+	case kindArray:
+		if !strings.HasPrefix(text, "[") {
+			return listText(n.items, text), nil
+		}
+	}
+	return wire.RawValue(text), nil
+}
+
+// listText makes an array of comma-separated items.
+func listText(items *node, text string) wire.RawValue {
+	dst := []byte{'['}
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		if types[items.kind] == "string" {
+			dst = wire.AppendString(dst, item)
+		} else {
+			dst = append(dst, item...)
+		}
+	}
+	return append(dst, ']')
+}
+
+// formKind refuses what a form cannot have.
+func (w *walk) formKind(t reflect.Type, k nodeKind) error {
+	depth := len(w.names)
+	switch k {
+	case kindString, kindTime, kindInt, kindUint, kindFloat, kindBool:
+		return nil
+	case kindStruct:
+		if depth == 0 {
+			return nil
+		}
+	case kindArray:
+		if classify(deref(t.Elem())) == kindString && w.reach == 0 {
+			return nil
+		}
+	case kindDuration:
+		return w.errorf("a form cannot have a duration; use a string or a number of seconds")
+	}
+	return w.errorf("a form cannot have type %s; it has strings, numbers, booleans, times, enums and slices of enums, side by side", t)
+}

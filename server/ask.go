@@ -1,0 +1,247 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// AskOptions are the optional parts of an ask.
+type AskOptions struct {
+	// Key names the question within the request. It is needed only where the
+	// same question is asked twice. Default: a digest of the question.
+	Key string
+}
+
+// Answer is what came back from a form.
+type Answer[T any] struct {
+	// Action is accept, decline or cancel.
+	Action mcp.ElicitAction
+	// Value is what was filled in; its zero value unless Accepted.
+	Value T
+}
+
+// Accepted reports whether the person filled in the form and sent it.
+func (a Answer[T]) Accepted() bool { return a.Action == mcp.ElicitAccept }
+
+// question is one thing asked of the client.
+type question struct {
+	key    string // given by the author, or ""
+	what   string // for messages: "a form"
+	method string
+	params any // newest shape
+	// check says whether an answer is one; its error is told to the handler.
+	check func(mcp.RawValue) error
+}
+
+// Elicit asks the person a form made of T: a flat struct of strings, numbers,
+// booleans and choices, with the tags of package schema. It returns when there
+// is an answer, or with ErrInputPending; see the package comment. Declining
+// and cancelling are answers, not errors. The form must not ask for secrets.
+//
+// It fails with ErrNotCapable if the client has no forms, ErrCannotAsk and
+// ErrNoCall if asking is not possible here, and with the context's cause.
+//
+// spec 2026-07-28, client/elicitation.
+func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer[T], error) {
+	var a Answer[T]
+	form, err := formOf[T]()
+	if err != nil {
+		return a, fmt.Errorf("elicit: %w", err)
+	}
+	q := &question{
+		key: key1(o), what: "a form", method: mcp.MethodElicit,
+		params: &mcp.ElicitParams{Mode: mcp.ElicitForm, Message: message, RequestedSchema: form.wire},
+	}
+	var res mcp.ElicitResult
+	q.check = func(raw mcp.RawValue) error {
+		if err := wire.DecodeParams(raw, &res); err != nil {
+			return err
+		}
+		if res.Action != mcp.ElicitAccept {
+			return nil
+		}
+		content, err := wire.Marshal(res.Content)
+		if err != nil {
+			return err
+		}
+		return form.checker.Decode(content, &a.Value)
+	}
+	if _, err := askOf(ctx, q); err != nil {
+		var zero T
+		a.Value = zero
+		return a, err
+	}
+	a.Action = res.Action
+	return a, nil
+}
+
+// ElicitURL asks the person to open a URL, for what must not pass through the
+// client: a sign-in, a payment. Accepting only means that the person agreed to
+// open it, so after that done is called, paced, until it reports that the
+// matter is settled or fails. The result is false if the person declined.
+//
+// The URL must carry nothing that lets its opener act as somebody else, and
+// done must check that who opened it is who was asked (ruling 18).
+//
+// spec 2026-07-28, client/elicitation: URL mode.
+func ElicitURL(ctx context.Context, url, message string, done func(context.Context) (bool, error), o ...AskOptions) (bool, error) {
+	q := &question{
+		key: key1(o), what: "opening a URL", method: mcp.MethodElicit,
+		params: &mcp.ElicitParams{Mode: mcp.ElicitURL, Message: message, URL: url},
+	}
+	var res mcp.ElicitResult
+	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, &res) }
+	c, err := askOf(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	if res.Action != mcp.ElicitAccept {
+		return false, nil
+	}
+	if err := c.era.await(c, q, done); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Sample asks the client's model. The person may change or refuse the request
+// (ErrRefused), and sees the answer first.
+//
+// spec 2026-07-28, client/sampling.
+//
+// Deprecated: sampling is deprecated in the newest revision; call a model of
+// your own where you can.
+func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*mcp.CreateMessageResult, error) {
+	res := new(mcp.CreateMessageResult)
+	q := &question{key: key1(o), what: "a sampling", method: mcp.MethodCreateMessage, params: p}
+	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, res) }
+	if _, err := askOf(ctx, q); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Roots asks the client for the directories it works in. They restrict what a
+// server should touch; they grant nothing.
+//
+// spec 2026-07-28, client/roots.
+//
+// Deprecated: roots are deprecated in the newest revision; take directories as
+// arguments or from configuration.
+func Roots(ctx context.Context, o ...AskOptions) ([]mcp.Root, error) {
+	var res mcp.ListRootsResult
+	q := &question{key: key1(o), what: "the roots", method: mcp.MethodRootsList, params: &mcp.ListRootsParams{}}
+	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, &res) }
+	if _, err := askOf(ctx, q); err != nil {
+		return nil, err
+	}
+	return res.Roots, nil
+}
+
+// CanElicit reports whether the client of the request can show forms.
+func CanElicit(ctx context.Context) bool { return can(ctx, needForm) }
+
+// CanElicitURL reports whether the client of the request can open URLs.
+func CanElicitURL(ctx context.Context) bool { return can(ctx, needURL) }
+
+// CanSample reports whether the client of the request offers its model.
+func CanSample(ctx context.Context) bool { return can(ctx, needSampling) }
+
+// CanRoots reports whether the client of the request tells its roots.
+func CanRoots(ctx context.Context) bool { return can(ctx, needRoots) }
+
+func can(ctx context.Context, n need) bool {
+	c := CallFrom(ctx)
+	return c != nil && c.row.Asks && n.missing(c) == nil
+}
+
+func key1(o []AskOptions) string {
+	if len(o) == 0 {
+		return ""
+	}
+	return o[0].Key
+}
+
+// askOf asks within the request that ctx belongs to.
+func askOf(ctx context.Context, q *question) (*Call, error) {
+	c := CallFrom(ctx)
+	if c == nil {
+		return nil, fmt.Errorf("asking for %s: %w", q.what, ErrNoCall)
+	}
+	if !c.row.Asks {
+		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.method, ErrCannotAsk)
+	}
+	if nc := needOf(q).missing(c); nc != nil {
+		return nil, nc
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	id, err := c.asks.begin(q)
+	if err != nil {
+		return nil, err
+	}
+	raw, known := c.asks.answer(id)
+	if !known {
+		if raw, err = c.driver().ask(c, id, q); err != nil {
+			return nil, err
+		}
+	}
+	if err := q.check(raw); err != nil {
+		return nil, badAnswer(q, err)
+	}
+	if !known {
+		c.asks.record(id, raw)
+	}
+	return c, nil
+}
+
+// badAnswer words an answer that does not fit its question.
+func badAnswer(q *question, err error) error {
+	var we *wire.Error
+	if errors.As(err, &we) {
+		err = we
+	}
+	return mcp.NewError(mcp.CodeInvalidParams, "the answer to %s does not fit: %v", q.what, err)
+}
+
+// digest names a question by what it asks.
+func (q *question) digest() (string, error) {
+	raw, err := wire.Marshal(q.params)
+	if err != nil {
+		return "", fmt.Errorf("asking for %s: %w", q.what, err)
+	}
+	if raw, err = wire.Canonical(raw); err != nil {
+		return "", fmt.Errorf("asking for %s: %w", q.what, err)
+	}
+	sum := sha256.Sum256(append([]byte(q.method+"\x00"), raw...))
+	return base64.RawURLEncoding.EncodeToString(sum[:12]), nil
+}
+
+// form is what Elicit knows of a type.
+type form struct {
+	checker *schema.Compiled
+	wire    *mcp.ElicitSchema
+}
+
+// formOf makes the form of a type. It is made anew for each ask, which is
+// nothing beside the time a person takes.
+func formOf[T any]() (*form, error) {
+	c, err := schema.Elicitation(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	f := &form{checker: c, wire: new(mcp.ElicitSchema)}
+	if err := wire.Decode(c.JSON(), f.wire); err != nil {
+		return nil, err
+	}
+	return f, nil
+}

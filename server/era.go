@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// An era is how requests live in a family of revisions: with a handshake and a
+// session, or each for itself. There are two; each is one file.
+type era interface {
+	// open checks, after decoding, what the era wants of every request, and
+	// fills in the client's capabilities.
+	open(c *Call) error
+	// ask gets the answer to a question, or notes it and returns
+	// ErrInputPending.
+	ask(c *Call, id string, q *question) (mcp.RawValue, error)
+	// await waits until what a person does behind an opened URL is done.
+	await(c *Call, q *question, done func(context.Context) (bool, error)) error
+	// settle completes a result.
+	settle(c *Call, res Result) (Result, error)
+	// level is the least log level that the client wants for this request;
+	// "" is none.
+	level(c *Call) mcp.LogLevel
+	// refusal is the error for an ask that the client did not declare.
+	refusal(c *Call, err *NotCapableError) *jsonrpc.Error
+}
+
+// admit finds out the era and revision of a request. Ruling 1: what carries a
+// protocol version in `_meta`, or whose header names a stateless revision, is
+// modern, whatever its method and whatever the connection did before.
+func (c *Call) admit(in *jsonrpc.Incoming) error {
+	version, modern, err := modernVersion(in)
+	if err != nil {
+		return err
+	}
+	if modern {
+		return c.admitStateless(in, version)
+	}
+	if c.session == nil {
+		return jsonrpc.NewError(jsonrpc.CodeInvalidParams,
+			"_meta lacks %q: each request of a stateless revision names its protocol version there", mcp.MetaProtocolVersion)
+	}
+	return c.session.admit(c)
+}
+
+// modernVersion returns the protocol version that a request names in `_meta`.
+func modernVersion(in *jsonrpc.Incoming) (version string, modern bool, err error) {
+	meta, ok := in.Params.Object("_meta")
+	if !ok {
+		return "", false, nil
+	}
+	raw, ok := meta.Member(mcp.MetaProtocolVersion)
+	if !ok {
+		return "", false, nil
+	}
+	if err := wire.Decode(raw, &version); err != nil {
+		return "", true, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta %q must be a string", mcp.MetaProtocolVersion)
+	}
+	return version, true, nil
+}
+
+// use sets the revision of a call.
+func (c *Call) use(f *revision.Facts, e era) {
+	c.facts, c.shape, c.era = f, shape.For(f), e
+}

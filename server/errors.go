@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
+)
+
+// Errors that handlers meet, to be found with errors.Is.
+var (
+	// ErrInputPending is returned by an ask that has no answer yet in the
+	// stateless revision. Return it, wrapped or not: whatever a handler
+	// returns after it is discarded, and the handler runs again when the
+	// client brings the answer.
+	ErrInputPending = errors.New("waiting for the client's answer; the handler will run again")
+	// ErrNotCapable says that the client did not declare what an ask needs.
+	// It is always a *NotCapableError.
+	ErrNotCapable = errors.New("the client cannot answer this")
+	// ErrCannotAsk says that requests of this method must not ask: only
+	// tools/call, prompts/get and resources/read may.
+	ErrCannotAsk = errors.New("this request cannot ask the client")
+	// ErrNoCall says that the context belongs to no request.
+	ErrNoCall = errors.New("no request under way in this context")
+	// ErrRefused says that the person behind the client said no.
+	ErrRefused = errors.New("refused by the user")
+	// ErrAskFailed says that the client answered an ask with an error, or
+	// with something that is no answer.
+	ErrAskFailed = errors.New("the client did not answer the question")
+	// ErrNotFound makes resources/read answer as the revision says for what
+	// does not exist, if a handler returns it.
+	ErrNotFound = errors.New("not found")
+)
+
+// NotCapableError says what a client would have had to declare.
+type NotCapableError struct {
+	// Required is what is missing.
+	Required mcp.ClientCapabilities
+	what     string
+}
+
+// Error names the missing capability.
+func (e *NotCapableError) Error() string {
+	return "the client did not declare the capability for " + e.what
+}
+
+// Is reports that the error is ErrNotCapable.
+func (e *NotCapableError) Is(target error) bool { return target == ErrNotCapable }
+
+// internalError is an error whose text is for the log alone.
+type internalError struct {
+	ref      string
+	panicked bool
+}
+
+func (e *internalError) Error() string { return "internal error (ref " + e.ref + ")" }
+
+// reference makes a name under which peer and log find the same error.
+func reference() string {
+	b := make([]byte, 3)
+	rand.Read(b)
+	return strings.ToUpper(fmt.Sprintf("%x", b))
+}
+
+// wireError decides what a peer learns of an error, and logs the rest.
+// design: only errors made for the peer show their text.
+func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
+	var (
+		we *jsonrpc.Error
+		me *mcp.Error
+		nc *NotCapableError
+		ie *internalError
+	)
+	switch {
+	case errors.As(err, &ie):
+		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ie)
+	case errors.As(err, &nc) && c.era != nil:
+		return c.era.refusal(c, nc)
+	case errors.As(err, &me):
+		return toWire(me)
+	case errors.As(err, &we):
+		return we
+	case errors.Is(err, jsonrpc.ErrTooMany):
+		return toWire(tooMany(s.limits.MaxInFlight))
+	case errors.Is(err, errShutdown), errors.Is(err, jsonrpc.ErrClosed):
+		return toWire(shuttingDown())
+	case errors.Is(err, ErrCannotAsk):
+		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ErrCannotAsk)
+	case errors.Is(err, ErrNotFound):
+		return toWire(c.notFound(c.target))
+	case isEnd(err) && c.Context != nil && c.Err() != nil:
+		return s.endError(c)
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+}
+
+// isEnd reports whether err only says that a context ended.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// endError words why a call was ended.
+func (s *Server) endError(c *Call) *jsonrpc.Error {
+	switch cause := context.Cause(c.Context); {
+	case errors.Is(cause, errTimeout):
+		return toWire(timedOut(s.limits.CallTimeout))
+	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
+		return toWire(shuttingDown())
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request was cancelled")
+}
+
+// hide gives the text that a peer may see of an error that was not made for
+// peers, and logs the error under the same reference.
+func (s *Server) hide(c *Call, err error) string {
+	if s.opts.ExposeErrors {
+		return err.Error()
+	}
+	ref := reference()
+	s.log.Error("handler error", "method", c.method, "target", c.target, "ref", ref, "err", err)
+	return (&internalError{ref: ref}).Error()
+}
+
+// answerError answers a call with an error.
+func (s *Server) answerError(c *Call, err error) {
+	out := &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}
+	if err := c.out.Answer(context.WithoutCancel(c), out); err != nil {
+		s.log.Debug("error not delivered", "method", c.method, "err", err)
+	}
+}
+
+// toWire makes the envelope's error of one made for peers.
+func toWire(e *mcp.Error) *jsonrpc.Error {
+	out := &jsonrpc.Error{Code: mcp.Code(e), Message: e.Error()}
+	if e.Data != nil {
+		return out.With(e.Data)
+	}
+	return out
+}
+
+// notFound is the error for a resource that does not exist or is hidden.
+// Ruling 23: the code depends on the revision, data.uri is always there.
+func (c *Call) notFound(uri string) *mcp.Error {
+	return mcp.NewError(c.facts.NotFoundCode, "resource not found").With(mcp.ResourceNotFoundData{URI: uri})
+}
+
+// clip makes a peer's text fit for messages and logs: short, and without
+// control characters.
+func clip(s string) string {
+	const most = 80
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+	if r := []rune(clean); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return clean
+}
+
+// who names a principal in cursors and states.
+func who(p *principal.Principal) string { return p.Identity() }
+
+// retryable makes an error of our own table, with when to try again.
+func retryable(code int64, wait time.Duration, format string, args ...any) *mcp.Error {
+	return mcp.NewError(code, format, args...).With(mcp.RetryData{RetryAfterMs: (wait + time.Millisecond - 1).Milliseconds()})
+}
+
+func rateLimited(wait time.Duration) *mcp.Error {
+	return retryable(mcp.CodeRateLimited, wait, "too many requests of this kind; try again in %v", wait.Round(time.Millisecond))
+}
+
+func tooMany(limit int) *mcp.Error {
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way; wait for answers first", limit)
+}
+
+func timedOut(after time.Duration) *mcp.Error {
+	return retryable(mcp.CodeTimeout, 0, "the call was ended: it took too long (%v without progress, or too long altogether)", after)
+}
+
+func shuttingDown() *mcp.Error {
+	return retryable(mcp.CodeShuttingDown, time.Second, "%v", errShutdown)
+}
+
+func unsupportedVersion(requested string, supported []string) *mcp.Error {
+	return mcp.NewError(mcp.CodeUnsupportedVersion, "unsupported protocol version %q: this server speaks %v", clip(requested), supported).
+		With(mcp.UnsupportedVersionData{Supported: supported, Requested: requested})
+}
+
+func missingCapability(required mcp.ClientCapabilities) *mcp.Error {
+	return mcp.NewError(mcp.CodeMissingClientCapability, "the client did not declare a capability that this request needs").
+		With(mcp.MissingCapabilityData{RequiredCapabilities: required})
+}
+
+func tooManyListens(limit int) *mcp.Error {
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open; end one first", limit)
+}

@@ -1,0 +1,403 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A notice is a change that clients may want to hear of. Notices of one topic
+// are merged while they wait: what counts is that there was a change.
+type notice struct {
+	topic  string
+	method string
+	params mcp.RawValue // an object, or nil
+	item   *Item        // who may hear of it, or nil
+}
+
+// Topics of the core. Those of extensions carry their identifier.
+const (
+	topicTools     = "tools"
+	topicPrompts   = "prompts"
+	topicResources = "resources"
+	topicURI       = "uri "
+)
+
+// A hub brings changes to the sessions and subscriptions that want them, and
+// runs the watchers of resources that somebody subscribed to.
+type hub struct {
+	srv    *Server
+	ctx    context.Context //nolint:containedctx // the life of the server's background work
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool
+	feeds   map[*feed]struct{}
+	listens map[string]int // streams by principal
+	watches map[string]*watch
+	parents []func(notice) // hubs of servers that this one is mounted in
+}
+
+type watch struct {
+	users  int
+	cancel context.CancelFunc
+}
+
+func (h *hub) init(s *Server) {
+	h.srv = s
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	h.feeds = make(map[*feed]struct{})
+	h.listens = make(map[string]int)
+	h.watches = make(map[string]*watch)
+}
+
+// stop ends all background work and waits for it.
+func (h *hub) stop(cause error) {
+	h.mu.Lock()
+	h.stopped = true
+	h.mu.Unlock()
+	h.cancel(cause)
+	h.wg.Wait()
+}
+
+// spawn runs f in the background, until the server ends.
+func (h *hub) spawn(f func(ctx context.Context)) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped {
+		return false
+	}
+	h.wg.Go(func() { f(h.ctx) })
+	return true
+}
+
+func (h *hub) add(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.feeds[f] = struct{}{}
+}
+
+func (h *hub) remove(f *feed) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.feeds, f)
+}
+
+// publish offers a change to everybody who wants it.
+func (h *hub) publish(n notice) {
+	h.mu.Lock()
+	feeds := make([]*feed, 0, len(h.feeds))
+	for f := range h.feeds {
+		feeds = append(feeds, f)
+	}
+	parents := h.parents
+	h.mu.Unlock()
+	for _, f := range feeds {
+		f.offer(n)
+	}
+	for _, p := range parents {
+		p(n)
+	}
+}
+
+// log offers a log message to the sessions of the handshake era.
+func (h *hub) log(p *mcp.LogParams) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for f := range h.feeds {
+		f.offerLog(p)
+	}
+}
+
+// listChanged tells that a list has changed.
+func (h *hub) listChanged(k Kind) {
+	switch k {
+	case KindTool:
+		h.publish(notice{topic: topicTools, method: mcp.NotifyToolsListChanged})
+	case KindPrompt:
+		h.publish(notice{topic: topicPrompts, method: mcp.NotifyPromptsListChanged})
+	default:
+		h.publish(notice{topic: topicResources, method: mcp.NotifyResourcesListChanged})
+	}
+}
+
+// ResourceUpdated tells the clients that subscribed to uri that the resource
+// has changed. They read it again if they like.
+func (s *Server) ResourceUpdated(uri string) {
+	params, err := wire.Marshal(&mcp.ResourceUpdatedParams{URI: uri})
+	if err != nil {
+		s.log.Error("resource updated", "err", err)
+		return
+	}
+	s.hub.publish(notice{
+		topic: topicURI + uri, method: mcp.NotifyResourcesUpdated, params: params,
+		item: &Item{Kind: KindResource, Name: uri},
+	})
+}
+
+// watching starts the watcher of a resource for its first subscriber, and
+// returns what ends the subscriber's share of it.
+func (h *hub) watching(uri string, run func(ctx context.Context, changed func())) func() {
+	if run == nil {
+		return func() {}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.watches[uri]
+	if w == nil {
+		if h.stopped {
+			return func() {}
+		}
+		ctx, cancel := context.WithCancel(h.ctx)
+		w = &watch{cancel: cancel}
+		h.watches[uri] = w
+		h.wg.Go(func() { run(ctx, func() { h.srv.ResourceUpdated(uri) }) })
+	}
+	w.users++
+	return sync.OnceFunc(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if w.users--; w.users == 0 {
+			w.cancel()
+			delete(h.watches, uri)
+		}
+	})
+}
+
+// A feed is one receiver of changes: a session of the handshake era, or a
+// subscription of the stateless one. It has a goroutine only while something
+// waits to be sent.
+type feed struct {
+	srv    *Server
+	out    jsonrpc.Sender
+	sub    jsonrpc.ID      // tags what a subscription sends
+	call   *Call           // the subscription, or nil
+	p      *session        // the session, or nil
+	ctx    context.Context //nolint:containedctx // the life of the feed
+	cancel context.CancelFunc
+	pace   *rate.Limiter
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	topics  map[string]func() // what is wanted → what ends its watcher
+	waiting []notice
+	logs    []*mcp.LogParams
+	queued  map[string]bool
+	held    bool
+	running bool
+	closed  bool
+}
+
+// newFeed makes a feed that wants nothing yet.
+func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
+	f := &feed{
+		srv: s, out: out, sub: sub, call: c,
+		topics: make(map[string]func()), queued: make(map[string]bool),
+	}
+	limit := rate.Inf
+	if r := s.limits.ChangeRate; r >= 0 {
+		limit = rate.Limit(r)
+	}
+	f.pace = rate.NewLimiter(limit, max(1, int(s.limits.ChangeRate)))
+	f.ctx, f.cancel = context.WithCancel(s.hub.ctx)
+	return f
+}
+
+// want adds a topic; end is called when it is no longer wanted.
+func (f *feed) want(topic string, end func()) {
+	f.mu.Lock()
+	old := f.topics[topic]
+	f.topics[topic] = end
+	f.mu.Unlock()
+	if old != nil {
+		old()
+	}
+}
+
+// drop takes a topic out and reports whether it was there.
+func (f *feed) drop(topic string) bool {
+	f.mu.Lock()
+	end, ok := f.topics[topic]
+	delete(f.topics, topic)
+	f.mu.Unlock()
+	if end != nil {
+		end()
+	}
+	return ok
+}
+
+// wants reports how many resources the feed is subscribed to, and whether
+// topic is among its topics.
+func (f *feed) wants(topic string) (uris int, has bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for t := range f.topics {
+		if len(t) > len(topicURI) && t[:len(topicURI)] == topicURI {
+			uris++
+		}
+	}
+	_, has = f.topics[topic]
+	return uris, has
+}
+
+// offer queues a change, unless it is not wanted or waits already.
+func (f *feed) offer(n notice) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.topics[n.topic]; !ok || f.closed || f.queued[n.topic] {
+		return
+	}
+	f.queued[n.topic] = true
+	f.waiting = append(f.waiting, n)
+	f.start()
+}
+
+// maxQueuedLogs bounds the log messages that wait for a slow session.
+const maxQueuedLogs = 256
+
+// offerLog queues a log message for a session whose level it meets.
+func (f *feed) offerLog(p *mcp.LogParams) {
+	if f.p == nil || !p.Level.AtLeast(f.p.level()) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed || len(f.logs) >= maxQueuedLogs {
+		return
+	}
+	f.logs = append(f.logs, p)
+	f.start()
+}
+
+// start runs the sender if there is need. The lock is held.
+func (f *feed) start() {
+	if f.held || f.running || len(f.waiting)+len(f.logs) == 0 {
+		return
+	}
+	f.running = true
+	f.wg.Go(f.run)
+}
+
+// hold keeps notices back until release: nothing may come before the
+// acknowledgement of a subscription.
+func (f *feed) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+func (f *feed) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = false
+	f.start()
+}
+
+// run sends what waits, at the pace that the limits allow, until nothing does.
+func (f *feed) run() {
+	for {
+		if err := f.pace.Wait(f.ctx); err != nil {
+			f.idle()
+			return
+		}
+		m, item := f.next()
+		if m == nil {
+			return
+		}
+		if item != nil && !f.sees(*item) {
+			continue
+		}
+		if err := f.out.Send(f.ctx, m); err != nil {
+			f.srv.log.Debug("change notice not delivered", "method", m.Method, "err", err)
+		}
+	}
+}
+
+func (f *feed) idle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running = false
+}
+
+// next takes the oldest notice off the queue; nil ends the sender.
+func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.logs) > 0 {
+		p := f.logs[0]
+		f.logs = f.logs[1:]
+		return outgoingLog(p), nil
+	}
+	if len(f.waiting) == 0 || f.closed {
+		f.running = false
+		return nil, nil
+	}
+	n := f.waiting[0]
+	f.waiting = f.waiting[1:]
+	delete(f.queued, n.topic)
+	return &jsonrpc.Outgoing{Method: n.method, Params: noticeBody{f.sub, n.params}}, n.item
+}
+
+// sees reports whether the receiver may hear of an item.
+func (f *feed) sees(it Item) bool {
+	c := f.call
+	if c == nil {
+		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: &noCapabilities}
+	}
+	return c.canRead(it.Name)
+}
+
+// close ends the feed and waits for its sender.
+func (f *feed) close() {
+	f.mu.Lock()
+	f.closed = true
+	topics := f.topics
+	f.topics = nil
+	f.mu.Unlock()
+	for _, end := range topics {
+		if end != nil {
+			end()
+		}
+	}
+	f.cancel()
+	f.srv.hub.remove(f)
+	f.wg.Wait()
+}
+
+// noticeBody is the params of a notice, tagged with its subscription.
+type noticeBody struct {
+	sub    jsonrpc.ID
+	params mcp.RawValue
+}
+
+// AppendJSON writes the tag in front of the members of the notice.
+func (b noticeBody) AppendJSON(dst []byte) ([]byte, error) {
+	dst = append(dst, '{')
+	if !b.sub.IsZero() {
+		dst = append(dst, `"_meta":{`...)
+		dst = wire.AppendString(dst, mcp.MetaSubscriptionID)
+		dst = append(dst, ':')
+		var err error
+		if dst, err = b.sub.AppendJSON(dst); err != nil {
+			return nil, err
+		}
+		dst = append(dst, '}')
+	}
+	if len(b.params) > 2 { // more than {}
+		if !b.sub.IsZero() {
+			dst = append(dst, ',')
+		}
+		return append(dst, b.params[1:]...), nil
+	}
+	return append(dst, '}'), nil
+}
+
+// pollEvery is how often directories are looked at while somebody subscribes.
+const pollEvery = time.Second

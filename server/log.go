@@ -1,0 +1,229 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Log sends a log message to the client of the request, if it wants messages
+// of that level. data is anything that encodes as JSON; what looks like a
+// secret in it is blanked. Messages over Limits.LogRate are counted and told
+// with the next one. Log does nothing outside of a request.
+//
+// spec 2026-07-28, server/utilities/logging: messages go only to requests
+// whose `_meta` asks for a level.
+//
+// Deprecated: MCP logging is deprecated in the newest revision; write to
+// standard error, or use telemetry.
+func Log(ctx context.Context, level mcp.LogLevel, logger string, data any) error {
+	c := CallFrom(ctx)
+	if c == nil {
+		return nil
+	}
+	if !level.Valid() {
+		return fmt.Errorf("log level %q: use one of %v", level, mcp.LogLevels())
+	}
+	if least := c.era.level(c); least == "" || !level.AtLeast(least) {
+		return nil
+	}
+	p, err := logParams(level, logger, data)
+	if err != nil {
+		return err
+	}
+	if !c.logs.admit(p, c.srv.limits.LogRate) {
+		return nil
+	}
+	return c.notify(ctx, mcp.NotifyMessage, p)
+}
+
+func logParams(level mcp.LogLevel, logger string, data any) (*mcp.LogParams, error) {
+	raw, err := wire.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("log data: %w", err)
+	}
+	return &mcp.LogParams{Level: level, Logger: logger, Data: scrubSecrets(raw)}, nil
+}
+
+// logState limits the log messages of one request.
+type logState struct {
+	mu      sync.Mutex
+	tokens  float64
+	at      time.Time
+	dropped int
+}
+
+// admit takes a token for a message, or counts it as dropped. The message
+// after dropped ones tells how many they were.
+func (l *logState) admit(p *mcp.LogParams, perSecond float64) bool {
+	if perSecond < 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.at.IsZero() {
+		l.tokens = perSecond
+	} else {
+		l.tokens = min(perSecond, l.tokens+now.Sub(l.at).Seconds()*perSecond)
+	}
+	l.at = now
+	if l.tokens < 1 {
+		l.dropped++
+		return false
+	}
+	l.tokens--
+	if l.dropped > 0 {
+		p.Meta.Extra = map[string]mcp.RawValue{metaDropped: fmt.Appendf(nil, "%d", l.dropped)}
+		l.dropped = 0
+	}
+	return true
+}
+
+// metaDropped is the `_meta` key that tells how many log messages were left
+// out before this one.
+const metaDropped = "dev.parley/droppedMessages"
+
+// What looks like a secret in log data: members by name, and bearer tokens.
+var (
+	secretName  = regexp.MustCompile(`(?i)("[^"]*(?:password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|authorization|cookie|credential)[^"]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)`)
+	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
+)
+
+// scrubSecrets blanks what looks like a secret (SEC-LOG-1).
+func scrubSecrets(raw mcp.RawValue) mcp.RawValue {
+	out := secretName.ReplaceAll(raw, []byte(`$1"[redacted]"`))
+	return secretValue.ReplaceAll(out, []byte("$1 [redacted]"))
+}
+
+// LogHandler returns a slog.Handler that sends records to clients: inside a
+// request, to its client; outside of one, to the clients of sessions whose
+// level it meets (ruling 25: the stateless revision has no place for those,
+// they go to fallback alone). Every record goes to fallback too, unless that
+// is nil.
+func (s *Server) LogHandler(logger string, fallback slog.Handler) slog.Handler {
+	return &logHandler{srv: s, logger: logger, fallback: fallback}
+}
+
+type logHandler struct {
+	srv      *Server
+	logger   string
+	fallback slog.Handler
+	attrs    []slog.Attr
+	groups   []string
+}
+
+// Enabled is true: whether a client wants the record is known only later.
+func (h *logHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	n := *h
+	n.attrs = append(n.attrs[:len(n.attrs):len(n.attrs)], grouped(h.groups, attrs)...)
+	if n.fallback != nil {
+		n.fallback = n.fallback.WithAttrs(attrs)
+	}
+	return &n
+}
+
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	n := *h
+	n.groups = append(n.groups[:len(n.groups):len(n.groups)], name)
+	if n.fallback != nil {
+		n.fallback = n.fallback.WithGroup(name)
+	}
+	return &n
+}
+
+// grouped puts attributes into the open groups.
+func grouped(groups []string, attrs []slog.Attr) []slog.Attr {
+	for i := len(groups) - 1; i >= 0; i-- {
+		attrs = []slog.Attr{{Key: groups[i], Value: slog.GroupValue(attrs...)}}
+	}
+	return attrs
+}
+
+func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
+	if h.fallback != nil && h.fallback.Enabled(ctx, r.Level) {
+		if err := h.fallback.Handle(ctx, r); err != nil {
+			return err
+		}
+	}
+	data := map[string]any{"message": r.Message}
+	for _, a := range h.attrs {
+		put(data, a)
+	}
+	var own []slog.Attr
+	r.Attrs(func(a slog.Attr) bool {
+		own = append(own, a)
+		return true
+	})
+	for _, a := range grouped(h.groups, own) {
+		put(data, a)
+	}
+	level := levelOf(r.Level)
+	if CallFrom(ctx) != nil {
+		return Log(ctx, level, h.logger, data)
+	}
+	p, err := logParams(level, h.logger, data)
+	if err != nil {
+		return err
+	}
+	h.srv.hub.log(p)
+	return nil
+}
+
+// put adds an attribute to the data of a message; groups become objects.
+func put(data map[string]any, a slog.Attr) {
+	v := a.Value.Resolve()
+	switch {
+	case v.Kind() == slog.KindGroup && a.Key == "":
+		for _, g := range v.Group() {
+			put(data, g)
+		}
+	case v.Kind() == slog.KindGroup:
+		inner, ok := data[a.Key].(map[string]any)
+		if !ok {
+			inner = make(map[string]any)
+		}
+		for _, g := range v.Group() {
+			put(inner, g)
+		}
+		data[a.Key] = inner
+	case v.Kind() == slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			data[a.Key] = err.Error()
+			return
+		}
+		data[a.Key] = v.Any()
+	default:
+		data[a.Key] = v.Any()
+	}
+}
+
+// levelOf translates slog's levels.
+func levelOf(l slog.Level) mcp.LogLevel {
+	switch {
+	case l < slog.LevelInfo:
+		return mcp.LogDebug
+	case l < slog.LevelWarn:
+		return mcp.LogInfo
+	case l < slog.LevelError:
+		return mcp.LogWarning
+	}
+	return mcp.LogError
+}
+
+// outgoingLog is the notification of a log message outside of requests.
+func outgoingLog(p *mcp.LogParams) *jsonrpc.Outgoing {
+	return &jsonrpc.Outgoing{Method: mcp.NotifyMessage, Params: jsonrpc.JSON(p)}
+}

@@ -1,0 +1,41 @@
+package server
+
+// Result is what a request is answered with: a pointer to a result type of
+// package mcp, a jsonrpc.Body, or any other value that encodes as a JSON
+// object. A result that has been returned belongs to the server, which
+// completes it; it must not be kept or shared.
+type Result any
+
+// Func handles a request.
+type Func func(c *Call) (Result, error)
+
+// Middleware wraps the handling of every request: logging, limits, audit,
+// authorization. It runs in each round of an asked request; see Call.Round.
+type Middleware func(next Func) Func
+
+// Kind says what an Item is.
+type Kind string
+
+// The kinds of items.
+const (
+	KindTool     Kind = "tool"
+	KindPrompt   Kind = "prompt"
+	KindResource Kind = "resource"
+	KindTemplate Kind = "template"
+)
+
+// An Item is something that a caller may or may not see.
+type Item struct {
+	Kind Kind
+	// Name is the name of a tool or prompt, the URI of a resource, or the
+	// URI template of a template.
+	Name string
+	// Labels are what the author attached to the feature, for example the
+	// scopes it needs.
+	Labels []string
+}
+
+// sees reports whether the caller of c may see an item.
+func (c *Call) sees(it Item) bool {
+	return c.srv.visible == nil || c.srv.visible(c, it)
+}

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A Feature is something that a server offers: what Tool, RawTool, Resource,
+// Text, Template, Directory and Prompt make.
+type Feature interface {
+	// register puts the feature into a server.
+	register(s *Server)
+}
+
+// Add offers features, replacing those of the same name or URI, and tells
+// clients that the lists changed. It panics if a feature cannot be served.
+func (s *Server) Add(features ...Feature) {
+	for _, f := range features {
+		f.register(s)
+	}
+}
+
+// RemoveTools stops offering tools by name and reports whether any was there.
+func (s *Server) RemoveTools(names ...string) bool {
+	return s.removed(s.tools.remove(names...), KindTool)
+}
+
+// RemovePrompts stops offering prompts by name and reports whether any was there.
+func (s *Server) RemovePrompts(names ...string) bool {
+	return s.removed(s.prompts.remove(names...), KindPrompt)
+}
+
+// RemoveResources stops offering resources by URI, and templates and
+// directories by template and prefix, and reports whether any was there.
+func (s *Server) RemoveResources(uris ...string) bool {
+	any := s.resources.remove(uris...)
+	any = s.templates.remove(uris...) || any
+	any = s.dirs.remove(uris...) || any
+	return s.removed(any, KindResource)
+}
+
+func (s *Server) removed(any bool, k Kind) bool {
+	if any {
+		s.hub.listChanged(k)
+	}
+	return any
+}
+
+// mount is another server whose features appear under a prefix.
+type mount struct {
+	prefix string
+	srv    *Server
+}
+
+// Mount offers the features of another server too: its tools and prompts as
+// prefix_name, its resources under prefix+URI ("gh+file:///x"). The other
+// server's middleware and visibility hold for them, inside those of s, and its
+// change notices reach the clients of s. The prefix follows the rules of URI
+// schemes: a letter, then letters, digits, "-" or ".". It panics if the prefix
+// is unusable, and after the first request.
+func (s *Server) Mount(prefix string, other *Server) {
+	s.mustBeNew("Mount")
+	if prefix == "" || strings.Trim(strings.ToLower(prefix), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || prefix[0] < 'A' {
+		panic("server.Mount: the prefix must be a letter followed by letters, digits, - or .: " + prefix)
+	}
+	if slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.prefix == prefix }) {
+		panic("server.Mount: two servers under the prefix " + prefix)
+	}
+	s.mounts = append(s.mounts, &mount{prefix: prefix, srv: other})
+	other.hub.mu.Lock()
+	defer other.hub.mu.Unlock()
+	other.hub.parents = append(other.hub.parents, func(n notice) {
+		if uri, ok := strings.CutPrefix(n.topic, topicURI); ok {
+			s.ResourceUpdated(prefix + "+" + uri)
+			return
+		}
+		s.hub.publish(n)
+	})
+}
+
+// within runs a feature inside the middleware of the server that owns it, if
+// that is a mounted one.
+func (c *Call) within(owner *Server, fn func() (Result, error)) (Result, error) {
+	if owner == nil || owner == c.srv {
+		return fn()
+	}
+	owner.freeze()
+	next := Func(func(*Call) (Result, error) { return fn() })
+	for _, mw := range slices.Backward(owner.middleware) {
+		next = mw(next)
+	}
+	return next(c)
+}
+
+// filters reports whether lists depend on who asks.
+func (s *Server) filters() bool {
+	return s.visible != nil || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
+}
+
+// seesOwned reports whether the caller may see an item of owner: by the rule
+// of owner, and by that of the server that was called, which knows it under
+// the same name unless it is mounted.
+func (c *Call) seesOwned(it Item, owner *Server) bool {
+	if owner != nil && owner != c.srv && owner.visible != nil && !owner.visible(c, it) {
+		return false
+	}
+	return c.sees(it)
+}
+
+func (c *Call) seesTool(t *tool) bool { return c.seesOwned(toolListing.item(t), t.owner) }
+
+// merged caches the features of a server and of those mounted in it.
+type merged[T any] struct {
+	mu    sync.Mutex
+	stamp []uint64
+	now   *snapshot[T]
+}
+
+// get returns the merged snapshot, made anew if a part has changed. rename
+// gives a copy of a mounted feature, and its key.
+func (m *merged[T]) get(own *snapshot[T], mounts []*mount, part func(*Server) *snapshot[T], rename func(prefix string, t T) (string, T)) *snapshot[T] {
+	if len(mounts) == 0 {
+		return own
+	}
+	stamp := []uint64{own.generation}
+	parts := make([]*snapshot[T], len(mounts))
+	for i, mt := range mounts {
+		parts[i] = part(mt.srv)
+		stamp = append(stamp, parts[i].generation)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now != nil && slices.Equal(stamp, m.stamp) {
+		return m.now
+	}
+	items := maps.Clone(own.byKey)
+	if items == nil {
+		items = make(map[string]T)
+	}
+	sum := own.generation
+	for i, mt := range mounts {
+		sum += parts[i].generation
+		for _, t := range parts[i].byKey {
+			k, v := rename(mt.prefix, t)
+			items[k] = v
+		}
+	}
+	m.stamp = stamp
+	m.now = &snapshot[T]{generation: sum, keys: sortedKeys(items), byKey: items}
+	return m.now
+}
+
+func (s *Server) allTools() *snapshot[*tool] {
+	return s.merge.tools.get(s.tools.load(), s.mounts, (*Server).allTools, func(prefix string, t *tool) (string, *tool) {
+		def := *t.def
+		def.Name = prefix + "_" + def.Name
+		return def.Name, &tool{def: &def, labels: t.labels, in: t.in, out: t.out, call: t.call, owner: t.owner, name: t.name}
+	})
+}
+
+func (s *Server) allPrompts() *snapshot[*prompt] {
+	return s.merge.prompts.get(s.prompts.load(), s.mounts, (*Server).allPrompts, func(prefix string, p *prompt) (string, *prompt) {
+		def := *p.def
+		def.Name = prefix + "_" + def.Name
+		return def.Name, &prompt{def: &def, labels: p.labels, complete: p.complete, kinds: p.kinds, get: p.get, owner: p.owner, name: p.name}
+	})
+}
+
+// allResources is the static resources and the files of directories.
+func (s *Server) allResources() *snapshot[*resource] {
+	snap := s.merge.resources.get(s.resources.load(), s.mounts, func(o *Server) *snapshot[*resource] {
+		return o.resourcesWithoutFiles()
+	}, mountedResource)
+	return s.withFiles(snap)
+}
+
+func (s *Server) resourcesWithoutFiles() *snapshot[*resource] {
+	return s.merge.resources.get(s.resources.load(), s.mounts, (*Server).resourcesWithoutFiles, mountedResource)
+}
+
+func mountedResource(prefix string, r *resource) (string, *resource) {
+	def := *r.def
+	def.URI = prefix + "+" + def.URI
+	read := r.read
+	return def.URI, &resource{def: &def, labels: r.labels, cache: r.cache, read: read, watch: r.watch, owner: r.owner, uri: r.uri}
+}
+
+// withFiles adds the files of directories, whose listing changes by itself.
+func (s *Server) withFiles(snap *snapshot[*resource]) *snapshot[*resource] {
+	dirs := s.allDirs()
+	if len(dirs.keys) == 0 {
+		return snap
+	}
+	items := make(map[string]*resource)
+	for _, d := range dirs.byKey {
+		maps.Copy(items, d.list())
+	}
+	maps.Copy(items, snap.byKey)
+	return &snapshot[*resource]{generation: snap.generation, keys: sortedKeys(items), byKey: items}
+}
+
+func (s *Server) allTemplates() *snapshot[*template] {
+	return s.merge.templates.get(s.templates.load(), s.mounts, (*Server).allTemplates, func(prefix string, t *template) (string, *template) {
+		def := *t.def
+		def.URITemplate = prefix + "+" + def.URITemplate
+		return def.URITemplate, &template{
+			def: &def, labels: t.labels, cache: t.cache, compiled: t.compiled, complete: t.complete,
+			read: t.read, watch: t.watch, owner: t.owner, uri: t.uri, prefix: prefix + "+" + t.prefix,
+		}
+	})
+}
+
+func (s *Server) allDirs() *snapshot[*directory] {
+	return s.merge.dirs.get(s.dirs.load(), s.mounts, (*Server).allDirs, func(prefix string, d *directory) (string, *directory) {
+		m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, owner: d.owner, mount: prefix + "+" + d.mount}
+		return m.mount + m.prefix, m
+	})
+}
+
+// cutPrefix is strings.CutPrefix under a shorter name.
+func cutPrefix(s, prefix string) (string, bool) { return strings.CutPrefix(s, prefix) }
+
+// mustBeOwnMeta panics if an author uses a `_meta` key that the specification
+// reserves (ruling 27).
+func mustBeOwnMeta(what string, m mcp.Meta) {
+	for _, k := range sortedKeys(m) {
+		if err := mcp.ValidMetaKey(k); err != nil {
+			panic("server: " + what + ": _meta key " + k + ": " + err.Error())
+		}
+		if mcp.ReservedMetaKey(k) {
+			panic("server: " + what + ": _meta key " + k + " is reserved for the protocol; use a prefix of your own, such as com.example/")
+		}
+	}
+}
+
+// warnIcons warns of icons that clients must refuse (ruling 28).
+func (s *Server) warnIcons(what string, icons []mcp.Icon) {
+	for _, i := range icons {
+		if !strings.HasPrefix(i.Src, "https://") && !strings.HasPrefix(i.Src, "data:") {
+			s.log.Warn("icon will be refused by clients: its src is neither https nor data", "feature", what, "src", clip(i.Src))
+		}
+	}
+}

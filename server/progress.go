@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// ErrNoProgress says that a progress value was not greater than the one before.
+var ErrNoProgress = errors.New("progress must increase")
+
+// maxProgressMessage bounds the message of a progress notification, in bytes.
+const maxProgressMessage = 1024
+
+// Progress tells the client how far the request is: progress of total, both in
+// a unit of the author's choice, and a short text for people. A total of 0 is
+// unknown. Each call of a request must have a greater progress than the one
+// before (ErrNoProgress). All are delivered in order; when the peer reads
+// slowly Progress waits, until ctx ends. It does nothing if the client did not
+// ask for progress, or outside of a request.
+//
+// spec 2026-07-28, basic/patterns/progress: the value "MUST increase".
+func Progress(ctx context.Context, progress, total float64, message string) error {
+	c := CallFrom(ctx)
+	if c == nil {
+		return nil
+	}
+	c.clock.progress()
+	if c.meta.ProgressToken.IsZero() {
+		return nil
+	}
+	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
+		return fmt.Errorf("progress %v of %v: not a finite number: %w", progress, total, ErrNoProgress)
+	}
+	st := &c.progress
+	st.mu.Lock() // held while sending, so that order is kept
+	defer st.mu.Unlock()
+	if st.any && progress <= st.last {
+		return fmt.Errorf("progress %v after %v: %w", progress, st.last, ErrNoProgress)
+	}
+	st.any, st.last = true, progress
+	p := &mcp.ProgressParams{ProgressToken: c.meta.ProgressToken, Progress: progress, Message: scrubText(message, maxProgressMessage)}
+	if total != 0 {
+		p.Total = &total
+	}
+	return c.notify(ctx, mcp.NotifyProgress, p)
+}
+
+// notify sends a notification that belongs to the request.
+func (c *Call) notify(ctx context.Context, method string, params any) error {
+	down, err := c.shape.DownParams(method, params)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	if err := c.out.Send(ctx, &jsonrpc.Outgoing{Method: method, Params: jsonrpc.JSON(down)}); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
+}
+
+// scrubText makes a text fit to be shown by a peer: without control characters
+// that a terminal would obey, and bounded.
+func scrubText(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

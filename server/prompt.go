@@ -1,0 +1,234 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"unicode"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// PromptOptions are the optional parts of a prompt.
+type PromptOptions struct {
+	// Title is for people. Default none.
+	Title string
+	// Icons for people. Default none.
+	Icons []mcp.Icon
+	// Meta is `_meta` of the definition. Its keys must not be reserved ones.
+	Meta mcp.Meta
+	// Labels are for Server.Visible. Default none.
+	Labels []string
+	// Complete suggests values of arguments, by name. Default none.
+	Complete map[string]Completer
+}
+
+// A PromptFeature is a prompt on its way into a server.
+type PromptFeature struct {
+	p    *prompt
+	opts PromptOptions
+}
+
+type prompt struct {
+	def      *mcp.Prompt
+	labels   []string
+	complete map[string]Completer
+	kinds    map[string]string // JSON type of each argument
+	get      func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error)
+	texts    encodings
+	owner    *Server
+	name     string
+}
+
+// names are the prompt's arguments.
+func (p *prompt) names() []string {
+	var out []string
+	for _, a := range p.def.Arguments {
+		out = append(out, a.Name)
+	}
+	return out
+}
+
+// With sets options and returns the feature.
+func (f *PromptFeature) With(o PromptOptions) *PromptFeature {
+	f.opts = o
+	return f
+}
+
+// Prompt makes a prompt of a function. Args is a struct whose fields are the
+// arguments, with the tags of package schema, or mcp.None; what a client sends
+// is checked before fn runs, and is data: put it into messages, never into a
+// template's code. Out is string for one message of the user,
+// mcp.PromptMessage or a slice of them, or *mcp.GetPromptResult. It panics if
+// a type cannot be served.
+//
+// spec 2026-07-28, server/prompts.
+func Prompt[Args, Out any](name, description string, fn func(ctx context.Context, args Args) (Out, error)) *PromptFeature {
+	in, err := schema.For(reflect.TypeFor[Args](), nil)
+	if err != nil {
+		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
+	}
+	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}, name: name}
+	if p.def.Arguments, p.kinds, err = promptArguments(in.JSON()); err != nil {
+		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
+	}
+	conv := messagesOf[Out](name)
+	p.get = func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error) {
+		var args Args
+		if err := in.Decode(arguments, &args); err != nil {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
+		}
+		v, err := fn(c, args)
+		if err != nil {
+			return nil, err
+		}
+		return conv(v)
+	}
+	return &PromptFeature{p: p}
+}
+
+// promptArguments reads the arguments of a prompt off the schema of their type.
+func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string, error) {
+	var s struct {
+		Required   []string     `json:"required"`
+		Properties mcp.RawValue `json:"properties"`
+	}
+	if err := wire.Decode(raw, &s); err != nil {
+		return nil, nil, err
+	}
+	if s.Properties == nil {
+		return nil, nil, nil
+	}
+	o, err := wire.ParseObject(s.Properties, wire.Limits{})
+	if err != nil {
+		return nil, nil, err
+	}
+	kinds := make(map[string]string)
+	var args []mcp.PromptArgument
+	for name, def := range o.All() {
+		var d struct {
+			Type        string `json:"type"`
+			Title       string `json:"title"`
+			Description string `json:"description"`
+		}
+		if err := wire.Decode(def, &d); err != nil {
+			return nil, nil, fmt.Errorf("argument %q: %w", name, err)
+		}
+		switch d.Type {
+		case "string", "integer", "number", "boolean":
+		default:
+			return nil, nil, fmt.Errorf("argument %q: arguments of prompts are strings, numbers or booleans, not %q", name, d.Type)
+		}
+		kinds[name] = d.Type
+		args = append(args, mcp.PromptArgument{
+			Name: name, Title: d.Title, Description: d.Description, Required: slices.Contains(s.Required, name),
+		})
+	}
+	return args, kinds, nil
+}
+
+func (f *PromptFeature) register(s *Server) {
+	p, o := f.p, f.opts
+	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
+	p.labels, p.complete, p.owner = o.Labels, o.Complete, s
+	for name := range o.Complete {
+		if _, ok := p.kinds[name]; !ok {
+			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.name, name))
+		}
+	}
+	mustBeOwnMeta("prompt "+p.name, o.Meta)
+	s.warnIcons("prompt "+p.name, o.Icons)
+	s.prompts.put(map[string]*prompt{p.name: p})
+	s.hub.listChanged(KindPrompt)
+}
+
+// getPrompt serves prompts/get.
+//
+// spec 2026-07-28, server/prompts: an unknown prompt and invalid arguments are
+// -32602.
+func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
+	p, ok := c.srv.allPrompts().byKey[params.Name]
+	if !ok || !c.seesOwned(promptListing.item(p), p.owner) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(params.Name))
+	}
+	arguments, err := c.promptJSON(p, params.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.within(p.owner, func() (Result, error) { return p.get(c, arguments) })
+	if err != nil {
+		return nil, err
+	}
+	out, ok := res.(*mcp.GetPromptResult)
+	if !ok || c.asks.waits() {
+		return res, nil
+	}
+	if out.Description == "" {
+		out.Description = p.def.Description
+	}
+	return out, nil
+}
+
+// promptJSON makes JSON of the strings a client sends as arguments, checked
+// for length and control characters (SEC-PROMPT-1).
+func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue, error) {
+	raw := []byte{'{'}
+	for i, name := range sortedKeys(arguments) {
+		kind, ok := p.kinds[name]
+		if !ok {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown argument %q of prompt %s: it takes %q", clip(name), p.def.Name, p.names())
+		}
+		v := arguments[name]
+		if over(len(v), c.srv.limits.MaxArgument) {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s is longer than %d bytes", name, p.def.Name, c.srv.limits.MaxArgument)
+		}
+		for _, r := range v {
+			if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
+				return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s holds the control character %U", name, p.def.Name, r)
+			}
+		}
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(wire.AppendString(raw, name), ':')
+		if kind != "string" && json.Valid([]byte(v)) {
+			raw = append(raw, v...)
+			continue
+		}
+		raw = wire.AppendString(raw, v)
+	}
+	return append(raw, '}'), nil
+}
+
+// messagesOf says how a value of type Out becomes messages.
+func messagesOf[Out any](name string) func(Out) (*mcp.GetPromptResult, error) {
+	switch t := reflect.TypeFor[Out](); t {
+	case reflect.TypeFor[string](), reflect.TypeFor[mcp.PromptMessage](), reflect.TypeFor[[]mcp.PromptMessage](),
+		reflect.TypeFor[*mcp.GetPromptResult]():
+	default:
+		panic(fmt.Sprintf("server.Prompt %q: a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", name, t))
+	}
+	return func(v Out) (*mcp.GetPromptResult, error) {
+		switch v := any(v).(type) {
+		case string:
+			m := mcp.PromptMessage{Role: mcp.RoleUser, Content: mcp.Text(v)}
+			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{m}}, nil
+		case mcp.PromptMessage:
+			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{v}}, nil
+		case []mcp.PromptMessage:
+			return &mcp.GetPromptResult{Messages: v}, nil
+		case *mcp.GetPromptResult:
+			if v == nil {
+				return nil, errors.New("the prompt returned no result")
+			}
+			own := *v // the author's value may be shared between calls
+			return &own, nil
+		}
+		return nil, fmt.Errorf("messages of type %T", v) // refused above
+	}
+}

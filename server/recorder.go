@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A recorder keeps what a request asked and was answered, and what Once did,
+// through all its rounds. Handlers may ask from several goroutines.
+type recorder struct {
+	mu      sync.Mutex
+	flow    string
+	round   int
+	order   []string          // ids of all questions, in the order first asked
+	kinds   map[string]string // id → digest
+	answers map[string]mcp.RawValue
+	done    map[string]mcp.RawValue // results of Once
+	running map[string]*sync.Mutex  // Once under way, by key
+
+	asked   map[string]bool // in this run
+	pending []pending       // without answer in this run
+	paused  bool            // something is to be waited for, without a question
+}
+
+type pending struct {
+	id string
+	q  *question
+}
+
+// begin registers that a question is asked in this run and gives its id.
+func (r *recorder) begin(q *question) (string, error) {
+	digest, err := q.digest()
+	if err != nil {
+		return "", err
+	}
+	id := q.key
+	if id == "" {
+		id = digest
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked[id] {
+		return "", fmt.Errorf("asking for %s: the same question was asked twice in one request: give each a Key", q.what)
+	}
+	if old, ok := r.kinds[id]; ok && old != digest {
+		return "", errChanged
+	}
+	if r.asked == nil {
+		r.asked = make(map[string]bool)
+	}
+	r.asked[id] = true
+	if _, ok := r.kinds[id]; !ok {
+		if r.kinds == nil {
+			r.kinds = make(map[string]string)
+		}
+		r.kinds[id] = digest
+		r.order = append(r.order, id)
+	}
+	return id, nil
+}
+
+// errChanged ends a request whose handler asked something else on replay.
+var errChanged = mcp.NewError(mcp.CodeInternalError, "handler is not deterministic: on replay it asked something else than before")
+
+// answer returns a recorded answer.
+func (r *recorder) answer(id string) (mcp.RawValue, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	raw, ok := r.answers[id]
+	return raw, ok
+}
+
+// record keeps an answer.
+func (r *recorder) record(id string, raw mcp.RawValue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.answers == nil {
+		r.answers = make(map[string]mcp.RawValue)
+	}
+	r.answers[id] = slices.Clone(raw)
+}
+
+// wait notes a question that has no answer yet.
+func (r *recorder) wait(id string, q *question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append(r.pending, pending{id, q})
+}
+
+// pause notes that the request is to be repeated without a new question.
+func (r *recorder) pause() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paused = true
+}
+
+// waits reports whether the run ended for want of an answer.
+func (r *recorder) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending) > 0 || r.paused
+}
+
+// unasked reports whether an answered question of an earlier round was not
+// asked again in this run, although the run asked something new.
+func (r *recorder) unasked() bool {
+	if len(r.pending) == 0 {
+		return false
+	}
+	for id := range r.answers {
+		if !r.asked[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// Once runs fn the first time that a request gets to it, and gives the same
+// result when the handler runs again for a later round: for what must not be
+// repeated, such as opening a ticket. The result travels through the client,
+// sealed, so T must encode as JSON, and should be small. An error of fn is not
+// kept. Within one request a key names one thing.
+//
+// Once holds for the rounds of one request. A client that sends the first
+// request twice gets it run twice; what must be single across requests needs
+// a store of your own.
+func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, error) {
+	var zero T
+	c := CallFrom(ctx)
+	if c == nil {
+		return zero, fmt.Errorf("once %q: %w", key, ErrNoCall)
+	}
+	mu := c.asks.claim(key)
+	mu.Lock()
+	defer mu.Unlock()
+	if raw, ok := c.asks.result(key); ok {
+		var v T
+		if err := wire.Decode(raw, &v); err != nil {
+			return zero, fmt.Errorf("once %q: %w", key, err)
+		}
+		return v, nil
+	}
+	v, err := fn()
+	if err != nil {
+		return zero, err
+	}
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return zero, fmt.Errorf("once %q: %w", key, err)
+	}
+	c.asks.keep(key, raw)
+	return v, nil
+}
+
+// claim returns the lock of a key of Once.
+func (r *recorder) claim(key string) *sync.Mutex {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running == nil {
+		r.running = make(map[string]*sync.Mutex)
+	}
+	if r.running[key] == nil {
+		r.running[key] = new(sync.Mutex)
+	}
+	return r.running[key]
+}
+
+func (r *recorder) result(key string) (mcp.RawValue, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	raw, ok := r.done[key]
+	return raw, ok
+}
+
+func (r *recorder) keep(key string, raw mcp.RawValue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done == nil {
+		r.done = make(map[string]mcp.RawValue)
+	}
+	r.done[key] = raw
+}

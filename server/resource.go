@@ -1,0 +1,261 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// ResourceOptions are the optional parts of a resource.
+type ResourceOptions struct {
+	// Title and Description are for people and models. Default none.
+	Title, Description string
+	// MIME is the type of the contents. Default: text/plain for text,
+	// application/octet-stream for bytes.
+	MIME string
+	// Size is the size of the contents in bytes, if known.
+	Size *int64
+	// Annotations are hints for clients. Default none.
+	Annotations *mcp.Annotations
+	// Icons for people. Default none.
+	Icons []mcp.Icon
+	// Meta is `_meta` of the definition. Its keys must not be reserved ones.
+	Meta mcp.Meta
+	// Labels are for Server.Visible. Default none.
+	Labels []string
+	// Cache is the hint for contents. Default: Options.Cache of the server.
+	Cache *Cache
+	// Watch runs while somebody is subscribed, and calls changed when the
+	// resource has changed; it returns when ctx ends. Default none: the
+	// program calls Server.ResourceUpdated.
+	Watch func(ctx context.Context, changed func())
+}
+
+// A ResourceFeature is a resource on its way into a server.
+type ResourceFeature struct {
+	r    *resource
+	opts ResourceOptions
+}
+
+type resource struct {
+	def    *mcp.Resource
+	labels []string
+	cache  *Cache
+	read   func(c *Call) (*mcp.ReadResourceResult, error)
+	watch  func(ctx context.Context, changed func())
+	texts  encodings
+	owner  *Server
+	uri    string // at the owner
+}
+
+// With sets options and returns the feature.
+func (f *ResourceFeature) With(o ResourceOptions) *ResourceFeature {
+	f.opts = o
+	return f
+}
+
+// Resource makes a resource that fn reads anew each time. Out is string for
+// text, []byte for anything else, mcp.ResourceContents or a slice of them, or
+// *mcp.ReadResourceResult. An error that is ErrNotFound, and one made by
+// package mcp, reach the peer; others are hidden. It panics if uri is not an
+// absolute URI or Out is another type.
+//
+// spec 2026-07-28, server/resources.
+func Resource[Out any](uri, name string, fn func(ctx context.Context) (Out, error)) *ResourceFeature {
+	if err := checkURI(uri); err != nil {
+		panic(fmt.Sprintf("server.Resource %q: %v", uri, err))
+	}
+	conv := contentsOf[Out](uri)
+	r := &resource{def: &mcp.Resource{URI: uri, Name: name}, uri: uri}
+	r.read = func(c *Call) (*mcp.ReadResourceResult, error) {
+		v, err := fn(c)
+		if err != nil {
+			return nil, err
+		}
+		return conv(v)
+	}
+	return &ResourceFeature{r: r}
+}
+
+// Text makes a resource of a text that does not change.
+func Text(uri, name, text string) *ResourceFeature {
+	return Resource(uri, name, func(context.Context) (string, error) { return text, nil })
+}
+
+// checkURI refuses what is no absolute URI, or could mislead a reader.
+func checkURI(uri string) error {
+	if !utf8.ValidString(uri) {
+		return errors.New("the URI is not valid UTF-8")
+	}
+	for _, r := range uri {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) || r == '\\' {
+			return fmt.Errorf("the URI holds the character %U", r)
+		}
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return errors.New("this is not a URI")
+	}
+	if u.Scheme == "" {
+		return errors.New("the URI has no scheme")
+	}
+	return nil
+}
+
+func (f *ResourceFeature) register(s *Server) {
+	r, o := f.r, f.opts
+	d := r.def
+	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
+	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
+	r.labels, r.cache, r.watch, r.owner = o.Labels, o.Cache, o.Watch, s
+	mustBeOwnMeta("resource "+d.URI, o.Meta)
+	s.warnIcons("resource "+d.URI, o.Icons)
+	s.resources.put(map[string]*resource{d.URI: r})
+	s.hub.listChanged(KindResource)
+}
+
+// contentsOf says how a value of type Out becomes contents.
+func contentsOf[Out any](uri string) func(Out) (*mcp.ReadResourceResult, error) {
+	switch t := reflect.TypeFor[Out](); t {
+	case reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[mcp.ResourceContents](),
+		reflect.TypeFor[[]mcp.ResourceContents](), reflect.TypeFor[*mcp.ReadResourceResult]():
+	default:
+		panic(fmt.Sprintf("server: resource %q: a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", uri, t))
+	}
+	return func(v Out) (*mcp.ReadResourceResult, error) {
+		switch v := any(v).(type) {
+		case string:
+			return one(mcp.ResourceContents{Text: v}), nil
+		case []byte:
+			if v == nil {
+				v = []byte{}
+			}
+			return one(mcp.ResourceContents{Blob: v}), nil
+		case mcp.ResourceContents:
+			return one(v), nil
+		case []mcp.ResourceContents:
+			return &mcp.ReadResourceResult{Contents: v}, nil
+		case *mcp.ReadResourceResult:
+			if v == nil {
+				return nil, errors.New("the resource returned no result")
+			}
+			own := *v // the author's value may be shared between reads
+			return &own, nil
+		}
+		return nil, fmt.Errorf("contents of type %T", v) // refused above
+	}
+}
+
+func one(c mcp.ResourceContents) *mcp.ReadResourceResult {
+	return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{c}}
+}
+
+// found is where a URI leads.
+type found struct {
+	mime  string
+	cache *Cache
+	owner *Server
+	read  func(c *Call) (*mcp.ReadResourceResult, error)
+	watch func(ctx context.Context, changed func())
+}
+
+// find looks a URI up: resources first, then directories, then templates, the
+// most specific first. What the caller may not see is not found.
+func (c *Call) find(uri string) (*found, bool) {
+	if over(len(uri), c.srv.limits.MaxURI) || checkURI(uri) != nil {
+		return nil, false
+	}
+	if r, ok := c.srv.allResources().byKey[uri]; ok {
+		if !c.seesOwned(resourceListing.item(r), r.owner) {
+			return nil, false
+		}
+		return &found{mime: r.def.MIMEType, cache: r.cache, owner: r.owner, read: r.read, watch: r.watch}, true
+	}
+	if f, ok := c.findFile(uri); ok {
+		return f, true
+	}
+	return c.findTemplate(uri)
+}
+
+// canRead reports whether uri exists for the caller.
+func (c *Call) canRead(uri string) bool {
+	_, ok := c.find(uri)
+	return ok
+}
+
+// watch starts the watcher of a resource and returns what ends it.
+func (c *Call) watch(uri string) func() {
+	f, ok := c.find(uri)
+	if !ok || f.watch == nil {
+		return nil
+	}
+	return c.srv.hub.watching(uri, f.watch)
+}
+
+// readResource serves resources/read.
+//
+// spec 2026-07-28, server/resources. Ruling 23: what does not exist is an
+// error, never empty contents.
+func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
+	f, ok := c.find(p.URI)
+	if !ok {
+		return nil, c.notFound(p.URI)
+	}
+	got, err := c.within(f.owner, func() (Result, error) { return f.read(c) })
+	if err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return nil, c.notFound(p.URI)
+		}
+		return nil, err
+	}
+	res, ok := got.(*mcp.ReadResourceResult)
+	if !ok || c.asks.waits() {
+		return got, nil
+	}
+	size := 0
+	res.Contents = append([]mcp.ResourceContents(nil), res.Contents...)
+	for i := range res.Contents {
+		rc := &res.Contents[i]
+		size += len(rc.Text) + len(rc.Blob)
+		c.name(rc, p.URI, f.mime)
+	}
+	if over(size, c.srv.limits.MaxResource) {
+		return nil, tooLarge(c.srv.limits.MaxResource)
+	}
+	if c.facts.Cacheable && c.asks.round == 0 { // Ruling 19: a result that took answers is the caller's alone
+		hint := c.srv.opts.Cache
+		if f.cache != nil {
+			hint = *f.cache
+		}
+		hint.fill(&res.Cacheable, c.srv.visible != nil)
+	} else if c.facts.Cacheable {
+		Cache{}.fill(&res.Cacheable, true)
+	}
+	return res, nil
+}
+
+// name gives contents the URI and type that the author left out.
+func (c *Call) name(rc *mcp.ResourceContents, uri, mime string) {
+	if rc.URI == "" {
+		rc.URI = uri
+	}
+	switch {
+	case rc.MIMEType != "":
+	case mime != "":
+		rc.MIMEType = mime
+	case rc.Blob != nil:
+		rc.MIMEType = "application/octet-stream"
+	default:
+		rc.MIMEType = "text/plain"
+	}
+}
+
+func tooLarge(limit int) *mcp.Error {
+	return mcp.NewError(mcp.CodeTooLarge, "the resource is larger than the limit of %d bytes", limit)
+}

@@ -1,0 +1,323 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// Options are what is not required of a server. A nil *Options, and each zero
+// field, means the default that is told.
+type Options struct {
+	// Title, Description, WebsiteURL and Icons describe the server to
+	// people. Default none.
+	Title, Description, WebsiteURL string
+	Icons                          []mcp.Icon
+	// Instructions tell a model how to use the server. Hosts treat them as
+	// untrusted. Default none.
+	Instructions string
+	// HideInfo leaves the server's name and version out of results of the
+	// stateless revision. Default false.
+	HideInfo bool
+	// Versions are the protocol revisions served, for operators who refuse
+	// old ones (SEC-INIT-1). Default all.
+	Versions []string
+	// Limits bound what peers may ask. Default: see Limits.
+	Limits Limits
+	// StateKeys seal what passes through clients: requestState and cursors.
+	// The first seals, each opens, so that keys can be rotated. Each has at
+	// least 16 random bytes. Servers that run as several replicas need them.
+	// Default: one random key for the life of the process.
+	StateKeys [][]byte
+	// ExposeErrors sends the text of every handler error to the peer, for
+	// local tools whose user is their author. Default false: only errors of
+	// package mcp are shown, others become "internal error" with a reference.
+	ExposeErrors bool
+	// Cache is the hint for lists, discovery and resources that say nothing
+	// themselves. Default: not to be cached, private.
+	Cache Cache
+	// Experimental are non-standard capabilities to declare. Default none.
+	Experimental map[string]mcp.RawValue
+	// DeclareTools, DeclarePrompts and DeclareResources declare a capability
+	// before anything is there to list. Default: declared once there is.
+	DeclareTools, DeclarePrompts, DeclareResources bool
+	// OnRootsChanged is called when a client of a handshake revision says
+	// that its roots changed. Default: ignored.
+	OnRootsChanged func(ctx context.Context)
+	// Logger takes what peers are not told: panics, internal errors, dropped
+	// messages. Default slog.Default.
+	Logger *slog.Logger
+}
+
+// Cache is a hint to clients: how long a result stays fresh, and whether it
+// may be shared between callers.
+//
+// spec 2026-07-28, server/utilities/caching.
+type Cache struct {
+	// TTL is for how long; it is sent in whole milliseconds. Default 0: stale at once.
+	TTL time.Duration
+	// Public says that every caller may be given the same copy. Default
+	// private. It is refused where visibility depends on the caller.
+	Public bool
+}
+
+// A Server offers features to clients of every revision. Add and Remove, and
+// the change notices, may be called at any time by any goroutine; Use,
+// Visible, Mount and Extend belong before the first request.
+type Server struct {
+	info   mcp.Implementation
+	opts   Options
+	limits Limits
+	log    *slog.Logger
+	seal   *sealer
+	rates  rates
+	rows   map[string]row
+
+	tools     registry[*tool]
+	prompts   registry[*prompt]
+	resources registry[*resource]
+	templates registry[*template]
+	dirs      registry[*directory]
+	merge     struct {
+		tools     merged[*tool]
+		prompts   merged[*prompt]
+		resources merged[*resource]
+		templates merged[*template]
+		dirs      merged[*directory]
+	}
+
+	visible    func(ctx context.Context, it Item) bool
+	middleware []Middleware
+	extensions []*Extension
+	mounts     []*mount
+	serve      Func // middleware around the features; made at the first request
+	frozen     atomic.Bool
+	once       sync.Once
+
+	hub hub
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	flights  map[string]int // self-contained requests under way by principal
+	wg       sync.WaitGroup // self-contained requests
+	closed   bool
+	done     chan struct{}
+}
+
+// New makes a server with its name and version, which clients show. It panics
+// if an option is unusable: a state key that is too short, an unknown revision.
+func New(name, version string, opts *Options) *Server {
+	s := &Server{
+		sessions: make(map[*session]struct{}),
+		flights:  make(map[string]int),
+		done:     make(chan struct{}),
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.info = mcp.Implementation{
+		Name: name, Version: version,
+		Title: s.opts.Title, Description: s.opts.Description,
+		WebsiteURL: s.opts.WebsiteURL, Icons: s.opts.Icons,
+	}
+	s.limits = s.opts.Limits.filled()
+	s.log = s.opts.Logger
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	for _, v := range s.opts.Versions {
+		if _, ok := revision.Lookup(v); !ok {
+			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
+		}
+	}
+	seal, err := newSealer(s.opts.StateKeys)
+	if err != nil {
+		panic("server.New: " + err.Error())
+	}
+	s.seal = seal
+	s.rows = coreRows()
+	s.hub.init(s)
+	s.warnIcons("server", s.opts.Icons)
+	return s
+}
+
+// Use adds middleware: the first one added sees a request first. It panics
+// after the first request.
+func (s *Server) Use(mw ...Middleware) {
+	s.mustBeNew("Use")
+	s.middleware = append(s.middleware, mw...)
+}
+
+// Visible sets what each caller may see: fn is asked for every item of a list
+// and before each call, read, get, completion and subscription, and what it
+// hides answers like what does not exist. fn must be quick and must not block;
+// it is called by many goroutines. It panics after the first request.
+//
+// Proves SEC-RES-2, SEC-PROMPT-2 and SEC-TOOL-2 in one place.
+func (s *Server) Visible(fn func(ctx context.Context, it Item) bool) {
+	s.mustBeNew("Visible")
+	s.visible = fn
+}
+
+func (s *Server) mustBeNew(what string) {
+	if s.frozen.Load() {
+		panic("server: " + what + " after the first request; set the server up before serving it")
+	}
+}
+
+// freeze ends the set-up, at the first request.
+func (s *Server) freeze() {
+	s.once.Do(func() {
+		s.frozen.Store(true)
+		next := Func(func(c *Call) (Result, error) { return c.row.serve(c) })
+		for _, e := range s.extensions {
+			if e.Wrap != nil {
+				next = e.Wrap(next)
+			}
+		}
+		for _, mw := range slices.Backward(s.middleware) {
+			next = mw(next)
+		}
+		s.serve = next
+	})
+}
+
+// Serve handles one self-contained request: one of the stateless revision that
+// belongs to no connection. It implements transport.Handler.
+func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
+	s.freeze()
+	if err := s.board(x.Principal.LimitKey()); err != nil {
+		s.refuse(ctx, x, nil, err)
+		return
+	}
+	defer s.leave(x.Principal.LimitKey())
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.hub.ctx, func() { cancel(errShutdown) })
+	defer stop()
+	c := s.newCall(ctx, x, nil)
+	c.cancel = cancel
+	if err := c.enter(x.In); err != nil {
+		s.refuse(ctx, x, c.facts, err)
+		return
+	}
+	s.handle(c)
+}
+
+// Open begins a relation with a peer on a pipe, a WebSocket or a legacy HTTP
+// session. It implements transport.Handler.
+func (s *Server) Open(conn transport.Conn) (transport.Session, error) {
+	s.freeze()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errShutdown
+	}
+	p := newSession(s, conn)
+	s.sessions[p] = struct{}{}
+	return p, nil
+}
+
+// Shutdown ends the server in good order: new requests are refused,
+// subscriptions end gracefully, requests under way are given until ctx ends to
+// finish and are cancelled then. It returns when nothing runs any more; the
+// error is that of ctx, if it was needed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	sessions := make([]*session, 0, len(s.sessions))
+	for p := range s.sessions {
+		sessions = append(sessions, p)
+	}
+	s.mu.Unlock()
+	if first {
+		close(s.done)
+	}
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		for _, p := range sessions {
+			p.drain()
+		}
+		s.wg.Wait()
+	}()
+	var err error
+	select {
+	case <-quiet:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.hub.stop(errShutdown)
+	for _, p := range sessions {
+		_ = p.conn.Close(errShutdown) // it ends one way or the other
+		p.Close(errShutdown)
+	}
+	<-quiet
+	return err
+}
+
+// board counts a self-contained request in, or refuses it.
+func (s *Server) board(key string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errShutdown
+	}
+	if over(s.flights[key]+1, s.limits.MaxInFlight) {
+		return jsonrpc.ErrTooMany
+	}
+	s.flights[key]++
+	s.wg.Add(1)
+	return nil
+}
+
+func (s *Server) leave(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flights[key]--; s.flights[key] == 0 {
+		delete(s.flights, key)
+	}
+	s.wg.Done()
+}
+
+// closing reports whether Shutdown has begun.
+func (s *Server) closing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// forget takes a session that has ended out of the count.
+func (s *Server) forget(p *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, p)
+}
+
+// versions lists the revisions served, newest first.
+func (s *Server) versions() []string {
+	var out []string
+	for _, f := range revision.All() {
+		if s.allows(f) {
+			out = append(out, f.Version)
+		}
+	}
+	return out
+}
+
+func (s *Server) allows(f *revision.Facts) bool {
+	return len(s.opts.Versions) == 0 || slices.Contains(s.opts.Versions, f.Version)
+}
+
+// errShutdown is the cause that requests are cancelled with at the end.
+var errShutdown = errors.New("the server is shutting down")

@@ -1,0 +1,348 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// A session is the server's half of a long-lived relation: what a handshake
+// negotiated, and what is under way in both directions. Modern requests may
+// travel on the same connection; of the session they use the tracking alone.
+type session struct {
+	srv  *Server
+	conn transport.Conn
+	peer *jsonrpc.Peer
+	feed *feed // change notices of the handshake era
+
+	mu    sync.Mutex
+	facts *revision.Facts // nil before the handshake
+	ready bool            // the initialize response is on its way
+	caps  *mcp.ClientCapabilities
+	info  *mcp.Implementation
+	least mcp.LogLevel
+	under int           // requests under way
+	quiet chan struct{} // closed when none is under way; made by drain
+}
+
+func newSession(s *Server, conn transport.Conn) *session {
+	p := &session{srv: s, conn: conn, caps: &noCapabilities, least: mcp.LogInfo}
+	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: s.limits.MaxInFlight, Logger: s.log})
+	return p
+}
+
+// Begin admits one request in the order of arrival.
+func (p *session) Begin(ctx context.Context, x *transport.Exchange) func() {
+	s := p.srv
+	c := s.newCall(ctx, x, p)
+	if x.In.Method == mcp.MethodInitialize {
+		if _, modern, _ := modernVersion(x.In); !modern {
+			return p.initialize(c, x)
+		}
+	}
+	ctx, end, err := p.peer.Begin(ctx, x.In.ID)
+	if err == nil && s.closing() {
+		err = errShutdown
+	}
+	if err != nil {
+		end()
+		s.refuse(ctx, x, p.negotiated(), err)
+		return nil
+	}
+	c.Context = ctx
+	if err := c.enter(x.In); err != nil {
+		s.refuse(ctx, x, c.facts, err)
+		end()
+		return nil
+	}
+	p.count(1)
+	return func() {
+		defer p.count(-1)
+		defer end()
+		s.handle(c)
+	}
+}
+
+// count keeps the number of requests under way.
+func (p *session) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.under += n
+	if p.under == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
+}
+
+// drain waits until no request is under way.
+func (p *session) drain() {
+	p.mu.Lock()
+	if p.under == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	quiet := p.quiet
+	p.mu.Unlock()
+	<-quiet
+}
+
+// Accept takes a notification or response of the client.
+func (p *session) Accept(m *jsonrpc.Incoming) {
+	if m.Kind == jsonrpc.Response {
+		p.peer.Resolve(m)
+		return
+	}
+	switch m.Method {
+	case mcp.NotifyCancelled:
+		p.cancelled(m)
+	case mcp.NotifyInitialized:
+		// Requests are served since the initialize response (ruling 3).
+	case mcp.NotifyRootsListChanged:
+		if f := p.srv.opts.OnRootsChanged; f != nil && p.clientCaps().Roots != nil {
+			p.srv.hub.spawn(f)
+		}
+	default:
+		p.srv.log.Debug("notification ignored", "method", clip(m.Method))
+	}
+}
+
+// cancelled ends a request of the client. Unknown, finished and malformed ones
+// are ignored, as the specification says.
+func (p *session) cancelled(m *jsonrpc.Incoming) {
+	var params mcp.CancelledParams
+	if err := wire.DecodeParams(m.Params.Raw(), &params); err != nil || params.RequestID.IsZero() {
+		p.srv.log.Debug("malformed cancellation ignored", "err", err)
+		return
+	}
+	if p.peer.Cancel(params.RequestID, errCancelled) {
+		p.srv.log.Debug("request cancelled", "id", params.RequestID.String(), "reason", clip(params.Reason))
+	}
+}
+
+// Rules says what the negotiated revision allows on the wire.
+func (p *session) Rules() transport.Rules {
+	f := p.negotiated()
+	if f == nil { // Ruling 9: not yet negotiated peers get what JSON-RPC says
+		return transport.Rules{NullID: true, MaxBatch: p.srv.limits.MaxBatch}
+	}
+	return transport.Rules{Batch: f.Batch, MaxBatch: p.srv.limits.MaxBatch, NullID: f.NullID}
+}
+
+// Close ends the relation and waits until nothing of it runs.
+func (p *session) Close(cause error) {
+	if p.feed != nil {
+		p.feed.close()
+	}
+	p.peer.Close(cause)
+	p.srv.forget(p)
+}
+
+// admit checks that the handshake has been made.
+func (p *session) admit(c *Call) error {
+	f := p.negotiated()
+	if f == nil && (c.method == mcp.MethodPing || c.method == mcp.MethodDiscover) {
+		f = revision.NewestHandshake()
+		if c.method == mcp.MethodDiscover {
+			// A client that probes without `_meta` is told what to send.
+			c.use(revision.Newest(), handshake{})
+			return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaProtocolVersion)
+		}
+	}
+	if f == nil {
+		c.use(revision.NewestHandshake(), handshake{})
+		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"%s before initialize: begin with an initialize request, or name a protocol version in _meta (supported: %v)", clip(c.method), p.srv.versions())
+	}
+	c.use(f, handshake{})
+	return nil
+}
+
+// initialize makes the handshake. Ruling 3: an unknown version is answered
+// with our newest one that has a handshake; a second initialize changes nothing.
+func (p *session) initialize(c *Call, x *transport.Exchange) func() {
+	c.use(revision.NewestHandshake(), handshake{})
+	result, err := p.negotiate(x.In)
+	if err != nil {
+		p.srv.refuse(c, x, c.facts, err)
+		return nil
+	}
+	return func() {
+		p.mu.Lock()
+		p.ready = true
+		f := p.facts
+		p.mu.Unlock()
+		c.use(f, handshake{})
+		if err := p.srv.answer(c, result); err != nil {
+			p.srv.log.Debug("initialize not answered", "err", err)
+		}
+		p.feed.release()
+	}
+}
+
+func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {
+	s := p.srv
+	var params mcp.InitializeParams
+	if in.ParamsArray || in.Params.IsZero() {
+		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.facts != nil {
+		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize was sent already on this connection; it negotiated %s", p.facts.Version)
+	}
+	if err := shape.For(revision.NewestHandshake()).UpParams(mcp.MethodInitialize, in.Params.Raw(), &params); err != nil {
+		return nil, invalidParams(mcp.MethodInitialize, err)
+	}
+	f := s.handshakeFor(params.ProtocolVersion)
+	if f == nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.versions()).
+			With(mcp.UnsupportedVersionData{Supported: s.versions(), Requested: params.ProtocolVersion})
+	}
+	p.facts = f
+	p.caps = &params.Capabilities
+	p.info = &params.ClientInfo
+	p.feed = newFeed(s, p.conn, jsonrpc.ID{}, nil)
+	p.feed.p = p
+	for _, topic := range []string{topicTools, topicPrompts, topicResources} {
+		p.feed.want(topic, nil)
+	}
+	p.feed.hold() // nothing before the initialize response
+	s.hub.add(p.feed)
+	return &mcp.InitializeResult{
+		ProtocolVersion: f.Version,
+		Capabilities:    *s.capabilities(f),
+		ServerInfo:      s.info,
+		Instructions:    s.opts.Instructions,
+	}, nil
+}
+
+// handshakeFor picks the revision of a session: the one asked for, else our
+// newest with a handshake that the operator allows, else nil.
+func (s *Server) handshakeFor(version string) *revision.Facts {
+	if f, ok := revision.Lookup(version); ok && f.Handshake && s.allows(f) {
+		return f
+	}
+	for _, f := range revision.All() {
+		if f.Handshake && s.allows(f) {
+			return f
+		}
+	}
+	return nil
+}
+
+// negotiated is the revision of the session, once requests may use it.
+func (p *session) negotiated() *revision.Facts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ready {
+		return nil
+	}
+	return p.facts
+}
+
+func (p *session) clientCaps() *mcp.ClientCapabilities {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.caps
+}
+
+func (p *session) clientInfo() *mcp.Implementation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
+}
+
+func (p *session) level() mcp.LogLevel {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.least
+}
+
+// setLevel serves logging/setLevel.
+//
+// spec 2025-11-25, server/utilities/logging.
+func (c *Call) setLevel(params *mcp.SetLevelParams) (Result, error) {
+	if !params.Level.Valid() {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown log level %q: one of %v", clip(string(params.Level)), mcp.LogLevels())
+	}
+	p := c.session
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.least = params.Level
+	return &mcp.EmptyResult{}, nil
+}
+
+func (c *Call) ping(*mcp.EmptyParams) (Result, error) { return &mcp.EmptyResult{}, nil }
+
+// discover serves server/discover.
+//
+// spec 2026-07-28, server/discover.
+func (c *Call) discover(*mcp.DiscoverParams) (Result, error) {
+	s := c.srv
+	res := &mcp.DiscoverResult{
+		SupportedVersions: s.versions(),
+		Capabilities:      *s.capabilities(c.facts),
+		Instructions:      s.opts.Instructions,
+	}
+	s.opts.Cache.fill(&res.Cacheable, s.visible != nil)
+	return res, nil
+}
+
+// capabilities are what the server offers in a revision.
+func (s *Server) capabilities(f *revision.Facts) *mcp.ServerCapabilities {
+	caps := &mcp.ServerCapabilities{Experimental: s.opts.Experimental, Logging: mcp.Settings{}}
+	if s.offers(f, "tools") {
+		caps.Tools = &mcp.ToolsCapability{ListChanged: true}
+	}
+	if s.offers(f, "prompts") {
+		caps.Prompts = &mcp.PromptsCapability{ListChanged: true}
+	}
+	if s.offers(f, "resources") {
+		caps.Resources = &mcp.ResourcesCapability{ListChanged: true, Subscribe: true}
+	}
+	if f.CompletionCapability && s.completes() {
+		caps.Completions = mcp.Settings{}
+	}
+	for _, e := range s.extensions {
+		if caps.Extensions == nil {
+			caps.Extensions = make(map[string]mcp.RawValue)
+		}
+		caps.Extensions[e.ID] = e.settings()
+	}
+	return caps
+}
+
+// offers reports whether the server has a capability, by its dotted name.
+func (s *Server) offers(f *revision.Facts, capability string) bool {
+	switch capability {
+	case "tools":
+		return s.opts.DeclareTools || len(s.allTools().keys) > 0
+	case "prompts":
+		return s.opts.DeclarePrompts || len(s.allPrompts().keys) > 0
+	case "resources", "resources.subscribe":
+		return s.opts.DeclareResources || len(s.allResources().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
+	case "completions":
+		return s.completes() || !f.CompletionCapability
+	}
+	return true
+}
+
+// cancelWith ends the context of a call.
+func (c *Call) cancelWith(cause error) {
+	if c.cancel != nil {
+		c.cancel(cause)
+		return
+	}
+	c.session.peer.Cancel(c.id, cause)
+}
+
+var _ transport.Session = (*session)(nil)

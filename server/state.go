@@ -1,0 +1,215 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// state is what travels through the client between the rounds of a request,
+// sealed: what was asked, answered and done, and until when it is good.
+type state struct {
+	Flow    string                  `json:"f"`
+	Round   int                     `json:"r"`
+	Expires int64                   `json:"x"` // Unix seconds
+	Order   []string                `json:"o"`
+	Kinds   map[string]string       `json:"k"`
+	Answers map[string]mcp.RawValue `json:"a"`
+	Done    map[string]mcp.RawValue `json:"d"`
+}
+
+// errState refuses a requestState that does not verify. The text is fixed: it
+// does not say what was wrong.
+var errState = mcp.NewError(mcp.CodeInvalidParams, "requestState is not valid for this request: it was changed, has expired, or belongs to another request or caller; send the request again without it")
+
+// input returns what a request brings for an asked one.
+func (c *Call) input() (responses mcp.InputResponses, sealed *string) {
+	if p, ok := c.params.(mcp.Retryable); ok {
+		return p.Input().InputResponses, p.Input().RequestState
+	}
+	return nil, nil
+}
+
+// resume takes up a request where an earlier round of it ended.
+//
+// spec 2026-07-28, basic/patterns/mrtr: a requestState is "attacker-controlled
+// input"; unexpected responses are ignored, missing ones asked again.
+func (c *Call) resume() error {
+	responses, sealed := c.input()
+	if sealed == nil {
+		return nil // without state nothing was asked, so nothing is an answer
+	}
+	if over(len(*sealed), base64.RawURLEncoding.EncodedLen(c.srv.limits.MaxState)) {
+		return errState
+	}
+	bound, err := c.bound()
+	if err != nil {
+		return err
+	}
+	plain, err := c.srv.seal.open(*sealed, bound)
+	if err != nil {
+		return errState
+	}
+	var st state
+	if err := wire.Decode(plain, &st); err != nil {
+		return errState
+	}
+	if time.Now().Unix() > st.Expires {
+		return errState
+	}
+	r := &c.asks
+	r.flow, r.round, r.order, r.kinds, r.answers, r.done = st.Flow, st.Round, st.Order, st.Kinds, st.Answers, st.Done
+	for id, raw := range responses {
+		_, asked := r.kinds[id]
+		_, answered := r.answers[id]
+		if asked && !answered {
+			r.record(id, raw)
+		}
+	}
+	return nil
+}
+
+// suspend answers a request with what its handler asked.
+func (c *Call) suspend() (Result, error) {
+	r := &c.asks
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unasked() {
+		return nil, errChanged
+	}
+	if len(r.pending) > 0 { // a pause without a question is no round
+		r.round++
+	}
+	if over(r.round, c.srv.limits.MaxRounds) {
+		return nil, mcp.NewError(mcp.CodeInternalError, "the request asked in more than %d rounds", c.srv.limits.MaxRounds)
+	}
+	res := &mcp.InputRequiredResult{}
+	for _, p := range r.pending {
+		params, err := c.shape.DownParams(p.q.method, p.q.params)
+		if err != nil {
+			return nil, fmt.Errorf("asking for %s: %w", p.q.what, err)
+		}
+		raw, err := wire.Marshal(params)
+		if err != nil {
+			return nil, fmt.Errorf("asking for %s: %w", p.q.what, err)
+		}
+		if res.InputRequests == nil {
+			res.InputRequests = make(mcp.InputRequests)
+		}
+		res.InputRequests[p.id] = &mcp.InputRequest{Method: p.q.method, Params: raw}
+	}
+	if r.flow == "" {
+		r.flow = rand.Text()
+	}
+	sealed, err := c.sealState()
+	if err != nil {
+		return nil, err
+	}
+	res.RequestState = &sealed
+	c.fillResult(res, mcp.ResultInputRequired)
+	return res, nil
+}
+
+// sealState makes the requestState of the recorder, whose lock is held.
+func (c *Call) sealState() (string, error) {
+	r := &c.asks
+	plain, err := wire.Marshal(&state{
+		Flow: r.flow, Round: r.round,
+		Expires: time.Now().Add(c.srv.limits.StateExpiry).Unix(),
+		Order:   r.order, Kinds: r.kinds, Answers: r.answers, Done: r.done,
+	})
+	if err != nil {
+		return "", fmt.Errorf("sealing the state of the request: %w", err)
+	}
+	if over(len(plain), c.srv.limits.MaxState) {
+		return "", fmt.Errorf("the answers and results of Once take %d bytes, over MaxState (%d)", len(plain), c.srv.limits.MaxState)
+	}
+	bound, err := c.bound()
+	if err != nil {
+		return "", err
+	}
+	return c.srv.seal.seal(plain, bound), nil
+}
+
+// bound is what a state is good for: this server, this caller, this request.
+func (c *Call) bound() ([]byte, error) {
+	parts := []string{"state", c.srv.info.Name, who(c.principal), c.method}
+	for _, name := range c.row.Binding {
+		raw, ok := c.in.Params.Member(name)
+		if !ok {
+			parts = append(parts, "")
+			continue
+		}
+		canonical, err := wire.Canonical(raw)
+		if err != nil {
+			return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "%s of %s: %v", name, c.method, err)
+		}
+		parts = append(parts, string(canonical))
+	}
+	return binding(parts...), nil
+}
+
+// ask notes the question for the answer "input required".
+func (stateless) ask(c *Call, id string, q *question) (mcp.RawValue, error) {
+	c.asks.wait(id, q)
+	return nil, fmt.Errorf("asking for %s: %w", q.what, ErrInputPending)
+}
+
+// How ElicitURL waits: it asks done at once and then in growing steps; in the
+// stateless era a round lasts awaitRound at most, so that the client sees life.
+const (
+	awaitStep  = 250 * time.Millisecond
+	awaitMost  = 2 * time.Second
+	awaitRound = 15 * time.Second
+)
+
+var errRoundOver = errors.New("not yet")
+
+// poll calls done until it reports true or fails, or ctx ends.
+func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
+	for step := awaitStep; ; step = min(2*step, awaitMost) {
+		ok, err := done(ctx)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(step):
+		}
+	}
+}
+
+// await waits a while for done, and then has the client repeat the request.
+func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(c, awaitRound, errRoundOver)
+	defer cancel()
+	c.clock.pause()
+	defer c.clock.resume()
+	err := poll(ctx, done)
+	if errors.Is(err, errRoundOver) {
+		c.asks.pause()
+		return fmt.Errorf("waiting for the opened URL: %w", ErrInputPending)
+	}
+	return err
+}
+
+// await waits for done, and tells the client.
+//
+// spec 2025-11-25, client/elicitation: notifications/elicitation/complete.
+func (handshake) await(c *Call, q *question, done func(context.Context) (bool, error)) error {
+	c.clock.pause()
+	defer c.clock.resume()
+	if err := poll(c, done); err != nil {
+		return err
+	}
+	p := &mcp.ElicitationCompleteParams{ElicitationID: q.params.(*mcp.ElicitParams).ElicitationID}
+	return c.out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyElicitationComplete, Params: jsonrpc.JSON(p)})
+}

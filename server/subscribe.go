@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// subscribe serves resources/subscribe of the handshake era.
+//
+// spec 2025-11-25, server/resources. SEC-RES-4: subscriptions are limited.
+func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
+	if !c.canRead(p.URI) {
+		return nil, c.notFound(p.URI)
+	}
+	f := c.session.feed
+	n, has := f.wants(topicURI + p.URI)
+	if !has && over(n+1, c.srv.limits.MaxSubscriptions) {
+		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d subscriptions in one session; unsubscribe from some first", c.srv.limits.MaxSubscriptions)
+	}
+	f.want(topicURI+p.URI, c.watch(p.URI))
+	return &mcp.EmptyResult{}, nil
+}
+
+// unsubscribe serves resources/unsubscribe of the handshake era. Ending what
+// was not begun is no error: the outcome is what the client wanted.
+func (c *Call) unsubscribe(p *mcp.UnsubscribeParams) (Result, error) {
+	c.session.feed.drop(topicURI + p.URI)
+	return &mcp.EmptyResult{}, nil
+}
+
+// errUnlistened ends a subscription in good order.
+var errUnlistened = errors.New("subscription ended by the server")
+
+// listen serves subscriptions/listen: it acknowledges what it will send, sends
+// it, and answers when the server ends the subscription.
+//
+// spec 2026-07-28, basic/patterns/subscriptions: the acknowledgement "MUST" be
+// the first message of the subscription.
+func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
+	if err := c.srv.hub.enlist(c); err != nil {
+		return nil, err
+	}
+	defer c.srv.hub.unlist(c)
+	f := newFeed(c.srv, c.out, c.id, c)
+	f.hold()
+	ack, err := c.accept(f, &p.Notifications)
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	c.srv.hub.add(f)
+	defer f.close()
+	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.id}}
+	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
+	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {
+		return nil, err
+	}
+	f.release()
+	select {
+	case <-c.Done():
+		return nil, context.Cause(c)
+	case <-c.srv.done:
+	}
+	return c.unlisten()
+}
+
+// unlisten ends a subscription from our side. Ruling 24: where all share one
+// channel the client is told with notifications/cancelled too.
+func (c *Call) unlisten() (Result, error) {
+	if c.session != nil && c.session.conn.Shared() {
+		params := &mcp.CancelledParams{RequestID: c.id, Reason: errUnlistened.Error()}
+		if err := c.out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(params)}); err != nil {
+			return nil, err
+		}
+	}
+	res := &mcp.ListenResult{}
+	res.Meta.SubscriptionID = c.id
+	return res, nil
+}
+
+// accept makes a feed want what the filter asks for and the server has. It
+// returns what is acknowledged: what exists and the caller may read (ruling 24).
+func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionFilter, error) {
+	s := c.srv
+	if over(len(want.ResourceSubscriptions), s.limits.MaxSubscriptions) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d resourceSubscriptions in one subscription", s.limits.MaxSubscriptions)
+	}
+	ack := &mcp.SubscriptionFilter{}
+	for _, l := range []struct {
+		want  bool
+		offer string
+		topic string
+		ack   *bool
+	}{
+		{want.ToolsListChanged, mcp.CapTools, topicTools, &ack.ToolsListChanged},
+		{want.PromptsListChanged, mcp.CapPrompts, topicPrompts, &ack.PromptsListChanged},
+		{want.ResourcesListChanged, mcp.CapResources, topicResources, &ack.ResourcesListChanged},
+	} {
+		if l.want && s.offers(c.facts, l.offer) {
+			f.want(l.topic, nil)
+			*l.ack = true
+		}
+	}
+	for _, uri := range want.ResourceSubscriptions {
+		if _, has := f.wants(topicURI + uri); has || !c.canRead(uri) {
+			continue
+		}
+		f.want(topicURI+uri, c.watch(uri))
+		ack.ResourceSubscriptions = append(ack.ResourceSubscriptions, uri)
+	}
+	return ack, c.acceptExtra(f, want, ack)
+}
+
+// enlist counts a subscription in, or refuses it.
+func (h *hub) enlist(c *Call) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := c.principal.LimitKey()
+	if over(h.listens[key]+1, h.srv.limits.MaxListens) {
+		return tooManyListens(h.srv.limits.MaxListens)
+	}
+	h.listens[key]++
+	return nil
+}
+
+func (h *hub) unlist(c *Call) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := c.principal.LimitKey()
+	if h.listens[key]--; h.listens[key] == 0 {
+		delete(h.listens, key)
+	}
+}

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/uritemplate"
+)
+
+// TemplateOptions are the optional parts of a resource template.
+type TemplateOptions struct {
+	// Title and Description are for people and models. Default none.
+	Title, Description string
+	// MIME is the type of all resources of the template. Default: as for Resource.
+	MIME string
+	// Annotations are hints for clients. Default none.
+	Annotations *mcp.Annotations
+	// Icons for people. Default none.
+	Icons []mcp.Icon
+	// Meta is `_meta` of the definition. Its keys must not be reserved ones.
+	Meta mcp.Meta
+	// Labels are for Server.Visible. Default none.
+	Labels []string
+	// Cache is the hint for contents. Default: Options.Cache of the server.
+	Cache *Cache
+	// Complete suggests values of variables, by name. Default none.
+	Complete map[string]Completer
+	// Watch runs while somebody is subscribed to uri; see ResourceOptions.
+	Watch func(ctx context.Context, uri string, changed func())
+}
+
+// A TemplateFeature is a resource template on its way into a server.
+type TemplateFeature struct {
+	t    *template
+	opts TemplateOptions
+}
+
+type template struct {
+	def      *mcp.ResourceTemplate
+	labels   []string
+	cache    *Cache
+	compiled *uritemplate.Template
+	complete map[string]Completer
+	read     func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error)
+	watch    func(ctx context.Context, uri string, changed func())
+	texts    encodings
+	owner    *Server
+	uri      string // the template at the owner
+	prefix   string // what mounting put in front
+}
+
+// With sets options and returns the feature.
+func (f *TemplateFeature) With(o TemplateOptions) *TemplateFeature {
+	f.opts = o
+	return f
+}
+
+// Template makes a family of resources of an RFC 6570 URI template. V is a
+// struct whose fields have tags such as `uri:"owner"`; its values are decoded
+// once and hold no "/", "\", control character or ".." unless the template
+// says so with {+name}. Out is as for Resource. It panics if template, V or
+// Out cannot be served.
+//
+// spec 2026-07-28, server/resources: resource templates.
+func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context, v V) (Out, error)) *TemplateFeature {
+	compiled, err := uritemplate.Parse(uriTemplate)
+	if err != nil {
+		panic(fmt.Sprintf("server.Template %q: %v", uriTemplate, err))
+	}
+	binder, err := uritemplate.Bind(reflect.TypeFor[V](), compiled)
+	if err != nil {
+		panic(fmt.Sprintf("server.Template %q: %v", uriTemplate, err))
+	}
+	conv := contentsOf[Out](uriTemplate)
+	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled, uri: uriTemplate}
+	t.read = func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
+		var v V
+		if err := binder.Decode(values, &v); err != nil {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
+		}
+		out, err := fn(c, v)
+		if err != nil {
+			return nil, err
+		}
+		return conv(out)
+	}
+	return &TemplateFeature{t: t}
+}
+
+func (f *TemplateFeature) register(s *Server) {
+	t, o := f.t, f.opts
+	d := t.def
+	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
+	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
+	t.labels, t.cache, t.watch, t.complete, t.owner = o.Labels, o.Cache, o.Watch, o.Complete, s
+	for name := range o.Complete {
+		if !slices.Contains(t.compiled.Variables(), name) {
+			panic(fmt.Sprintf("server: template %s: completion for %q, which is no variable of it", d.URITemplate, name))
+		}
+	}
+	mustBeOwnMeta("template "+d.URITemplate, o.Meta)
+	s.warnIcons("template "+d.URITemplate, o.Icons)
+	s.templates.put(map[string]*template{d.URITemplate: t})
+	s.hub.listChanged(KindTemplate)
+}
+
+// findTemplate finds the most specific template that a URI matches.
+func (c *Call) findTemplate(uri string) (*found, bool) {
+	var (
+		best   *template
+		values uritemplate.Values
+	)
+	snap := c.srv.allTemplates()
+	for _, k := range snap.keys { // sorted, so that equals are decided stably
+		t := snap.byKey[k]
+		inner, ok := cutPrefix(uri, t.prefix)
+		if !ok {
+			continue
+		}
+		v, ok := t.compiled.Match(inner)
+		if ok && (best == nil || t.compiled.Specificity() > best.compiled.Specificity()) {
+			best, values = t, v
+		}
+	}
+	if best == nil || !c.seesOwned(templateListing.item(best), best.owner) {
+		return nil, false
+	}
+	inner, _ := cutPrefix(uri, best.prefix)
+	if !c.seesOwned(Item{Kind: KindResource, Name: inner, Labels: best.labels}, best.owner) {
+		return nil, false
+	}
+	f := &found{mime: best.def.MIMEType, cache: best.cache, owner: best.owner}
+	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, values) }
+	if best.watch != nil {
+		f.watch = func(ctx context.Context, changed func()) { best.watch(ctx, inner, changed) }
+	}
+	return f, true
+}
+
+// A Completer suggests values for an argument of a prompt or a variable of a
+// template. value is what has been typed; sofar holds the other arguments, as
+// far as they are known. Suggestions must be authorized for the caller
+// (SEC-COMP-1); the first 100 are sent.
+type Completer func(ctx context.Context, value string, sofar map[string]string) ([]string, error)
+
+// Choices makes a Completer of a fixed list: it suggests those that begin with
+// what has been typed.
+func Choices(values ...string) Completer {
+	return func(_ context.Context, value string, _ map[string]string) ([]string, error) {
+		var out []string
+		for _, v := range values {
+			if _, ok := cutPrefix(v, value); ok {
+				out = append(out, v)
+			}
+		}
+		return out, nil
+	}
+}
+
+// complete serves completion/complete.
+//
+// spec 2026-07-28, server/utilities/completion: at most 100 values.
+func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
+	completers, arguments, owner, err := c.completers(&p.Ref)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(arguments, p.Argument.Name) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown argument %q: one of %q", clip(p.Argument.Name), arguments)
+	}
+	if over(len(p.Argument.Value), c.srv.limits.MaxArgument) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q is longer than %d bytes", p.Argument.Name, c.srv.limits.MaxArgument)
+	}
+	res := &mcp.CompleteResult{Completion: mcp.Completion{Values: []string{}}}
+	complete := completers[p.Argument.Name]
+	if complete == nil {
+		return res, nil
+	}
+	var sofar map[string]string
+	if p.Context != nil {
+		sofar = p.Context.Arguments
+	}
+	var values []string
+	_, err = c.within(owner, func() (Result, error) {
+		var err error
+		values, err = complete(c, p.Argument.Value, sofar)
+		return res, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	total := int64(len(values))
+	res.Completion.Total = &total
+	res.Completion.HasMore = len(values) > mcp.MaxCompletions
+	if len(values) > 0 {
+		res.Completion.Values = values[:min(len(values), mcp.MaxCompletions)]
+	}
+	return res, nil
+}
+
+// completers finds what a completion refers to.
+func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []string, *Server, error) {
+	switch ref.Type {
+	case mcp.RefPrompt:
+		p, ok := c.srv.allPrompts().byKey[ref.Name]
+		if ok && c.seesOwned(promptListing.item(p), p.owner) {
+			return p.complete, p.names(), p.owner, nil
+		}
+		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(ref.Name))
+	case mcp.RefResource:
+		t, ok := c.srv.allTemplates().byKey[ref.URI]
+		if ok && c.seesOwned(templateListing.item(t), t.owner) {
+			return t.complete, t.compiled.Variables(), t.owner, nil
+		}
+		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown resource template %q", clip(ref.URI))
+	}
+	return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown ref type %q: use %s or %s", clip(ref.Type), mcp.RefPrompt, mcp.RefResource)
+}
+
+// completes reports whether anything of the server completes.
+func (s *Server) completes() bool {
+	for _, p := range s.allPrompts().byKey {
+		if len(p.complete) > 0 {
+			return true
+		}
+	}
+	for _, t := range s.allTemplates().byKey {
+		if len(t.complete) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sortedKeys returns the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, cmp.Compare[string])
+	return keys
+}

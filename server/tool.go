@@ -1,0 +1,285 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// ToolOptions are the optional parts of a tool.
+type ToolOptions struct {
+	// Title is for people. Default none.
+	Title string
+	// Annotations are hints, which hosts must not trust. Default none.
+	Annotations *mcp.ToolAnnotations
+	// Icons for people. Default none.
+	Icons []mcp.Icon
+	// Meta is `_meta` of the definition. Its keys must not be reserved ones.
+	Meta mcp.Meta
+	// Labels are for Server.Visible. Default none.
+	Labels []string
+}
+
+// A ToolFeature is a tool on its way into a server.
+type ToolFeature struct {
+	t    *tool
+	opts ToolOptions
+}
+
+// tool is a tool as it is served. All that does not depend on a call is made
+// at registration.
+type tool struct {
+	def    *mcp.Tool
+	labels []string
+	in     *schema.Compiled
+	out    *schema.Compiled // nil without structured output
+	call   func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
+	texts  encodings
+	// owner is the server whose middleware and visibility apply, if mounted,
+	// and name the tool's name there.
+	owner *Server
+	name  string
+}
+
+// With sets options and returns the feature.
+func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
+	f.opts = o
+	return f
+}
+
+// Tool makes a tool of a function. Its input schema is made of In, a struct
+// with the tags of package schema; arguments are checked against it before fn
+// runs. Out decides the shape of the result:
+//
+//   - string: text; mcp.Content, []mcp.Content: content; mcp.None: nothing;
+//   - *mcp.CallToolResult: all in the author's hands;
+//   - mcp.With[T]: structured output of T together with content;
+//   - anything else: structured output, with an output schema made of Out,
+//     and the same JSON as text.
+//
+// An error made by package mcp is shown to the model as a failed call, any
+// other becomes "internal error" with a reference. Tool panics if the name or
+// a type cannot be served: that is a mistake in the program.
+//
+// spec 2026-07-28, server/tools.
+func Tool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error)) *ToolFeature {
+	in, err := schema.For(reflect.TypeFor[In](), nil)
+	if err != nil {
+		panic(fmt.Sprintf("server.Tool %q: arguments: %v", name, err))
+	}
+	conv, out, err := outputOf[Out]()
+	if err != nil {
+		panic(fmt.Sprintf("server.Tool %q: result: %v", name, err))
+	}
+	t := &tool{def: &mcp.Tool{Name: name, Description: description, InputSchema: in.JSON()}, in: in, out: out}
+	if out != nil {
+		t.def.OutputSchema = out.JSON()
+	}
+	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+		var v In
+		if err := in.Decode(arguments, &v); err != nil {
+			return nil, &argumentError{err}
+		}
+		res, err := fn(c, v)
+		if err != nil {
+			return nil, err
+		}
+		return conv(res)
+	}
+	return &ToolFeature{t: t}
+}
+
+// RawTool makes a tool of a definition with any JSON Schema of the dialects
+// 2020-12, 2019-09 and draft-07, which is compiled here, and a function that
+// gets its checked arguments as JSON. A given output schema is enforced too.
+// It panics if the definition cannot be served.
+func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) *ToolFeature {
+	in, err := schema.Compile(def.InputSchema, nil)
+	if err != nil {
+		panic(fmt.Sprintf("server.RawTool %q: inputSchema: %v", def.Name, err))
+	}
+	t := &tool{def: &def, in: in}
+	if def.OutputSchema != nil {
+		if t.out, err = schema.Compile(def.OutputSchema, nil); err != nil {
+			panic(fmt.Sprintf("server.RawTool %q: outputSchema: %v", def.Name, err))
+		}
+	}
+	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+		if err := in.Check(arguments); err != nil {
+			return nil, &argumentError{err}
+		}
+		return fn(c, arguments)
+	}
+	f := &ToolFeature{t: t}
+	f.opts = ToolOptions{Title: def.Title, Annotations: def.Annotations, Icons: def.Icons, Meta: def.Meta}
+	return f
+}
+
+// toolName is what the specification allows (2025-11-25, server/tools).
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+func (f *ToolFeature) register(s *Server) {
+	t, o := f.t, f.opts
+	if !toolName.MatchString(t.def.Name) {
+		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
+	}
+	t.def.Title, t.def.Annotations, t.def.Icons, t.def.Meta = o.Title, o.Annotations, o.Icons, o.Meta
+	t.labels = o.Labels
+	t.owner, t.name = s, t.def.Name
+	mustBeOwnMeta("tool "+t.def.Name, o.Meta)
+	s.warnIcons("tool "+t.def.Name, o.Icons)
+	if secret := t.in.Secretish(); len(secret) > 0 {
+		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", t.def.Name, "arguments", secret)
+	}
+	s.tools.put(map[string]*tool{t.def.Name: t})
+	s.hub.listChanged(KindTool)
+}
+
+// argumentError says that the arguments do not fit the input schema.
+type argumentError struct{ err error }
+
+func (e *argumentError) Error() string { return "invalid arguments: " + e.err.Error() }
+func (e *argumentError) Unwrap() error { return e.err }
+
+// callTool serves tools/call.
+//
+// spec 2026-07-28, server/tools: errors of the tool are results with isError,
+// errors of the protocol (an unknown tool) are JSON-RPC errors.
+func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
+	t, ok := c.srv.allTools().byKey[p.Name]
+	if !ok || !c.seesTool(t) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown tool %q", clip(p.Name))
+	}
+	arguments := p.Arguments
+	if arguments == nil {
+		arguments = mcp.RawValue("{}")
+	}
+	res, err := c.within(t.owner, func() (Result, error) { return t.call(c, arguments) })
+	if err != nil {
+		return c.toolError(err)
+	}
+	out, ok := res.(*mcp.CallToolResult)
+	if !ok {
+		return res, nil // middleware or an extension answered in its own way
+	}
+	if out == nil {
+		return nil, fmt.Errorf("tool %s returned no result", p.Name)
+	}
+	own := *out // the author's value may be shared between calls
+	if t.out != nil && !own.IsError && !c.asks.waits() {
+		if err := t.out.Check(own.StructuredContent); err != nil {
+			return c.toolError(fmt.Errorf("tool %s: structured output does not fit its schema: %w", p.Name, err))
+		}
+	}
+	if own.Content == nil {
+		own.Content = mcp.Contents{}
+	}
+	return &own, nil
+}
+
+// toolError decides between a failed call, which the model sees, and a
+// protocol error.
+func (c *Call) toolError(err error) (Result, error) {
+	var (
+		args  *argumentError
+		coded *mcp.Error
+		nc    *NotCapableError
+	)
+	switch {
+	case c.asks.waits():
+		return nil, err // it is discarded
+	case errors.As(err, &args):
+		if !c.facts.InputErrorsAreResults {
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "%v", args)
+		}
+		return failed(args.Error()), nil
+	case errors.As(err, &nc):
+		if !c.facts.Handshake {
+			return nil, err
+		}
+		return failed(nc.Error()), nil
+	case errors.As(err, &coded):
+		if coded.Code != 0 {
+			return nil, err
+		}
+		return failed(coded.Error()), nil
+	case isEnd(err) && c.Err() != nil, errors.Is(err, context.Cause(c)) && c.Err() != nil:
+		return nil, err
+	}
+	return failed(c.srv.hide(c, err)), nil
+}
+
+func failed(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(text)}, IsError: true}
+}
+
+// withContent is mcp.With of any type.
+type withContent interface {
+	Parts() (value any, content []mcp.Content)
+	ValueType() reflect.Type
+}
+
+// outputOf says how results of type Out become tool results, and their schema.
+func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compiled, error) {
+	t := reflect.TypeFor[Out]()
+	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
+		out, err := schema.For(w.ValueType(), nil)
+		return func(v Out) (*mcp.CallToolResult, error) { return structured(any(v).(withContent)) }, out, err
+	}
+	switch t {
+	case reflect.TypeFor[string](), reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](),
+		reflect.TypeFor[mcp.Contents](), reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult]():
+		return func(v Out) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil, nil
+	}
+	if t.Implements(reflect.TypeFor[mcp.Content]()) {
+		return func(v Out) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
+		}, nil, nil
+	}
+	out, err := schema.For(t, nil)
+	return func(v Out) (*mcp.CallToolResult, error) { return structuredJSON(v) }, out, err
+}
+
+// plain makes a result without structured content.
+func plain(v any) (*mcp.CallToolResult, error) {
+	switch v := v.(type) {
+	case string:
+		return &mcp.CallToolResult{Content: mcp.Contents{&mcp.TextContent{Text: v}}}, nil
+	case []mcp.Content:
+		return &mcp.CallToolResult{Content: v}, nil
+	case mcp.Contents:
+		return &mcp.CallToolResult{Content: v}, nil
+	case mcp.None:
+		return &mcp.CallToolResult{Content: mcp.Contents{}}, nil
+	case *mcp.CallToolResult:
+		return v, nil
+	case mcp.Content:
+		return &mcp.CallToolResult{Content: mcp.Contents{v}}, nil
+	}
+	return nil, errors.New("the tool returned no content")
+}
+
+// structuredJSON makes a result with structured content, and the same as text
+// for clients of revisions that do not know it.
+func structuredJSON(v any) (*mcp.CallToolResult, error) {
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	return &mcp.CallToolResult{Content: mcp.Contents{&mcp.TextContent{Text: string(raw)}}, StructuredContent: raw}, nil
+}
+
+func structured(w withContent) (*mcp.CallToolResult, error) {
+	v, content := w.Parts()
+	res, err := structuredJSON(v)
+	if err == nil && len(content) > 0 {
+		res.Content = content
+	}
+	return res, err
+}

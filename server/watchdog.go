@@ -1,0 +1,114 @@
+package server
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// errTimeout is the cause that a call over its time is cancelled with.
+var errTimeout = errors.New("the call took too long")
+
+// errCancelled is the cause of a cancellation by the client.
+var errCancelled = errors.New("cancelled by the client")
+
+// A watchdog ends a call that shows no progress for too long, or that takes
+// too long altogether. While a person is asked, its time stands still.
+type watchdog struct {
+	mu     sync.Mutex
+	call   *Call
+	timer  *time.Timer
+	idle   time.Duration // allowed without progress
+	left   time.Duration // left of the hard cap, when the segment began
+	begun  time.Time     // of the running segment
+	paused int
+	ended  bool
+}
+
+// start begins the time of a call. Negative limits are none.
+func (w *watchdog) start(c *Call, idle, most time.Duration) {
+	if idle < 0 && most < 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.call, w.idle, w.left = c, idle, most
+	w.begun = time.Now()
+	w.timer = time.AfterFunc(w.next(), w.fire)
+}
+
+// next is the time until the timer is due.
+func (w *watchdog) next() time.Duration {
+	switch {
+	case w.idle < 0:
+		return w.left
+	case w.left < 0:
+		return w.idle
+	}
+	return min(w.idle, w.left)
+}
+
+// progress gives the call its idle time again.
+func (w *watchdog) progress() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer == nil || w.ended || w.paused > 0 {
+		return
+	}
+	w.spend()
+	w.timer.Reset(max(w.next(), 0))
+}
+
+// spend takes the time since the segment began from the hard cap.
+func (w *watchdog) spend() {
+	now := time.Now()
+	if w.left >= 0 {
+		w.left = max(0, w.left-now.Sub(w.begun))
+	}
+	w.begun = now
+}
+
+// pause stops the time until as many calls of resume.
+func (w *watchdog) pause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused++; w.paused == 1 && w.timer != nil && !w.ended {
+		w.timer.Stop()
+		w.spend()
+	}
+}
+
+func (w *watchdog) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused--; w.paused == 0 && w.timer != nil && !w.ended {
+		w.begun = time.Now()
+		w.timer.Reset(w.next())
+	}
+}
+
+// stop ends the time of the call.
+func (w *watchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// fire cancels the handler and answers in its place, so that the client does
+// not wait for a handler that ignores its context.
+func (w *watchdog) fire() {
+	w.mu.Lock()
+	late := w.ended || w.paused > 0
+	w.ended = w.ended || !late
+	w.mu.Unlock()
+	if late {
+		return
+	}
+	c := w.call
+	c.cancelWith(errTimeout)
+	c.srv.log.Warn("call took too long", "method", c.method, "target", c.target)
+	c.srv.answerError(c, timedOut(c.srv.limits.CallTimeout))
+}

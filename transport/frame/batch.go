@@ -1,0 +1,134 @@
+package frame
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+)
+
+// A batch collects the answers to one JSON-RPC array, which leave as one array
+// once the last request of the batch has been answered or abandoned.
+type batch struct {
+	s *server
+
+	mu      sync.Mutex
+	waiting int // answers to come, and one for the reader while it hands out
+	answers []*buffer
+}
+
+// takeBatch deals with an array (spec 2025-03-26, basic: "MUST support
+// receiving JSON-RPC batches"; ruling 10).
+func (s *server) takeBatch(ctx context.Context, data []byte) {
+	rules := s.session.Rules()
+	if !rules.Batch {
+		s.refuse(jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"JSON-RPC batches are not part of the protocol revision in use; send each message by itself"))
+		return
+	}
+	items, err := jsonrpc.ParseBatch(data, s.limits, cmp.Or(rules.MaxBatch, maxBatch))
+	if err != nil {
+		if _, e := s.complaint(nil, err); e != nil {
+			s.refuse(jsonrpc.ID{}, e)
+		}
+		return
+	}
+	if mixed(items) {
+		s.refuse(jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a batch holds either requests and notifications, or responses, not both"))
+		return
+	}
+	b := &batch{s: s, waiting: 1}
+	for _, item := range items {
+		b.begin(ctx, item)
+	}
+	b.settle(nil)
+}
+
+// mixed reports whether responses share a batch with other messages.
+func mixed(items []jsonrpc.BatchItem) bool {
+	responses, others := false, false
+	for _, item := range items {
+		switch {
+		case item.In == nil:
+		case item.In.Kind == jsonrpc.Response:
+			responses = true
+		default:
+			others = true
+		}
+	}
+	return responses && others
+}
+
+// begin hands one element of the array on. What is not a message gets an error
+// element.
+func (b *batch) begin(ctx context.Context, item jsonrpc.BatchItem) {
+	if item.In != nil {
+		if item.In.Kind == jsonrpc.Request {
+			b.expect()
+		}
+		b.s.route(ctx, item.In, b)
+		return
+	}
+	id, e := b.s.complaint(nil, item.Err)
+	if e == nil {
+		return
+	}
+	buf, err := encode(b.s.refusal(id, e))
+	if err != nil {
+		b.s.log.Debug("refusing a message", "error", err)
+		return
+	}
+	b.expect()
+	b.settle(buf)
+}
+
+func (b *batch) expect() {
+	b.mu.Lock()
+	b.waiting++
+	b.mu.Unlock()
+}
+
+// answer keeps the response to x until the batch is complete.
+func (b *batch) answer(x *exchange, m *jsonrpc.Outgoing) error {
+	buf, err := encode(m)
+	if err != nil {
+		return err
+	}
+	if !b.s.out.claim(&x.closing) {
+		buf.free()
+		return jsonrpc.ErrEnded
+	}
+	return b.settle(buf)
+}
+
+// settle takes one answer, or nil for none, and sends the array after the
+// last. If nothing was answered nothing is sent.
+func (b *batch) settle(answer *buffer) error {
+	b.mu.Lock()
+	if answer != nil {
+		b.answers = append(b.answers, answer)
+	}
+	b.waiting--
+	complete := b.waiting == 0 && len(b.answers) > 0
+	b.mu.Unlock()
+	if !complete {
+		return nil
+	}
+	all := buffers.Get().(*buffer)
+	all.b = append(all.b[:0], '[')
+	for i, a := range b.answers {
+		if i > 0 {
+			all.b = append(all.b, ',')
+		}
+		all.b = append(all.b, a.b...)
+		a.free()
+	}
+	all.b = append(all.b, ']')
+	if err := b.s.out.answerBuffer(all, nil, false); err != nil {
+		return fmt.Errorf("answering a batch: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,287 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// errInput is the cause of what is cancelled when the peer ended its input.
+var errInput = fmt.Errorf("%w: end of input", transport.ErrClosed)
+
+// Serve serves one connection with h. It opens a session, reads messages until
+// the peer ends its input, ctx ends or the pipe breaks, and closes the session.
+// It returns once every request has ended, every answer was written and the
+// pipe is closed: nil after a clean end of input, the cause after the end of
+// ctx or Conn.Close, otherwise what broke.
+//
+// Requests are begun in order of arrival and each runs on a goroutine of its
+// own; notifications and responses are accepted in order by the reader. What
+// is not a message is answered with an error and never ends the session.
+func Serve(ctx context.Context, p Pipe, h transport.Handler, o *Options) error {
+	s := newServer(p, o)
+	ctx, s.conn.cancel = context.WithCancelCause(ctx)
+	defer s.conn.cancel(nil)
+	session, err := h.Open(s.conn)
+	if err != nil {
+		_ = s.out.close(err) // the refusal is what matters
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	s.session = session
+
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		s.out.hurry(hurried)
+		s.shutdown(context.Cause(ctx))
+	})
+	err = s.read(ctx)
+	if !stop() {
+		<-stopped
+		return context.Cause(ctx)
+	}
+	if failed := s.out.failure(); failed != nil && self(err) {
+		err = failed // the reader only met the pipe that the writer closed
+	}
+	return s.finish(ctx, err)
+}
+
+// A server is the serving half of a connection.
+type server struct {
+	pipe    Pipe
+	out     *writer
+	conn    *conn
+	session transport.Session
+	who     *principal.Principal
+	limits  jsonrpc.Limits
+	linger  time.Duration
+	log     *slog.Logger
+	running sync.WaitGroup
+	busy    atomic.Int64 // requests running
+}
+
+func newServer(p Pipe, o *Options) *server {
+	opts := o.defaults(DefaultMaxMessage)
+	s := &server{
+		pipe:   p,
+		who:    opts.Principal,
+		limits: opts.limits(),
+		linger: opts.Linger,
+		log:    opts.Logger,
+	}
+	s.out = newWriter(p, &opts, &s.busy)
+	s.conn = &conn{out: s.out, who: s.who}
+	return s
+}
+
+// finish ends a connection whose reader ended with err, io.EOF for the clean
+// end, and returns what Serve returns.
+func (s *server) finish(ctx context.Context, err error) error {
+	if !ended(err) {
+		err = fmt.Errorf("serving a connection: %w", err)
+		s.shutdown(err)
+		return err
+	}
+	if s.linger > 0 {
+		s.await(ctx)
+	}
+	s.shutdown(errInput)
+	return nil
+}
+
+// await waits for the requests under way, for a while.
+func (s *server) await(ctx context.Context) {
+	idle := make(chan struct{})
+	go func() { // ends with the last request, which shutdown waits for
+		s.running.Wait()
+		close(idle)
+	}()
+	patience := time.NewTimer(s.linger)
+	defer patience.Stop()
+	select {
+	case <-idle:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+}
+
+// shutdown ends what is under way, lets the answers out and closes the pipe.
+func (s *server) shutdown(cause error) {
+	s.out.seal(cause)
+	s.conn.cancel(cause)
+	s.session.Close(cause)
+	s.running.Wait()
+	s.out.flush()
+	if err := s.out.close(cause); err != nil {
+		s.log.Debug("closing a connection", "error", err)
+	}
+}
+
+// read reads until the pipe has no more.
+func (s *server) read(ctx context.Context) error {
+	for {
+		data, err := s.pipe.Read()
+		if err == nil && len(data) > s.limits.Bytes {
+			err = NewTooLongError(s.limits.Bytes, data)
+		}
+		var long *TooLongError
+		switch {
+		case err == nil:
+			s.take(ctx, data)
+		case errors.As(err, &long):
+			s.log.Warn("message skipped", "error", err)
+			s.refuseLong(long)
+		default:
+			return err
+		}
+	}
+}
+
+// take deals with one whole message.
+func (s *server) take(ctx context.Context, data []byte) {
+	switch {
+	case blank(data):
+		return
+	case jsonrpc.IsBatch(data):
+		s.takeBatch(ctx, data)
+		return
+	}
+	m, err := jsonrpc.Parse(data, s.limits)
+	if err != nil {
+		if id, e := s.complaint(data, err); e != nil {
+			s.refuse(id, e)
+		}
+		return
+	}
+	s.route(ctx, m, nil)
+}
+
+// complaint turns a parse error into what the peer is told: nothing, if the
+// message was to be a notification or a response (MSG-4).
+func (s *server) complaint(data []byte, err error) (jsonrpc.ID, *jsonrpc.Error) {
+	s.log.Warn("message refused", "error", err)
+	var bad *jsonrpc.ParseError
+	if !errors.As(err, &bad) {
+		return jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeParseError, "%s", err.Error())
+	}
+	h := headOf(data, err)
+	if bad.Notification || h.response {
+		return jsonrpc.ID{}, nil
+	}
+	return h.id, bad.Err
+}
+
+// refuse answers what is not a message. Without an id the revision says how
+// its absence is written (ruling 9).
+func (s *server) refuse(id jsonrpc.ID, e *jsonrpc.Error) {
+	if err := s.out.answer(s.refusal(id, e), nil, false); err != nil {
+		s.log.Debug("refusing a message", "error", err)
+	}
+}
+
+func (s *server) refusal(id jsonrpc.ID, e *jsonrpc.Error) *jsonrpc.Outgoing {
+	return &jsonrpc.Outgoing{ID: id, Error: e, NullID: id.IsZero() && s.session.Rules().NullID}
+}
+
+// refuseLong answers a message that was skipped. The answer to a request of
+// ours gets none.
+func (s *server) refuseLong(long *TooLongError) {
+	h := readHead(long.Head)
+	if h.response {
+		return
+	}
+	s.refuse(h.id, jsonrpc.NewError(jsonrpc.CodeParseError, "%s; send less at a time", long.Error()))
+}
+
+// route gives a message to the session: a request is begun and runs on, the
+// rest is accepted. b is the batch it came in, or nil.
+func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) {
+	if m.Kind != jsonrpc.Request {
+		s.session.Accept(m)
+		return
+	}
+	x := &exchange{s: s, batch: b}
+	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x}
+	run := s.session.Begin(ctx, &x.Exchange)
+	if run == nil {
+		x.abandon()
+		return
+	}
+	x.begun.Store(true)
+	s.busy.Add(1)
+	s.running.Go(func() {
+		defer s.busy.Add(-1)
+		defer x.abandon()
+		run()
+	})
+}
+
+// An exchange is one request and its responder.
+type exchange struct {
+	transport.Exchange
+	closing
+	s     *server
+	batch *batch
+	begun atomic.Bool // it runs on its own goroutine, no longer on the reader
+}
+
+// Send sends a message that belongs to the exchange. It waits for room in the
+// queue until ctx ends.
+func (x *exchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	return x.s.out.send(ctx, m, &x.closing)
+}
+
+// Answer sends the response. It waits for room until the connection ends, not
+// only until ctx does: the answer to a request that ran out of time goes out
+// too. A response that cannot be encoded leaves the exchange open, so that an
+// error can be sent in its place.
+func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
+	if x.batch != nil {
+		return x.batch.answer(x, m)
+	}
+	return x.s.out.answer(m, &x.closing, x.begun.Load())
+}
+
+// abandon notes that there will be no answer, if there was none.
+func (x *exchange) abandon() {
+	if x.s.out.claim(&x.closing) && x.batch != nil {
+		x.batch.settle(nil)
+	}
+}
+
+// A conn is the carrier's half of the session: what belongs to no exchange.
+type conn struct {
+	out    *writer
+	who    *principal.Principal
+	cancel context.CancelCauseFunc
+}
+
+var _ transport.Conn = (*conn)(nil)
+
+// Send sends a notification or request of its own.
+func (c *conn) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	return c.out.send(ctx, m, nil)
+}
+
+// Principal is who is at the other end.
+func (c *conn) Principal() *principal.Principal { return c.who }
+
+// Shared says that a pipe is one channel for everything.
+func (c *conn) Shared() bool { return true }
+
+// Close ends the connection without waiting for its end. Answers that are
+// queued are still written; everything else fails with cause.
+func (c *conn) Close(cause error) error {
+	cause = closed(cause)
+	c.out.seal(cause)
+	c.cancel(cause)
+	return nil
+}

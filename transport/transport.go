@@ -1,0 +1,173 @@
+// Package transport says what lies between the protocol core and whatever
+// carries its messages. A carrier (stdio, Streamable HTTP, WebSocket, memory)
+// knows framing, connections and streams; it knows no MCP feature. The core
+// (package server, package client) knows features and eras; it knows no socket.
+//
+// On the server side a carrier holds a [Handler] and gives it [Exchange]s. On
+// the client side a [Dialer] gives a [Link].
+package transport
+
+import (
+	"context"
+	"errors"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+)
+
+// Errors that every carrier uses, to be found with errors.Is.
+var (
+	// ErrClosed says that the connection has been closed, by either end.
+	ErrClosed = errors.New("connection closed")
+	// ErrStalled says that the peer did not take our bytes within WriteStall.
+	ErrStalled = errors.New("peer does not read")
+	// ErrInterrupted says that the connection ended while a request was
+	// under way: the peer may have carried it out or not.
+	ErrInterrupted = errors.New("connection ended before the answer; the request may have run")
+)
+
+// A Handler is the receiving end of a protocol: a server, a gateway, a test.
+// Its methods may be called by many goroutines at once.
+type Handler interface {
+	// Serve handles one self-contained request, which belongs to no
+	// connection, and returns when it has been answered or abandoned. It
+	// answers through x.Out. The end of ctx is the peer's going away.
+	Serve(ctx context.Context, x *Exchange)
+	// Open begins a relation with a peer that will be back: a pipe, a
+	// WebSocket, a legacy HTTP session. An error refuses the peer.
+	Open(c Conn) (Session, error)
+}
+
+// A Session is the handler's half of a long-lived relation. The carrier calls
+// Begin and Accept in the order in which messages arrived; neither blocks on
+// the peer, so that a cancellation always finds the request it follows.
+type Session interface {
+	// Begin admits one request. The carrier calls run, on a goroutine of its
+	// choice, to have it handled; run returns when the request has been
+	// answered or abandoned. A nil run says that the request is refused and
+	// has been answered already. The end of ctx is the connection's end.
+	Begin(ctx context.Context, x *Exchange) (run func())
+	// Accept takes a notification or a response.
+	Accept(m *jsonrpc.Incoming)
+	// Rules says what the relation allows now. It changes with negotiation.
+	Rules() Rules
+	// Close ends the relation: requests under way are cancelled with cause,
+	// and waited for.
+	Close(cause error)
+}
+
+// Rules are what a carrier must know of the negotiated revision.
+type Rules struct {
+	// Batch says that JSON-RPC arrays are allowed.
+	Batch bool
+	// MaxBatch is the most messages that one array may hold.
+	MaxBatch int
+	// NullID says that an error for a message whose id could not be read
+	// carries "id": null. Without it the member is left out.
+	NullID bool
+}
+
+// A Conn is the carrier's half of a long-lived relation: what belongs to no
+// exchange. Its methods may be called by many goroutines at once.
+type Conn interface {
+	jsonrpc.Sender
+	// Principal says who is at the other end.
+	Principal() *principal.Principal
+	// Shared says that answers, notifications and requests of all exchanges
+	// travel in one channel, as on a pipe: the receiver tells them apart by
+	// content, and cancellation needs a message. Otherwise each exchange has
+	// a stream of its own.
+	Shared() bool
+	// Close ends the connection; pending sends fail with cause.
+	Close(cause error) error
+}
+
+// An Exchange is one request on its way to an answer. It is never reused.
+type Exchange struct {
+	In        *jsonrpc.Incoming
+	Route     Route
+	Principal *principal.Principal
+	Out       Responder
+}
+
+// A Responder sends what belongs to one exchange: notifications and requests
+// first, then one answer. Its methods may be called by many goroutines at once.
+type Responder interface {
+	// Send sends a notification or request that belongs to the exchange. It
+	// waits for room. After Answer it fails with jsonrpc.ErrEnded.
+	jsonrpc.Sender
+	// Answer sends the response. The second call fails with
+	// jsonrpc.ErrEnded and sends nothing.
+	Answer(ctx context.Context, m *jsonrpc.Outgoing) error
+}
+
+// A Route is what a carrier says about a message outside its body: the HTTP
+// headers. Only the core compares it with the body, or fills it in.
+type Route struct {
+	// Carried says that the carrier has such a place at all.
+	Carried bool
+	// Version is the value of MCP-Protocol-Version; Method that of
+	// Mcp-Method; Name that of Mcp-Name, decoded.
+	Version, Method, Name string
+	// Fields are the values of Mcp-Param-* headers by parameter name, decoded.
+	Fields map[string][]string
+}
+
+// A Dialer makes connections to one server. It may be used more than once and
+// by many goroutines.
+type Dialer interface {
+	// Dial connects. What arrives outside an answer goes to in, also after
+	// Dial has returned, until the link is closed. The end of ctx ends the
+	// dialling, not the link.
+	Dial(ctx context.Context, in Inbox) (Link, error)
+	// Key names the server for memories that outlive a link: its era, its
+	// cached lists. Two dialers of the same server give the same key; an
+	// empty key means that nothing is to be remembered.
+	Key() string
+}
+
+// An Inbox takes what a server sends outside of answers: notifications,
+// requests, and responses that nobody waits for. Receive is called in the
+// order of arrival and may block the connection: that is the back-pressure.
+type Inbox interface {
+	Receive(m *jsonrpc.Incoming)
+	// Closed tells, once, that the link has ended, and why.
+	Closed(err error)
+}
+
+// A Link is a connection to a server. Its methods may be called by many
+// goroutines at once.
+type Link interface {
+	// Do sends a request and waits for its response. If ctx ends first, Do
+	// returns its cause and forgets the request; see Traits.Abandons. An
+	// error answer of the peer is in the message, not in the error.
+	Do(ctx context.Context, m *jsonrpc.Outgoing, r Route) (*jsonrpc.Incoming, error)
+	// Post sends a notification or a response.
+	Post(ctx context.Context, m *jsonrpc.Outgoing, r Route) error
+	// Establish tells the link what the core negotiated.
+	Establish(ctx context.Context, e Established) error
+	// Traits say what the link does by itself. They never change.
+	Traits() Traits
+	// Close ends the link and returns once nothing of it is left: no
+	// goroutine, no process. The end of ctx makes it less polite, not longer.
+	Close(ctx context.Context) error
+}
+
+// Traits are what a link does by itself.
+type Traits struct {
+	// Abandons says that ending Do's context tells the server by itself
+	// (modern Streamable HTTP). Otherwise the client sends
+	// notifications/cancelled.
+	Abandons bool
+	// Routes says that the link carries a Route.
+	Routes bool
+}
+
+// Established is the outcome of negotiation.
+type Established struct {
+	// Version is the negotiated revision.
+	Version string
+	// Handshake says that the revision has sessions and an initialize
+	// handshake; otherwise it is stateless.
+	Handshake bool
+}
