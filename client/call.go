@@ -207,6 +207,9 @@ func (k *call) allowed(s *session) error {
 
 // exchange sends the request once, with an id of its own.
 func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, error) {
+	if k.ctx.Err() != nil {
+		return nil, context.Cause(k.ctx)
+	}
 	id := k.c.nextID()
 	params, err := s.shape.DownParams(k.method, k.params)
 	if err != nil {

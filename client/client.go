@@ -97,6 +97,7 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
+	c.stop(ErrClosed)
 	cur := c.cur
 	c.cur = nil
 	for k := range c.calls {
@@ -104,7 +105,6 @@ func (c *Client) Close() error {
 	}
 	c.mu.Unlock()
 	defer close(c.quiet)
-	c.stop(ErrClosed)
 	var err error
 	if cur != nil {
 		err = cur.teardown(ErrClosed)

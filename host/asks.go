@@ -32,11 +32,7 @@ func (l *link) options() *client.Options {
 			return l.elicit(ctx, mcp.ElicitForm, &ElicitQuestion{Params: r.Params})
 		}
 		o.OnElicitURL = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			q := &ElicitQuestion{Params: r.Params}
-			if r.Warning != "" {
-				q.Warnings = append(q.Warnings, r.Warning)
-			}
-			return l.elicit(ctx, mcp.ElicitURL, q)
+			return l.elicit(ctx, mcp.ElicitURL, &ElicitQuestion{Params: r.Params, Page: r.Page})
 		}
 	}
 	may := h.opts.Policy.Decide(KindSampling, l.spec.Name, sampleRequest).Effect
@@ -47,6 +43,7 @@ func (l *link) options() *client.Options {
 		o.OnRoots = func(context.Context) ([]mcp.Root, error) { return h.opts.Roots, nil }
 	}
 	if log := h.opts.OnLog; log != nil {
+		o.LogLevel = h.opts.LogLevel
 		o.OnLog = func(_ context.Context, p *mcp.LogParams) { log(l.spec.Name, p) }
 	}
 	return o

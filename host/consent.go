@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -80,6 +81,7 @@ type ElicitQuestion struct {
 	Server, Origin string
 	// Params are what the server asks: untrusted text, and a form or a URL.
 	Params *mcp.ElicitParams
-	// Warnings are what a person should know before opening the URL.
-	Warnings []string
+	// Page is the page to visit, with what a person should know about its
+	// address; nil for a form.
+	Page *client.ElicitPage
 }

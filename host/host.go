@@ -34,6 +34,8 @@ type Options struct {
 	Roots []mcp.Root
 	// OnLog takes log messages of servers: untrusted. Default: not asked for.
 	OnLog func(server string, p *mcp.LogParams)
+	// LogLevel is the least severe level asked for with OnLog. Default info.
+	LogLevel mcp.LogLevel
 
 	// System is the instruction to the model. Default: a short one.
 	System string

@@ -15,12 +15,16 @@ func TestAppendJSON(t *testing.T) {
 		want string
 	}{
 		{jsonrpc.Outgoing{ID: one, Method: "ping"}, `{"jsonrpc":"2.0","id":1,"method":"ping"}`},
-		{jsonrpc.Outgoing{ID: jsonrpc.StringID("a\n"), Method: `m"`, Params: jsonrpc.JSON(map[string]int{"x": 1})},
-			`{"jsonrpc":"2.0","id":"a\n","method":"m\"","params":{"x":1}}`},
+		{
+			jsonrpc.Outgoing{ID: jsonrpc.StringID("a\n"), Method: `m"`, Params: jsonrpc.JSON(map[string]int{"x": 1})},
+			`{"jsonrpc":"2.0","id":"a\n","method":"m\"","params":{"x":1}}`,
+		},
 		{jsonrpc.Outgoing{Method: "n", Params: jsonrpc.Raw(jsonrpc.RawValue("\n{\r\n \"a\": 1}"))}, `{"jsonrpc":"2.0","method":"n","params":{   "a": 1}}`},
 		{jsonrpc.Outgoing{ID: one, Result: jsonrpc.Empty()}, `{"jsonrpc":"2.0","id":1,"result":{}}`},
-		{jsonrpc.Outgoing{ID: one, Error: jsonrpc.NewError(-1, "no %s", "way").With([]int{1})},
-			`{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no way","data":[1]}}`},
+		{
+			jsonrpc.Outgoing{ID: one, Error: jsonrpc.NewError(-1, "no %s", "way").With([]int{1})},
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no way","data":[1]}}`,
+		},
 		{jsonrpc.Outgoing{Error: jsonrpc.NewError(-32700, "x")}, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"x"}}`},
 		{jsonrpc.Outgoing{NullID: true, Error: jsonrpc.NewError(-32700, "x")}, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}`}, // Ruling 9
 		{jsonrpc.Outgoing{ID: one, NullID: true, Error: jsonrpc.NewError(1, "x")}, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}`},

@@ -27,14 +27,18 @@ func TestParse(t *testing.T) {
 		want want
 	}{
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, want{Kind: jsonrpc.Request, ID: one, Method: "ping"}},
-		{`{"id":"\u0061","params":{"x":[1]},"method":"to\u006fls/call","jsonrpc":"2.\u0030"}`,
-			want{Kind: jsonrpc.Request, ID: jsonrpc.StringID("a"), Method: "tools/call", Params: `{"x":[1]}`}},
+		{
+			`{"id":"\u0061","params":{"x":[1]},"method":"to\u006fls/call","jsonrpc":"2.\u0030"}`,
+			want{Kind: jsonrpc.Request, ID: jsonrpc.StringID("a"), Method: "tools/call", Params: `{"x":[1]}`},
+		},
 		{`{"jsonrpc":"2.0","id":0,"method":"m","params":[]}`, want{Kind: jsonrpc.Request, ID: jsonrpc.IntID(0), Method: "m", ParamsArray: true}},
 		{`{"jsonrpc":"2.0","method":"notifications/x","params":{}}`, want{Kind: jsonrpc.Notification, Method: "notifications/x", Params: `{}`}},
 		{` {"jsonrpc":"2.0","id":1,"method":"m","more":{"ID":2}} `, want{Kind: jsonrpc.Request, ID: one, Method: "m"}},
 		{`{"jsonrpc":"2.0","id":1,"result":{"a":1}}`, want{Kind: jsonrpc.Response, ID: one, Result: `{"a":1}`}},
-		{`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no","data":[1]}}`,
-			want{Kind: jsonrpc.Response, ID: one, Error: &jsonrpc.Error{Code: -32601, Message: "no", Data: jsonrpc.RawValue(`[1]`)}}},
+		{
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no","data":[1]}}`,
+			want{Kind: jsonrpc.Response, ID: one, Error: &jsonrpc.Error{Code: -32601, Message: "no", Data: jsonrpc.RawValue(`[1]`)}},
+		},
 		{`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`, want{Kind: jsonrpc.Response, Error: &jsonrpc.Error{Code: 1}}}, // Ruling 9
 		{`{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}`, want{Kind: jsonrpc.Response, Error: &jsonrpc.Error{Code: 1, Message: "m"}}},
 	}

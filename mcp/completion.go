@@ -1,5 +1,7 @@
 package mcp
 
+import "github.com/parley-mcp/parley/internal/wire"
+
 // CompleteParams ask for values of an argument (server/utilities/completion).
 type CompleteParams struct {
 	RequestBase
@@ -35,6 +37,21 @@ func PromptRef(name string) CompletionRef { return CompletionRef{Type: RefPrompt
 
 // ResourceRef refers to the resource template uri.
 func ResourceRef(uri string) CompletionRef { return CompletionRef{Type: RefResource, URI: uri} }
+
+// MarshalJSON encodes the reference with the members that its type has.
+func (r CompletionRef) MarshalJSON() ([]byte, error) {
+	if r.Type == RefResource {
+		return wire.Marshal(struct {
+			Type string `json:"type"`
+			URI  string `json:"uri"`
+		}{r.Type, r.URI})
+	}
+	return wire.Marshal(struct {
+		Type  string `json:"type"`
+		Name  string `json:"name"`
+		Title string `json:"title,omitzero"`
+	}{r.Type, r.Name, r.Title})
+}
 
 // CompletionArgument is the argument to complete.
 type CompletionArgument struct {

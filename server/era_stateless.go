@@ -17,7 +17,7 @@ func (c *Call) admitStateless(in *jsonrpc.Incoming, version string) error {
 	c.use(revision.Newest(), stateless{})
 	f, ok := revision.Lookup(version)
 	if !ok || f.Handshake || !c.srv.allows(f) {
-		return unsupportedVersion(version, c.srv.versions())
+		return unsupportedVersion(version, c.srv.Versions())
 	}
 	c.use(f, stateless{})
 	meta, _ := in.Params.Object("_meta")

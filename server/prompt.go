@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -196,7 +195,7 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 			raw = append(raw, ',')
 		}
 		raw = append(wire.AppendString(raw, name), ':')
-		if kind != "string" && json.Valid([]byte(v)) {
+		if kind != "string" && wire.Valid([]byte(v), wire.Limits{}) == nil {
 			raw = append(raw, v...)
 			continue
 		}

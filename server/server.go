@@ -304,8 +304,8 @@ func (s *Server) forget(p *session) {
 	delete(s.sessions, p)
 }
 
-// versions lists the revisions served, newest first.
-func (s *Server) versions() []string {
+// Versions lists the protocol revisions served, newest first.
+func (s *Server) Versions() []string {
 	var out []string
 	for _, f := range revision.All() {
 		if s.allows(f) {

@@ -160,7 +160,7 @@ func (p *session) admit(c *Call) error {
 	if f == nil {
 		c.use(revision.NewestHandshake(), handshake{})
 		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"%s before initialize: begin with an initialize request, or name a protocol version in _meta (supported: %v)", clip(c.method), p.srv.versions())
+			"%s before initialize: begin with an initialize request, or name a protocol version in _meta (supported: %v)", clip(c.method), p.srv.Versions())
 	}
 	c.use(f, handshake{})
 	return nil
@@ -204,8 +204,8 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	}
 	f := s.handshakeFor(params.ProtocolVersion)
 	if f == nil {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.versions()).
-			With(mcp.UnsupportedVersionData{Supported: s.versions(), Requested: params.ProtocolVersion})
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.Versions()).
+			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
 	}
 	p.facts = f
 	p.caps = &params.Capabilities
@@ -289,7 +289,7 @@ func (c *Call) ping(*mcp.EmptyParams) (Result, error) { return &mcp.EmptyResult{
 func (c *Call) discover(*mcp.DiscoverParams) (Result, error) {
 	s := c.srv
 	res := &mcp.DiscoverResult{
-		SupportedVersions: s.versions(),
+		SupportedVersions: s.Versions(),
 		Capabilities:      *s.capabilities(c.facts),
 		Instructions:      s.opts.Instructions,
 	}

@@ -51,6 +51,9 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	for interrupts := 0; ; {
 		select {
 		case err := <-done:
+			if err != nil && interrupts > 0 {
+				err = errInterrupted // whatever it was, the person ended it
+			}
 			return finish(s, err)
 		case <-s.Interrupts:
 			interrupts++

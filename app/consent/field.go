@@ -189,12 +189,3 @@ func (f *field) text(line string) error {
 	}
 	return nil
 }
-
-// domainOf is the host of a URL, which says whose page it is.
-func domainOf(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
-}

@@ -34,7 +34,7 @@ func (t *Terminal) Elicit(ctx context.Context, q *host.ElicitQuestion) (*mcp.Eli
 	t.printf("  message (untrusted): %s\n", claim(q.Params.Message))
 	var res *mcp.ElicitResult
 	var err error
-	if q.Params.IsURL() {
+	if q.Page != nil {
 		res, err = t.page(ctx, q)
 	} else {
 		res, err = t.form(ctx, q.Params.RequestedSchema)
@@ -81,11 +81,9 @@ func (t *Terminal) form(ctx context.Context, schema *mcp.ElicitSchema) (*mcp.Eli
 // pre-fetch the URL", "MUST show the full URL to the user for examination
 // before consent".
 func (t *Terminal) page(ctx context.Context, q *host.ElicitQuestion) (*mcp.ElicitResult, error) {
-	t.printf("  It wants you to visit this page:\n    %s\n", host.EscapeLine(q.Params.URL))
-	if domain := domainOf(q.Params.URL); domain != "" {
-		t.printf("  The page is at:  %s\n", host.EscapeLine(domain))
-	}
-	for _, w := range q.Warnings {
+	t.printf("  It wants you to visit this page:\n    %s\n", host.EscapeLine(q.Page.URL))
+	t.printf("  The page is at: %s\n", host.EscapeLine(q.Page.Host))
+	for _, w := range q.Page.Warnings {
 		t.printf("  WARNING: %s\n", host.EscapeLine(w))
 	}
 	t.printf("  Nothing opens it from here: copy it into your browser if you trust it.\n")

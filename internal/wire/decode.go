@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"time"
 
-	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

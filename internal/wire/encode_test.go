@@ -82,7 +82,7 @@ func TestAppendInPlace(t *testing.T) {
 	if err != nil || &out[0] != &dst[0] {
 		t.Fatalf("Append did not use the room of dst: %v", err)
 	}
-	if got := testing.AllocsPerRun(20, func() {
+	if got := allocations(func() {
 		if _, err := wire.Append(dst, v); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -69,13 +70,17 @@ func (id ID) IsZero() bool { return id.text == "" }
 // Equal says whether both are the same, as == does.
 func (id ID) Equal(other ID) bool { return id == other }
 
-// String returns the ID for logs: strings in quotes, with escapes; "none" if
-// it is absent.
+// String returns the ID for logs, where it may be cut and what does not print
+// is escaped: strings in quotes; "none" if it is absent.
 func (id ID) String() string {
 	if id.text == "" {
 		return "none"
 	}
-	return id.text
+	const limit = 200
+	if strings.ContainsFunc(id.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return cut(strconv.Quote(Text(RawValue(id.text))), limit)
+	}
+	return cut(id.text, limit)
 }
 
 // AppendJSON appends the ID, or null if it is absent. The error is always nil.

@@ -51,6 +51,12 @@ func TestID(t *testing.T) {
 	if got := wire.StringID("a\n\x1b[31m\xff").String(); strings.ContainsAny(got, "\n\x1b") || !utf8.ValidString(got) {
 		t.Errorf("String shows %q as it is", got)
 	}
+	if got := wire.StringID("a\u009b\u202e").String(); got != `"a\u009b\u202e"` {
+		t.Errorf("String shows %q as it is", got)
+	}
+	if got := wire.StringID(strings.Repeat("é", 1000)).String(); len(got) > 210 || !utf8.ValidString(got) {
+		t.Errorf("String shows %d bytes", len(got))
+	}
 	type holder struct {
 		Token wire.ID `json:"token,omitzero"`
 	}

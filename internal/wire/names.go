@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

@@ -172,9 +172,19 @@ func TestParseArray(t *testing.T) {
 	}
 }
 
+// allocations is the least that f allocates in a run; the race detector makes
+// pools forget at random.
+func allocations(f func()) float64 {
+	least := testing.AllocsPerRun(1, f)
+	for range 30 {
+		least = min(least, testing.AllocsPerRun(1, f))
+	}
+	return least
+}
+
 func TestParseObjectAllocations(t *testing.T) {
 	data := []byte(message)
-	if got := testing.AllocsPerRun(100, func() {
+	if got := allocations(func() {
 		if _, err := wire.ParseObject(data, wire.Limits{}); err != nil {
 			t.Error(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 

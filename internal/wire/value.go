@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds the recursion over texts that have been accepted already,
-// under whatever limits.
-const maxDepth = 10_000
+// maxDepth bounds the nesting of texts that have been accepted already, under
+// whatever limits: some of what follows reads a text once for each level.
+const maxDepth = 512
 
 // elements yields the elements of an array that is known to be valid.
 func elements(raw RawValue) iter.Seq2[int, RawValue] {
@@ -31,7 +31,7 @@ func elements(raw RawValue) iter.Seq2[int, RawValue] {
 
 // Equal says whether a and b are the same JSON value: members in any order,
 // numbers in any spelling (exactly, never rounded), strings with any escapes.
-// What is not valid equals nothing.
+// What is not valid, or nested deeper than 512, equals nothing.
 func Equal(a, b RawValue) bool {
 	lim := Limits{Depth: maxDepth}
 	return Valid(a, lim) == nil && Valid(b, lim) == nil && equal(trim(a), trim(b))

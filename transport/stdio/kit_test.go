@@ -1,6 +1,9 @@
+//go:build unix
+
 package stdio_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -89,6 +92,6 @@ func kitListener(t *testing.T, network string, addr func(*testing.T) string) {
 // Proves: FLOW-SHUTDOWN. The server is a real child process.
 func TestKitChild(t *testing.T) {
 	mcptest.TestTransport(t, func(_ *testing.T, _ transport.Handler, o mcptest.TransportOptions) transport.Dialer {
-		return command("serve", "LIMIT="+strconv.Itoa(max(o.MaxMessage, 4<<20)))
+		return command("serve", "LIMIT="+strconv.Itoa(cmp.Or(o.MaxMessage, 4<<20)))
 	})
 }

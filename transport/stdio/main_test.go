@@ -1,3 +1,5 @@
+//go:build unix
+
 package stdio_test
 
 import (
@@ -95,7 +97,7 @@ func printing() int {
 
 // cancelled serves until SIGUSR1, with its input still open.
 func cancelled() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGUSR1)
+	ctx, stop := signal.NotifyContext(context.Background(), userSignal)
 	defer stop()
 	fmt.Fprintln(os.Stderr, "ready")
 	if err := stdio.Serve(ctx, mcptest.TransportPeer()); err != context.Canceled {
@@ -180,3 +182,6 @@ func farewell() int {
 	}
 	return 0
 }
+
+// userSignal is how the tests ask a child to end its context.
+const userSignal = syscall.SIGUSR1

@@ -152,7 +152,7 @@ func (g *generator) make(def object, name string, depth int) any {
 		items, _ := def["items"].(object)
 		list := make([]any, g.IntN(3))
 		for i := range list {
-			list[i] = g.make(items, name, depth+1)
+			list[i] = g.make(items, "", depth+1)
 		}
 		return list
 	case "object":
@@ -174,6 +174,9 @@ func (g *generator) object(def object, name string, depth int) object {
 			continue
 		}
 		value := g.make(properties[member].(object), member, depth+1)
+		if value == "" && slices.Contains(neverEmpty, member) {
+			value = "x"
+		}
 		if !must && (value == "" || value == false) && !slices.Contains(absentIsNotEmpty, member) {
 			continue // the same as its absence, which is how it is written
 		}
@@ -198,6 +201,10 @@ func (g *generator) object(def object, name string, depth int) object {
 
 // absentIsNotEmpty are members whose empty string means something.
 var absentIsNotEmpty = []string{"cursor", "nextCursor", "requestState"}
+
+// neverEmpty are members that some messages must have and others must not, so
+// that their empty string is their absence.
+var neverEmpty = []string{"io.modelcontextprotocol/protocolVersion", "url", "elicitationId", "resultType"}
 
 var texts = []string{"", "a", "hello world", "ünïcödé 🙂", "line\nbreak", `quo"te`, "<b>"}
 

@@ -43,14 +43,20 @@ func (s *Shape) saysStructured(value mcp.RawValue) bool {
 	if !s.facts.StructuredOutput || s.facts.StructuredAny {
 		return s.facts.StructuredOutput
 	}
+	return first(value) == '{'
+}
+
+// first is the first byte of a JSON value, which says its kind; 0 if there is
+// none.
+func first(value mcp.RawValue) byte {
 	for _, c := range value {
 		switch c {
 		case ' ', '\t', '\r', '\n':
 		default:
-			return c == '{'
+			return c
 		}
 	}
-	return false
+	return 0
 }
 
 func (s *Shape) resourcesResult(d *draft[mcp.ListResourcesResult]) error {

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// print writes a result. On a terminal a stranger's control characters are
+// escaped; into a pipe or file everything goes as it is.
+func (p *program) print(text string) error {
+	if p.streams.OutTerminal {
+		text = host.Escape(text)
+	}
+	if _, err := fmt.Fprint(p.streams.Out, text); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// println writes a result that ends its line.
+func (p *program) println(text string) error {
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return p.print(text)
+}
+
+// printJSON writes a value as JSON: laid out on a terminal, else in one line.
+func (p *program) printJSON(v any) error {
+	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
+	if err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	if p.streams.OutTerminal {
+		return p.println(host.Indent(raw))
+	}
+	return p.println(string(raw))
+}
+
+// note writes a line beside the results.
+func (p *program) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.streams.Err, format+"\n", args...) // nobody reads it: nothing is lost
+}
+
+// contents is the text of several blocks of content.
+func contents(list []mcp.Content) string {
+	lines := make([]string, 0, len(list))
+	for _, c := range list {
+		lines = append(lines, host.ContentText(c))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// A table is lines of a name and what it is.
+type table struct{ rows [][2]string }
+
+func (t *table) add(name, about string) {
+	about, _, _ = strings.Cut(strings.TrimSpace(about), "\n")
+	t.rows = append(t.rows, [2]string{host.EscapeLine(name), host.EscapeLine(about)})
+}
+
+// String lays the table out. What is very long pushes only its own line.
+func (t *table) String() string {
+	const widest = 40
+	width := 0
+	for _, r := range t.rows {
+		if n := len([]rune(r[0])); n <= widest {
+			width = max(width, n)
+		}
+	}
+	var b strings.Builder
+	for _, r := range t.rows {
+		line := r[0]
+		if r[1] != "" {
+			line = fmt.Sprintf("%-*s  %s", width, r[0], r[1])
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/consent"
+	"github.com/parley-mcp/parley/app/model"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A program is one run of the command line: its streams and its flags.
+type program struct {
+	streams *Streams
+
+	serverFlags []string
+	protocol    string
+	roots       []string
+	logLevel    string
+	json        bool
+	verbose     bool
+
+	allow, ask, deny []string
+	maxSteps         int
+}
+
+// globals are the flags of all commands.
+func (p *program) globals(f *pflag.FlagSet) {
+	f.StringArrayVarP(&p.serverFlags, "server", "s", nil, "`COMMAND` that starts a server, or \"everything\", which is built in;\nNAME=COMMAND names it; may be given several times")
+	f.StringVar(&p.protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that suits both)")
+	f.StringArrayVar(&p.roots, "root", nil, "`DIRECTORY` to tell servers about (default: none)")
+	f.StringVar(&p.logLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")
+	f.BoolVar(&p.json, "json", false, "write results as JSON")
+	f.BoolVarP(&p.verbose, "verbose", "v", false, "show what goes on between this program and the servers")
+}
+
+// logger takes what is no result and no error.
+func (p *program) logger() *slog.Logger {
+	if !p.verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// rules are the rules of the command line.
+func (p *program) rules() (*host.Policy, error) {
+	policy := &host.Policy{}
+	for _, flag := range []struct {
+		name     string
+		effect   host.Effect
+		patterns []string
+	}{{"--deny", host.Deny, p.deny}, {"--ask", host.Ask, p.ask}, {"--allow", host.Allow, p.allow}} {
+		for _, pattern := range flag.patterns {
+			r, err := host.ParseRule(flag.effect, pattern, flag.name)
+			if err != nil {
+				return nil, usagef("%s: %w", flag.name, err)
+			}
+			policy.Rules = append(policy.Rules, r)
+		}
+	}
+	return policy, nil
+}
+
+// open makes the host with the servers of the command line. Whoever opens it
+// closes it.
+func (p *program) open() (*host.Host, error) {
+	policy, err := p.rules()
+	if err != nil {
+		return nil, err
+	}
+	opts := &host.Options{
+		Info:        mcp.Implementation{Name: "parley", Version: version()},
+		Policy:      policy,
+		SampleModel: model.Offline{},
+		MaxSteps:    p.maxSteps,
+		Logger:      p.logger(),
+	}
+	for _, dir := range p.roots {
+		root, err := host.Root(dir)
+		if err != nil {
+			return nil, usagef("--root: %w", err)
+		}
+		opts.Roots = append(opts.Roots, root)
+	}
+	if p.logLevel != "" {
+		opts.LogLevel = mcp.LogLevel(p.logLevel)
+		if !opts.LogLevel.Valid() {
+			return nil, usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
+		}
+		opts.OnLog = p.showLog
+	}
+	if p.streams.InTerminal {
+		face := consent.New(p.streams.In, p.streams.Err)
+		opts.Consent, opts.Elicitor = face, face
+	}
+	servers, err := p.servers()
+	if err != nil {
+		return nil, err
+	}
+	h := host.New(opts)
+	for _, s := range servers {
+		if err := h.Add(s); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// with opens the host for as long as fn runs.
+func (p *program) with(fn func(h *host.Host) error) error {
+	h, err := p.open()
+	if err != nil {
+		return err
+	}
+	err = fn(h)
+	if closeErr := h.Close(); err == nil && closeErr != nil {
+		p.logger().Warn("closing a server", "error", closeErr)
+	}
+	return err
+}
+
+// withOne opens the host and connects its only server, for commands that are
+// about one server.
+func (p *program) withOne(ctx context.Context, fn func(c *client.Client) error) error {
+	return p.with(func(h *host.Host) error {
+		names := h.Servers()
+		if len(names) != 1 {
+			return usagef("this command is about one server; give --server once")
+		}
+		c, err := h.Client(ctx, names[0])
+		if err != nil {
+			return err
+		}
+		return atServer(names[0], fn(c))
+	})
+}
+
+// atServer says which server an error comes from, if it does not say so.
+func atServer(name string, err error) error {
+	if err == nil || errors.As(err, new(*usageError)) || errors.As(err, new(*silentError)) {
+		return err
+	}
+	return fmt.Errorf("server %q: %w", name, err)
+}
+
+// showLog shows a log message of a server.
+func (p *program) showLog(server string, l *mcp.LogParams) {
+	from := server
+	if l.Logger != "" {
+		from += " " + l.Logger
+	}
+	_, _ = fmt.Fprintf(p.streams.Err, "[%s] %s: %s\n", host.EscapeLine(from), host.EscapeLine(string(l.Level)), oneLine(l.Data))
+}
+
+// oneLine is a value in one line, shortened and escaped.
+func oneLine(raw mcp.RawValue) string {
+	const most = 400
+	s := host.EscapeLine(string(raw))
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// pairs takes key=value arguments apart.
+func pairs(args []string) ([]model.Pair, error) {
+	list := make([]model.Pair, 0, len(args))
+	for _, a := range args {
+		key, value, found := strings.Cut(a, "=")
+		if !found || key == "" {
+			return nil, usagef("argument %q: write it as key=value", a)
+		}
+		if slices.ContainsFunc(list, func(p model.Pair) bool { return p.Key == key }) {
+			return nil, usagef("argument %q is given twice", key)
+		}
+		list = append(list, model.Pair{Key: key, Value: value})
+	}
+	return list, nil
+}
+
+// texts takes key=value arguments apart whose values are texts.
+func texts(args []string) (map[string]string, error) {
+	list, err := pairs(args)
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]string, len(list))
+	for _, p := range list {
+		m[p.Key] = p.Value
+	}
+	return m, nil
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+func (p *program) readCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "read [URI]",
+		Short: "Read a resource, or list the resources",
+		Long: `Read a resource and write its contents. Without a URI, list the resources and
+templates of the server.`,
+		Example: `  parley read
+  parley read demo://text > text.txt`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withOne(cmd.Context(), func(c *client.Client) error {
+				if len(args) == 0 {
+					return p.listResources(cmd, c)
+				}
+				result, err := c.ReadResource(cmd.Context(), args[0], nil)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.printJSON(result)
+				}
+				return p.printContents(result.Contents)
+			})
+		},
+	}
+}
+
+// printContents writes the contents of a resource: text with its line ended on
+// a terminal, bytes as they are, but never to a terminal.
+func (p *program) printContents(list []mcp.ResourceContents) error {
+	for i := range list {
+		c := &list[i]
+		var err error
+		switch {
+		case c.Blob == nil && p.streams.OutTerminal:
+			err = p.println(c.Text)
+		case c.Blob == nil:
+			err = p.print(c.Text)
+		case p.streams.OutTerminal:
+			err = p.println(host.ResourceText(c) + "\nIt is not text; write it into a file with > FILE")
+		default:
+			if _, err = p.streams.Out.Write(c.Blob); err != nil {
+				err = fmt.Errorf("writing the resource: %w", err)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
+	resources := []*mcp.Resource{}
+	for r, err := range c.Resources(cmd.Context()) {
+		if errors.Is(err, client.ErrNotCapable) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		resources = append(resources, r)
+	}
+	templates := []*mcp.ResourceTemplate{}
+	for t, err := range c.ResourceTemplates(cmd.Context()) {
+		if errors.Is(err, client.ErrNotCapable) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		templates = append(templates, t)
+	}
+	if p.json {
+		return p.printJSON(struct {
+			Resources []*mcp.Resource         `json:"resources"`
+			Templates []*mcp.ResourceTemplate `json:"resourceTemplates"`
+		}{resources, templates})
+	}
+	var t table
+	for _, r := range resources {
+		t.add(r.URI, about(r.Description, r.Title, r.Name))
+	}
+	for _, r := range templates {
+		t.add(r.URITemplate, about(r.Description, r.Title, r.Name))
+	}
+	return p.print(t.String())
+}
+
+// about is the first text that says something.
+func about(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/model"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+func (p *program) toolsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "tools",
+		Short: "List the tools of the servers",
+		Example: `  parley tools
+  parley tools --json --server 'npx -y @modelcontextprotocol/server-everything stdio'`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.with(func(h *host.Host) error {
+				catalog, err := h.Catalog(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := p.reportDown(h, catalog); err != nil {
+					return err
+				}
+				return p.printTools(catalog)
+			})
+		},
+	}
+}
+
+// reportDown tells which servers cannot be used. If none can, it is an error.
+func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
+	if len(c.Down) > 0 && len(c.Down) == len(h.Servers()) {
+		return c.Down[0]
+	}
+	for _, e := range c.Down {
+		p.note("parley: %s", explain(e))
+	}
+	return nil
+}
+
+// A listedTool is a tool in the JSON of the command "tools".
+type listedTool struct {
+	Server string    `json:"server"`
+	Tool   *mcp.Tool `json:"tool"`
+}
+
+func (p *program) printTools(c *host.Catalog) error {
+	if p.json {
+		list := make([]listedTool, 0, len(c.Tools))
+		for _, t := range c.Tools {
+			list = append(list, listedTool{t.Server, t.Def})
+		}
+		return p.printJSON(struct {
+			Tools []listedTool `json:"tools"`
+		}{list})
+	}
+	var t table
+	for _, tool := range c.Tools {
+		about := tool.Def.Description
+		if about == "" {
+			about = tool.Def.Title
+		}
+		t.add(tool.Server+"/"+tool.Def.Name+"("+strings.Join(model.Signature(tool.Def.InputSchema), ", ")+")", about)
+	}
+	return p.print(t.String())
+}
+
+func (p *program) callCommand() *cobra.Command {
+	var args string
+	cmd := &cobra.Command{
+		Use:   "call TOOL [KEY=VALUE...]",
+		Short: "Call a tool",
+		Long: `Call a tool with arguments that are written as KEY=VALUE or, with --args, as
+one JSON object. Values are read as the tool's schema says. Several servers may
+have a tool of that name: write SERVER/TOOL then.`,
+		Example: `  parley call add a=2 b=3
+  parley call everything/echo --args '{"message":"hello"}'`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			given, err := pairs(words[1:])
+			if err != nil {
+				return err
+			}
+			if args != "" && len(given) > 0 {
+				return usagef("give the arguments as KEY=VALUE or with --args, not both")
+			}
+			return p.with(func(h *host.Host) error {
+				catalog, err := h.Catalog(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if err := p.reportDown(h, catalog); err != nil {
+					return err
+				}
+				tool, err := findTool(catalog, words[0])
+				if err != nil {
+					return err
+				}
+				raw := mcp.RawValue(args)
+				if args == "" {
+					raw, err = model.Arguments(tool.Def.InputSchema, given)
+				} else if !model.IsObject(raw) {
+					err = fmt.Errorf("--args: that is no JSON object")
+				}
+				if err != nil {
+					return usagef("%w", err)
+				}
+				return p.call(cmd, h, tool, raw)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&args, "args", "", "arguments as one `JSON` object")
+	return cmd
+}
+
+// findTool finds the tool that a person names.
+func findTool(c *host.Catalog, name string) (*host.Tool, error) {
+	var found []*host.Tool
+	for _, t := range c.Tools {
+		if t.Server+"/"+t.Def.Name == name || t.Def.Name == name {
+			found = append(found, t)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, usagef("there is no tool %q; 'parley tools' lists what there is%s", name, similar(c, name))
+	}
+	var names []string
+	for _, t := range found {
+		names = append(names, host.EscapeLine(t.Server+"/"+t.Def.Name))
+	}
+	return nil, usagef("several servers have a tool %q; write one of %s", name, strings.Join(names, ", "))
+}
+
+// similar suggests tools whose names hold the one that was given, or the other
+// way round.
+func similar(c *host.Catalog, name string) string {
+	name = strings.ToLower(name)
+	var names []string
+	for _, t := range c.Tools {
+		own := strings.ToLower(t.Def.Name)
+		if strings.Contains(own, name) || strings.Contains(name, own) {
+			names = append(names, host.EscapeLine(t.Def.Name))
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	return ", perhaps " + strings.Join(names[:min(len(names), 5)], " or ")
+}
+
+// call calls a tool for the person, whose own command is consent enough.
+func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue) error {
+	c, err := h.Client(cmd.Context(), tool.Server)
+	if err != nil {
+		return err
+	}
+	progress := p.progress(tool.Def.Name)
+	result, err := c.CallTool(cmd.Context(), tool.Def.Name, args, &client.CallOptions{OnProgress: progress.show})
+	progress.end()
+	if err != nil {
+		return atServer(tool.Server, err)
+	}
+	return p.printResult(tool, result)
+}
+
+// printResult writes what a tool gave. A failure goes to the other stream,
+// unless a machine reads.
+func (p *program) printResult(tool *host.Tool, result *mcp.CallToolResult) error {
+	text := contents(result.Content)
+	if len(result.Content) == 0 {
+		text = string(result.StructuredContent)
+	}
+	switch {
+	case p.json:
+		if err := p.printJSON(result); err != nil {
+			return err
+		}
+	case result.IsError:
+		p.note("parley: the tool %s failed: %s", host.EscapeLine(tool.Def.Name), host.Escape(text))
+	default:
+		return p.println(text)
+	}
+	if result.IsError {
+		return &silentError{exitTool}
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/mem"
+)
+
+// Proves: FLOW-INIT. Rulings 1 to 4: era and version, for each kind of server.
+func TestNegotiation(t *testing.T) {
+	refuse := func(code int64, data any) func(*req) (any, error) {
+		return func(*req) (any, error) {
+			e := jsonrpc.NewError(code, "no")
+			if data != nil {
+				e = e.With(data)
+			}
+			return nil, e
+		}
+	}
+	for name, test := range map[string]struct {
+		script  *script
+		allowed []string
+		want    string
+		heard   string
+	}{
+		"modern":                   {want: modern, heard: "server/discover"},
+		"both":                     {script: &script{versions: []string{modern, newest}}, want: modern, heard: "server/discover"},
+		"legacy refuses the probe": {script: &script{versions: []string{newest}}, want: newest, heard: "server/discover initialize notifications/initialized"},
+		"legacy is odd":            {script: &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return raw(`{}`), nil }}}, want: newest, heard: "server/discover initialize notifications/initialized"},
+		"legacy chooses older":     {script: &script{versions: []string{"2025-03-26"}}, want: "2025-03-26", heard: "server/discover initialize notifications/initialized"},
+		"pinned legacy: no probe":  {script: &script{versions: []string{modern, newest, "2025-06-18"}}, allowed: []string{"2025-06-18"}, want: "2025-06-18", heard: "initialize notifications/initialized"},
+		"oldest":                   {script: &script{versions: []string{"2024-11-05"}}, want: "2024-11-05", heard: "server/discover initialize notifications/initialized"},
+		"refused version, legacy":  {script: &script{versions: []string{"2025-06-18"}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuse(mcp.CodeUnsupportedVersion, mcp.UnsupportedVersionData{Supported: []string{"2030-01-01", "2025-06-18"}})}}, want: "2025-06-18", heard: "server/discover initialize notifications/initialized"},
+		"initialize names versions": {script: &script{versions: []string{"2025-03-26"}, on: map[string]func(*req) (any, error){mcp.MethodInitialize: func() func(r *req) (any, error) {
+			n := 0
+			return func(r *req) (any, error) {
+				if n++; n == 1 {
+					return nil, jsonrpc.NewError(-32602, "no").With(mcp.UnsupportedVersionData{Supported: []string{"2025-03-26"}})
+				}
+				return raw(`{"protocolVersion":"2025-03-26","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`), nil
+			}
+		}()}}, want: "2025-03-26", heard: "server/discover initialize initialize notifications/initialized"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := test.script
+				if s == nil {
+					s = &script{}
+				}
+				c := connect(t, s, &client.Options{Versions: test.allowed})
+				synctest.Wait()
+				if c.Version() != test.want || c.Modern() != (test.want == modern) {
+					t.Errorf("version %s (modern %v), want %s", c.Version(), c.Modern(), test.want)
+				}
+				if got := strings.Join(s.methods(), " "); got != test.heard {
+					t.Errorf("heard %s, want %s", got, test.heard)
+				}
+				if c.Server() == nil || c.Server().Version != "1" {
+					t.Errorf("server %+v", c.Server())
+				}
+			})
+		})
+	}
+}
+
+// Proves: FLOW-INIT, SEC-INIT-1. What cannot work fails with a typed error and
+// closes the connection.
+func TestNegotiationFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		script  *script
+		allowed []string
+		want    error
+		says    string
+	}{
+		"pinned modern at an old server": {script: &script{versions: []string{newest}}, allowed: []string{modern}, want: client.ErrUnsupportedVersion, says: "Options.Versions"},
+		"nothing in common":              {script: &script{versions: []string{modern}}, allowed: []string{newest}, want: client.ErrUnsupportedVersion, says: modern},
+		"below what is allowed":          {script: &script{versions: []string{"2024-11-05"}}, allowed: []string{newest, modern}, want: client.ErrUnsupportedVersion, says: "2024-11-05"},
+		"a modern error":                 {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return nil, jsonrpc.NewError(mcp.CodeMissingClientCapability, "sampling") }}}, says: "sampling"},
+		"unknown pin":                    {allowed: []string{"1999-01-01"}, says: "unknown protocol version"},
+		"the same version again": {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) {
+			return nil, jsonrpc.NewError(mcp.CodeUnsupportedVersion, "no").With(mcp.UnsupportedVersionData{Supported: []string{modern}})
+		}}}, want: client.ErrUnsupportedVersion, says: modern},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := test.script
+				if s == nil {
+					s = &script{}
+				}
+				c, err := client.Connect(t.Context(), mem.New(s, nil), &client.Options{Versions: test.allowed})
+				if err == nil {
+					c.Close()
+					t.Fatalf("connected with %s", c.Version())
+				}
+				if test.want != nil && !errors.Is(err, test.want) {
+					t.Errorf("error %v, want %v", err, test.want)
+				}
+				if !strings.Contains(err.Error(), test.says) {
+					t.Errorf("error %q does not say %q", err, test.says)
+				}
+				for _, p := range s.conns {
+					if _, err := p.ask(t.Context(), mcp.MethodPing, `{}`); err == nil {
+						t.Error("the connection is still open")
+					}
+				}
+			})
+		})
+	}
+}
+
+// Ruling 4: a server that is silent to the probe is of the handshake era.
+func TestSilentProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){
+			mcp.MethodDiscover: func(*req) (any, error) { return nil, errSilent },
+		}}
+		start := time.Now()
+		c := connect(t, s, nil)
+		if c.Modern() || time.Since(start) != 5*time.Second {
+			t.Errorf("version %s after %v", c.Version(), time.Since(start))
+		}
+		if len(s.got(mcp.NotifyCancelled)) > 0 {
+			t.Error("a server that knows no such request was told to cancel it")
+		}
+	})
+}
+
+// Ruling 4: a server that ends at the probe gets a handshake on another
+// connection.
+func TestProbeKills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{newest}}
+		s.on = map[string]func(*req) (any, error){mcp.MethodDiscover: func(r *req) (any, error) {
+			r.conn.conn.Close(transport.ErrClosed)
+			return nil, errSilent
+		}}
+		c := connect(t, s, nil)
+		if c.Version() != newest || len(s.conns) != 2 {
+			t.Errorf("version %s over %d connections", c.Version(), len(s.conns))
+		}
+	})
+}
+
+// Ruling 4: the era is remembered by the dialer's key, and found anew when it
+// does not fit any more.
+func TestEraMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := client.NewEraMemory()
+		s := &script{versions: []string{newest}}
+		dialer := mem.New(s, &mem.Options{Key: "old server"})
+		once := func() (*client.Client, []string) {
+			c, err := client.Connect(t.Context(), dialer, &client.Options{Eras: memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			got := s.methods()
+			s.heard = nil
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			return c, got
+		}
+		if _, got := once(); got[0] != mcp.MethodDiscover {
+			t.Errorf("heard %v first", got)
+		}
+		if v, ok := memory.Recall("old server"); !ok || v != newest {
+			t.Errorf("remembered %q", v)
+		}
+		if _, got := once(); got[0] != mcp.MethodInitialize {
+			t.Errorf("heard %v, want no probe", got)
+		}
+		s.versions = []string{modern}
+		s.on = map[string]func(*req) (any, error){mcp.MethodInitialize: func(*req) (any, error) {
+			return nil, jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "initialize is not known")
+		}}
+		if c, got := once(); !slices.Equal(got, []string{mcp.MethodInitialize, mcp.MethodDiscover}) || c.Version() != modern {
+			t.Errorf("heard %v, version %s", got, c.Version())
+		}
+		if v, _ := memory.Recall("old server"); v != modern {
+			t.Errorf("remembered %q", v)
+		}
+	})
+}
+
+// Spec 2026-07-28, basic/versioning: a version refused later is negotiated
+// anew, once, and the request repeated.
+func TestRenegotiate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{modern, newest}}
+		s.on = map[string]func(*req) (any, error){mcp.MethodToolsCall: func(r *req) (any, error) {
+			if meta(r.in, mcp.MetaProtocolVersion) != "" {
+				return nil, jsonrpc.NewError(mcp.CodeUnsupportedVersion, "not any more").With(mcp.UnsupportedVersionData{Supported: []string{newest}})
+			}
+			return raw(`{"content":[{"type":"text","text":"old"}]}`), nil
+		}}
+		c := connect(t, s, nil)
+		out, err := client.Call[string](t.Context(), c, "t", nil)
+		if err != nil || out != "old" || c.Version() != newest {
+			t.Errorf("%q, %v, version %s", out, err, c.Version())
+		}
+	})
+}
+
+// Ruling 27; spec 2026-07-28, basic: what each request carries in _meta.
+func TestRequestMeta(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodToolsCall: func(*req) (any, error) {
+			return raw(`{"resultType":"complete","content":[]}`), nil
+		}}}
+		c := connect(t, s, &client.Options{
+			Info:       mcp.Implementation{Name: "me", Version: "7"},
+			OnRoots:    func(context.Context) ([]mcp.Root, error) { return nil, nil },
+			OnLog:      func(context.Context, *mcp.LogParams) {},
+			Extensions: map[string]mcp.RawValue{"com.example/x": raw(`{"a":1}`)},
+		})
+		ctx := client.WithTrace(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "a=b", "k=\x01")
+		if _, err := c.CallTool(ctx, "t", nil, &client.CallOptions{Meta: map[string]mcp.RawValue{"com.example/y": raw(`2`)}}); err != nil {
+			t.Fatal(err)
+		}
+		call := s.await(mcp.MethodToolsCall, 1)
+		for key, want := range map[string]string{
+			mcp.MetaProtocolVersion:    `"` + modern + `"`,
+			mcp.MetaClientInfo:         `{"name":"me","version":"7"}`,
+			mcp.MetaClientCapabilities: `{"roots":{},"extensions":{"com.example/x":{"a":1}}}`,
+			mcp.MetaLogLevel:           `"info"`,
+			mcp.MetaTraceParent:        `"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"`,
+			mcp.MetaTraceState:         `"a=b"`,
+			mcp.MetaBaggage:            "",
+			mcp.MetaProgressToken:      "",
+			"com.example/y":            "2",
+		} {
+			if got := meta(call, key); got != want {
+				t.Errorf("_meta %s is %s, want %s", key, got, want)
+			}
+		}
+		for _, key := range []string{"progressToken", "io.modelcontextprotocol/protocolVersion", "dev.mcp/x", "-bad"} {
+			if _, err := c.CallTool(t.Context(), "t", nil, &client.CallOptions{Meta: map[string]mcp.RawValue{key: raw(`1`)}}); err == nil {
+				t.Errorf("_meta key %q was accepted", key)
+			}
+		}
+	})
+}
+
+func TestHideInfo(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions}
+			connect(t, s, &client.Options{Info: mcp.Implementation{Name: "secret"}, HideInfo: true})
+			for _, m := range s.heard {
+				if strings.Contains(string(m.Params.Raw()), "secret") {
+					t.Errorf("%s says who asks: %s", m.Method, m.Params.Raw())
+				}
+			}
+		})
+	})
+}
+
+// Ruling 5: capabilities are declared in the words of the revision.
+func TestInitializeCapabilities(t *testing.T) {
+	for version, want := range map[string]string{
+		newest:       `{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`,
+		"2025-06-18": `{"elicitation":{},"roots":{"listChanged":true}}`,
+		"2024-11-05": `{"roots":{"listChanged":true}}`,
+	} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{versions: []string{version}}
+				ask := func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Decline() }
+				connect(t, s, &client.Options{
+					Versions: []string{version}, OnElicit: ask, OnElicitURL: ask,
+					OnRoots: func(context.Context) ([]mcp.Root, error) { return nil, nil },
+				})
+				if got := text(s.await(mcp.MethodInitialize, 1), "capabilities"); got != want {
+					t.Errorf("capabilities %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package mcptest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// A Build makes a server out of options, to which it may add. The options that
+// it is given carry the keys that all servers of a test share.
+type Build func(o *server.Options) *server.Server
+
+// An Era is one way in which a client and a server can be joined.
+type Era struct {
+	// Version is the protocol revision that the client is pinned to.
+	Version string
+	// Transport is "mem" or "stdio".
+	Transport string
+	// Fresh says that every request is handled by a server value of its own,
+	// so that only what travels on the wire survives between the rounds of
+	// an asked request: hidden state shows.
+	Fresh bool
+}
+
+// String names the era, as subtests do.
+func (e Era) String() string {
+	name := e.Version + "/" + e.Transport
+	if e.Fresh {
+		name += "/fresh"
+	}
+	return name
+}
+
+// EachEra runs a test body once for every protocol revision and transport, with
+// a client that is connected to a server of its own. Client options may be
+// nil; their Versions are replaced. Afterwards client and server are closed,
+// and a goroutine that is left fails the test.
+//
+// An ask in a stateless revision always runs the handler again from the top.
+// On top of that the stateless revisions are run with a fresh server value for
+// every request.
+func EachEra(t *testing.T, build Build, o *client.Options, body func(t *testing.T, era Era, c *client.Client)) {
+	t.Helper()
+	for _, era := range Eras(build) {
+		t.Run(era.String(), func(t *testing.T) {
+			NoLeaks(t)
+			body(t, era, Join(t, build, o, era))
+		})
+	}
+}
+
+// Eras lists what EachEra runs.
+func Eras(build Build) []Era {
+	s := build(options())
+	defer shut(s)
+	var eras []Era
+	for _, v := range s.Versions() {
+		for _, carrier := range []string{"mem", "stdio"} {
+			eras = append(eras, Era{Version: v, Transport: carrier})
+		}
+	}
+	for _, v := range modern(s) {
+		eras = append(eras, Era{Version: v, Transport: "mem", Fresh: true})
+	}
+	return eras
+}
+
+// Join connects a client to a server in the way of an era, for the length of
+// the test.
+func Join(t *testing.T, build Build, o *client.Options, era Era) *client.Client {
+	t.Helper()
+	var h transport.Handler
+	if era.Fresh {
+		h = &fresh{build: build}
+	} else {
+		s := build(options())
+		t.Cleanup(func() { shut(s) })
+		h = s
+	}
+	opts := client.Options{}
+	if o != nil {
+		opts = *o
+	}
+	opts.Versions = []string{era.Version}
+	c, err := client.Connect(t.Context(), Dialer(t, h, era.Transport), &opts)
+	if err != nil {
+		t.Fatalf("connecting in %v: %v", era, err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing the client: %v", err)
+		}
+	})
+	return c
+}
+
+// Dialer joins to a handler by a transport: "mem", or "stdio" for lines on a
+// pair of pipes.
+func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer {
+	t.Helper()
+	switch carrier {
+	case "mem":
+		return mem.New(h, nil)
+	case "stdio":
+		return &piped{t: t, h: h}
+	}
+	t.Fatalf("unknown transport %q", carrier)
+	return nil
+}
+
+// options are what every server of a test gets.
+func options() *server.Options {
+	return &server.Options{
+		StateKeys: [][]byte{[]byte("the state key of package mcptest")},
+		Logger:    slog.New(slog.DiscardHandler),
+	}
+}
+
+// modern are the stateless revisions of a server: those that answer
+// server/discover.
+func modern(s *server.Server) []string {
+	all := s.Versions()
+	c, err := client.Connect(context.Background(), mem.New(s, nil), &client.Options{Versions: all})
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	if !c.Modern() {
+		return nil
+	}
+	return []string{c.Version()}
+}
+
+// shut ends a server at once.
+func shut(s *server.Server) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.Shutdown(ctx) // the error is that of ctx
+}
+
+// piped serves each connection over a pair of pipes.
+type piped struct {
+	t testing.TB
+	h transport.Handler
+}
+
+func (p *piped) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	near, far := net.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := stdio.ServeConn(context.Background(), far, p.h, nil)
+		if err != nil && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, transport.ErrClosed) {
+			p.t.Logf("serving over pipes: %v", err)
+		}
+	})
+	p.t.Cleanup(func() {
+		near.Close()
+		wg.Wait()
+	})
+	return stdio.Conn(near).Dial(ctx, in)
+}
+
+func (p *piped) Key() string { return "" }
+
+// fresh hands every request to a server of its own.
+type fresh struct{ build Build }
+
+func (f *fresh) Serve(ctx context.Context, x *transport.Exchange) {
+	s := f.build(options())
+	defer shut(s)
+	s.Serve(ctx, x)
+}
+
+func (f *fresh) Open(conn transport.Conn) (transport.Session, error) {
+	return &freshSession{build: f.build, conn: conn, live: make(map[transport.Session]struct{})}, nil
+}
+
+type freshSession struct {
+	build Build
+	conn  transport.Conn
+	mu    sync.Mutex
+	live  map[transport.Session]struct{}
+}
+
+func (f *freshSession) Begin(ctx context.Context, x *transport.Exchange) func() {
+	s := f.build(options())
+	one, err := s.Open(f.conn)
+	if err != nil {
+		panic("mcptest: a new server refuses a connection: " + err.Error())
+	}
+	run := one.Begin(ctx, x)
+	if run == nil {
+		one.Close(transport.ErrClosed)
+		return nil
+	}
+	f.mu.Lock()
+	f.live[one] = struct{}{}
+	f.mu.Unlock()
+	return func() {
+		defer func() {
+			f.mu.Lock()
+			delete(f.live, one)
+			f.mu.Unlock()
+			one.Close(transport.ErrClosed)
+		}()
+		run()
+	}
+}
+
+func (f *freshSession) Accept(m *jsonrpc.Incoming) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.live {
+		one.Accept(m)
+	}
+}
+
+func (f *freshSession) Rules() transport.Rules { return transport.Rules{} }
+
+func (f *freshSession) Close(cause error) {
+	f.mu.Lock()
+	live := make([]transport.Session, 0, len(f.live))
+	for one := range f.live {
+		live = append(live, one)
+	}
+	f.mu.Unlock()
+	for _, one := range live {
+		one.Close(cause)
+	}
+}
