@@ -40,7 +40,7 @@ func (h *Host) consent(ctx context.Context, j *judged) error {
 		return nil
 	}
 	if h.opts.Consent == nil {
-		return deny("nobody can be asked here, and "+v.Why(), false, "")
+		return deny("it needs a person's consent, and nobody can be asked here ("+v.Why()+")", false, "")
 	}
 	var d Decision
 	err := h.withPerson(ctx, func() (err error) {

@@ -111,15 +111,12 @@ type Server struct {
 type ServerError struct {
 	// Server is its name.
 	Server string
-	// Doing is what was being done: "connect", "list tools".
-	Doing string
-	Err   error
+	// Err says what was being done, and why it was in vain.
+	Err error
 }
 
-// Error names the server and what was being done.
-func (e *ServerError) Error() string {
-	return fmt.Sprintf("server %q: %s: %v", e.Server, e.Doing, e.Err)
-}
+// Error names the server and the reason.
+func (e *ServerError) Error() string { return fmt.Sprintf("server %q: %v", e.Server, e.Err) }
 
 // Unwrap returns the reason.
 func (e *ServerError) Unwrap() error { return e.Err }
@@ -215,7 +212,7 @@ func (h *Host) Catalog(ctx context.Context) (*Catalog, error) {
 		if err := errs[i]; err != nil {
 			var se *ServerError
 			if !errors.As(err, &se) {
-				se = &ServerError{l.spec.Name, "list tools", err}
+				se = &ServerError{l.spec.Name, err}
 			}
 			down = append(down, se)
 		}

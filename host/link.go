@@ -63,7 +63,7 @@ func (l *link) connect(ctx context.Context) (*client.Client, error) {
 func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	switch {
 	case l.closed:
-		return nil, &ServerError{l.spec.Name, "connect", ErrClosed}
+		return nil, &ServerError{l.spec.Name, ErrClosed}
 	case l.client != nil:
 		return l.client, nil
 	case l.err != nil && time.Now().Before(l.retry):
@@ -84,7 +84,7 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	}
 	l.pause = min(max(2*l.pause, firstRetry), lastRetry)
 	l.retry = time.Now().Add(l.pause)
-	l.err = &ServerError{l.spec.Name, "connect", err}
+	l.err = &ServerError{l.spec.Name, err}
 	return nil, l.err
 }
 
@@ -115,7 +115,7 @@ func (l *link) list(ctx context.Context) ([]*mcp.Tool, error) {
 		}
 		if err != nil {
 			l.stale.Store(true)
-			return nil, &ServerError{l.spec.Name, "list tools", err}
+			return nil, &ServerError{l.spec.Name, err}
 		}
 		tools = append(tools, t)
 	}

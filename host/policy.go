@@ -96,7 +96,7 @@ func (r *Rule) String() string {
 	}
 	s += r.Server + "/" + r.Name
 	if r.Source != "" {
-		s += " (" + r.Source + ")"
+		s += ", from " + r.Source
 	}
 	return s
 }
@@ -124,9 +124,9 @@ type Verdict struct {
 // Why says in words which rule decided.
 func (v Verdict) Why() string {
 	if v.Rule == nil {
-		return "no rule matches, and the default is to ask"
+		return "no rule matches"
 	}
-	return "rule " + v.Rule.String()
+	return "rule: " + v.Rule.String()
 }
 
 // Decide judges one thing. A tool's annotations are not asked: they are the

@@ -43,7 +43,7 @@ type Peer struct {
 	log                      *slog.Logger
 
 	mu       sync.Mutex
-	inbound  map[ID]*inbound
+	inbound  map[ID]*Inbound
 	outbound map[ID]*outbound
 	last     int64 // the last id given out
 	closed   bool
@@ -51,7 +51,9 @@ type Peer struct {
 	quiet    chan struct{} // closed once closed and nothing is inbound
 }
 
-type inbound struct {
+// Inbound is the tracking of one inbound request. Its zero value is for
+// [Peer.Track].
+type Inbound struct {
 	peer   *Peer
 	id     ID
 	since  time.Time
@@ -79,7 +81,7 @@ func NewPeer(o *PeerOptions) *Peer {
 		maxInFlight: cmp.Or(opts.MaxInFlight, 256),
 		maxOutbound: cmp.Or(opts.MaxOutbound, 256),
 		log:         opts.Logger,
-		inbound:     map[ID]*inbound{},
+		inbound:     map[ID]*Inbound{},
 		outbound:    map[ID]*outbound{},
 		quiet:       make(chan struct{}),
 	}
@@ -91,19 +93,31 @@ func NewPeer(o *PeerOptions) *Peer {
 // nothing). It fails with [ErrDuplicateID], [ErrTooMany] or [ErrClosed]; then
 // nothing is tracked and the context is ctx.
 func (p *Peer) Begin(ctx context.Context, id ID) (context.Context, func(), error) {
-	if id.IsZero() {
-		return ctx, func() {}, errNoID
-	}
-	tracked, cancel := context.WithCancelCause(ctx)
-	in := &inbound{peer: p, id: id, since: time.Now(), cancel: cancel}
-	if err := p.admit(in); err != nil {
-		cancel(err)
+	in := new(Inbound)
+	tracked, err := p.Track(ctx, id, in)
+	if err != nil {
 		return ctx, func() {}, err
 	}
-	return tracked, in.end, nil
+	return tracked, in.End, nil
 }
 
-func (p *Peer) admit(in *inbound) error {
+// Track is [Peer.Begin] for callers that keep the tracking, a zero Inbound, in
+// memory of their own. [Inbound.End] ends it; after an error there is nothing
+// to end.
+func (p *Peer) Track(ctx context.Context, id ID, in *Inbound) (context.Context, error) {
+	if id.IsZero() {
+		return ctx, errNoID
+	}
+	tracked, cancel := context.WithCancelCause(ctx)
+	*in = Inbound{peer: p, id: id, since: time.Now(), cancel: cancel}
+	if err := p.admit(in); err != nil {
+		cancel(err)
+		return ctx, err
+	}
+	return tracked, nil
+}
+
+func (p *Peer) admit(in *Inbound) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -119,7 +133,8 @@ func (p *Peer) admit(in *inbound) error {
 	return nil
 }
 
-func (in *inbound) end() {
+// End ends the tracking, and the context of the request. More calls do nothing.
+func (in *Inbound) End() {
 	p := in.peer
 	p.mu.Lock()
 	if p.inbound[in.id] == in {

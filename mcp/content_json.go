@@ -3,6 +3,8 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
 )
@@ -103,16 +105,20 @@ func (c *Contents) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// accepted are the limits for a part of a message that was accepted already,
+// whose depth its carrier has bounded.
+var accepted = wire.Limits{Depth: 10_000}
+
 func decodeContents(data []byte, sampling bool) (Contents, error) {
-	var parts []RawValue
-	if err := wire.Decode(data, &parts); err != nil {
+	parts, err := wire.ParseArray(data, accepted, 0)
+	if err != nil {
 		return nil, err
 	}
 	list := make(Contents, 0, len(parts))
 	for i, part := range parts {
 		c, err := decodeContent(part, sampling)
 		if err != nil {
-			return nil, fmt.Errorf("content %d: %w", i, err)
+			return nil, at(strconv.Itoa(i), err)
 		}
 		list = append(list, c)
 	}
@@ -122,23 +128,35 @@ func decodeContents(data []byte, sampling bool) (Contents, error) {
 // decodeContent decodes one block of content; tool use and tool results only in
 // sampling.
 func decodeContent(data []byte, sampling bool) (Content, error) {
-	var head struct {
-		Type *string `json:"type"`
-	}
-	if err := wire.Decode(data, &head); err != nil {
+	head, err := wire.ParseObject(data, accepted)
+	if err != nil {
 		return nil, err
 	}
-	if head.Type == nil {
+	kind, ok := head.Member("type")
+	if !ok || kind[0] != '"' {
 		return nil, errors.New("content has no type")
 	}
-	c := newContent(*head.Type, sampling)
+	c := newContent(wire.Text(kind), sampling)
 	if c == nil {
-		return nil, fmt.Errorf("unknown type of content %.40q", *head.Type)
+		return nil, fmt.Errorf("unknown type of content %.40q", wire.Text(kind))
 	}
 	if err := wire.DecodeParams(data, c); err != nil {
-		return nil, fmt.Errorf("%s content: %w", *head.Type, err)
+		return nil, err
 	}
 	return c, nil
+}
+
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+// at adds to an error of decoding that it is in the member or element called
+// name, so that it says the whole way from the root of the message.
+func at(name string, err error) error {
+	e := wire.Error{Offset: -1, Reason: err.Error(), Err: err}
+	if inner, ok := errors.AsType[*wire.Error](err); ok {
+		e = *inner
+	}
+	e.Pointer = "/" + pointerEscapes.Replace(name) + e.Pointer
+	return &e
 }
 
 func newContent(name string, sampling bool) Content {

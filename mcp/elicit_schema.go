@@ -201,7 +201,7 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON decodes the fields in the order of the object's members.
 func (p *Properties) UnmarshalJSON(data []byte) error {
-	object, err := wire.ParseObject(data, wire.Limits{})
+	object, err := wire.ParseObject(data, accepted)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (p *Properties) UnmarshalJSON(data []byte) error {
 	for name, raw := range object.All() {
 		list = append(list, Property{Name: name})
 		if err := wire.DecodeParams(raw, &list[len(list)-1].Schema); err != nil {
-			return fmt.Errorf("property %q: %w", name, err)
+			return at(name, err)
 		}
 	}
 	*p = list

@@ -1,10 +1,6 @@
 package mcp
 
-import (
-	"fmt"
-
-	"github.com/parley-mcp/parley/internal/wire"
-)
+import "github.com/parley-mcp/parley/internal/wire"
 
 // Prompt is a template of messages that a person chooses (server/prompts).
 type Prompt struct {
@@ -91,7 +87,7 @@ func (m *PromptMessage) UnmarshalJSON(data []byte) error {
 	}
 	c, err := decodeContent(j.Content, false)
 	if err != nil {
-		return fmt.Errorf("content of a message: %w", err)
+		return at("content", err)
 	}
 	*m = PromptMessage{Role: j.Role, Content: c}
 	return nil

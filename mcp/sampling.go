@@ -146,7 +146,7 @@ func (m *SamplingMessage) UnmarshalJSON(data []byte) error {
 	}
 	content, list, err := decodeSampling(j.Content)
 	if err != nil {
-		return err
+		return at("content", err)
 	}
 	*m = SamplingMessage{Role: j.Role, Content: content, Meta: j.Meta, list: list}
 	return nil
@@ -178,7 +178,7 @@ func (r *CreateMessageResult) UnmarshalJSON(data []byte) error {
 	}
 	content, list, err := decodeSampling(j.Content)
 	if err != nil {
-		return err
+		return at("content", err)
 	}
 	*r = CreateMessageResult{
 		Role: j.Role, Content: content, Model: j.Model,

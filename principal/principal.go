@@ -60,7 +60,10 @@ func (p *Principal) Has(scope string) bool {
 
 // escape makes a part free of the separator, so that identities cannot collide.
 func escape(part string) string {
-	return strings.NewReplacer("%", "%25", " ", "%20").Replace(part)
+	if !strings.ContainsAny(part, "% ") {
+		return part
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), " ", "%20")
 }
 
 type contextKey struct{}

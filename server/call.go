@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
@@ -38,6 +39,9 @@ type Call struct {
 	asks            recorder
 	progress        progressState
 	logs            logState
+	tracked         jsonrpc.Inbound
+	reply           jsonrpc.Outgoing
+	body            resultBody
 }
 
 type progressState struct {
@@ -138,8 +142,22 @@ func (s *Server) newCall(ctx context.Context, x *transport.Exchange, p *session)
 	return c
 }
 
+// resultBody encodes a result; it is a part of its call.
+type resultBody struct{ v any }
+
+// AppendJSON encodes the result.
+func (b *resultBody) AppendJSON(dst []byte) ([]byte, error) { return wire.Append(dst, b.v) }
+
 // What a request without `_meta` has. They are never written to.
 var (
 	noMeta         mcp.RequestMeta
 	noCapabilities mcp.ClientCapabilities
 )
+
+// limitKey is the name that the limits of the caller count under.
+func (c *Call) limitKey() string {
+	if c.session != nil && c.principal == c.session.conn.Principal() {
+		return c.session.key
+	}
+	return c.principal.LimitKey()
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -17,10 +18,10 @@ import (
 // it, how its parameters decode, who serves it.
 type row struct {
 	*mcp.Method
-	decode func(c *Call, raw wire.RawValue) (any, *mcp.RequestMeta, error)
+	decode func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error)
 	serve  func(c *Call) (Result, error)
-	// limit gives the name and rate of the bucket a request is counted in.
-	limit func(c *Call) (what string, perSecond float64)
+	// limit says in which bucket a request is counted.
+	limit limit
 	ext   *Extension // whose method it is, or nil
 	def   *MethodDef
 }
@@ -29,7 +30,7 @@ type row struct {
 func method[P any, PP interface {
 	*P
 	mcp.Params
-}](name string, serve func(*Call, PP) (Result, error), limit func(*Call) (string, float64)) row {
+}](name string, serve func(*Call, PP) (Result, error), limit limit) row {
 	m, ok := mcp.Lookup(name)
 	if !ok {
 		panic("server: method " + name + " is not in mcp.Methods")
@@ -37,9 +38,9 @@ func method[P any, PP interface {
 	return row{
 		Method: m,
 		limit:  limit,
-		decode: func(c *Call, raw wire.RawValue) (any, *mcp.RequestMeta, error) {
+		decode: func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 			p := PP(new(P))
-			if len(raw) > 0 {
+			if raw := in.Params.Raw(); len(raw) > 0 {
 				if err := c.shape.UpParams(name, raw, p); err != nil {
 					return nil, nil, err
 				}
@@ -53,8 +54,8 @@ func method[P any, PP interface {
 // coreRows is what a server does with each method of the specification that a
 // client may send and that the core handles after admission. The handshake
 // itself is the session's.
-func coreRows() map[string]row {
-	rows := make(map[string]row)
+func coreRows() map[string]*row {
+	rows := make(map[string]*row)
 	for _, r := range []row{
 		method(mcp.MethodDiscover, (*Call).discover, listRate),
 		method(mcp.MethodPing, (*Call).ping, pingRate),
@@ -71,55 +72,74 @@ func coreRows() map[string]row {
 		method(mcp.MethodComplete, (*Call).complete, completionRate),
 		method(mcp.MethodSetLevel, (*Call).setLevel, listRate),
 	} {
-		rows[r.Name] = r
+		rows[r.Name] = &r
 	}
+	rows[mcp.MethodToolsCall].decode = decodeCallTool
 	return rows
 }
 
-func toolRate(c *Call) (string, float64) { return c.method + " " + c.target, c.srv.limits.ToolRate }
-func listRate(c *Call) (string, float64) { return "lists", c.srv.limits.ListRate }
-func completionRate(c *Call) (string, float64) {
-	return "completion", c.srv.limits.CompletionRate
+// limit is a kind of rate limit.
+type limit uint8
+
+const (
+	toolRate limit = iota // per target; the others count all requests of a kind
+	listRate
+	completionRate
+	pingRate
+)
+
+// paced takes a token for a request, and gives how long to wait if there is none.
+func (c *Call) paced() time.Duration {
+	l := &c.srv.limits
+	k := rateKey{principal: c.limitKey(), limit: c.row.limit}
+	perSecond := l.ToolRate
+	switch c.row.limit {
+	case listRate:
+		perSecond = l.ListRate
+	case completionRate:
+		perSecond = l.CompletionRate
+	case pingRate:
+		perSecond = l.PingRate
+	case toolRate:
+		k.method, k.target = c.method, c.target
+	}
+	return c.srv.rates.wait(k, perSecond)
 }
-func pingRate(c *Call) (string, float64) { return "ping", c.srv.limits.PingRate }
 
 // enter does what comes before middleware, in this order: the era admits the
-// request, its method is looked up, the capability and the rate are checked,
-// the parameters are decoded once.
+// request, its method is looked up, its capability is checked, its parameters
+// are decoded once, its rate is checked.
 func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if err := c.admit(in); err != nil {
 		return err
 	}
 	r, ok := c.srv.rows[in.Method]
-	if !ok || !c.exists(&r) {
+	if !ok || !c.exists(r) {
 		return jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "unknown method %q in protocol revision %s", clip(in.Method), c.facts.Version)
 	}
 	if !c.srv.offers(c.facts, r.Capability) {
 		return jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "method %s needs the capability %q, which this server does not offer", in.Method, r.Capability)
 	}
-	c.row = &r
+	c.row = r
 	if in.ParamsArray {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "params of %s must be an object, not an array", in.Method)
 	}
-	c.target = member(in.Params, r.Target)
-	if r.limit != nil {
-		what, perSecond := r.limit(c)
-		if wait := c.srv.rates.wait(c.principal.LimitKey(), what, perSecond); wait > 0 {
-			return rateLimited(wait)
-		}
-	}
-	params, meta, err := r.decode(c, in.Params.Raw())
+	params, meta, err := r.decode(c, in)
 	if err != nil {
 		return invalidParams(in.Method, err)
 	}
 	c.params = params
+	c.target = c.targetOf(in.Params)
+	if wait := c.paced(); wait > 0 {
+		return rateLimited(wait)
+	}
 	if meta != nil {
 		c.meta = meta
 	}
 	if err := c.era.open(c); err != nil {
 		return err
 	}
-	return c.declared(&r)
+	return c.declared(r)
 }
 
 // exists reports whether the revision has the method. Those of extensions are
@@ -137,12 +157,15 @@ func invalidParams(method string, err error) error {
 	return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "invalid params of %s: %v", method, err)
 }
 
-// member is the text of a string member, or "".
-func member(o jsonrpc.Object, name string) string {
-	if name == "" {
-		return ""
+// targetOf is what the request is about.
+func (c *Call) targetOf(params jsonrpc.Object) string {
+	switch p := c.params.(type) {
+	case *mcp.CallToolParams:
+		return p.Name
+	case *mcp.ReadResourceParams:
+		return p.URI
 	}
-	raw, ok := o.Member(name)
+	raw, ok := params.Member(c.row.Target)
 	if !ok {
 		return ""
 	}
@@ -161,8 +184,7 @@ func (s *Server) handle(c *Call) {
 	}
 	res, err := s.run(c)
 	// A panic beats a pending ask, a pending ask beats whatever was returned.
-	var ie *internalError
-	if err == nil || c.asks.waits() && !(errors.As(err, &ie) && ie.panicked) {
+	if err == nil || c.asks.waits() && !panicked(err) {
 		res, err = c.era.settle(c, res)
 	}
 	if errors.Is(context.Cause(c.Context), errCancelled) {
@@ -174,9 +196,14 @@ func (s *Server) handle(c *Call) {
 			return
 		}
 	}
-	if err := c.out.Answer(context.WithoutCancel(c), &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}); err != nil {
+	if err := c.out.Answer(context.Background(), &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}); err != nil {
 		s.log.Debug("answer not delivered", "method", c.method, "err", err)
 	}
+}
+
+func panicked(err error) bool {
+	ie, ok := errors.AsType[*internalError](err)
+	return ok && ie.panicked
 }
 
 // answer translates a result for the peer's revision and sends it.
@@ -187,9 +214,11 @@ func (s *Server) answer(c *Call, res Result) error {
 		if err != nil {
 			return fmt.Errorf("translating the result of %s: %w", c.method, err)
 		}
-		body = jsonrpc.JSON(down)
+		c.body.v = down
+		body = &c.body
 	}
-	return c.out.Answer(context.WithoutCancel(c), &jsonrpc.Outgoing{ID: c.id, Result: body})
+	c.reply = jsonrpc.Outgoing{ID: c.id, Result: body}
+	return c.out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
 }
 
 // run calls the chain, and makes an error of a panic: a handler's mistake

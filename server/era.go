@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/parley-mcp/parley/internal/revision"
@@ -50,21 +51,44 @@ func (c *Call) admit(in *jsonrpc.Incoming) error {
 
 // modernVersion returns the protocol version that a request names in `_meta`.
 func modernVersion(in *jsonrpc.Incoming) (version string, modern bool, err error) {
-	meta, ok := in.Params.Object("_meta")
-	if !ok {
+	if raw, ok := in.Params.Member("_meta"); !ok || len(raw) == 0 || raw[0] != '{' {
 		return "", false, nil
 	}
+	meta, _ := in.Params.Object("_meta")
 	raw, ok := meta.Member(mcp.MetaProtocolVersion)
-	if !ok {
+	switch {
+	case !ok:
 		return "", false, nil
-	}
-	if err := wire.Decode(raw, &version); err != nil {
+	case len(raw) == 0 || raw[0] != '"':
 		return "", true, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta %q must be a string", mcp.MetaProtocolVersion)
 	}
-	return version, true, nil
+	return wire.Text(raw), true, nil
 }
 
 // use sets the revision of a call.
 func (c *Call) use(f *revision.Facts, e era) {
 	c.facts, c.shape, c.era = f, shape.For(f), e
+}
+
+// decodeMeta decodes the `_meta` of a request. What a client sends again
+// unchanged on a connection, as most do, is not decoded again.
+func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
+	if c.session == nil {
+		return wire.Decode(raw, meta)
+	}
+	if known := c.session.meta.Load(); known != nil && bytes.Equal(known.text, raw) {
+		*meta = known.meta // its parts are never written to
+		return nil
+	}
+	if err := wire.Decode(raw, meta); err != nil {
+		return err
+	}
+	c.session.meta.Store(&decodedMeta{text: bytes.Clone(raw), meta: *meta})
+	return nil
+}
+
+// decodedMeta is a `_meta` and its text.
+type decodedMeta struct {
+	text []byte
+	meta mcp.RequestMeta
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -71,7 +72,8 @@ func (s *Server) Extend(e Extension) {
 		if _, ok := s.rows[d.Name]; ok {
 			panic("server.Extend: method " + d.Name + " exists already")
 		}
-		s.rows[d.Name] = own.row(d)
+		r := own.row(d)
+		s.rows[d.Name] = &r
 	}
 	s.extensions = append(s.extensions, own)
 }
@@ -82,8 +84,9 @@ func (e *Extension) row(d MethodDef) row {
 		Method: &mcp.Method{Name: d.Name, From: mcp.Client, Target: d.Target},
 		ext:    e, def: &d,
 		limit: toolRate,
-		decode: func(_ *Call, raw wire.RawValue) (any, *mcp.RequestMeta, error) {
+		decode: func(_ *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 			var p mcp.EmptyParams
+			raw := in.Params.Raw()
 			if len(raw) == 0 {
 				return mcp.RawValue("{}"), &p.Meta, nil
 			}

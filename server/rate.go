@@ -17,17 +17,20 @@ type rates struct {
 	buckets map[rateKey]*rate.Limiter
 }
 
-type rateKey struct{ principal, what string }
+type rateKey struct {
+	principal      string
+	limit          limit
+	method, target string
+}
 
 // wait takes a token. It returns 0 if there was one, else how long to wait.
-func (r *rates) wait(principal, what string, perSecond float64) time.Duration {
+func (r *rates) wait(k rateKey, perSecond float64) time.Duration {
 	if perSecond < 0 {
 		return 0
 	}
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := rateKey{principal, what}
 	b := r.buckets[k]
 	if b == nil {
 		if r.buckets == nil {

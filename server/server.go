@@ -80,7 +80,7 @@ type Server struct {
 	log    *slog.Logger
 	seal   *sealer
 	rates  rates
-	rows   map[string]row
+	rows   map[string]*row
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -19,7 +20,10 @@ type session struct {
 	srv  *Server
 	conn transport.Conn
 	peer *jsonrpc.Peer
-	feed *feed // change notices of the handshake era
+	feed *feed  // change notices of the handshake era
+	key  string // of the connection's principal, for limits
+
+	meta atomic.Pointer[decodedMeta] // the last one that was sent
 
 	mu    sync.Mutex
 	facts *revision.Facts // nil before the handshake
@@ -32,7 +36,7 @@ type session struct {
 }
 
 func newSession(s *Server, conn transport.Conn) *session {
-	p := &session{srv: s, conn: conn, caps: &noCapabilities, least: mcp.LogInfo}
+	p := &session{srv: s, conn: conn, caps: &noCapabilities, least: mcp.LogInfo, key: conn.Principal().LimitKey()}
 	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: s.limits.MaxInFlight, Logger: s.log})
 	return p
 }
@@ -46,27 +50,30 @@ func (p *session) Begin(ctx context.Context, x *transport.Exchange) func() {
 			return p.initialize(c, x)
 		}
 	}
-	ctx, end, err := p.peer.Begin(ctx, x.In.ID)
-	if err == nil && s.closing() {
-		err = errShutdown
+	if s.closing() {
+		s.refuse(ctx, x, p.negotiated(), errShutdown)
+		return nil
 	}
+	ctx, err := p.peer.Track(ctx, x.In.ID, &c.tracked)
 	if err != nil {
-		end()
 		s.refuse(ctx, x, p.negotiated(), err)
 		return nil
 	}
 	c.Context = ctx
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
-		end()
+		c.tracked.End()
 		return nil
 	}
 	p.count(1)
-	return func() {
-		defer p.count(-1)
-		defer end()
-		s.handle(c)
-	}
+	return c.run
+}
+
+// run handles a tracked call.
+func (c *Call) run() {
+	defer c.session.count(-1)
+	defer c.tracked.End()
+	c.srv.handle(c)
 }
 
 // count keeps the number of requests under way.

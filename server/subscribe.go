@@ -118,7 +118,7 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 func (h *hub) enlist(c *Call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := c.principal.LimitKey()
+	key := c.limitKey()
 	if over(h.listens[key]+1, h.srv.limits.MaxListens) {
 		return tooManyListens(h.srv.limits.MaxListens)
 	}
@@ -129,7 +129,7 @@ func (h *hub) enlist(c *Call) error {
 func (h *hub) unlist(c *Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := c.principal.LimitKey()
+	key := c.limitKey()
 	if h.listens[key]--; h.listens[key] == 0 {
 		delete(h.listens, key)
 	}

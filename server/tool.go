@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
 )
@@ -114,7 +115,11 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 		if err := in.Check(arguments); err != nil {
 			return nil, &argumentError{err}
 		}
-		return fn(c, arguments)
+		res, err := fn(c, arguments)
+		if err != nil {
+			return nil, err
+		}
+		return plain(res)
 	}
 	f := &ToolFeature{t: t}
 	f.opts = ToolOptions{Title: def.Title, Annotations: def.Annotations, Icons: def.Icons, Meta: def.Meta}
@@ -160,27 +165,63 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	if arguments == nil {
 		arguments = mcp.RawValue("{}")
 	}
-	res, err := c.within(t.owner, func() (Result, error) { return t.call(c, arguments) })
+	res, err := c.runTool(t, arguments)
 	if err != nil {
 		return c.toolError(err)
 	}
 	out, ok := res.(*mcp.CallToolResult)
-	if !ok {
+	if !ok || out == nil {
 		return res, nil // middleware or an extension answered in its own way
 	}
-	if out == nil {
-		return nil, fmt.Errorf("tool %s returned no result", p.Name)
-	}
-	own := *out // the author's value may be shared between calls
-	if t.out != nil && !own.IsError && !c.asks.waits() {
-		if err := t.out.Check(own.StructuredContent); err != nil {
+	if t.out != nil && !out.IsError && !c.asks.waits() {
+		if err := t.out.Check(out.StructuredContent); err != nil {
 			return c.toolError(fmt.Errorf("tool %s: structured output does not fit its schema: %w", p.Name, err))
 		}
 	}
-	if own.Content == nil {
-		own.Content = mcp.Contents{}
+	if out.Content == nil {
+		out.Content = mcp.Contents{}
 	}
-	return &own, nil
+	return out, nil
+}
+
+// runTool runs a tool, inside the middleware of its own server if it is mounted.
+func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
+	if t.owner == c.srv {
+		return t.call(c, arguments)
+	}
+	return c.within(t.owner, func() (Result, error) { return t.call(c, arguments) })
+}
+
+// decodeCallTool decodes the parameters of tools/call, the request that is sent
+// most, off the index of the message, without copying the arguments.
+func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
+	p := new(mcp.CallToolParams)
+	if err := in.Params.CheckNames("name", "arguments", "_meta", "inputResponses", "requestState"); err != nil {
+		return nil, nil, err
+	}
+	if raw, ok := in.Params.Member("name"); ok {
+		if len(raw) == 0 || raw[0] != '"' {
+			return nil, nil, errors.New("name: expected string")
+		}
+		p.Name = wire.Text(raw)
+	}
+	p.Arguments, _ = in.Params.Member("arguments")
+	if raw, ok := in.Params.Member("_meta"); ok {
+		if err := c.decodeMeta(raw, &p.Meta); err != nil {
+			return nil, nil, fmt.Errorf("_meta: %w", err)
+		}
+	}
+	if raw, ok := in.Params.Member("inputResponses"); ok {
+		if err := wire.Decode(raw, &p.InputResponses); err != nil {
+			return nil, nil, fmt.Errorf("inputResponses: %w", err)
+		}
+	}
+	if raw, ok := in.Params.Member("requestState"); ok {
+		if err := wire.Decode(raw, &p.RequestState); err != nil {
+			return nil, nil, fmt.Errorf("requestState: %w", err)
+		}
+	}
+	return p, &p.Meta, nil
 }
 
 // toolError decides between a failed call, which the model sees, and a
@@ -233,7 +274,9 @@ func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compil
 		return func(v Out) (*mcp.CallToolResult, error) { return structured(any(v).(withContent)) }, out, err
 	}
 	switch t {
-	case reflect.TypeFor[string](), reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](),
+	case reflect.TypeFor[string]():
+		return func(v Out) (*mcp.CallToolResult, error) { return textResult(any(v).(string)), nil }, nil, nil
+	case reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](),
 		reflect.TypeFor[mcp.Contents](), reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult]():
 		return func(v Out) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil, nil
 	}
@@ -249,8 +292,6 @@ func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compil
 // plain makes a result without structured content.
 func plain(v any) (*mcp.CallToolResult, error) {
 	switch v := v.(type) {
-	case string:
-		return &mcp.CallToolResult{Content: mcp.Contents{&mcp.TextContent{Text: v}}}, nil
 	case []mcp.Content:
 		return &mcp.CallToolResult{Content: v}, nil
 	case mcp.Contents:
@@ -258,11 +299,28 @@ func plain(v any) (*mcp.CallToolResult, error) {
 	case mcp.None:
 		return &mcp.CallToolResult{Content: mcp.Contents{}}, nil
 	case *mcp.CallToolResult:
-		return v, nil
+		if v == nil {
+			return nil, errors.New("the tool returned no result")
+		}
+		own := *v // the author's value may be shared between calls
+		return &own, nil
 	case mcp.Content:
 		return &mcp.CallToolResult{Content: mcp.Contents{v}}, nil
 	}
 	return nil, errors.New("the tool returned no content")
+}
+
+// textResult makes the result of one text, in one piece of memory.
+func textResult(text string) *mcp.CallToolResult {
+	r := new(struct {
+		result  mcp.CallToolResult
+		content [1]mcp.Content
+		text    mcp.TextContent
+	})
+	r.text.Text = text
+	r.content[0] = &r.text
+	r.result.Content = r.content[:]
+	return &r.result
 }
 
 // structuredJSON makes a result with structured content, and the same as text
@@ -272,7 +330,9 @@ func structuredJSON(v any) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	return &mcp.CallToolResult{Content: mcp.Contents{&mcp.TextContent{Text: string(raw)}}, StructuredContent: raw}, nil
+	res := textResult(string(raw))
+	res.StructuredContent = raw
+	return res, nil
 }
 
 func structured(w withContent) (*mcp.CallToolResult, error) {

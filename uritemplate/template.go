@@ -49,7 +49,6 @@ func (v Values) Get(name string) string {
 // by many goroutines.
 type Template struct {
 	text     string
-	rfc      *rfc6570.Template
 	parts    []part
 	prefix   string // of every URI that matches
 	literals int    // bytes
@@ -64,11 +63,13 @@ func Parse(template string) (*Template, error) {
 	if len(template) > MaxURI {
 		return nil, fmt.Errorf("template of %d bytes is longer than %d", len(template), MaxURI)
 	}
-	rfc, err := rfc6570.New(template)
-	if err != nil {
+	// The library knows the syntax. Its matching and expansion are not used:
+	// they encode characters beyond ASCII by code point instead of UTF-8.
+	if _, err := rfc6570.New(template); err != nil {
 		return nil, fmt.Errorf("template %q: %w", template, err)
 	}
-	t := &Template{text: template, rfc: rfc}
+	t := &Template{text: template}
+	var err error
 	if t.parts, err = split(template); err != nil {
 		return nil, fmt.Errorf("template %q: %w", template, err)
 	}
@@ -144,33 +145,23 @@ func (t *Template) Match(uri string) (Values, bool) {
 // gives the same values again; otherwise the error wraps [ErrVariable]. The
 // variables of simple expressions and {+x} must be given.
 func (t *Template) Expand(values Values) (string, error) {
-	given := rfc6570.Values{}
 	left := maps.Clone(values)
-	for _, p := range t.parts {
+	var dst []byte
+	for i := range t.parts {
+		p := &t.parts[i]
+		dst = append(dst, p.literal...)
+		var err error
+		if dst, err = p.expand(dst, values); err != nil {
+			return "", err
+		}
 		for _, v := range p.variables {
-			list := values[v.name]
 			delete(left, v.name)
-			switch {
-			case len(list) == 0:
-				if p.operator == 0 || p.operator == '+' {
-					return "", fmt.Errorf("variable %s is missing: %w", v.name, ErrVariable)
-				}
-			case v.explode:
-				given.Set(v.name, rfc6570.List(list...))
-			case len(list) > 1:
-				return "", fmt.Errorf("variable %s has %d values; the template would have to explode it (*): %w", v.name, len(list), ErrVariable)
-			default:
-				given.Set(v.name, rfc6570.String(list[0]))
-			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		return "", fmt.Errorf("variable %q is not in the template: %w", name, ErrVariable)
 	}
-	uri, err := t.rfc.Expand(given)
-	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrVariable, err)
-	}
+	uri := string(dst)
 	again, ok := t.Match(uri)
 	if !ok {
 		return "", fmt.Errorf("a variable is refused: %w", ErrVariable)

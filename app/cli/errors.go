@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// Exit codes. 130 is what shells expect of a program that Ctrl-C ended.
+// Exit codes. exitTool is also for resources, prompts and completions that the
+// server did not give. 130 is what shells expect of a program that Ctrl-C ended.
 const (
 	exitOK          = 0
 	exitUsage       = 1
@@ -44,7 +47,7 @@ func exitCode(err error) int {
 	var silent *silentError
 	var usage *usageError
 	var unreachable *host.ServerError
-	var failed *client.ToolError
+	var answered *jsonrpc.Error
 	switch {
 	case errors.As(err, &silent):
 		return silent.code
@@ -52,15 +55,13 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
-	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
-		return exitUsage
 	case errors.Is(err, host.ErrConsent), errors.Is(err, client.ErrInputRefused):
 		return exitConsent
-	case errors.As(err, &failed):
-		return exitTool
 	case errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return exitUnreachable
+	case errors.As(err, &answered), errors.Is(err, client.ErrNotCapable), errors.Is(err, client.ErrTimeout):
+		return exitTool
 	}
 	return exitInternal
 }
@@ -69,12 +70,18 @@ func exitCode(err error) int {
 func explain(err error) string {
 	text := host.Escape(err.Error())
 	var consent *host.ConsentError
+	var answered *jsonrpc.Error
+	var server *host.ServerError
+	var ended *stdio.ExitError
 	switch {
+	case errors.As(err, &server) && errors.As(err, &ended):
+		return fmt.Sprintf("server %q cannot be used: %s\n  Start its command by hand to see more",
+			host.EscapeLine(server.Server), host.Escape(ended.Error()))
 	case errors.As(err, &consent) && !consent.Refused:
 		return fmt.Sprintf("%s. Run it at a terminal to be asked, or allow it with --allow '%s'",
 			text, pattern(consent))
-	case errors.Is(err, exec.ErrNotFound):
-		return text + "\n  Is it installed, and is its directory in PATH? Check the command after --server"
+	case errors.As(err, &answered) && answered.Code == mcp.CodeMissingClientCapability:
+		return text + missing(answered)
 	case errors.Is(err, client.ErrUnsupportedVersion):
 		return text + "\n  Without --protocol every version is tried"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrTimeout):
@@ -90,4 +97,16 @@ func pattern(e *host.ConsentError) string {
 		p = string(e.Kind) + ":" + p
 	}
 	return host.EscapeLine(p)
+}
+
+// missing says what to do for a server that needs what this run does not offer.
+func missing(e *jsonrpc.Error) string {
+	needs := string(e.Data)
+	switch {
+	case strings.Contains(needs, `"roots"`):
+		return "\n  It asks for directories to work in: give --root DIRECTORY"
+	case strings.Contains(needs, `"elicitation"`), strings.Contains(needs, `"sampling"`):
+		return "\n  It asks for a person: run it at a terminal"
+	}
+	return ""
 }

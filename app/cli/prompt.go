@@ -109,19 +109,19 @@ are filled in already.`,
 				}
 			}
 			return p.withOne(cmd.Context(), func(c *client.Client) error {
-				result, err := c.Complete(cmd.Context(), params, nil)
+				result, err := c.Complete(cmd.Context(), params)
 				if err != nil {
 					return err
 				}
 				if p.json {
 					return p.printJSON(result)
 				}
-				for _, value := range result.Completion.Values {
+				for _, value := range result.Values {
 					if err := p.println(host.EscapeLine(value)); err != nil {
 						return err
 					}
 				}
-				if result.Completion.HasMore {
+				if result.HasMore {
 					p.note("parley: there are more; write more of the beginning")
 				}
 				return nil

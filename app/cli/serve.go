@@ -1,13 +1,17 @@
 package cli
 
 import (
-	"errors"
+	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
+
+// shutdownTime is how long a server gets to end what it does.
+const shutdownTime = 5 * time.Second
 
 func (p *program) serveCommand() *cobra.Command {
 	return &cobra.Command{
@@ -25,9 +29,14 @@ every feature of the protocol.`,
 			if p.streams.InTerminal {
 				p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", bundled)
 			}
-			s := everything.New(version(), p.logger())
-			err := stdio.Serve(cmd.Context(), s.Server)
-			return errors.Join(err, s.Close())
+			s := everything.New(version(), &everything.Options{Logger: p.logger()})
+			err := stdio.Serve(cmd.Context(), s)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), shutdownTime)
+			defer cancel()
+			if shutErr := s.Shutdown(ctx); err == nil {
+				err = shutErr
+			}
+			return err
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
@@ -23,6 +24,11 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 func (p *program) servers() ([]host.Server, error) {
 	if len(p.serverFlags) == 0 {
 		p.serverFlags = []string{bundled}
+	}
+	if p.protocol != "" {
+		if versions := everything.New(version(), nil).Versions(); !slices.Contains(versions, p.protocol) {
+			return nil, usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
+		}
 	}
 	var list []host.Server
 	for _, flag := range p.serverFlags {
@@ -84,7 +90,7 @@ var commands = []string{"run", "exec", "dlx", "x", "tool"}
 // nameOf makes a short name for a server out of its command line.
 func nameOf(words []string) string {
 	name := base(words[0])
-	if slices.Contains(runners, name) {
+	if slices.Contains(runners, name) && !slices.Contains(words, "-c") {
 		for _, w := range words[1:] {
 			if !strings.HasPrefix(w, "-") && !slices.Contains(commands, w) && !strings.Contains(w, "=") {
 				name = base(w)

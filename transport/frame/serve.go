@@ -132,16 +132,16 @@ func (s *server) read(ctx context.Context) error {
 		if err == nil && len(data) > s.limits.Bytes {
 			err = NewTooLongError(s.limits.Bytes, data)
 		}
-		var long *TooLongError
-		switch {
-		case err == nil:
+		if err == nil {
 			s.take(ctx, data)
-		case errors.As(err, &long):
-			s.log.Warn("message skipped", "error", err)
-			s.refuseLong(long)
-		default:
+			continue
+		}
+		long, ok := errors.AsType[*TooLongError](err)
+		if !ok {
 			return err
 		}
+		s.log.Warn("message skipped", "error", err)
+		s.refuseLong(long)
 	}
 }
 
@@ -217,11 +217,16 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) {
 	}
 	x.begun.Store(true)
 	s.busy.Add(1)
-	s.running.Go(func() {
-		defer s.busy.Add(-1)
-		defer x.abandon()
-		run()
-	})
+	s.running.Add(1)
+	go x.handle(run)
+}
+
+// handle runs a request that has begun.
+func (x *exchange) handle(run func()) {
+	defer x.s.running.Done()
+	defer x.s.busy.Add(-1)
+	defer x.abandon()
+	run()
 }
 
 // An exchange is one request and its responder.

@@ -69,7 +69,7 @@ type writer struct {
 	stall  time.Duration
 	timer  *time.Timer
 	under  bool // a write is under way
-	rounds sync.WaitGroup
+	rounds sync.WaitGroup // writers at work
 
 	views [][]byte // belongs to whoever is the writer
 }
@@ -94,7 +94,7 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *closing) erro
 		return err
 	}
 	if begin {
-		w.rounds.Go(w.drain)
+		go w.drain()
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (w *writer) answerBuffer(b *buffer, x *closing, inline bool) error {
 	case begin && inline:
 		w.round()
 	case begin:
-		w.rounds.Go(w.drain)
+		go w.drain()
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (w *writer) sendError(x *closing) error {
 }
 
 // push waits for room and queues b. It reports whether the caller has to see
-// to the writing. refused is asked under the lock, before and after each wait.
+// to the writing, by drain or round. refused is asked under the lock, before and after each wait.
 func (w *writer) push(ctx context.Context, b *buffer, refused func() error) (begin bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,8 +176,10 @@ func (w *writer) push(ctx context.Context, b *buffer, refused func() error) (beg
 	}
 	w.queue = append(w.queue, b)
 	w.size += len(b.b)
-	begin = !w.busy
-	w.busy = true
+	if begin = !w.busy; begin {
+		w.busy = true
+		w.rounds.Add(1) // under the lock: close refuses before it waits
+	}
 	return begin, nil
 }
 
@@ -205,8 +207,10 @@ func (w *writer) wake() {
 	}
 }
 
-// drain writes until nothing is left.
+// drain writes until nothing is left. Its end is counted in rounds, as its
+// beginning was by push.
 func (w *writer) drain() {
+	defer w.rounds.Done()
 	for w.write() {
 	}
 }
@@ -215,8 +219,10 @@ func (w *writer) drain() {
 // goroutine, since the caller has an answered request to finish.
 func (w *writer) round() {
 	if w.write() {
-		w.rounds.Go(w.drain)
+		go w.drain()
+		return
 	}
+	w.rounds.Done()
 }
 
 // write takes the whole queue, writes it, and reports whether there is more to

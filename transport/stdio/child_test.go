@@ -244,7 +244,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	exact := command("env")
 	exact.Env = []string{"ONLY=1"}
-	if got, want := variables(t, exact), []string{"ONLY", roleVar}; !slices.Equal(got, want) {
+	if got, want := variables(t, exact), []string{"ONLY", roleVar, "GORACE"}; !slices.Equal(got, want) {
 		t.Errorf("child has %v, want %v", got, want)
 	}
 }

@@ -72,7 +72,9 @@ func TestKitOSPipe(t *testing.T) {
 	})
 }
 
-func TestKitTCP(t *testing.T) { kitListener(t, "tcp", func(*testing.T) string { return "127.0.0.1:0" }) }
+func TestKitTCP(t *testing.T) {
+	kitListener(t, "tcp", func(*testing.T) string { return "127.0.0.1:0" })
+}
 
 func TestKitUnix(t *testing.T) {
 	kitListener(t, "unix", func(t *testing.T) string { return filepath.Join(t.TempDir(), "s") })

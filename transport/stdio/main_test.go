@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 // command is a dialer for this test binary in a role.
 func command(role string, env ...string) *stdio.CommandDialer {
 	c := stdio.Command(os.Args[0])
-	c.ExtraEnv = append([]string{roleVar + "=" + role}, env...)
+	c.ExtraEnv = append([]string{roleVar + "=" + role, "GORACE=atexit_sleep_ms=0"}, env...)
 	return c
 }
 
@@ -100,7 +100,7 @@ func cancelled() int {
 	ctx, stop := signal.NotifyContext(context.Background(), userSignal)
 	defer stop()
 	fmt.Fprintln(os.Stderr, "ready")
-	if err := stdio.Serve(ctx, mcptest.TransportPeer()); err != context.Canceled {
+	if err := stdio.Serve(ctx, mcptest.TransportPeer()); err == nil || err != context.Cause(ctx) {
 		fmt.Fprintln(os.Stderr, "Serve returned", err)
 		return 1
 	}

@@ -48,11 +48,13 @@ func (s *Shape) field(d *draft[mcp.Property]) error {
 			return s.cannot(fmt.Sprintf("the multiple choice %q", d.v.Name))
 		case schema.OneOf != nil:
 			options := schema.OneOf
-			to := &d.edit().Schema
-			to.OneOf, to.Enum, to.EnumNames = nil, make([]string, len(options)), make([]string, len(options))
+			values, names := make([]string, len(options)), make([]string, len(options))
 			for i, option := range options {
-				to.Enum[i], to.EnumNames[i] = option.Const, option.Title
+				values[i], names[i] = option.Const, option.Title
 			}
+			to := &d.edit().Schema
+			to.OneOf, to.Enum = nil, values
+			to.EnumNames = names //nolint:staticcheck // deprecated for authors; the older revision has nothing else
 		}
 	}
 	if !s.facts.FormDefaults && d.v.Schema.Default != nil && d.v.Schema.Kind() != mcp.FieldBoolean {

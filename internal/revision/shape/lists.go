@@ -68,10 +68,9 @@ func (s *Shape) resourcesResult(d *draft[mcp.ListResourcesResult]) error {
 }
 
 func (s *Shape) resource(d *draft[mcp.Resource]) error {
-	zero(d, !s.facts.Titles, func(r *mcp.Resource) *string { return &r.Title })
-	dropIcons(d, !s.facts.Icons, func(r *mcp.Resource) *[]mcp.Icon { return &r.Icons })
-	dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.Resource) *mcp.Meta { return &r.Meta })
-	annotations(s, d, func(r *mcp.Resource) **mcp.Annotations { return &r.Annotations })
+	described(s, d, func(r *mcp.Resource) description {
+		return description{&r.Title, &r.Icons, &r.Meta, &r.Annotations}
+	})
 	return nil
 }
 
@@ -84,10 +83,9 @@ func (s *Shape) templatesResult(d *draft[mcp.ListResourceTemplatesResult]) error
 }
 
 func (s *Shape) template(d *draft[mcp.ResourceTemplate]) error {
-	zero(d, !s.facts.Titles, func(r *mcp.ResourceTemplate) *string { return &r.Title })
-	dropIcons(d, !s.facts.Icons, func(r *mcp.ResourceTemplate) *[]mcp.Icon { return &r.Icons })
-	dropMeta(d, !s.facts.MetaEverywhere, func(r *mcp.ResourceTemplate) *mcp.Meta { return &r.Meta })
-	annotations(s, d, func(r *mcp.ResourceTemplate) **mcp.Annotations { return &r.Annotations })
+	described(s, d, func(r *mcp.ResourceTemplate) description {
+		return description{&r.Title, &r.Icons, &r.Meta, &r.Annotations}
+	})
 	return nil
 }
 
@@ -122,6 +120,22 @@ func (s *Shape) rootsResult(d *draft[mcp.ListRootsResult]) error {
 		d.edit().Roots = roots
 	}
 	return err
+}
+
+// A description is where a thing has what not all revisions know.
+type description struct {
+	title *string
+	icons *[]mcp.Icon
+	meta  *mcp.Meta
+	notes **mcp.Annotations
+}
+
+// described translates the description that find finds.
+func described[T any](s *Shape, d *draft[T], find func(*T) description) {
+	zero(d, !s.facts.Titles, func(v *T) *string { return find(v).title })
+	dropIcons(d, !s.facts.Icons, func(v *T) *[]mcp.Icon { return find(v).icons })
+	dropMeta(d, !s.facts.MetaEverywhere, func(v *T) *mcp.Meta { return find(v).meta })
+	annotations(s, d, func(v *T) **mcp.Annotations { return find(v).notes })
 }
 
 // annotations translates the annotations that field finds.

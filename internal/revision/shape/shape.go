@@ -42,14 +42,21 @@ func (e *CannotSay) Error() string {
 	return fmt.Sprintf("%s cannot be sent to a peer of revision %s", e.Feature, e.Version)
 }
 
-// For returns the translations for a revision.
-func For(f *revision.Facts) *Shape {
-	s := &Shape{facts: f}
-	if f != revision.Newest() {
-		s.params, s.results = downParams, downResults
+// shapes holds the translations for each revision.
+var shapes = func() map[*revision.Facts]*Shape {
+	all := make(map[*revision.Facts]*Shape)
+	for _, f := range revision.All() {
+		s := &Shape{facts: f}
+		if f != revision.Newest() {
+			s.params, s.results = downParams, downResults
+		}
+		all[f] = s
 	}
-	return s
-}
+	return all
+}()
+
+// For returns the translations for a revision.
+func For(f *revision.Facts) *Shape { return shapes[f] }
 
 // Facts returns the revision.
 func (s *Shape) Facts() *revision.Facts { return s.facts }

@@ -122,7 +122,8 @@ var rows = []row{
 	},
 	{
 		"structured content alone", mcp.MethodToolsCall, true,
-		&mcp.CallToolResult{StructuredContent: mcp.RawValue(`[1]`)}, map[string]string{
+		&mcp.CallToolResult{StructuredContent: mcp.RawValue(`[1]`)},
+		map[string]string{
 			v1125: `{"content":[{"type":"text","text":"[1]"}]}`,
 		},
 	},
@@ -154,19 +155,22 @@ var rows = []row{
 	},
 	{
 		"boolean default", mcp.MethodElicit, false,
-		elicit(mcp.PrimitiveSchema{Type: "boolean", Default: mcp.RawValue(`true`)}), map[string]string{
+		elicit(mcp.PrimitiveSchema{Type: "boolean", Default: mcp.RawValue(`true`)}),
+		map[string]string{
 			v0618: `{"message":"?","requestedSchema":{"type":"object","properties":{"c":{"type":"boolean","default":true}}}}`,
 		},
 	},
 	{
 		"multi-select enum", mcp.MethodElicit, false,
-		elicit(mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"a"}}}), map[string]string{
+		elicit(mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"a"}}}),
+		map[string]string{
 			v0618: "", v0326: "", v2024: "",
 		},
 	},
 	{
 		"URL elicitation", mcp.MethodElicit, false,
-		&mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "?", URL: "https://e.test", ElicitationID: "1"}, map[string]string{
+		&mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "?", URL: "https://e.test", ElicitationID: "1"},
+		map[string]string{
 			v1125: `{"mode":"url","message":"?","url":"https://e.test","elicitationId":"1"}`,
 			v0618: "", v0326: "",
 		},
@@ -202,7 +206,8 @@ var rows = []row{
 	},
 	{
 		"progress", mcp.NotifyProgress, false,
-		&mcp.ProgressParams{ProgressToken: mcp.IntID(1), Progress: 1, Message: "m"}, map[string]string{
+		&mcp.ProgressParams{ProgressToken: mcp.IntID(1), Progress: 1, Message: "m"},
+		map[string]string{
 			v0326: `{"progressToken":1,"progress":1,"message":"m"}`,
 			v2024: `{"progressToken":1,"progress":1}`,
 		},
@@ -213,7 +218,8 @@ var rows = []row{
 			Ref:      mcp.CompletionRef{Type: mcp.RefPrompt, Name: "p", Title: "P"},
 			Argument: mcp.CompletionArgument{Name: "a", Value: "v"},
 			Context:  &mcp.CompletionContext{Arguments: map[string]string{"b": "w"}},
-		}, map[string]string{
+		},
+		map[string]string{
 			v0618: `{"ref":{"type":"ref/prompt","name":"p","title":"P"},"argument":{"name":"a","value":"v"},"context":{"arguments":{"b":"w"}}}`,
 			v0326: `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"v"}}`,
 		},
@@ -224,7 +230,8 @@ var rows = []row{
 		&mcp.InitializeParams{Capabilities: mcp.ClientCapabilities{
 			Elicitation: &mcp.ElicitationCapability{URL: mcp.Settings{}},
 			Sampling:    &mcp.SamplingCapability{Tools: mcp.Settings{}},
-		}}, map[string]string{
+		}},
+		map[string]string{
 			v1125: `{"protocolVersion":"","clientInfo":{"name":"","version":""},"capabilities":{"elicitation":{"url":{}},"sampling":{"tools":{}}}}`,
 			v0618: `{"protocolVersion":"","clientInfo":{"name":"","version":""},"capabilities":{"sampling":{}}}`,
 		},
@@ -234,7 +241,8 @@ var rows = []row{
 		&mcp.InitializeResult{
 			Capabilities: mcp.ServerCapabilities{Completions: mcp.Settings{}},
 			ServerInfo:   mcp.Implementation{Name: "s", Title: "S", Version: "1", Description: "d", WebsiteURL: "https://e.test"},
-		}, map[string]string{
+		},
+		map[string]string{
 			v1125: `{"protocolVersion":"","serverInfo":{"name":"s","title":"S","version":"1","description":"d","websiteUrl":"https://e.test"},"capabilities":{"completions":{}}}`,
 			v0618: `{"protocolVersion":"","serverInfo":{"name":"s","title":"S","version":"1"},"capabilities":{"completions":{}}}`,
 			v0326: `{"protocolVersion":"","serverInfo":{"name":"s","version":"1"},"capabilities":{"completions":{}}}`,
@@ -250,7 +258,8 @@ var rows = []row{
 			}},
 			InputBase: mcp.InputBase{RequestState: new(""), InputResponses: mcp.InputResponses{}},
 			Name:      "t",
-		}, map[string]string{
+		},
+		map[string]string{
 			v1125: `{"_meta":{"progressToken":7,"traceparent":"t"},"name":"t"}`,
 			v2024: `{"_meta":{"progressToken":7,"traceparent":"t"},"name":"t"}`,
 		},
@@ -259,7 +268,8 @@ var rows = []row{
 		"our metadata of a notification", mcp.NotifyResourcesUpdated, false,
 		&mcp.ResourceUpdatedParams{
 			NotificationBase: mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: mcp.IntID(1)}}, URI: "u",
-		}, map[string]string{v1125: `{"uri":"u"}`},
+		},
+		map[string]string{v1125: `{"uri":"u"}`},
 	},
 	{
 		"a question for an answer", mcp.MethodToolsCall, true, &mcp.InputRequiredResult{},
@@ -267,7 +277,8 @@ var rows = []row{
 	},
 	{
 		"roots", mcp.MethodRootsList, true,
-		&mcp.ListRootsResult{Roots: []mcp.Root{{URI: "file:///", Meta: mcp.Meta{}}}}, map[string]string{
+		&mcp.ListRootsResult{Roots: []mcp.Root{{URI: "file:///", Meta: mcp.Meta{}}}},
+		map[string]string{
 			v0618: `{"roots":[{"uri":"file:///","_meta":{}}]}`,
 			v0326: `{"roots":[{"uri":"file:///"}]}`,
 		},
@@ -306,7 +317,8 @@ func TestTranslatingDown(t *testing.T) {
 	}
 }
 
-// What differs in nothing is returned itself, and costs nothing.
+// What differs in nothing is returned itself, and costs nothing in the newest
+// revision and next to nothing in others.
 func TestDownWithoutDifference(t *testing.T) {
 	modern := &mcp.CallToolResult{
 		ResultBase: mcp.ResultBase{ResultType: mcp.ResultComplete},
@@ -316,14 +328,15 @@ func TestDownWithoutDifference(t *testing.T) {
 	for _, test := range []struct {
 		version string
 		v       *mcp.CallToolResult
-	}{{v2026, modern}, {v1125, plain}, {v0618, &mcp.CallToolResult{Content: []mcp.Content{mcp.Text("a")}}}} {
+		allocs  float64
+	}{{v2026, modern, 0}, {v1125, plain, 1}, {v0618, plain, 3}} {
 		s := shape.For(facts(t, test.version))
 		got, err := s.DownResult(mcp.MethodToolsCall, test.v)
 		if err != nil || got != any(test.v) {
 			t.Errorf("%s: got %v, %v, want the value itself", test.version, got, err)
 		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = s.DownResult(mcp.MethodToolsCall, test.v) }); n != 0 {
-			t.Errorf("%s: %v allocations", test.version, n)
+		if n := testing.AllocsPerRun(100, func() { _, _ = s.DownResult(mcp.MethodToolsCall, test.v) }); n > test.allocs {
+			t.Errorf("%s: %v allocations, want at most %v", test.version, n, test.allocs)
 		}
 	}
 }

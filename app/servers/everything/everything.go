@@ -1,0 +1,54 @@
+// Package everything is a demonstration server that uses every feature of the
+// protocol. It touches nothing outside of itself, so that it can be tried
+// without care: no file, no network, no program.
+package everything
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/parley-mcp/parley/server"
+)
+
+// Options are what is not required of the server. A nil *Options, and each zero
+// field, means the default that is told.
+type Options struct {
+	// Server is what the server is made with, for tests. Its texts are
+	// replaced. Default: the defaults of package server.
+	Server *server.Options
+	// Tick is how often the resource demo://ticks changes. Default 1 s.
+	Tick time.Duration
+	// Logger takes what peers are not told. Default: see package server.
+	Logger *slog.Logger
+}
+
+const instructions = `This server demonstrates the Model Context Protocol. Its tools do nothing that
+lasts: "add" and "echo" are good for a first try, "drop-table" only pretends.`
+
+// New makes the server. It owns nothing that outlives its sessions.
+func New(version string, o *Options) *server.Server {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	opts.Tick = cmp.Or(opts.Tick, time.Second)
+	var so server.Options
+	if opts.Server != nil {
+		so = *opts.Server
+	}
+	so.Title = "Everything"
+	so.Description = "A demonstration of every feature of the protocol"
+	so.Instructions = instructions
+	if opts.Logger != nil {
+		so.Logger = opts.Logger
+	}
+	s := server.New("everything", version, &so)
+	s.Add(plainTools()...)
+	s.Add(contentTools()...)
+	s.Add(askingTools()...)
+	s.Add(toggle(s))
+	s.Add(resources(opts.Tick)...)
+	s.Add(prompts()...)
+	return s
+}

@@ -1,0 +1,518 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/mem"
+)
+
+const done = `{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
+
+func tool(f func(r *req) (any, error)) map[string]func(*req) (any, error) {
+	return map[string]func(*req) (any, error){mcp.MethodToolsCall: f}
+}
+
+// Proves: FLOW-TOOL. Results by type; failures of tools are errors of Call.
+func TestCall(t *testing.T) {
+	result := `{"content":[]}`
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: tool(func(*req) (any, error) { return raw(result), nil })}
+		c := connect(t, s, nil)
+		type sum struct {
+			Sum int `json:"sum"`
+		}
+		result = `{"content":[{"type":"text","text":"5"}],"structuredContent":{"sum":5}}`
+		if out, err := client.Call[sum](t.Context(), c, "add", map[string]int{"a": 2, "b": 3}); err != nil || out.Sum != 5 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if got := text(s.await(mcp.MethodToolsCall, 1), "arguments"); !wire.Equal(raw(got), raw(`{"a":2,"b":3}`)) {
+			t.Errorf("arguments %s", got)
+		}
+		result = `{"content":[{"type":"text","text":"{\"sum\":6}"}]}`
+		if out, err := client.Call[sum](t.Context(), c, "add", nil); err != nil || out.Sum != 6 {
+			t.Errorf("from text: %+v, %v", out, err)
+		}
+		if got := text(s.await(mcp.MethodToolsCall, 2), "arguments"); got != "" {
+			t.Errorf("arguments %s", got)
+		}
+		if out, err := client.Call[mcp.CallToolResult](t.Context(), c, "add", nil); err != nil || len(out.Content) != 1 {
+			t.Errorf("whole: %+v, %v", out, err)
+		}
+		result = `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`
+		if out, err := client.Call[string](t.Context(), c, "add", nil); err != nil || out != "a\nb" {
+			t.Errorf("text: %q, %v", out, err)
+		}
+		if _, err := client.Call[mcp.None](t.Context(), c, "add", nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := client.Call[sum](t.Context(), c, "add", nil); !errors.Is(err, client.ErrOutput) {
+			t.Errorf("no JSON: %v", err)
+		}
+		result = `{"content":[{"type":"text","text":"out of paper"}],"isError":true}`
+		var failed *client.ToolError
+		if _, err := client.Call[sum](t.Context(), c, "add", nil); !errors.As(err, &failed) || failed.Tool != "add" || !strings.Contains(err.Error(), "out of paper") {
+			t.Errorf("failure: %v", err)
+		}
+		if _, err := c.CallTool(t.Context(), "add", 7, nil); err == nil {
+			t.Error("a number was taken for arguments")
+		}
+		result = `{"content":[{"type":"hologram"}]}`
+		if _, err := c.CallTool(t.Context(), "add", nil, nil); err == nil || !strings.Contains(err.Error(), "hologram") {
+			t.Errorf("unknown content: %v", err)
+		}
+	})
+}
+
+// Proves: SEC-CAP-1: what the server did not declare is not even sent.
+func TestNotCapable(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, caps: `{}`}
+			c := connect(t, s, nil)
+			synctest.Wait()
+			before := len(s.methods())
+			ctx := t.Context()
+			_, call := c.CallTool(ctx, "t", nil, nil)
+			_, read := c.ReadResource(ctx, "a:b", nil)
+			_, get := c.GetPrompt(ctx, "p", nil, nil)
+			_, complete := c.Complete(ctx, &mcp.CompleteParams{})
+			_, subscribe := c.Subscribe(ctx, "a:b")
+			level := c.SetLogLevel(ctx, mcp.LogDebug)
+			roots := c.RootsChanged(ctx)
+			server := c.Request(ctx, mcp.MethodRootsList, nil, nil, nil)
+			var list error
+			for _, err := range c.Tools(ctx) {
+				list = err
+			}
+			for i, err := range []error{call, read, get, complete, subscribe, level, roots, server, list} {
+				if !errors.Is(err, client.ErrNotCapable) {
+					t.Errorf("%d: error %v", i, err)
+				}
+			}
+			if got := s.methods()[before:]; len(got) > 0 {
+				t.Errorf("sent %v", got)
+			}
+			if err := c.Ping(ctx); err != nil {
+				t.Errorf("ping: %v", err)
+			}
+		})
+	})
+}
+
+// Ruling 5: 2024-11-05 has no capability for completion and serves it without.
+func TestCompletionWithoutCapability(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{"2024-11-05"}, caps: `{}`, on: map[string]func(*req) (any, error){
+			mcp.MethodComplete: func(*req) (any, error) { return raw(`{"completion":{"values":["x"]}}`), nil },
+		}}
+		got, err := connect(t, s, nil).Complete(t.Context(), &mcp.CompleteParams{Ref: mcp.PromptRef("p"), Argument: mcp.CompletionArgument{Name: "a"}})
+		if err != nil || !slices.Equal(got.Values, []string{"x"}) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// Proves: FLOW-PROGRESS, SEC-PROG-1. Progress comes in order, before the
+// result; other tokens, steps back and latecomers are dropped.
+func TestProgress(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+				token := meta(r.in, mcp.MetaProgressToken)
+				_ = r.tell(mcp.NotifyProgress, `{"progressToken":"other","progress":9}`)
+				for i := range 200 {
+					_ = r.tell(mcp.NotifyProgress, fmt.Sprintf(`{"progressToken":%s,"progress":%d,"total":200,"message":"m"}`, token, i))
+					_ = r.tell(mcp.NotifyProgress, fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, token, i-5))
+				}
+				return raw(done), nil
+			})}
+			c := connect(t, s, nil)
+			var got []float64
+			_, err := c.CallTool(t.Context(), "t", nil, &client.CallOptions{OnProgress: func(progress, total float64, message string) {
+				if total != 200 || message != "m" {
+					t.Errorf("total %v, message %q", total, message)
+				}
+				got = append(got, progress)
+			}})
+			late := meta(s.await(mcp.MethodToolsCall, 1), mcp.MetaProgressToken)
+			_ = s.last().tell(t.Context(), mcp.NotifyProgress, `{"progressToken":`+late+`,"progress":999}`)
+			synctest.Wait()
+			if err != nil || len(got) != 200 || !slices.IsSorted(got) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+				t.Error(err)
+			}
+			if token := meta(s.await(mcp.MethodToolsCall, 2), mcp.MetaProgressToken); token != "" {
+				t.Errorf("progress asked for with %s, though nobody listens", token)
+			}
+		})
+	})
+}
+
+// Proves: FLOW-CANCEL. Timeouts: silence, progress, the hard cap; the server is
+// told each time.
+func TestTimeouts(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		for name, test := range map[string]struct {
+			opts *client.CallOptions
+			step time.Duration // between steps of progress; 0: none
+			want time.Duration
+		}{
+			"silence":        {nil, 0, time.Minute},
+			"own":            {&client.CallOptions{Timeout: 3 * time.Second}, 0, 3 * time.Second},
+			"longer":         {&client.CallOptions{Timeout: time.Hour}, 0, time.Hour},
+			"progress, hard": {&client.CallOptions{OnProgress: func(float64, float64, string) {}}, 59 * time.Second, 10 * time.Minute},
+			"slow progress":  {&client.CallOptions{OnProgress: func(float64, float64, string) {}}, 61 * time.Second, time.Minute},
+		} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+						for i := 0; test.step > 0; i++ {
+							select {
+							case <-time.After(test.step):
+							case <-r.ctx.Done():
+								return nil, errSilent
+							}
+							_ = r.tell(mcp.NotifyProgress, fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, meta(r.in, mcp.MetaProgressToken), i))
+						}
+						return nil, errSilent
+					})}
+					c := connect(t, s, nil)
+					start := time.Now()
+					_, err := c.CallTool(t.Context(), "t", nil, test.opts)
+					if !errors.Is(err, client.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != test.want {
+						t.Errorf("error %v after %v, want %v", err, time.Since(start), test.want)
+					}
+					synctest.Wait()
+					told := s.got(mcp.NotifyCancelled)
+					if len(told) != 1 || text(told[0], "requestId") != s.await(mcp.MethodToolsCall, 1).ID.String() {
+						t.Errorf("the server was told %v", told)
+					}
+				})
+			})
+		}
+	})
+}
+
+// The time of persons does not count, in either era.
+func TestHumanTime(t *testing.T) {
+	slow := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		time.Sleep(time.Hour) // of fake time
+		return client.Accept(map[string]any{"sure": true})
+	}}
+	t.Run("modern", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			out, err := client.Call[string](t.Context(), connect(t, asking(required(`"a":`+form, "")), slow), "t", nil)
+			if err != nil || out != "done" {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	})
+	t.Run("handshake", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: []string{newest}, on: tool(func(r *req) (any, error) {
+				answer, err := r.conn.ask(r.ctx, mcp.MethodElicit, `{"message":"sure?","requestedSchema":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)
+				if err != nil || answer.Error != nil {
+					return nil, fmt.Errorf("asking: %v %v", err, answer)
+				}
+				return raw(done), nil
+			})}
+			out, err := client.Call[string](t.Context(), connect(t, s, slow), "t", nil)
+			if err != nil || out != "done" {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	})
+}
+
+// Proves: FLOW-CANCEL. The caller's context ends the call at once, with its
+// cause, and tells the server; initialize is never cancelled.
+func TestCancel(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, on: tool(func(*req) (any, error) { return nil, errSilent })}
+			c := connect(t, s, nil)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			why := errors.New("the user pressed a key")
+			go func() {
+				s.await(mcp.MethodToolsCall, 1)
+				cancel(why)
+			}()
+			if _, err := c.CallTool(ctx, "t", nil, nil); !errors.Is(err, why) {
+				t.Errorf("error %v", err)
+			}
+			synctest.Wait()
+			if got := s.got(mcp.NotifyCancelled); len(got) != 1 {
+				t.Errorf("told %v", got)
+			}
+			if _, err := c.CallTool(ctx, "t", nil, nil); !errors.Is(err, why) || len(s.got(mcp.MethodToolsCall)) != 1 {
+				t.Errorf("a call without time: %v, %v", err, s.methods())
+			}
+		})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodInitialize: func(*req) (any, error) { return nil, errSilent }}}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := client.Connect(ctx, mem.New(s, nil), &client.Options{Versions: []string{newest}}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if got := s.got(mcp.NotifyCancelled); len(got) > 0 {
+			t.Errorf("initialize was cancelled: %v", got)
+		}
+	})
+}
+
+// Proves: FLOW-SHUTDOWN. Close ends what is under way with ErrClosed, wherever
+// it waits, and leaves nothing behind.
+func TestClose(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			o := answering()
+			asked := make(chan struct{})
+			o.OnElicit = func(ctx context.Context, _ *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				close(asked)
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			}
+			o.OnToolsChanged = func(context.Context) {}
+			s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+				if versions[0] == modern && member[string](r.in.Params, "name") == "asks" {
+					return raw(required(`"a":`+form, "")), nil
+				}
+				if member[string](r.in.Params, "name") == "asks" {
+					_, err := r.conn.ask(r.ctx, mcp.MethodElicit, `{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)
+					return nil, err
+				}
+				return nil, errSilent
+			})}
+			c := connect(t, s, o)
+			ended := make(chan error, 2)
+			for _, name := range []string{"silent", "asks"} {
+				go func() {
+					_, err := c.CallTool(context.Background(), name, nil, &client.CallOptions{NoTimeout: true})
+					ended <- err
+				}()
+			}
+			<-asked
+			synctest.Wait()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			for range 2 {
+				if err := <-ended; !errors.Is(err, client.ErrClosed) {
+					t.Errorf("call ended with %v", err)
+				}
+			}
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("late call: %v", err)
+			}
+			if err := c.Notify(t.Context(), "x/y", nil); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("late notification: %v", err)
+			}
+		})
+	})
+}
+
+// Close leaves no goroutine behind outside of a bubble either.
+func TestCloseLeaks(t *testing.T) {
+	mcptest.NoLeaks(t)
+	c, err := client.Connect(t.Context(), mem.New(&script{on: tool(func(*req) (any, error) { return raw(done), nil })}, nil), answering())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Ruling 16: after a broken connection only what is harmless is repeated, on
+// another connection, once.
+func TestInterrupted(t *testing.T) {
+	const list = `{"resultType":"complete","tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"writes","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`
+	for name, test := range map[string]struct {
+		call   func(ctx context.Context, c *client.Client) error
+		trust  bool
+		deaths int
+		want   error
+	}{
+		"read": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.ReadResource(ctx, "a:b", nil)
+			return err
+		}, false, 1, nil},
+		"read, twice": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.ReadResource(ctx, "a:b", nil)
+			return err
+		}, false, 2, transport.ErrInterrupted},
+		"tool": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.CallTool(ctx, "writes", nil, nil)
+			return err
+		}, true, 1, transport.ErrInterrupted},
+		"harmless, trusted": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.CallTool(ctx, "reads", nil, nil)
+			return err
+		}, true, 1, nil},
+		"harmless, not trusted": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.CallTool(ctx, "reads", nil, nil)
+			return err
+		}, false, 1, transport.ErrInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eras(t, func(t *testing.T, versions []string) {
+				synctest.Test(t, func(t *testing.T) {
+					left := test.deaths
+					fragile := func(result string) func(r *req) (any, error) {
+						return func(r *req) (any, error) {
+							if left > 0 {
+								left--
+								r.conn.conn.Close(transport.ErrClosed)
+								return nil, errSilent
+							}
+							return raw(result), nil
+						}
+					}
+					s := &script{versions: versions, on: map[string]func(*req) (any, error){
+						mcp.MethodToolsCall:     fragile(done),
+						mcp.MethodResourcesRead: fragile(`{"contents":[{"uri":"a:b","text":"x"}]}`),
+						mcp.MethodToolsList:     func(*req) (any, error) { return raw(list), nil },
+					}}
+					c := connect(t, s, &client.Options{TrustAnnotations: test.trust})
+					for _, err := range c.Tools(t.Context()) {
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					err := test.call(t.Context(), c)
+					if !errors.Is(err, test.want) {
+						t.Errorf("error %v, want %v", err, test.want)
+					}
+					if err := test.call(t.Context(), c); err != nil {
+						t.Errorf("the next call: %v", err)
+					}
+				})
+			})
+		})
+	}
+}
+
+// A server that is gone is dialled again with growing pauses, and the reason
+// is told.
+func TestReconnectBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
+		d := &flaky{Dialer: mem.New(s, nil)}
+		c, err := client.Connect(t.Context(), d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		d.broken = errors.New("no such host")
+		s.last().conn.Close(transport.ErrClosed)
+		synctest.Wait()
+		if c.Connected() {
+			t.Error("still connected")
+		}
+		var pauses []time.Duration
+		for range 4 {
+			start := time.Now()
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, d.broken) {
+				t.Errorf("error %v", err)
+			}
+			pauses = append(pauses, time.Since(start))
+		}
+		for i, p := range pauses {
+			if low := 100 * time.Millisecond << i; p < low || p > low*5/4 {
+				t.Errorf("pauses %v", pauses)
+				break
+			}
+		}
+		d.broken = nil
+		if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil || !c.Connected() {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+type flaky struct {
+	transport.Dialer
+	broken error
+}
+
+func (d *flaky) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	if d.broken != nil {
+		return nil, d.broken
+	}
+	return d.Dialer.Dial(ctx, in)
+}
+
+// Errors of the server keep their code and data.
+func TestServerError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodResourcesRead: func(*req) (any, error) {
+			return nil, jsonrpc.NewError(mcp.CodeInvalidParams, "no such resource").With(raw(`{"uri":"a:b"}`))
+		}}}
+		_, err := connect(t, s, nil).ReadResource(t.Context(), "a:b", nil)
+		var e *jsonrpc.Error
+		if !errors.As(err, &e) || e.Code != mcp.CodeInvalidParams || string(e.Data) != `{"uri":"a:b"}` || !strings.Contains(err.Error(), `resources/read "a:b"`) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// Extensions: own methods, own types of results, own notifications.
+func TestExtensionSeams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]func(*req) (any, error){
+			"x/ask":             func(r *req) (any, error) { return raw(`{"got":` + text(r.in, "a") + `}`), nil },
+			mcp.MethodToolsCall: func(*req) (any, error) { return raw(`{"resultType":"task","taskId":"7"}`), nil },
+		}}
+		heard := make(chan string, 1)
+		c := connect(t, s, &client.Options{OnNotification: func(_ context.Context, method string, params mcp.RawValue) { heard <- method + string(params) }})
+		var out struct {
+			Got int `json:"got"`
+		}
+		if err := c.Request(t.Context(), "x/ask", map[string]int{"a": 4}, &out, nil); err != nil || out.Got != 4 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		var result mcp.RawValue
+		o := &client.CallOptions{ResultTypes: []string{"task"}}
+		if err := c.Request(t.Context(), mcp.MethodToolsCall, &mcp.CallToolParams{Name: "t"}, &result, o); err != nil || !strings.Contains(string(result), `"7"`) {
+			t.Errorf("%s, %v", result, err)
+		}
+		if err := c.Notify(t.Context(), "x/note", map[string]int{"b": 1}); err != nil {
+			t.Error(err)
+		}
+		if got := s.await("x/note", 1); string(got.Params.Raw()) != `{"b":1}` {
+			t.Errorf("note %s", got.Params.Raw())
+		}
+		_ = s.last().tell(t.Context(), "notifications/x", `{"c":1}`)
+		if got := <-heard; got != `notifications/x{"c":1}` {
+			t.Errorf("heard %s", got)
+		}
+		for _, method := range []string{mcp.NotifyToolsListChanged, mcp.NotifyRootsListChanged} {
+			if err := c.Notify(t.Context(), method, nil); !errors.Is(err, client.ErrNotCapable) {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+		if err := c.Request(t.Context(), "x/ask", map[string]any{"_meta": map[string]int{mcp.MetaLogLevel: 1}}, nil, nil); err == nil {
+			t.Error("a core key of _meta was taken")
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// listed collects the URIs of resources, and the error.
+func listed(t *testing.T, c *client.Client) (uris []string, last error) {
+	t.Helper()
+	for r, err := range c.Resources(t.Context()) {
+		if err != nil {
+			return uris, err
+		}
+		uris = append(uris, r.URI)
+	}
+	return uris, nil
+}
+
+func resources(next string, uris ...string) raw {
+	var items []string
+	for _, u := range uris {
+		items = append(items, fmt.Sprintf(`{"uri":%q,"name":"n"}`, u))
+	}
+	if next != "" {
+		next = `,"nextCursor":` + next
+	}
+	return raw(`{"resultType":"complete","resources":[` + strings.Join(items, ",") + `]` + next + `,"ttlMs":0,"cacheScope":"private"}`)
+}
+
+func lists(f func(cursor string) (any, error)) *script {
+	return &script{on: map[string]func(*req) (any, error){mcp.MethodResourcesList: func(r *req) (any, error) {
+		return f(text(r.in, "cursor"))
+	}}}
+}
+
+// Proves: FLOW-RES (lists), SEC-PAGE-1. Ruling 21: "" is a cursor; items of one
+// name are all there (M4); the loop may be left.
+func TestPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lists(func(cursor string) (any, error) {
+			switch cursor {
+			case "":
+				return resources(`""`, "a:1", "a:2"), nil
+			case `""`:
+				return resources(`"c"`), nil
+			case `"c"`:
+				return resources("", "a:3", "a:3"), nil
+			}
+			return nil, jsonrpc.NewError(-32602, "cursor")
+		})
+		c := connect(t, s, nil)
+		got, err := listed(t, c)
+		if err != nil || !slices.Equal(got, []string{"a:1", "a:2", "a:3", "a:3"}) {
+			t.Errorf("%v, %v", got, err)
+		}
+		for range c.Resources(t.Context()) {
+			break
+		}
+		if n := len(s.got(mcp.MethodResourcesList)); n != 4 {
+			t.Errorf("%d pages were asked for", n)
+		}
+	})
+}
+
+// Ruling 21: an invalid cursor drops the pages and begins again, without what
+// was given already, and not for ever.
+func TestStaleCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stale := true
+		c := connect(t, lists(func(cursor string) (any, error) {
+			switch {
+			case cursor == "" && stale:
+				return resources(`"old"`, "a:1", "a:2"), nil
+			case cursor == "":
+				return resources(`"new"`, "a:0", "a:1", "a:2"), nil
+			case cursor == `"new"`:
+				return resources("", "a:3"), nil
+			}
+			stale = false
+			return nil, jsonrpc.NewError(-32602, "cursor")
+		}), nil)
+		got, err := listed(t, c)
+		if err != nil || !slices.Equal(got, []string{"a:1", "a:2", "a:0", "a:3"}) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := lists(func(cursor string) (any, error) {
+			if cursor == "" {
+				return resources(`"x"`, "a:1"), nil
+			}
+			return nil, jsonrpc.NewError(-32602, "cursor")
+		})
+		got, err := listed(t, connect(t, s, nil))
+		if !errors.Is(err, client.ErrPages) || len(got) != 1 || len(s.got(mcp.MethodResourcesList)) != 6 {
+			t.Errorf("%v, %v after %d", got, err, len(s.got(mcp.MethodResourcesList)))
+		}
+	})
+}
+
+// Lists without an end are left.
+func TestEndlessPages(t *testing.T) {
+	n := 0
+	for name, f := range map[string]func(cursor string) (any, error){
+		"circle": func(string) (any, error) { return resources(`"same"`, "a:1"), nil },
+		"items": func(string) (any, error) {
+			n++
+			return resources(fmt.Sprintf(`"%d"`, n), fmt.Sprintf("a:%d", n)), nil
+		},
+		"empty pages": func(string) (any, error) {
+			n++
+			return resources(fmt.Sprintf(`"%d"`, n)), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := lists(f)
+				got, err := listed(t, connect(t, s, &client.Options{MaxItems: 20}))
+				if !errors.Is(err, client.ErrPages) || len(got) > 20 || len(s.got(mcp.MethodResourcesList)) > 30 {
+					t.Errorf("%d items, %v", len(got), err)
+				}
+			})
+		})
+	}
+}
+
+// The first page's refusal is no stale cursor.
+func TestListRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := lists(func(string) (any, error) { return nil, jsonrpc.NewError(-32602, "no") })
+		_, err := listed(t, connect(t, s, nil))
+		if err == nil || errors.Is(err, client.ErrPages) || len(s.got(mcp.MethodResourcesList)) != 1 {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestOtherLists(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, on: map[string]func(*req) (any, error){
+				mcp.MethodPromptsList:        func(*req) (any, error) { return raw(`{"prompts":[{"name":"p"}]}`), nil },
+				mcp.MethodResourcesTemplates: func(*req) (any, error) { return raw(`{"resourceTemplates":[{"name":"t","uriTemplate":"a:{b}"}]}`), nil },
+				mcp.MethodPromptsGet: func(r *req) (any, error) {
+					return raw(`{"messages":[{"role":"user","content":{"type":"text","text":` + string(text(r.in, "name")) + `}}]}`), nil
+				},
+			}}
+			c := connect(t, s, nil)
+			var got []string
+			for p, err := range c.Prompts(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, p.Name)
+			}
+			for r, err := range c.ResourceTemplates(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, r.URITemplate)
+			}
+			if !slices.Equal(got, []string{"p", "a:{b}"}) {
+				t.Errorf("%v", got)
+			}
+			r, err := c.GetPrompt(t.Context(), "p", map[string]string{"k": "v"}, nil)
+			if err != nil || r.Messages[0].Content.(*mcp.TextContent).Text != "p" || text(s.await(mcp.MethodPromptsGet, 1), "arguments") != `{"k":"v"}` {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	})
+}

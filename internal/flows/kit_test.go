@@ -1,0 +1,290 @@
+package flows_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// The revisions, by when they came.
+const (
+	y2024   = "2024-11-05"
+	march   = "2025-03-26"
+	june    = "2025-06-18"
+	autumn  = "2025-11-25" // the newest with a handshake
+	newest  = "2026-07-28" // the stateless one
+	unknown = "1999-12-31"
+)
+
+var versions = []string{newest, autumn, june, march, y2024}
+
+type raw = wire.RawValue
+
+// quiet is a server's options for tests that look at its answers only.
+func quiet() *server.Options {
+	return &server.Options{Logger: slog.New(slog.DiscardHandler)}
+}
+
+// A joiner makes a client of a server that the test can reach as well.
+type joiner func(o *client.Options) (*server.Server, *client.Client)
+
+// eachServer runs body in every era in which one server lives through all
+// requests, so that it can be changed under way.
+func eachServer(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcptest.Era, join joiner)) {
+	t.Helper()
+	for _, era := range mcptest.Eras(build) {
+		if era.Fresh {
+			continue
+		}
+		t.Run(era.String(), func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			body(t, era, joining(t, build, era))
+		})
+	}
+}
+
+// bubbles runs body in every revision over memory, in fake time.
+func bubbles(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcptest.Era, join joiner)) {
+	t.Helper()
+	for _, version := range versions {
+		era := mcptest.Era{Version: version, Transport: "mem"}
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { body(t, era, joining(t, build, era)) })
+		})
+	}
+}
+
+func joining(t *testing.T, build mcptest.Build, era mcptest.Era) joiner {
+	return func(o *client.Options) (*server.Server, *client.Client) {
+		var s *server.Server
+		c := mcptest.Join(t, func(so *server.Options) *server.Server {
+			s = build(so)
+			return s
+		}, o, era)
+		return s, c
+	}
+}
+
+// with makes a Build of features.
+func with(features ...server.Feature) mcptest.Build {
+	return func(o *server.Options) *server.Server {
+		s := server.New("flows", "1.2.3", o)
+		s.Add(features...)
+		return s
+	}
+}
+
+// wireErrors gives the code of a JSON-RPC error in an error chain; 0 if there
+// is none.
+func code(err error) int64 {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// lines is the client's end of a connection, one line at a time.
+type lines struct {
+	t    *testing.T
+	conn net.Conn
+	in   chan string
+	done chan error // what ServeConn returned
+}
+
+// dial serves h to a peer that writes lines by hand.
+func dial(t *testing.T, h transport.Handler, o *stdio.Options) *lines {
+	t.Helper()
+	near, far := net.Pipe()
+	l := &lines{t: t, conn: near, in: make(chan string, 4096), done: make(chan error, 1)}
+	var wg sync.WaitGroup
+	wg.Go(func() { l.done <- stdio.ServeConn(context.WithoutCancel(t.Context()), far, h, o) })
+	wg.Go(func() {
+		defer close(l.in)
+		r := bufio.NewReader(near)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			l.in <- strings.TrimSuffix(line, "\n")
+		}
+	})
+	t.Cleanup(func() {
+		near.Close()
+		wg.Wait()
+		if s, ok := h.(*server.Server); ok {
+			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+			cancel()
+			_ = s.Shutdown(ctx) // the error is that of ctx
+		}
+	})
+	return l
+}
+
+// send writes one line.
+func (l *lines) send(format string, args ...any) {
+	l.t.Helper()
+	line := format
+	if len(args) > 0 {
+		line = fmt.Sprintf(format, args...)
+	}
+	if _, err := io.WriteString(l.conn, line+"\n"); err != nil {
+		l.t.Fatalf("writing %.200s: %v", line, err)
+	}
+}
+
+// next reads one line.
+func (l *lines) next() message {
+	l.t.Helper()
+	line, ok := <-l.in
+	if !ok {
+		l.t.Fatal("the connection ended")
+	}
+	return message{l.t, line}
+}
+
+// ask sends a line and reads one.
+func (l *lines) ask(format string, args ...any) message {
+	l.t.Helper()
+	l.send(format, args...)
+	return l.next()
+}
+
+// silent fails the test if anything comes before all is at rest. It is for
+// fake time.
+func (l *lines) silent() {
+	l.t.Helper()
+	synctest.Wait()
+	select {
+	case line := <-l.in:
+		l.t.Errorf("unexpected message %s", line)
+	default:
+	}
+}
+
+// shake makes a handshake of a revision.
+func (l *lines) shake(version, capabilities string) message {
+	l.t.Helper()
+	m := l.ask(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"hand","version":"1"}}}`, version, capabilities)
+	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return m
+}
+
+// meta is the _meta member of a request of the stateless revision.
+func meta(capabilities string) string {
+	return `"_meta":{"` + mcp.MetaProtocolVersion + `":"` + newest + `","` + mcp.MetaClientCapabilities + `":` + capabilities + `}`
+}
+
+// A message is one line of the server.
+type message struct {
+	t    *testing.T
+	text string
+}
+
+// at gives what is at a path of members, as JSON; "" if it is not there.
+func (m message) at(path ...string) string {
+	m.t.Helper()
+	value := raw(m.text)
+	for _, name := range path {
+		o, err := wire.ParseObject(value, wire.Limits{})
+		if err != nil {
+			m.t.Fatalf("%s of %s: %v", name, m.text, err)
+		}
+		var ok bool
+		if value, ok = o.Member(name); !ok {
+			return ""
+		}
+	}
+	return string(value)
+}
+
+// code gives the code of an error response, as text.
+func (m message) code() string {
+	if m.at("error") == "" {
+		return ""
+	}
+	return m.at("error", "code")
+}
+
+// want compares the value at a path.
+func (m message) want(want string, path ...string) {
+	m.t.Helper()
+	got := m.at(path...)
+	if got == want || got != "" && want != "" && wire.Equal(raw(got), raw(want)) {
+		return
+	}
+	m.t.Errorf("%s is %q, want %q in %s", strings.Join(path, "."), got, want, m.text)
+}
+
+// fails compares the code of an error.
+func (m message) fails(code int, id string) {
+	m.t.Helper()
+	m.want(fmt.Sprint(code), "error", "code")
+	m.want(id, "id")
+}
+
+// collect gathers a sequence with errors, and fails the test at the first.
+func collect[T any](t *testing.T, seq func(yield func(T, error) bool)) []T {
+	t.Helper()
+	var all []T
+	for v, err := range seq {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// text is the text of a result of one block.
+func text(t *testing.T, r *mcp.CallToolResult) string {
+	t.Helper()
+	if len(r.Content) != 1 {
+		t.Fatalf("%d blocks of content, want 1", len(r.Content))
+	}
+	c, ok := r.Content[0].(*mcp.TextContent)
+	if !ok {
+		t.Fatalf("content is %T, want text", r.Content[0])
+	}
+	return c.Text
+}
+
+// since reports whether a revision is one of those from first on.
+func since(version, first string) bool { return version >= first }
+
+// A diary remembers what happened, in order.
+type diary struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (d *diary) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said = append(d.said, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.said)
+}
