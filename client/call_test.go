@@ -516,3 +516,70 @@ func TestExtensionSeams(t *testing.T) {
 		}
 	})
 }
+
+// A request that cannot have been sent is sent again, whatever it is.
+func TestNeverSent(t *testing.T) {
+	for deaths, want := range map[int]error{1: nil, 2: transport.ErrClosed} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
+			d := &deaf{Dialer: mem.New(s, nil), left: deaths}
+			c, err := client.Connect(t.Context(), d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
+			if n := len(s.got(mcp.MethodToolsCall)); n != 2-deaths {
+				t.Errorf("arrived %d times", n)
+			}
+		})
+	}
+}
+
+// deaf dials links that turn out to be closed at a call of a tool.
+type deaf struct {
+	transport.Dialer
+	left int
+}
+
+func (d *deaf) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	l, err := d.Dialer.Dial(ctx, in)
+	return &deafLink{l, d}, err
+}
+
+type deafLink struct {
+	transport.Link
+	d *deaf
+}
+
+func (l *deafLink) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
+	if m.Method == mcp.MethodToolsCall && l.d.left > 0 {
+		l.d.left--
+		return nil, fmt.Errorf("sending: %w", transport.ErrClosed)
+	}
+	return l.Link.Do(ctx, m, r)
+}
+
+// Proves: FLOW-COMPLETE, SEC-COMP-1 (the client's part): at most a hundred
+// values are taken.
+func TestComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodComplete: func(*req) (any, error) {
+			return raw(`{"completion":{"values":["v"` + strings.Repeat(`,"v"`, 149) + `],"total":150}}`), nil
+		}}}
+		p := &mcp.CompleteParams{
+			Ref: mcp.ResourceRef("a:{b}"), Argument: mcp.CompletionArgument{Name: "b", Value: "x"},
+			Context: &mcp.CompletionContext{Arguments: map[string]string{"c": "d"}},
+		}
+		got, err := connect(t, s, nil).Complete(t.Context(), p)
+		if err != nil || len(got.Values) != 100 || !got.HasMore || *got.Total != 150 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		m := s.await(mcp.MethodComplete, 1)
+		if text(m, "ref") != `{"type":"ref/resource","uri":"a:{b}"}` || text(m, "context") != `{"arguments":{"c":"d"}}` {
+			t.Errorf("params %s", m.Params.Raw())
+		}
+	})
+}

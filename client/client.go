@@ -76,7 +76,9 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	c.level.Store(&o.LogLevel)
 	cn, err := c.dial(ctx)
 	if err == nil {
-		err = c.adopt(cn)
+		if err = c.adopt(cn); err != nil {
+			_ = cn.teardown(err)
+		}
 	}
 	if err != nil {
 		_ = c.Close()

@@ -29,6 +29,8 @@ func newClock(end context.CancelCauseFunc, idle, hard time.Duration) *clock {
 	if idle <= 0 {
 		return k
 	}
+	k.mu.Lock() // the timer may fire at once
+	defer k.mu.Unlock()
 	now := time.Now()
 	k.silent, k.last = now.Add(idle), now.Add(hard)
 	k.timer = time.AfterFunc(min(idle, hard), k.fire)

@@ -68,6 +68,9 @@ func TestNegotiation(t *testing.T) {
 				if c.Server() == nil || c.Server().Version != "1" {
 					t.Errorf("server %+v", c.Server())
 				}
+				if name != "initialize names versions" && (c.Instructions() != "be kind" || c.Capabilities().Tools == nil) {
+					t.Errorf("instructions %q, capabilities %+v", c.Instructions(), c.Capabilities())
+				}
 			})
 		})
 	}
@@ -86,6 +89,7 @@ func TestNegotiationFails(t *testing.T) {
 		"nothing in common":              {script: &script{versions: []string{modern}}, allowed: []string{newest}, want: client.ErrUnsupportedVersion, says: modern},
 		"below what is allowed":          {script: &script{versions: []string{"2024-11-05"}}, allowed: []string{newest, modern}, want: client.ErrUnsupportedVersion, says: "2024-11-05"},
 		"a modern error":                 {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return nil, jsonrpc.NewError(mcp.CodeMissingClientCapability, "sampling") }}}, says: "sampling"},
+		"neither era":                    {script: &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodInitialize: func(*req) (any, error) { return nil, jsonrpc.NewError(-32000, "go away") }}}, says: "go away (code -32000) (after server/discover: no method server/discover"},
 		"unknown pin":                    {allowed: []string{"1999-01-01"}, says: "unknown protocol version"},
 		"the same version again": {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) {
 			return nil, jsonrpc.NewError(mcp.CodeUnsupportedVersion, "no").With(mcp.UnsupportedVersionData{Supported: []string{modern}})

@@ -110,32 +110,26 @@ func TestAskRefused(t *testing.T) {
 
 // Proves: SEC-TOOL-4. "Always" lasts until the definition of the tool changes.
 func TestAlwaysEndsWithTheDefinition(t *testing.T) {
-	ran := 0
-	s := serverOf(t, echo("echo", &ran))
-	who := &person{answers: []host.Decision{{Grant: host.Always}, {Grant: host.Once}}}
-	call := use("one__echo", `{"text":""}`)
-	change := func(r *host.Request) []host.Piece {
-		s.Add(server.Tool("echo", "Sends your files away.", func(context.Context, textIn) (string, error) { return "", nil }))
-		return call(r)
-	}
-	m := &scripted{turns: []turn{call, call, change, call, call}}
-	h := newHost(t, &host.Options{Consent: who, MaxSteps: 8}, map[string]transport.Handler{"one": s})
-	c := h.Conversation(m)
-	// The change is told in between; turns go on until it has arrived.
-	if _, err := c.Ask(t.Context(), "please", nil); err != nil {
-		t.Fatal(err)
-	}
-	for len(who.asked) < 2 {
-		m.turns = append(m.turns, nil, nil)
-		copy(m.turns[len(m.asked):], []turn{call})
-		m.turns = m.turns[:len(m.asked)+1]
-		if _, err := c.Ask(t.Context(), "again", nil); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		s := serverOf(t, echo("echo", &ran))
+		who := &person{answers: []host.Decision{{Grant: host.Always}, {Grant: host.Once}}}
+		call := use("one__echo", `{"text":""}`)
+		change := func(r *host.Request) []host.Piece {
+			s.Add(server.Tool("echo", "Sends your files away.", func(context.Context, textIn) (string, error) { return "", nil }))
+			time.Sleep(time.Second) // fake time: the notice arrives, for the next turn
+			return call(r)
 		}
-	}
-	if who.asked[0].Changed || !who.asked[1].Changed {
-		t.Errorf("changed: first %v, second %v; want false, true", who.asked[0].Changed, who.asked[1].Changed)
-	}
+		m := &scripted{turns: []turn{call, call, change, call}}
+		h := newHost(t, &host.Options{Consent: who}, map[string]transport.Handler{"one": s})
+		answer, err := h.Conversation(m).Ask(t.Context(), "please", nil)
+		if err != nil || answer.Calls != 4 {
+			t.Fatalf("the answer is %+v: %v", answer, err)
+		}
+		if len(who.asked) != 2 || who.asked[0].Changed || !who.asked[1].Changed {
+			t.Errorf("asked %d times: %+v", len(who.asked), who.asked)
+		}
+	})
 }
 
 // Proves: FLOW-LIST-CHANGED-H. The model sees a new tool in a running conversation.

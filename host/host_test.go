@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -124,7 +125,7 @@ func newHost(t *testing.T, o *host.Options, servers map[string]transport.Handler
 // serverOf makes a server, for the length of the test.
 func serverOf(t *testing.T, features ...server.Feature) *server.Server {
 	t.Helper()
-	s := server.New("test", "1", nil)
+	s := server.New("test", "1", &server.Options{Logger: slog.New(slog.DiscardHandler)})
 	s.Add(features...)
 	t.Cleanup(func() {
 		if err := s.Shutdown(context.WithoutCancel(t.Context())); err != nil {

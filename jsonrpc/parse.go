@@ -18,6 +18,7 @@ func Parse(data []byte, lim Limits) (*Incoming, error) {
 	if err != nil {
 		return nil, &ParseError{Err: parseFailure(err, "send one JSON-RPC message")}
 	}
+	defer envelope.Release()
 	p := parser{envelope: envelope, in: &Incoming{Size: len(data)}}
 	if failure := p.parse(); failure != nil {
 		return nil, &ParseError{

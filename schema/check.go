@@ -14,18 +14,35 @@ import (
 // checker walks a value and the nodes of its schema side by side.
 type checker struct {
 	raw      []byte
-	path     []step
 	problems []Problem
 	more     bool
 	broken   bool // the text is not JSON after all
 	depth    int
 	scratch  []byte
 	respelt  []respelling
-	room     [12]step
+
+	// The path: the first steps in room, so that usual values need no
+	// allocation, the others in rest.
+	steps int
+	room  [8]step
+	rest  []step
 }
 
-// step is one token of a JSON pointer: a name, given by its literal, or an index.
-type step struct{ at, end, index int }
+// step is one token of a JSON pointer: a name, given by its literal, or an
+// index if end is 0.
+type step struct{ at, end int32 }
+
+func (k *checker) push(at, end int) {
+	s := step{int32(at), int32(end)}
+	if k.steps < len(k.room) {
+		k.room[k.steps] = s
+	} else {
+		k.rest = append(k.rest[:k.steps-len(k.room)], s)
+	}
+	k.steps++
+}
+
+func (k *checker) pop() { k.steps-- }
 
 // respelling is an integer such as 1.0 or 1e3, which is one to JSON Schema but
 // not to Go's decoders.
@@ -37,8 +54,7 @@ type respelling struct {
 // checkInferred checks raw, and returns it with its integers spelt as Go's
 // decoders want them: nearly always raw itself.
 func (c *Compiled) checkInferred(raw wire.RawValue) (wire.RawValue, error) {
-	k := checker{raw: raw}
-	k.path = k.room[:0]
+	k := checker{raw: raw} // stays on the stack
 	end := k.value(c.root, skipSpace(raw, 0))
 	if !k.broken && len(k.problems) == 0 && skipSpace(raw, end) != len(raw) {
 		k.broken = true
@@ -85,10 +101,16 @@ func (k *checker) breakOff() int {
 
 func (k *checker) pointer() string {
 	var b strings.Builder
-	for _, s := range k.path {
+	for i := range k.steps {
+		var s step
+		if i < len(k.room) {
+			s = k.room[i]
+		} else {
+			s = k.rest[i-len(k.room)]
+		}
 		b.WriteByte('/')
 		if s.end == 0 {
-			b.WriteString(strconv.Itoa(s.index))
+			b.WriteString(strconv.Itoa(int(s.at)))
 			continue
 		}
 		writeToken(&b, string(unquote(nil, k.raw[s.at+1:s.end-1])))
@@ -260,9 +282,9 @@ func (k *checker) array(n *node, i int) int {
 	count := 0
 	i, last := first(k.raw, i, ']')
 	for !last && !k.over() {
-		k.path = append(k.path, step{index: count})
+		k.push(count, 0)
 		end := k.value(n.items, i)
-		k.path = k.path[:len(k.path)-1]
+		k.pop()
 		count++
 		if i, last = next(k.raw, end, ']'); i < 0 {
 			return k.breakOff()
@@ -283,12 +305,12 @@ func (k *checker) mapping(n *node, i int) int {
 		if nameEnd < 0 {
 			return k.breakOff()
 		}
-		k.path = append(k.path, step{at: i, end: nameEnd})
+		k.push(i, nameEnd)
 		if n.keys != nil && !n.keys.valid(string(k.inner(i, nameEnd, escaped))) {
 			k.fail("the member's name must be an integer in the range of its type")
 		}
 		end := k.value(n.items, value)
-		k.path = k.path[:len(k.path)-1]
+		k.pop()
 		count++
 		if i, last = next(k.raw, end, '}'); i < 0 {
 			return k.breakOff()
@@ -360,16 +382,16 @@ func (k *checker) object(n *node, i int) int {
 		switch {
 		case at >= 0:
 			expect = at + 1
-			k.path = append(k.path, step{at: i, end: nameEnd})
+			k.push(i, nameEnd)
 			if seen.add(at) {
 				k.fail("the member is given twice")
 			}
 			end = k.value(n.fields[at].node, value)
-			k.path = k.path[:len(k.path)-1]
+			k.pop()
 		case n.extra != nil:
-			k.path = append(k.path, step{at: i, end: nameEnd})
+			k.push(i, nameEnd)
 			end = k.value(n.extra, value)
-			k.path = k.path[:len(k.path)-1]
+			k.pop()
 		default:
 			k.fail("unknown member " + quoted(string(k.inner(i, nameEnd, escaped))))
 			end = k.skip(value)

@@ -209,10 +209,10 @@ func TestProgrammerErrors(t *testing.T) {
 		{reflect.TypeFor[struct {
 			S int `json:"s,string"`
 		}](), []string{"field S", `"string"`}},
-		{reflect.TypeFor[struct {
-			A int `json:"a"`
-			B int `json:"a"`
-		}](), []string{"fields A and B", `"a"`}},
+		{reflect.StructOf([]reflect.StructField{
+			{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"a"`},
+			{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"a"`},
+		}), []string{"fields A and B", `"a"`}},
 		{reflect.TypeFor[struct{ M map[bool]int }](), []string{".M: keys of type bool"}},
 		{reflect.TypeFor[struct{ E error }](), []string{".E: interface error"}},
 		{reflect.TypeFor[loop](), []string{"embedded twice"}},

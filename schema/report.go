@@ -2,6 +2,8 @@ package schema
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -168,19 +170,48 @@ func names(list []string) string {
 
 // expected prints values of the schema, bounded.
 func expected(list ...any) string {
-	var b strings.Builder
+	var dst []byte
 	for i, v := range list {
 		if i > 0 {
-			b.WriteString(", ")
+			dst = append(dst, ", "...)
 		}
-		text, err := wire.Marshal(v)
-		if err != nil {
-			return "what the schema says"
-		}
-		b.Write(text)
-		if b.Len() > maxMessage {
+		if dst = appendValue(dst, v); len(dst) > maxMessage {
 			break
 		}
 	}
-	return bounded(b.String())
+	return bounded(string(dst))
+}
+
+// appendValue appends a decoded value as JSON, cut off beyond maxMessage.
+func appendValue(dst []byte, v any) []byte {
+	if len(dst) > maxMessage {
+		return dst
+	}
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case string:
+		return wire.AppendString(dst, v)
+	case []any:
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(dst, item)
+		}
+		return append(dst, ']')
+	case map[string]any:
+		dst = append(dst, '{')
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendValue(append(wire.AppendString(dst, name), ':'), v[name])
+		}
+		return append(dst, '}')
+	}
+	return fmt.Append(dst, v) // a number, spelt as in the schema
 }

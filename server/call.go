@@ -42,6 +42,7 @@ type Call struct {
 	tracked         jsonrpc.Inbound
 	reply           jsonrpc.Outgoing
 	body            resultBody
+	tool            mcp.CallToolParams // the params of tools/call
 }
 
 type progressState struct {

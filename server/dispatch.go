@@ -191,12 +191,15 @@ func (s *Server) handle(c *Call) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
 	if err == nil {
+		c.untrack()
 		err = s.answer(c, res)
 		if err == nil || errors.Is(err, jsonrpc.ErrEnded) || errors.Is(err, transport.ErrClosed) {
 			return
 		}
 	}
-	if err := c.out.Answer(context.Background(), &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}); err != nil {
+	out := &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}
+	c.untrack()
+	if err := c.out.Answer(context.Background(), out); err != nil {
 		s.log.Debug("answer not delivered", "method", c.method, "err", err)
 	}
 }
@@ -204,6 +207,14 @@ func (s *Server) handle(c *Call) {
 func panicked(err error) bool {
 	ie, ok := errors.AsType[*internalError](err)
 	return ok && ie.panicked
+}
+
+// untrack ends the tracking of a request that is about to be answered: its
+// peer, once it has the answer, may fill its place at once.
+func (c *Call) untrack() {
+	if c.session != nil {
+		c.tracked.End()
+	}
 }
 
 // answer translates a result for the peer's revision and sends it.

@@ -35,12 +35,19 @@ type era interface {
 // protocol version in `_meta`, or whose header names a stateless revision, is
 // modern, whatever its method and whatever the connection did before.
 func (c *Call) admit(in *jsonrpc.Incoming) error {
+	if raw, ok := in.Params.Member("_meta"); ok {
+		if k := c.known(raw); k != nil && k.version != "" {
+			return c.admitStateless(k.version, k.meta.ClientCapabilities != nil)
+		}
+	}
 	version, modern, err := modernVersion(in)
 	if err != nil {
 		return err
 	}
 	if modern {
-		return c.admitStateless(in, version)
+		meta, _ := in.Params.Object("_meta")
+		_, declared := meta.Member(mcp.MetaClientCapabilities)
+		return c.admitStateless(version, declared)
 	}
 	if c.session == nil {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams,
@@ -73,22 +80,37 @@ func (c *Call) use(f *revision.Facts, e era) {
 // decodeMeta decodes the `_meta` of a request. What a client sends again
 // unchanged on a connection, as most do, is not decoded again.
 func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
-	if c.session == nil {
-		return wire.Decode(raw, meta)
-	}
-	if known := c.session.meta.Load(); known != nil && bytes.Equal(known.text, raw) {
-		*meta = known.meta // its parts are never written to
+	if k := c.known(raw); k != nil {
+		*meta = k.meta // its parts are never written to
 		return nil
 	}
 	if err := wire.Decode(raw, meta); err != nil {
 		return err
 	}
-	c.session.meta.Store(&decodedMeta{text: bytes.Clone(raw), meta: *meta})
+	if c.session != nil {
+		k := &decodedMeta{text: bytes.Clone(raw), meta: *meta}
+		if !c.facts.Handshake {
+			k.version = c.facts.Version
+		}
+		c.session.meta.Store(k)
+	}
+	return nil
+}
+
+// known returns what was decoded of the same `_meta` before, or nil.
+func (c *Call) known(raw wire.RawValue) *decodedMeta {
+	if c.session == nil {
+		return nil
+	}
+	if k := c.session.meta.Load(); k != nil && bytes.Equal(k.text, raw) {
+		return k
+	}
 	return nil
 }
 
 // decodedMeta is a `_meta` and its text.
 type decodedMeta struct {
-	text []byte
-	meta mcp.RequestMeta
+	text    []byte
+	meta    mcp.RequestMeta
+	version string // the stateless revision it names, or ""
 }

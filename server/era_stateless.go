@@ -13,15 +13,14 @@ type stateless struct{}
 //
 // spec 2026-07-28, basic/index: a request missing a required field "MUST" be
 // rejected with -32602; basic/versioning: an unknown version with -32022.
-func (c *Call) admitStateless(in *jsonrpc.Incoming, version string) error {
+func (c *Call) admitStateless(version string, declared bool) error {
 	c.use(revision.Newest(), stateless{})
 	f, ok := revision.Lookup(version)
 	if !ok || f.Handshake || !c.srv.allows(f) {
 		return unsupportedVersion(version, c.srv.Versions())
 	}
 	c.use(f, stateless{})
-	meta, _ := in.Params.Object("_meta")
-	if _, ok := meta.Member(mcp.MetaClientCapabilities); !ok {
+	if !declared {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaClientCapabilities)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -98,15 +100,20 @@ func checkURI(uri string) error {
 			return fmt.Errorf("the URI holds the character %U", r)
 		}
 	}
-	u, err := url.Parse(uri)
-	if err != nil {
-		return errors.New("this is not a URI")
-	}
-	if u.Scheme == "" {
+	// Not url.Parse: it refuses escapes in the authority that RFC 3986 allows,
+	// such as the value "a b" of the template gh://{owner}/issues.
+	scheme, _, ok := strings.Cut(uri, ":")
+	if !ok || !uriScheme.MatchString(scheme) {
 		return errors.New("the URI has no scheme")
+	}
+	if _, err := url.PathUnescape(uri); err != nil {
+		return errors.New("the URI is not percent-encoded right")
 	}
 	return nil
 }
+
+// uriScheme is RFC 3986, section 3.1.
+var uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
 func (f *ResourceFeature) register(s *Server) {
 	r, o := f.r, f.opts

@@ -74,13 +74,14 @@ type Cache struct {
 // the change notices, may be called at any time by any goroutine; Use,
 // Visible, Mount and Extend belong before the first request.
 type Server struct {
-	info   mcp.Implementation
-	opts   Options
-	limits Limits
-	log    *slog.Logger
-	seal   *sealer
-	rates  rates
-	rows   map[string]*row
+	info      mcp.Implementation
+	opts      Options
+	limits    Limits
+	log       *slog.Logger
+	seal      *sealer
+	rates     rates
+	deadlines deadlines
+	rows      map[string]*row
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -263,6 +264,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		p.Close(errShutdown)
 	}
 	<-quiet
+	s.deadlines.stop()
 	return err
 }
 

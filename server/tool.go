@@ -195,7 +195,7 @@ func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
 // decodeCallTool decodes the parameters of tools/call, the request that is sent
 // most, off the index of the message, without copying the arguments.
 func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
-	p := new(mcp.CallToolParams)
+	p := &c.tool
 	if err := in.Params.CheckNames("name", "arguments", "_meta", "inputResponses", "requestState"); err != nil {
 		return nil, nil, err
 	}

@@ -16,13 +16,17 @@ var errCancelled = errors.New("cancelled by the client")
 // too long altogether. While a person is asked, its time stands still.
 type watchdog struct {
 	mu     sync.Mutex
-	call   *Call
-	timer  *time.Timer
+	call   *Call         // nil before start, and without limits
 	idle   time.Duration // allowed without progress
 	left   time.Duration // left of the hard cap, when the segment began
 	begun  time.Time     // of the running segment
 	paused int
 	ended  bool
+
+	// These belong to the server's deadlines.
+	due    time.Time
+	index  int
+	queued bool
 }
 
 // start begins the time of a call. Negative limits are none.
@@ -34,8 +38,11 @@ func (w *watchdog) start(c *Call, idle, most time.Duration) {
 	defer w.mu.Unlock()
 	w.call, w.idle, w.left = c, idle, most
 	w.begun = time.Now()
-	w.timer = time.AfterFunc(w.next(), w.fire)
+	w.wind()
 }
+
+// wind has the call end when its time is up, counted from begun.
+func (w *watchdog) wind() { w.call.srv.deadlines.set(w, w.begun.Add(w.next())) }
 
 // next is the time until the timer is due.
 func (w *watchdog) next() time.Duration {
@@ -52,11 +59,11 @@ func (w *watchdog) next() time.Duration {
 func (w *watchdog) progress() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timer == nil || w.ended || w.paused > 0 {
+	if w.call == nil || w.ended || w.paused > 0 {
 		return
 	}
 	w.spend()
-	w.timer.Reset(max(w.next(), 0))
+	w.wind()
 }
 
 // spend takes the time since the segment began from the hard cap.
@@ -72,8 +79,8 @@ func (w *watchdog) spend() {
 func (w *watchdog) pause() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.paused++; w.paused == 1 && w.timer != nil && !w.ended {
-		w.timer.Stop()
+	if w.paused++; w.paused == 1 && w.call != nil && !w.ended {
+		w.call.srv.deadlines.drop(w)
 		w.spend()
 	}
 }
@@ -81,9 +88,9 @@ func (w *watchdog) pause() {
 func (w *watchdog) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.paused--; w.paused == 0 && w.timer != nil && !w.ended {
+	if w.paused--; w.paused == 0 && w.call != nil && !w.ended {
 		w.begun = time.Now()
-		w.timer.Reset(w.next())
+		w.wind()
 	}
 }
 
@@ -92,8 +99,8 @@ func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-	if w.timer != nil {
-		w.timer.Stop()
+	if w.call != nil {
+		w.call.srv.deadlines.drop(w)
 	}
 }
 

@@ -288,3 +288,13 @@ func (d *diary) all() []string {
 	defer d.mu.Unlock()
 	return slices.Clone(d.said)
 }
+
+// jsonText is v as JSON.
+func jsonText(t *testing.T, v any) raw {
+	t.Helper()
+	text, err := wire.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -29,7 +30,7 @@ type index struct {
 // must not change afterwards. The error is an *[Error]; errors.Is tells
 // [ErrNotObject] from texts that are not valid at all.
 func ParseObject(data []byte, lim Limits) (Object, error) {
-	x := new(index)
+	x := indexes.Get().(*index)
 	x.members = x.inline[:0]
 	start, end, err := scan(data, lim, &x.members)
 	if err != nil {
@@ -65,6 +66,18 @@ func ParseArray(data []byte, lim Limits, limit int) ([]RawValue, error) {
 	}
 	return raw, nil
 }
+
+// Release gives the memory of the index back, for messages whose envelope is
+// read once. Neither o nor what was made of its index may be used afterwards;
+// texts, and objects that [Object.Object] gave, may.
+func (o Object) Release() {
+	if o.x != nil {
+		*o.x = index{}
+		indexes.Put(o.x)
+	}
+}
+
+var indexes = sync.Pool{New: func() any { return new(index) }}
 
 // rebase makes the text start with the object.
 func (x *index) rebase(text []byte, start int) {

@@ -126,6 +126,24 @@ func NewTooLongError(limit int, message []byte) *TooLongError {
 	return &TooLongError{Limit: limit, Head: append([]byte(nil), message[:min(len(message), MaxHead)]...)}
 }
 
+// tooLong returns err if it says that a message was skipped, or nil.
+func tooLong(err error) *TooLongError {
+	var long *TooLongError
+	if errors.As(err, &long) {
+		return long
+	}
+	return nil
+}
+
+// next reads a message and checks its length.
+func next(p Pipe, limit int) ([]byte, error) {
+	data, err := p.Read()
+	if err == nil && len(data) > limit {
+		return nil, NewTooLongError(limit, data)
+	}
+	return data, err
+}
+
 // blank reports whether data has no bytes but JSON white space: the empty
 // lines that people and programs leave between messages.
 func blank(data []byte) bool {

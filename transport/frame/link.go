@@ -206,19 +206,16 @@ func (l *link) why(err error) error {
 // receive reads until the pipe has no more and returns its last error.
 func (l *link) receive() error {
 	for {
-		data, err := l.pipe.Read()
-		if err == nil && len(data) > l.limits.Bytes {
-			err = NewTooLongError(l.limits.Bytes, data)
-		}
-		var long *TooLongError
-		switch {
-		case err == nil:
+		data, err := next(l.pipe, l.limits.Bytes)
+		if err == nil {
 			l.take(data)
-		case errors.As(err, &long):
-			l.bad(readHead(long.Head), err)
-		default:
+			continue
+		}
+		long := tooLong(err)
+		if long == nil {
 			return err
 		}
+		l.bad(readHead(long.Head), err)
 	}
 }
 

@@ -128,16 +128,13 @@ func (s *server) shutdown(cause error) {
 // read reads until the pipe has no more.
 func (s *server) read(ctx context.Context) error {
 	for {
-		data, err := s.pipe.Read()
-		if err == nil && len(data) > s.limits.Bytes {
-			err = NewTooLongError(s.limits.Bytes, data)
-		}
+		data, err := next(s.pipe, s.limits.Bytes)
 		if err == nil {
 			s.take(ctx, data)
 			continue
 		}
-		long, ok := errors.AsType[*TooLongError](err)
-		if !ok {
+		long := tooLong(err)
+		if long == nil {
 			return err
 		}
 		s.log.Warn("message skipped", "error", err)
@@ -236,6 +233,14 @@ type exchange struct {
 	s     *server
 	batch *batch
 	begun atomic.Bool // it runs on its own goroutine, no longer on the reader
+}
+
+// run runs the request. A request that it leaves unanswered stays so.
+func (x *exchange) run(run func()) {
+	defer x.s.running.Done()
+	defer x.s.busy.Add(-1)
+	defer x.abandon()
+	run()
 }
 
 // Send sends a message that belongs to the exchange. It waits for room in the

@@ -88,7 +88,7 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *closing) erro
 	if err != nil {
 		return err
 	}
-	begin, err := w.push(ctx, b, func() error { return w.sendError(x) })
+	begin, err := w.push(ctx, b, x, false)
 	if err != nil {
 		b.free()
 		return err
@@ -115,7 +115,7 @@ func (w *writer) answerBuffer(b *buffer, x *closing, inline bool) error {
 		b.free()
 		return jsonrpc.ErrEnded
 	}
-	begin, err := w.push(context.Background(), b, func() error { return w.err })
+	begin, err := w.push(context.Background(), b, x, true)
 	switch {
 	case err != nil:
 		b.free()
@@ -159,13 +159,18 @@ func (w *writer) sendError(x *closing) error {
 }
 
 // push waits for room and queues b. It reports whether the caller has to see
-// to the writing, by drain or round. refused is asked under the lock, before and after each wait.
-func (w *writer) push(ctx context.Context, b *buffer, refused func() error) (begin bool, err error) {
+// to the writing, by drain or round. An answer to x passes where other messages
+// of x do not.
+func (w *writer) push(ctx context.Context, b *buffer, x *closing, answer bool) (begin bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
-		if err := refused(); err != nil {
-			return false, err
+		refused := w.err
+		if !answer {
+			refused = w.sendError(x)
+		}
+		if refused != nil {
+			return false, refused
 		}
 		if w.size == 0 || w.size+len(b.b) <= w.max {
 			break

@@ -1,0 +1,18 @@
+// Package parley is the Model Context Protocol in Go: a library for servers,
+// clients and hosts, and the program parley (in the module app).
+//
+// This package holds no code; its examples show how the others fit together.
+//
+//   - server offers tools, resources and prompts; one handler serves every
+//     revision of the protocol, from the first to the stateless one.
+//   - client connects to servers, finds out what they speak, and answers what
+//     they ask.
+//   - transport/stdio and transport/mem carry the messages: over pipes, child
+//     processes and sockets, and within a process.
+//   - mcp has the vocabulary: the types and methods as the newest revision
+//     says them.
+//   - schema makes JSON Schemas of Go types and checks values against them.
+//   - host puts policy, consent and budgets between a model and its servers.
+//   - mcptest joins a client and a server in every revision and transport, for
+//     your tests.
+package parley

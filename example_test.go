@@ -1,0 +1,114 @@
+package parley_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// A server that a client starts as a child process.
+func Example_server() {
+	type Person struct {
+		Name string `json:"name" desc:"whom to greet" minlen:"1"`
+	}
+	greet := func(_ context.Context, in Person) (string, error) {
+		return "Hello, " + in.Name + "!", nil
+	}
+	s := server.New("hello", "1.0.0", nil)
+	s.Add(server.Tool("greet", "Greets a person by name.", greet))
+	if err := stdio.Serve(context.Background(), s); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A client of a server in another process.
+func Example_client() {
+	ctx := context.Background()
+	c, err := client.Connect(ctx, stdio.Command("./hello"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	text, err := client.Call[string](ctx, c, "greet", map[string]string{"name": "Ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(text)
+}
+
+// Both ends in one process, as in a test.
+func Example() {
+	type Sum struct {
+		Total float64 `json:"total"`
+	}
+	add := func(_ context.Context, in struct {
+		A float64 `json:"a"`
+		B float64 `json:"b"`
+	}) (Sum, error) {
+		return Sum{in.A + in.B}, nil
+	}
+	s := server.New("calculator", "1.0.0", nil)
+	s.Add(server.Tool("add", "Adds two numbers.", add))
+
+	ctx := context.Background()
+	c, err := client.Connect(ctx, mem.New(s, nil), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	sum, err := client.Call[Sum](ctx, c, "add", map[string]float64{"a": 2, "b": 3})
+	fmt.Println(sum.Total, err)
+	// Output: 5 <nil>
+}
+
+// A handler that asks the person before it acts. It is written as one straight
+// line and serves every revision: where there is no session, the handler runs
+// again when the answer is there, and Once keeps the ticket from being opened
+// twice.
+func Example_asking() {
+	type Confirm struct {
+		Reason string `json:"reason" desc:"why it has to go"`
+	}
+	openTicket := func() (int, error) { return 42, nil }
+	drop := func(ctx context.Context, in struct {
+		Table string `json:"table"`
+	}) (string, error) {
+		ticket, err := server.Once(ctx, "ticket", openTicket)
+		if err != nil {
+			return "", err
+		}
+		ans, err := server.Elicit[Confirm](ctx, "Drop table "+in.Table+"?")
+		if err != nil {
+			return "", err
+		}
+		if !ans.Accepted() {
+			return "kept " + in.Table, nil
+		}
+		return fmt.Sprintf("dropped %s: %s (ticket %d)", in.Table, ans.Value.Reason, ticket), nil
+	}
+	s := server.New("db", "1.0.0", nil)
+	s.Add(server.Tool("drop", "Drops a table.", drop))
+
+	person := &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		fmt.Fprintln(os.Stdout, r.Params.Message)
+		return client.Accept(Confirm{Reason: "obsolete"})
+	}}
+	ctx := context.Background()
+	c, err := client.Connect(ctx, mem.New(s, nil), person)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	text, err := client.Call[string](ctx, c, "drop", map[string]string{"table": "logs"})
+	fmt.Println(text, err)
+	// Output:
+	// Drop table logs?
+	// dropped logs: obsolete (ticket 42) <nil>
+}
