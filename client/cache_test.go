@@ -167,7 +167,7 @@ func TestCacheInvalidation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer sub.Close()
+		t.Cleanup(func() { _ = sub.Close() })
 		read := func(uri string) {
 			t.Helper()
 			if _, err := c.ReadResource(t.Context(), uri, nil); err != nil {

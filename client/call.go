@@ -28,7 +28,7 @@ type call struct {
 	meta   map[string]mcp.RawValue
 	first  *round // what the caller answered by itself
 
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
 	clock   *clock
 	tracker *tracker

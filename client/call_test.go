@@ -227,7 +227,7 @@ func TestHumanTime(t *testing.T) {
 			s := &script{versions: []string{newest}, on: tool(func(r *req) (any, error) {
 				answer, err := r.conn.ask(r.ctx, mcp.MethodElicit, `{"message":"sure?","requestedSchema":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)
 				if err != nil || answer.Error != nil {
-					return nil, fmt.Errorf("asking: %v %v", err, answer)
+					return nil, fmt.Errorf("asking: %w %v", err, answer)
 				}
 				return raw(done), nil
 			})}
@@ -382,7 +382,7 @@ func TestInterrupted(t *testing.T) {
 						return func(r *req) (any, error) {
 							if left > 0 {
 								left--
-								r.conn.conn.Close(transport.ErrClosed)
+								r.conn.end()
 								return nil, errSilent
 							}
 							return raw(result), nil
@@ -418,13 +418,9 @@ func TestReconnectBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
 		d := &flaky{Dialer: mem.New(s, nil)}
-		c, err := client.Connect(t.Context(), d, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := dial(t, d, nil)
 		d.broken = errors.New("no such host")
-		s.last().conn.Close(transport.ErrClosed)
+		s.last().end()
 		synctest.Wait()
 		if c.Connected() {
 			t.Error("still connected")
@@ -523,11 +519,7 @@ func TestNeverSent(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
 			d := &deaf{Dialer: mem.New(s, nil), left: deaths}
-			c, err := client.Connect(t.Context(), d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dial(t, d, nil)
 			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, want) {
 				t.Errorf("error %v, want %v", err, want)
 			}

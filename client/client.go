@@ -25,7 +25,7 @@ type Client struct {
 	// server names the server in the cache.
 	server string
 
-	ctx  context.Context // the client's life
+	ctx  context.Context //nolint:containedctx // the client's life, which its goroutines share
 	stop context.CancelCauseFunc
 
 	lastID atomic.Int64 // ids are never used twice, not even on another link

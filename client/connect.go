@@ -40,6 +40,8 @@ type conn struct {
 	razed sync.Once
 
 	negotiating sync.Mutex
+	probed      mcp.ID // the last probe; mu is held
+	lateProbe   bool   // it was answered after we gave up; mu is held
 
 	mu      sync.Mutex
 	listens map[mcp.ID]*listening // of the stateless era
@@ -109,6 +111,21 @@ func (cn *conn) teardown(cause error) (err error) {
 		}
 	})
 	return err
+}
+
+// late takes the id of an answer that nobody waits for any more. A server that
+// answers the probe late knows it: it was slow, not old, and must not be
+// remembered as old.
+func (cn *conn) late(id mcp.ID) {
+	cn.mu.Lock()
+	if !id.IsZero() && id == cn.probed {
+		cn.lateProbe = true
+	}
+	wrong := cn.lateProbe
+	cn.mu.Unlock()
+	if wrong {
+		cn.c.opts.Eras.Remember(cn.c.dialer.Key(), "")
+	}
 }
 
 // do sends one request and waits for its response.

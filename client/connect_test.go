@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
@@ -103,7 +103,7 @@ func TestNegotiationFails(t *testing.T) {
 				}
 				c, err := client.Connect(t.Context(), mem.New(s, nil), &client.Options{Versions: test.allowed})
 				if err == nil {
-					c.Close()
+					_ = c.Close()
 					t.Fatalf("connected with %s", c.Version())
 				}
 				if test.want != nil && !errors.Is(err, test.want) {
@@ -139,13 +139,43 @@ func TestSilentProbe(t *testing.T) {
 	})
 }
 
+// Ruling 4: a server that was only slow to start is not taken for an old one:
+// neither if it knows no handshake, nor in the memory.
+func TestSlowStart(t *testing.T) {
+	for _, versions := range [][]string{{modern}, {modern, newest}} {
+		synctest.Test(t, func(t *testing.T) {
+			awake := time.After(7 * time.Second)
+			var once sync.Once
+			s := &script{versions: versions}
+			plain := &script{versions: versions}
+			slow := func(r *req) (any, error) {
+				once.Do(func() { <-awake })
+				if len(versions) == 1 && r.in.Method == mcp.MethodInitialize {
+					return nil, jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "initialize is not known")
+				}
+				return plain.handle(r)
+			}
+			s.on = map[string]func(*req) (any, error){mcp.MethodDiscover: slow, mcp.MethodInitialize: slow}
+			memory := client.NewEraMemory()
+			c := dial(t, mem.New(s, &mem.Options{Key: "slow"}), &client.Options{Eras: memory})
+			if c.Version() != versions[len(versions)-1] {
+				t.Errorf("version %s", c.Version())
+			}
+			synctest.Wait()
+			if v, ok := memory.Recall("slow"); ok && v != modern {
+				t.Errorf("remembered as %s", v)
+			}
+		})
+	}
+}
+
 // Ruling 4: a server that ends at the probe gets a handshake on another
 // connection.
 func TestProbeKills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{versions: []string{newest}}
 		s.on = map[string]func(*req) (any, error){mcp.MethodDiscover: func(r *req) (any, error) {
-			r.conn.conn.Close(transport.ErrClosed)
+			r.conn.end()
 			return nil, errSilent
 		}}
 		c := connect(t, s, nil)

@@ -72,6 +72,9 @@ func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, 
 	k.ctx = ctx
 	generation := o.c.opts.Cache.generation()
 	m := &jsonrpc.Outgoing{ID: o.c.nextID(), Method: k.method, Params: &body{extra: k.extra(&session{era: e}, mcp.ID{}, nil)}}
+	o.cn.mu.Lock()
+	o.cn.probed = m.ID
+	o.cn.mu.Unlock()
 	var route transport.Route
 	if o.cn.link.Traits().Routes {
 		route = e.route(k)

@@ -43,7 +43,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	for tool, err := range c.Tools(ctx) {
 		if err != nil {
 			log.Fatal(err)
@@ -71,7 +71,7 @@ func ExampleClient_ReadResource() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_, err = c.ReadResource(ctx, "shop:///prices", nil)
 	fmt.Println(err)
 	// Output: resources/read "shop:///prices": no such resource (code -32602)

@@ -32,11 +32,7 @@ func FuzzResult(f *testing.F) {
 			s := &script{on: tool(func(*req) (any, error) { return raw(result), nil })}
 			o := answering()
 			o.OnSample, o.MaxRounds = nil, 2
-			c, err := client.Connect(t.Context(), mem.New(s, nil), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dial(t, mem.New(s, nil), o)
 			r, err := c.CallTool(t.Context(), "t", nil, nil)
 			if (r == nil) == (err == nil) {
 				t.Errorf("result %v with error %v", r, err)
@@ -79,11 +75,7 @@ func FuzzServer(f *testing.F) {
 			o := answering()
 			o.OnLog = func(context.Context, *mcp.LogParams) {}
 			o.OnToolsChanged = func(context.Context) {}
-			c, err := client.Connect(t.Context(), mem.New(s, nil), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dial(t, mem.New(s, nil), o)
 			_ = s.last().conn.Send(t.Context(), &jsonrpc.Outgoing{Method: method, Params: jsonrpc.Raw(params)})
 			_ = s.last().conn.Send(t.Context(), &jsonrpc.Outgoing{ID: mcp.IntID(1), Method: method, Params: jsonrpc.Raw(params)})
 			synctest.Wait()

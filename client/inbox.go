@@ -154,6 +154,9 @@ func (cn *conn) Receive(m *jsonrpc.Incoming) {
 		cn.request(m)
 	case jsonrpc.Response:
 		cn.c.log.Debug("an answer that nobody waits for", "id", m.ID.String())
+		if m.Error == nil {
+			cn.late(m.ID)
+		}
 	case jsonrpc.Notification:
 		if err := cn.notified(m); err != nil {
 			cn.c.log.Debug("a notification was ignored", "method", m.Method, "err", err)

@@ -18,14 +18,7 @@ type opener struct {
 	c              *Client
 	cn             *conn
 	modern, legacy []*revision.Facts // allowed by Options.Versions, newest first
-}
-
-// A verdict is what a probe said about the server.
-type verdict struct {
-	sess    *session
-	version string // probe again, or shake hands, with this version
-	silent  bool   // no usable answer: a server of the handshake era
-	err     error
+	woken          bool              // a silent server was probed again
 }
 
 // dial makes a connection and negotiates on it. The caller adopts it, or
@@ -73,6 +66,7 @@ func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
 		return nil, err
 	}
 	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
+	cn.late(mcp.ID{})
 	return cn, nil
 }
 
@@ -194,7 +188,16 @@ func (o *opener) fallBack(ctx context.Context, cause error) error {
 	if o.cn.over() {
 		return &probeKilledError{fmt.Errorf("server/discover: %w", cause)}
 	}
-	return o.handshake(ctx, o.legacy[0], cause)
+	err := o.handshake(ctx, o.legacy[0], cause)
+	if err != nil && errors.Is(cause, ErrTimeout) && !o.woken && ctx.Err() == nil && !o.cn.over() {
+		// It may only have been slow to start: now that it speaks, it may
+		// know the probe.
+		o.woken = true
+		if o.probe(ctx, o.modern[0]) == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // renegotiate finds another version on a living connection, after the server

@@ -62,7 +62,10 @@ func TestPages(t *testing.T) {
 		if err != nil || !slices.Equal(got, []string{"a:1", "a:2", "a:3", "a:3"}) {
 			t.Errorf("%v, %v", got, err)
 		}
-		for range c.Resources(t.Context()) {
+		for _, err := range c.Resources(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 		if n := len(s.got(mcp.MethodResourcesList)); n != 4 {

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,12 +33,13 @@ type script struct {
 	mu    sync.Mutex
 	heard []*jsonrpc.Incoming // all requests and notifications, in order
 	conns []*peerConn
+	told  []*jsonrpc.Incoming // the client's answers
 	seen  sync.Cond
 }
 
 // A req is one request that a script handles.
 type req struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // a request lives as long as its context
 	in   *jsonrpc.Incoming
 	out  transport.Responder
 	conn *peerConn
@@ -137,12 +139,12 @@ func (p *peerConn) Begin(ctx context.Context, x *transport.Exchange) func() {
 		}
 		m := &jsonrpc.Outgoing{ID: x.In.ID}
 		switch {
-		case err == errSilent:
+		case errors.Is(err, errSilent):
 			<-ctx.Done()
 			return
 		case err != nil:
-			e, ok := err.(*jsonrpc.Error)
-			if !ok {
+			var e *jsonrpc.Error
+			if !errors.As(err, &e) {
 				e = jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", err)
 			}
 			m.Error = e
@@ -153,7 +155,7 @@ func (p *peerConn) Begin(ctx context.Context, x *transport.Exchange) func() {
 	}
 }
 
-var errSilent = fmt.Errorf("no answer")
+var errSilent = errors.New("no answer")
 
 func (s *script) handle(r *req) (any, error) {
 	if f := s.on[r.in.Method]; f != nil {
@@ -189,6 +191,9 @@ func (s *script) handle(r *req) (any, error) {
 
 func (p *peerConn) Accept(m *jsonrpc.Incoming) {
 	if m.Kind == jsonrpc.Response {
+		p.s.mu.Lock()
+		p.s.told = append(p.s.told, m)
+		p.s.mu.Unlock()
 		p.peer.Resolve(m)
 		return
 	}
@@ -206,6 +211,9 @@ func (p *peerConn) Accept(m *jsonrpc.Incoming) {
 
 func (p *peerConn) Rules() transport.Rules { return transport.Rules{} }
 func (p *peerConn) Close(cause error)      { p.peer.Close(cause) }
+
+// end ends the connection as a server does that dies.
+func (p *peerConn) end() { _ = p.conn.Close(transport.ErrClosed) }
 
 // ask sends a request to the client and waits for its answer.
 func (p *peerConn) ask(ctx context.Context, method, params string) (*jsonrpc.Incoming, error) {
@@ -246,10 +254,10 @@ func text(m *jsonrpc.Incoming, name string) string {
 	return string(v)
 }
 
-// connect connects to a script and closes the client at the end of the test.
-func connect(t *testing.T, s *script, o *client.Options) *client.Client {
+// dial connects with any dialer and closes the client at the end of the test.
+func dial(t *testing.T, d transport.Dialer, o *client.Options) *client.Client {
 	t.Helper()
-	c, err := client.Connect(t.Context(), mem.New(s, &mem.Options{Principal: principal.Local}), o)
+	c, err := client.Connect(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,6 +267,12 @@ func connect(t *testing.T, s *script, o *client.Options) *client.Client {
 		}
 	})
 	return c
+}
+
+// connect connects to a script and closes the client at the end of the test.
+func connect(t *testing.T, s *script, o *client.Options) *client.Client {
+	t.Helper()
+	return dial(t, mem.New(s, &mem.Options{Principal: principal.Local}), o)
 }
 
 // eras runs a test body against a script of each era.

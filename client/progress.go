@@ -21,7 +21,7 @@ type report struct {
 // goroutine of its own.
 type tracker struct {
 	clock *clock
-	ctx   context.Context // the call's: nobody waits for the handler after it
+	ctx   context.Context //nolint:containedctx // the call's: nobody waits for the handler after it
 	queue chan report
 	done  chan struct{}
 }

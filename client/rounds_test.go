@@ -94,7 +94,7 @@ func TestRounds(t *testing.T) {
 				if got := text(calls[0], "requestState") + text(calls[0], "inputResponses"); got != "" {
 					t.Errorf("the first request carries %s", got)
 				}
-				if got := text(calls[1], "requestState"); !(got == state || wire.Equal(raw(got), raw(state))) {
+				if got := text(calls[1], "requestState"); got != state && !wire.Equal(raw(got), raw(state)) {
 					t.Errorf("state %s, want %s", got, state)
 				}
 				want := `{"a":{"action":"accept","content":{"sure":true,"why":"because"}},"b":` + sampled +

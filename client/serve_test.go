@@ -127,6 +127,9 @@ func TestQuestionsInFlight(t *testing.T) {
 		if len(withdrawn) != 1 {
 			t.Errorf("%d questions withdrawn, want 1", len(withdrawn))
 		}
+		if len(s.told) != 1 || s.told[0].Error == nil || s.told[0].Error.Code != mcp.CodeTooManyInFlight || s.told[0].ID != mcp.IntID(102) {
+			t.Errorf("answers %+v, want one refusal", s.told)
+		}
 	})
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/transport"
 )
 
 // A diary collects what handlers are told.
@@ -197,7 +196,7 @@ func TestResubscribe(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.read()
-			s.last().conn.Close(transport.ErrClosed)
+			s.last().end()
 			time.Sleep(time.Second) // of fake time
 			got := d.read()
 			slices.Sort(got)

@@ -148,11 +148,7 @@ func TestRoutes(t *testing.T) {
 			mcp.MethodResourcesRead: func(*req) (any, error) { return raw(`{"contents":[]}`), nil },
 		}}
 		d := &routed{Dialer: mem.New(s, nil), traits: transport.Traits{Routes: true, Abandons: true}, routes: map[string][]transport.Route{}}
-		c, err := client.Connect(t.Context(), d, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := dial(t, d, nil)
 		args := map[string]any{"region": "", "deep": map[string]any{"n": 42}, "none": nil}
 		if _, err := c.CallTool(t.Context(), "q", args, nil); err != nil {
 			t.Fatal(err)
@@ -185,11 +181,7 @@ func TestAbandons(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{versions: versions, on: tool(func(*req) (any, error) { return nil, errSilent })}
 			d := &routed{Dialer: mem.New(s, nil), traits: transport.Traits{Routes: true, Abandons: true}, routes: map[string][]transport.Route{}}
-			c, err := client.Connect(t.Context(), d, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+			c := dial(t, d, nil)
 			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, client.ErrTimeout) {
 				t.Errorf("error %v", err)
 			}

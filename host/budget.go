@@ -15,7 +15,7 @@ type BudgetError struct {
 	Limit string
 }
 
-// Error names the budget and the option that changes it.
+// Error names the budget.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget of %s is spent", e.Limit)
 }
@@ -26,6 +26,7 @@ type clock struct {
 	left   time.Duration
 	since  time.Time // when the timer was last started
 	paused int
+	over   bool
 	timer  *time.Timer
 }
 
@@ -38,6 +39,9 @@ func startClock(ctx context.Context, limit time.Duration) (context.Context, *clo
 		cancel(&BudgetError{"time", limit.String()})
 	})
 	return ctx, c, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
 		c.timer.Stop()
 		cancel(context.Canceled)
 	}
@@ -58,7 +62,7 @@ func (c *clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused--
-	if c.paused == 0 {
+	if c.paused == 0 && !c.over {
 		c.since = time.Now()
 		c.timer.Reset(max(c.left, 0))
 	}

@@ -192,4 +192,3 @@ func TestAddRefuses(t *testing.T) {
 		t.Errorf("a client of nobody: %v", err)
 	}
 }
-

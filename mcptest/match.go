@@ -3,13 +3,14 @@ package mcptest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
 // Placeholders stand for what differs from run to run. They are strings, in
 // the place of a whole value.
 const (
-	anyValue  = "$any"
+	anyValue   = "$any"
 	savePrefix = "$save:"
 )
 
@@ -64,6 +65,9 @@ func (m *matcher) compare(at string, want, got *tree) error {
 	case '{':
 		return m.compareObjects(at, want, got)
 	case '[':
+		if at == "" { // a batch, whose answers stand in any order
+			return m.compareBatches(want, got)
+		}
 		for i := range min(len(want.items), len(got.items)) {
 			if err := m.compare(fmt.Sprintf("%s/%d", at, i), want.items[i], got.items[i]); err != nil {
 				return err
@@ -108,7 +112,15 @@ func (m *matcher) fill(at, name string, want, got *tree) error {
 }
 
 func (m *matcher) compareObjects(at string, want, got *tree) error {
+	joker, found := "", false // a name that varies, of which there may be one
 	for i, name := range want.names {
+		if strings.HasPrefix(name, savePrefix) {
+			if joker, found = m.leftover(want, got); !found {
+				return fmt.Errorf("at %s: there is not exactly one member besides those that are named", place(at))
+			}
+			m.saved[name[len(savePrefix):]] = stringTree(joker)
+			name = joker
+		}
 		item := got.member(name)
 		if item == nil {
 			return fmt.Errorf("at %s: member %q is missing", place(at), name)
@@ -118,9 +130,42 @@ func (m *matcher) compareObjects(at string, want, got *tree) error {
 		}
 	}
 	for _, name := range got.names {
-		if want.member(name) == nil {
+		if want.member(name) == nil && (!found || name != joker) {
 			return fmt.Errorf("at %s: unexpected member %q", place(at), name)
 		}
+	}
+	return nil
+}
+
+// leftover is the one member of got that want does not name.
+func (m *matcher) leftover(want, got *tree) (name string, ok bool) {
+	for _, n := range got.names {
+		if want.member(n) != nil {
+			continue
+		}
+		if ok {
+			return "", false
+		}
+		name, ok = n, true
+	}
+	return name, ok
+}
+
+// compareBatches compares arrays of messages without regard to order.
+func (m *matcher) compareBatches(want, got *tree) error {
+	rest := slices.Clone(got.items)
+next:
+	for i, w := range want.items {
+		for k, g := range rest {
+			if m.match(w, g) == nil {
+				rest = slices.Delete(rest, k, k+1)
+				continue next
+			}
+		}
+		return fmt.Errorf("in the batch: nothing is like message %d, %s", i, shown(w))
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("in the batch: unexpected message %s", shown(rest[0]))
 	}
 	return nil
 }
@@ -143,11 +188,9 @@ func (m *matcher) substitute(line string) (string, error) {
 			continue
 		case strings.HasPrefix(name, "$"):
 			b.WriteString(`"` + name + `"`)
+		case known == nil && strings.HasPrefix(after, ":"): // a name that begins so
+			b.WriteString(`"$` + name + `"`)
 		case known == nil:
-			if strings.HasPrefix(after, ":") { // a member's name
-				b.WriteString(`"$` + name + `"`)
-				break
-			}
 			return "", fmt.Errorf("nothing was saved as %q", name)
 		default:
 			b.WriteString(known.line())
@@ -164,30 +207,54 @@ func renewed(old, got *tree) *tree {
 			return old
 		}
 	}
-	switch got.kind {
-	case '{', '[':
-		out := &tree{kind: got.kind, names: got.names}
-		for i, item := range got.items {
-			var before *tree
-			switch {
-			case old == nil || old.kind != got.kind:
-			case got.kind == '{':
-				before = old.member(got.names[i])
-			case i < len(old.items):
-				before = old.items[i]
-			}
-			if before == nil && got.kind == '{' && varying[got.names[i]] {
-				before = stringTree(savePrefix + got.names[i])
-			}
-			out.items = append(out.items, renewed(before, item))
-		}
-		return out
-	case '"':
-		if strings.HasPrefix(got.text, "$") {
-			return &tree{kind: '"', raw: `"$` + got.raw[1:], text: "$" + got.text}
-		}
+	if got.kind == '"' && strings.HasPrefix(got.text, "$") {
+		return &tree{kind: '"', raw: `"$` + got.raw[1:], text: "$" + got.text}
 	}
-	return got
+	if got.kind != '{' && got.kind != '[' {
+		return got
+	}
+	out := &tree{kind: got.kind, names: slices.Clone(got.names)}
+	for i, item := range got.items {
+		before := old.counterpart(got, i)
+		if name := got.name(i); before == nil && varying[name] {
+			before = stringTree(savePrefix + name)
+		}
+		after := renewed(before, item)
+		if got.name(i) == "inputRequests" && len(after.names) == 1 {
+			after.names[0] = savePrefix + "key"
+		}
+		out.items = append(out.items, after)
+	}
+	if id := slices.Index(out.names, "id"); id >= 0 && slices.Contains(out.names, "method") && out.items[id].kind == '0' {
+		out.items[id] = stringTree(savePrefix + "id") // the server asks
+	}
+	return out
+}
+
+// name is the name of a member, or "" for an element of an array.
+func (t *tree) name(i int) string {
+	if t.kind != '{' {
+		return ""
+	}
+	return t.names[i]
+}
+
+// counterpart is what stands in t where got has its member or element i.
+func (t *tree) counterpart(got *tree, i int) *tree {
+	switch {
+	case t == nil || t.kind != got.kind:
+		return nil
+	case got.kind == '{':
+		if m := t.member(got.names[i]); m != nil {
+			return m
+		}
+		if len(t.names) == 1 && strings.HasPrefix(t.names[0], savePrefix) {
+			return t.items[0]
+		}
+	case i < len(t.items):
+		return t.items[i]
+	}
+	return nil
 }
 
 func stringTree(text string) *tree { return &tree{kind: '"', raw: quote(text), text: text} }

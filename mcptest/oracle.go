@@ -241,7 +241,7 @@ func (p *published) checkError(m *jsonrpc.Incoming, raw mcp.RawValue) error {
 
 // checkResult checks the answer to a request of the other side.
 func (p *published) checkResult(from mcp.Side, method string, m *jsonrpc.Incoming, raw mcp.RawValue) error {
-	name := p.sent[(mcp.Client | mcp.Server)&^from][method]
+	name := p.sent[(mcp.Client|mcp.Server)&^from][method]
 	if name == "" {
 		return fmt.Errorf("a result for %q, which the %s does not send", method, side((mcp.Client|mcp.Server)&^from))
 	}

@@ -168,19 +168,26 @@ func (k *checker) value(n *node, i int) int {
 	case kindInt, kindUint, kindFloat:
 		return k.number(n, i)
 	case kindArray, kindMap, kindStruct:
-		if k.depth++; k.depth > maxNesting {
-			return k.breakOff()
-		}
-		defer func() { k.depth-- }()
-		switch n.kind {
-		case kindArray:
-			return k.array(n, i)
-		case kindMap:
-			return k.mapping(n, i)
-		}
-		return k.object(n, i)
+		return k.container(n, i)
+	default:
+		return k.text(n, i)
 	}
-	return k.text(n, i)
+}
+
+func (k *checker) container(n *node, i int) (end int) {
+	if k.depth++; k.depth > maxNesting {
+		return k.breakOff()
+	}
+	switch n.kind {
+	case kindArray:
+		end = k.array(n, i)
+	case kindMap:
+		end = k.mapping(n, i)
+	default:
+		end = k.object(n, i)
+	}
+	k.depth--
+	return end
 }
 
 // wireType is the JSON type that kindAt gives for values of a kind.
@@ -235,6 +242,7 @@ func (k *checker) text(n *node, i int) int {
 		}
 	case kindBytes:
 		k.bytes(s)
+	default:
 	}
 	if n.format != nil && !n.format.valid(string(s)) {
 		k.fail("expected the format " + n.format.name)

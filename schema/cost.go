@@ -48,9 +48,6 @@ func newGraph(root *jsonschema.Schema) *graph {
 	for i := 0; i < len(g.all); i++ {
 		g.link(g.all[i])
 	}
-	for _, s := range g.all {
-		g.linkDynamic(s)
-	}
 	return g
 }
 
@@ -101,22 +98,37 @@ func (g *graph) link(s *jsonschema.Schema) {
 	e.items = g.add(either(s.Items), either(s.AdditionalItems), s.Items2020, s.Contains, s.UnevaluatedItems)
 }
 
-// linkDynamic adds whatever a dynamic reference may end up at.
-func (g *graph) linkDynamic(s *jsonschema.Schema) {
-	if s.RecursiveRef == nil && s.DynamicRef == nil {
-		return
-	}
-	e := g.info[s]
-	for _, target := range g.all {
-		if target == s {
-			continue
+// linkDynamic adds whatever dynamic references may end up at.
+func (g *graph) linkDynamic() error {
+	anchors := map[string][]*jsonschema.Schema{}
+	var recursive []*jsonschema.Schema
+	for _, s := range g.all {
+		if s.DynamicAnchor != "" {
+			anchors[s.DynamicAnchor] = append(anchors[s.DynamicAnchor], s)
 		}
-		recursive := s.RecursiveRef != nil && target.RecursiveAnchor
-		dynamic := s.DynamicRef != nil && s.DynamicRef.Anchor != "" && target.DynamicAnchor == s.DynamicRef.Anchor
-		if (recursive || dynamic) && !slices.Contains(e.inPlace, target) {
-			e.inPlace = append(e.inPlace, target)
+		if s.RecursiveAnchor {
+			recursive = append(recursive, s)
 		}
 	}
+	for _, s := range g.all {
+		e := g.info[s]
+		var targets []*jsonschema.Schema
+		if s.RecursiveRef != nil {
+			targets = recursive
+		}
+		if s.DynamicRef != nil {
+			targets = slices.Concat(targets, anchors[s.DynamicRef.Anchor])
+		}
+		if len(targets) > maxTargets {
+			return fmt.Errorf("%w: a dynamic reference with more than %d targets", ErrTooComplex, maxTargets)
+		}
+		for _, target := range targets {
+			if target != s && !slices.Contains(e.inPlace, target) {
+				e.inPlace = append(e.inPlace, target)
+			}
+		}
+	}
+	return nil
 }
 
 // spread returns how many evaluations there may be at one place of a value, or
@@ -124,6 +136,9 @@ func (g *graph) linkDynamic(s *jsonschema.Schema) {
 // schema that refers to itself without going deeper, or applies too many
 // subschemas to one place, is refused.
 func (g *graph) spread() (int, error) {
+	if err := g.linkDynamic(); err != nil {
+		return 0, err
+	}
 	for _, s := range g.all {
 		if _, err := g.cost(s); err != nil {
 			return 0, err
@@ -158,6 +173,7 @@ func (g *graph) cost(s *jsonschema.Schema) (int, error) {
 		return e.cost, nil
 	case visiting:
 		return 0, fmt.Errorf("%w: %s refers to itself without end", ErrInvalid, place(s))
+	case unvisited:
 	}
 	e.state = visiting
 	e.cost = 1

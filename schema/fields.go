@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 // member is a Go field that becomes a member of the JSON object.
 type member struct {
 	name     string
-	named    bool // by its tag
 	index    []int
 	sf       reflect.StructField
 	optional bool // by its tag or type
@@ -49,8 +49,7 @@ func (w *walk) structure(n *node, t reflect.Type) error {
 	}
 	switch {
 	case extra != nil:
-		n.extras = true
-		n.extra, err = w.inside("."+extra.Name, extra.Type.Elem(), noTags)
+		n.extra, err = w.inside("."+extra.Name, deref(extra.Type).Elem(), noTags)
 		if err == nil && n.extra.kind != kindAny && n.extra.mayDefault() {
 			err = w.errorf("defaults inside the inlined map %s are not supported", extra.Name)
 		}
@@ -120,54 +119,71 @@ type level struct {
 	pointer bool
 }
 
+// search is a breadth-first search for the fields of a struct.
+type search struct {
+	*walk
+	found map[string]member
+	seen  map[reflect.Type]bool
+	queue []level
+	extra *reflect.StructField // the inlined map
+}
+
 // members lists the fields of t as the decoder sees them: embedded structs are
 // inlined, the shallowest of a name wins, a name given twice at one depth is an
 // error. extra is the inlined map, if there is one.
 func (w *walk) members(t reflect.Type) (list []member, extra *reflect.StructField, err error) {
-	found := map[string]member{}
-	seen := map[reflect.Type]bool{t: true}
-	for queue := []level{{typ: t}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
+	s := search{walk: w, found: map[string]member{}, seen: map[reflect.Type]bool{t: true}}
+	for s.queue = []level{{typ: t}}; len(s.queue) > 0; s.queue = s.queue[1:] {
+		at := s.queue[0]
 		for i := range at.typ.NumField() {
-			sf := at.typ.Field(i)
-			index := append(slices.Clone(at.index), i)
-			m, embed, err := w.member(sf, index)
+			m, embed, err := w.member(at.typ.Field(i), append(slices.Clone(at.index), i))
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case embed:
+				err = s.embed(at, m)
+			case m != nil:
+				err = s.add(at, m)
+			}
 			if err != nil {
 				return nil, nil, err
 			}
-			switch {
-			case embed && deref(sf.Type).Kind() == reflect.Struct:
-				inner := deref(sf.Type)
-				if seen[inner] {
-					return nil, nil, w.errorf("struct %s is embedded twice", inner)
-				}
-				seen[inner] = true
-				queue = append(queue, level{inner, index, at.pointer || sf.Type.Kind() == reflect.Pointer})
-			case embed:
-				if extra != nil || deref(sf.Type).Kind() != reflect.Map {
-					return nil, nil, w.errorf("field %s: only one map can be inlined", sf.Name)
-				}
-				extra = &sf
-				extra.Index = index
-			case m != nil:
-				if at.pointer {
-					m.optional, m.pointer = true, true
-				}
-				if old, ok := found[m.name]; ok {
-					if len(old.index) == len(index) {
-						return nil, nil, w.errorf("fields %s and %s have the same name %q", old.sf.Name, sf.Name, m.name)
-					}
-					continue
-				}
-				found[m.name] = *m
-			}
 		}
 	}
-	for _, m := range found {
-		list = append(list, m)
+	list = slices.SortedFunc(maps.Values(s.found), func(a, b member) int { return slices.Compare(a.index, b.index) })
+	return list, s.extra, nil
+}
+
+// embed notes a field whose content is inlined.
+func (s *search) embed(at level, m *member) error {
+	inner := deref(m.sf.Type)
+	if inner.Kind() == reflect.Struct {
+		if s.seen[inner] {
+			return s.errorf("struct %s is embedded twice", inner)
+		}
+		s.seen[inner] = true
+		s.queue = append(s.queue, level{inner, m.index, at.pointer || m.sf.Type.Kind() == reflect.Pointer})
+		return nil
 	}
-	slices.SortFunc(list, func(a, b member) int { return slices.Compare(a.index, b.index) })
-	return list, extra, nil
+	if s.extra != nil || inner.Kind() != reflect.Map {
+		return s.errorf("field %s: only one map can be inlined", m.sf.Name)
+	}
+	s.extra = &m.sf
+	return nil
+}
+
+func (s *search) add(at level, m *member) error {
+	if at.pointer {
+		m.optional, m.pointer = true, true
+	}
+	if old, ok := s.found[m.name]; ok {
+		if len(old.index) == len(m.index) {
+			return s.errorf("fields %s and %s have the same name %q", old.sf.Name, m.sf.Name, m.name)
+		}
+		return nil
+	}
+	s.found[m.name] = *m
+	return nil
 }
 
 // member reads the json tag of a field. It returns nil if the field takes no
@@ -181,7 +197,7 @@ func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed boo
 	if strings.ContainsAny(name, `'"\`) {
 		return nil, false, w.errorf("field %s: quotes and backslashes in the json name %s are not supported", sf.Name, name)
 	}
-	m = &member{name: cmp.Or(name, sf.Name), named: name != "", index: index, sf: sf}
+	m = &member{name: cmp.Or(name, sf.Name), index: index, sf: sf}
 	omits := false
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
@@ -195,7 +211,7 @@ func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed boo
 		}
 	}
 	if sf.Anonymous && name == "" && deref(sf.Type).Kind() == reflect.Struct {
-		return nil, true, nil
+		return m, true, nil
 	}
 	m.optional = omits || sf.Type.Kind() == reflect.Pointer
 	m.nullable = sf.Type.Kind() == reflect.Pointer && !omits

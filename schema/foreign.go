@@ -38,6 +38,7 @@ const (
 	maxUnique   = 4_000   // objects and arrays in a value that must have unique items
 	maxDigits   = 400     // characters of a number, and its exponent
 	maxInPlace  = 5_000   // subschemas applied to one place by one schema
+	maxTargets  = 100     // places that one dynamic reference may lead to
 	maxMessage  = 300     // bytes of a library's message
 	schemaURL   = "parley:///schema"
 )

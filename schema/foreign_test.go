@@ -54,6 +54,8 @@ func TestForeignCheck(t *testing.T) {
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{"type":"string"}},"items":[{"$ref":"#/definitions/a"}],"additionalItems":false}`, `["a",1]`, `items too many`},
 		{`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"a":{"$recursiveRef":"#"}},"additionalProperties":false}`, `{"a":{"b":1}}`, `/a: unknown member "b"`},
 		{`{"$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},"additionalProperties":false}`, `{"a":{"b":1}}`, `/a: unknown member "b"`},
+		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"string"}}}`, ``}, // built in, not loaded
+		{`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"minLength":-1}}}`, `/properties/a/minLength: must be at least 0`},
 		{`{}`, `{"a":`, `not valid JSON`},
 		{`{}`, `{"a":"`, `not valid JSON`},
 		{`{"minimum":1}`, `1e999999`, `more than 400 digits`},
@@ -137,6 +139,7 @@ func TestHostileSchemasAreRefused(t *testing.T) {
 		{"large", `{"enum":[` + strings.Repeat("1,", 10_000) + `1]}`, schema.ErrTooComplex},
 		{"bomb of references", chain(40, `{"allOf":[NEXT,NEXT]}`, `{"type":"string"}`), schema.ErrTooComplex},
 		{"bomb of alternatives", chain(40, `{"anyOf":[NEXT,NEXT,NEXT]}`, `{"type":"string"}`), schema.ErrTooComplex},
+		{"many dynamic targets", manyAnchors(), schema.ErrTooComplex},
 		{"large pattern", `{"pattern":"` + strings.Repeat("a", 2000) + `"}`, schema.ErrTooComplex},
 		{"large patterns", `{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"pattern":"(a?b?c?d?){250}"},`, 40), ",") + `]}`, nil},
 		{"many large patterns", manyPatterns(), schema.ErrTooComplex},
@@ -159,6 +162,15 @@ func TestHostileSchemasAreRefused(t *testing.T) {
 			t.Errorf("%s: message of %d bytes", c.what, len(err.Error()))
 		}
 	}
+}
+
+func manyAnchors() string {
+	var b strings.Builder
+	b.WriteString(`{"properties":{"z":{}`)
+	for i := range 500 {
+		fmt.Fprintf(&b, `,"p%d":{"$id":"p%d","$dynamicAnchor":"a","items":{"$dynamicRef":"#a"}}`, i, i)
+	}
+	return b.String() + `}}`
 }
 
 func manyPatterns() string {

@@ -39,9 +39,17 @@ func formatNamed(name string) *format {
 // durationPattern describes what time.ParseDuration takes, but for overflow.
 const durationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
+// isTime says whether s is a date-time of RFC 3339. time.Parse alone also takes
+// 1:02 for 01:02, a comma for the point, and any offset.
 func isTime(s string) bool {
-	_, err := time.Parse(time.RFC3339, s)
-	return err == nil && !strings.Contains(s, ",") // time.Parse takes a comma for the point
+	if _, err := time.Parse(time.RFC3339, s); err != nil || s[len("2006-01-02T1")] == ':' || strings.Contains(s, ",") {
+		return false
+	}
+	if s[len(s)-1] == 'Z' {
+		return true
+	}
+	offset := s[len(s)-len("07:00"):]
+	return offset[:2] <= "23" && offset[3:] <= "59"
 }
 
 func isEmail(s string) bool {
@@ -75,6 +83,10 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
 // isHostname follows RFC 1123.
 func isHostname(s string) bool {
 	if s = strings.TrimSuffix(s, "."); len(s) > 253 {
@@ -86,7 +98,7 @@ func isHostname(s string) bool {
 		}
 		for i := range len(label) {
 			c := label[i]
-			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-') {
+			if !isAlphanumeric(c) && c != '-' {
 				return false
 			}
 		}
@@ -105,7 +117,7 @@ func isBase64(s []byte) bool {
 		}
 	}
 	for _, c := range s {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '+' || c == '/') {
+		if !isAlphanumeric(c) && c != '+' && c != '/' {
 			return false
 		}
 	}

@@ -185,6 +185,7 @@ func parts(t reflect.Type) []reflect.Type {
 			}
 		}
 		return list
+	default:
 	}
 	return nil
 }
@@ -318,6 +319,7 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 			n.minLen = (t.Len() + 2) / 3 * 4
 			n.maxLen = n.minLen
 		}
+	default:
 	}
 	if err != nil {
 		return nil, err
@@ -360,11 +362,11 @@ func (w *walk) inside(name string, t reflect.Type, tags *tagSet) (*node, error) 
 
 func (w *walk) mapping(n *node, t reflect.Type) (err error) {
 	key := t.Key()
-	switch k := classify(key); {
-	case k == kindString:
-	case k == kindInt:
+	switch classify(key) {
+	case kindString:
+	case kindInt:
 		n.keys = &keyRule{pattern: "^-?(0|[1-9][0-9]*)$", signed: true, bits: key.Bits()}
-	case k == kindUint:
+	case kindUint:
 		n.keys = &keyRule{pattern: "^(0|[1-9][0-9]*)$", bits: key.Bits()}
 	default:
 		return w.errorf("keys of type %s cannot be member names; use strings or integers", key)

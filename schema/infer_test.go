@@ -92,30 +92,44 @@ func TestInferredSchema(t *testing.T) {
 		want string
 	}{
 		{reflect.TypeFor[struct{}](), nil, `{"type":"object","additionalProperties":false}`},
-		{reflect.TypeFor[struct{ Name string }](), nil,
-			`{"type":"object","properties":{"Name":{"type":"string"}},"required":["Name"],"additionalProperties":false}`},
-		{reflect.TypeFor[struct{ Name string }](), &schema.Options{AllowAdditional: true},
-			`{"type":"object","properties":{"Name":{"type":"string"}},"required":["Name"]}`},
-		{reflect.TypeFor[*indexIn](), nil,
+		{
+			reflect.TypeFor[struct{ Name string }](), nil,
+			`{"type":"object","properties":{"Name":{"type":"string"}},"required":["Name"],"additionalProperties":false}`,
+		},
+		{
+			reflect.TypeFor[struct{ Name string }](), &schema.Options{AllowAdditional: true},
+			`{"type":"object","properties":{"Name":{"type":"string"}},"required":["Name"]}`,
+		},
+		{
+			reflect.TypeFor[*indexIn](), nil,
 			`{"type":"object","title":"Index","description":"What to index.","properties":{` +
 				`"repo":{"type":"string","description":"owner/name","pattern":"^[\\w.-]+/[\\w.-]+$"},` +
 				`"depth":{"type":"integer","description":"history depth","minimum":1,"maximum":500,"default":50},` +
 				`"kind":{"type":"string","enum":["code","docs","all"],"default":"all"}},` +
-				`"required":["repo"],"additionalProperties":false}`},
-		{reflect.TypeFor[node](), nil,
+				`"required":["repo"],"additionalProperties":false}`,
+		},
+		{
+			reflect.TypeFor[node](), nil,
 			`{"type":"object","properties":{"name":{"type":"string"},"children":{"type":"array","items":{"$ref":"#"}},` +
-				`"byName":{"type":"object","additionalProperties":{"$ref":"#"}}},"required":["name"],"additionalProperties":false}`},
-		{reflect.TypeFor[forest](), nil,
+				`"byName":{"type":"object","additionalProperties":{"$ref":"#"}}},"required":["name"],"additionalProperties":false}`,
+		},
+		{
+			reflect.TypeFor[forest](), nil,
 			`{"type":"object","properties":{"trees":{"type":"array","items":{"$ref":"#/$defs/tree"}},` +
 				`"best":{"$ref":"#/$defs/tree","description":"The tallest."}},"required":["trees"],"additionalProperties":false,` +
 				`"$defs":{"tree":{"type":"object","properties":{"height":{"type":"integer","minimum":0,"maximum":255,"default":1},` +
-				`"grafts":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"additionalProperties":false}}}`},
-		{reflect.TypeFor[embedding](), nil,
+				`"grafts":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"additionalProperties":false}}}`,
+		},
+		{
+			reflect.TypeFor[embedding](), nil,
 			`{"type":"object","properties":{"id":{"type":"integer","minimum":-2147483648,"maximum":2147483647},` +
-				`"note":{"type":"string"},"kind":{"type":"boolean"}},"required":["id","kind"],"additionalProperties":{"type":"integer"}}`},
-		{reflect.TypeFor[[]generic[int]](), nil,
+				`"note":{"type":"string"},"kind":{"type":"boolean"}},"required":["id","kind"],"additionalProperties":{"type":"integer"}}`,
+		},
+		{
+			reflect.TypeFor[[]generic[int]](), nil,
 			`{"type":"array","items":{"$ref":"#/$defs/generic_int_"},"$defs":{"generic_int_":{"type":"object","properties":{` +
-				`"value":{"type":"integer"},"next":{"$ref":"#/$defs/generic_int_"}},"required":["value"],"additionalProperties":false}}}`},
+				`"value":{"type":"integer"},"next":{"$ref":"#/$defs/generic_int_"}},"required":["value"],"additionalProperties":false}}}`,
+		},
 		{reflect.TypeFor[every](), nil, everySchema},
 		{reflect.TypeFor[any](), nil, `{}`},
 		{reflect.TypeFor[string](), nil, `{"type":"string"}`},
@@ -243,10 +257,12 @@ func TestOutputRefusesNullableMembers(t *testing.T) {
 	}
 }
 
-type wide struct{ A, B, C, D, E, F, G, H, I, J struct{ S string } }
-type wider struct{ A, B, C, D, E, F, G, H, I, J wide }
-type widest struct{ A, B, C, D, E, F, G, H, I, J wider }
-type tooWide struct{ A, B, C, D, E, F, G, H, I, J widest }
+type (
+	wide    struct{ A, B, C, D, E, F, G, H, I, J struct{ S string } }
+	wider   struct{ A, B, C, D, E, F, G, H, I, J wide }
+	widest  struct{ A, B, C, D, E, F, G, H, I, J wider }
+	tooWide struct{ A, B, C, D, E, F, G, H, I, J widest }
+)
 
 func TestInferredSizeIsBounded(t *testing.T) {
 	if _, err := schema.Of[tooWide](nil); err == nil || !strings.Contains(err.Error(), "10000") {

@@ -62,7 +62,6 @@ type node struct {
 	fields []field
 	index  map[string]int // by name, if there are many
 	extra  *node          // members that no field takes; nil: refused
-	extras bool           // extra is an inlined map, not only tolerance
 
 	// References to recursive types.
 	ref     *node
@@ -204,6 +203,7 @@ func (n *node) appendContents(dst []byte, start int) []byte {
 		dst = n.items.append(appendMember(dst, start, "additionalProperties"), nil, nil)
 	case kindStruct:
 		dst = n.appendFields(dst, start)
+	default:
 	}
 	return dst
 }
@@ -255,8 +255,9 @@ func (n *node) lengthName(bound string) string {
 		return bound + "Items"
 	case kindMap:
 		return bound + "Properties"
+	default:
+		return bound + "Length"
 	}
-	return bound + "Length"
 }
 
 func length(n int) string {

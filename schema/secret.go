@@ -14,8 +14,17 @@ var (
 		"apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken", "cvv", "cvc", "otp", "iban", "ssn",
 	}
 	secretPairs = [][2]string{
-		{"api", "key"}, {"access", "key"}, {"private", "key"}, {"signing", "key"}, {"encryption", "key"}, {"ssh", "key"},
-		{"card", "number"}, {"account", "number"}, {"security", "code"}, {"pin", "code"}, {"one", "time"},
+		{"api", "key"},
+		{"access", "key"},
+		{"private", "key"},
+		{"signing", "key"},
+		{"encryption", "key"},
+		{"ssh", "key"},
+		{"card", "number"},
+		{"account", "number"},
+		{"security", "code"},
+		{"pin", "code"},
+		{"one", "time"},
 	}
 	// harmless words before "token" say that it is a position, not a secret.
 	harmless = []string{"page", "next", "previous", "continuation", "sync", "progress", "cursor"}
@@ -25,7 +34,10 @@ var (
 func looksSecret(name string) bool {
 	list := words(name)
 	for i, word := range list {
-		if slices.Contains(secretWords, word) && !(word == "token" && i > 0 && slices.Contains(harmless, list[i-1])) {
+		if word == "token" && i > 0 && slices.Contains(harmless, list[i-1]) {
+			continue
+		}
+		if slices.Contains(secretWords, word) {
 			return true
 		}
 		if i > 0 && slices.Contains(secretPairs, [2]string{list[i-1], word}) {

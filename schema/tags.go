@@ -57,8 +57,15 @@ func (t *tagSet) any() string {
 		name string
 		text *string
 	}{
-		{"min", t.min}, {"max", t.max}, {"minlen", t.minlen}, {"maxlen", t.maxlen}, {"pattern", t.pattern},
-		{"enum", t.enum}, {"format", t.format}, {"default", t.fallback}, {"header", t.header},
+		{"min", t.min},
+		{"max", t.max},
+		{"minlen", t.minlen},
+		{"maxlen", t.maxlen},
+		{"pattern", t.pattern},
+		{"enum", t.enum},
+		{"format", t.format},
+		{"default", t.fallback},
+		{"header", t.header},
 	} {
 		if c.text != nil {
 			return c.name
@@ -67,19 +74,19 @@ func (t *tagSet) any() string {
 	return ""
 }
 
-// constrain applies the tags to a node, and refuses those that make no sense
-// for its kind.
-func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
+// rule is what one tag means, and for which types.
+type rule struct {
+	name  string
+	text  *string
+	fits  bool
+	apply func(*node, string) error
+	fix   string
+}
+
+func (w *walk) rules(n *node, t reflect.Type, tags *tagSet) []rule {
 	number := n.kind == kindInt || n.kind == kindUint || n.kind == kindFloat
 	lengthy := n.kind == kindString || n.kind == kindArray && t.Kind() == reflect.Slice || n.kind == kindMap
-	items := n.kind == kindArray // they have been applied to the items
-	for _, rule := range []struct {
-		name  string
-		text  *string
-		fits  bool
-		apply func(*node, string) error
-		fix   string
-	}{
+	return []rule{
 		{"min", tags.min, number, w.min, "numbers only; for a length write minlen"},
 		{"max", tags.max, number, w.max, "numbers only; for a length write maxlen"},
 		{"minlen", tags.minlen, lengthy, w.minlen, "strings, slices and maps only; for a number write min"},
@@ -87,78 +94,77 @@ func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
 		{"pattern", tags.pattern, n.kind == kindString, w.pattern, "strings only"},
 		{"enum", tags.enum, n.kind == kindString || number, w.enumeration, "strings and numbers only"},
 		{"format", tags.format, n.kind == kindString, w.formatting, "strings only"},
-	} {
-		if rule.text == nil {
-			continue
+	}
+}
+
+// constrain applies the tags to a node, and refuses those that make no sense
+// for its kind.
+func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
+	for _, r := range w.rules(n, t, tags) {
+		if r.text == nil || n.kind == kindArray && r.name != "minlen" && r.name != "maxlen" {
+			continue // the others have been applied to the items
 		}
-		if items && rule.name != "minlen" && rule.name != "maxlen" {
-			continue
+		if w.form && (r.name == "pattern" || r.name == "enum" && n.kind != kindString) {
+			return w.errorf("a form cannot have the tag %s here", r.name)
 		}
-		if w.form && (rule.name == "pattern" || rule.name == "enum" && n.kind != kindString) {
-			return w.errorf("a form cannot have the tag %s here", rule.name)
+		if !r.fits {
+			return w.errorf("tag %s does not fit type %s: %s", r.name, t, r.fix)
 		}
-		if !rule.fits {
-			return w.errorf("tag %s does not fit type %s: %s", rule.name, t, rule.fix)
-		}
-		if err := rule.apply(n, *rule.text); err != nil {
+		if err := r.apply(n, *r.text); err != nil {
 			return err
 		}
 	}
 	if n.minLen >= 0 && n.maxLen >= 0 && n.minLen > n.maxLen {
 		return w.errorf("minlen %d is above maxlen %d", n.minLen, n.maxLen)
 	}
-	if n.kind == kindInt && n.lo > n.hi || n.kind == kindUint && n.ulo > n.uhi || n.kind == kindFloat && n.flo > n.fhi {
+	if n.kind == kindFloat && n.flo > n.fhi {
 		return w.errorf("min %s is above max %s", n.loText, n.hiText)
 	}
 	return nil
 }
 
-func (w *walk) min(n *node, text string) error {
+func (w *walk) min(n *node, text string) (err error) {
 	switch n.kind {
 	case kindInt:
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v < n.lo || v > n.hi {
-			return w.errorf("tag min:%q: want an integer in the range of the type", text)
-		}
-		n.lo, n.loText = v, strconv.FormatInt(v, 10)
+		n.lo, n.loText, err = w.integer(n, "min", text)
 	case kindUint:
-		v, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || v > n.uhi {
-			return w.errorf("tag min:%q: want an integer in the range of the type, not below 0", text)
-		}
-		n.ulo, n.loText = v, strconv.FormatUint(v, 10)
+		n.ulo, n.loText, err = w.natural(n, "min", text)
 	default:
-		v, err := w.float("min", text)
-		if err != nil {
-			return err
-		}
-		n.flo, n.loText = v, text
+		n.flo, err = w.float("min", text)
+		n.loText = text
 	}
-	return nil
+	return err
 }
 
-func (w *walk) max(n *node, text string) error {
+func (w *walk) max(n *node, text string) (err error) {
 	switch n.kind {
 	case kindInt:
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v < n.lo || v > n.hi {
-			return w.errorf("tag max:%q: want an integer in the range of the type, not below min", text)
-		}
-		n.hi, n.hiText = v, strconv.FormatInt(v, 10)
+		n.hi, n.hiText, err = w.integer(n, "max", text)
 	case kindUint:
-		v, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || v > n.uhi {
-			return w.errorf("tag max:%q: want an integer in the range of the type, not below 0", text)
-		}
-		n.uhi, n.hiText = v, strconv.FormatUint(v, 10)
+		n.uhi, n.hiText, err = w.natural(n, "max", text)
 	default:
-		v, err := w.float("max", text)
-		if err != nil {
-			return err
-		}
-		n.fhi, n.hiText = v, text
+		n.fhi, err = w.float("max", text)
+		n.hiText = text
 	}
-	return nil
+	return err
+}
+
+// integer reads a bound within the bounds so far, and spells it as JSON does.
+func (w *walk) integer(n *node, tag, text string) (int64, string, error) {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || v < n.lo || v > n.hi {
+		return 0, "", w.errorf("tag %s:%q: want an integer in the range of the type, min not above max", tag, text)
+	}
+	return v, strconv.FormatInt(v, 10), nil
+}
+
+// natural is integer for unsigned types.
+func (w *walk) natural(n *node, tag, text string) (uint64, string, error) {
+	v, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || v < n.ulo || v > n.uhi {
+		return 0, "", w.errorf("tag %s:%q: want an integer in the range of the type, from 0, min not above max", tag, text)
+	}
+	return v, strconv.FormatUint(v, 10), nil
 }
 
 // float reads a number that is also a number in JSON.
@@ -296,6 +302,7 @@ func (w *walk) fallbackText(n *node, text string) (wire.RawValue, error) {
 		if !strings.HasPrefix(text, "[") {
 			return listText(n.items, text), nil
 		}
+	default:
 	}
 	return wire.RawValue(text), nil
 }
@@ -335,6 +342,7 @@ func (w *walk) formKind(t reflect.Type, k nodeKind) error {
 		}
 	case kindDuration:
 		return w.errorf("a form cannot have a duration; use a string or a number of seconds")
+	default:
 	}
 	return w.errorf("a form cannot have type %s; it has strings, numbers, booleans, times, enums and slices of enums, side by side", t)
 }

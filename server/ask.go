@@ -60,6 +60,13 @@ func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer
 		key: key1(o), what: "a form", method: mcp.MethodElicit,
 		params: &mcp.ElicitParams{Mode: mcp.ElicitForm, Message: message, RequestedSchema: form.wire},
 	}
+	if c := CallFrom(ctx); c != nil {
+		// spec 2026-07-28, client/elicitation: servers "MUST NOT use form mode
+		// elicitation to request sensitive information".
+		if secret := form.checker.Secretish(); len(secret) > 0 {
+			c.srv.log.Warn("a form asks for what looks like secrets; use ElicitURL for those", "target", c.target, "fields", secret)
+		}
+	}
 	var res mcp.ElicitResult
 	q.check = func(raw mcp.RawValue) error {
 		if err := wire.DecodeParams(raw, &res); err != nil {

@@ -38,7 +38,7 @@ type directory struct {
 	prefix string
 	root   *os.Root
 	opts   ResourceOptions
-	owner  *Server
+	at     []place
 	mount  string // what mounting put in front of the prefix
 
 	mu    sync.Mutex
@@ -70,7 +70,7 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 
 func (f *DirectoryFeature) register(s *Server) {
 	d := f.d
-	d.opts, d.owner = f.opts, s
+	d.opts, d.at = f.opts, []place{{srv: s}}
 	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
 	s.dirs.put(map[string]*directory{d.prefix: d})
 	s.hub.listChanged(KindResource)
@@ -118,11 +118,11 @@ func (c *Call) findFile(uri string) (*found, bool) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if !c.seesOwned(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.owner) {
+		if !c.seesAt(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.at) {
 			return nil, false
 		}
 		return &found{
-			mime: d.mimeOf(p), cache: d.opts.Cache, owner: d.owner,
+			mime: d.mimeOf(p), cache: d.opts.Cache, at: d.at,
 			read:  func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) },
 			watch: func(ctx context.Context, changed func()) { d.poll(ctx, p, changed) },
 		}, true
@@ -251,7 +251,7 @@ func (d *directory) add(p string, e fs.DirEntry) {
 	}
 	def := &mcp.Resource{URI: d.mount + uri, Name: p, MIMEType: d.mimeOf(p), Size: new(info.Size())}
 	def.Annotations, def.Icons, def.Meta = d.opts.Annotations, d.opts.Icons, d.opts.Meta
-	r := &resource{def: def, labels: d.opts.Labels, cache: d.opts.Cache, owner: d.owner, uri: uri}
+	r := &resource{def: def, labels: d.opts.Labels, cache: d.opts.Cache, at: d.at, uri: uri}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) }
 	r.watch = func(ctx context.Context, changed func()) { d.poll(ctx, p, changed) }
 	d.files[def.URI] = r

@@ -22,8 +22,10 @@ type row struct {
 	serve  func(c *Call) (Result, error)
 	// limit says in which bucket a request is counted.
 	limit limit
-	ext   *Extension // whose method it is, or nil
-	def   *MethodDef
+	// required are the members that params must have.
+	required []string
+	ext      *Extension // whose method it is, or nil
+	def      *MethodDef
 }
 
 // method makes the row of a method from a function over its typed parameters.
@@ -75,6 +77,18 @@ func coreRows() map[string]*row {
 		rows[r.Name] = &r
 	}
 	rows[mcp.MethodToolsCall].decode = decodeCallTool
+	for name, members := range map[string][]string{
+		mcp.MethodToolsCall:            {"name"},
+		mcp.MethodPromptsGet:           {"name"},
+		mcp.MethodResourcesRead:        {"uri"},
+		mcp.MethodResourcesSubscribe:   {"uri"},
+		mcp.MethodResourcesUnsubscribe: {"uri"},
+		mcp.MethodListen:               {"notifications"},
+		mcp.MethodComplete:             {"ref", "argument"},
+		mcp.MethodSetLevel:             {"level"},
+	} {
+		rows[name].required = members
+	}
 	return rows
 }
 
@@ -123,6 +137,11 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	c.row = r
 	if in.ParamsArray {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "params of %s must be an object, not an array", in.Method)
+	}
+	for _, name := range r.required {
+		if _, ok := in.Params.Member(name); !ok {
+			return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "invalid params of %s: %q is missing", in.Method, name)
+		}
 	}
 	params, meta, err := r.decode(c, in)
 	if err != nil {
@@ -240,10 +259,13 @@ func (s *Server) run(c *Call) (res Result, err error) {
 		if done {
 			return
 		}
-		v := recover() // nil after runtime.Goexit, which must not leave the peer waiting either
+		v := recover()
 		ref := reference()
 		s.log.Error("handler panicked", "method", c.method, "target", c.target, "ref", ref, "panic", v, "stack", string(debug.Stack()))
 		res, err = nil, &internalError{ref: ref, panicked: true}
+		if v == nil { // runtime.Goexit: run does not return, so the peer is answered here
+			s.answerError(c, err)
+		}
 	}()
 	res, err = s.serve(c)
 	done = true

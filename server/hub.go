@@ -349,7 +349,8 @@ func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 func (f *feed) sees(it Item) bool {
 	c := f.call
 	if c == nil {
-		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: &noCapabilities}
+		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: f.p.clientCaps()}
+		c.use(f.p.negotiated(), handshake{})
 	}
 	return c.canRead(it.Name)
 }

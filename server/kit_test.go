@@ -390,3 +390,12 @@ func panics(t *testing.T, text string, f func()) {
 	}()
 	f()
 }
+
+func mustJSON(t *testing.T, v any) wire.RawValue {
+	t.Helper()
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}

@@ -1,6 +1,9 @@
 package server
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Unlimited switches a limit of [Limits] off. It is spelled out, so that a
 // reader sees the danger.
@@ -79,6 +82,14 @@ func fill[T int | float64 | time.Duration](field *T, value T) {
 	if *field == 0 {
 		*field = value
 	}
+}
+
+// bound is a limit for code that knows no Unlimited.
+func bound(limit int) int {
+	if limit < 0 {
+		return math.MaxInt
+	}
+	return limit
 }
 
 // over reports whether n is beyond limit, which Unlimited never is.

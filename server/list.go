@@ -58,7 +58,7 @@ const maxDefinitionDepth = 256
 type listing[T any] struct {
 	method, member string
 	item           func(T) Item
-	owner          func(T) *Server
+	at             func(T) []place
 	text           func(T, *Call) (mcp.RawValue, error)
 }
 
@@ -109,7 +109,7 @@ func visibleKeys[T any](c *Call, l listing[T], snap *snapshot[T]) ([]string, str
 	sum := sha256.New()
 	for _, k := range snap.keys {
 		t := snap.byKey[k]
-		if c.seesOwned(l.item(t), l.owner(t)) {
+		if c.seesAt(l.item(t), l.at(t)) {
 			keys = append(keys, k)
 			sum.Write(binding(k))
 		}
@@ -186,8 +186,8 @@ func (h Cache) fill(to *mcp.Cacheable, perCaller bool) {
 
 var toolListing = listing[*tool]{
 	method: mcp.MethodToolsList, member: "tools",
-	item:  func(t *tool) Item { return Item{Kind: KindTool, Name: t.name, Labels: t.labels} },
-	owner: func(t *tool) *Server { return t.owner },
+	item: func(t *tool) Item { return Item{Kind: KindTool, Name: t.name, Labels: t.labels} },
+	at:   func(t *tool) []place { return t.at },
 	text: func(t *tool, c *Call) (mcp.RawValue, error) {
 		return t.texts.get(c, mcp.MethodToolsList, "tools", &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}})
 	},
@@ -195,8 +195,8 @@ var toolListing = listing[*tool]{
 
 var promptListing = listing[*prompt]{
 	method: mcp.MethodPromptsList, member: "prompts",
-	item:  func(p *prompt) Item { return Item{Kind: KindPrompt, Name: p.name, Labels: p.labels} },
-	owner: func(p *prompt) *Server { return p.owner },
+	item: func(p *prompt) Item { return Item{Kind: KindPrompt, Name: p.name, Labels: p.labels} },
+	at:   func(p *prompt) []place { return p.at },
 	text: func(p *prompt, c *Call) (mcp.RawValue, error) {
 		return p.texts.get(c, mcp.MethodPromptsList, "prompts", &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}})
 	},
@@ -204,8 +204,8 @@ var promptListing = listing[*prompt]{
 
 var resourceListing = listing[*resource]{
 	method: mcp.MethodResourcesList, member: "resources",
-	item:  func(r *resource) Item { return Item{Kind: KindResource, Name: r.uri, Labels: r.labels} },
-	owner: func(r *resource) *Server { return r.owner },
+	item: func(r *resource) Item { return Item{Kind: KindResource, Name: r.uri, Labels: r.labels} },
+	at:   func(r *resource) []place { return r.at },
 	text: func(r *resource, c *Call) (mcp.RawValue, error) {
 		return r.texts.get(c, mcp.MethodResourcesList, "resources", &mcp.ListResourcesResult{Resources: []mcp.Resource{*r.def}})
 	},
@@ -213,8 +213,8 @@ var resourceListing = listing[*resource]{
 
 var templateListing = listing[*template]{
 	method: mcp.MethodResourcesTemplates, member: "resourceTemplates",
-	item:  func(t *template) Item { return Item{Kind: KindTemplate, Name: t.uri, Labels: t.labels} },
-	owner: func(t *template) *Server { return t.owner },
+	item: func(t *template) Item { return Item{Kind: KindTemplate, Name: t.uri, Labels: t.labels} },
+	at:   func(t *template) []place { return t.at },
 	text: func(t *template, c *Call) (mcp.RawValue, error) {
 		return t.texts.get(c, mcp.MethodResourcesTemplates, "resourceTemplates",
 			&mcp.ListResourceTemplatesResult{ResourceTemplates: []mcp.ResourceTemplate{*t.def}})

@@ -34,8 +34,3 @@ type Item struct {
 	// scopes it needs.
 	Labels []string
 }
-
-// sees reports whether the caller of c may see an item.
-func (c *Call) sees(it Item) bool {
-	return c.srv.visible == nil || c.srv.visible(c, it)
-}

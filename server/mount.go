@@ -82,16 +82,31 @@ func (s *Server) Mount(prefix string, other *Server) {
 	})
 }
 
-// within runs a feature inside the middleware of the server that owns it, if
-// that is a mounted one.
-func (c *Call) within(owner *Server, fn func() (Result, error)) (Result, error) {
-	if owner == nil || owner == c.srv {
+// A place is a server that offers a feature, and what mounting put in front of
+// the feature's name there. Each feature has its own server's place first, and
+// then those of the servers that it reaches callers through.
+type place struct {
+	srv    *Server
+	prefix string
+}
+
+// mountedAt adds the place of a feature in s, where at is where it was mounted from.
+func (s *Server) mountedAt(at []place, prefix string) []place {
+	return append(slices.Clone(at), place{srv: s, prefix: prefix + at[len(at)-1].prefix})
+}
+
+// within runs a feature inside the middleware of the servers that it was
+// mounted from, the innermost nearest to it.
+func (c *Call) within(at []place, fn func() (Result, error)) (Result, error) {
+	if len(at) == 1 {
 		return fn()
 	}
-	owner.freeze()
 	next := Func(func(*Call) (Result, error) { return fn() })
-	for _, mw := range slices.Backward(owner.middleware) {
-		next = mw(next)
+	for _, p := range at[:len(at)-1] {
+		p.srv.freeze()
+		for _, mw := range slices.Backward(p.srv.middleware) {
+			next = mw(next)
+		}
 	}
 	return next(c)
 }
@@ -101,17 +116,19 @@ func (s *Server) filters() bool {
 	return s.visible != nil || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
 }
 
-// seesOwned reports whether the caller may see an item of owner: by the rule
-// of owner, and by that of the server that was called, which knows it under
-// the same name unless it is mounted.
-func (c *Call) seesOwned(it Item, owner *Server) bool {
-	if owner != nil && owner != c.srv && owner.visible != nil && !owner.visible(c, it) {
-		return false
+// seesAt reports whether the caller may see an item: by the rule of its own
+// server, and by that of each server it was mounted in, which knows it under
+// the name that it has there.
+func (c *Call) seesAt(it Item, at []place) bool {
+	for _, p := range at {
+		if p.srv.visible != nil && !p.srv.visible(c, Item{Kind: it.Kind, Name: p.prefix + it.Name, Labels: it.Labels}) {
+			return false
+		}
 	}
-	return c.sees(it)
+	return true
 }
 
-func (c *Call) seesTool(t *tool) bool { return c.seesOwned(toolListing.item(t), t.owner) }
+func (c *Call) seesTool(t *tool) bool { return c.seesAt(toolListing.item(t), t.at) }
 
 // merged caches the features of a server and of those mounted in it.
 type merged[T any] struct {
@@ -158,7 +175,7 @@ func (s *Server) allTools() *snapshot[*tool] {
 	return s.merge.tools.get(s.tools.load(), s.mounts, (*Server).allTools, func(prefix string, t *tool) (string, *tool) {
 		def := *t.def
 		def.Name = prefix + "_" + def.Name
-		return def.Name, &tool{def: &def, labels: t.labels, in: t.in, out: t.out, call: t.call, owner: t.owner, name: t.name}
+		return def.Name, &tool{def: &def, labels: t.labels, in: t.in, out: t.out, call: t.call, at: s.mountedAt(t.at, prefix+"_"), name: t.name}
 	})
 }
 
@@ -166,7 +183,7 @@ func (s *Server) allPrompts() *snapshot[*prompt] {
 	return s.merge.prompts.get(s.prompts.load(), s.mounts, (*Server).allPrompts, func(prefix string, p *prompt) (string, *prompt) {
 		def := *p.def
 		def.Name = prefix + "_" + def.Name
-		return def.Name, &prompt{def: &def, labels: p.labels, complete: p.complete, kinds: p.kinds, get: p.get, owner: p.owner, name: p.name}
+		return def.Name, &prompt{def: &def, labels: p.labels, complete: p.complete, kinds: p.kinds, get: p.get, at: s.mountedAt(p.at, prefix+"_"), name: p.name}
 	})
 }
 
@@ -174,19 +191,19 @@ func (s *Server) allPrompts() *snapshot[*prompt] {
 func (s *Server) allResources() *snapshot[*resource] {
 	snap := s.merge.resources.get(s.resources.load(), s.mounts, func(o *Server) *snapshot[*resource] {
 		return o.resourcesWithoutFiles()
-	}, mountedResource)
+	}, s.mountedResource)
 	return s.withFiles(snap)
 }
 
 func (s *Server) resourcesWithoutFiles() *snapshot[*resource] {
-	return s.merge.resources.get(s.resources.load(), s.mounts, (*Server).resourcesWithoutFiles, mountedResource)
+	return s.merge.resources.get(s.resources.load(), s.mounts, (*Server).resourcesWithoutFiles, s.mountedResource)
 }
 
-func mountedResource(prefix string, r *resource) (string, *resource) {
+func (s *Server) mountedResource(prefix string, r *resource) (string, *resource) {
 	def := *r.def
 	def.URI = prefix + "+" + def.URI
 	read := r.read
-	return def.URI, &resource{def: &def, labels: r.labels, cache: r.cache, read: read, watch: r.watch, owner: r.owner, uri: r.uri}
+	return def.URI, &resource{def: &def, labels: r.labels, cache: r.cache, read: read, watch: r.watch, at: s.mountedAt(r.at, prefix+"+"), uri: r.uri}
 }
 
 // withFiles adds the files of directories, whose listing changes by itself.
@@ -209,14 +226,14 @@ func (s *Server) allTemplates() *snapshot[*template] {
 		def.URITemplate = prefix + "+" + def.URITemplate
 		return def.URITemplate, &template{
 			def: &def, labels: t.labels, cache: t.cache, compiled: t.compiled, complete: t.complete,
-			read: t.read, watch: t.watch, owner: t.owner, uri: t.uri, prefix: prefix + "+" + t.prefix,
+			read: t.read, watch: t.watch, at: s.mountedAt(t.at, prefix+"+"), uri: t.uri, prefix: prefix + "+" + t.prefix,
 		}
 	})
 }
 
 func (s *Server) allDirs() *snapshot[*directory] {
 	return s.merge.dirs.get(s.dirs.load(), s.mounts, (*Server).allDirs, func(prefix string, d *directory) (string, *directory) {
-		m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, owner: d.owner, mount: prefix + "+" + d.mount}
+		m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, at: s.mountedAt(d.at, prefix+"+"), mount: prefix + "+" + d.mount}
 		return m.mount + m.prefix, m
 	})
 }

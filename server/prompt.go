@@ -40,7 +40,7 @@ type prompt struct {
 	kinds    map[string]string // JSON type of each argument
 	get      func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error)
 	texts    encodings
-	owner    *Server
+	at       []place
 	name     string
 }
 
@@ -134,7 +134,7 @@ func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string,
 func (f *PromptFeature) register(s *Server) {
 	p, o := f.p, f.opts
 	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
-	p.labels, p.complete, p.owner = o.Labels, o.Complete, s
+	p.labels, p.complete, p.at = o.Labels, o.Complete, []place{{srv: s}}
 	for name := range o.Complete {
 		if _, ok := p.kinds[name]; !ok {
 			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.name, name))
@@ -152,14 +152,14 @@ func (f *PromptFeature) register(s *Server) {
 // -32602.
 func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 	p, ok := c.srv.allPrompts().byKey[params.Name]
-	if !ok || !c.seesOwned(promptListing.item(p), p.owner) {
+	if !ok || !c.seesAt(promptListing.item(p), p.at) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(params.Name))
 	}
 	arguments, err := c.promptJSON(p, params.Arguments)
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.within(p.owner, func() (Result, error) { return p.get(c, arguments) })
+	res, err := c.within(p.at, func() (Result, error) { return p.get(c, arguments) })
 	if err != nil {
 		return nil, err
 	}

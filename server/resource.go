@@ -52,8 +52,8 @@ type resource struct {
 	read   func(c *Call) (*mcp.ReadResourceResult, error)
 	watch  func(ctx context.Context, changed func())
 	texts  encodings
-	owner  *Server
-	uri    string // at the owner
+	at     []place
+	uri    string // at its own server
 }
 
 // With sets options and returns the feature.
@@ -120,7 +120,7 @@ func (f *ResourceFeature) register(s *Server) {
 	d := r.def
 	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	r.labels, r.cache, r.watch, r.owner = o.Labels, o.Cache, o.Watch, s
+	r.labels, r.cache, r.watch, r.at = o.Labels, o.Cache, o.Watch, []place{{srv: s}}
 	mustBeOwnMeta("resource "+d.URI, o.Meta)
 	s.warnIcons("resource "+d.URI, o.Icons)
 	s.resources.put(map[string]*resource{d.URI: r})
@@ -167,7 +167,7 @@ func one(c mcp.ResourceContents) *mcp.ReadResourceResult {
 type found struct {
 	mime  string
 	cache *Cache
-	owner *Server
+	at    []place
 	read  func(c *Call) (*mcp.ReadResourceResult, error)
 	watch func(ctx context.Context, changed func())
 }
@@ -179,10 +179,10 @@ func (c *Call) find(uri string) (*found, bool) {
 		return nil, false
 	}
 	if r, ok := c.srv.allResources().byKey[uri]; ok {
-		if !c.seesOwned(resourceListing.item(r), r.owner) {
+		if !c.seesAt(resourceListing.item(r), r.at) {
 			return nil, false
 		}
-		return &found{mime: r.def.MIMEType, cache: r.cache, owner: r.owner, read: r.read, watch: r.watch}, true
+		return &found{mime: r.def.MIMEType, cache: r.cache, at: r.at, read: r.read, watch: r.watch}, true
 	}
 	if f, ok := c.findFile(uri); ok {
 		return f, true
@@ -214,7 +214,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 	if !ok {
 		return nil, c.notFound(p.URI)
 	}
-	got, err := c.within(f.owner, func() (Result, error) { return f.read(c) })
+	got, err := c.within(f.at, func() (Result, error) { return f.read(c) })
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return nil, c.notFound(p.URI)

@@ -37,7 +37,7 @@ type session struct {
 
 func newSession(s *Server, conn transport.Conn) *session {
 	p := &session{srv: s, conn: conn, caps: &noCapabilities, least: mcp.LogInfo, key: conn.Principal().LimitKey()}
-	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: s.limits.MaxInFlight, Logger: s.log})
+	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: bound(s.limits.MaxInFlight), Logger: s.log})
 	return p
 }
 
@@ -200,6 +200,9 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	var params mcp.InitializeParams
 	if in.ParamsArray || in.Params.IsZero() {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
+	}
+	if _, ok := in.Params.Member("protocolVersion"); !ok {
+		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

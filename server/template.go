@@ -48,8 +48,8 @@ type template struct {
 	read     func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error)
 	watch    func(ctx context.Context, uri string, changed func())
 	texts    encodings
-	owner    *Server
-	uri      string // the template at the owner
+	at       []place
+	uri      string // the template at its own server
 	prefix   string // what mounting put in front
 }
 
@@ -96,7 +96,7 @@ func (f *TemplateFeature) register(s *Server) {
 	d := t.def
 	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	t.labels, t.cache, t.watch, t.complete, t.owner = o.Labels, o.Cache, o.Watch, o.Complete, s
+	t.labels, t.cache, t.watch, t.complete, t.at = o.Labels, o.Cache, o.Watch, o.Complete, []place{{srv: s}}
 	for name := range o.Complete {
 		if !slices.Contains(t.compiled.Variables(), name) {
 			panic(fmt.Sprintf("server: template %s: completion for %q, which is no variable of it", d.URITemplate, name))
@@ -126,14 +126,14 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 			best, values = t, v
 		}
 	}
-	if best == nil || !c.seesOwned(templateListing.item(best), best.owner) {
+	if best == nil || !c.seesAt(templateListing.item(best), best.at) {
 		return nil, false
 	}
 	inner, _ := cutPrefix(uri, best.prefix)
-	if !c.seesOwned(Item{Kind: KindResource, Name: inner, Labels: best.labels}, best.owner) {
+	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.labels}, best.at) {
 		return nil, false
 	}
-	f := &found{mime: best.def.MIMEType, cache: best.cache, owner: best.owner}
+	f := &found{mime: best.def.MIMEType, cache: best.cache, at: best.at}
 	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, values) }
 	if best.watch != nil {
 		f.watch = func(ctx context.Context, changed func()) { best.watch(ctx, inner, changed) }
@@ -165,7 +165,7 @@ func Choices(values ...string) Completer {
 //
 // spec 2026-07-28, server/utilities/completion: at most 100 values.
 func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
-	completers, arguments, owner, err := c.completers(&p.Ref)
+	completers, arguments, at, err := c.completers(&p.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
 		sofar = p.Context.Arguments
 	}
 	var values []string
-	_, err = c.within(owner, func() (Result, error) {
+	_, err = c.within(at, func() (Result, error) {
 		var err error
 		values, err = complete(c, p.Argument.Value, sofar)
 		return res, err
@@ -203,18 +203,18 @@ func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
 }
 
 // completers finds what a completion refers to.
-func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []string, *Server, error) {
+func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []string, []place, error) {
 	switch ref.Type {
 	case mcp.RefPrompt:
 		p, ok := c.srv.allPrompts().byKey[ref.Name]
-		if ok && c.seesOwned(promptListing.item(p), p.owner) {
-			return p.complete, p.names(), p.owner, nil
+		if ok && c.seesAt(promptListing.item(p), p.at) {
+			return p.complete, p.names(), p.at, nil
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(ref.Name))
 	case mcp.RefResource:
 		t, ok := c.srv.allTemplates().byKey[ref.URI]
-		if ok && c.seesOwned(templateListing.item(t), t.owner) {
-			return t.complete, t.compiled.Variables(), t.owner, nil
+		if ok && c.seesAt(templateListing.item(t), t.at) {
+			return t.complete, t.compiled.Variables(), t.at, nil
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown resource template %q", clip(ref.URI))
 	}

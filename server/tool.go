@@ -42,10 +42,8 @@ type tool struct {
 	out    *schema.Compiled // nil without structured output
 	call   func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
 	texts  encodings
-	// owner is the server whose middleware and visibility apply, if mounted,
-	// and name the tool's name there.
-	owner *Server
-	name  string
+	at     []place
+	name   string // at its own server
 }
 
 // With sets options and returns the feature.
@@ -105,6 +103,9 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 	if err != nil {
 		panic(fmt.Sprintf("server.RawTool %q: inputSchema: %v", def.Name, err))
 	}
+	if in.Type() != "object" { // spec 2026-07-28, schema: Tool.inputSchema
+		panic(fmt.Sprintf("server.RawTool %q: inputSchema: its type must be \"object\"", def.Name))
+	}
 	t := &tool{def: &def, in: in}
 	if def.OutputSchema != nil {
 		if t.out, err = schema.Compile(def.OutputSchema, nil); err != nil {
@@ -136,7 +137,7 @@ func (f *ToolFeature) register(s *Server) {
 	}
 	t.def.Title, t.def.Annotations, t.def.Icons, t.def.Meta = o.Title, o.Annotations, o.Icons, o.Meta
 	t.labels = o.Labels
-	t.owner, t.name = s, t.def.Name
+	t.at, t.name = []place{{srv: s}}, t.def.Name
 	mustBeOwnMeta("tool "+t.def.Name, o.Meta)
 	s.warnIcons("tool "+t.def.Name, o.Icons)
 	if secret := t.in.Secretish(); len(secret) > 0 {
@@ -186,10 +187,10 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 
 // runTool runs a tool, inside the middleware of its own server if it is mounted.
 func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
-	if t.owner == c.srv {
+	if len(t.at) == 1 {
 		return t.call(c, arguments)
 	}
-	return c.within(t.owner, func() (Result, error) { return t.call(c, arguments) })
+	return c.within(t.at, func() (Result, error) { return t.call(c, arguments) })
 }
 
 // decodeCallTool decodes the parameters of tools/call, the request that is sent

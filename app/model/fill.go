@@ -154,7 +154,7 @@ func (f *filling) remainder(tool *host.ToolSpec) {
 	if len(texts) != 1 {
 		return
 	}
-	inName := parts(ownName(tool.Name))
+	inName := parts(tool.Name)
 	rest := f.spare
 	for len(rest) > 0 && rest[0].kind == word && ofName(rest[0].text, inName) {
 		rest = rest[1:]

@@ -83,7 +83,10 @@ func score(step []token, tool *host.ToolSpec) int {
 				total += keyUnknown
 			}
 		case word:
-			if strings.EqualFold(t.text, own) || strings.EqualFold(t.text, tool.Name) {
+			switch {
+			case strings.EqualFold(strings.Replace(t.text, "/", "__", 1), tool.Name): // with its server
+				total += 2 * wholeName
+			case strings.EqualFold(t.text, own):
 				total += wholeName
 			}
 			for _, p := range parts(t.text) {

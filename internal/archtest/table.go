@@ -16,7 +16,7 @@ type row struct{ packages, may string }
 // that exact names stand above patterns. A package without a row is a breach:
 // a new package is a design decision.
 var rows = []row{
-	{". internal/archtest", ""},
+	{". internal/archtest internal/flows", ""},
 	{"internal/revision internal/wire internal/eventstream uritemplate principal", ""},
 	{"mcp jsonrpc schema oauth", "internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},

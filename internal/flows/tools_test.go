@@ -81,7 +81,7 @@ func TestFLOW_TOOL_P(t *testing.T) {
 		if _, err := c.CallTool(t.Context(), "none", nil, nil); code(err) != mcp.CodeInvalidParams {
 			t.Errorf("unknown tool %v", err)
 		}
-		for _, bad := range []string{`{"x":3}`, `{"x":"4"}`} {
+		for _, bad := range []string{`{"x":3}`, `{"x":-1}`} {
 			wrongArguments(t, era, c, "raw", bad)
 		}
 	})

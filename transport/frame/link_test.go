@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
@@ -57,7 +59,9 @@ func dial(t *testing.T, o *frame.Options) (*feed, transport.Link, *inbox) {
 func do(t *testing.T, o *frame.Options, lines ...any) (*jsonrpc.Incoming, *inbox, error) {
 	t.Helper()
 	f, link, in := dial(t, o)
+	f.gate = make(chan struct{}) // nothing has been written yet
 	go func() {
+		f.gate <- struct{}{} // the request is on its way
 		for _, line := range lines {
 			f.lines <- line
 		}
@@ -172,4 +176,43 @@ func TestCancelUnread(t *testing.T) {
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	_ = link.Close(ended) // does not wait for the peer
+}
+
+// Proves: FLOW-SHUTDOWN. A peer that does not read holds nobody up for long:
+// neither a client that closes nor a server whose context ends.
+func TestHurry(t *testing.T) {
+	const most = 3 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{script: newScript(), lines: make(chan any)}
+		f.gate = make(chan struct{})
+		in := &inbox{closed: make(chan error, 1)}
+		link := frame.Dial(f, in, nil)
+		if err := link.Post(t.Context(), &jsonrpc.Outgoing{Method: "n"}, transport.Route{}); err != nil {
+			t.Errorf("posting: %v", err)
+		}
+		start := time.Now()
+		if err := link.Close(t.Context()); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+		if took := time.Since(start); took > most {
+			t.Errorf("Close took %v", took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		pipe := newScript(ping)
+		pipe.held = true
+		pipe.gate = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		go func() {
+			synctest.Wait() // the answer is being written
+			cancel()
+		}()
+		if err := frame.Serve(ctx, pipe, new(peer), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("Serve: %v, want context.Canceled", err)
+		}
+		if took := time.Since(start); took > most {
+			t.Errorf("Serve took %v to end", took)
+		}
+	})
 }

@@ -218,7 +218,8 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) {
 	go x.handle(run)
 }
 
-// handle runs a request that has begun.
+// handle runs a request that has begun. If it leaves it unanswered, that is
+// how it stays.
 func (x *exchange) handle(run func()) {
 	defer x.s.running.Done()
 	defer x.s.busy.Add(-1)
@@ -233,14 +234,6 @@ type exchange struct {
 	s     *server
 	batch *batch
 	begun atomic.Bool // it runs on its own goroutine, no longer on the reader
-}
-
-// run runs the request. A request that it leaves unanswered stays so.
-func (x *exchange) run(run func()) {
-	defer x.s.running.Done()
-	defer x.s.busy.Add(-1)
-	defer x.abandon()
-	run()
 }
 
 // Send sends a message that belongs to the exchange. It waits for room in the
@@ -263,7 +256,7 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 // abandon notes that there will be no answer, if there was none.
 func (x *exchange) abandon() {
 	if x.s.out.claim(&x.closing) && x.batch != nil {
-		x.batch.settle(nil)
+		_ = x.batch.settle(nil) // fails only when the connection has ended
 	}
 }
 

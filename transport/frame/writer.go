@@ -57,19 +57,20 @@ type writer struct {
 	// in one write.
 	busyPeers *atomic.Int64
 
-	mu     sync.Mutex
-	queue  []*buffer
-	spare  []*buffer // the other half of the double queue
-	size   int       // bytes queued or being written
-	busy   bool      // somebody is the writer
-	room   chan struct{}
-	quiet  chan struct{}
-	sealed error // ends sending, not answering
-	err    error // ends both
-	stall  time.Duration
-	timer  *time.Timer
-	under  bool // a write is under way
-	rounds sync.WaitGroup // writers at work
+	mu      sync.Mutex
+	queue   []*buffer
+	spare   []*buffer // the other half of the double queue
+	size    int       // bytes queued or being written
+	busy    bool      // somebody is the writer
+	room    chan struct{}
+	quiet   chan struct{}
+	sealed  error // ends sending, not answering
+	err     error // ends both
+	stall   time.Duration
+	timer   *time.Timer
+	under   bool           // a write is under way
+	hurried bool           // there is no time for a slow peer any more
+	rounds  sync.WaitGroup // writers at work
 
 	views [][]byte // belongs to whoever is the writer
 }
@@ -278,6 +279,9 @@ func (w *writer) take() []*buffer {
 // patience is how long the next write may take: the limit, and what a slow
 // line needs for as many bytes. The lock is held.
 func (w *writer) patience() time.Duration {
+	if w.hurried {
+		return w.stall
+	}
 	return w.stall + time.Duration(w.size/slowest)*time.Second
 }
 
@@ -346,12 +350,13 @@ func (w *writer) seal(cause error) {
 func (w *writer) hurry(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stall <= limit {
+	if w.hurried {
 		return
 	}
-	w.stall = limit
+	w.hurried = true
+	w.stall = min(w.stall, limit)
 	if w.under {
-		w.timer.Reset(limit)
+		w.timer.Reset(w.stall)
 	}
 }
 

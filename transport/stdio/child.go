@@ -127,7 +127,7 @@ func (c *child) Read() ([]byte, error) {
 
 // over reports whether err means that the stream has no more.
 func over(err error) bool {
-	return err == io.EOF || errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
+	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // Write writes messages to standard input.

@@ -107,7 +107,9 @@ func TestLadderCutShort(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = link.Close(ctx) // returns at all: the grace is two hours
-	<-in.closed
+	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the inbox was told %v, want ErrClosed", err)
+	}
 }
 
 // Proves: FLOW-SHUTDOWN. What the server started ends with it.
@@ -244,7 +246,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	exact := command("env")
 	exact.Env = []string{"ONLY=1"}
-	if got, want := variables(t, exact), []string{"ONLY", roleVar, "GORACE"}; !slices.Equal(got, want) {
+	if got, want := variables(t, exact), []string{"ONLY", roleVar, "GORACE", "GOCOVERDIR"}; !slices.Equal(got, want) {
 		t.Errorf("child has %v, want %v", got, want)
 	}
 }
@@ -355,7 +357,9 @@ func TestStderrLog(t *testing.T) {
 	if err == nil {
 		t.Fatal("a dead server answered")
 	}
-	<-in.closed
+	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the inbox was told %v, want ErrClosed", err)
+	}
 	hangUp(t, link)
 	if text := log.String(); !strings.Contains(text, "some warning") || strings.Contains(text, "\x1b") {
 		t.Errorf("the log is %q", text)

@@ -3,6 +3,7 @@ package stdio
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/parley-mcp/parley/transport/frame"
@@ -33,7 +34,7 @@ func (l *lines) next() ([]byte, error) {
 		return l.cut(bytes.Clone(part))
 	}
 	line := append(make([]byte, 0, 2*len(part)), part...)
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		if len(line) > l.limit+2 {
 			return nil, l.skip(line)
 		}
@@ -74,11 +75,10 @@ func (l *lines) cut(line []byte) ([]byte, error) {
 func (l *lines) skip(line []byte) error {
 	long := frame.NewTooLongError(l.limit, line)
 	for {
-		switch _, err := l.r.ReadSlice('\n'); err {
-		case nil, io.EOF:
+		switch _, err := l.r.ReadSlice('\n'); {
+		case err == nil, errors.Is(err, io.EOF):
 			return long
-		case bufio.ErrBufferFull:
-		default:
+		case !errors.Is(err, bufio.ErrBufferFull):
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ package stdio_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -42,13 +43,27 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(roles[role]())
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests. Children that were built to measure coverage get a place
+// for it, so that they do not complain.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "stdio")
+	if err != nil {
+		return report(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Setenv("GOCOVERDIR", dir); err != nil {
+		return report(err)
+	}
+	return m.Run()
 }
 
 // command is a dialer for this test binary in a role.
 func command(role string, env ...string) *stdio.CommandDialer {
 	c := stdio.Command(os.Args[0])
-	c.ExtraEnv = append([]string{roleVar + "=" + role, "GORACE=atexit_sleep_ms=0"}, env...)
+	c.ExtraEnv = append([]string{roleVar + "=" + role, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR=" + os.Getenv("GOCOVERDIR")}, env...)
 	return c
 }
 
@@ -100,7 +115,7 @@ func cancelled() int {
 	ctx, stop := signal.NotifyContext(context.Background(), userSignal)
 	defer stop()
 	fmt.Fprintln(os.Stderr, "ready")
-	if err := stdio.Serve(ctx, mcptest.TransportPeer()); err == nil || err != context.Cause(ctx) {
+	if err := stdio.Serve(ctx, mcptest.TransportPeer()); ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) {
 		fmt.Fprintln(os.Stderr, "Serve returned", err)
 		return 1
 	}

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"log/slog"
 	"strconv"
@@ -33,11 +34,11 @@ func (s *stderr) drain(r io.Reader) {
 	in := bufio.NewReaderSize(r, maxStderrLine)
 	for {
 		line, err := in.ReadSlice('\n')
-		cut := err == bufio.ErrBufferFull
+		cut := errors.Is(err, bufio.ErrBufferFull)
 		if len(line) > 0 {
 			s.take(string(line), cut)
 		}
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = in.ReadSlice('\n')
 		}
 		if err != nil {

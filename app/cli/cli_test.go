@@ -1,0 +1,146 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/parley-mcp/parley/app/cli"
+)
+
+func parley() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard())) }
+
+// TestMain lets the test binary be the program: for scripts, under its own
+// name, and for tests that call Main, as the built-in server that Main starts.
+func TestMain(m *testing.M) {
+	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
+		parley()
+	}
+	testscript.Main(m, map[string]func(){"parley": parley})
+}
+
+// Proves: FLOW-TOOL-H, FLOW-RES, FLOW-PROMPT, FLOW-COMPLETE, FLOW-ELICIT-H,
+// FLOW-SAMPLE-H, FLOW-ROOTS, FLOW-LOG, PART-HOST, PART-INSPECTOR: see the scripts.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata"})
+}
+
+// run runs the program with a person who types input at a terminal.
+func run(t *testing.T, input string, args ...string) (code int, out, err string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = cli.Main(t.Context(), args, &cli.Streams{
+		In: strings.NewReader(input), Out: &stdout, Err: &stderr, InTerminal: true,
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+// Proves: FLOW-TOOL-H. The person decides, and is named as the reason.
+func TestConsent(t *testing.T) {
+	for _, test := range []struct {
+		input, request string
+		code           int
+		out            string
+		questions      int
+	}{
+		{"y\n", "add 2 and 3", 0, "5\n", 1},
+		{"a\n", "add 2 and 3; then add 4 and 5", 0, "5\n9\n", 1},
+		{"y\ny\n", "add 2 and 3; then add 4 and 5", 0, "5\n9\n", 2},
+		{"n too large\n", "add 2 and 3", 3, "The call was refused. Do not repeat it. The person says: too large\n", 1},
+		{"", "add 2 and 3", 3, "", 1},
+	} {
+		code, out, err := run(t, test.input, "run", test.request)
+		if code != test.code || out != test.out {
+			t.Errorf("%q for %q: exit code %d and %q, want %d and %q\n%s", test.input, test.request, code, out, test.code, test.out, err)
+		}
+		if n := strings.Count(err, "The model wants to call a tool"); n != test.questions {
+			t.Errorf("%q for %q: %d questions, want %d", test.input, test.request, n, test.questions)
+		}
+		if code == 0 && !strings.Contains(err, "[offline model]") {
+			t.Errorf("%q: the offline model is not labelled:\n%s", test.request, err)
+		}
+	}
+}
+
+// On a terminal a stranger's control characters are escaped; elsewhere results
+// go as they are (SEC-TOOL-3).
+func TestOutputIsEscapedOnTerminals(t *testing.T) {
+	for _, terminal := range []bool{true, false} {
+		var out bytes.Buffer
+		code := cli.Main(t.Context(), []string{"call", "echo", "message=a\x1b[31mb"}, &cli.Streams{
+			In: strings.NewReader(""), Out: &out, Err: io.Discard, OutTerminal: terminal,
+		})
+		want := "a\x1b[31mb\n"
+		if terminal {
+			want = "a\\u{1b}[31mb\n"
+		}
+		if code != 0 || out.String() != want {
+			t.Errorf("terminal %v: exit code %d and %q, want %q", terminal, code, out.String(), want)
+		}
+	}
+}
+
+// waiter is a writer that tells when a text was written.
+type waiter struct {
+	text string
+	seen chan struct{}
+
+	mu   sync.Mutex
+	all  bytes.Buffer
+	done bool
+}
+
+func (w *waiter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all.Write(p)
+	if !w.done && strings.Contains(w.all.String(), w.text) {
+		w.done = true
+		close(w.seen)
+	}
+	return len(p), nil
+}
+
+// Proves: FLOW-CANCEL, FLOW-PROGRESS. Ctrl-C ends the call; twice, the program.
+func TestInterrupt(t *testing.T) {
+	for _, times := range []int{1, 2} {
+		interrupts := make(chan os.Signal, times)
+		w := &waiter{text: "1 of 100 step", seen: make(chan struct{})}
+		go func() {
+			<-w.seen
+			for range times {
+				interrupts <- os.Interrupt
+			}
+		}()
+		code := cli.Main(t.Context(), []string{"call", "trigger-long-running-operation", "duration=100", "steps=100"}, &cli.Streams{
+			In: strings.NewReader(""), Out: io.Discard, Err: w, Interrupts: interrupts,
+		})
+		if code != 130 {
+			t.Errorf("interrupted %d times: exit code %d, want 130", times, code)
+		}
+	}
+}
+
+// Proves: the issue's second example, with a server that others wrote.
+func TestForeignServer(t *testing.T) {
+	if os.Getenv("PARLEY_TEST_NPX") == "" {
+		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
+	}
+	if _, err := exec.LookPath("npx"); err != nil {
+		t.Skip("npx is not installed")
+	}
+	const foreign = "npx -y @modelcontextprotocol/server-everything@2026.8.31 stdio"
+	code, out, err := run(t, "", "run", "--server", foreign, "--allow", "*", "echo message=hello")
+	if code != 0 || !regexp.MustCompile(`(?m)^Echo: hello$`).MatchString(out) {
+		t.Errorf("exit code %d and %q\n%s", code, out, err)
+	}
+}

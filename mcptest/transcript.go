@@ -1,0 +1,492 @@
+package mcptest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// patience is how long a transcript waits for a message of the server.
+const patience = 20 * time.Second
+
+// wide is the width from which on messages are laid out over several lines.
+const wide = 140
+
+// maxReply bounds a line of the server.
+const maxReply = 64 << 20
+
+// Transcript plays a file of messages with a handler, over lines on a pair of
+// pipes, and fails the test where the handler says something else than the
+// file.
+//
+// The file is a txtar archive: its comment says what it proves, its parts are
+// steps. In a part each message begins a line with a mark; lines that begin
+// with white space continue it, other lines that begin with # are remarks.
+//
+//	> text   the client sends it
+//	>! text  likewise, though it is no message that a schema allows
+//	< text   the next message of the server, compared as a JSON value
+//	<& text  messages of the server that come next to each other, in any order
+//	<* text  such messages of the server may come from here on, and are skipped
+//	< ?      to be filled in with -update
+//
+// Strings in the place of a value that begin with a dollar sign stand for what
+// varies: "$any" for everything, "$save:name" for what is kept under a name,
+// and "$name" for what was kept, also in what the client sends. One member of
+// an object may have "$save:name" for its name. "$$" begins a string that
+// begins with one dollar sign. Once the file is played the client
+// ends its output, and the handler must have nothing more to say.
+//
+// If the test binary has a flag "update" (a bool, which the tests define) and
+// it is set, the file is written anew with what the server said, placeholders
+// kept. With [SpecVar] in the environment every message of both directions is
+// checked by an [Oracle] against the schema of the revision in use.
+func Transcript(t testing.TB, h transport.Handler, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("reading a transcript: %v", err)
+	}
+	oracle, err := specified()
+	if err != nil {
+		t.Fatalf("reading the specification: %v", err)
+	}
+	p := &player{file: parseArchive(data), update: updating(), trace: newTrace(oracle)}
+	p.connect(h)
+	err = p.play()
+	if endErr := p.end(); err == nil { // after a failure the rest only confuses
+		err = endErr
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if p.update {
+		if err := os.WriteFile(file, p.file.format(), 0o644); err != nil {
+			t.Fatalf("writing a transcript: %v", err)
+		}
+	}
+}
+
+// updating says whether the flag "update" of the tests is set.
+func updating() bool {
+	f := flag.Lookup("update")
+	if f == nil {
+		return false
+	}
+	g, ok := f.Value.(flag.Getter)
+	if !ok {
+		return false
+	}
+	set, _ := g.Get().(bool)
+	return set
+}
+
+// An entry is one message of a part, or a remark.
+type entry struct {
+	mark string // as in the file, or "" for a remark
+	text string // without the mark, continued lines as they are
+	line int    // within the part
+}
+
+// entries takes a part apart.
+func entries(body []byte) ([]entry, error) {
+	var list []entry
+	n := 0
+	for line := range bytes.Lines(body) {
+		n++
+		text := string(bytes.TrimRight(line, "\n"))
+		switch mark, rest, _ := strings.Cut(text, " "); mark {
+		case ">", ">!", "<", "<&", "<*":
+			list = append(list, entry{mark: mark, text: rest, line: n})
+		case "":
+			if text != "" && len(list) > 0 && list[len(list)-1].mark != "" {
+				list[len(list)-1].text += "\n" + text
+				continue
+			}
+			list = append(list, entry{text: text, line: n})
+		default:
+			if !strings.HasPrefix(text, "#") {
+				return nil, fmt.Errorf("line %d begins with no mark: %.40q", n, text)
+			}
+			list = append(list, entry{text: text, line: n})
+		}
+	}
+	return list, nil
+}
+
+// written is the text of entries.
+func written(list []entry) []byte {
+	var b bytes.Buffer
+	for _, e := range list {
+		if e.mark != "" {
+			b.WriteString(e.mark + " ")
+		}
+		b.WriteString(e.text + "\n")
+	}
+	return b.Bytes()
+}
+
+// oneLine joins the lines of a message.
+func (e *entry) oneLine() string {
+	if !strings.Contains(e.text, "\n") {
+		return e.text
+	}
+	lines := strings.Split(e.text, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, " ")
+}
+
+// A player plays one transcript.
+type player struct {
+	file    archive
+	update  bool
+	trace   *trace
+	matcher matcher
+	skipped []*tree // what may come at any time
+
+	in     *io.PipeWriter // what the client says
+	lines  chan []byte    // what the server says
+	readOK error          // why lines ended; set before it is closed
+	done   chan error     // the end of serving
+}
+
+// ends is one end of two pipes.
+type ends struct {
+	*io.PipeReader
+	*io.PipeWriter
+}
+
+func (e ends) Close() error {
+	return errors.Join(e.PipeReader.Close(), e.PipeWriter.Close())
+}
+
+// connect starts serving.
+func (p *player) connect(h transport.Handler) {
+	heard, in := io.Pipe()
+	out, said := io.Pipe()
+	p.in, p.lines, p.done = in, make(chan []byte), make(chan error, 1)
+	go func() { p.done <- stdio.ServeConn(context.Background(), ends{heard, said}, h, nil) }()
+	go func() {
+		defer close(p.lines)
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, maxReply)
+		for s.Scan() {
+			p.lines <- bytes.Clone(s.Bytes())
+		}
+		p.readOK = s.Err()
+		_ = out.CloseWithError(io.ErrClosedPipe) // unblocks a writer whose line was too long
+	}()
+}
+
+// play plays all parts.
+func (p *player) play() error {
+	for i := range p.file.parts {
+		part := &p.file.parts[i]
+		list, err := entries(part.body)
+		if err != nil {
+			return fmt.Errorf("part %q: %w", part.name, err)
+		}
+		for j := 0; j < len(list); {
+			n, err := p.step(list[j:])
+			if err != nil {
+				return fmt.Errorf("part %q, line %d: %w", part.name, list[j].line, err)
+			}
+			j += n
+		}
+		part.body = written(list)
+	}
+	return nil
+}
+
+// step plays the first of some entries, or as many as belong together, and
+// returns their number.
+func (p *player) step(list []entry) (int, error) {
+	switch e := &list[0]; e.mark {
+	case ">", ">!":
+		return 1, p.say(e)
+	case "<*":
+		want, err := parseTree([]byte(e.oneLine()))
+		if err != nil {
+			return 0, err
+		}
+		p.skipped = append(p.skipped, want)
+	case "<":
+		return 1, p.hear(list[:1])
+	case "<&":
+		n := 1
+		for n < len(list) && list[n].mark == e.mark {
+			n++
+		}
+		return n, p.hear(list[:n])
+	}
+	return 1, nil
+}
+
+// say sends a line of the client.
+func (p *player) say(e *entry) error {
+	text, err := p.matcher.substitute(e.oneLine())
+	if err != nil {
+		return err
+	}
+	if e.mark == ">" {
+		if err := p.trace.see(mcp.Client, []byte(text)); err != nil {
+			return fmt.Errorf("the client's message %.400s: %w", text, err)
+		}
+	} else {
+		p.trace.note([]byte(text))
+	}
+	if _, err := io.WriteString(p.in, text+"\n"); err != nil {
+		return fmt.Errorf("sending: %w", err)
+	}
+	return nil
+}
+
+// hear takes as many messages of the server as there are entries, in any
+// order.
+func (p *player) hear(list []entry) error {
+	wanted := make([]*tree, len(list))
+	open := make([]int, len(list))
+	for i := range list {
+		open[i] = i
+		if list[i].oneLine() == "?" {
+			if !p.update {
+				return errors.New("a message is to be filled in: run the test with -update")
+			}
+			continue
+		}
+		var err error
+		if wanted[i], err = parseTree([]byte(list[i].oneLine())); err != nil {
+			return err
+		}
+	}
+	for len(open) > 0 {
+		got, err := p.next()
+		if err != nil {
+			return err
+		}
+		if k, ok := p.find(wanted, open, got); ok {
+			open = slices.Delete(open, k, k+1)
+			continue
+		}
+		if p.skips(got) {
+			continue
+		}
+		i := open[0]
+		if !p.update {
+			return fmt.Errorf("%w\nthe message: %s", p.matcher.match(wanted[i], got), shown(got))
+		}
+		now := renewed(wanted[i], got)
+		if err := p.matcher.match(now, got); err != nil {
+			return fmt.Errorf("%w\nthe message: %s", err, shown(got))
+		}
+		list[i].text = now.layout(wide)
+		open = open[1:]
+	}
+	return nil
+}
+
+// find looks for a message among those that are still wanted.
+func (p *player) find(wanted []*tree, open []int, got *tree) (int, bool) {
+	for k, i := range open {
+		if wanted[i] != nil && p.matcher.match(wanted[i], got) == nil {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// skips says whether a message is one of those that may come at any time.
+func (p *player) skips(got *tree) bool {
+	for _, want := range p.skipped {
+		if p.matcher.match(want, got) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	errOver   = errors.New("the server has closed the connection")
+	errSilent = fmt.Errorf("nothing came within %v", patience)
+)
+
+// next waits for a message of the server and has it checked.
+func (p *player) next() (*tree, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			return nil, errors.Join(errOver, p.readOK)
+		}
+		if err := p.trace.see(mcp.Server, line); err != nil {
+			return nil, fmt.Errorf("the server's message %.2000s: %w", line, err)
+		}
+		return parseTree(line)
+	case <-timer.C:
+		return nil, errSilent
+	}
+}
+
+// end ends the client's output and takes what the server still says, which
+// must be nothing.
+func (p *player) end() error {
+	_ = p.in.Close() // never fails
+	var found error
+	for {
+		got, err := p.next()
+		switch {
+		case errors.Is(err, errOver):
+			if err := <-p.done; err != nil {
+				found = errors.Join(found, fmt.Errorf("serving: %w", err))
+			}
+			return errors.Join(found, p.readOK)
+		case errors.Is(err, errSilent):
+			return errors.Join(found, err)
+		case err != nil:
+			found = errors.Join(found, err)
+		case !p.skips(got) && found == nil:
+			found = fmt.Errorf("a message that no step expects: %s", shown(got))
+		}
+	}
+}
+
+// A trace follows a conversation, so as to know which revision and which
+// request a message belongs to, and has each message checked. Without an
+// oracle it only checks that what the server says are strict messages.
+type trace struct {
+	oracle     *Oracle
+	negotiated string
+	modern     string
+	asked      map[mcp.Side]map[jsonrpc.ID]asked
+}
+
+type asked struct{ method, version string }
+
+func newTrace(o *Oracle) *trace {
+	return &trace{oracle: o, asked: map[mcp.Side]map[jsonrpc.ID]asked{mcp.Client: {}, mcp.Server: {}}}
+}
+
+// see checks a line of one side.
+func (tr *trace) see(from mcp.Side, line []byte) error {
+	return tr.each(line, func(raw []byte) error { return tr.one(from, raw, true) })
+}
+
+// note takes notice of a client's line that need not be a message.
+func (tr *trace) note(line []byte) {
+	_ = tr.each(line, func(raw []byte) error {
+		_ = tr.one(mcp.Client, raw, false) // what is no message has no answer that matters
+		return nil
+	})
+}
+
+// each calls f with the message of a line, or with those of a batch.
+func (tr *trace) each(line []byte, f func(raw []byte) error) error {
+	if !jsonrpc.IsBatch(line) {
+		return f(line)
+	}
+	t, err := parseTree(line)
+	if err != nil {
+		return err
+	}
+	for _, item := range t.items {
+		if err := f([]byte(item.line())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tr *trace) one(from mcp.Side, raw []byte, check bool) error {
+	m, err := jsonrpc.Parse(bytes.Clone(raw), jsonrpc.Limits{Depth: maxTree})
+	if err != nil {
+		return err
+	}
+	about := tr.about(from, m)
+	if m.Kind == jsonrpc.Request {
+		if _, known := tr.asked[from][m.ID]; !known || check {
+			tr.asked[from][m.ID] = about
+		}
+	}
+	if tr.oracle == nil || !check || about.version == "" {
+		return nil
+	}
+	answers := ""
+	if m.Kind == jsonrpc.Response {
+		answers = about.method
+	}
+	return tr.oracle.Check(about.version, from, answers, raw)
+}
+
+// about finds out what a message belongs to. The version is empty if there is
+// none yet.
+func (tr *trace) about(from mcp.Side, m *jsonrpc.Incoming) asked {
+	if m.Kind == jsonrpc.Response {
+		a := tr.asked[(mcp.Client|mcp.Server)&^from][m.ID]
+		if v := text(m.Result, "protocolVersion"); a.method == mcp.MethodInitialize && v != "" {
+			tr.negotiated = v
+			a.version = v
+		}
+		if a.version == "" {
+			a.version = tr.negotiated
+		}
+		return a
+	}
+	a := asked{method: m.Method, version: tr.negotiated}
+	meta, _ := m.Params.Object("_meta")
+	switch v := text(meta, mcp.MetaProtocolVersion); {
+	case v != "":
+		a.version = tr.known(v)
+		tr.modern = a.version
+	case m.Method == mcp.MethodInitialize && tr.negotiated == "":
+		if a.version = text(m.Params, "protocolVersion"); tr.known(a.version) != a.version {
+			a.version = "" // what is answered will tell
+		}
+	case a.version == "":
+		a.version = tr.modern
+	}
+	return a
+}
+
+// known is a version that the oracle has: the one asked for, or the newest.
+func (tr *trace) known(version string) string {
+	if tr.oracle == nil {
+		return version
+	}
+	all := tr.oracle.Versions()
+	for _, v := range all {
+		if v == version {
+			return v
+		}
+	}
+	return all[len(all)-1]
+}
+
+// text is a member of an object that is a string.
+func text(o jsonrpc.Object, name string) string {
+	raw, ok := o.Member(name)
+	if !ok {
+		return ""
+	}
+	var s string
+	if anything.Decode(raw, &s) != nil {
+		return ""
+	}
+	return s
+}

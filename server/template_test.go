@@ -1,0 +1,211 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+type repo struct {
+	Owner string `uri:"owner"`
+	Name  string `uri:"name"`
+}
+
+type issue struct {
+	Owner string `uri:"owner"`
+	N     int    `uri:"n"`
+}
+
+type file struct {
+	Path string `uri:"path"`
+}
+
+func templates() []server.Feature {
+	return []server.Feature{
+		server.Template("gh://{owner}/{name}", "repo", func(_ context.Context, v repo) (string, error) {
+			return fmt.Sprintf("repo %s of %s", v.Name, v.Owner), nil
+		}).With(server.TemplateOptions{
+			MIME: "text/x-repo", Title: "Repository",
+			Complete: map[string]server.Completer{
+				"owner": server.Choices("ada", "adam", "bob"),
+				"name": func(_ context.Context, value string, sofar map[string]string) ([]string, error) {
+					return []string{sofar["owner"] + "-" + value}, nil
+				},
+			},
+		}),
+		server.Template("gh://{owner}/issues/{n}", "issue", func(_ context.Context, v issue) (string, error) {
+			return fmt.Sprintf("issue %d of %s", v.N, v.Owner), nil
+		}),
+		server.Template("tree:///{+path}", "tree", func(_ context.Context, v file) (string, error) { return "at " + v.Path, nil }),
+	}
+}
+
+// Variables are decoded once, typed, and bounded by the template.
+// Proves: SEC-RES-6, SEC-RES-1, FLOW-RES.
+func TestTemplateRead(t *testing.T) {
+	s := newServer(unlimited(), append(templates(), serving("gh://static/one", "static"))...)
+	each(t, bothEras, func(t *testing.T, v string) {
+		l := join(t, s, v)
+		for uri, want := range map[string]string{
+			"gh://ada/engine":        "repo engine of ada",
+			"gh://ada/a%20b":         "repo a b of ada",
+			"gh://static/one":        "static", // a resource comes before a template
+			"gh://ada/issues/7":      "issue 7 of ada",
+			"tree:///a/b/c":          "at a/b/c",
+			"gh://ada/engine/extra":  "",
+			"gh://ada/%2e%2e":        "",
+			"gh://ada/..":            "",
+			"gh://ada/a%2Fb":         "",
+			"gh://ada/a%5Cb":         "",
+			"gh://ada/a%00b":         "",
+			"gh://ada/a%zz":          "",
+			"gh://ada/":              "",
+			"gh://ada/issues/seven":  "",
+			"gh://ada/issues/7/more": "",
+		} {
+			m := l.read1(uri)
+			if want == "" {
+				if m.Error == nil {
+					t.Errorf("%s gives %s", uri, m.raw)
+				}
+				continue
+			}
+			got := decode[readResult](t, l.result(m))
+			if got.Contents[0].Text != want || got.Contents[0].URI != uri {
+				t.Errorf("%s gives %s", uri, m.raw)
+			}
+		}
+	})
+	l := join(t, s, v2607)
+	if got := decode[readResult](t, l.result(l.read1("gh://ada/x"))); got.Contents[0].MIMEType != "text/x-repo" {
+		t.Errorf("MIME type is %s", got.Contents[0].MIMEType)
+	}
+}
+
+// Proves: FLOW-RES.
+func TestTemplateList(t *testing.T) {
+	s := newServer(nil, templates()...)
+	each(t, versions, func(t *testing.T, v string) {
+		l := join(t, s, v)
+		got := decode[struct {
+			ResourceTemplates []struct {
+				URITemplate string `json:"uriTemplate"`
+				Title       string `json:"title"`
+			} `json:"resourceTemplates"`
+		}](t, l.result(l.call("resources/templates/list", emptyBody)))
+		var list []string
+		for _, x := range got.ResourceTemplates {
+			list = append(list, strings.TrimSpace(x.URITemplate+" "+x.Title))
+		}
+		want := []string{"gh://{owner}/issues/{n}", "gh://{owner}/{name} Repository", "tree:///{+path}"}
+		if v < v2506 {
+			want[1] = "gh://{owner}/{name}"
+		}
+		if d := cmp.Diff(want, list); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// Proves: SEC-RES-6.
+func TestTemplateRegistration(t *testing.T) {
+	read := func(context.Context, repo) (string, error) { return "", nil }
+	panics(t, "server.Template", func() { server.Template("gh://{owner", "x", read) })
+	panics(t, "server.Template", func() { server.Template("gh://{owner}", "x", read) })            // name is missing
+	panics(t, "server.Template", func() { server.Template("gh://{owner}/{name}/{x}", "x", read) }) // x has no field
+	panics(t, "is no contents", func() {
+		server.Template("gh://{owner}/{name}", "x", func(context.Context, repo) (int, error) { return 0, nil })
+	})
+	panics(t, "no variable of it", func() {
+		newServer(nil, server.Template("gh://{owner}/{name}", "x", read).With(server.TemplateOptions{Complete: map[string]server.Completer{"nme": server.Choices()}}))
+	})
+}
+
+type completion struct {
+	Completion struct {
+		Values  []string `json:"values"`
+		Total   *int     `json:"total"`
+		HasMore bool     `json:"hasMore"`
+	} `json:"completion"`
+}
+
+func (l *line) complete(ref, name, value, rest string) message {
+	l.t.Helper()
+	return l.call("completion/complete", fmt.Sprintf(`{"ref":%s,"argument":{"name":%q,"value":%q}%s}`, ref, name, value, rest))
+}
+
+// Proves: FLOW-COMPLETE, SEC-COMP-1.
+func TestComplete(t *testing.T) {
+	var many []string
+	for i := range 150 {
+		many = append(many, fmt.Sprintf("v%03d", i))
+	}
+	o := unlimited()
+	o.Limits.MaxArgument = 20
+	s := newServer(o, append(templates(), server.Prompt("review", "", func(context.Context, struct {
+		Lang  string `json:"lang"`
+		Other string `json:"other"`
+	}) (string, error) {
+		return "", nil
+	}).With(server.PromptOptions{Complete: map[string]server.Completer{"lang": server.Choices(many...)}}))...)
+	const tpl, pr = `{"type":"ref/resource","uri":"gh://{owner}/{name}"}`, `{"type":"ref/prompt","name":"review"}`
+	each(t, versions, func(t *testing.T, v string) {
+		l := join(t, s, v)
+		for _, c := range []struct {
+			ref, name, value, rest string
+			want                   []string
+		}{
+			{tpl, "owner", "ad", "", []string{"ada", "adam"}},
+			{tpl, "owner", "zz", "", []string{}},
+			{tpl, "name", "x", `,"context":{"arguments":{"owner":"bob"}}`, []string{"bob-x"}},
+			{pr, "lang", "v00", "", many[:10]},
+			{pr, "lang", "", "", many[:100]},
+			{pr, "other", "", "", []string{}},
+		} {
+			if c.rest != "" && v < v2506 {
+				continue // the revision has no context
+			}
+			got := decode[completion](t, l.result(l.complete(c.ref, c.name, c.value, c.rest)))
+			if d := cmp.Diff(c.want, got.Completion.Values); d != "" {
+				t.Errorf("%s %q: %s", c.name, c.value, d)
+			}
+			if more := c.name == "lang" && c.value == ""; got.Completion.HasMore != more || more && *got.Completion.Total != 150 {
+				t.Errorf("%s: hasMore %v, total %v", c.name, got.Completion.HasMore, got.Completion.Total)
+			}
+		}
+		for _, c := range [][3]string{
+			{tpl, "nosuch", ""},
+			{`{"type":"ref/resource","uri":"gh://nosuch"}`, "owner", ""},
+			{`{"type":"ref/prompt","name":"nosuch"}`, "lang", ""},
+			{`{"type":"ref/tool","name":"review"}`, "lang", ""},
+			{tpl, "owner", strings.Repeat("x", 21)},
+		} {
+			l.fails(l.complete(c[0], c[1], c[2], ""), mcp.CodeInvalidParams)
+		}
+	})
+}
+
+// Without completers the capability is missing; the oldest revision has none
+// to declare. Ruling 5. Proves: SEC-CAP-1.
+func TestCompleteCapability(t *testing.T) {
+	s := newServer(nil, server.Prompt("p", "", func(context.Context, struct {
+		A string `json:"a"`
+	}) (string, error) {
+		return "", nil
+	}))
+	for _, v := range versions {
+		l := join(t, s, v)
+		m := l.complete(`{"type":"ref/prompt","name":"p"}`, "a", "", "")
+		if v == v2024 {
+			l.result(m)
+			continue
+		}
+		l.fails(m, mcp.CodeMethodNotFound)
+	}
+}
