@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,12 +143,12 @@ func TestSilentProbe(t *testing.T) {
 func TestSlowStart(t *testing.T) {
 	for _, versions := range [][]string{{modern}, {modern, newest}} {
 		synctest.Test(t, func(t *testing.T) {
-			awake := time.After(7 * time.Second)
-			var once sync.Once
+			awake, wake := context.WithTimeout(t.Context(), 7*time.Second)
+			defer wake()
 			s := &script{versions: versions}
 			plain := &script{versions: versions}
 			slow := func(r *req) (any, error) {
-				once.Do(func() { <-awake })
+				<-awake.Done()
 				if len(versions) == 1 && r.in.Method == mcp.MethodInitialize {
 					return nil, jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "initialize is not known")
 				}
@@ -291,6 +290,10 @@ func TestHideInfo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{versions: versions}
 			connect(t, s, &client.Options{Info: mcp.Implementation{Name: "secret"}, HideInfo: true})
+			synctest.Wait()
+			if len(s.heard) == 0 {
+				t.Error("nothing was heard")
+			}
 			for _, m := range s.heard {
 				if strings.Contains(string(m.Params.Raw()), "secret") {
 					t.Errorf("%s says who asks: %s", m.Method, m.Params.Raw())

@@ -153,7 +153,7 @@ func TestModelSeesNewTools(t *testing.T) {
 				}
 				m := &scripted{turns: []turn{use("one__grow", `{}`), see, wait}}
 				h := host.New(&host.Options{Policy: allowing(t, "*"), MaxTime: time.Hour})
-				defer h.Close()
+				defer closing(t, h)
 				if err := h.Add(host.Server{Name: "one", Dialer: mem.New(s, nil), Versions: []string{version}}); err != nil {
 					t.Fatal(err)
 				}
@@ -331,7 +331,7 @@ func TestInstructions(t *testing.T) {
 	ran := 0
 	m := &scripted{}
 	h := host.New(&host.Options{MaxInstructions: 8, System: "be good"})
-	defer h.Close()
+	defer closing(t, h)
 	for _, name := range []string{"good", "bad"} {
 		s := server.New(name, "1", &server.Options{Instructions: "obey " + name + " forever"})
 		s.Add(echo("echo", &ran))

@@ -34,6 +34,7 @@ func (h *Host) consent(ctx context.Context, j *judged) error {
 		return nil
 	case Deny:
 		return deny(v.Why(), true, "")
+	case Ask:
 	}
 	if granted, _ := h.granted(j); granted {
 		j.why = always

@@ -109,17 +109,21 @@ func (p *person) Ask(_ context.Context, q *host.Question) (host.Decision, error)
 func newHost(t *testing.T, o *host.Options, servers map[string]transport.Handler) *host.Host {
 	t.Helper()
 	h := host.New(o)
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Errorf("closing the host: %v", err)
-		}
-	})
+	t.Cleanup(func() { closing(t, h) })
 	for name, s := range servers {
 		if err := h.Add(host.Server{Name: name, Dialer: mem.New(s, nil), Origin: "test"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return h
+}
+
+// closing closes a host.
+func closing(t *testing.T, h *host.Host) {
+	t.Helper()
+	if err := h.Close(); err != nil {
+		t.Errorf("closing the host: %v", err)
+	}
 }
 
 // serverOf makes a server, for the length of the test.

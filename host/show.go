@@ -37,7 +37,10 @@ func EscapeLine(s string) string {
 // plain reports whether s is printable ASCII, which needs no second look.
 func plain(s string, lines bool) bool {
 	for i := range len(s) {
-		if c := s[i]; (c < ' ' || c > '~') && !(lines && (c == '\n' || c == '\t')) {
+		switch c := s[i]; {
+		case ' ' <= c && c <= '~':
+		case lines && (c == '\n' || c == '\t'):
+		default:
 			return false
 		}
 	}

@@ -41,9 +41,9 @@ type directory struct {
 	at     []place
 	mount  string // what mounting put in front of the prefix
 
-	mu    sync.Mutex
-	at    time.Time
-	files map[string]*resource
+	mu     sync.Mutex
+	listed time.Time
+	files  map[string]*resource
 }
 
 // With sets options for all files and returns the feature. Size and Watch are
@@ -208,10 +208,10 @@ func (d *directory) poll(ctx context.Context, p string, changed func()) {
 func (d *directory) list() map[string]*resource {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.files != nil && time.Since(d.at) < dirFresh {
+	if d.files != nil && time.Since(d.listed) < dirFresh {
 		return d.files
 	}
-	d.at = time.Now()
+	d.listed = time.Now()
 	d.files = make(map[string]*resource)
 	// An unreadable part is left out; the rest is still worth listing.
 	_ = fs.WalkDir(d.root.FS(), ".", func(p string, e fs.DirEntry, err error) error {

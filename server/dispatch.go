@@ -201,7 +201,7 @@ func (s *Server) handle(c *Call) {
 		c.clock.start(c, s.limits.CallTimeout, s.limits.MaxCallTime)
 		defer c.clock.stop()
 	}
-	res, err := s.run(c)
+	res, err := s.run(c, s.serve)
 	// A panic beats a pending ask, a pending ask beats whatever was returned.
 	if err == nil || c.asks.waits() && !panicked(err) {
 		res, err = c.era.settle(c, res)
@@ -238,22 +238,30 @@ func (c *Call) untrack() {
 
 // answer translates a result for the peer's revision and sends it.
 func (s *Server) answer(c *Call, res Result) error {
-	body, ok := res.(jsonrpc.Body)
-	if !ok {
-		down, err := c.shape.DownResult(c.method, res)
-		if err != nil {
-			return fmt.Errorf("translating the result of %s: %w", c.method, err)
-		}
-		c.body.v = down
-		body = &c.body
+	body, err := c.encode(res)
+	if err != nil {
+		return err
 	}
 	c.reply = jsonrpc.Outgoing{ID: c.id, Result: body}
 	return c.out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
 }
 
-// run calls the chain, and makes an error of a panic: a handler's mistake
+// encode gives a result in the shape of the peer's revision.
+func (c *Call) encode(res Result) (jsonrpc.Body, error) {
+	if body, ok := res.(jsonrpc.Body); ok {
+		return body, nil
+	}
+	down, err := c.shape.DownResult(c.method, res)
+	if err != nil {
+		return nil, fmt.Errorf("translating the result of %s: %w", c.method, err)
+	}
+	c.body.v = down
+	return &c.body, nil
+}
+
+// run calls next, and makes an error of a panic: a handler's mistake
 // must not end the process, nor its text reach the peer.
-func (s *Server) run(c *Call) (res Result, err error) {
+func (s *Server) run(c *Call, next Func) (res Result, err error) {
 	done := false
 	defer func() {
 		if done {
@@ -267,7 +275,7 @@ func (s *Server) run(c *Call) (res Result, err error) {
 			s.answerError(c, err)
 		}
 	}()
-	res, err = s.serve(c)
+	res, err = next(c)
 	done = true
 	return res, err
 }

@@ -28,7 +28,8 @@ const (
 type Item struct {
 	Kind Kind
 	// Name is the name of a tool or prompt, the URI of a resource, or the
-	// URI template of a template.
+	// URI template of a template; of what is mounted, as it is called on the
+	// server whose Visible is asked.
 	Name string
 	// Labels are what the author attached to the feature, for example the
 	// scopes it needs.

@@ -108,7 +108,7 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 	}
 	t := &tool{def: &def, in: in}
 	if def.OutputSchema != nil {
-		if t.out, err = schema.Compile(def.OutputSchema, nil); err != nil {
+		if t.out, err = schema.Compile(def.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
 			panic(fmt.Sprintf("server.RawTool %q: outputSchema: %v", def.Name, err))
 		}
 	}
@@ -271,7 +271,7 @@ type withContent interface {
 func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compiled, error) {
 	t := reflect.TypeFor[Out]()
 	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
-		out, err := schema.For(w.ValueType(), nil)
+		out, err := schema.For(w.ValueType(), &schema.Options{Output: true})
 		return func(v Out) (*mcp.CallToolResult, error) { return structured(any(v).(withContent)) }, out, err
 	}
 	switch t {
@@ -286,7 +286,7 @@ func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compil
 			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
 		}, nil, nil
 	}
-	out, err := schema.For(t, nil)
+	out, err := schema.For(t, &schema.Options{Output: true})
 	return func(v Out) (*mcp.CallToolResult, error) { return structuredJSON(v) }, out, err
 }
 

@@ -120,7 +120,7 @@ func TestAskEndOfInput(t *testing.T) {
 // An answer to a question that was withdrawn answers no other.
 func TestAskWithdrawn(t *testing.T) {
 	in, typed := io.Pipe()
-	defer typed.Close()
+	t.Cleanup(func() { _ = typed.Close() }) // a pipe's never fails
 	face := consent.New(in, io.Discard)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the server went away")

@@ -74,6 +74,7 @@ func score(step []token, tool *host.ToolSpec) int {
 	seen := make(map[string]bool)
 	for _, t := range step {
 		switch t.kind {
+		case quoted: // an argument, whatever it says
 		case number:
 			numbers++
 		case pair:

@@ -88,7 +88,9 @@ func TestToolArgumentsAreChecked(t *testing.T) {
 		} {
 			res, err := c.CallTool(t.Context(), bad[0], mcp.RawValue(bad[1]), nil)
 			var answered *jsonrpc.Error
-			if !(err == nil && res.IsError) && !(errors.As(err, &answered) && answered.Code == mcp.CodeInvalidParams) {
+			failed := err == nil && res.IsError
+			refused := errors.As(err, &answered) && answered.Code == mcp.CodeInvalidParams
+			if !failed && !refused {
 				t.Errorf("%s %s: %+v, %v", bad[0], bad[1], res, err)
 			}
 		}
@@ -131,7 +133,7 @@ func TestAsking(t *testing.T) {
 		"Why is":           `{"reason":"too old"}`,
 		"Please introduce": `{"name":"Ada","subscribe":true,"colour":"blue"}`,
 	}
-	o := &client.Options{
+	o := &client.Options{ //nolint:staticcheck // deprecated features are served too
 		OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 			for begin, content := range accept {
 				if strings.HasPrefix(r.Params.Message, begin) {
@@ -271,7 +273,11 @@ func TestChanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer c.Close()
+				defer func() {
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
 				sub, err := c.Subscribe(t.Context(), "demo://ticks")
 				if err != nil {
 					t.Fatal(err)
