@@ -281,9 +281,12 @@ func TestCoalescing(t *testing.T) {
 			d.write("tools")
 		}
 		c := connect(t, s, o)
-		for range 1000 {
+		notify(s, false, mcp.NotifyToolsListChanged, "")
+		synctest.Wait() // the handler is at the gate
+		for range 999 {
 			notify(s, false, mcp.NotifyToolsListChanged, "")
 		}
+		synctest.Wait()
 		if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
 			t.Error(err)
 		}

@@ -124,7 +124,7 @@ func (c *Call) findFile(uri string) (*found, bool) {
 		return &found{
 			mime: d.mimeOf(p), cache: d.opts.Cache, at: d.at,
 			read:  func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) },
-			watch: func(ctx context.Context, changed func()) { d.poll(ctx, p, changed) },
+			watch: func(ctx context.Context, changed func()) { d.poll(ctx, p, info, changed) },
 		}, true
 	}
 	return nil, false
@@ -181,9 +181,10 @@ func fileContents(data []byte, mimeType string) mcp.ResourceContents {
 	return mcp.ResourceContents{MIMEType: mimeType, Blob: data}
 }
 
-// poll calls changed whenever the file is not what it was.
-func (d *directory) poll(ctx context.Context, p string, changed func()) {
-	last, lastErr := d.root.Stat(p)
+// poll calls changed whenever the file is not what it was. last is what it was
+// before the subscriber was told of success, so that no change is missed.
+func (d *directory) poll(ctx context.Context, p string, last fs.FileInfo, changed func()) {
+	var lastErr error
 	t := time.NewTicker(pollEvery)
 	defer t.Stop()
 	for {
@@ -253,7 +254,7 @@ func (d *directory) add(p string, e fs.DirEntry) {
 	def.Annotations, def.Icons, def.Meta = d.opts.Annotations, d.opts.Icons, d.opts.Meta
 	r := &resource{def: def, labels: d.opts.Labels, cache: d.opts.Cache, at: d.at, uri: uri}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) }
-	r.watch = func(ctx context.Context, changed func()) { d.poll(ctx, p, changed) }
+	r.watch = func(ctx context.Context, changed func()) { d.poll(ctx, p, info, changed) }
 	d.files[def.URI] = r
 }
 

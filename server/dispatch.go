@@ -286,6 +286,9 @@ func (s *Server) refuse(ctx context.Context, x *transport.Exchange, facts *revis
 	if c.facts == nil {
 		c.facts = revision.Newest()
 	}
+	if c.era = era(stateless{}); c.facts.Handshake {
+		c.era = handshake{}
+	}
 	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.wireError(c, err)}); err != nil {
 		s.log.Debug("refusal not delivered", "err", err)
 	}

@@ -133,7 +133,7 @@ func TestAsking(t *testing.T) {
 		"Why is":           `{"reason":"too old"}`,
 		"Please introduce": `{"name":"Ada","subscribe":true,"colour":"blue"}`,
 	}
-	o := &client.Options{ //nolint:staticcheck // deprecated features are served too
+	o := &client.Options{
 		OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 			for begin, content := range accept {
 				if strings.HasPrefix(r.Params.Message, begin) {
@@ -143,10 +143,10 @@ func TestAsking(t *testing.T) {
 			return client.Decline()
 		},
 		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(nil) },
-		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and tested
 			return &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: "m", Content: mcp.Contents{mcp.Text("42")}}, nil
 		},
-		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work", Name: "work"}}, nil },
+		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work", Name: "work"}}, nil }, //nolint:staticcheck // deprecated, and tested
 	}
 	mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		asks := map[string][2]string{

@@ -131,7 +131,7 @@ var kinds = []struct {
 		return strings.Replace(h.call(id, `"hello"`), `"jsonrpc":"2.0"`, h.of(`"jsonrpc":2.0`, `"jsonrpc":"1.0"`, `"jsonrpc":null`, `"jsonrpc":["2.0"]`, `"json":"2.0"`, `"jsonrpc":"2.0 "`), 1), refused(id, noRequest)
 	}},
 	{"a wrong id", func(h *hostile) (string, verdict) {
-		id := h.of(`null`, `1.5`, `true`, `{}`, `[]`, `1e400`, `123456789012345678901234567890`, `-1e-1`)
+		id := h.of(`null`, `1.5`, `true`, `{}`, `[]`, `1e400`, `-1e-1`)
 		return strings.Replace(h.call(0, `"hello"`), `"id":0`, `"id":`+id, 1), refused(0, noRequest)
 	}},
 	{"a wrong method", func(h *hostile) (string, verdict) {
@@ -153,6 +153,9 @@ var kinds = []struct {
 	{"params as an array", func(h *hostile) (string, verdict) {
 		id := h.next()
 		code := int64(noParams)
+		if h.meta != "" { // there is no place to say which revision it is
+			code = noRequest
+		}
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, id, h.of(`[]`, `["echo"]`, `[{"name":"echo"}]`)), refused(id, code)
 	}},
 	{"members of wrong types", (*hostile).wrongTypes},

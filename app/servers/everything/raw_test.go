@@ -53,6 +53,11 @@ func dialRaw(t testing.TB, h transport.Handler) *rawClient {
 	}
 	go func() { c.done <- stdio.ServeConn(context.Background(), pipeEnd{heard, said}, h, nil) }()
 	go c.read(out)
+	t.Cleanup(func() { // after a failure; otherwise all is over already
+		_ = in.Close()
+		for range c.messages {
+		}
+	})
 	return c
 }
 

@@ -1,0 +1,318 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+const jobsID = "com.example/jobs"
+
+// jobs is an extension as a stranger would write it: a call of a tool with the
+// `_meta` key com.example/later is answered with a job, which runs on; jobs/get
+// tells its state, jobs/answer answers what it asks, and a member of the
+// subscription filter gives notice of both.
+type jobs struct {
+	srv  *server.Server
+	mu   sync.Mutex
+	byID map[string]*job
+}
+
+type job struct {
+	State    string       `json:"state"`
+	Result   mcp.RawValue `json:"result,omitzero"`
+	Error    string       `json:"error,omitzero"`
+	Question mcp.RawValue `json:"question,omitzero"`
+	answer   chan mcp.RawValue
+	cancel   context.CancelCauseFunc
+}
+
+// jobCreated is a result type of the extension's own.
+type jobCreated struct {
+	mcp.ResultBase
+	JobID string `json:"jobId"`
+}
+
+type jobKey struct{}
+
+func (j *jobs) extension() server.Extension {
+	return server.Extension{
+		ID: jobsID, Settings: map[string]int{"max": 9},
+		Methods: []server.MethodDef{
+			{Name: "jobs/get", Target: "jobId", Serve: j.get},
+			{Name: "jobs/answer", Target: "jobId", Serve: j.reply},
+			{Name: "jobs/about", Anyone: true, Legacy: true, Serve: func(*server.Call) (server.Result, error) { return map[string]string{"about": "jobs"}, nil }},
+		},
+		Wrap:    j.wrap,
+		Asker:   func(c *server.Call) server.Asker { return j.asker(c) },
+		Filters: map[string]server.Filter{"jobs": j.filter},
+	}
+}
+
+func (j *jobs) wrap(next server.Func) server.Func {
+	return func(c *server.Call) (server.Result, error) {
+		if _, later := c.Meta().Extra["com.example/later"]; !later || c.Method() != "tools/call" || !c.HasExtension(jobsID) {
+			return next(c)
+		}
+		id := "j" + c.ID().String()
+		own := &job{State: "working", answer: make(chan mcp.RawValue)}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		_, cancel, err := c.Detach(func(d *server.Call) (server.Result, error) {
+			d.Context = context.WithValue(d.Context, jobKey{}, own)
+			return next(d)
+		}, func(_ *server.Call, result mcp.RawValue, fault *jsonrpc.Error) {
+			j.change(id, func() {
+				own.State, own.Result = "done", result
+				if fault != nil {
+					own.State, own.Error = "failed", fault.Message
+				}
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		own.cancel = cancel
+		j.byID[id] = own
+		return &jobCreated{ResultBase: mcp.ResultBase{ResultType: "com.example/job"}, JobID: id}, nil
+	}
+}
+
+func (j *jobs) change(id string, f func()) {
+	j.mu.Lock()
+	f()
+	j.mu.Unlock()
+	if err := j.srv.Notify(jobsID, id, "notifications/jobs/changed", map[string]string{"jobId": id}); err != nil {
+		panic(err)
+	}
+}
+
+// parked lets a job's handler wait in its goroutine.
+type parked struct {
+	j   *jobs
+	own *job
+}
+
+func (j *jobs) asker(c *server.Call) server.Asker {
+	if own, ok := c.Value(jobKey{}).(*job); ok {
+		return parked{j, own}
+	}
+	return nil
+}
+
+func (p parked) Ask(c *server.Call, _, _ string, params mcp.RawValue) (mcp.RawValue, error) {
+	id := "j" + c.ID().String()
+	p.j.change(id, func() { p.own.State, p.own.Question = "asks", params })
+	select {
+	case answer := <-p.own.answer:
+		p.j.change(id, func() { p.own.State, p.own.Question = "working", nil })
+		return answer, nil
+	case <-c.Done():
+		return nil, context.Cause(c)
+	}
+}
+
+func (j *jobs) find(c *server.Call) (*job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if own := j.byID[c.Target()]; own != nil {
+		return own, nil
+	}
+	return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown job %q", c.Target())
+}
+
+func (j *jobs) get(c *server.Call) (server.Result, error) {
+	own, err := j.find(c)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &struct {
+		mcp.ResultBase
+		job
+	}{job: job{State: own.State, Result: own.Result, Error: own.Error, Question: own.Question}}, nil
+}
+
+func (j *jobs) reply(c *server.Call) (server.Result, error) {
+	own, err := j.find(c)
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		Answer mcp.RawValue `json:"answer"`
+	}
+	if err := wire.Decode(c.Params().(mcp.RawValue), &p); err != nil {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+	}
+	own.answer <- p.Answer
+	return &mcp.EmptyResult{}, nil
+}
+
+func (j *jobs) filter(_ *server.Call, value mcp.RawValue) (mcp.RawValue, []string, error) {
+	var ids []string
+	if err := wire.Decode(value, &ids); err != nil {
+		return nil, nil, mcp.NewError(mcp.CodeInvalidParams, "jobs: %v", err)
+	}
+	if len(ids) == 0 {
+		return nil, nil, nil
+	}
+	return value, ids, nil
+}
+
+// withJobs is a server with the extension and some tools.
+func withJobs(features ...server.Feature) (*server.Server, *jobs) {
+	s := newServer(unlimited(), features...)
+	j := &jobs{srv: s, byID: make(map[string]*job)}
+	s.Extend(j.extension())
+	return s, j
+}
+
+const jobCaps = `{"elicitation":{"form":{}},"extensions":{"com.example/jobs":{}}}`
+
+// joinJobs connects as a client that knows the extension.
+func joinJobs(t *testing.T, s *server.Server) *line {
+	t.Helper()
+	l := dial(t, s, v2607, nil)
+	l.caps = jobCaps
+	return l
+}
+
+// An extension brings methods, a result type, another way to ask, and notices,
+// all through public seams.
+func TestExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := withJobs(asker("drop", "Drop?"), echo(),
+			server.Tool("panics", "", func(context.Context, none) (string, error) { panic("secret") }),
+			server.Tool("exits", "", func(context.Context, none) (string, error) { runtime.Goexit(); return "", nil }))
+		l := joinJobs(t, s)
+		if got := l.text(l.tool("echo", `{"text":"now"}`)); got != "now" {
+			t.Errorf("without the key: %q", got)
+		}
+		l.meta = `"com.example/later":true`
+		m := l.tool("drop", emptyBody)
+		created := decode[jobCreated](t, l.result(m))
+		if created.ResultType != "com.example/job" || !strings.Contains(m.raw, mcp.MetaServerInfo) {
+			t.Fatalf("got %s", m.raw)
+		}
+		filter := fmt.Sprintf(`{"jobs":[%q]}`, created.JobID)
+		l.listen(filter, filter)
+		synctest.Wait()
+		get := func(id string) job {
+			return decode[job](t, l.result(l.call("jobs/get", fmt.Sprintf(`{"jobId":%q}`, id))))
+		}
+		if got := get(created.JobID); got.State != "asks" || !strings.Contains(string(got.Question), `"message":"Drop?"`) {
+			t.Fatalf("got %+v", got)
+		}
+		l.result(l.call("jobs/answer", fmt.Sprintf(`{"jobId":%q,"answer":%s}`, created.JobID, accepted)))
+		synctest.Wait()
+		if got := get(created.JobID); got.State != "done" || !strings.Contains(string(got.Result), `"text":"accept true"`) || !strings.Contains(string(got.Result), `"resultType":"complete"`) {
+			t.Errorf("got %+v", got)
+		}
+		notices := 0
+		for _, n := range l.notes {
+			if n.Method == "notifications/jobs/changed" && strings.Contains(n.raw, mcp.MetaSubscriptionID) && strings.Contains(n.raw, created.JobID) {
+				notices++
+			}
+		}
+		if notices == 0 {
+			t.Errorf("no notice of the job: %v", l.notes)
+		}
+		for _, name := range []string{"panics", "exits"} {
+			created = decode[jobCreated](t, l.result(l.tool(name, emptyBody)))
+			synctest.Wait()
+			if got := get(created.JobID); got.State != "failed" || !strings.Contains(got.Error, "internal error (ref ") {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+		l.fails(l.call("jobs/get", `{"jobId":"nosuch"}`), mcp.CodeInvalidParams)
+		l.fails(l.call("subscriptions/listen", `{"notifications":{"jobs":5}}`), mcp.CodeInvalidParams)
+	})
+}
+
+// A detached call that nobody ends is ended with the server, which waits.
+// Proves: FLOW-SHUTDOWN.
+func TestDetachEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(map[string]error)
+		var mu sync.Mutex
+		s, j := withJobs(server.Tool("waits", "", func(ctx context.Context, in struct {
+			Name string `json:"name"`
+		}) (string, error) {
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			ended[in.Name] = context.Cause(ctx)
+			return "", ctx.Err()
+		}))
+		l := joinJobs(t, s)
+		l.meta = `"com.example/later":true`
+		first := decode[jobCreated](t, l.result(l.tool("waits", `{"name":"first"}`)))
+		l.result(l.tool("waits", `{"name":"second"}`))
+		synctest.Wait() // both answers are out, and both handlers wait
+		if len(ended) != 0 {
+			t.Errorf("ended with the request: %v", ended)
+		}
+		enough := fmt.Errorf("enough")
+		j.byID[first.JobID].cancel(enough)
+		synctest.Wait()
+		if ended["first"] != enough || len(ended) != 1 {
+			t.Errorf("ended: %v", ended)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(ended) != 2 {
+			t.Errorf("not waited for: %v", ended)
+		}
+	})
+}
+
+// Clients that do not declare an extension are refused its methods, unless it
+// says otherwise; its settings are declared. Proves: SEC-CAP-1. Ruling 5.
+func TestExtensionCapability(t *testing.T) {
+	s, _ := withJobs(echo())
+	l := join(t, s, v2607)
+	m := l.call("jobs/get", `{"jobId":"x"}`)
+	l.fails(m, mcp.CodeMissingClientCapability)
+	if !strings.Contains(string(m.Error.Data), `"requiredCapabilities":{"extensions":{"com.example/jobs":{}}}`) {
+		t.Errorf("data is %s", m.Error.Data)
+	}
+	l.meta = `"com.example/later":true`
+	if got := l.text(l.tool("echo", `{"text":"core"}`)); got != "core" {
+		t.Errorf("without the capability: %q", got)
+	}
+	if got := string(l.result(l.call("jobs/about", emptyBody))); !strings.Contains(got, `"about":"jobs"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := string(l.result(l.call("server/discover", emptyBody))); !strings.Contains(got, `"extensions":{"com.example/jobs":{"max":9}}`) {
+		t.Errorf("got %s", got)
+	}
+	old := join(t, s, v2511)
+	old.fails(old.call("jobs/get", `{"jobId":"x"}`), mcp.CodeMethodNotFound)
+	if got := string(old.result(old.call("jobs/about", emptyBody))); got != `{"about":"jobs"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestExtensionRegistration(t *testing.T) {
+	s, _ := withJobs()
+	for _, id := range []string{"", "jobs", "com.example/", "/x", "com..example/x"} {
+		panics(t, "server.Extend", func() { s.Extend(server.Extension{ID: id}); t.Logf("%q is taken", id) })
+	}
+	panics(t, "exists already", func() {
+		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "tools/call"}}})
+	})
+	panics(t, "exists already", func() {
+		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "jobs/get"}}})
+	})
+}
