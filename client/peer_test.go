@@ -210,7 +210,9 @@ func (p *peerConn) Accept(m *jsonrpc.Incoming) {
 }
 
 func (p *peerConn) Rules() transport.Rules { return transport.Rules{} }
-func (p *peerConn) Close(cause error)      { p.peer.Close(cause) }
+
+func (p *peerConn) Ending()           {}
+func (p *peerConn) Close(cause error) { p.peer.Close(cause) }
 
 // end ends the connection as a server does that dies.
 func (p *peerConn) end() { _ = p.conn.Close(transport.ErrClosed) }

@@ -228,6 +228,14 @@ func (f *freshSession) Accept(m *jsonrpc.Incoming) {
 
 func (f *freshSession) Rules() transport.Rules { return transport.Rules{} }
 
+func (f *freshSession) Ending() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.live {
+		one.Ending()
+	}
+}
+
 func (f *freshSession) Close(cause error) {
 	f.mu.Lock()
 	live := make([]transport.Session, 0, len(f.live))

@@ -111,6 +111,8 @@ func (s *peerSession) Accept(m *jsonrpc.Incoming) {
 // Rules allows nothing special.
 func (s *peerSession) Rules() transport.Rules { return transport.Rules{} }
 
+func (s *peerSession) Ending() {}
+
 // Close cancels what is under way and waits for it.
 func (s *peerSession) Close(cause error) {
 	s.mu.Lock()

@@ -95,7 +95,7 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ErrCannotAsk)
 	case errors.Is(err, ErrNotFound):
 		return toWire(c.notFound(c.target))
-	case isEnd(err) && c.Context != nil && c.Err() != nil:
+	case c.Context != nil && c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c.Context))):
 		return s.endError(c)
 	}
 	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))

@@ -306,8 +306,8 @@ func TestExtensionCapability(t *testing.T) {
 
 func TestExtensionRegistration(t *testing.T) {
 	s, _ := withJobs()
-	for _, id := range []string{"", "jobs", "com.example/", "/x", "com..example/x"} {
-		panics(t, "server.Extend", func() { s.Extend(server.Extension{ID: id}); t.Logf("%q is taken", id) })
+	for _, id := range []string{"", "jobs", "/x", "com..example/x"} {
+		panics(t, "server.Extend", func() { s.Extend(server.Extension{ID: id}) })
 	}
 	panics(t, "exists already", func() {
 		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "tools/call"}}})

@@ -399,3 +399,19 @@ func mustJSON(t *testing.T, v any) wire.RawValue {
 	}
 	return raw
 }
+
+// serveSilently connects to a server as a peer that reads nothing.
+func serveSilently(t *testing.T, s *server.Server) net.Conn {
+	t.Helper()
+	near, far := net.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		// Its error is about how the pipe ended, which the test does.
+		_ = stdio.ServeConn(context.Background(), far, s, &stdio.Options{Linger: -1})
+	})
+	t.Cleanup(func() {
+		near.Close()
+		wg.Wait()
+	})
+	return near
+}

@@ -33,10 +33,14 @@ type session struct {
 	least mcp.LogLevel
 	under int           // requests under way
 	quiet chan struct{} // closed when none is under way; made by drain
+	over  chan struct{} // closed when the client sends no more
 }
 
 func newSession(s *Server, conn transport.Conn) *session {
-	p := &session{srv: s, conn: conn, caps: &noCapabilities, least: mcp.LogInfo, key: conn.Principal().LimitKey()}
+	p := &session{
+		srv: s, conn: conn, key: conn.Principal().LimitKey(),
+		caps: &noCapabilities, least: mcp.LogInfo, over: make(chan struct{}),
+	}
 	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: bound(s.limits.MaxInFlight), Logger: s.log})
 	return p
 }
@@ -143,6 +147,9 @@ func (p *session) Rules() transport.Rules {
 	}
 	return transport.Rules{Batch: f.Batch, MaxBatch: p.srv.limits.MaxBatch, NullID: f.NullID}
 }
+
+// Ending ends the subscriptions of a client that sends no more.
+func (p *session) Ending() { close(p.over) }
 
 // Close ends the relation and waits until nothing of it runs.
 func (p *session) Close(cause error) {

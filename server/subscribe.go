@@ -59,9 +59,14 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 		return nil, err
 	}
 	f.release()
+	var over chan struct{} // nil, which never ends, without a connection
+	if c.session != nil {
+		over = c.session.over
+	}
 	select {
 	case <-c.Done():
 		return nil, context.Cause(c)
+	case <-over:
 	case <-c.srv.done:
 	}
 	return c.unlisten()

@@ -51,6 +51,9 @@ type Session interface {
 	Accept(m *jsonrpc.Incoming)
 	// Rules says what the relation allows now. It changes with negotiation.
 	Rules() Rules
+	// Ending says, once, that the peer will send no more. What would go on for
+	// as long as it listens should end; what is under way may finish.
+	Ending()
 	// Close ends the relation: requests under way are cancelled with cause,
 	// and waited for.
 	Close(cause error)

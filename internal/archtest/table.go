@@ -84,7 +84,6 @@ var dependencies = map[string]map[string]string{
 		"github.com/go-json-experiment/json":       "docs/decisions/0001-json-codec.md",
 		"github.com/santhosh-tekuri/jsonschema/v6": "docs/decisions/0002-json-schema.md",
 		"github.com/yosida95/uritemplate/v3":       "docs/decisions/0003-uri-templates.md",
-		"golang.org/x/sync":                        "docs/decisions/0004-x-sync.md",
 		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
 		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
 	},

@@ -298,3 +298,13 @@ func jsonText(t *testing.T, v any) raw {
 	}
 	return text
 }
+
+// object is the object at a path.
+func (m message) object(path ...string) wire.Object {
+	m.t.Helper()
+	o, err := wire.ParseObject(raw(m.at(path...)), wire.Limits{})
+	if err != nil {
+		m.t.Fatalf("%v of %s: %v", path, m.text, err)
+	}
+	return o
+}

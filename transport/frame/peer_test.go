@@ -130,6 +130,8 @@ func (p *peer) Accept(m *jsonrpc.Incoming) {
 
 func (p *peer) Rules() transport.Rules { return p.rules }
 
+func (p *peer) Ending() {}
+
 func (p *peer) Close(cause error) {
 	p.cause = cause
 	if p.closing != nil {

@@ -91,6 +91,7 @@ func (s *server) finish(ctx context.Context, err error) error {
 		return err
 	}
 	if s.linger > 0 {
+		s.session.Ending()
 		s.await(ctx)
 	}
 	s.shutdown(errInput)

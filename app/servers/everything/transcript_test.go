@@ -53,8 +53,11 @@ func TestTranscripts(t *testing.T) {
 		name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(path), root+"/"), ".txtar")
 		t.Run(name, func(t *testing.T) {
 			var limits server.Limits
-			if filepath.Base(path) == "paging.txtar" {
+			switch filepath.Base(path) {
+			case "paging.txtar":
 				limits.PageSize = 8
+			case "batch.txtar":
+				limits.MaxBatch = 4
 			}
 			s := newServer(t, limits)
 			mcptest.NoLeaks(t)

@@ -1,0 +1,192 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// chatty logs one message of each level.
+func chatty() server.Feature {
+	return server.Tool("chatty", "", func(ctx context.Context, _ none) (string, error) {
+		for _, level := range slices.Backward(mcp.LogLevels()) {
+			if err := server.Log(ctx, level, "t", string(level)); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+}
+
+func logged(l *line) []string {
+	var got []string
+	for _, n := range l.notes {
+		if n.Method == mcp.NotifyMessage {
+			got = append(got, decode[struct {
+				Data string `json:"data"`
+			}](l.t, n.Params).Data)
+		}
+	}
+	l.notes = nil
+	return got
+}
+
+// In the handshake era the level is the session's; in the stateless one the
+// request's, without which nothing is sent. Proves: FLOW-LOG. Ruling 25.
+func TestLogLevels(t *testing.T) {
+	s := newServer(unlimited(), chatty())
+	all := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+	each(t, versions, func(t *testing.T, v string) {
+		l := join(t, s, v)
+		l.text(l.tool("chatty", emptyBody))
+		if got := logged(l); l.modern() && got != nil || !l.modern() && len(got) != 7 {
+			t.Errorf("before a level was set: %v", got)
+		}
+		for i, level := range all {
+			if l.modern() {
+				l.meta = `"io.modelcontextprotocol/logLevel":"` + level + `"`
+			} else {
+				l.result(l.call("logging/setLevel", `{"level":"`+level+`"}`))
+			}
+			l.text(l.tool("chatty", emptyBody))
+			if d := cmp.Diff(all[i:], logged(l)); d != "" {
+				t.Errorf("%s: %s", level, d)
+			}
+		}
+		if l.modern() {
+			l.meta = `"io.modelcontextprotocol/logLevel":"loud"`
+			l.fails(l.tool("chatty", emptyBody), mcp.CodeInvalidParams)
+			l.meta = ""
+			l.text(l.tool("chatty", emptyBody))
+			if got := logged(l); got != nil {
+				t.Errorf("the level outlived its request: %v", got)
+			}
+			l.fails(l.call("logging/setLevel", `{"level":"info"}`), mcp.CodeMethodNotFound)
+			return
+		}
+		for _, params := range []string{`{"level":"loud"}`, `{"level":5}`, `{}`} {
+			l.fails(l.call("logging/setLevel", params), mcp.CodeInvalidParams)
+		}
+	})
+}
+
+// A level that does not exist is the author's mistake; outside of a request
+// nothing happens.
+func TestLogMisuse(t *testing.T) {
+	s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		if err := server.Log(ctx, "loud", "", "x"); err == nil {
+			return "no error", nil
+		}
+		if err := server.Log(ctx, mcp.LogError, "", make(chan int)); err == nil {
+			return "no error for a channel", nil
+		}
+		return "", nil
+	}))
+	l := join(t, s, v2511)
+	if got := l.text(l.tool("t", emptyBody)); got != "" {
+		t.Error(got)
+	}
+	if err := server.Log(t.Context(), mcp.LogError, "", "x"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What looks like a secret is blanked. Proves: SEC-LOG-1.
+func TestLogScrubs(t *testing.T) {
+	data := map[string]any{
+		"password": "hunter2", "API_KEY": "k-hunter2", "nested": map[string]any{"access_token": "hunter2", "pin_secret": 4711},
+		"text": "Authorization: Bearer hunter2hunter2", "quoted": `{"client_secret":"hunter2"}`, "list": []any{map[string]any{"token": []string{"hunter2", "x"}}},
+		"cookies": map[string]any{"session": "hunter2"}, "user": "ada", "count": 5,
+	}
+	s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		return "", server.Log(ctx, mcp.LogError, "", data)
+	}))
+	l := join(t, s, v2511)
+	l.text(l.tool("t", emptyBody))
+	got := l.notes[0].raw
+	for _, secret := range []string{"hunter2", "4711"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s is in %s", secret, got)
+		}
+	}
+	for _, plain := range []string{`"user":"ada"`, `"count":5`} {
+		if !strings.Contains(got, plain) {
+			t.Errorf("%s is not in %s", plain, got)
+		}
+	}
+}
+
+// A flood is limited; what was left out is counted in the next message.
+// Proves: SEC-LOG-1.
+func TestLogRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.Limits.LogRate = 10
+		s := newServer(o, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			for range 100 {
+				if err := server.Log(ctx, mcp.LogError, "", "x"); err != nil {
+					return "", err
+				}
+			}
+			time.Sleep(time.Second)
+			return "", server.Log(ctx, mcp.LogError, "", "after")
+		}))
+		l := join(t, s, v2511)
+		l.text(l.tool("t", emptyBody))
+		if len(l.notes) != 11 {
+			t.Fatalf("%d messages", len(l.notes))
+		}
+		if last := l.notes[10].raw; !strings.Contains(last, `"dev.parley/droppedMessages":90`) {
+			t.Errorf("the last is %s", last)
+		}
+	})
+}
+
+// Records of slog go to the request's client, outside of one to the sessions
+// whose level they meet, and always to the fallback. Proves: FLOW-LOG. Ruling 25.
+func TestLogHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text logs
+		s := newServer(nil)
+		log := slog.New(s.LogHandler("app", slog.NewTextHandler(&text, nil)))
+		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			log.With("a", 1).WithGroup("g").With("b", "two").WarnContext(ctx, "inside", "err", errors.New("bad"), slog.Group("h", "c", true))
+			return "", nil
+		}))
+		old, quiet, modern := join(t, s, v2511), join(t, s, v2511), join(t, s, v2607)
+		quiet.result(quiet.call("logging/setLevel", `{"level":"error"}`))
+		modern.meta = `"io.modelcontextprotocol/logLevel":"debug"`
+		want := `{"level":"warning","logger":"app","data":{"a":1,"g":{"b":"two","err":"bad","h":{"c":true}},"message":"inside"}}`
+		for _, l := range []*line{old, modern} {
+			l.text(l.tool("t", emptyBody))
+			if len(l.notes) != 1 {
+				t.Fatalf("%s: %v", l.version, l.notes)
+			}
+			if d := cmp.Diff(decode[any](t, mcp.RawValue(want)), decode[any](t, l.notes[0].Params)); d != "" {
+				t.Error(d)
+			}
+		}
+		log.Warn("outside", "token", "hunter2")
+		if m := old.note("notifications/message"); !strings.Contains(m.raw, "outside") || strings.Contains(m.raw, "hunter2") {
+			t.Errorf("got %s", m.raw)
+		}
+		quiet.silent()
+		modern.silent()
+		log.Error("loud")
+		quiet.note("notifications/message")
+		log.Debug("hidden from the text, which wants info")
+		if got := text.String(); strings.Count(got, "\n") != 4 || !strings.Contains(got, "g.b=two") {
+			t.Errorf("the fallback has %s", got)
+		}
+	})
+}
