@@ -69,7 +69,7 @@ func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer
 	}
 	var res mcp.ElicitResult
 	q.check = func(raw mcp.RawValue) error {
-		if err := wire.DecodeParams(raw, &res); err != nil {
+		if err := decodeElicit(raw, &res); err != nil {
 			return err
 		}
 		if res.Action != mcp.ElicitAccept {
@@ -105,7 +105,7 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 		params: &mcp.ElicitParams{Mode: mcp.ElicitURL, Message: message, URL: url},
 	}
 	var res mcp.ElicitResult
-	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, &res) }
+	q.check = func(raw mcp.RawValue) error { return decodeElicit(raw, &res) }
 	c, err := askOf(ctx, q)
 	if err != nil {
 		return false, err
@@ -129,7 +129,15 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*mcp.CreateMessageResult, error) {
 	res := new(mcp.CreateMessageResult)
 	q := &question{key: key1(o), what: "a sampling", method: mcp.MethodCreateMessage, params: p}
-	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, res) }
+	q.check = func(raw mcp.RawValue) error {
+		if err := wire.DecodeParams(raw, res); err != nil {
+			return err
+		}
+		if res.Role == "" || len(res.Content) == 0 {
+			return errors.New("role or content is missing")
+		}
+		return nil
+	}
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
 	}
@@ -146,11 +154,32 @@ func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*
 func Roots(ctx context.Context, o ...AskOptions) ([]mcp.Root, error) {
 	var res mcp.ListRootsResult
 	q := &question{key: key1(o), what: "the roots", method: mcp.MethodRootsList, params: &mcp.ListRootsParams{}}
-	q.check = func(raw mcp.RawValue) error { return wire.DecodeParams(raw, &res) }
+	q.check = func(raw mcp.RawValue) error {
+		if err := wire.DecodeParams(raw, &res); err != nil {
+			return err
+		}
+		if res.Roots == nil {
+			return errors.New("roots are missing")
+		}
+		return nil
+	}
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
 	}
 	return res.Roots, nil
+}
+
+// decodeElicit decodes what a person answered. What names none of the actions
+// is no answer: a handler must not take it for one.
+func decodeElicit(raw mcp.RawValue, res *mcp.ElicitResult) error {
+	if err := wire.DecodeParams(raw, res); err != nil {
+		return err
+	}
+	switch res.Action {
+	case mcp.ElicitAccept, mcp.ElicitDecline, mcp.ElicitCancel:
+		return nil
+	}
+	return fmt.Errorf("unknown action %q", clip(string(res.Action)))
 }
 
 // CanElicit reports whether the client of the request can show forms.

@@ -117,6 +117,11 @@ func (c *Call) paced() time.Duration {
 	case toolRate:
 		k.method, k.target = c.method, c.target
 	}
+	if c.asks.round > 0 && perSecond > 0 {
+		// The later rounds of a request do not count against new requests,
+		// but a state that is sent again and again is limited too.
+		k.later, perSecond = true, perSecond*float64(max(1, l.MaxRounds))
+	}
 	return c.srv.rates.wait(k, perSecond)
 }
 
@@ -149,14 +154,14 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	}
 	c.params = params
 	c.target = c.targetOf(in.Params)
-	if wait := c.paced(); wait > 0 {
-		return rateLimited(wait)
-	}
 	if meta != nil {
 		c.meta = meta
 	}
 	if err := c.era.open(c); err != nil {
 		return err
+	}
+	if wait := c.paced(); wait > 0 {
+		return rateLimited(wait)
 	}
 	return c.declared(r)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -74,8 +75,19 @@ func (h *hub) spawn(f func(ctx context.Context)) bool {
 	if h.stopped {
 		return false
 	}
-	h.wg.Go(func() { f(h.ctx) })
+	h.wg.Go(func() { h.srv.guard(func() { f(h.ctx) }) })
 	return true
+}
+
+// guard runs an author's function outside of a request. As in a request, its
+// panic must not end the process.
+func (s *Server) guard(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.log.Error("background function panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
 }
 
 func (h *hub) add(f *feed) {
@@ -158,7 +170,7 @@ func (h *hub) watching(uri string, run func(ctx context.Context, changed func())
 		ctx, cancel := context.WithCancel(h.ctx)
 		w = &watch{cancel: cancel}
 		h.watches[uri] = w
-		h.wg.Go(func() { run(ctx, func() { h.srv.ResourceUpdated(uri) }) })
+		h.wg.Go(func() { h.srv.guard(func() { run(ctx, func() { h.srv.ResourceUpdated(uri) }) }) })
 	}
 	w.users++
 	return sync.OnceFunc(func() {
@@ -346,13 +358,14 @@ func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 }
 
 // sees reports whether the receiver may hear of an item.
-func (f *feed) sees(it Item) bool {
+func (f *feed) sees(it Item) (seen bool) {
 	c := f.call
 	if c == nil {
 		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: f.p.clientCaps()}
 		c.use(f.p.negotiated(), handshake{})
 	}
-	return c.canRead(it.Name)
+	f.srv.guard(func() { seen = c.canRead(it.Name) }) // asks the author's Visible
+	return seen
 }
 
 // close ends the feed and waits for its sender.

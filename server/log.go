@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"sync"
 	"time"
 
@@ -90,18 +89,6 @@ func (l *logState) admit(p *mcp.LogParams, perSecond float64) bool {
 // metaDropped is the `_meta` key that tells how many log messages were left
 // out before this one.
 const metaDropped = "dev.parley/droppedMessages"
-
-// What looks like a secret in log data: members by name, and bearer tokens.
-var (
-	secretName  = regexp.MustCompile(`(?i)("[^"]*(?:password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|token|authorization|cookie|credential)[^"]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*)`)
-	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
-)
-
-// scrubSecrets blanks what looks like a secret (SEC-LOG-1).
-func scrubSecrets(raw mcp.RawValue) mcp.RawValue {
-	out := secretName.ReplaceAll(raw, []byte(`$1"[redacted]"`))
-	return secretValue.ReplaceAll(out, []byte("$1 [redacted]"))
-}
 
 // LogHandler returns a slog.Handler that sends records to clients: inside a
 // request, to its client; outside of one, to the clients of sessions whose

@@ -21,6 +21,7 @@ type rateKey struct {
 	principal      string
 	limit          limit
 	method, target string
+	later          bool // a later round of an asked request
 }
 
 // wait takes a token. It returns 0 if there was one, else how long to wait.

@@ -108,7 +108,7 @@ func TestRateTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(nil, give("a", "x"))
 		l := join(t, s, v2607)
-		for i := range 12_000 {
+		for i := range 10_100 {
 			l.fails(l.tool(fmt.Sprintf("made-up-%d", i), emptyBody), mcp.CodeInvalidParams)
 		}
 		l.text(l.tool("a", emptyBody))

@@ -27,13 +27,12 @@ func TestSEC_CAP_1(t *testing.T) {
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		calls.n = nil
-		lists := func(err error) error { return err }
 		var tools error
 		for _, err := range c.Tools(t.Context()) {
 			tools = err
 		}
 		for what, err := range map[string]error{
-			"tools/list": lists(tools), "tools/call": second(c.CallTool(t.Context(), "t", nil, nil)),
+			"tools/list": tools, "tools/call": second(c.CallTool(t.Context(), "t", nil, nil)),
 			"prompts/get": second(c.GetPrompt(t.Context(), "p", nil, nil)), "resources/read": second(c.ReadResource(t.Context(), "x:a", nil)),
 			"subscribe": second(c.Subscribe(t.Context(), "x:a")),
 			"complete":  second(c.Complete(t.Context(), &mcp.CompleteParams{Ref: mcp.PromptRef("p")})),
@@ -229,7 +228,7 @@ func TestSEC_DOS_1(t *testing.T) {
 					l.next().want("99", "id")
 				}
 				call(1, "sum", `{"a":1,"b":2,"pad":"`+strings.Repeat("x", 10_000)+`"}`)
-				l.next().fails(-32700, l.idOrNot("1"))
+				l.next().fails(-32700, "1")
 				alive()
 				call(2, "sum", strings.Repeat(`{"a":`, 70)+"1"+strings.Repeat("}", 70))
 				l.next().fails(-32700, "2")
@@ -255,8 +254,8 @@ func TestSEC_DOS_1(t *testing.T) {
 						refused++
 					}
 				}
-				if refused != 50 {
-					t.Errorf("%d of 100 calls at once were refused, want 50", refused)
+				if refused != 51 { // a burst of 50, of which one was spent above
+					t.Errorf("%d of 100 calls at once were refused, want 51", refused)
 				}
 				time.Sleep(time.Second)
 				alive()
@@ -265,6 +264,3 @@ func TestSEC_DOS_1(t *testing.T) {
 		})
 	}
 }
-
-// idOrNot is the id that a refusal of a message may carry whose head was read.
-func (l *lines) idOrNot(id string) string { return id }

@@ -253,8 +253,11 @@ func (h *hostile) strangeURI() (string, verdict) {
 	line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":{%s"uri":%s}}`, id, h.meta, uri)
 	return line, verdict{id: id, code: h.missing, check: func(m *jsonrpc.Incoming) error {
 		var data struct{ URI string }
-		if err := json.Unmarshal(m.Error.Data, &data); err != nil || data.URI != b.String() {
-			return fmt.Errorf("the error is about %q, want %q (%v)", data.URI, b.String(), err)
+		if err := json.Unmarshal(m.Error.Data, &data); err != nil {
+			return fmt.Errorf("the error's data: %w", err)
+		}
+		if data.URI != b.String() {
+			return fmt.Errorf("the error is about %q, want %q", data.URI, b.String())
 		}
 		return nil
 	}}
@@ -285,15 +288,15 @@ func (h *hostile) giants() (lines []string, verdicts []verdict) {
 	huge := strings.Repeat("x", maxMessage)
 	id := h.next()
 	return []string{
-			h.call(id, `"`+huge+`"`),
-			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","arguments":{"message":"` + huge + `"}},"id":1}`,
-			`{"jsonrpc":"2.0","id":5,"result":{"x":"` + huge + `"}}`,
-			"#" + huge,
-			strings.Repeat(`{"a":`, maxMessage/5+1),
-			strings.Repeat(" ", maxMessage+1) + `{}`,
-		}, []verdict{
-			refused(id, noJSON), refused(0, noJSON), silence, refused(0, noJSON), refused(0, noJSON), refused(0, noJSON),
-		}
+		h.call(id, `"`+huge+`"`),
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","arguments":{"message":"` + huge + `"}},"id":1}`,
+		`{"jsonrpc":"2.0","id":5,"result":{"x":"` + huge + `"}}`,
+		"#" + huge,
+		strings.Repeat(`{"a":`, maxMessage/5+1),
+		strings.Repeat(" ", maxMessage+1) + `{}`,
+	}, []verdict{
+		refused(id, noJSON), refused(0, noJSON), silence, refused(0, noJSON), refused(0, noJSON), refused(0, noJSON),
+	}
 }
 
 // A hostileSession sends lines and settles accounts: what was to be answered,

@@ -1,0 +1,137 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// visit makes a tool that sends the person to a page, and its switch.
+func visit(done func(context.Context) (bool, error)) server.Feature {
+	return server.Tool("pay", "", func(ctx context.Context, _ none) (string, error) {
+		ok, err := server.ElicitURL(ctx, "https://pay.example/7", "Please pay.", done)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "declined", nil
+		}
+		return "paid", nil
+	})
+}
+
+// Accepting a URL is consent, not the end: in the stateless era the client is
+// sent away and comes back, paced, without a new question, and such rounds do
+// not count. Proves: FLOW-ELICIT-P, SEC-ELICIT-2. Ruling 18.
+func TestElicitURLModern(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		paid := time.Now().Add(5 * time.Minute)
+		s := newServer(unlimited(), visit(func(context.Context) (bool, error) { return time.Now().After(paid), nil }))
+		l := join(t, s, v2607)
+		res := l.asked(l.tool("pay", emptyBody))
+		for _, q := range res.InputRequests {
+			if got := string(q["params"]); !strings.Contains(got, `"url":"https://pay.example/7"`) || !strings.Contains(got, `"mode":"url"`) || strings.Contains(got, "elicitationId") {
+				t.Errorf("asked %s", got)
+			}
+		}
+		m := l.retry("pay", emptyBody, res, `{"action":"accept"}`)
+		rounds := 0
+		for ; rounds < 50 && strings.Contains(m.raw, mcp.ResultInputRequired); rounds++ {
+			again := l.asked(m)
+			if len(again.InputRequests) != 0 || again.RequestState == nil {
+				t.Fatalf("asked anew: %s", m.raw)
+			}
+			m = l.retry("pay", emptyBody, again, accepted)
+		}
+		if got := l.text(m); got != "paid" || rounds < 10 {
+			t.Errorf("%q after %d rounds", got, rounds)
+		}
+		if got := l.text(l.retry("pay", emptyBody, res, `{"action":"decline"}`)); got != "declined" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// In the handshake era the call waits, and the client is told when it is done;
+// the id of the question is the server's. Proves: FLOW-ELICIT-P. Ruling 18.
+func TestElicitURLLegacy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		paid := time.Now().Add(5 * time.Minute) // longer than any time limit
+		s := newServer(unlimited(), visit(func(context.Context) (bool, error) { return time.Now().After(paid), nil }))
+		l := join(t, s, v2511)
+		id := l.start("tools/call", toolParams("pay", emptyBody))
+		q := l.next()
+		p := decode[struct {
+			Mode          string `json:"mode"`
+			URL           string `json:"url"`
+			ElicitationID string `json:"elicitationId"`
+		}](t, q.Params)
+		if p.Mode != "url" || p.URL != "https://pay.example/7" || p.ElicitationID == "" {
+			t.Errorf("asked %s", q.raw)
+		}
+		l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
+		if m := l.note("notifications/elicitation/complete"); !strings.Contains(m.raw, p.ElicitationID) {
+			t.Errorf("got %s", m.raw)
+		}
+		if got := l.text(l.wait(id)); got != "paid" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// What goes wrong behind the URL ends the call. Ruling 18.
+func TestElicitURLFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(unlimited(), visit(func(context.Context) (bool, error) { return false, mcp.Errorf("card refused") }))
+		l := join(t, s, v2607)
+		res := l.asked(l.tool("pay", emptyBody))
+		if got := l.isError(l.retry("pay", emptyBody, res, `{"action":"accept"}`)); got != "card refused" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Forms are flat; what cannot be asked is told to the author.
+func TestElicitForms(t *testing.T) {
+	var got error
+	s := newServer(unlimited(), server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		_, got = server.Elicit[struct {
+			Deep struct {
+				X int `json:"x"`
+			} `json:"deep"`
+		}](ctx, "?")
+		return "", got
+	}), server.Tool("choice", "", func(ctx context.Context, _ none) (string, error) {
+		a, err := server.Elicit[struct {
+			Size  string `json:"size" enum:"small,large"`
+			Count int    `json:"count" min:"1" max:"5"`
+		}](ctx, "Which?")
+		if err != nil {
+			return "", err
+		}
+		return a.Value.Size, nil
+	}))
+	l := join(t, s, v2607)
+	l.isError(l.tool("t", emptyBody))
+	if got == nil || errors.Is(got, server.ErrInputPending) {
+		t.Errorf("a form that is not flat: %v", got)
+	}
+	res := l.asked(l.tool("choice", emptyBody))
+	for answer, ok := range map[string]bool{
+		`{"size":"small","count":2}`: true,
+		`{"size":"huge","count":2}`:  false,
+		`{"size":"small","count":6}`: false,
+		`{"size":"small"}`:           false,
+	} {
+		m := l.retry("choice", emptyBody, res, `{"action":"accept","content":`+answer+`}`)
+		if (m.Error == nil) != ok {
+			t.Errorf("%s gives %s", answer, m.raw)
+		}
+	}
+}
