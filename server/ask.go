@@ -79,6 +79,10 @@ func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer
 		if err != nil {
 			return err
 		}
+		// In a stated order, so that the error for one answer is always the same.
+		if content, err = wire.Canonical(content); err != nil {
+			return err
+		}
 		return form.checker.Decode(content, &a.Value)
 	}
 	if _, err := askOf(ctx, q); err != nil {

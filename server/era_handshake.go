@@ -27,8 +27,8 @@ func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
 		p.ElicitationID = rand.Text()
 	}
 	params, err := c.shape.DownParams(q.method, q.params)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
+	if err != nil { // the revision cannot say it, which the peer may know
+		return nil, mcp.Errorf("asking for %s: %w", q.what, err)
 	}
 	c.clock.pause()
 	defer c.clock.resume()

@@ -30,10 +30,10 @@ var (
 	// ErrNoCall says that the context belongs to no request.
 	ErrNoCall = errors.New("no request under way in this context")
 	// ErrRefused says that the person behind the client said no.
-	ErrRefused = errors.New("refused by the user")
+	ErrRefused = mcp.Errorf("refused by the user")
 	// ErrAskFailed says that the client answered an ask with an error, or
 	// with something that is no answer.
-	ErrAskFailed = errors.New("the client did not answer the question")
+	ErrAskFailed = mcp.Errorf("the client did not answer the question")
 	// ErrNotFound makes resources/read answer as the revision says for what
 	// does not exist, if a handler returns it.
 	ErrNotFound = errors.New("not found")

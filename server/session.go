@@ -32,6 +32,9 @@ type session struct {
 	info  *mcp.Implementation
 	least mcp.LogLevel
 	under int           // requests under way
+	roots struct {      // notices of changed roots
+		busy, again bool
+	}
 	quiet chan struct{} // closed when none is under way; made by drain
 	over  chan struct{} // closed when the client sends no more
 }
@@ -119,11 +122,39 @@ func (p *session) Accept(m *jsonrpc.Incoming) {
 		// Requests are served since the initialize response (ruling 3).
 	case mcp.NotifyRootsListChanged:
 		if f := p.srv.opts.OnRootsChanged; f != nil && p.clientCaps().Roots != nil {
-			p.srv.hub.spawn(f)
+			p.rootsChanged(f)
 		}
 	default:
 		p.srv.log.Debug("notification ignored", "method", clip(m.Method))
 	}
+}
+
+// rootsChanged has f called in the background, once for all notices that come
+// while it runs.
+func (p *session) rootsChanged(f func(ctx context.Context)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.roots.again = true
+	if p.roots.busy {
+		return
+	}
+	p.roots.busy = p.srv.hub.spawn(func(ctx context.Context) {
+		for p.rootsAgain() {
+			p.srv.guard(func() { f(ctx) })
+		}
+	})
+}
+
+// rootsAgain reports whether there was a notice since it was asked last.
+func (p *session) rootsAgain() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.roots.again {
+		p.roots.busy = false
+		return false
+	}
+	p.roots.again = false
+	return true
 }
 
 // cancelled ends a request of the client. Unknown, finished and malformed ones

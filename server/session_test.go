@@ -343,26 +343,47 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// The client hears of its roots' change being heard, if it declared them.
-// Proves: FLOW-ROOTS.
+// The server hears that roots changed, from clients that declared them; a flood
+// makes no more work than one. Proves: FLOW-ROOTS, SEC-DOS-1.
 func TestRootsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := 0
 		o := quiet()
-		o.OnRootsChanged = func(context.Context) { heard++ }
+		let := make(chan struct{}, 10)
+		o.OnRootsChanged = func(context.Context) {
+			heard++
+			<-let
+			if heard == 2 {
+				panic("an author's mistake") // logged, and survived
+			}
+		}
 		s := newServer(o)
 		l := join(t, s, v2511)
-		l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		for range 100 { // a flood is heard while the first is worked on, and once after
+			l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		}
 		synctest.Wait()
 		if heard != 1 {
+			t.Errorf("heard %d at once", heard)
+		}
+		for range 10 {
+			let <- struct{}{}
+		}
+		synctest.Wait()
+		if heard != 2 {
 			t.Errorf("heard %d", heard)
+		}
+		l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		synctest.Wait()
+		if heard != 3 {
+			t.Errorf("heard %d after a panic", heard)
 		}
 		bare := dial(t, s, v2511, nil)
 		bare.caps = emptyBody
 		bare.handshake()
 		bare.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 		synctest.Wait()
-		if heard != 1 {
+		if heard != 3 {
 			t.Errorf("a client without roots was heard")
 		}
 	})

@@ -308,3 +308,33 @@ func TestSubscribeErrors(t *testing.T) {
 	modern := join(t, s, v2607)
 	modern.fails(modern.call("resources/subscribe", `{"uri":"test:a"}`), mcp.CodeMethodNotFound)
 }
+
+// Mistakes in watchers and rules are logged, and the server lives.
+func TestWatchPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text logs
+		broken := false
+		s := newServer(&server.Options{Logger: text.logger()}, echo(), server.Text("test:b", "b", ""),
+			server.Text("test:a", "a", "").With(server.ResourceOptions{Watch: func(context.Context, func()) { panic("watcher") }}))
+		s.Visible(func(context.Context, server.Item) bool {
+			if broken {
+				panic("rule")
+			}
+			return true
+		})
+		l := join(t, s, v2607)
+		l.listen(`{"resourceSubscriptions":["test:a","test:b"]}`, `{"resourceSubscriptions":["test:a","test:b"]}`)
+		synctest.Wait()
+		broken = true
+		s.ResourceUpdated("test:b")
+		l.silent()
+		broken = false
+		s.ResourceUpdated("test:b")
+		l.note("notifications/resources/updated")
+		for _, what := range []string{"panic=watcher", "panic=rule"} {
+			if !strings.Contains(text.String(), what) {
+				t.Errorf("no %s in the log", what)
+			}
+		}
+	})
+}

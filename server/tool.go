@@ -201,28 +201,44 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		return nil, nil, err
 	}
 	if raw, ok := in.Params.Member("name"); ok {
-		if len(raw) == 0 || raw[0] != '"' {
-			return nil, nil, errors.New("name: expected string")
+		if raw[0] != '"' {
+			return nil, nil, at("/name", errors.New("expected a string"))
 		}
 		p.Name = wire.Text(raw)
 	}
-	p.Arguments, _ = in.Params.Member("arguments")
+	if raw, ok := in.Params.Member("arguments"); ok {
+		if raw[0] != '{' {
+			return nil, nil, at("/arguments", errors.New("expected an object"))
+		}
+		p.Arguments = raw
+	}
 	if raw, ok := in.Params.Member("_meta"); ok {
 		if err := c.decodeMeta(raw, &p.Meta); err != nil {
-			return nil, nil, fmt.Errorf("_meta: %w", err)
+			return nil, nil, at("/_meta", err)
 		}
 	}
 	if raw, ok := in.Params.Member("inputResponses"); ok {
 		if err := wire.Decode(raw, &p.InputResponses); err != nil {
-			return nil, nil, fmt.Errorf("inputResponses: %w", err)
+			return nil, nil, at("/inputResponses", err)
 		}
 	}
 	if raw, ok := in.Params.Member("requestState"); ok {
 		if err := wire.Decode(raw, &p.RequestState); err != nil {
-			return nil, nil, fmt.Errorf("requestState: %w", err)
+			return nil, nil, at("/requestState", err)
 		}
 	}
 	return p, &p.Meta, nil
+}
+
+// at says where in the params an error is.
+func at(pointer string, err error) error {
+	we, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return &wire.Error{Pointer: pointer, Offset: -1, Reason: err.Error()}
+	}
+	own := *we
+	own.Pointer = pointer + we.Pointer
+	return &own
 }
 
 // toolError decides between a failed call, which the model sees, and a
