@@ -84,6 +84,9 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	case errors.As(err, &nc) && c.era != nil:
 		return c.era.refusal(c, nc)
 	case errors.As(err, &me):
+		if me.Code == mcp.CodeURLElicitationRequired && !c.facts.URLRequiredError { // Ruling 18: one revision's alone
+			return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", me.Message)
+		}
 		return toWire(me)
 	case errors.As(err, &we):
 		return we

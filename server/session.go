@@ -31,8 +31,8 @@ type session struct {
 	caps  *mcp.ClientCapabilities
 	info  *mcp.Implementation
 	least mcp.LogLevel
-	under int           // requests under way
-	roots struct {      // notices of changed roots
+	under int      // requests under way
+	roots struct { // notices of changed roots
 		busy, again bool
 	}
 	quiet chan struct{} // closed when none is under way; made by drain

@@ -317,3 +317,20 @@ func TestSEC_ELICIT_2(t *testing.T) {
 		}
 	})
 }
+
+// Proves: FLOW-ELICIT-P. Ruling 18: -32042 belongs to 2025-11-25 alone; elsewhere
+// the peer gets the text, and no code that it cannot know.
+func TestFLOW_ELICIT_P_RequiredElsewhere(t *testing.T) {
+	build := with(server.Tool("mail", "Needs a sign-in.", func(context.Context, mcp.None) (string, error) {
+		return "", mcp.NewError(mcp.CodeURLElicitationRequired, "sign in first").With(mcp.URLElicitationRequiredData{})
+	}))
+	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
+		want := int64(mcp.CodeInternalError)
+		if era.Version == autumn {
+			want = mcp.CodeURLElicitationRequired
+		}
+		if _, err := c.CallTool(t.Context(), "mail", nil, nil); code(err) != want || !strings.Contains(err.Error(), "sign in first") {
+			t.Errorf("%v, want code %d", err, want)
+		}
+	})
+}

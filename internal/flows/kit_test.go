@@ -92,7 +92,7 @@ func with(features ...server.Feature) mcptest.Build {
 	}
 }
 
-// wireErrors gives the code of a JSON-RPC error in an error chain; 0 if there
+// code gives the code of a JSON-RPC error in an error chain; 0 if there
 // is none.
 func code(err error) int64 {
 	var e *jsonrpc.Error

@@ -67,7 +67,7 @@ func (c *rawClient) read(out *io.PipeReader) {
 	s.Buffer(nil, 64<<20)
 	for s.Scan() {
 		line := bytes.Clone(s.Bytes())
-		m, err := jsonrpc.Parse(line, jsonrpc.Limits{})
+		all, err := parseAnswers(line)
 		if err == nil && !json.Valid(line) {
 			err = errors.New("not JSON")
 		}
@@ -78,9 +78,31 @@ func (c *rawClient) read(out *io.PipeReader) {
 			}
 			continue
 		}
-		c.messages <- m
+		for _, m := range all {
+			c.messages <- m
+		}
 	}
 	_ = out.CloseWithError(io.ErrClosedPipe) // a writer must not wait for us
+}
+
+// parseAnswers reads a line of the server: a message, or the answers to a batch.
+func parseAnswers(line []byte) ([]*jsonrpc.Incoming, error) {
+	if !jsonrpc.IsBatch(line) {
+		m, err := jsonrpc.Parse(line, jsonrpc.Limits{})
+		return []*jsonrpc.Incoming{m}, err
+	}
+	items, err := jsonrpc.ParseBatch(line, jsonrpc.Limits{}, 1000)
+	if err != nil {
+		return nil, err
+	}
+	var all []*jsonrpc.Incoming
+	for _, item := range items {
+		if item.Err != nil {
+			return nil, item.Err
+		}
+		all = append(all, item.In)
+	}
+	return all, nil
 }
 
 // send writes a line.
