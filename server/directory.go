@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"mime"
-	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -147,7 +146,7 @@ func (d *directory) read(c *Call, p string) (*mcp.ReadResourceResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a resource: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("reading a resource: %w", err)
@@ -172,9 +171,6 @@ func (d *directory) read(c *Call, p string) (*mcp.ReadResourceResult, error) {
 
 // fileContents makes text of what is text, and a blob of the rest.
 func fileContents(data []byte, mimeType string) mcp.ResourceContents {
-	if mimeType == "" {
-		mimeType = http.DetectContentType(data)
-	}
 	if utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
 		return mcp.ResourceContents{MIMEType: mimeType, Text: string(data)}
 	}
@@ -252,7 +248,8 @@ func (d *directory) add(p string, e fs.DirEntry) {
 	}
 	def := &mcp.Resource{URI: d.mount + uri, Name: p, MIMEType: d.mimeOf(p), Size: new(info.Size())}
 	def.Annotations, def.Icons, def.Meta = d.opts.Annotations, d.opts.Icons, d.opts.Meta
-	r := &resource{def: def, labels: d.opts.Labels, cache: d.opts.Cache, at: d.at, uri: uri}
+	o := offered{item: Item{Kind: KindResource, Name: uri, Labels: d.opts.Labels}, at: d.at, texts: new(encodings)}
+	r := &resource{offered: o, def: def, cache: d.opts.Cache}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) }
 	r.watch = func(ctx context.Context, changed func()) { d.poll(ctx, p, info, changed) }
 	d.files[def.URI] = r

@@ -18,15 +18,14 @@ type encodings struct {
 	text map[*revision.Facts]mcp.RawValue
 }
 
-// get returns the JSON of a definition in the revision of c. one is a list
-// result that holds the definition alone, as the shape knows lists.
-func (e *encodings) get(c *Call, method, member string, one Result) (mcp.RawValue, error) {
+// get returns the JSON of a feature's definition in the revision of c.
+func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if raw, ok := e.text[c.facts]; ok {
 		return raw, nil
 	}
-	down, err := c.shape.DownResult(method, one)
+	down, err := c.shape.DownResult(l.method, f.alone())
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +37,9 @@ func (e *encodings) get(c *Call, method, member string, one Result) (mcp.RawValu
 	if err != nil {
 		return nil, err
 	}
-	list, _ := o.Member(member)
+	list, _ := o.Member(l.member)
 	if len(list) < 2 {
-		return nil, fmt.Errorf("%s has no member %q", method, member)
+		return nil, fmt.Errorf("%s has no member %q", l.method, l.member)
 	}
 	raw = list[1 : len(list)-1] // the one element, without the brackets
 	if e.text == nil {
@@ -54,20 +53,32 @@ func (e *encodings) get(c *Call, method, member string, one Result) (mcp.RawValu
 // and what is around it.
 const maxDefinitionDepth = 256
 
-// listing says how a list of features is made into pages.
-type listing[T any] struct {
-	method, member string
-	item           func(T) Item
-	at             func(T) []place
-	text           func(T, *Call) (mcp.RawValue, error)
+// offered is what all features that are listed have in common.
+type offered struct {
+	item  Item    // as its own server knows it
+	at    []place // where it is offered
+	texts *encodings
 }
+
+func (o *offered) self() *offered { return o }
+
+// listed is a feature of a list.
+type listed interface {
+	self() *offered
+	// alone is the result of a list that holds the feature alone, as the
+	// shape of a revision knows lists.
+	alone() Result
+}
+
+// listing names a list.
+type listing struct{ method, member string }
 
 // page serves one page of a list.
 //
 // spec 2026-07-28, server/utilities/pagination: cursors are opaque; an invalid
 // one "SHOULD" give -32602. Ruling 21: "" is a cursor.
-func page[T any](c *Call, l listing[T], snap *snapshot[T], cursor *string) (Result, error) {
-	visible, digest := visibleKeys(c, l, snap)
+func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Result, error) {
+	visible, digest := visibleKeys(c, snap)
 	bound := c.cursorBound(l.method, snap.generation, digest)
 	from := 0
 	if cursor != nil {
@@ -83,7 +94,8 @@ func page[T any](c *Call, l listing[T], snap *snapshot[T], cursor *string) (Resu
 	}
 	body := &listBody{member: l.member, items: make([]mcp.RawValue, 0, to-from)}
 	for _, k := range visible[from:to] {
-		raw, err := l.text(snap.byKey[k], c)
+		f := snap.byKey[k]
+		raw, err := f.self().texts.get(c, l, f)
 		if err != nil {
 			return nil, fmt.Errorf("encoding %q for %s: %w", k, l.method, err)
 		}
@@ -101,15 +113,14 @@ func page[T any](c *Call, l listing[T], snap *snapshot[T], cursor *string) (Resu
 
 // visibleKeys returns what the caller may see of a snapshot, and a digest of
 // it if that depends on the caller.
-func visibleKeys[T any](c *Call, l listing[T], snap *snapshot[T]) ([]string, string) {
+func visibleKeys[T listed](c *Call, snap *snapshot[T]) ([]string, string) {
 	if !c.srv.filters() {
 		return snap.keys, ""
 	}
 	var keys []string
 	sum := sha256.New()
 	for _, k := range snap.keys {
-		t := snap.byKey[k]
-		if c.seesAt(l.item(t), l.at(t)) {
+		if c.seesOffered(snap.byKey[k]) {
 			keys = append(keys, k)
 			sum.Write(binding(k))
 		}
@@ -184,55 +195,18 @@ func (h Cache) fill(to *mcp.Cacheable, perCaller bool) {
 	}
 }
 
-var toolListing = listing[*tool]{
-	method: mcp.MethodToolsList, member: "tools",
-	item: func(t *tool) Item { return Item{Kind: KindTool, Name: t.name, Labels: t.labels} },
-	at:   func(t *tool) []place { return t.at },
-	text: func(t *tool, c *Call) (mcp.RawValue, error) {
-		return t.texts.get(c, mcp.MethodToolsList, "tools", &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}})
-	},
-}
-
-var promptListing = listing[*prompt]{
-	method: mcp.MethodPromptsList, member: "prompts",
-	item: func(p *prompt) Item { return Item{Kind: KindPrompt, Name: p.name, Labels: p.labels} },
-	at:   func(p *prompt) []place { return p.at },
-	text: func(p *prompt, c *Call) (mcp.RawValue, error) {
-		return p.texts.get(c, mcp.MethodPromptsList, "prompts", &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}})
-	},
-}
-
-var resourceListing = listing[*resource]{
-	method: mcp.MethodResourcesList, member: "resources",
-	item: func(r *resource) Item { return Item{Kind: KindResource, Name: r.uri, Labels: r.labels} },
-	at:   func(r *resource) []place { return r.at },
-	text: func(r *resource, c *Call) (mcp.RawValue, error) {
-		return r.texts.get(c, mcp.MethodResourcesList, "resources", &mcp.ListResourcesResult{Resources: []mcp.Resource{*r.def}})
-	},
-}
-
-var templateListing = listing[*template]{
-	method: mcp.MethodResourcesTemplates, member: "resourceTemplates",
-	item: func(t *template) Item { return Item{Kind: KindTemplate, Name: t.uri, Labels: t.labels} },
-	at:   func(t *template) []place { return t.at },
-	text: func(t *template, c *Call) (mcp.RawValue, error) {
-		return t.texts.get(c, mcp.MethodResourcesTemplates, "resourceTemplates",
-			&mcp.ListResourceTemplatesResult{ResourceTemplates: []mcp.ResourceTemplate{*t.def}})
-	},
-}
-
 func (c *Call) listTools(p *mcp.ListParams) (Result, error) {
-	return page(c, toolListing, c.srv.allTools(), p.Cursor)
+	return page(c, listing{mcp.MethodToolsList, "tools"}, c.srv.allTools(), p.Cursor)
 }
 
 func (c *Call) listPrompts(p *mcp.ListParams) (Result, error) {
-	return page(c, promptListing, c.srv.allPrompts(), p.Cursor)
+	return page(c, listing{mcp.MethodPromptsList, "prompts"}, c.srv.allPrompts(), p.Cursor)
 }
 
 func (c *Call) listResources(p *mcp.ListParams) (Result, error) {
-	return page(c, resourceListing, c.srv.allResources(), p.Cursor)
+	return page(c, listing{mcp.MethodResourcesList, "resources"}, c.srv.allResources(), p.Cursor)
 }
 
 func (c *Call) listTemplates(p *mcp.ListParams) (Result, error) {
-	return page(c, templateListing, c.srv.allTemplates(), p.Cursor)
+	return page(c, listing{mcp.MethodResourcesTemplates, "resourceTemplates"}, c.srv.allTemplates(), p.Cursor)
 }

@@ -95,6 +95,17 @@ func (s *Server) mountedAt(at []place, prefix string) []place {
 	return append(slices.Clone(at), place{srv: s, prefix: prefix + at[len(at)-1].prefix})
 }
 
+// own is what a feature of s has in common with all features.
+func (s *Server) own(k Kind, name string, labels []string) offered {
+	return offered{item: Item{Kind: k, Name: name, Labels: labels}, at: []place{{srv: s}}, texts: new(encodings)}
+}
+
+// mounted is what a copy of a feature has in common with it in s.
+func (s *Server) mounted(f listed, prefix string) offered {
+	o := f.self()
+	return offered{item: o.item, at: s.mountedAt(o.at, prefix), texts: new(encodings)}
+}
+
 // within runs a feature inside the middleware of the servers that it was
 // mounted from, the innermost nearest to it.
 func (c *Call) within(at []place, fn func() (Result, error)) (Result, error) {
@@ -128,7 +139,11 @@ func (c *Call) seesAt(it Item, at []place) bool {
 	return true
 }
 
-func (c *Call) seesTool(t *tool) bool { return c.seesAt(toolListing.item(t), t.at) }
+// seesOffered reports whether the caller may see a feature.
+func (c *Call) seesOffered(f listed) bool {
+	o := f.self()
+	return c.seesAt(o.item, o.at)
+}
 
 // merged caches the features of a server and of those mounted in it.
 type merged[T any] struct {
@@ -175,7 +190,7 @@ func (s *Server) allTools() *snapshot[*tool] {
 	return s.merge.tools.get(s.tools.load(), s.mounts, (*Server).allTools, func(prefix string, t *tool) (string, *tool) {
 		def := *t.def
 		def.Name = prefix + "_" + def.Name
-		return def.Name, &tool{def: &def, labels: t.labels, in: t.in, out: t.out, call: t.call, at: s.mountedAt(t.at, prefix+"_"), name: t.name}
+		return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call}
 	})
 }
 
@@ -183,7 +198,7 @@ func (s *Server) allPrompts() *snapshot[*prompt] {
 	return s.merge.prompts.get(s.prompts.load(), s.mounts, (*Server).allPrompts, func(prefix string, p *prompt) (string, *prompt) {
 		def := *p.def
 		def.Name = prefix + "_" + def.Name
-		return def.Name, &prompt{def: &def, labels: p.labels, complete: p.complete, kinds: p.kinds, get: p.get, at: s.mountedAt(p.at, prefix+"_"), name: p.name}
+		return def.Name, &prompt{offered: s.mounted(p, prefix+"_"), def: &def, complete: p.complete, kinds: p.kinds, get: p.get}
 	})
 }
 
@@ -202,8 +217,7 @@ func (s *Server) resourcesWithoutFiles() *snapshot[*resource] {
 func (s *Server) mountedResource(prefix string, r *resource) (string, *resource) {
 	def := *r.def
 	def.URI = prefix + "+" + def.URI
-	read := r.read
-	return def.URI, &resource{def: &def, labels: r.labels, cache: r.cache, read: read, watch: r.watch, at: s.mountedAt(r.at, prefix+"+"), uri: r.uri}
+	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
 }
 
 // withFiles adds the files of directories, whose listing changes by itself.
@@ -225,8 +239,8 @@ func (s *Server) allTemplates() *snapshot[*template] {
 		def := *t.def
 		def.URITemplate = prefix + "+" + def.URITemplate
 		return def.URITemplate, &template{
-			def: &def, labels: t.labels, cache: t.cache, compiled: t.compiled, complete: t.complete,
-			read: t.read, watch: t.watch, at: s.mountedAt(t.at, prefix+"+"), uri: t.uri, prefix: prefix + "+" + t.prefix,
+			offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
+			read: t.read, watch: t.watch, prefix: prefix + "+" + t.prefix,
 		}
 	})
 }

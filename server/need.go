@@ -56,14 +56,15 @@ func (n need) missing(c *Call) *NotCapableError {
 		}
 		lacks.Elicitation = &mcp.ElicitationCapability{URL: empty}
 		return &NotCapableError{Required: lacks, what: "opening URLs (elicitation.url)"}
+	case needSampling, needSamplingTools, needSamplingContext:
+		return n.missingSampling(caps.Sampling, f)
 	case needRoots:
 		if caps.Roots != nil {
 			return nil
 		}
-		lacks.Roots = &mcp.RootsCapability{}
-		return &NotCapableError{Required: lacks, what: "roots"}
 	}
-	return n.missingSampling(caps.Sampling, f)
+	lacks.Roots = &mcp.RootsCapability{}
+	return &NotCapableError{Required: lacks, what: "roots"}
 }
 
 func (n need) missingSampling(s *mcp.SamplingCapability, f *revision.Facts) *NotCapableError {

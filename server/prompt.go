@@ -34,15 +34,14 @@ type PromptFeature struct {
 }
 
 type prompt struct {
+	offered
 	def      *mcp.Prompt
-	labels   []string
 	complete map[string]Completer
 	kinds    map[string]string // JSON type of each argument
 	get      func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error)
-	texts    encodings
-	at       []place
-	name     string
 }
+
+func (p *prompt) alone() Result { return &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}} }
 
 // names are the prompt's arguments.
 func (p *prompt) names() []string {
@@ -72,7 +71,7 @@ func Prompt[Args, Out any](name, description string, fn func(ctx context.Context
 	if err != nil {
 		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
 	}
-	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}, name: name}
+	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}}
 	if p.def.Arguments, p.kinds, err = promptArguments(in.JSON()); err != nil {
 		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
 	}
@@ -134,15 +133,15 @@ func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string,
 func (f *PromptFeature) register(s *Server) {
 	p, o := f.p, f.opts
 	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
-	p.labels, p.complete, p.at = o.Labels, o.Complete, []place{{srv: s}}
+	p.offered, p.complete = s.own(KindPrompt, p.def.Name, o.Labels), o.Complete
 	for name := range o.Complete {
 		if _, ok := p.kinds[name]; !ok {
-			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.name, name))
+			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.def.Name, name))
 		}
 	}
-	mustBeOwnMeta("prompt "+p.name, o.Meta)
-	s.warnIcons("prompt "+p.name, o.Icons)
-	s.prompts.put(map[string]*prompt{p.name: p})
+	mustBeOwnMeta("prompt "+p.def.Name, o.Meta)
+	s.warnIcons("prompt "+p.def.Name, o.Icons)
+	s.prompts.put(map[string]*prompt{p.def.Name: p})
 	s.hub.listChanged(KindPrompt)
 }
 
@@ -152,7 +151,7 @@ func (f *PromptFeature) register(s *Server) {
 // -32602.
 func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 	p, ok := c.srv.allPrompts().byKey[params.Name]
-	if !ok || !c.seesAt(promptListing.item(p), p.at) {
+	if !ok || !c.seesOffered(p) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(params.Name))
 	}
 	arguments, err := c.promptJSON(p, params.Arguments)

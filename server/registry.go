@@ -69,12 +69,6 @@ func (r *registry[T]) remove(keys ...string) bool {
 	})
 }
 
-// get returns the item of a key.
-func (r *registry[T]) get(key string) (T, bool) {
-	t, ok := r.load().byKey[key]
-	return t, ok
-}
-
 // after returns the position of the first key beyond key.
 func (s *snapshot[T]) after(key string) int {
 	i, found := slices.BinarySearch(s.keys, key)

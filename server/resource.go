@@ -46,14 +46,15 @@ type ResourceFeature struct {
 }
 
 type resource struct {
-	def    *mcp.Resource
-	labels []string
-	cache  *Cache
-	read   func(c *Call) (*mcp.ReadResourceResult, error)
-	watch  func(ctx context.Context, changed func())
-	texts  encodings
-	at     []place
-	uri    string // at its own server
+	offered
+	def   *mcp.Resource
+	cache *Cache
+	read  func(c *Call) (*mcp.ReadResourceResult, error)
+	watch func(ctx context.Context, changed func())
+}
+
+func (r *resource) alone() Result {
+	return &mcp.ListResourcesResult{Resources: []mcp.Resource{*r.def}}
 }
 
 // With sets options and returns the feature.
@@ -74,7 +75,7 @@ func Resource[Out any](uri, name string, fn func(ctx context.Context) (Out, erro
 		panic(fmt.Sprintf("server.Resource %q: %v", uri, err))
 	}
 	conv := contentsOf[Out](uri)
-	r := &resource{def: &mcp.Resource{URI: uri, Name: name}, uri: uri}
+	r := &resource{def: &mcp.Resource{URI: uri, Name: name}}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) {
 		v, err := fn(c)
 		if err != nil {
@@ -120,7 +121,7 @@ func (f *ResourceFeature) register(s *Server) {
 	d := r.def
 	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	r.labels, r.cache, r.watch, r.at = o.Labels, o.Cache, o.Watch, []place{{srv: s}}
+	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels), o.Cache, o.Watch
 	mustBeOwnMeta("resource "+d.URI, o.Meta)
 	s.warnIcons("resource "+d.URI, o.Icons)
 	s.resources.put(map[string]*resource{d.URI: r})
@@ -179,7 +180,7 @@ func (c *Call) find(uri string) (*found, bool) {
 		return nil, false
 	}
 	if r, ok := c.srv.allResources().byKey[uri]; ok {
-		if !c.seesAt(resourceListing.item(r), r.at) {
+		if !c.seesOffered(r) {
 			return nil, false
 		}
 		return &found{mime: r.def.MIMEType, cache: r.cache, at: r.at, read: r.read, watch: r.watch}, true

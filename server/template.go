@@ -40,17 +40,18 @@ type TemplateFeature struct {
 }
 
 type template struct {
+	offered
 	def      *mcp.ResourceTemplate
-	labels   []string
 	cache    *Cache
 	compiled *uritemplate.Template
 	complete map[string]Completer
 	read     func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error)
 	watch    func(ctx context.Context, uri string, changed func())
-	texts    encodings
-	at       []place
-	uri      string // the template at its own server
 	prefix   string // what mounting put in front
+}
+
+func (t *template) alone() Result {
+	return &mcp.ListResourceTemplatesResult{ResourceTemplates: []mcp.ResourceTemplate{*t.def}}
 }
 
 // With sets options and returns the feature.
@@ -76,7 +77,7 @@ func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context,
 		panic(fmt.Sprintf("server.Template %q: %v", uriTemplate, err))
 	}
 	conv := contentsOf[Out](uriTemplate)
-	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled, uri: uriTemplate}
+	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled}
 	t.read = func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
 		var v V
 		if err := binder.Decode(values, &v); err != nil {
@@ -96,7 +97,8 @@ func (f *TemplateFeature) register(s *Server) {
 	d := t.def
 	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	t.labels, t.cache, t.watch, t.complete, t.at = o.Labels, o.Cache, o.Watch, o.Complete, []place{{srv: s}}
+	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels), o.Cache
+	t.watch, t.complete = o.Watch, o.Complete
 	for name := range o.Complete {
 		if !slices.Contains(t.compiled.Variables(), name) {
 			panic(fmt.Sprintf("server: template %s: completion for %q, which is no variable of it", d.URITemplate, name))
@@ -126,11 +128,11 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 			best, values = t, v
 		}
 	}
-	if best == nil || !c.seesAt(templateListing.item(best), best.at) {
+	if best == nil || !c.seesOffered(best) {
 		return nil, false
 	}
 	inner, _ := cutPrefix(uri, best.prefix)
-	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.labels}, best.at) {
+	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels}, best.at) {
 		return nil, false
 	}
 	f := &found{mime: best.def.MIMEType, cache: best.cache, at: best.at}
@@ -207,13 +209,13 @@ func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []strin
 	switch ref.Type {
 	case mcp.RefPrompt:
 		p, ok := c.srv.allPrompts().byKey[ref.Name]
-		if ok && c.seesAt(promptListing.item(p), p.at) {
+		if ok && c.seesOffered(p) {
 			return p.complete, p.names(), p.at, nil
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(ref.Name))
 	case mcp.RefResource:
 		t, ok := c.srv.allTemplates().byKey[ref.URI]
-		if ok && c.seesAt(templateListing.item(t), t.at) {
+		if ok && c.seesOffered(t) {
 			return t.complete, t.compiled.Variables(), t.at, nil
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown resource template %q", clip(ref.URI))

@@ -36,15 +36,14 @@ type ToolFeature struct {
 // tool is a tool as it is served. All that does not depend on a call is made
 // at registration.
 type tool struct {
-	def    *mcp.Tool
-	labels []string
-	in     *schema.Compiled
-	out    *schema.Compiled // nil without structured output
-	call   func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
-	texts  encodings
-	at     []place
-	name   string // at its own server
+	offered
+	def  *mcp.Tool
+	in   *schema.Compiled
+	out  *schema.Compiled // nil without structured output
+	call func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
 }
+
+func (t *tool) alone() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
 
 // With sets options and returns the feature.
 func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
@@ -136,8 +135,7 @@ func (f *ToolFeature) register(s *Server) {
 		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
 	}
 	t.def.Title, t.def.Annotations, t.def.Icons, t.def.Meta = o.Title, o.Annotations, o.Icons, o.Meta
-	t.labels = o.Labels
-	t.at, t.name = []place{{srv: s}}, t.def.Name
+	t.offered = s.own(KindTool, t.def.Name, o.Labels)
 	mustBeOwnMeta("tool "+t.def.Name, o.Meta)
 	s.warnIcons("tool "+t.def.Name, o.Icons)
 	if secret := t.in.Secretish(); len(secret) > 0 {
@@ -159,7 +157,7 @@ func (e *argumentError) Unwrap() error { return e.err }
 // errors of the protocol (an unknown tool) are JSON-RPC errors.
 func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	t, ok := c.srv.allTools().byKey[p.Name]
-	if !ok || !c.seesTool(t) {
+	if !ok || !c.seesOffered(t) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown tool %q", clip(p.Name))
 	}
 	arguments := p.Arguments
