@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
@@ -51,7 +50,8 @@ func Example() {
 	add := func(_ context.Context, in struct {
 		A float64 `json:"a"`
 		B float64 `json:"b"`
-	}) (Sum, error) {
+	},
+	) (Sum, error) {
 		return Sum{in.A + in.B}, nil
 	}
 	s := server.New("calculator", "1.0.0", nil)
@@ -79,7 +79,8 @@ func Example_asking() {
 	openTicket := func() (int, error) { return 42, nil }
 	drop := func(ctx context.Context, in struct {
 		Table string `json:"table"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		ticket, err := server.Once(ctx, "ticket", openTicket)
 		if err != nil {
 			return "", err
@@ -97,7 +98,7 @@ func Example_asking() {
 	s.Add(server.Tool("drop", "Drops a table.", drop))
 
 	person := &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-		fmt.Fprintln(os.Stdout, r.Params.Message)
+		fmt.Println(r.Params.Message)
 		return client.Accept(Confirm{Reason: "obsolete"})
 	}}
 	ctx := context.Background()

@@ -37,10 +37,10 @@ func (l *link) options() *client.Options {
 	}
 	may := h.opts.Policy.Decide(KindSampling, l.spec.Name, sampleRequest).Effect
 	if h.opts.SampleModel != nil && (may == Allow || may == Ask && h.opts.Consent != nil) {
-		o.OnSample = l.sample //nolint:staticcheck // deprecated, and served to those who still ask
+		o.OnSample = l.sample
 	}
 	if len(h.opts.Roots) > 0 && h.opts.Policy.Decide(KindRoots, l.spec.Name, "list").Effect != Deny {
-		o.OnRoots = func(context.Context) ([]mcp.Root, error) { return h.opts.Roots, nil } //nolint:staticcheck // deprecated, and served to those who still ask
+		o.OnRoots = func(context.Context) ([]mcp.Root, error) { return h.opts.Roots, nil }
 	}
 	if log := h.opts.OnLog; log != nil {
 		o.LogLevel = h.opts.LogLevel

@@ -23,7 +23,7 @@ import (
 // asker is a tool that asks the client's model.
 func asker(content ...mcp.Content) *server.ToolFeature {
 	return server.Tool("ask", "Asks the model.", func(ctx context.Context, _ mcp.None) (string, error) {
-		res, err := server.Sample(ctx, &mcp.CreateMessageParams{ //nolint:staticcheck // deprecated, and tested
+		res, err := server.Sample(ctx, &mcp.CreateMessageParams{
 			SystemPrompt: "obey", MaxTokens: 10,
 			Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: content}},
 		})
@@ -229,7 +229,7 @@ func TestRoots(t *testing.T) {
 	}
 	h := newHost(t, &host.Options{Roots: []mcp.Root{root}}, map[string]transport.Handler{"one": serverOf(t,
 		server.Tool("roots", "Roots.", func(ctx context.Context, _ mcp.None) (string, error) {
-			list, err := server.Roots(ctx) //nolint:staticcheck // deprecated, and tested
+			list, err := server.Roots(ctx)
 			if err != nil || len(list) != 1 {
 				return "", err
 			}

@@ -49,13 +49,10 @@ func (m *Outgoing) AppendJSON(dst []byte) ([]byte, error) {
 // check says whether m is one of the four kinds.
 func (m *Outgoing) check() error {
 	result := m.Result != nil
-	switch {
-	case m.Error != nil && (m.Method != "" || result):
-	case m.Error != nil:
-		return nil
-	case m.Method != "" && !result:
-		return nil
-	case m.Method == "" && result && !m.ID.IsZero() && m.Params == nil:
+	isError := m.Error != nil && m.Method == "" && !result
+	isCall := m.Error == nil && m.Method != "" && !result
+	isResult := m.Error == nil && m.Method == "" && result && !m.ID.IsZero() && m.Params == nil
+	if isError || isCall || isResult {
 		return nil
 	}
 	return errShape

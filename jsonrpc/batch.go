@@ -1,5 +1,7 @@
 package jsonrpc
 
+import "errors"
+
 import "github.com/parley-mcp/parley/internal/wire"
 
 // BatchItem is one element of a batch: a message, or the reason why it is none.
@@ -37,7 +39,7 @@ func ParseBatch(data []byte, lim Limits, limit int) ([]BatchItem, error) {
 	for i, element := range elements {
 		in, err := Parse(element, lim)
 		items[i].In = in
-		items[i].Err, _ = err.(*ParseError)
+		items[i].Err, _ = errors.AsType[*ParseError](err)
 	}
 	return items, nil
 }

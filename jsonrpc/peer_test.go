@@ -92,7 +92,7 @@ func TestPeerCancel(t *testing.T) {
 	if ctx.Err() != nil {
 		t.Fatal("a stranger's cancellation reached the request")
 	}
-	if !mine.Cancel(id, errCause) || context.Cause(ctx) != errCause {
+	if !mine.Cancel(id, errCause) || !errors.Is(context.Cause(ctx), errCause) {
 		t.Errorf("cause is %v, want %v", context.Cause(ctx), errCause)
 	}
 	if _, _, err := mine.Begin(t.Context(), id); !errors.Is(err, jsonrpc.ErrDuplicateID) {
@@ -229,7 +229,7 @@ func TestPeerClose(t *testing.T) {
 		if closed != [2]bool{} {
 			t.Fatal("Close did not wait for the request")
 		}
-		if context.Cause(ctx) != errCause {
+		if !errors.Is(context.Cause(ctx), errCause) {
 			t.Errorf("cause is %v", context.Cause(ctx))
 		}
 		if _, _, err := p.Begin(t.Context(), jsonrpc.IntID(2)); !errors.Is(err, jsonrpc.ErrClosed) {

@@ -48,7 +48,7 @@ func serveFiles(b *testing.B, version string) (in *os.File, out *bufio.Reader) {
 	go func() { served <- stdio.ServeConn(context.Background(), ends{serverIn, serverOut}, benchServer(), nil) }()
 	out = bufio.NewReaderSize(outFile, 4<<20)
 	if version != v2607 {
-		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`+"\n", version)
+		_, _ = fmt.Fprintf(in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`+"\n", version)
 		if _, err := out.ReadSlice('\n'); err != nil {
 			b.Fatal(err)
 		}

@@ -45,6 +45,11 @@ type directory struct {
 	files  map[string]*resource
 }
 
+func (d *directory) under(s *Server, prefix string) (string, *directory) {
+	m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, at: s.mountedAt(d.at, prefix+"+"), mount: prefix + "+" + d.mount}
+	return m.mount + m.prefix, m
+}
+
 // With sets options for all files and returns the feature. Size and Watch are
 // ignored: they come from the disk.
 func (f *DirectoryFeature) With(o ResourceOptions) *DirectoryFeature {

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-var secretError = errors.New("dial db01 as root: no route")
+var errSecret = errors.New("dial db01 as root: no route")
 
 var reference = regexp.MustCompile(`^internal error \(ref ([0-9A-F]{6})\)$`)
 
@@ -25,7 +25,8 @@ func failing(end func() error) []server.Feature {
 		server.Resource("test:f", "f", func(context.Context) (string, error) { return "", end() }),
 		server.Template("tpl:{v}", "f", func(context.Context, struct {
 			V string `uri:"v"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "", end()
 		}).With(server.TemplateOptions{Complete: map[string]server.Completer{
 			"v": func(context.Context, string, map[string]string) ([]string, error) { return nil, end() },
@@ -52,7 +53,7 @@ func (l *line) failures(code int64) map[string]string {
 // which the log has it; never code 0 (G12). Proves: SEC-TOOL-6.
 func TestErrorsAreHidden(t *testing.T) {
 	var text logs
-	s := newServer(&server.Options{Logger: text.logger()}, failing(func() error { return fmt.Errorf("opening: %w", secretError) })...)
+	s := newServer(&server.Options{Logger: text.logger()}, failing(func() error { return fmt.Errorf("opening: %w", errSecret) })...)
 	each(t, versions, func(t *testing.T, v string) {
 		l := join(t, s, v)
 		told := l.failures(mcp.CodeInternalError)
@@ -75,12 +76,12 @@ func TestErrorsAreHidden(t *testing.T) {
 
 // A local tool may show them. Proves: SEC-TOOL-6.
 func TestErrorsExposed(t *testing.T) {
-	s := newServer(&server.Options{ExposeErrors: true}, failing(func() error { return secretError })...)
+	s := newServer(&server.Options{ExposeErrors: true}, failing(func() error { return errSecret })...)
 	l := join(t, s, v2607)
 	told := l.failures(mcp.CodeInternalError)
 	told["tool"] = l.isError(l.tool("f", emptyBody))
 	for name, said := range told {
-		if said != secretError.Error() {
+		if said != errSecret.Error() {
 			t.Errorf("%s: %q", name, said)
 		}
 	}
@@ -88,7 +89,7 @@ func TestErrorsExposed(t *testing.T) {
 
 // Errors made for the peer keep text, code and data, also when wrapped.
 func TestErrorsForPeers(t *testing.T) {
-	plain := newServer(nil, failing(func() error { return fmt.Errorf("outer: %w", mcp.Errorf("try %d: %w", 2, secretError)) })...)
+	plain := newServer(nil, failing(func() error { return fmt.Errorf("outer: %w", mcp.Errorf("try %d: %w", 2, errSecret)) })...)
 	coded := newServer(nil, failing(func() error {
 		return fmt.Errorf("outer: %w", mcp.NewError(-31999, "closed on %s", "Sunday").With(map[string]int{"days": 1}))
 	})...)
@@ -97,7 +98,7 @@ func TestErrorsForPeers(t *testing.T) {
 		told := l.failures(mcp.CodeInternalError)
 		told["tool"] = l.isError(l.tool("f", emptyBody))
 		for name, said := range told {
-			if said != "try 2: "+secretError.Error() {
+			if said != "try 2: "+errSecret.Error() {
 				t.Errorf("%s: %q", name, said)
 			}
 		}
@@ -122,8 +123,8 @@ func TestErrorsForPeers(t *testing.T) {
 func TestPanics(t *testing.T) {
 	for name, end := range map[string]func() error{
 		"panic":      func() error { panic("secret db01") },
-		"nil":        func() error { var m map[string]int; m["x"] = 1; return nil },
-		"error":      func() error { panic(secretError) },
+		"nil":        func() error { var m *mcp.Tool; m.Name = "x"; return nil },
+		"error":      func() error { panic(errSecret) },
 		"nilpanic":   func() error { panic(nil) },
 		"coded":      func() error { panic(mcp.NewError(-31999, "secret db01")) },
 		"goexit":     func() error { runtime.Goexit(); return nil },
@@ -193,7 +194,8 @@ func TestNotCapable(t *testing.T) {
 	}
 	s := newServer(unlimited(), server.Tool("ask", "", func(ctx context.Context, in struct {
 		What string `json:"what"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		err := asks[in.What](ctx)
 		var nc *server.NotCapableError
 		if errors.Is(err, server.ErrNotCapable) != errors.As(err, &nc) {
@@ -244,7 +246,8 @@ func TestCannotAsk(t *testing.T) {
 	var got error
 	s := newServer(nil, server.Prompt("p", "", func(context.Context, struct {
 		A string `json:"a"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", nil
 	}).With(server.PromptOptions{Complete: map[string]server.Completer{"a": func(ctx context.Context, _ string, _ map[string]string) ([]string, error) {
 		_, got = server.Elicit[sure](ctx, "?")

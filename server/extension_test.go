@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -247,7 +248,8 @@ func TestDetachEnds(t *testing.T) {
 		var mu sync.Mutex
 		s, j := withJobs(server.Tool("waits", "", func(ctx context.Context, in struct {
 			Name string `json:"name"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			<-ctx.Done()
 			mu.Lock()
 			defer mu.Unlock()
@@ -265,7 +267,7 @@ func TestDetachEnds(t *testing.T) {
 		enough := fmt.Errorf("enough")
 		j.byID[first.JobID].cancel(enough)
 		synctest.Wait()
-		if ended["first"] != enough || len(ended) != 1 {
+		if !errors.Is(ended["first"], enough) || len(ended) != 1 {
 			t.Errorf("ended: %v", ended)
 		}
 		if err := s.Shutdown(t.Context()); err != nil {

@@ -344,7 +344,8 @@ func newServer(o *server.Options, features ...server.Feature) *server.Server {
 func echo() server.Feature {
 	return server.Tool("echo", "Echoes.", func(_ context.Context, in struct {
 		Text string `json:"text"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return in.Text, nil
 	})
 }

@@ -145,22 +145,28 @@ func (c *Call) seesOffered(f listed) bool {
 	return c.seesAt(o.item, o.at)
 }
 
+// A mountable feature can be offered by another server too.
+type mountable[T any] interface {
+	// under is a copy of the feature as s offers it, with its key there.
+	under(s *Server, prefix string) (key string, copied T)
+}
+
 // merged caches the features of a server and of those mounted in it.
-type merged[T any] struct {
+type merged[T mountable[T]] struct {
 	mu    sync.Mutex
 	stamp []uint64
 	now   *snapshot[T]
 }
 
-// get returns the merged snapshot, made anew if a part has changed. rename
-// gives a copy of a mounted feature, and its key.
-func (m *merged[T]) get(own *snapshot[T], mounts []*mount, part func(*Server) *snapshot[T], rename func(prefix string, t T) (string, T)) *snapshot[T] {
-	if len(mounts) == 0 {
+// get returns the merged snapshot of s, made anew if a part has changed: its
+// own features, and those of each mounted server that part gives.
+func (m *merged[T]) get(s *Server, own *snapshot[T], part func(*Server) *snapshot[T]) *snapshot[T] {
+	if len(s.mounts) == 0 {
 		return own
 	}
 	stamp := []uint64{own.generation}
-	parts := make([]*snapshot[T], len(mounts))
-	for i, mt := range mounts {
+	parts := make([]*snapshot[T], len(s.mounts))
+	for i, mt := range s.mounts {
 		parts[i] = part(mt.srv)
 		stamp = append(stamp, parts[i].generation)
 	}
@@ -174,10 +180,10 @@ func (m *merged[T]) get(own *snapshot[T], mounts []*mount, part func(*Server) *s
 		items = make(map[string]T)
 	}
 	sum := own.generation
-	for i, mt := range mounts {
+	for i, mt := range s.mounts {
 		sum += parts[i].generation
 		for _, t := range parts[i].byKey {
-			k, v := rename(mt.prefix, t)
+			k, v := t.under(s, mt.prefix)
 			items[k] = v
 		}
 	}
@@ -187,37 +193,26 @@ func (m *merged[T]) get(own *snapshot[T], mounts []*mount, part func(*Server) *s
 }
 
 func (s *Server) allTools() *snapshot[*tool] {
-	return s.merge.tools.get(s.tools.load(), s.mounts, (*Server).allTools, func(prefix string, t *tool) (string, *tool) {
-		def := *t.def
-		def.Name = prefix + "_" + def.Name
-		return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call}
-	})
+	return s.merge.tools.get(s, s.tools.load(), (*Server).allTools)
 }
 
 func (s *Server) allPrompts() *snapshot[*prompt] {
-	return s.merge.prompts.get(s.prompts.load(), s.mounts, (*Server).allPrompts, func(prefix string, p *prompt) (string, *prompt) {
-		def := *p.def
-		def.Name = prefix + "_" + def.Name
-		return def.Name, &prompt{offered: s.mounted(p, prefix+"_"), def: &def, complete: p.complete, kinds: p.kinds, get: p.get}
-	})
+	return s.merge.prompts.get(s, s.prompts.load(), (*Server).allPrompts)
+}
+
+func (s *Server) allTemplates() *snapshot[*template] {
+	return s.merge.templates.get(s, s.templates.load(), (*Server).allTemplates)
+}
+
+func (s *Server) allDirs() *snapshot[*directory] {
+	return s.merge.dirs.get(s, s.dirs.load(), (*Server).allDirs)
 }
 
 // allResources is the static resources and the files of directories.
-func (s *Server) allResources() *snapshot[*resource] {
-	snap := s.merge.resources.get(s.resources.load(), s.mounts, func(o *Server) *snapshot[*resource] {
-		return o.resourcesWithoutFiles()
-	}, s.mountedResource)
-	return s.withFiles(snap)
-}
+func (s *Server) allResources() *snapshot[*resource] { return s.withFiles(s.resourcesWithoutFiles()) }
 
 func (s *Server) resourcesWithoutFiles() *snapshot[*resource] {
-	return s.merge.resources.get(s.resources.load(), s.mounts, (*Server).resourcesWithoutFiles, s.mountedResource)
-}
-
-func (s *Server) mountedResource(prefix string, r *resource) (string, *resource) {
-	def := *r.def
-	def.URI = prefix + "+" + def.URI
-	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
+	return s.merge.resources.get(s, s.resources.load(), (*Server).resourcesWithoutFiles)
 }
 
 // withFiles adds the files of directories, whose listing changes by itself.
@@ -232,24 +227,6 @@ func (s *Server) withFiles(snap *snapshot[*resource]) *snapshot[*resource] {
 	}
 	maps.Copy(items, snap.byKey)
 	return &snapshot[*resource]{generation: snap.generation, keys: sortedKeys(items), byKey: items}
-}
-
-func (s *Server) allTemplates() *snapshot[*template] {
-	return s.merge.templates.get(s.templates.load(), s.mounts, (*Server).allTemplates, func(prefix string, t *template) (string, *template) {
-		def := *t.def
-		def.URITemplate = prefix + "+" + def.URITemplate
-		return def.URITemplate, &template{
-			offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
-			read: t.read, watch: t.watch, prefix: prefix + "+" + t.prefix,
-		}
-	})
-}
-
-func (s *Server) allDirs() *snapshot[*directory] {
-	return s.merge.dirs.get(s.dirs.load(), s.mounts, (*Server).allDirs, func(prefix string, d *directory) (string, *directory) {
-		m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, at: s.mountedAt(d.at, prefix+"+"), mount: prefix + "+" + d.mount}
-		return m.mount + m.prefix, m
-	})
 }
 
 // cutPrefix is strings.CutPrefix under a shorter name.

@@ -107,7 +107,8 @@ func TestProgressMonotonic(t *testing.T) {
 func TestProgressUnasked(t *testing.T) {
 	s := newServer(nil, server.Tool("t", "", func(ctx context.Context, in struct {
 		N int `json:"n"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", server.Progress(ctx, 1, 0, strings.Repeat("é", in.N))
 	}))
 	l := join(t, s, v2607)

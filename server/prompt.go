@@ -43,6 +43,12 @@ type prompt struct {
 
 func (p *prompt) alone() Result { return &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}} }
 
+func (p *prompt) under(s *Server, prefix string) (string, *prompt) {
+	def := *p.def
+	def.Name = prefix + "_" + def.Name
+	return def.Name, &prompt{offered: s.mounted(p, prefix+"_"), def: &def, complete: p.complete, kinds: p.kinds, get: p.get}
+}
+
 // names are the prompt's arguments.
 func (p *prompt) names() []string {
 	var out []string

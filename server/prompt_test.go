@@ -104,7 +104,8 @@ func TestPromptRegistration(t *testing.T) {
 	panics(t, "strings, numbers or booleans", func() {
 		server.Prompt("p", "", func(context.Context, struct {
 			A []string `json:"a"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "", nil
 		})
 	})

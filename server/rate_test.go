@@ -33,7 +33,8 @@ func TestRates(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newServer(nil, echo(), server.Text("test:a", "a", ""), server.Prompt("p", "", func(context.Context, struct {
 						A string `json:"a"`
-					}) (string, error) {
+					},
+					) (string, error) {
 						return "", nil
 					}).With(server.PromptOptions{Complete: map[string]server.Completer{"a": server.Choices("x")}}))
 					l, again, other := joinAs(t, s, v, ada), joinAs(t, s, v, ada), joinAs(t, s, v, bob)

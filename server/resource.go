@@ -57,6 +57,12 @@ func (r *resource) alone() Result {
 	return &mcp.ListResourcesResult{Resources: []mcp.Resource{*r.def}}
 }
 
+func (r *resource) under(s *Server, prefix string) (string, *resource) {
+	def := *r.def
+	def.URI = prefix + "+" + def.URI
+	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
+}
+
 // With sets options and returns the feature.
 func (f *ResourceFeature) With(o ResourceOptions) *ResourceFeature {
 	f.opts = o

@@ -124,7 +124,8 @@ func TestCacheHints(t *testing.T) {
 			serving("test:own", &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: new(int64(7))}, Contents: []mcp.ResourceContents{{Text: "x"}}}),
 			server.Template("test:t/{v}", "t", func(context.Context, struct {
 				V string `uri:"v"`
-			}) (string, error) {
+			},
+			) (string, error) {
 				return "x", nil
 			}).With(server.TemplateOptions{Cache: &server.Cache{TTL: time.Hour}}),
 			echo(),

@@ -76,13 +76,15 @@ func TestStateBinding(t *testing.T) {
 			server.Tool("drop", "", func(ctx context.Context, in struct {
 				Table string `json:"table"`
 				N     int    `json:"n,omitzero"`
-			}) (string, error) {
+			},
+			) (string, error) {
 				a, err := server.Elicit[sure](ctx, "Drop?")
 				return fmt.Sprintf("%s %v", in.Table, a.Value.Sure), err
 			}),
 			server.Prompt("drop", "", func(ctx context.Context, _ struct {
 				Table string `json:"table"`
-			}) (string, error) {
+			},
+			) (string, error) {
 				_, err := server.Elicit[sure](ctx, "Drop?")
 				return "", err
 			}),
@@ -159,7 +161,8 @@ func TestStateExpires(t *testing.T) {
 func TestStateSize(t *testing.T) {
 	s := newServer(unlimited(), server.Tool("big", "", func(ctx context.Context, in struct {
 		N int `json:"n"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		if _, err := server.Once(ctx, "k", func() (string, error) { return strings.Repeat("x", in.N), nil }); err != nil {
 			return "", err
 		}
@@ -250,7 +253,8 @@ func TestSameQuestionTwice(t *testing.T) {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, in struct {
 			Keys bool `json:"keys"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			out := ""
 			for i := range 2 {
 				var o []server.AskOptions

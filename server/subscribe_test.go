@@ -238,7 +238,8 @@ func TestWatch(t *testing.T) {
 			server.Text("test:a", "a", "").With(server.ResourceOptions{Watch: watch}),
 			server.Template("tpl:{v}", "t", func(context.Context, struct {
 				V string `uri:"v"`
-			}) (string, error) {
+			},
+			) (string, error) {
 				return "x", nil
 			}).With(server.TemplateOptions{Watch: func(ctx context.Context, uri string, changed func()) {
 				if uri == "tpl:1" {

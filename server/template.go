@@ -54,6 +54,15 @@ func (t *template) alone() Result {
 	return &mcp.ListResourceTemplatesResult{ResourceTemplates: []mcp.ResourceTemplate{*t.def}}
 }
 
+func (t *template) under(s *Server, prefix string) (string, *template) {
+	def := *t.def
+	def.URITemplate = prefix + "+" + def.URITemplate
+	return def.URITemplate, &template{
+		offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
+		read: t.read, watch: t.watch, prefix: prefix + "+" + t.prefix,
+	}
+}
+
 // With sets options and returns the feature.
 func (f *TemplateFeature) With(o TemplateOptions) *TemplateFeature {
 	f.opts = o

@@ -151,7 +151,8 @@ func TestComplete(t *testing.T) {
 	s := newServer(o, append(templates(), server.Prompt("review", "", func(context.Context, struct {
 		Lang  string `json:"lang"`
 		Other string `json:"other"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", nil
 	}).With(server.PromptOptions{Complete: map[string]server.Completer{"lang": server.Choices(many...)}}))...)
 	const tpl, pr = `{"type":"ref/resource","uri":"gh://{owner}/{name}"}`, `{"type":"ref/prompt","name":"review"}`
@@ -196,7 +197,8 @@ func TestComplete(t *testing.T) {
 func TestCompleteCapability(t *testing.T) {
 	s := newServer(nil, server.Prompt("p", "", func(context.Context, struct {
 		A string `json:"a"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", nil
 	}))
 	for _, v := range versions {

@@ -45,6 +45,12 @@ type tool struct {
 
 func (t *tool) alone() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
 
+func (t *tool) under(s *Server, prefix string) (string, *tool) {
+	def := *t.def
+	def.Name = prefix + "_" + def.Name
+	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call}
+}
+
 // With sets options and returns the feature.
 func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
 	f.opts = o

@@ -117,7 +117,8 @@ func TestToolArguments(t *testing.T) {
 		A int    `json:"a" min:"0" max:"9"`
 		B int    `json:"b"`
 		C string `json:"c,omitzero" enum:"x,y"`
-	}) (sum, error) {
+	},
+	) (sum, error) {
 		ran++
 		return sum{in.A + in.B}, nil
 	}))
@@ -243,7 +244,8 @@ func TestToolRegistration(t *testing.T) {
 	}
 	s.Add(server.Tool("login", "", func(context.Context, struct {
 		Password string `json:"password"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "", nil
 	}))
 	if !strings.Contains(text.String(), "looks like secrets") {
@@ -294,7 +296,8 @@ func TestToolEachEra(t *testing.T) {
 		s.Add(server.Tool("add", "Adds.", func(_ context.Context, in struct {
 			A int `json:"a"`
 			B int `json:"b"`
-		}) (sum, error) {
+		},
+		) (sum, error) {
 			if in.B == 0 {
 				return sum{}, mcp.Errorf("b must not be 0")
 			}

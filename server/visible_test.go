@@ -24,12 +24,14 @@ func guarded(t *testing.T, secretToo bool) *server.Server {
 	complete := map[string]server.Completer{"v": server.Choices("one")}
 	read := func(_ context.Context, v struct {
 		V string `uri:"v"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return v.V, nil
 	}
 	prompt := func(context.Context, struct {
 		V string `json:"v,omitzero"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "x", nil
 	}
 	s := newServer(unlimited(), give("open", "x"), server.Text("test:open", "o", "x"), server.Template("open:{v}", "o", read).With(server.TemplateOptions{Complete: complete}),

@@ -68,7 +68,8 @@ func TestCallTimeoutProgress(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(nil, server.Tool("steps", "", func(ctx context.Context, in struct {
 					N int `json:"n"`
-				}) (string, error) {
+				},
+				) (string, error) {
 					for i := range in.N {
 						select {
 						case <-time.After(50 * time.Second):

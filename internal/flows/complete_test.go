@@ -115,7 +115,8 @@ func TestCompletionWithoutCapability(t *testing.T) {
 				const ask = `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}}`
 				l := dial(t, with(server.Prompt("p", "P.", func(_ context.Context, a struct {
 					A string `json:"a"`
-				}) (string, error) {
+				},
+				) (string, error) {
 					return a.A, nil
 				}))(quiet()), nil)
 				l.shake(version, "{}").want("", "result", "capabilities", "completions")

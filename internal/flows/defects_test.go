@@ -245,7 +245,8 @@ func TestDefectG9(t *testing.T) {
 		o.Cache = server.Cache{TTL: time.Hour}
 		s2 := with(server.Template("n:{n}", "n", func(context.Context, struct {
 			N int `uri:"n"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "n", nil
 		}))(o)
 		s2.Use(reads.wrap)
@@ -337,7 +338,8 @@ func TestDefectG16(t *testing.T) {
 	tool := func(name string) server.Feature {
 		return server.Tool(name, "Says that it ran.", func(_ context.Context, in struct {
 			Path string `json:"path,omitzero"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			ran.note("%s %s", name, in.Path)
 			return "ok", nil
 		})

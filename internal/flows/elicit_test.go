@@ -241,7 +241,8 @@ func TestFLOW_ELICIT_P_Rounds(t *testing.T) {
 	var tickets atomic.Int32
 	build := with(server.Tool("drop", "Asks in rounds.", func(ctx context.Context, in struct {
 		Table string `json:"table"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		ticket, err := server.Once(ctx, "ticket", func() (int32, error) { return tickets.Add(1), nil })
 		if err != nil {
 			return "", err

@@ -89,7 +89,8 @@ func TestSEC_PROMPT_1(t *testing.T) {
 		o.Limits.MaxArgument = 100
 		return with(server.Prompt("p", "Echoes.", func(_ context.Context, a struct {
 			Text string `json:"text"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			ran++
 			return "say: " + a.Text, nil
 		}))(o)
@@ -152,7 +153,8 @@ func TestSEC_PROMPT_3(t *testing.T) {
 			server.Resource("x:private", "p", func(context.Context) (string, error) { read++; return "private", nil }),
 			server.Prompt("quote", "Quotes.", func(_ context.Context, a struct {
 				URI string `json:"uri"`
-			}) (mcp.PromptMessage, error) {
+			},
+			) (mcp.PromptMessage, error) {
 				return mcp.PromptMessage{Role: mcp.RoleUser, Content: mcp.Link(a.URI, "it")}, nil
 			}),
 			server.Prompt("slow", "Never ends.", func(ctx context.Context, _ mcp.None) (string, error) {

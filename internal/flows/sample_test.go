@@ -158,7 +158,8 @@ func TestFLOW_SAMPLE_P_Tools(t *testing.T) {
 func TestFLOW_SAMPLE_P_Blocks(t *testing.T) {
 	build := with(server.Tool("blocks", "Sends blocks.", func(ctx context.Context, in struct {
 		Image bool `json:"image"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		content := mcp.Contents{mcp.Text("one"), mcp.Text("two")}
 		if in.Image {
 			content = append(content, mcp.Image([]byte{1}, "image/png"))

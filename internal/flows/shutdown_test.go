@@ -19,7 +19,8 @@ func TestFLOW_SHUTDOWN_P(t *testing.T) {
 	began, ended := make(chan string, 4), make(chan string, 4)
 	build := with(server.Tool("work", "Works for a while.", func(ctx context.Context, in struct {
 		Seconds int `json:"seconds"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		began <- "work"
 		select {
 		case <-time.After(time.Duration(in.Seconds) * time.Second):

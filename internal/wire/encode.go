@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	encodePlain     = json.JoinOptions(jsontext.PreserveRawStrings(true))
+	encodePlain     = json.JoinOptions(jsontext.PreserveRawStrings(true), json.Deterministic(true))
 	encodeDurations = json.JoinOptions(encodePlain, json.WithMarshalers(
 		json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
 			return enc.WriteToken(jsontext.String(d.String()))
@@ -26,7 +26,8 @@ var (
 // Append appends the JSON encoding of v to dst and returns the longer slice.
 // Nothing is escaped for HTML. A RawValue is copied without white space between
 // its tokens, so that the text has no line breaks. A nil slice becomes [], a
-// nil map {}, a time.Duration the string of its String method. On error dst is
+// nil map {}, a time.Duration the string of its String method; maps are written in
+// the order of their keys. On error dst is
 // returned as it was; the error is an *[Error].
 func Append(dst []byte, v any) ([]byte, error) {
 	options := encodePlain

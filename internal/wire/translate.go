@@ -16,15 +16,15 @@ func isUnknown(err error) bool { return errors.Is(err, ErrUnknown) }
 
 // decodeError says in our words what the decoder found.
 func decodeError(data []byte, err error) error {
-	if syntax, ok := err.(*jsontext.SyntacticError); ok {
+	if syntax, ok := err.(*jsontext.SyntacticError); ok { //nolint:errorlint // only the outermost error tells what happened
 		return syntaxError(data, syntax)
 	}
-	semantic, ok := err.(*json.SemanticError)
+	semantic, ok := err.(*json.SemanticError) //nolint:errorlint // only the outermost error tells what happened
 	if !ok {
 		return newError("", err, "cannot be decoded")
 	}
 	pointer := string(semantic.JSONPointer)
-	if semantic.Err == json.ErrUnknownName {
+	if semantic.Err == json.ErrUnknownName { //nolint:errorlint // only the outermost error tells what happened
 		return unknownError(semantic)
 	}
 	if inner, ok := errors.AsType[*Error](semantic.Err); ok {
@@ -129,7 +129,7 @@ func typeName(t reflect.Type) string {
 // encodeError says where a value of ours could not be encoded. Its text is
 // for the programmer.
 func encodeError(err error) error {
-	if semantic, ok := err.(*json.SemanticError); ok {
+	if semantic, ok := err.(*json.SemanticError); ok { //nolint:errorlint // only the outermost error tells what happened
 		if inner, ok := errors.AsType[*Error](semantic.Err); ok {
 			return &Error{Pointer: string(semantic.JSONPointer) + inner.Pointer, Offset: -1, Reason: inner.Reason, Err: inner.Err}
 		}
@@ -142,14 +142,14 @@ func encodeError(err error) error {
 		}
 		return newError(string(semantic.JSONPointer), err, "%s", what)
 	}
-	if syntax, ok := err.(*jsontext.SyntacticError); ok {
+	if syntax, ok := err.(*jsontext.SyntacticError); ok { //nolint:errorlint // only the outermost error tells what happened
 		return newError(string(syntax.JSONPointer), err, "cannot be encoded: %s", encodeSyntax(syntax))
 	}
 	return newError("", err, "cannot be encoded")
 }
 
 func encodeSyntax(err *jsontext.SyntacticError) string {
-	if err.Err == jsontext.ErrDuplicateName {
+	if err.Err == jsontext.ErrDuplicateName { //nolint:errorlint // only the outermost error tells what happened
 		return "duplicate member name"
 	}
 	return "a raw value is not valid JSON, or a string is not valid UTF-8"

@@ -54,7 +54,7 @@ func (s *Shape) field(d *draft[mcp.Property]) error {
 			}
 			to := &d.edit().Schema
 			to.OneOf, to.Enum = nil, values
-			to.EnumNames = names //nolint:staticcheck // deprecated for authors; the older revision has nothing else
+			to.EnumNames = names
 		}
 	}
 	if !s.facts.FormDefaults && d.v.Schema.Default != nil && d.v.Schema.Kind() != mcp.FieldBoolean {
