@@ -34,6 +34,7 @@ type call struct {
 	tracker *tracker
 	rounds  int
 	waits   int
+	size    int // bytes of the result
 	tried   tried
 }
 
@@ -68,24 +69,30 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 
 // do carries a call out and decodes its result into out, in the newest shape;
 // a *mcp.RawValue takes the text as it came, nil takes nothing.
-func (k *call) do(ctx context.Context, out any) error {
+func (k *call) do(ctx context.Context, out any) (err error) {
 	c := k.c
 	key, keyed := k.cacheKey()
 	generation := c.opts.Cache.generation()
 	if keyed && !k.opts.NoCache {
 		if raw := c.opts.Cache.get(key); raw != nil {
+			k.size = len(raw)
 			return k.decode(c.session(), raw, out)
 		}
 	}
 	if err := k.start(ctx); err != nil {
 		return k.wrap(err)
 	}
-	defer k.finish()
+	defer func() {
+		if failed := k.finish(); err == nil && failed != nil {
+			err = k.wrap(failed)
+		}
+	}()
 	s, in, err := k.run()
 	if err != nil {
 		return k.wrap(err)
 	}
 	raw := in.Result.Raw()
+	k.size = len(raw)
 	if err := k.decode(s, raw, out); err != nil {
 		return err
 	}
@@ -128,21 +135,23 @@ func (k *call) start(ctx context.Context) error {
 		k.clock.pause()
 	}
 	if k.opts.OnProgress != nil {
-		k.tracker = newTracker(k.ctx, k.clock, k.opts.OnProgress)
+		k.tracker = newTracker(k)
 	}
 	return nil
 }
 
-// finish ends the call's time, after all progress has been told.
-func (k *call) finish() {
+// finish ends the call's time, after all progress has been told. The error
+// says that it could not be.
+func (k *call) finish() (err error) {
 	k.c.mu.Lock()
 	delete(k.c.calls, k)
 	k.c.mu.Unlock()
 	if k.tracker != nil {
-		k.tracker.end()
+		err = k.tracker.end()
 	}
 	k.clock.stop()
 	k.end(nil)
+	return err
 }
 
 // run sends the request as often as it takes.
@@ -309,7 +318,7 @@ func (k *call) decode(s *session, raw wire.RawValue, out any) error {
 		err = wire.Decode(raw, out)
 	}
 	if err != nil {
-		return k.wrap(fmt.Errorf("result of the server: %w", err))
+		return k.wrap(fmt.Errorf("%w: %w", ErrMalformed, err))
 	}
 	return nil
 }

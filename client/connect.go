@@ -43,6 +43,8 @@ type conn struct {
 	probed      mcp.ID // the last probe; mu is held
 	lateProbe   bool   // it was answered after we gave up; mu is held
 
+	asked atomic.Int64 // bytes of the server's open questions
+
 	mu      sync.Mutex
 	listens map[mcp.ID]*listening // of the stateless era
 	refs    map[string]int        // watched resources of the handshake era

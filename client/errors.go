@@ -32,6 +32,8 @@ var (
 	ErrInputRefused = errors.New("the input that the server asked for was refused")
 	// ErrResultType says that a result is of a type this client cannot use.
 	ErrResultType = errors.New("unusable type of result")
+	// ErrMalformed says that a result is not what the protocol says it is.
+	ErrMalformed = errors.New("malformed result of the server")
 	// ErrTooManyRounds says that the server asked again more often than
 	// MaxRounds allows.
 	ErrTooManyRounds = errors.New("the server asks too often")

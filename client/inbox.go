@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -12,20 +13,31 @@ import (
 
 // Bounds of what waits for the user's handlers.
 const (
-	maxEvents  = 256
-	maxChanges = 4096
+	maxEvents     = 256
+	maxEventBytes = 64 << 20 // of all events together
+	maxChanges    = 4096
+	maxChangeURI  = 8 << 10
 )
 
 // An inbox hands what the server tells to the user's handlers: events (logs)
 // in order, with back-pressure, and changes coalesced, without.
 type inbox struct {
 	c      *Client
-	events chan func(ctx context.Context)
+	events chan event
+	freed  chan struct{} // told when there may be room for bytes of events
 
 	mu      sync.Mutex
+	held    int // bytes of events that wait or are handled
 	pending map[change]bool
 	order   []change
 	wake    chan struct{}
+}
+
+// An event is the call of a handler, and the size of what it is called with.
+type event struct {
+	handler string
+	size    int
+	call    func(ctx context.Context)
 }
 
 // A change is a notice that something is different now: a list, by its
@@ -35,7 +47,8 @@ type change struct{ method, uri string }
 // start begins to work for handlers, if there are any.
 func (b *inbox) start(c *Client) {
 	b.c = c
-	b.events = make(chan func(ctx context.Context), maxEvents)
+	b.events = make(chan event, maxEvents)
+	b.freed = make(chan struct{}, 1)
 	b.pending = make(map[change]bool)
 	b.wake = make(chan struct{}, 1)
 	o := &c.opts
@@ -50,8 +63,9 @@ func (b *inbox) start(c *Client) {
 func (b *inbox) runEvents() {
 	for {
 		select {
-		case f := <-b.events:
-			f(b.c.ctx)
+		case e := <-b.events:
+			_ = b.c.guard(e.handler, func() { e.call(b.c.ctx) }) // the log has it, and nobody waits
+			b.free(e.size)
 		case <-b.c.ctx.Done():
 			return
 		}
@@ -59,10 +73,40 @@ func (b *inbox) runEvents() {
 }
 
 // event queues something for a handler. It waits for room.
-func (b *inbox) event(f func(ctx context.Context)) {
+func (b *inbox) event(m *jsonrpc.Incoming, f func(ctx context.Context)) {
+	size := len(m.Params.Raw())
+	for !b.hold(size) {
+		select {
+		case <-b.freed:
+		case <-b.c.ctx.Done():
+			return
+		}
+	}
 	select {
-	case b.events <- f:
+	case b.events <- event{m.Method, size, f}:
 	case <-b.c.ctx.Done():
+	}
+}
+
+// hold takes room for the bytes of one event, if there is any; for one event
+// there always is.
+func (b *inbox) hold(size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held > 0 && b.held+size > maxEventBytes {
+		return false
+	}
+	b.held += size
+	return true
+}
+
+func (b *inbox) free(size int) {
+	b.mu.Lock()
+	b.held -= size
+	b.mu.Unlock()
+	select {
+	case b.freed <- struct{}{}:
+	default:
 	}
 }
 
@@ -79,7 +123,7 @@ func (b *inbox) runChanges() {
 				break
 			}
 			if f := b.c.opts.onChange(next); f != nil {
-				f(b.c.ctx)
+				_ = b.c.guard(next.method, func() { f(b.c.ctx) }) // the log has it, and nobody waits
 			}
 		}
 	}
@@ -211,14 +255,14 @@ func (cn *conn) notified(m *jsonrpc.Incoming) error {
 		}
 		c.completed(p.ElicitationID)
 		if f := c.opts.OnElicitationComplete; f != nil {
-			c.inbox.event(func(ctx context.Context) { f(ctx, p.ElicitationID) })
+			c.inbox.event(m, func(ctx context.Context) { f(ctx, p.ElicitationID) })
 		}
 	default:
 		f := c.opts.OnNotification
 		if f == nil {
 			return errors.New("nobody takes it")
 		}
-		c.inbox.event(func(ctx context.Context) { f(ctx, m.Method, m.Params.Raw()) })
+		c.inbox.event(m, func(ctx context.Context) { f(ctx, m.Method, m.Params.Raw()) })
 	}
 	return nil
 }
@@ -237,7 +281,7 @@ func (cn *conn) logged(m *jsonrpc.Incoming) error {
 	if err := cn.params(m, p); err != nil {
 		return err
 	}
-	c.inbox.event(func(ctx context.Context) { f(ctx, p) })
+	c.inbox.event(m, func(ctx context.Context) { f(ctx, p) })
 	return nil
 }
 
@@ -257,7 +301,9 @@ func (cn *conn) changed(m *jsonrpc.Incoming) error {
 		if err := cn.params(m, &p); err != nil {
 			return err
 		}
-		ch.uri = p.URI
+		if ch.uri = p.URI; len(ch.uri) > maxChangeURI {
+			return fmt.Errorf("its URI is longer than %d bytes", maxChangeURI)
+		}
 	}
 	cn.c.inbox.changed(ch)
 	return nil

@@ -63,11 +63,25 @@ func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
 	o.allowed()
 	if err := o.open(ctx, noProbe); err != nil {
 		_ = cn.teardown(err)
-		return nil, err
+		return nil, cn.ended(err)
 	}
 	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
 	cn.late(mcp.ID{})
 	return cn, nil
+}
+
+// ended makes of the error of a negotiation that the end of the connection
+// cut short the reason for that end. Nothing was asked for yet, so that there
+// is no request that may have run. The connection is torn down.
+func (cn *conn) ended(err error) error {
+	if !errors.Is(err, transport.ErrInterrupted) || !cn.over() {
+		return err
+	}
+	var dead *probeKilledError
+	if errors.As(err, &dead) {
+		return &probeKilledError{cn.cause}
+	}
+	return cn.cause
 }
 
 // allowed sorts the versions that may be used by era.

@@ -100,6 +100,9 @@ type Options struct {
 	MaxInFlight int
 	// MaxItems is how many items of one list are read; default 10,000.
 	MaxItems int
+	// MaxListBytes is how many bytes of one list are read, all its pages
+	// together, and how many bytes of tools' schemas are kept; default 16 MiB.
+	MaxListBytes int
 
 	// Cache keeps results for as long as the server allows; default a cache
 	// of its own with the bounds below. Clients may share one.
@@ -176,6 +179,7 @@ func (o *Options) defaults() (Options, error) {
 	r.MaxRounds = cmp.Or(r.MaxRounds, 8)
 	r.MaxInFlight = cmp.Or(r.MaxInFlight, 256)
 	r.MaxItems = cmp.Or(r.MaxItems, 10_000)
+	r.MaxListBytes = cmp.Or(r.MaxListBytes, 16<<20)
 	if r.Cache == nil {
 		r.Cache = NewCache(r.CacheEntries, r.CacheBytes)
 	}

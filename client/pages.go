@@ -31,7 +31,7 @@ func (c *Client) Tools(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
 		items:  func(r *mcp.ListToolsResult) ([]mcp.Tool, *string) { return r.Tools, r.NextCursor },
 		key:    func(t *mcp.Tool) string { return t.Name },
 		usable: func(t *mcp.Tool) bool {
-			if err := c.tools.learn(t, c.routes()); err != nil {
+			if err := c.tools.learn(t, c.routes(), c.opts.MaxListBytes); err != nil {
 				c.log.Warn("a tool was left out: its schema cannot be used", "tool", t.Name, "err", err)
 				return false
 			}
@@ -134,10 +134,13 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 	skip := maps.Clone(given)
 	seen := make(map[string]bool)
 	var cursor *string
-	for n := 0; ; {
-		next, items, err := onePage(ctx, c, l, cursor)
+	for n, bytes := 0, 0; ; {
+		next, items, size, err := onePage(ctx, c, l, cursor)
 		if err != nil {
 			return err
+		}
+		if bytes += size; bytes > c.opts.MaxListBytes {
+			return fmt.Errorf("%s: %w: more than %d bytes", l.method, ErrPages, c.opts.MaxListBytes)
 		}
 		for i := range items {
 			if n++; n > c.opts.MaxItems {
@@ -169,11 +172,11 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 }
 
 // onePage asks for one page. The empty string is a cursor; nil is the
-// beginning.
-func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor *string) (*string, []T, error) {
+// beginning. The size is that of the page in bytes.
+func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor *string) (next *string, items []T, size int, err error) {
 	k, err := c.newCall(l.method, "", &mcp.ListParams{Cursor: cursor}, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	var page R
 	if err := k.do(ctx, &page); err != nil {
@@ -181,8 +184,8 @@ func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor 
 		if cursor != nil && errors.As(err, &refusal) && refusal.Code == mcp.CodeInvalidParams {
 			err = &staleCursorError{err}
 		}
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
-	items, next := l.items(&page)
-	return next, items, nil
+	items, next = l.items(&page)
+	return next, items, k.size, nil
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"math"
+	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -10,6 +11,9 @@ import (
 // progressQueue is how many reports may wait for a handler before the
 // connection does.
 const progressQueue = 64
+
+// maxProgressText is how many bytes of a report's message are kept.
+const maxProgressText = 64 << 10
 
 // A report is one step of progress.
 type report struct {
@@ -24,27 +28,34 @@ type tracker struct {
 	ctx   context.Context //nolint:containedctx // the call's: nobody waits for the handler after it
 	queue chan report
 	done  chan struct{}
+	err   error // the handler panicked; set before done is closed
 }
 
-// newTracker starts the delivery. The caller must end it.
-func newTracker(ctx context.Context, k *clock, f func(progress, total float64, message string)) *tracker {
-	t := &tracker{clock: k, ctx: ctx, queue: make(chan report, progressQueue), done: make(chan struct{})}
+// newTracker starts the delivery for a call that has started. The call must
+// end it. A handler that panics ends the call.
+func newTracker(k *call) *tracker {
+	f, ctx := k.opts.OnProgress, k.ctx
+	t := &tracker{clock: k.clock, ctx: ctx, queue: make(chan report, progressQueue), done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
 		for r := range t.queue {
-			if ctx.Err() == nil {
-				f(r.progress, r.total, r.message)
+			if ctx.Err() != nil {
+				continue
+			}
+			if t.err = k.c.guard("OnProgress", func() { f(r.progress, r.total, r.message) }); t.err != nil {
+				k.end(t.err)
 			}
 		}
 	}()
 	return t
 }
 
-// end returns when all that was delivered has been handled. Nothing may be
-// delivered any more.
-func (t *tracker) end() {
+// end returns when all that was delivered has been handled, and why the
+// handler could not. Nothing may be delivered any more.
+func (t *tracker) end() error {
 	close(t.queue)
 	<-t.done
+	return t.err
 }
 
 // A progressing is a request under way that wants progress.
@@ -96,6 +107,9 @@ func (c *Client) report(m *mcp.ProgressParams) {
 	p.last = m.Progress
 	p.t.clock.touch()
 	r := report{progress: m.Progress, message: m.Message}
+	if len(r.message) > maxProgressText {
+		r.message = strings.ToValidUTF8(r.message[:maxProgressText], "") + "…"
+	}
 	if m.Total != nil {
 		r.total = *m.Total
 	}

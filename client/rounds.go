@@ -122,7 +122,7 @@ func (c *Client) answers(ctx context.Context, of about, questions mcp.InputReque
 	)
 	for key, q := range ready {
 		wg.Go(func() {
-			raw, err := q.answer(ctx)
+			raw, err := c.answer(ctx, q)
 			if err != nil {
 				cancel(&inputError{q.method, err})
 				return
@@ -140,8 +140,8 @@ func (c *Client) answers(ctx context.Context, of about, questions mcp.InputReque
 }
 
 // answer runs the handler and encodes what it says.
-func (q *question) answer(ctx context.Context) (wire.RawValue, error) {
-	v, err := q.ask(ctx)
+func (c *Client) answer(ctx context.Context, q *question) (wire.RawValue, error) {
+	v, err := c.run(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error
 		}
 		done := c.await(p.ElicitationID)
 		defer c.forgo(done)
-		v, err := q.ask(ctx)
+		v, err := c.run(ctx, q)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)

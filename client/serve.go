@@ -16,6 +16,10 @@ import (
 // replyTime bounds how long an answer waits for a server that does not read.
 const replyTime = 30 * time.Second
 
+// maxQuestionBytes bounds the questions of one connection that are open at
+// once; a single one may be as big as a message.
+const maxQuestionBytes = 64 << 20
+
 // A question is what a server asks, checked and ready for its handler.
 type question struct {
 	method string
@@ -122,12 +126,20 @@ func (cn *conn) request(m *jsonrpc.Incoming) {
 
 // serve answers a request of the server on a goroutine of its own.
 func (cn *conn) serve(m *jsonrpc.Incoming) {
+	size := int64(len(m.Params.Raw()))
+	if all := cn.asked.Add(size); all > maxQuestionBytes && all > size {
+		cn.asked.Add(-size)
+		cn.refuse(m, jsonrpc.ErrTooMany)
+		return
+	}
 	ctx, end, err := cn.peer.Begin(cn.c.ctx, m.ID)
 	if err != nil {
+		cn.asked.Add(-size)
 		cn.refuse(m, err)
 		return
 	}
 	started := cn.c.spawn(func() {
+		defer cn.asked.Add(-size)
 		defer end()
 		result, err := cn.respond(ctx, m)
 		if ctx.Err() != nil {
@@ -136,6 +148,7 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Result: result, Error: cn.c.wireError(m.Method, err)})
 	})
 	if !started {
+		cn.asked.Add(-size)
 		end()
 	}
 }
@@ -189,7 +202,7 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body,
 		return nil, err
 	}
 	c.pauseAll()
-	v, err := q.ask(ctx)
+	v, err := c.run(ctx, q)
 	c.resumeAll()
 	if err != nil {
 		return nil, err

@@ -208,8 +208,10 @@ func (w *watch) acknowledged(c *Client, filter *mcp.SubscriptionFilter) {
 	if !again {
 		return
 	}
+	// Also the lists of a server that never tells: after a new start it may
+	// have others.
 	for _, method := range []string{mcp.NotifyToolsListChanged, mcp.NotifyPromptsListChanged, mcp.NotifyResourcesListChanged} {
-		if covers(filter, method) {
+		if covers(&w.filter, method) {
 			c.inbox.changed(change{method: method})
 		}
 	}
@@ -267,6 +269,9 @@ func (cn *conn) acknowledged(p *mcp.AcknowledgedParams) error {
 		return errors.New("it acknowledges no subscription of ours")
 	}
 	want, got := &l.w.filter, p.Notifications
+	if len(got.ResourceSubscriptions) > maxSubscriptions {
+		return errors.New("it acknowledges more than was asked for")
+	}
 	got.ToolsListChanged = got.ToolsListChanged && want.ToolsListChanged
 	got.PromptsListChanged = got.PromptsListChanged && want.PromptsListChanged
 	got.ResourcesListChanged = got.ResourcesListChanged && want.ResourcesListChanged

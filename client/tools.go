@@ -19,6 +19,7 @@ const maxBook = 10_000
 type toolBook struct {
 	mu      sync.RWMutex
 	entries map[string]*toolEntry
+	bytes   int // of schemas
 }
 
 // A toolEntry is one definition. It is never written to.
@@ -40,12 +41,12 @@ func (b *toolBook) lookup(name string) *toolEntry {
 // learn takes a tool from a list. The error says why it cannot be used: a
 // schema of an unknown dialect, one that is not a schema, or one that breaks
 // a bound. Header annotations matter to carriers with headers alone.
-func (b *toolBook) learn(t *mcp.Tool, headers bool) error {
+func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 	if old := b.lookup(t.Name); old != nil && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
 			e := *old
 			e.hints = t.Annotations
-			b.put(t.Name, &e)
+			b.put(t.Name, &e, maxBytes)
 		}
 		return old.err
 	}
@@ -61,17 +62,28 @@ func (b *toolBook) learn(t *mcp.Tool, headers bool) error {
 			e.err = fmt.Errorf("outputSchema: %w", err)
 		}
 	}
-	b.put(t.Name, e)
+	b.put(t.Name, e, maxBytes)
 	return e.err
 }
 
-func (b *toolBook) put(name string, e *toolEntry) {
+// put keeps a definition. A book that is full begins anew: it can be learnt
+// again.
+func (b *toolBook) put(name string, e *toolEntry, maxBytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.entries == nil || len(b.entries) >= maxBook {
+	if old := b.entries[name]; old != nil {
+		b.bytes -= old.size(name)
+	}
+	b.bytes += e.size(name)
+	if b.entries == nil || len(b.entries) >= maxBook || b.bytes > maxBytes {
 		b.entries = make(map[string]*toolEntry)
+		b.bytes = e.size(name)
 	}
 	b.entries[name] = e
+}
+
+func (e *toolEntry) size(name string) int {
+	return len(name) + len(e.input) + len(e.output)
 }
 
 func sameHints(a, b *mcp.ToolAnnotations) bool {

@@ -55,6 +55,10 @@ func (l *link) elicit(ctx context.Context, mode string, q *ElicitQuestion) (*mcp
 	if h.opts.Policy.Decide(KindElicit, l.spec.Name, mode).Effect == Deny {
 		return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
 	}
+	if l.asked.Add(1) > int64(h.opts.MaxQuestions) {
+		err := &BudgetError{"questions", fmt.Sprintf("%d questions of server %s", h.opts.MaxQuestions, l.spec.Name)}
+		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
+	}
 	q.Server, q.Origin = l.spec.Name, l.spec.Origin
 	var res *mcp.ElicitResult
 	err := h.withPerson(ctx, func() (err error) {

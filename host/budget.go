@@ -9,7 +9,7 @@ import (
 
 // A BudgetError says that a run was ended because a budget was spent.
 type BudgetError struct {
-	// What is the budget: "steps", "calls", "time", "samples".
+	// What is the budget: "steps", "calls", "time", "samples", "questions".
 	What string
 	// Limit is the budget as a text, for example "16 steps".
 	Limit string

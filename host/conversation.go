@@ -215,7 +215,7 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*mcp.ToolUseC
 			}
 			tool, _ := catalog.Named(use.Name)
 			r.emit(&ResultEvent{ID: use.ID, Tool: tool, Err: err})
-			results[i] = failed(use, err)
+			results[i] = failed(use, err, r.host.opts.MaxResultBytes)
 		}
 	}
 	room := make(chan struct{}, r.host.opts.MaxParallel)
@@ -305,7 +305,7 @@ func (r *run) carryOut(ctx context.Context, call *readyCall) mcp.Content {
 	}
 	r.mu.Unlock()
 	if err != nil {
-		return failed(call.use, err)
+		return failed(call.use, err, r.host.opts.MaxResultBytes)
 	}
 	return &mcp.ToolResultContent{
 		ToolUseID: call.use.ID,
@@ -314,9 +314,13 @@ func (r *run) carryOut(ctx context.Context, call *readyCall) mcp.Content {
 	}
 }
 
-// failed is what the model is told of a call that gave no result.
-func failed(use *mcp.ToolUseContent, err error) mcp.Content {
-	text := err.Error()
+// failed is what the model is told of a call that gave no result. An error of
+// a server is as long as the server likes, so that it is cut like a result.
+func failed(use *mcp.ToolUseContent, err error, limit int) mcp.Content {
+	text, isCut := cut(err.Error(), limit)
+	if isCut {
+		text += "\n[cut off by the host]"
+	}
 	var refused *ConsentError
 	if errors.As(err, &refused) {
 		text = "The call was refused. Do not repeat it."

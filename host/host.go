@@ -56,10 +56,12 @@ type Options struct {
 	MaxInstructions int
 	// MaxSamples is how often one server may use the model. Default 16.
 	MaxSamples int
+	// MaxQuestions is how often one server may ask the person. Default 64.
+	MaxQuestions int
 	// MaxSampleTokens bounds each answer to a server. Default 4096.
 	MaxSampleTokens int
-	// ConnectTimeout is how long a server may take to start. Default 2 min:
-	// package runners may have to download it first.
+	// ConnectTimeout is how long a server may take to start, and to list its
+	// tools. Default 2 min: package runners may have to download it first.
 	ConnectTimeout time.Duration
 	// Logger takes what goes wrong without being anybody's error. Default none.
 	Logger *slog.Logger
@@ -79,6 +81,7 @@ func (o *Options) filled() Options {
 	r.MaxResultBytes = cmp.Or(r.MaxResultBytes, 64<<10)
 	r.MaxInstructions = cmp.Or(r.MaxInstructions, 8<<10)
 	r.MaxSamples = cmp.Or(r.MaxSamples, 16)
+	r.MaxQuestions = cmp.Or(r.MaxQuestions, 64)
 	r.MaxSampleTokens = cmp.Or(r.MaxSampleTokens, 4096)
 	r.ConnectTimeout = cmp.Or(r.ConnectTimeout, 2*time.Minute)
 	if r.Logger == nil {
@@ -134,6 +137,7 @@ var (
 type Host struct {
 	opts   Options
 	person chan struct{} // holds a token while somebody asks the person
+	ended  chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	links  []*link
@@ -147,6 +151,7 @@ func New(opts *Options) *Host {
 	return &Host{
 		opts:   opts.filled(),
 		person: make(chan struct{}, 1),
+		ended:  make(chan struct{}),
 		grants: make(map[grantKey]digest),
 		clocks: make(map[*clock]struct{}),
 	}
@@ -227,8 +232,12 @@ func (h *Host) Catalog(ctx context.Context) (*Catalog, error) {
 }
 
 // Close ends all connections and returns once nothing of them is left.
+// Whoever waits for a server to start or to list its tools gets [ErrClosed].
 func (h *Host) Close() error {
 	h.mu.Lock()
+	if !h.closed {
+		close(h.ended)
+	}
 	h.closed = true
 	links := h.links
 	h.mu.Unlock()

@@ -22,6 +22,7 @@ type link struct {
 	spec    Server
 	stale   atomic.Bool // the list of tools may have changed
 	samples atomic.Int64
+	asked   atomic.Int64 // questions to the person
 
 	turn   chan struct{} // holds a token while somebody uses what follows
 	client *client.Client
@@ -69,7 +70,7 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	case l.err != nil && time.Now().Before(l.retry):
 		return nil, l.err
 	}
-	dialCtx, cancel := context.WithTimeoutCause(ctx, l.host.opts.ConnectTimeout, errSlow)
+	dialCtx, cancel := l.patience(ctx, errSlow)
 	defer cancel()
 	c, err := client.Connect(dialCtx, l.spec.Dialer, l.options())
 	if err == nil {
@@ -79,14 +80,39 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	if ctx.Err() != nil { // nobody waited for it: says nothing about the server
 		return nil, context.Cause(ctx)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && dialCtx.Err() != nil {
-		err = errSlow
+	if dialCtx.Err() != nil {
+		err = context.Cause(dialCtx) // too slow, or the host was closed
 	}
 	l.pause = min(max(2*l.pause, firstRetry), lastRetry)
 	l.retry = time.Now().Add(l.pause)
 	l.err = &ServerError{l.spec.Name, err}
 	return nil, l.err
 }
+
+// patience is a context for waiting for the server: it ends with slow after a
+// time, and with ErrClosed when the host is closed. Without it a server that
+// says nothing, or has no end of tools, would keep the turn and with it Close.
+func (l *link) patience(ctx context.Context, slow error) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.host.opts.ConnectTimeout, slow)
+	done := make(chan struct{})
+	go func() { // ends with the function that is returned
+		defer close(done)
+		select {
+		case <-l.host.ended:
+			end(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		end(nil)
+		<-done
+	}
+}
+
+// errSlowList says that a list has no end.
+var errSlowList = errors.New("the server did not list its tools in time")
 
 // errSlow says that a server did not start in time.
 var errSlow = errors.New("the server did not answer within the time to connect; start its command by hand to see what it waits for")
@@ -109,7 +135,9 @@ func (l *link) list(ctx context.Context) ([]*mcp.Tool, error) {
 		return l.tools, nil
 	}
 	var tools []*mcp.Tool
-	for t, err := range c.Tools(ctx) {
+	listCtx, cancel := l.patience(ctx, errSlowList)
+	defer cancel()
+	for t, err := range c.Tools(listCtx) {
 		if errors.Is(err, client.ErrNotCapable) {
 			break
 		}

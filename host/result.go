@@ -18,27 +18,34 @@ func cut(s string, limit int) (short string, isCut bool) {
 	return s[:limit], true
 }
 
+// maxBlocks is how many blocks of one result the model gets.
+const maxBlocks = 256
+
 // forModel makes of a result what the model gets: text, and pictures as far as
 // they fit. What does not fit is cut off, and a marker says so. What is no text
 // is named.
 func forModel(r *mcp.CallToolResult, limit int) mcp.Contents {
 	var out mcp.Contents
-	left := limit
+	left, full := limit, false
 	add := func(text string) {
-		if left <= 0 && text != "" {
-			return
-		}
 		short, isCut := cut(text, left)
 		left -= len(short)
 		if isCut {
-			left = 0
+			full = true
 			short += fmt.Sprintf("\n[cut off by the host: %d bytes of this result are the most that fit]", limit)
 		}
 		out = append(out, mcp.Text(short))
 	}
-	for _, c := range r.Content {
-		if image, ok := c.(*mcp.ImageContent); ok && len(image.Data) <= left {
-			left -= len(image.Data)
+	for i, c := range r.Content {
+		if full {
+			break
+		}
+		if i == maxBlocks {
+			out = append(out, mcp.Text(fmt.Sprintf("[cut off by the host: %d more blocks of content]", len(r.Content)-i)))
+			break
+		}
+		if image, ok := c.(*mcp.ImageContent); ok && len(image.Data)+len(image.MIMEType) <= left {
+			left -= len(image.Data) + len(image.MIMEType)
 			out = append(out, image)
 			continue
 		}

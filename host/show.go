@@ -72,10 +72,17 @@ func hidden(r rune) bool {
 	switch r {
 	case 0x115F, 0x1160, 0x3164, 0xFFA0: // Hangul fillers: letters without a shape
 		return true
-	case 0x034F, 0x2800: // grapheme joiner, blank Braille
+	case 0x034F, 0x2800, 0x2065: // grapheme joiner, blank Braille, reserved as invisible
+		return true
+	case 0x17B4, 0x17B5, 0x1D159: // Khmer vowels and a note head without a shape
 		return true
 	}
-	if 0xE0100 <= r && r <= 0xE01EF { // variation selectors that can carry hidden bytes
+	switch {
+	// Variation selectors, which can carry hidden bytes; the last two of the
+	// first sixteen stay, because they are usual after symbols.
+	case 0x180B <= r && r <= 0x180F, 0xFE00 <= r && r <= 0xFE0D:
+		return true
+	case 0xFFF0 <= r && r <= 0xFFFB, 0xE0000 <= r && r <= 0xE0FFF: // all of it invisible, or reserved as such
 		return true
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp)

@@ -58,6 +58,16 @@ type ParseError struct {
 	Response bool
 }
 
+// Failure is the error response that stands for a malformed one, so that the
+// request it belongs to fails instead of waiting on. It is nil if the message
+// was to be no response, or its id could not be read.
+func (e *ParseError) Failure() *Incoming {
+	if !e.Response || e.ID.IsZero() {
+		return nil
+	}
+	return &Incoming{Kind: Response, ID: e.ID, Error: e.Err}
+}
+
 // Error returns the message of the answer.
 func (e *ParseError) Error() string { return e.Err.Error() }
 

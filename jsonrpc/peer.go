@@ -133,6 +133,15 @@ func (p *Peer) admit(in *Inbound) error {
 	return nil
 }
 
+// Cancel ends the context of the request with cause. Unlike [Peer.Cancel] it
+// can meet no other request: not one that was given the same id afterwards. It
+// does nothing once the request has ended, or was never tracked.
+func (in *Inbound) Cancel(cause error) {
+	if in.cancel != nil {
+		in.cancel(cause)
+	}
+}
+
 // End ends the tracking, and the context of the request. More calls do nothing.
 func (in *Inbound) End() {
 	p := in.peer

@@ -208,7 +208,12 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		if raw[0] != '"' {
 			return nil, nil, at("/name", errors.New("expected a string"))
 		}
-		p.Name = wire.Text(raw)
+		// A name that is known need not be copied; none of them needs escapes.
+		if t, ok := c.srv.allTools().byKey[string(raw[1:len(raw)-1])]; ok {
+			p.Name = t.def.Name
+		} else {
+			p.Name = wire.Text(raw)
+		}
 	}
 	if raw, ok := in.Params.Member("arguments"); ok {
 		if raw[0] != '{' {

@@ -91,6 +91,8 @@ type Exchange struct {
 	Route     Route
 	Principal *principal.Principal
 	Out       Responder
+	// Batched says that the request came as an element of a JSON-RPC array.
+	Batched bool
 }
 
 // A Responder sends what belongs to one exchange: notifications and requests

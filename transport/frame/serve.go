@@ -163,7 +163,8 @@ func (s *server) take(ctx context.Context, data []byte) {
 }
 
 // complaint turns a parse error into what the peer is told: nothing, if the
-// message was to be a notification or a response (MSG-4).
+// message was to be a notification or a response (MSG-4). The request of ours
+// that a malformed response belongs to fails.
 func (s *server) complaint(data []byte, err error) (jsonrpc.ID, *jsonrpc.Error) {
 	s.log.Warn("message refused", "error", err)
 	var bad *jsonrpc.ParseError
@@ -171,10 +172,22 @@ func (s *server) complaint(data []byte, err error) (jsonrpc.ID, *jsonrpc.Error) 
 		return jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeParseError, "%s", err.Error())
 	}
 	h := headOf(data, err)
-	if bad.Notification || h.response {
+	switch {
+	case h.response:
+		s.fail(h.id, bad.Err)
+		return jsonrpc.ID{}, nil
+	case bad.Notification:
 		return jsonrpc.ID{}, nil
 	}
 	return h.id, bad.Err
+}
+
+// fail ends the request of ours with an id, as far as it could be read, whose
+// response was unreadable: it would wait for another one in vain.
+func (s *server) fail(id jsonrpc.ID, e *jsonrpc.Error) {
+	if m := (&jsonrpc.ParseError{Err: e, ID: id, Response: true}).Failure(); m != nil {
+		s.session.Accept(m)
+	}
 }
 
 // refuse answers what is not a message. Without an id the revision says how
@@ -190,13 +203,15 @@ func (s *server) refusal(id jsonrpc.ID, e *jsonrpc.Error) *jsonrpc.Outgoing {
 }
 
 // refuseLong answers a message that was skipped. The answer to a request of
-// ours gets none.
+// ours gets none, but ends the request.
 func (s *server) refuseLong(long *TooLongError) {
 	h := readHead(long.Head)
+	e := jsonrpc.NewError(jsonrpc.CodeParseError, "%s; send less at a time", long.Error())
 	if h.response {
+		s.fail(h.id, e)
 		return
 	}
-	s.refuse(h.id, jsonrpc.NewError(jsonrpc.CodeParseError, "%s; send less at a time", long.Error()))
+	s.refuse(h.id, e)
 }
 
 // route gives a message to the session: a request is begun and runs on, the
@@ -207,7 +222,7 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) {
 		return
 	}
 	x := &exchange{s: s, batch: b}
-	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x}
+	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x, Batched: b != nil}
 	run := s.session.Begin(ctx, &x.Exchange)
 	if run == nil {
 		x.abandon()

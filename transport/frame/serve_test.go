@@ -324,3 +324,54 @@ func TestGroupCommit(t *testing.T) {
 		}
 	})
 }
+
+// A response that cannot be read is not answered, but the request of ours that
+// it belongs to learns of it: it would wait for ever.
+// Proves: MSG-4, SEC-DOS-1.
+func TestBadResponseFails(t *testing.T) {
+	const good = `{"jsonrpc":"2.0","id":"g","result":{}}`
+	for _, test := range []struct {
+		name string
+		in   any
+		want string // the id that fails; empty: none
+	}{
+		{"result", `{"jsonrpc":"2.0","id":4,"result":5}`, "4"},
+		{"error", `{"jsonrpc":"2.0","id":"a","error":"no"}`, `a`},
+		{"both", `{"jsonrpc":"2.0","id":4,"result":{},"error":{"code":1,"message":"x"}}`, "4"},
+		{"no JSON", `{"jsonrpc":"2.0","id":4,"result":{"a":1,"a":2}}`, "4"},
+		{"too long", frame.NewTooLongError(100, []byte(`{"jsonrpc":"2.0","id":4,"result":{`)), "4"},
+		{"in a batch", `[{"jsonrpc":"2.0","id":4,"result":5},` + good + `]`, "4"},
+		{"no id", `{"jsonrpc":"2.0","result":5}`, ""},
+		{"a request", `{"jsonrpc":"2.0","id":4,"method":"x","params":7}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var failed []string
+			p := &peer{rules: transport.Rules{Batch: true}, accept: func(m *jsonrpc.Incoming) {
+				if m.Kind != jsonrpc.Response {
+					t.Errorf("accepted %+v", m)
+				}
+				if m.Error != nil {
+					failed = append(failed, m.ID.String())
+				}
+			}}
+			serve(t, p, nil, test.in)
+			if got := strings.Trim(strings.Join(failed, ","), `"`); got != test.want {
+				t.Errorf("failed %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The session is told which requests came in an array. Ruling 10.
+func TestBatched(t *testing.T) {
+	batched := make(chan string, 2)
+	p := &peer{rules: transport.Rules{Batch: true}, handle: func(ctx context.Context, x *transport.Exchange) {
+		batched <- fmt.Sprint(x.In.ID, x.Batched)
+		_ = x.Out.Answer(ctx, result(x, `{}`))
+	}}
+	serve(t, p, &frame.Options{Linger: time.Hour}, "["+ping+"]")
+	serve(t, p, &frame.Options{Linger: time.Hour}, ping)
+	if a, b := <-batched, <-batched; a != "9 true" || b != "9 false" {
+		t.Errorf("got %q and %q", a, b)
+	}
+}

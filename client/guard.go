@@ -1,0 +1,34 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// ErrPanicked says that a handler of the user panicked. The stack is in the
+// client's log; the process lives, and the server is told "internal error".
+var ErrPanicked = errors.New("a handler of this client panicked")
+
+// guard runs a handler of the user. Every handler is called through it: a
+// server must not be able to end the process by what it sends to a handler
+// that did not expect it.
+func (c *Client) guard(handler string, f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.Error("a handler panicked", "handler", handler, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			err = fmt.Errorf("%w: %s", ErrPanicked, handler)
+		}
+	}()
+	f()
+	return nil
+}
+
+// run asks a question of the server.
+func (c *Client) run(ctx context.Context, q *question) (v any, err error) {
+	if panicked := c.guard(q.method, func() { v, err = q.ask(ctx) }); panicked != nil {
+		return nil, panicked
+	}
+	return v, err
+}
