@@ -119,7 +119,7 @@ func visit(ctx context.Context, _ mcp.None) (string, error) {
 }
 
 func sample(ctx context.Context, in sampleIn) (string, error) {
-	answer, err := server.Sample(ctx, &mcp.CreateMessageParams{ //nolint:staticcheck // deprecated, and to be shown
+	answer, err := server.Sample(ctx, &mcp.CreateMessageParams{
 		Messages:     []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text(in.Prompt)}}},
 		SystemPrompt: "You answer for a demonstration server.",
 		MaxTokens:    in.MaxTokens,
@@ -137,7 +137,7 @@ func sample(ctx context.Context, in sampleIn) (string, error) {
 }
 
 func roots(ctx context.Context, _ mcp.None) (string, error) {
-	list, err := server.Roots(ctx) //nolint:staticcheck // deprecated, and to be shown
+	list, err := server.Roots(ctx)
 	if err != nil {
 		return "", err
 	}

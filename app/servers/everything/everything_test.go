@@ -143,10 +143,10 @@ func TestAsking(t *testing.T) {
 			return client.Decline()
 		},
 		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(nil) },
-		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and tested
+		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 			return &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: "m", Content: mcp.Contents{mcp.Text("42")}}, nil
 		},
-		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work", Name: "work"}}, nil }, //nolint:staticcheck // deprecated, and tested
+		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work", Name: "work"}}, nil },
 	}
 	mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		asks := map[string][2]string{

@@ -114,12 +114,12 @@ func TestProgram(t *testing.T) {
 					}
 					return client.Accept(map[string]any{"reason": "it is old"})
 				},
-				OnSample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // deprecated, and to be tested
+				OnSample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 					return &mcp.CreateMessageResult{
 						Role: mcp.RoleAssistant, Model: "test", Content: mcp.Contents{mcp.Text("so be it")},
 					}, nil
 				},
-				OnRoots: func(context.Context) ([]mcp.Root, error) { //nolint:staticcheck // deprecated, and to be tested
+				OnRoots: func(context.Context) ([]mcp.Root, error) {
 					return []mcp.Root{{URI: "file:///work/project", Name: "Project"}}, nil
 				},
 				OnResourceUpdated: func(_ context.Context, uri string) {

@@ -150,7 +150,7 @@ func logAll(ctx context.Context, in logIn) (string, error) {
 	for i := range levels {
 		level := levels[len(levels)-1-i]
 		data := map[string]string{"message": in.Message, "level": string(level)}
-		if err := server.Log(ctx, level, "demo", data); err != nil { //nolint:staticcheck // deprecated, and to be shown
+		if err := server.Log(ctx, level, "demo", data); err != nil {
 			return "", err
 		}
 	}
