@@ -81,6 +81,33 @@ func TestPeerBegin(t *testing.T) {
 	p.Close(nil)
 }
 
+// A tracking cancels its own request alone: not a later one with the same id,
+// and none at all if it was never used. Proves: SEC-CANCEL-1.
+func TestInboundCancel(t *testing.T) {
+	p, id := jsonrpc.NewPeer(nil), jsonrpc.IntID(1)
+	var unused, first, second jsonrpc.Inbound
+	unused.Cancel(errCause)
+	one, err := p.Track(t.Context(), id, &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.End()
+	two, err := p.Track(t.Context(), id, &second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Cancel(errCause)
+	if two.Err() != nil || errors.Is(context.Cause(one), errCause) {
+		t.Errorf("the causes are %v and %v", context.Cause(one), context.Cause(two))
+	}
+	second.Cancel(errCause)
+	if !errors.Is(context.Cause(two), errCause) {
+		t.Errorf("cause is %v, want %v", context.Cause(two), errCause)
+	}
+	second.End()
+	p.Close(nil)
+}
+
 // Proves: SEC-CANCEL-1 (only one's own active request can be cancelled).
 func TestPeerCancel(t *testing.T) {
 	mine, theirs := jsonrpc.NewPeer(nil), jsonrpc.NewPeer(nil)

@@ -5,6 +5,7 @@ package principal
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -42,13 +43,19 @@ func (p *Principal) Identity() string {
 }
 
 // LimitKey is the name that rate and session limits count under: the identity,
-// or the remote address of an anonymous caller.
+// or the remote address of an anonymous caller. Of an IPv6 address the network
+// of 64 bits counts, since whoever has one address of it has them all.
 func (p *Principal) LimitKey() string {
 	if id := p.Identity(); id != "" {
 		return id
 	}
 	if p == nil {
 		return ""
+	}
+	if a, err := netip.ParseAddr(p.Remote); err == nil && a.Is6() && !a.Is4In6() {
+		if network, err := a.WithZone("").Prefix(64); err == nil {
+			return "@" + network.String()
+		}
 	}
 	return "@" + p.Remote
 }

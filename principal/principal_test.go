@@ -39,6 +39,8 @@ func TestAnonymous(t *testing.T) {
 	}{
 		"nil":       {nobody, "", ""},
 		"anonymous": {anonymous, "", "@192.0.2.1"},
+		"IPv6":      {&principal.Principal{Remote: "2001:db8::1:2"}, "", "@2001:db8::/64"},
+		"IPv4 in 6": {&principal.Principal{Remote: "::ffff:192.0.2.1"}, "", "@::ffff:192.0.2.1"},
 		"local":     {principal.Local, " local ", " local "},
 	} {
 		if got := test.p.Identity(); got != test.identity {

@@ -70,7 +70,9 @@ func (d *deadlines) fire() {
 	d.arm()
 	d.mu.Unlock()
 	for _, w := range late {
-		w.fire()
+		// A peer that does not read holds up its own answer alone. The stop of
+		// each call waits for it.
+		go w.fire()
 	}
 }
 

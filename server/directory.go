@@ -73,8 +73,8 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 }
 
 func (f *DirectoryFeature) register(s *Server) {
-	d := f.d
-	d.opts, d.at = f.opts, []place{{srv: s}}
+	// A copy: the same feature may be added again, or to another server.
+	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
 	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
 	s.dirs.put(map[string]*directory{d.prefix: d})
 	s.hub.listChanged(KindResource)
@@ -111,9 +111,12 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// findFile looks a URI up among the directories.
-func (c *Call) findFile(uri string) (*found, bool) {
-	for _, d := range c.srv.allDirs().byKey {
+// findFile looks a URI up among the directories, the first in order that has
+// it. A file that exists but is hidden from the caller is nil.
+func (c *Call) findFile(uri string) (f *found, exists bool) {
+	dirs := c.srv.allDirs()
+	for _, k := range dirs.keys {
+		d := dirs.byKey[k]
 		p, err := d.filePath(uri)
 		if err != nil {
 			continue
@@ -123,7 +126,7 @@ func (c *Call) findFile(uri string) (*found, bool) {
 			continue
 		}
 		if !c.seesAt(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.at) {
-			return nil, false
+			return nil, true
 		}
 		return &found{
 			mime: d.mimeOf(p), cache: d.opts.Cache, at: d.at,
@@ -132,6 +135,18 @@ func (c *Call) findFile(uri string) (*found, bool) {
 		}, true
 	}
 	return nil, false
+}
+
+// lostFile reports whether a URI names a place for a file that the caller would
+// see: where a file was that somebody subscribed to, and is no longer.
+func (c *Call) lostFile(uri string) bool {
+	for _, d := range c.srv.allDirs().byKey {
+		p, err := d.filePath(uri)
+		if err == nil && c.seesAt(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.at) {
+			return true
+		}
+	}
+	return false
 }
 
 // mimeOf is the type of a file by its name; "" is for the contents to tell.

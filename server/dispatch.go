@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -101,29 +100,6 @@ const (
 	completionRate
 	pingRate
 )
-
-// paced takes a token for a request, and gives how long to wait if there is none.
-func (c *Call) paced() time.Duration {
-	l := &c.srv.limits
-	k := rateKey{principal: c.limitKey(), limit: c.row.limit}
-	perSecond := l.ToolRate
-	switch c.row.limit {
-	case listRate:
-		perSecond = l.ListRate
-	case completionRate:
-		perSecond = l.CompletionRate
-	case pingRate:
-		perSecond = l.PingRate
-	case toolRate:
-		k.method, k.target = c.method, c.target
-	}
-	if c.asks.round > 0 && perSecond > 0 {
-		// The later rounds of a request do not count against new requests,
-		// but a state that is sent again and again is limited too.
-		k.later, perSecond = true, perSecond*float64(max(1, l.MaxRounds))
-	}
-	return c.srv.rates.wait(k, perSecond)
-}
 
 // enter does what comes before middleware, in this order: the era admits the
 // request, its method is looked up, its capability is checked, its parameters

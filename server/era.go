@@ -87,7 +87,7 @@ func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
 	if err := wire.Decode(raw, meta); err != nil {
 		return err
 	}
-	if c.session != nil {
+	if c.session != nil && len(raw) <= maxKnownMeta {
 		k := &decodedMeta{text: bytes.Clone(raw), meta: *meta}
 		if !c.facts.Handshake {
 			k.version = c.facts.Version
@@ -107,6 +107,9 @@ func (c *Call) known(raw wire.RawValue) *decodedMeta {
 	}
 	return nil
 }
+
+// maxKnownMeta is the longest `_meta` that an idle session holds, in bytes.
+const maxKnownMeta = 4 << 10
 
 // decodedMeta is a `_meta` and its text.
 type decodedMeta struct {

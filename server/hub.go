@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,13 +106,7 @@ func (h *hub) remove(f *feed) {
 
 // publish offers a change to everybody who wants it.
 func (h *hub) publish(n notice) {
-	h.mu.Lock()
-	feeds := make([]*feed, 0, len(h.feeds))
-	for f := range h.feeds {
-		feeds = append(feeds, f)
-	}
-	parents := h.parents
-	h.mu.Unlock()
+	feeds, parents := h.receivers()
 	for _, f := range feeds {
 		f.offer(n)
 	}
@@ -119,11 +115,19 @@ func (h *hub) publish(n notice) {
 	}
 }
 
-// log offers a log message to the sessions of the handshake era.
-func (h *hub) log(p *mcp.LogParams) {
+// receivers are the feeds, and the hubs above. What is offered to them is
+// offered without the hub's lock, since feeds and their sessions take locks
+// of their own, and call the hub while they hold them.
+func (h *hub) receivers() ([]*feed, []func(notice)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for f := range h.feeds {
+	return slices.Collect(maps.Keys(h.feeds)), h.parents
+}
+
+// log offers a log message to the sessions of the handshake era.
+func (h *hub) log(p *mcp.LogParams) {
+	feeds, _ := h.receivers()
+	for _, f := range feeds {
 		f.offerLog(p)
 	}
 }
@@ -222,11 +226,15 @@ func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
 	return f
 }
 
-// want adds a topic; end is called when it is no longer wanted.
+// want adds a topic; end is called when it is no longer wanted, which is at
+// once if the feed is closed.
 func (f *feed) want(topic string, end func()) {
 	f.mu.Lock()
-	old := f.topics[topic]
-	f.topics[topic] = end
+	old := end
+	if !f.closed {
+		old = f.topics[topic]
+		f.topics[topic] = end
+	}
 	f.mu.Unlock()
 	if old != nil {
 		old()
@@ -290,7 +298,7 @@ func (f *feed) offerLog(p *mcp.LogParams) {
 
 // start runs the sender if there is need. The lock is held.
 func (f *feed) start() {
-	if f.held || f.running || len(f.waiting)+len(f.logs) == 0 {
+	if f.held || f.running || f.closed || len(f.waiting)+len(f.logs) == 0 {
 		return
 	}
 	f.running = true
@@ -364,7 +372,7 @@ func (f *feed) sees(it Item) (seen bool) {
 		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: f.p.clientCaps()}
 		c.use(f.p.negotiated(), handshake{})
 	}
-	f.srv.guard(func() { seen = c.canRead(it.Name) }) // asks the author's Visible
+	f.srv.guard(func() { seen = c.canRead(it.Name) || c.lostFile(it.Name) }) // asks the author's Visible
 	return seen
 }
 

@@ -106,7 +106,7 @@ func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Resu
 		body.NextCursor = &next
 	}
 	if c.facts.Cacheable {
-		c.srv.opts.Cache.fill(&body.Cacheable, c.srv.visible != nil)
+		c.srv.opts.Cache.fill(&body.Cacheable, c.srv.filters())
 	}
 	return body, nil
 }

@@ -126,6 +126,36 @@ func TestLogScrubs(t *testing.T) {
 	}
 }
 
+// Texts stay texts: no escape is cut in two, and all of a quoted secret goes.
+// Proves: SEC-LOG-1.
+func TestLogScrubsTexts(t *testing.T) {
+	for text, want := range map[string]string{
+		"token=\nhunter2":                      "token=\n" + "[redacted]",
+		"Cookie:\t\"hunter2\"":                 "Cookie:\t\"[redacted]\"",
+		`password="correct horse" user=ada`:    `password="[redacted]" user=ada`,
+		`secret: 'two words'`:                  `secret: '[redacted]'`,
+		`{"api_key":"a b","user":"ada"}`:       `{"api_key":"[redacted]","user":"ada"}`,
+		`Authorization: Basic hunter2 x=1`:     `Authorization: [redacted] x=1`,
+		`"{\"token\":\"a b\",\"n\":1}"`:        `"{\"token\":\"[redacted]\",\"n\":1}"`,
+		"nothing to hide: \\ \" \u00e9 \u2028": "nothing to hide: \\ \" \u00e9 \u2028",
+	} {
+		s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			return "", server.Log(ctx, mcp.LogError, "", text)
+		}))
+		l := join(t, s, v2511)
+		l.text(l.tool("t", emptyBody))
+		if len(l.notes) != 1 {
+			t.Errorf("%q: %d messages", text, len(l.notes))
+			continue
+		}
+		if got := decode[struct {
+			Data string `json:"data"`
+		}](t, l.notes[0].Params); got.Data != want {
+			t.Errorf("%q became %q, want %q", text, got.Data, want)
+		}
+	}
+}
+
 // A flood is limited; what was left out is counted in the next message.
 // Proves: SEC-LOG-1.
 func TestLogRate(t *testing.T) {

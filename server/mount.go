@@ -60,8 +60,9 @@ type mount struct {
 // prefix_name, its resources under prefix+URI ("gh+file:///x"). The other
 // server's middleware and visibility hold for them, inside those of s, and its
 // change notices reach the clients of s. The prefix follows the rules of URI
-// schemes: a letter, then letters, digits, "-" or ".". It panics if the prefix
-// is unusable, and after the first request.
+// schemes: a letter, then letters, digits, "-" or ".". A feature of s itself
+// hides a mounted one of the same name. It panics if the prefix is unusable, and
+// after the first request.
 func (s *Server) Mount(prefix string, other *Server) {
 	s.mustBeNew("Mount")
 	if prefix == "" || strings.Trim(strings.ToLower(prefix), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || prefix[0] < 'A' {
@@ -184,7 +185,9 @@ func (m *merged[T]) get(s *Server, own *snapshot[T], part func(*Server) *snapsho
 		sum += parts[i].generation
 		for _, t := range parts[i].byKey {
 			k, v := t.under(s, mt.prefix)
-			items[k] = v
+			if _, own := own.byKey[k]; !own { // what is mounted never takes the place of what is not
+				items[k] = v
+			}
 		}
 	}
 	m.stamp = stamp

@@ -137,7 +137,9 @@ func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string,
 }
 
 func (f *PromptFeature) register(s *Server) {
-	p, o := f.p, f.opts
+	o, def := f.opts, *f.p.def
+	// A copy: the same feature may be added again, or to another server.
+	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get}
 	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
 	p.offered, p.complete = s.own(KindPrompt, p.def.Name, o.Labels), o.Complete
 	for name := range o.Complete {

@@ -110,9 +110,45 @@ func TestRateTargets(t *testing.T) {
 		s := newServer(nil, give("a", "x"))
 		l := join(t, s, v2607)
 		for i := range 10_100 {
-			l.fails(l.tool(fmt.Sprintf("made-up-%d", i), emptyBody), mcp.CodeInvalidParams)
+			code := int64(mcp.CodeInvalidParams)
+			if i >= 50 { // all unknown names together are one tool
+				code = mcp.CodeRateLimited
+			}
+			l.fails(l.tool(fmt.Sprintf("made-up-%d", i), emptyBody), code)
 		}
 		l.text(l.tool("a", emptyBody))
+	})
+}
+
+// What is hidden is counted as what does not exist, so that the limit does not
+// tell them apart; and a caller cannot make up prompts, nor resources without
+// end. Proves: SEC-TOOL-2, SEC-DOS-1.
+func TestRateHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(nil, give("a", "x"), give("hidden", "x"), review(), server.Text("test:a", "a", ""))
+		s.Visible(func(_ context.Context, it server.Item) bool {
+			if it.Name == "test:panics" {
+				panic("a mistake")
+			}
+			return it.Name != "hidden"
+		})
+		l := join(t, s, v2607)
+		for i := range 50 {
+			l.fails(l.tool(fmt.Sprintf("made-up-%d", i), emptyBody), mcp.CodeInvalidParams)
+			l.fails(l.prompt(fmt.Sprintf("made-up-%d", i), emptyBody), mcp.CodeInvalidParams)
+		}
+		l.fails(l.tool("hidden", emptyBody), mcp.CodeRateLimited)
+		l.fails(l.prompt("made-up", emptyBody), mcp.CodeRateLimited)
+		l.text(l.tool("a", emptyBody))
+		limited := 0
+		for i := range 64*50 + 1 {
+			if m := l.read1(fmt.Sprintf("test:made-up-%d", i)); m.Error.Code == mcp.CodeRateLimited {
+				limited++
+			}
+		}
+		if limited == 0 {
+			t.Error("each made-up URI has a limit of its own")
+		}
 	})
 }
 

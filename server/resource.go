@@ -123,7 +123,9 @@ func checkURI(uri string) error {
 var uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
 func (f *ResourceFeature) register(s *Server) {
-	r, o := f.r, f.opts
+	o, def := f.opts, *f.r.def
+	// A copy: the same feature may be added again, or to another server.
+	r := &resource{def: &def, read: f.r.read}
 	d := r.def
 	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
@@ -185,14 +187,14 @@ func (c *Call) find(uri string) (*found, bool) {
 	if over(len(uri), c.srv.limits.MaxURI) || checkURI(uri) != nil {
 		return nil, false
 	}
-	if r, ok := c.srv.allResources().byKey[uri]; ok {
+	if r, ok := c.srv.resourcesWithoutFiles().byKey[uri]; ok {
 		if !c.seesOffered(r) {
 			return nil, false
 		}
 		return &found{mime: r.def.MIMEType, cache: r.cache, at: r.at, read: r.read, watch: r.watch}, true
 	}
-	if f, ok := c.findFile(uri); ok {
-		return f, true
+	if f, exists := c.findFile(uri); exists {
+		return f, f != nil
 	}
 	return c.findTemplate(uri)
 }
@@ -247,7 +249,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 		if f.cache != nil {
 			hint = *f.cache
 		}
-		hint.fill(&res.Cacheable, c.srv.visible != nil)
+		hint.fill(&res.Cacheable, c.srv.filters())
 	} else if c.facts.Cacheable {
 		Cache{}.fill(&res.Cacheable, true)
 	}

@@ -14,7 +14,7 @@ const secretWords = `(?:password|passwd|secret|api[_-]?key|access[_-]?key|privat
 
 var (
 	secretName  = regexp.MustCompile(`(?i)` + secretWords)
-	secretPair  = regexp.MustCompile(`(?i)(` + secretWords + `["'\\]*\s*[:=]\s*["'\\]*)(?:(?:bearer|basic)\s+)?[^"'\\\s,;&{}\[\]]+`)
+	secretPair  = regexp.MustCompile(`(?i)(` + secretWords + `["'\\]*\s*[:=]\s*)(?:(\\*")[^"\\]+|(\\*')[^'\\]+|(?:(?:bearer|basic)\s+)?[^"'\\\s,;&{}\[\]]+)`)
 	secretValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`)
 )
 
@@ -61,8 +61,10 @@ func appendScrubbed(dst []byte, raw mcp.RawValue) []byte {
 		}
 		return append(dst, ']')
 	case '"':
-		raw = secretPair.ReplaceAll(raw, []byte("${1}"+redacted))
-		return append(dst, secretValue.ReplaceAll(raw, []byte("$1 "+redacted))...)
+		// What the literal means, not how it is written: an escape cut in two
+		// would be no JSON.
+		text := secretPair.ReplaceAllString(wire.Text(raw), "${1}${2}${3}"+redacted)
+		return wire.AppendString(dst, secretValue.ReplaceAllString(text, "$1 "+redacted))
 	default:
 		return append(dst, raw...)
 	}

@@ -258,11 +258,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.hub.stop(errShutdown)
+	var ending sync.WaitGroup // at once: none has to wait for another's handlers to be told
+	ending.Go(func() { s.hub.stop(errShutdown) })
 	for _, p := range sessions {
-		_ = p.conn.Close(errShutdown) // it ends one way or the other
-		p.Close(errShutdown)
+		ending.Go(func() {
+			_ = p.conn.Close(errShutdown) // it ends one way or the other
+			p.Close(errShutdown)
+		})
 	}
+	ending.Wait()
 	<-quiet
 	s.deadlines.stop()
 	return err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ type session struct {
 	mu    sync.Mutex
 	facts *revision.Facts // nil before the handshake
 	ready bool            // the initialize response is on its way
+	ended bool            // Close was called
 	caps  *mcp.ClientCapabilities
 	info  *mcp.Implementation
 	least mcp.LogLevel
@@ -50,31 +52,46 @@ func newSession(s *Server, conn transport.Conn) *session {
 
 // Begin admits one request in the order of arrival.
 func (p *session) Begin(ctx context.Context, x *transport.Exchange) func() {
-	s := p.srv
-	c := s.newCall(ctx, x, p)
-	if x.In.Method == mcp.MethodInitialize {
-		if _, modern, _ := modernVersion(x.In); !modern {
+	c := p.srv.newCall(ctx, x, p)
+	p.count(1) // before asking whether the server ends, since that looks at the count
+	run, err := p.begin(ctx, c, x)
+	if err != nil {
+		p.count(-1)
+		p.srv.refuse(ctx, x, cmp.Or(c.facts, p.negotiated()), err)
+		return nil
+	}
+	return run
+}
+
+func (p *session) begin(ctx context.Context, c *Call, x *transport.Exchange) (run func(), err error) {
+	if p.srv.closing() {
+		return nil, errShutdown
+	}
+	if x.Batched || x.In.Method == mcp.MethodInitialize {
+		_, modern, _ := modernVersion(x.In) // what is wrong with it is for enter to say
+		switch {
+		case !modern && x.In.Method == mcp.MethodInitialize:
 			return p.initialize(c, x)
+		case modern && x.Batched:
+			return nil, errBatched
 		}
 	}
-	if s.closing() {
-		s.refuse(ctx, x, p.negotiated(), errShutdown)
-		return nil
-	}
-	ctx, err := p.peer.Track(ctx, x.In.ID, &c.tracked)
+	tracked, err := p.peer.Track(ctx, x.In.ID, &c.tracked)
 	if err != nil {
-		s.refuse(ctx, x, p.negotiated(), err)
-		return nil
+		return nil, err
 	}
-	c.Context = ctx
+	c.Context = tracked
 	if err := c.enter(x.In); err != nil {
-		s.refuse(ctx, x, c.facts, err)
 		c.tracked.End()
-		return nil
+		return nil, err
 	}
-	p.count(1)
-	return c.run
+	return c.run, nil
 }
+
+// errBatched refuses a stateless request in an array. Ruling 10: arrays exist
+// in one revision, which has a handshake.
+var errBatched = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	"a request of a stateless protocol revision cannot be part of a JSON-RPC batch; send it by itself")
 
 // run handles a tracked call.
 func (c *Call) run() {
@@ -184,10 +201,15 @@ func (p *session) Ending() { close(p.over) }
 
 // Close ends the relation and waits until nothing of it runs.
 func (p *session) Close(cause error) {
-	if p.feed != nil {
-		p.feed.close()
+	p.mu.Lock()
+	p.ended = true // from here on no handshake makes a feed
+	feed := p.feed
+	p.mu.Unlock()
+	if feed != nil {
+		feed.close()
 	}
 	p.peer.Close(cause)
+	p.drain()
 	p.srv.forget(p)
 }
 
@@ -213,14 +235,14 @@ func (p *session) admit(c *Call) error {
 
 // initialize makes the handshake. Ruling 3: an unknown version is answered
 // with our newest one that has a handshake; a second initialize changes nothing.
-func (p *session) initialize(c *Call, x *transport.Exchange) func() {
+func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err error) {
 	c.use(revision.NewestHandshake(), handshake{})
 	result, err := p.negotiate(x.In)
 	if err != nil {
-		p.srv.refuse(c, x, c.facts, err)
-		return nil
+		return nil, err
 	}
 	return func() {
+		defer p.count(-1)
 		p.mu.Lock()
 		p.ready = true
 		f := p.facts
@@ -230,7 +252,7 @@ func (p *session) initialize(c *Call, x *transport.Exchange) func() {
 			p.srv.log.Debug("initialize not answered", "err", err)
 		}
 		p.feed.release()
-	}
+	}, nil
 }
 
 func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {
@@ -244,6 +266,9 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return nil, jsonrpc.ErrClosed
+	}
 	if p.facts != nil {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize was sent already on this connection; it negotiated %s", p.facts.Version)
 	}
@@ -341,7 +366,7 @@ func (c *Call) discover(*mcp.DiscoverParams) (Result, error) {
 		Capabilities:      *s.capabilities(c.facts),
 		Instructions:      s.opts.Instructions,
 	}
-	s.opts.Cache.fill(&res.Cacheable, s.visible != nil)
+	s.opts.Cache.fill(&res.Cacheable, s.filters())
 	return res, nil
 }
 
@@ -377,7 +402,7 @@ func (s *Server) offers(f *revision.Facts, capability string) bool {
 	case "prompts":
 		return s.opts.DeclarePrompts || len(s.allPrompts().keys) > 0
 	case "resources", "resources.subscribe":
-		return s.opts.DeclareResources || len(s.allResources().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
+		return s.opts.DeclareResources || len(s.resourcesWithoutFiles().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
 	case "completions":
 		return s.completes() || !f.CompletionCapability
 	}
@@ -390,7 +415,7 @@ func (c *Call) cancelWith(cause error) {
 		c.cancel(cause)
 		return
 	}
-	c.session.peer.Cancel(c.id, cause)
+	c.tracked.Cancel(cause)
 }
 
 var _ transport.Session = (*session)(nil)

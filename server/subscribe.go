@@ -45,14 +45,13 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	}
 	defer c.srv.hub.unlist(c)
 	f := newFeed(c.srv, c.out, c.id, c)
+	defer f.close()
 	f.hold()
 	ack, err := c.accept(f, &p.Notifications)
 	if err != nil {
-		f.close()
 		return nil, err
 	}
 	c.srv.hub.add(f)
-	defer f.close()
 	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.id}}
 	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
 	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {
@@ -69,6 +68,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	case <-over:
 	case <-c.srv.done:
 	}
+	f.close() // no notice comes after the end
 	return c.unlisten()
 }
 

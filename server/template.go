@@ -102,7 +102,9 @@ func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context,
 }
 
 func (f *TemplateFeature) register(s *Server) {
-	t, o := f.t, f.opts
+	o, def := f.opts, *f.t.def
+	// A copy: the same feature may be added again, or to another server.
+	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
 	d := t.def
 	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta

@@ -136,7 +136,9 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 func (f *ToolFeature) register(s *Server) {
-	t, o := f.t, f.opts
+	o, def := f.opts, *f.t.def
+	// A copy: the same feature may be added again, or to another server.
+	t := &tool{def: &def, in: f.t.in, out: f.t.out, call: f.t.call}
 	if !toolName.MatchString(t.def.Name) {
 		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
 	}

@@ -134,7 +134,7 @@ func TestVisibleItems(t *testing.T) {
 		"tools/call tool echo", "prompts/get prompt review", "resources/read resource test:a",
 		"resources/read template gh://{owner}/issues/{n}", "resources/read resource gh://ada/issues/1",
 	}
-	if d := cmp.Diff(want, seen); d != "" {
+	if d := cmp.Diff(want, slices.Compact(seen)); d != "" { // the rate asks too
 		t.Error(d)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type watchdog struct {
 	begun  time.Time     // of the running segment
 	paused int
 	ended  bool
+	fired  chan struct{} // made by fire, and closed when it has answered
 
 	// These belong to the server's deadlines.
 	due    time.Time
@@ -94,28 +96,38 @@ func (w *watchdog) resume() {
 	}
 }
 
-// stop ends the time of the call.
+// stop ends the time of the call, and waits for an answer that fire is giving.
 func (w *watchdog) stop() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.ended = true
 	if w.call != nil {
 		w.call.srv.deadlines.drop(w)
 	}
+	fired := w.fired
+	w.mu.Unlock()
+	if fired != nil {
+		<-fired
+	}
 }
 
 // fire cancels the handler and answers in its place, so that the client does
-// not wait for a handler that ignores its context.
+// not wait for a handler that ignores its context. It does nothing if the call
+// ended, was paused or made progress in the moment when its time was up.
 func (w *watchdog) fire() {
 	w.mu.Lock()
-	late := w.ended || w.paused > 0
-	w.ended = w.ended || !late
-	w.mu.Unlock()
-	if late {
+	if w.ended || w.paused > 0 || time.Now().Before(w.begun.Add(w.next())) {
+		w.mu.Unlock()
 		return
 	}
+	w.ended = true
+	w.fired = make(chan struct{})
+	w.mu.Unlock()
+	defer close(w.fired)
 	c := w.call
 	c.cancelWith(errTimeout)
-	c.srv.log.Warn("call took too long", "method", c.method, "target", c.target)
+	if errors.Is(context.Cause(c.Context), errCancelled) {
+		return // spec, basic/patterns/cancellation: no response to a cancelled request
+	}
+	c.srv.log.Warn("call took too long", "method", c.method, "target", clip(c.target))
 	c.srv.answerError(c, timedOut(c.srv.limits.CallTimeout))
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -23,20 +24,32 @@ type Streams struct {
 	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
 	// other end.
 	InTerminal, OutTerminal, ErrTerminal bool
-	// Interrupts are the person's Ctrl-C; nil means that none come.
+	// Width tells the columns of the terminal at Err; nil means 80.
+	Width func() int
+	// Interrupts are the person's Ctrl-C, and what else asks the program to
+	// end; nil means that none come.
 	Interrupts <-chan os.Signal
 }
 
 // Standard returns the streams of the process.
 func Standard() *Streams {
 	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt)
+	// SIGTERM and SIGHUP as well: servers that do not end when their input
+	// does would be left behind.
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	return &Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		Interrupts:  interrupts,
+		Width: func() int {
+			width, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+		Interrupts: interrupts,
 	}
 }
 
@@ -48,17 +61,26 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	defer cancel(nil)
 	done := make(chan error, 1)
 	go func() { done <- execute(ctx, args, s) }()
+	signalled := exitInterrupted
 	for interrupts := 0; ; {
 		select {
 		case err := <-done:
 			if err != nil && interrupts > 0 {
 				err = errInterrupted // whatever it was, the person ended it
 			}
-			return finish(s, err)
-		case <-s.Interrupts:
+			code := finish(s, err)
+			if code == exitInterrupted {
+				code = signalled
+			}
+			return code
+		case sig := <-s.Interrupts:
 			interrupts++
+			if number, ok := sig.(syscall.Signal); ok {
+				signalled = exitSignal + int(number)
+			}
 			if interrupts > 1 {
-				return exitInterrupted
+				_, _ = fmt.Fprintln(s.Err) // after the ^C that terminals show
+				return signalled
 			}
 			_, _ = fmt.Fprintln(s.Err, "\nparley: cancelling; press Ctrl-C again to quit at once")
 			cancel(errInterrupted)
@@ -129,7 +151,7 @@ Without --server, the demonstration server that is built in is used.`,
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usagef("%w; write: %s", err, cmd.UseLine())
+			return usagef("too few or too many arguments; write: %s", cmd.UseLine())
 		}
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/parley-mcp/parley/client"
@@ -24,6 +25,7 @@ const (
 	exitUnreachable = 4
 	exitTool        = 5
 	exitInterrupted = 130
+	exitSignal      = 128 // and the number of the signal
 )
 
 // errInterrupted is the cause that everything ends with after Ctrl-C.
@@ -60,26 +62,52 @@ func exitCode(err error) int {
 	case errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return exitUnreachable
-	case errors.As(err, &answered), errors.Is(err, client.ErrNotCapable), errors.Is(err, client.ErrTimeout):
+	case errors.As(err, &answered), isAny(err, serverFaults):
 		return exitTool
 	}
 	return exitInternal
 }
 
+// serverFaults are what a server can do wrong that can be reached.
+var serverFaults = []error{
+	client.ErrNotCapable, client.ErrTimeout, client.ErrResultType, client.ErrMalformed, client.ErrOutput,
+	client.ErrPages, client.ErrTooManyRounds, client.ErrNoTool, client.ErrUnsupportedVersion,
+}
+
+func isAny(err error, targets []error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxSaid is how many bytes of an error are shown: servers write them.
+const maxSaid = 4 << 10
+
+// said is the text of an error, which servers may have written: escaped, and
+// with its further lines indented, so that none passes for one of ours.
+func said(err error) string {
+	text := err.Error()
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "… (cut off)"
+	}
+	return strings.ReplaceAll(host.Escape(text), "\n", "\n    | ")
+}
+
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
-	text := host.Escape(err.Error())
+	text := said(err)
 	var consent *host.ConsentError
 	var answered *jsonrpc.Error
 	var server *host.ServerError
 	var ended *stdio.ExitError
 	switch {
 	case errors.As(err, &server) && errors.As(err, &ended):
-		return fmt.Sprintf("server %q cannot be used: %s\n  Start its command by hand to see more",
-			host.EscapeLine(server.Server), host.Escape(ended.Error()))
+		return text + "\n  Start its command by hand to see more"
 	case errors.As(err, &consent) && !consent.Refused:
-		return fmt.Sprintf("%s. Run it at a terminal to be asked, or allow it with --allow '%s'",
-			text, pattern(consent))
+		return fmt.Sprintf("%s. Run it at a terminal to be asked, or allow it with --allow%s", text, pattern(consent))
 	case errors.As(err, &answered) && answered.Code == mcp.CodeMissingClientCapability:
 		return text + missing(answered)
 	case errors.Is(err, client.ErrUnsupportedVersion):
@@ -90,14 +118,21 @@ func explain(err error) string {
 	return text
 }
 
-// pattern is the rule that would allow what was not.
+// pattern is the rule that would allow what was not, to be copied into a
+// shell. Names are a server's: one that holds more than plain characters could
+// end the quotes, or be a pattern for other tools, and is not put there.
 func pattern(e *host.ConsentError) string {
+	if !plainName.MatchString(e.Name) || !plainName.MatchString(e.Server) {
+		return ""
+	}
 	p := e.Server + "/" + e.Name
 	if e.Kind != host.KindTool {
 		p = string(e.Kind) + ":" + p
 	}
-	return host.EscapeLine(p)
+	return " '" + p + "'"
 }
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 // missing says what to do for a server that needs what this run does not offer.
 func missing(e *jsonrpc.Error) string {

@@ -99,6 +99,7 @@ func (p *program) open() (*host.Host, error) {
 	}
 	if p.streams.InTerminal {
 		face := consent.New(p.streams.In, p.streams.Err)
+		face.Width = p.streams.Width
 		opts.Consent, opts.Elicitor = face, face
 	}
 	servers, err := p.servers()
@@ -162,12 +163,7 @@ func (p *program) showLog(server string, l *mcp.LogParams) {
 
 // oneLine is a value in one line, shortened and escaped.
 func oneLine(raw mcp.RawValue) string {
-	const most = 400
-	s := host.EscapeLine(string(raw))
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return shorten(host.EscapeLine(shorten(string(raw), maxMessage)), maxMessage)
 }
 
 // pairs takes key=value arguments apart.

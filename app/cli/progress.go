@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/host"
@@ -11,6 +12,7 @@ import (
 const (
 	progressPause = 100 * time.Millisecond // between two updates of a line
 	progressLines = 20                     // lines in a file, per call
+	maxMessage    = 400                    // bytes of a server's message
 )
 
 // A progress shows how far a call is: on a terminal in one line that changes,
@@ -34,7 +36,7 @@ func (g *progress) show(done, total float64, message string) {
 		text = fmt.Sprintf("%s: %v of %v", g.what, done, total)
 	}
 	if message != "" {
-		text += " " + host.EscapeLine(message)
+		text += " " + shorten(host.EscapeLine(shorten(message, maxMessage)), maxMessage)
 	}
 	if !g.p.streams.ErrTerminal {
 		if g.lines++; g.lines <= progressLines {
@@ -47,10 +49,7 @@ func (g *progress) show(done, total float64, message string) {
 		return
 	}
 	g.last, g.dirty = now, true
-	if runes := []rune(text); len(runes) > 100 {
-		text = string(runes[:100])
-	}
-	_, _ = fmt.Fprintf(g.p.streams.Err, "\r\x1b[K%s", text)
+	_, _ = fmt.Fprintf(g.p.streams.Err, "\r\x1b[K%s", fitting(text, g.p.width()-1))
 }
 
 // end clears the line, so that what follows stands alone.
@@ -59,4 +58,36 @@ func (g *progress) end() {
 		_, _ = fmt.Fprint(g.p.streams.Err, "\r\x1b[K")
 		g.dirty = false
 	}
+}
+
+// fitting is as much of a text as surely fits into so many columns: a line that
+// the terminal breaks could not be cleared any more.
+func fitting(text string, columns int) string {
+	for i, r := range text {
+		if columns--; r >= 0x1100 { // from here on many are wide
+			columns--
+		}
+		if columns < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// width is the columns of the terminal.
+func (p *program) width() int {
+	if p.streams.Width != nil {
+		if w := p.streams.Width(); w > 0 {
+			return w
+		}
+	}
+	return 80
+}
+
+// shorten cuts a text.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

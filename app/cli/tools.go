@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -108,7 +108,7 @@ have a tool of that name: write SERVER/TOOL then.`,
 				if args == "" {
 					raw, err = model.Arguments(tool.Def.InputSchema, given)
 				} else if !model.IsObject(raw) {
-					err = fmt.Errorf("--args: that is no JSON object")
+					err = errors.New(`--args: that is no JSON object; write for example --args '{"message":"hello"}'`)
 				}
 				if err != nil {
 					return usagef("%w", err)

@@ -27,23 +27,28 @@ func newField(s *mcp.ElicitSchema, i int) *field {
 	return &field{p.Name, &p.Schema, slices.Contains(s.Required, p.Name)}
 }
 
-// describe is what is shown above the field: untrusted text, escaped.
-func (f *field) describe() string {
-	var b strings.Builder
-	b.WriteString("\n")
+// maxOptions is how many options of a field are listed.
+const maxOptions = 100
+
+// describe shows what stands above the field: untrusted text, escaped.
+func (t *Terminal) describe(f *field) {
+	t.printf("\n")
 	if f.schema.Title != "" {
-		fmt.Fprintf(&b, "  %s\n", claim(f.schema.Title))
+		t.said(mark, f.schema.Title)
 	}
 	if f.schema.Description != "" {
-		fmt.Fprintf(&b, "  %s\n", claim(f.schema.Description))
+		t.said(mark, f.schema.Description)
 	}
-	for i, o := range f.schema.Options() {
-		fmt.Fprintf(&b, "    %d. %s\n", i+1, claim(o.Title))
+	options := f.schema.Options()
+	for i, o := range options[:min(len(options), maxOptions)] {
+		t.said(fmt.Sprintf("    %d. ", i+1), o.Title)
+	}
+	if more := len(options) - maxOptions; more > 0 {
+		t.printf("    and %d more\n", more)
 	}
 	if host.SecretName(f.name) {
-		b.WriteString("  WARNING: this looks like a secret; no server should ask for one here\n")
+		t.printf("  WARNING: this looks like a secret; no server should ask for one here\n")
 	}
-	return b.String()
 }
 
 // hint says in brackets what fits.
@@ -63,11 +68,11 @@ func (f *field) hint() string {
 		parts = append(parts, "a whole number")
 	default:
 		if s.Format != "" {
-			parts = append(parts, host.EscapeLine(s.Format))
+			parts = append(parts, claim(s.Format))
 		}
 	}
 	if s.Default != nil {
-		parts = append(parts, "Enter for "+strings.ReplaceAll(host.Indent(s.Default), "\n", " "))
+		parts = append(parts, "Enter for "+shorten(strings.ReplaceAll(host.Indent(s.Default), "\n", " "), maxClaim))
 	} else if !f.required {
 		parts = append(parts, "Enter to leave it out")
 	}

@@ -31,7 +31,7 @@ var (
 func (t *Terminal) Elicit(ctx context.Context, q *host.ElicitQuestion) (*mcp.ElicitResult, error) {
 	t.printf("\nA server asks you something.\n")
 	t.server(q.Server, q.Origin)
-	t.printf("  message (untrusted): %s\n", claim(q.Params.Message))
+	t.said("  message (untrusted): ", q.Params.Message)
 	var res *mcp.ElicitResult
 	var err error
 	if q.Page != nil {
@@ -68,7 +68,8 @@ func (t *Terminal) form(ctx context.Context, schema *mcp.ElicitSchema) (*mcp.Eli
 		content[f.name] = value
 		fmt.Fprintf(&review, "%s: %s\n", host.EscapeLine(f.name), host.Indent(value))
 	}
-	t.printf("  This would be sent to the server:\n%s", block(strings.TrimSuffix(review.String(), "\n")))
+	t.printf("  This would be sent to the server:\n")
+	t.block(strings.TrimSuffix(review.String(), "\n"))
 	if err := t.agree(ctx, "Send it? [y]es / [n]o / [c]ancel: "); err != nil {
 		return nil, err
 	}
@@ -96,8 +97,7 @@ func (t *Terminal) page(ctx context.Context, q *host.ElicitQuestion) (*mcp.Elici
 // agree reads yes, or an error by which the question is left.
 func (t *Terminal) agree(ctx context.Context, prompt string) error {
 	for range maxUnread {
-		t.printf("%s", prompt)
-		line, err := t.lines.read(ctx)
+		line, err := t.answer(ctx, prompt)
 		if err != nil {
 			return err
 		}
@@ -116,10 +116,9 @@ func (t *Terminal) agree(ctx context.Context, prompt string) error {
 
 // field asks for one field until the answer fits; nil leaves it out.
 func (t *Terminal) field(ctx context.Context, f *field) (mcp.RawValue, error) {
-	t.printf("%s", f.describe())
+	t.describe(f)
 	for range maxTries {
-		t.printf("  %s%s: ", host.EscapeLine(f.name), f.hint())
-		line, err := t.lines.read(ctx)
+		line, err := t.answer(ctx, fmt.Sprintf("  %s%s: ", host.EscapeLine(shorten(f.name, maxName)), f.hint()))
 		if err != nil {
 			return nil, err
 		}

@@ -22,12 +22,16 @@ const (
 	maxLine   = 64 << 10 // bytes of one answer
 	maxShown  = 16 << 10 // bytes of arguments or messages
 	maxClaim  = 600      // bytes of a title or description
+	maxName   = 64       // bytes of the name of a field beside its answer
 	maxUnread = 3        // answers that are not understood
 )
 
 // A Terminal asks a person. It implements host.Consent and host.Elicitor.
 // Questions must come one at a time, as a host sends them.
 type Terminal struct {
+	// Width tells the columns of the terminal. Default: 80.
+	Width func() int
+
 	out   io.Writer
 	lines lines
 }
@@ -46,13 +50,12 @@ var errGone = fmt.Errorf("%w: the input ended before the question was answered",
 // is asked again, and refuses in the end.
 func (t *Terminal) Ask(ctx context.Context, q *host.Question) (host.Decision, error) {
 	t.question(q)
-	prompt := "Run it? [y]es, once / [a]lways, until this program ends / [n]o, and why: "
+	prompt := "Run it? [y]es, [a]lways (any arguments), [n]o (and why): "
 	if q.Kind == host.KindSampling {
-		prompt = "Do it? [y]es, once / [a]lways, until this program ends / [n]o: "
+		prompt = "Do it? [y]es, [a]lways (any text), [n]o: "
 	}
 	for range maxUnread {
-		t.printf("%s", prompt)
-		line, err := t.lines.read(ctx)
+		line, err := t.answer(ctx, prompt)
 		if err != nil {
 			return host.Decision{}, err
 		}
@@ -84,14 +87,16 @@ func (t *Terminal) question(q *host.Question) {
 	t.server(q.Server, q.Origin)
 	if q.Kind == host.KindTool {
 		t.tool(q)
-		t.printf("  arguments:\n%s", block(host.Indent(q.Arguments)))
+		t.printf("  arguments:\n")
+		t.block(host.Indent(q.Arguments))
 	} else {
-		t.printf("  text (untrusted):\n%s", block(host.Escape(q.Text)))
+		t.printf("  text (untrusted):\n")
+		t.block(host.Escape(q.Text))
 	}
 	for _, s := range q.Secrets {
 		where := "the text"
 		if s.Pointer != "" {
-			where = host.EscapeLine(s.Pointer)
+			where = claim(s.Pointer)
 		}
 		t.printf("  WARNING: %s may hold a secret: %s\n", where, s.Why)
 	}
@@ -103,15 +108,16 @@ func (t *Terminal) question(q *host.Question) {
 
 // tool shows what is called, and what the server claims about it.
 func (t *Terminal) tool(q *host.Question) {
-	t.printf("  tool:      %s\n", host.EscapeLine(q.Name))
+	t.said("  tool:      ", q.Name)
+	t.lookalike(q.Name)
 	if q.Tool == nil {
 		return
 	}
 	if q.Tool.Title != "" {
-		t.printf("  title, in the server's words (untrusted):       %s\n", claim(q.Tool.Title))
+		t.said("  title (untrusted):       ", q.Tool.Title)
 	}
 	if q.Tool.Description != "" {
-		t.printf("  description, in the server's words (untrusted): %s\n", claim(q.Tool.Description))
+		t.said("  description (untrusted): ", q.Tool.Description)
 	}
 }
 
@@ -129,31 +135,28 @@ func (t *Terminal) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, format, args...)
 }
 
-// claim shortens and escapes one line of a stranger.
-func claim(s string) string {
-	return host.EscapeLine(shorten(strings.TrimSpace(s), maxClaim))
+// answer shows a prompt and reads a line. What began to be typed for a
+// question that was withdrawn meanwhile is no answer to this one.
+func (t *Terminal) answer(ctx context.Context, prompt string) (string, error) {
+	for {
+		t.printf("%s", prompt)
+		line, err := t.lines.read(ctx)
+		switch {
+		case errors.Is(err, errStale):
+			t.printf("The question before was withdrawn while you could answer it. Please answer this one.\n")
+			continue
+		case err != nil && ctx.Err() != nil:
+			t.printf("\n(the question was withdrawn)\n")
+		}
+		return line, err
+	}
 }
 
-// block indents lines, and says so when not all of them are shown.
-func block(s string) string {
-	cut := len(s) - maxShown
-	s = shorten(s, maxShown)
-	s = "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
-	if cut > 0 {
-		s += fmt.Sprintf("    WARNING: %d more bytes are not shown\n", cut)
-	}
-	return s
-}
-
-func shorten(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "…"
-}
+// errStale says that a line may have been meant for another question.
+var errStale = errors.New("an answer to a withdrawn question")
 
 // lines reads answers. A read cannot be taken back: when a question is
-// withdrawn, the read goes on, and the next question takes it over.
+// withdrawn, the read goes on, and what it brings is thrown away.
 type lines struct {
 	in      *bufio.Reader
 	pending chan line
@@ -165,8 +168,11 @@ type line struct {
 }
 
 // read returns the next line. What was typed to the end before read was called
-// in answer to a withdrawn question is thrown away.
+// in answer to a withdrawn question is thrown away; what was perhaps begun
+// then gives errStale: a server must not be able to put another question under
+// the fingers of a person who is about to press Enter.
 func (l *lines) read(ctx context.Context) (string, error) {
+	stale := false
 	if l.pending != nil {
 		select {
 		case old := <-l.pending:
@@ -175,6 +181,7 @@ func (l *lines) read(ctx context.Context) (string, error) {
 				return "", old.err
 			}
 		default:
+			stale = true
 		}
 	}
 	if l.pending == nil {
@@ -188,6 +195,9 @@ func (l *lines) read(ctx context.Context) (string, error) {
 	select {
 	case got := <-l.pending:
 		l.pending = nil
+		if stale && got.err == nil {
+			return "", errStale
+		}
 		return got.text, got.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)

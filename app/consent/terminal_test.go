@@ -128,10 +128,55 @@ func TestAskWithdrawn(t *testing.T) {
 	if _, err := face.Ask(ctx, question()); !errors.Is(err, why) {
 		t.Fatalf("the withdrawn question: %v", err)
 	}
-	// The reading that began for the first question ends with this answer.
-	go func() { _, _ = typed.Write([]byte("n second\n")) }()
+	// The reading that began for the first question goes on: what it brings
+	// may have been typed under that one, and counts for none.
+	go func() { _, _ = typed.Write([]byte("y\nn second\n")) }()
 	d, err := face.Ask(t.Context(), question())
-	if err != nil || d.Reason != "second" {
+	if err != nil || d.Grant != host.Refuse || d.Reason != "second" {
 		t.Errorf("the second question: %+v, %v", d, err)
+	}
+}
+
+// A stranger's text cannot pass for a line of the program, however wide the
+// terminal is: each line of it is marked, and none is broken by the terminal.
+func TestAskCannotBeForged(t *testing.T) {
+	for _, width := range []int{0, 5, 40, 80, 200} {
+		q := question()
+		forged := strings.Repeat(".", max(width, 40)-20) + "  asked because: rule: allow everything"
+		q.Tool.Title, q.Tool.Description, q.Name = forged, forged, strings.Repeat("n", 300)
+		q.Arguments = mcp.RawValue(`{"text":"` + forged + strings.Repeat(" 文字", 40) + `"}`)
+		var out bytes.Buffer
+		face := consent.New(strings.NewReader("n\n"), &out)
+		face.Width = func() int { return width }
+		if _, err := face.Ask(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		wide := max(width, 24)
+		if width == 0 {
+			wide = 80
+		}
+		honest := 0
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			if strings.HasPrefix(line, "  asked because: ") {
+				honest++
+			}
+			if strings.HasPrefix(line, "    | ") && len([]rune(line)) >= wide {
+				t.Errorf("width %d: the terminal would break %q", width, line)
+			}
+		}
+		if honest != 1 {
+			t.Errorf("width %d: %d lines say why the person is asked:\n%s", width, honest, out.String())
+		}
+	}
+}
+
+// Proves: SEC-TOOL-4. A name that looks like another one is pointed out.
+func TestAskLookalike(t *testing.T) {
+	for name, warned := range map[string]bool{"drop": false, "dr\u043ep": true, "drop\u00a0": true, "dr op": true} {
+		q := question()
+		q.Name = name
+		if _, shown, _ := ask(t, "n\n", q); strings.Contains(shown, "may look like") != warned {
+			t.Errorf("%q: the question is\n%s", name, shown)
+		}
 	}
 }

