@@ -183,7 +183,7 @@ func (c *Call) acceptExtra(f *feed, want, ack *mcp.SubscriptionFilter) error {
 				return err
 			}
 			for _, t := range topics {
-				f.want(e.ID+" "+t, nil)
+				f.want(e.ID + " " + t)
 			}
 			if said == nil {
 				continue

@@ -226,12 +226,25 @@ func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
 	return f
 }
 
-// want adds a topic; end is called when it is no longer wanted, which is at
-// once if the feed is closed.
-func (f *feed) want(topic string, end func()) {
+// want adds a topic, unless the feed is closed.
+func (f *feed) want(topic string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.topics[topic]; !ok && !f.closed {
+		f.topics[topic] = nil
+	}
+}
+
+// follow adds a resource as a topic, and then starts what watches it, so that
+// no change between the two is missed. watch returns what ends the watching,
+// which is called when the topic is no longer wanted.
+func (f *feed) follow(uri string, watch func(uri string) (end func())) {
+	topic := topicURI + uri
+	f.want(topic)
+	end := watch(uri)
 	f.mu.Lock()
 	old := end
-	if !f.closed {
+	if _, ok := f.topics[topic]; ok { // neither dropped nor closed meanwhile
 		old = f.topics[topic]
 		f.topics[topic] = end
 	}

@@ -286,7 +286,7 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.feed = newFeed(s, p.conn, jsonrpc.ID{}, nil)
 	p.feed.p = p
 	for _, topic := range []string{topicTools, topicPrompts, topicResources} {
-		p.feed.want(topic, nil)
+		p.feed.want(topic)
 	}
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)

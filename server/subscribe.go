@@ -20,7 +20,7 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 	if !has && over(n+1, c.srv.limits.MaxSubscriptions) {
 		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d subscriptions in one session; unsubscribe from some first", c.srv.limits.MaxSubscriptions)
 	}
-	f.want(topicURI+p.URI, c.watch(p.URI))
+	f.follow(p.URI, c.watch)
 	return &mcp.EmptyResult{}, nil
 }
 
@@ -46,12 +46,12 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	defer c.srv.hub.unlist(c)
 	f := newFeed(c.srv, c.out, c.id, c)
 	defer f.close()
-	f.hold()
+	f.hold() // it hears of changes at once, and tells them after the acknowledgement
+	c.srv.hub.add(f)
 	ack, err := c.accept(f, &p.Notifications)
 	if err != nil {
 		return nil, err
 	}
-	c.srv.hub.add(f)
 	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.id}}
 	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
 	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {
@@ -105,7 +105,7 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 		{want.ResourcesListChanged, mcp.CapResources, topicResources, &ack.ResourcesListChanged},
 	} {
 		if l.want && s.offers(c.facts, l.offer) {
-			f.want(l.topic, nil)
+			f.want(l.topic)
 			*l.ack = true
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 		if _, has := f.wants(topicURI + uri); has || !c.canRead(uri) {
 			continue
 		}
-		f.want(topicURI+uri, c.watch(uri))
+		f.follow(uri, c.watch)
 		ack.ResourceSubscriptions = append(ack.ResourceSubscriptions, uri)
 	}
 	return ack, c.acceptExtra(f, want, ack)
