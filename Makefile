@@ -40,8 +40,10 @@ test: ## run every test of the workspace
 standalone: ## run the library's tests without the workspace, as its users get it
 	GOWORK=off $(GO) test ./...
 
+# The race runtime sleeps a second at every exit, which programs that start
+# programs would feel.
 race: ## run the tests of the library and the program with the race detector
-	$(GO) test -race ./... ./app/...
+	GORACE=atexit_sleep_ms=0 $(GO) test -race ./... ./app/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@list=$$($(GO) test -list '^Fuzz' $(ALL)); \
