@@ -97,6 +97,8 @@ type enum struct {
 	ints    []int64
 	uints   []uint64
 	floats  []float64
+	titles  []string // of the values, or nil
+	items   bool     // they are of the items of an array
 }
 
 // keyRule describes the keys of a map that are integers.
@@ -166,7 +168,7 @@ func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 	} else if n.pattern != nil {
 		str("pattern", n.pattern.String())
 	}
-	text("enum", n.enum.list())
+	text(n.enum.member(), n.enum.list())
 	text("minimum", n.loText)
 	text("maximum", n.hiText)
 	text(n.lengthName("min"), length(n.minLen))
@@ -267,6 +269,17 @@ func length(n int) string {
 	return strconv.Itoa(n)
 }
 
+// member is the keyword that list belongs to.
+func (e *enum) member() string {
+	switch {
+	case e == nil || e.titles == nil:
+		return "enum"
+	case e.items:
+		return "anyOf"
+	}
+	return "oneOf"
+}
+
 func (e *enum) list() string {
 	if e == nil {
 		return ""
@@ -276,7 +289,13 @@ func (e *enum) list() string {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, text...)
+		if e.titles == nil {
+			dst = append(dst, text...)
+			continue
+		}
+		dst = append(append(dst, `{"const":`...), text...)
+		dst = wire.AppendString(append(dst, `,"title":`...), e.titles[i])
+		dst = append(dst, '}')
 	}
 	return string(append(dst, ']'))
 }

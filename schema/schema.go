@@ -16,6 +16,7 @@
 //	maxlen   greatest length, likewise
 //	pattern  regular expression (RE2) that a string must contain
 //	enum     allowed values, separated by commas; on a slice, of its items
+//	titles   titles of the values of enum, separated by commas, in their order
 //	format   email, uri, date, date-time, uuid, hostname, ipv4 or ipv6; on a slice, of its items
 //	default  value if the member is absent; the member becomes optional
 //	header   name of the HTTP header Mcp-Param-{name} that repeats the member

@@ -15,7 +15,8 @@ import (
 type tagSet struct {
 	title, desc                                     string
 	min, max, minlen, maxlen, pattern, enum, format *string
-	fallback, header                                *string
+	titles, fallback, header                        *string
+	items                                           bool // they speak of the items of an array
 }
 
 var noTags = &tagSet{}
@@ -42,13 +43,13 @@ func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
 		title: sf.Tag.Get("title"), desc: sf.Tag.Get("desc"),
 		min: get("min"), max: get("max"), minlen: get("minlen"), maxlen: get("maxlen"),
 		pattern: get("pattern"), enum: get("enum"), format: get("format"),
-		fallback: get("default"), header: get("header"),
+		titles: get("titles"), fallback: get("default"), header: get("header"),
 	}, nil
 }
 
 // forItems are the tags that speak of the items of an array.
 func (t *tagSet) forItems() *tagSet {
-	return &tagSet{min: t.min, max: t.max, pattern: t.pattern, enum: t.enum, format: t.format}
+	return &tagSet{min: t.min, max: t.max, pattern: t.pattern, enum: t.enum, titles: t.titles, format: t.format, items: true}
 }
 
 // any returns the name of a constraint that is set.
@@ -63,6 +64,7 @@ func (t *tagSet) any() string {
 		{"maxlen", t.maxlen},
 		{"pattern", t.pattern},
 		{"enum", t.enum},
+		{"titles", t.titles},
 		{"format", t.format},
 		{"default", t.fallback},
 		{"header", t.header},
@@ -93,6 +95,7 @@ func (w *walk) rules(n *node, t reflect.Type, tags *tagSet) []rule {
 		{"maxlen", tags.maxlen, lengthy, w.maxlen, "strings, slices and maps only; for a number write max"},
 		{"pattern", tags.pattern, n.kind == kindString, w.pattern, "strings only"},
 		{"enum", tags.enum, n.kind == kindString || number, w.enumeration, "strings and numbers only"},
+		{"titles", tags.titles, n.kind == kindString && tags.enum != nil, w.titling(tags.items), "strings with the tag enum only"},
 		{"format", tags.format, n.kind == kindString, w.formatting, "strings only"},
 	}
 }
@@ -253,6 +256,26 @@ func (w *walk) enumeration(n *node, text string) error {
 	}
 	n.enum = e
 	return nil
+}
+
+// titling gives the values of an enum titles, in their order. The schema then
+// has a choice of constants, as forms have it (spec 2026-07-28,
+// client/elicitation): oneOf, and anyOf for the items of an array.
+func (w *walk) titling(items bool) func(*node, string) error {
+	return func(n *node, text string) error {
+		titles := strings.Split(text, ",")
+		if len(titles) != len(n.enum.texts) {
+			return w.errorf("tag titles:%q has %d titles for %d values of enum", text, len(titles), len(n.enum.texts))
+		}
+		for _, title := range titles {
+			if title = strings.TrimSpace(title); title == "" {
+				return w.errorf("tag titles:%q has an empty title", text)
+			}
+			n.enum.titles = append(n.enum.titles, title)
+		}
+		n.enum.items = items
+		return nil
+	}
 }
 
 // fallback reads the tag default, which must fit the schema of its field.
