@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -49,6 +50,8 @@ type progressState struct {
 	mu   sync.Mutex
 	last float64
 	any  bool
+	at   time.Time           // when the last one was sent
+	held *mcp.ProgressParams // what ProgressEvery keeps back
 }
 
 type callKey struct{}

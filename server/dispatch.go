@@ -190,6 +190,7 @@ func (s *Server) handle(c *Call) {
 	if errors.Is(context.Cause(c.Context), errCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
+	c.lastProgress()
 	if err == nil {
 		c.untrack()
 		err = s.answer(c, res)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -21,8 +22,9 @@ const maxProgressMessage = 1024
 // Progress tells the client how far the request is: progress of total, both in
 // a unit of the author's choice, and a short text for people. A total of 0 is
 // unknown. Each call of a request must have a greater progress than the one
-// before (ErrNoProgress). All are delivered in order; when the peer reads
-// slowly Progress waits, until ctx ends. It does nothing if the client did not
+// before (ErrNoProgress). All are delivered in order, unless
+// Options.ProgressEvery merges them; when the peer reads slowly Progress waits,
+// until ctx ends. It does nothing if the client did not
 // ask for progress, or outside of a request.
 //
 // spec 2026-07-28, basic/patterns/progress: the value "MUST increase".
@@ -49,7 +51,29 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 	if total != 0 {
 		p.Total = &total
 	}
+	if every := c.srv.opts.ProgressEvery; every > 0 {
+		now := time.Now()
+		if now.Sub(st.at) < every {
+			st.held = p
+			return nil
+		}
+		st.at, st.held = now, nil
+	}
 	return c.notify(ctx, mcp.NotifyProgress, p)
+}
+
+// lastProgress sends what ProgressEvery kept back, before the answer.
+func (c *Call) lastProgress() {
+	c.progress.mu.Lock()
+	defer c.progress.mu.Unlock()
+	p := c.progress.held
+	if p == nil {
+		return
+	}
+	c.progress.held = nil
+	if err := c.notify(c, mcp.NotifyProgress, p); err != nil {
+		c.srv.log.Debug("last progress not delivered", "err", err)
+	}
 }
 
 // notify sends a notification that belongs to the request.

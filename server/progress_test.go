@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -174,6 +175,37 @@ func TestProgressEachEra(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); err != nil || d != "" {
 			t.Errorf("%v %s", err, d)
+		}
+	})
+}
+
+// Merging is an option: then the first, the newest in each time, and the last
+// are sent. Proves: FLOW-PROGRESS.
+func TestProgressMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.ProgressEvery = time.Second
+		s := newServer(o, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			for i := range 25 { // ten in a second
+				if err := server.Progress(ctx, float64(i+1), 0, ""); err != nil {
+					return "", err
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return "done", nil
+		}))
+		l := join(t, s, v2607)
+		l.meta = `"progressToken":1`
+		if got := l.text(l.tool("t", emptyBody)); got != "done" {
+			t.Fatal(got)
+		}
+		var got []string
+		for _, note := range l.notes {
+			_, rest, _ := strings.Cut(note.raw, `"progress":`)
+			got = append(got, strings.Trim(rest, "}"))
+		}
+		if d := cmp.Diff([]string{"1", "11", "21", "25"}, got); d != "" {
+			t.Error(d)
 		}
 	})
 }

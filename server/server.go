@@ -42,6 +42,10 @@ type Options struct {
 	// local tools whose user is their author. Default false: only errors of
 	// package mcp are shown, others become "internal error" with a reference.
 	ExposeErrors bool
+	// ProgressEvery merges the progress of a request: at most one notification
+	// in this time, the newest, and always the last one. Default 0: all are
+	// sent.
+	ProgressEvery time.Duration
 	// Cache is the hint for lists, discovery and resources that say nothing
 	// themselves. Default: not to be cached, private.
 	Cache Cache
