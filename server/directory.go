@@ -64,7 +64,7 @@ func (f *DirectoryFeature) With(o ResourceOptions) *DirectoryFeature {
 // neither listed nor read. While somebody subscribes to a file, its size and
 // time are looked at every second.
 //
-// Proves SEC-RES-1 and SEC-RES-3: the size is checked before the bytes are read.
+// The size is checked before the bytes are read.
 func Directory(prefix string, root *os.Root) *DirectoryFeature {
 	if err := checkURI(prefix); err != nil || !strings.HasSuffix(prefix, "/") {
 		panic(fmt.Sprintf("server.Directory %q: the prefix must be an absolute URI that ends with a slash", prefix))

@@ -166,8 +166,6 @@ func (s *Server) Use(mw ...Middleware) {
 // and before each call, read, get, completion and subscription, and what it
 // hides answers like what does not exist. fn must be quick and must not block;
 // it is called by many goroutines. It panics after the first request.
-//
-// Proves SEC-RES-2, SEC-PROMPT-2 and SEC-TOOL-2 in one place.
 func (s *Server) Visible(fn func(ctx context.Context, it Item) bool) {
 	s.mustBeNew("Visible")
 	s.visible = fn
