@@ -27,18 +27,19 @@ type row struct {
 	def      *MethodDef
 }
 
-// method makes the row of a method from a function over its typed parameters.
+// method makes the row of a method from a function over its typed parameters,
+// and the members that they must have.
 func method[P any, PP interface {
 	*P
 	mcp.Params
-}](name string, serve func(*Call, PP) (Result, error), limit limit) row {
+}](name string, serve func(*Call, PP) (Result, error), limit limit, required ...string) row {
 	m, ok := mcp.Lookup(name)
 	if !ok {
 		panic("server: method " + name + " is not in mcp.Methods")
 	}
 	return row{
 		Method: m,
-		limit:  limit,
+		limit:  limit, required: required,
 		decode: func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 			p := PP(new(P))
 			if raw := in.Params.Raw(); len(raw) > 0 {
@@ -61,33 +62,21 @@ func coreRows() map[string]*row {
 		method(mcp.MethodDiscover, (*Call).discover, listRate),
 		method(mcp.MethodPing, (*Call).ping, pingRate),
 		method(mcp.MethodToolsList, (*Call).listTools, listRate),
-		method(mcp.MethodToolsCall, (*Call).callTool, toolRate),
+		method(mcp.MethodToolsCall, (*Call).callTool, toolRate, "name"),
 		method(mcp.MethodPromptsList, (*Call).listPrompts, listRate),
-		method(mcp.MethodPromptsGet, (*Call).getPrompt, toolRate),
+		method(mcp.MethodPromptsGet, (*Call).getPrompt, toolRate, "name"),
 		method(mcp.MethodResourcesList, (*Call).listResources, listRate),
 		method(mcp.MethodResourcesTemplates, (*Call).listTemplates, listRate),
-		method(mcp.MethodResourcesRead, (*Call).readResource, toolRate),
-		method(mcp.MethodResourcesSubscribe, (*Call).subscribe, toolRate),
-		method(mcp.MethodResourcesUnsubscribe, (*Call).unsubscribe, toolRate),
-		method(mcp.MethodListen, (*Call).listen, listRate),
-		method(mcp.MethodComplete, (*Call).complete, completionRate),
-		method(mcp.MethodSetLevel, (*Call).setLevel, listRate),
+		method(mcp.MethodResourcesRead, (*Call).readResource, toolRate, "uri"),
+		method(mcp.MethodResourcesSubscribe, (*Call).subscribe, toolRate, "uri"),
+		method(mcp.MethodResourcesUnsubscribe, (*Call).unsubscribe, toolRate, "uri"),
+		method(mcp.MethodListen, (*Call).listen, listRate, "notifications"),
+		method(mcp.MethodComplete, (*Call).complete, completionRate, "ref", "argument"),
+		method(mcp.MethodSetLevel, (*Call).setLevel, listRate, "level"),
 	} {
 		rows[r.Name] = &r
 	}
 	rows[mcp.MethodToolsCall].decode = decodeCallTool
-	for name, members := range map[string][]string{
-		mcp.MethodToolsCall:            {"name"},
-		mcp.MethodPromptsGet:           {"name"},
-		mcp.MethodResourcesRead:        {"uri"},
-		mcp.MethodResourcesSubscribe:   {"uri"},
-		mcp.MethodResourcesUnsubscribe: {"uri"},
-		mcp.MethodListen:               {"notifications"},
-		mcp.MethodComplete:             {"ref", "argument"},
-		mcp.MethodSetLevel:             {"level"},
-	} {
-		rows[name].required = members
-	}
 	return rows
 }
 

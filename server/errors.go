@@ -11,7 +11,6 @@ import (
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/principal"
 )
 
 // Errors that handlers meet, to be found with errors.Is.
@@ -169,9 +168,6 @@ func clip(s string) string {
 	}
 	return clean
 }
-
-// who names a principal in cursors and states.
-func who(p *principal.Principal) string { return p.Identity() }
 
 // retryable makes an error of our own table, with when to try again.
 func retryable(code int64, wait time.Duration, format string, args ...any) *mcp.Error {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -173,7 +175,7 @@ func (a foreignAsker) ask(c *Call, id string, q *question) (mcp.RawValue, error)
 // acceptExtra hands the members of a filter that extensions define to them.
 func (c *Call) acceptExtra(f *feed, want, ack *mcp.SubscriptionFilter) error {
 	for _, e := range c.srv.extensions {
-		for _, name := range sortedKeys(e.Filters) {
+		for _, name := range slices.Sorted(maps.Keys(e.Filters)) {
 			value, ok := want.Extra[name]
 			if !ok {
 				continue

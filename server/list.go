@@ -133,7 +133,7 @@ func visibleKeys[T listed](c *Call, snap *snapshot[T]) ([]string, string) {
 func (c *Call) cursorBound(method string, generation uint64, digest string) []byte {
 	caller := ""
 	if digest != "" {
-		caller = who(c.principal)
+		caller = c.principal.Identity()
 	}
 	return binding("cursor", c.srv.info.Name, method, strconv.FormatUint(generation, 10), digest, caller)
 }

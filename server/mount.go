@@ -191,7 +191,7 @@ func (m *merged[T]) get(s *Server, own *snapshot[T], part func(*Server) *snapsho
 		}
 	}
 	m.stamp = stamp
-	m.now = &snapshot[T]{generation: sum, keys: sortedKeys(items), byKey: items}
+	m.now = &snapshot[T]{generation: sum, keys: slices.Sorted(maps.Keys(items)), byKey: items}
 	return m.now
 }
 
@@ -229,16 +229,13 @@ func (s *Server) withFiles(snap *snapshot[*resource]) *snapshot[*resource] {
 		maps.Copy(items, d.list())
 	}
 	maps.Copy(items, snap.byKey)
-	return &snapshot[*resource]{generation: snap.generation, keys: sortedKeys(items), byKey: items}
+	return &snapshot[*resource]{generation: snap.generation, keys: slices.Sorted(maps.Keys(items)), byKey: items}
 }
-
-// cutPrefix is strings.CutPrefix under a shorter name.
-func cutPrefix(s, prefix string) (string, bool) { return strings.CutPrefix(s, prefix) }
 
 // mustBeOwnMeta panics if an author uses a `_meta` key that the specification
 // reserves (ruling 27).
 func mustBeOwnMeta(what string, m mcp.Meta) {
-	for _, k := range sortedKeys(m) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if err := mcp.ValidMetaKey(k); err != nil {
 			panic("server: " + what + ": _meta key " + k + ": " + err.Error())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"unicode"
@@ -184,7 +185,7 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 // for length and control characters (SEC-PROMPT-1).
 func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue, error) {
 	raw := []byte{'{'}
-	for i, name := range sortedKeys(arguments) {
+	for i, name := range slices.Sorted(maps.Keys(arguments)) {
 		kind, ok := p.kinds[name]
 		if !ok {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown argument %q of prompt %s: it takes %q", clip(name), p.def.Name, p.names())

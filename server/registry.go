@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -44,7 +43,7 @@ func (r *registry[T]) update(edit func(items map[string]T) bool) bool {
 	}
 	r.now.Store(&snapshot[T]{
 		generation: old.generation + 1,
-		keys:       slices.SortedFunc(maps.Keys(items), cmp.Compare[string]),
+		keys:       slices.Sorted(maps.Keys(items)),
 		byKey:      items,
 	})
 	return true

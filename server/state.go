@@ -140,7 +140,7 @@ func (c *Call) sealState() (string, error) {
 
 // bound is what a state is good for: this server, this caller, this request.
 func (c *Call) bound() ([]byte, error) {
-	parts := []string{"state", c.srv.info.Name, who(c.principal), c.method}
+	parts := []string{"state", c.srv.info.Name, c.principal.Identity(), c.method}
 	for _, name := range c.row.Binding {
 		raw, ok := c.in.Params.Member(name)
 		if !ok {

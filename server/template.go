@@ -1,11 +1,11 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/uritemplate"
@@ -130,7 +130,7 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 	snap := c.srv.allTemplates()
 	for _, k := range snap.keys { // sorted, so that equals are decided stably
 		t := snap.byKey[k]
-		inner, ok := cutPrefix(uri, t.prefix)
+		inner, ok := strings.CutPrefix(uri, t.prefix)
 		if !ok {
 			continue
 		}
@@ -142,7 +142,7 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 	if best == nil || !c.seesOffered(best) {
 		return nil, false
 	}
-	inner, _ := cutPrefix(uri, best.prefix)
+	inner, _ := strings.CutPrefix(uri, best.prefix)
 	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels}, best.at) {
 		return nil, false
 	}
@@ -166,7 +166,7 @@ func Choices(values ...string) Completer {
 	return func(_ context.Context, value string, _ map[string]string) ([]string, error) {
 		var out []string
 		for _, v := range values {
-			if _, ok := cutPrefix(v, value); ok {
+			if strings.HasPrefix(v, value) {
 				out = append(out, v)
 			}
 		}
@@ -247,14 +247,4 @@ func (s *Server) completes() bool {
 		}
 	}
 	return false
-}
-
-// sortedKeys returns the keys of a map in order.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, cmp.Compare[string])
-	return keys
 }

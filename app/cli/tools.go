@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -21,14 +22,7 @@ func (p *program) toolsCommand() *cobra.Command {
   parley tools --json --server 'npx -y @modelcontextprotocol/server-everything stdio'`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(func(h *host.Host) error {
-				catalog, err := h.Catalog(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := p.reportDown(h, catalog); err != nil {
-					return err
-				}
+			return p.withCatalog(cmd.Context(), func(_ *host.Host, catalog *host.Catalog) error {
 				return p.printTools(catalog)
 			})
 		},
@@ -44,6 +38,21 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 		p.note("parley: %s", explain(e))
 	}
 	return nil
+}
+
+// withCatalog opens the host and lists the tools of its servers, for commands
+// that are about tools. Servers that are down are reported.
+func (p *program) withCatalog(ctx context.Context, fn func(h *host.Host, catalog *host.Catalog) error) error {
+	return p.with(func(h *host.Host) error {
+		catalog, err := h.Catalog(ctx)
+		if err != nil {
+			return err
+		}
+		if err := p.reportDown(h, catalog); err != nil {
+			return err
+		}
+		return fn(h, catalog)
+	})
 }
 
 // A listedTool is a tool in the JSON of the command "tools".
@@ -92,14 +101,7 @@ have a tool of that name: write SERVER/TOOL then.`,
 			if args != "" && len(given) > 0 {
 				return usagef("give the arguments as KEY=VALUE or with --args, not both")
 			}
-			return p.with(func(h *host.Host) error {
-				catalog, err := h.Catalog(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := p.reportDown(h, catalog); err != nil {
-					return err
-				}
+			return p.withCatalog(cmd.Context(), func(h *host.Host, catalog *host.Catalog) error {
 				tool, err := findTool(catalog, words[0])
 				if err != nil {
 					return err
