@@ -30,6 +30,8 @@ type Call struct {
 	principal       *principal.Principal
 	id              jsonrpc.ID
 	in              *jsonrpc.Incoming
+	route           *transport.Route
+	ending          <-chan struct{} // closed when the carrier ends; nil if it does not say
 	method          string
 	target          string
 	params          any
@@ -136,6 +138,8 @@ func (s *Server) newCall(ctx context.Context, x *transport.Exchange, p *session)
 		principal: x.Principal,
 		id:        x.In.ID,
 		in:        x.In,
+		route:     &x.Route,
+		ending:    x.Ending,
 		method:    x.In.Method,
 		meta:      &noMeta,
 		caps:      &noCapabilities,

@@ -122,6 +122,9 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if meta != nil {
 		c.meta = meta
 	}
+	if err := c.checkTarget(); err != nil {
+		return err
+	}
 	if err := c.era.open(c); err != nil {
 		return err
 	}

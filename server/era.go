@@ -3,6 +3,8 @@ package server
 import (
 	"bytes"
 	"context"
+	"hash/maphash"
+	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -44,6 +46,9 @@ func (c *Call) admit(in *jsonrpc.Incoming) error {
 	if err != nil {
 		return err
 	}
+	if !modern && c.route.Carried {
+		return c.admitByRoute()
+	}
 	if modern {
 		meta, _ := in.Params.Object("_meta")
 		_, declared := meta.Member(mcp.MetaClientCapabilities)
@@ -78,7 +83,8 @@ func (c *Call) use(f *revision.Facts, e era) {
 }
 
 // decodeMeta decodes the `_meta` of a request. What a client sends again
-// unchanged on a connection, as most do, is not decoded again.
+// unchanged, as most do, is not decoded again. What differs with each request
+// is not worth remembering.
 func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
 	if k := c.known(raw); k != nil {
 		*meta = k.meta // its parts are never written to
@@ -87,28 +93,39 @@ func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
 	if err := wire.Decode(raw, meta); err != nil {
 		return err
 	}
-	if c.session != nil && len(raw) <= maxKnownMeta {
+	if len(raw) <= maxKnownMeta && meta.ProgressToken.IsZero() && meta.TraceParent == "" {
 		k := &decodedMeta{text: bytes.Clone(raw), meta: *meta}
 		if !c.facts.Handshake {
 			k.version = c.facts.Version
 		}
-		c.session.meta.Store(k)
+		c.metaCell(raw).Store(k)
 	}
 	return nil
 }
 
+// metaCell is where the `_meta` of a request is remembered: one place in a
+// session, one of a few among all requests that belong to none.
+func (c *Call) metaCell(raw wire.RawValue) *atomic.Pointer[decodedMeta] {
+	if c.session != nil {
+		return &c.session.meta
+	}
+	return &c.srv.metas[maphash.Bytes(metaSeed, raw)%uint64(len(c.srv.metas))]
+}
+
+var metaSeed = maphash.MakeSeed()
+
 // known returns what was decoded of the same `_meta` before, or nil.
 func (c *Call) known(raw wire.RawValue) *decodedMeta {
-	if c.session == nil {
+	if len(raw) > maxKnownMeta {
 		return nil
 	}
-	if k := c.session.meta.Load(); k != nil && bytes.Equal(k.text, raw) {
+	if k := c.metaCell(raw).Load(); k != nil && bytes.Equal(k.text, raw) {
 		return k
 	}
 	return nil
 }
 
-// maxKnownMeta is the longest `_meta` that an idle session holds, in bytes.
+// maxKnownMeta is the longest `_meta` that is remembered, in bytes.
 const maxKnownMeta = 4 << 10
 
 // decodedMeta is a `_meta` and its text.

@@ -15,15 +15,31 @@ type stateless struct{}
 // rejected with -32602; basic/versioning: an unknown version with -32022.
 func (c *Call) admitStateless(version string, declared bool) error {
 	c.use(revision.Newest(), stateless{})
+	if err := checkVersion(c.route, version); err != nil {
+		return err
+	}
 	f, ok := revision.Lookup(version)
 	if !ok || f.Handshake || !c.srv.allows(f) {
 		return unsupportedVersion(version, c.srv.Versions())
 	}
 	c.use(f, stateless{})
+	if err := c.checkMethod(); err != nil {
+		return err
+	}
 	if !declared {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaClientCapabilities)
 	}
 	return nil
+}
+
+// admitByRoute refuses a request that its carrier alone says to be modern
+// (ruling 1).
+func (c *Call) admitByRoute() error {
+	c.use(revision.Newest(), stateless{})
+	if f, ok := revision.Lookup(c.route.Version); !ok || !c.srv.allows(f) {
+		return unsupportedVersion(c.route.Version, c.srv.Versions())
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaProtocolVersion)
 }
 
 func (stateless) open(c *Call) error {

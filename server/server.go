@@ -86,6 +86,7 @@ type Server struct {
 	rates     rates
 	deadlines deadlines
 	rows      map[string]*row
+	metas     [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -223,7 +224,7 @@ func (s *Server) Open(conn transport.Conn) (transport.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errShutdown
+		return nil, toWire(shuttingDown())
 	}
 	p := newSession(s, conn)
 	s.sessions[p] = struct{}{}

@@ -66,6 +66,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	case <-c.Done():
 		return nil, context.Cause(c)
 	case <-over:
+	case <-c.ending:
 	case <-c.srv.done:
 	}
 	f.close() // no notice comes after the end

@@ -24,6 +24,9 @@ var (
 	// ErrInterrupted says that the connection ended while a request was
 	// under way: the peer may have carried it out or not.
 	ErrInterrupted = errors.New("connection ended before the answer; the request may have run")
+	// ErrOtherTransport says that the server did not understand the handshake
+	// and may speak another transport: what [First] goes by.
+	ErrOtherTransport = errors.New("the server does not speak this transport")
 )
 
 // A Handler is the receiving end of a protocol: a server, a gateway, a test.
@@ -34,7 +37,8 @@ type Handler interface {
 	// answers through x.Out. The end of ctx is the peer's going away.
 	Serve(ctx context.Context, x *Exchange)
 	// Open begins a relation with a peer that will be back: a pipe, a
-	// WebSocket, a legacy HTTP session. An error refuses the peer.
+	// WebSocket, a legacy HTTP session. An error refuses the peer; a
+	// *jsonrpc.Error among it is what the peer is told.
 	Open(c Conn) (Session, error)
 }
 
@@ -61,6 +65,8 @@ type Session interface {
 
 // Rules are what a carrier must know of the negotiated revision.
 type Rules struct {
+	// Version is the negotiated revision, empty before negotiation.
+	Version string
 	// Batch says that JSON-RPC arrays are allowed.
 	Batch bool
 	// MaxBatch is the most messages that one array may hold.
@@ -93,6 +99,11 @@ type Exchange struct {
 	Out       Responder
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
+	// Ending is closed when the carrier is about to end although the peer is
+	// still there: what would go on for as long as the peer listens should
+	// end in good order. It is nil for exchanges of a session, which has
+	// Session.Ending, and where nobody can tell.
+	Ending <-chan struct{}
 }
 
 // A Responder sends what belongs to one exchange: notifications and requests
@@ -112,10 +123,17 @@ type Route struct {
 	// Carried says that the carrier has such a place at all.
 	Carried bool
 	// Version is the value of MCP-Protocol-Version; Method that of
-	// Mcp-Method; Name that of Mcp-Name, decoded.
+	// Mcp-Method; Name that of Mcp-Name, decoded. Empty means that there is
+	// none.
 	Version, Method, Name string
-	// Fields are the values of Mcp-Param-* headers by parameter name, decoded.
+	// Fields are the values of Mcp-Param-* headers, decoded, by the part of
+	// the header's name after the prefix. What arrives has it in lower case;
+	// what is sent may have any case.
 	Fields map[string][]string
+	// Invalid says, for a person, why the headers of a message that arrived
+	// cannot be read: one is there twice, or its base64 is none. Empty means
+	// that they can.
+	Invalid string
 }
 
 // A Dialer makes connections to one server. It may be used more than once and
@@ -151,7 +169,8 @@ type Link interface {
 	Post(ctx context.Context, m *jsonrpc.Outgoing, r Route) error
 	// Establish tells the link what the core negotiated.
 	Establish(ctx context.Context, e Established) error
-	// Traits say what the link does by itself. They never change.
+	// Traits say what the link does by itself. They do not change once
+	// Establish has returned.
 	Traits() Traits
 	// Close ends the link and returns once nothing of it is left: no
 	// goroutine, no process. The end of ctx makes it less polite, not longer.

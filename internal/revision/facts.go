@@ -37,6 +37,8 @@ type Facts struct {
 	// MetaVersion: requests carry version, capabilities and client in _meta,
 	// results the server.
 	MetaVersion bool
+	// RequiredMeta: the members that _meta of each request must have.
+	RequiredMeta []string
 	// InputRequired: a server asks by answering input_required; otherwise it
 	// sends requests.
 	InputRequired bool
@@ -114,6 +116,16 @@ type Facts struct {
 
 	bit rows
 }
+
+// What a carrier must know of a message to find its revision. These are names
+// of package mcp, which no carrier imports; a test compares them.
+const (
+	// MetaVersionKey is the member of a request's _meta that names a revision
+	// without handshake.
+	MetaVersionKey = "io.modelcontextprotocol/protocolVersion"
+	// Initialize is the method that opens a relation of a revision with one.
+	Initialize = "initialize"
+)
 
 // Has reports whether the revision has the method.
 func (f *Facts) Has(method string) bool { return methods[method]&f.bit != 0 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/mcp"
 )
 
 func TestRowsAreNewestFirst(t *testing.T) {
@@ -96,6 +97,22 @@ func TestHTTPStatus(t *testing.T) {
 			if got := f.HTTPStatus(test.code); got != want {
 				t.Errorf("%s: HTTPStatus(%d) = %d, want %d", f.Version, test.code, got, want)
 			}
+		}
+	}
+}
+
+// Carriers know these names of package mcp, which they may not import. Ruling 2.
+func TestNamesForCarriers(t *testing.T) {
+	if revision.MetaVersionKey != mcp.MetaProtocolVersion || revision.Initialize != mcp.MethodInitialize {
+		t.Errorf("%q and %q are not those of package mcp", revision.MetaVersionKey, revision.Initialize)
+	}
+	for _, f := range revision.All() {
+		var want []string
+		if f.MetaVersion {
+			want = []string{mcp.MetaProtocolVersion, mcp.MetaClientCapabilities}
+		}
+		if !slices.Equal(f.RequiredMeta, want) {
+			t.Errorf("%s: RequiredMeta = %v, want %v", f.Version, f.RequiredMeta, want)
 		}
 	}
 }

@@ -54,6 +54,7 @@ var all = [...]Facts{
 		RouteHeaders:          true,
 		ResultType:            true,
 		MetaVersion:           true,
+		RequiredMeta:          []string{MetaVersionKey, "io.modelcontextprotocol/clientCapabilities"},
 		InputRequired:         true,
 		Cacheable:             true,
 		LogPerRequest:         true,
