@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"encoding/base64"
 	"errors"
+	"slices"
 
 	"github.com/parley-mcp/parley/internal/wire"
 )
@@ -86,14 +88,16 @@ type contentsJSON struct {
 
 // MarshalJSON encodes the contents as TextResourceContents or
 // BlobResourceContents.
-func (c ResourceContents) MarshalJSON() ([]byte, error) {
+func (c ResourceContents) MarshalJSON() ([]byte, error) { return wire.Marshal(c.json()) }
+
+func (c *ResourceContents) json() contentsJSON {
 	j := contentsJSON{URI: c.URI, MIMEType: c.MIMEType, Meta: c.Meta}
 	if c.Blob != nil {
 		j.Blob = &c.Blob
 	} else {
 		j.Text = &c.Text
 	}
-	return wire.Marshal(j)
+	return j
 }
 
 // UnmarshalJSON decodes TextResourceContents or BlobResourceContents. Contents
@@ -153,6 +157,53 @@ type ReadResourceResult struct {
 	Cacheable
 	// Contents are the parts.
 	Contents []ResourceContents `json:"contents"`
+}
+
+// AppendJSON appends the JSON encoding of the result, with room made at once.
+// Bytes become base64 in place, since they may be large and need no check.
+func (r *ReadResourceResult) AppendJSON(dst []byte) ([]byte, error) {
+	size := 1 << 10
+	for i := range r.Contents {
+		c := &r.Contents[i]
+		size += base64.StdEncoding.EncodedLen(len(c.Blob)) + len(c.Text) + len(c.Text)/8 + len(c.URI) + 64
+	}
+	out, err := wire.Append(slices.Grow(dst, size), &struct {
+		ResultBase
+		Cacheable
+	}{r.ResultBase, r.Cacheable})
+	if err != nil {
+		return dst, err
+	}
+	out = append(reopen(out), `"contents":[`...)
+	for i := range r.Contents {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if out, err = r.Contents[i].appendJSON(out); err != nil {
+			return dst, err
+		}
+	}
+	return append(out, "]}"...), nil
+}
+
+func (c *ResourceContents) appendJSON(dst []byte) ([]byte, error) {
+	j := c.json()
+	j.Blob = nil
+	dst, err := wire.Append(dst, &j)
+	if err != nil || c.Blob == nil {
+		return dst, err
+	}
+	dst = append(reopen(dst), `"blob":"`...)
+	return append(base64.StdEncoding.AppendEncode(dst, c.Blob), `"}`...), nil
+}
+
+// reopen takes the end off an object so that a further member can follow.
+func reopen(object []byte) []byte {
+	object = object[:len(object)-1]
+	if object[len(object)-1] == '{' {
+		return object
+	}
+	return append(object, ',')
 }
 
 // SubscribeParams ask to be told of changes of a resource. Handshake revisions

@@ -154,7 +154,12 @@ func (s *Server) newCall(ctx context.Context, x *transport.Exchange, p *session)
 type resultBody struct{ v any }
 
 // AppendJSON encodes the result.
-func (b *resultBody) AppendJSON(dst []byte) ([]byte, error) { return wire.Append(dst, b.v) }
+func (b *resultBody) AppendJSON(dst []byte) ([]byte, error) {
+	if body, ok := b.v.(jsonrpc.Body); ok {
+		return body.AppendJSON(dst)
+	}
+	return wire.Append(dst, b.v)
+}
 
 // What a request without `_meta` has. They are never written to.
 var (

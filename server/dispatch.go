@@ -222,8 +222,10 @@ func (s *Server) answer(c *Call, res Result) error {
 
 // encode gives a result in the shape of the peer's revision.
 func (c *Call) encode(res Result) (jsonrpc.Body, error) {
-	if body, ok := res.(jsonrpc.Body); ok {
-		return body, nil
+	if _, typed := res.(mcp.Result); !typed {
+		if body, ok := res.(jsonrpc.Body); ok {
+			return body, nil
+		}
 	}
 	down, err := c.shape.DownResult(c.method, res)
 	if err != nil {
