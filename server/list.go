@@ -102,7 +102,7 @@ func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Resu
 		body.items = append(body.items, raw)
 	}
 	if to < len(visible) {
-		next := c.srv.seal.seal([]byte(visible[to-1]), bound)
+		next := c.seal([]byte(visible[to-1]), bound)
 		body.NextCursor = &next
 	}
 	if c.facts.Cacheable {

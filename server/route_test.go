@@ -175,3 +175,24 @@ func TestListenEndsWithItsCarrier(t *testing.T) {
 		}
 	})
 }
+
+// A key that dies with the process is warned of where clients may come to
+// another one: over HTTP, and once.
+func TestWarnsOfRandomStateKeys(t *testing.T) {
+	for _, carried := range []bool{true, false} {
+		text := &logs{}
+		o := unlimited()
+		o.Logger, o.Limits.PageSize = text.logger(), 1
+		s := newServer(o, echo(), server.Tool("other", "Another.", func(context.Context, struct{}) (string, error) { return "", nil }))
+		for range 2 {
+			carry(t, s, transport.Route{Carried: carried, Version: v2607, Method: mcp.MethodToolsList}, mcp.MethodToolsList, `{`+newestMeta+`}`)
+		}
+		want := 0
+		if carried {
+			want = 1
+		}
+		if n := strings.Count(text.String(), "StateKeys"); n != want {
+			t.Errorf("carried by HTTP %t: %d warnings, want %d:\n%s", carried, n, want, text)
+		}
+	}
+}

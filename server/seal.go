@@ -61,6 +61,17 @@ func newSealer(keys [][]byte) (*sealer, error) {
 	return s, nil
 }
 
+// seal seals for the client of a call. Over HTTP the client may bring it to
+// another process, which a key of this one alone would disappoint.
+func (c *Call) seal(plain, bound []byte) string {
+	if c.route.Carried && len(c.srv.opts.StateKeys) == 0 {
+		c.srv.warnKeys.Do(func() {
+			c.srv.log.Warn("state is sealed with a random key: it will not outlive this process nor be understood by others; set server.Options.StateKeys")
+		})
+	}
+	return c.srv.seal.seal(plain, bound)
+}
+
 // seal makes an opaque string of plain, good only together with bound.
 func (s *sealer) seal(plain, bound []byte) string {
 	k := s.ring[0]

@@ -108,6 +108,7 @@ type Server struct {
 	serve      Func // middleware around the features; made at the first request
 	frozen     atomic.Bool
 	once       sync.Once
+	warnKeys   sync.Once
 
 	hub hub
 

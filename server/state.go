@@ -135,7 +135,7 @@ func (c *Call) sealState() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.srv.seal.seal(plain, bound), nil
+	return c.seal(plain, bound), nil
 }
 
 // bound is what a state is good for: this server, this caller, this request.
