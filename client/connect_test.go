@@ -26,6 +26,18 @@ func TestNegotiation(t *testing.T) {
 			return nil, e
 		}
 	}
+	// Another server behind the same address may know what one has refused.
+	refuseOnce := func() func(*req) (any, error) {
+		refused := false
+		return func(*req) (any, error) {
+			if refused {
+				return raw(`{"resultType":"complete","supportedVersions":["` + modern + `"],"capabilities":` + allCaps + `,"instructions":"be kind",` +
+					`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"script","version":"1"}}}`), nil
+			}
+			refused = true
+			return nil, jsonrpc.NewError(mcp.CodeUnsupportedVersion, "no").With(mcp.UnsupportedVersionData{Supported: []string{modern}})
+		}
+	}
 	for name, test := range map[string]struct {
 		script  *script
 		allowed []string
@@ -40,6 +52,7 @@ func TestNegotiation(t *testing.T) {
 		"pinned legacy: no probe":  {script: &script{versions: []string{modern, newest, "2025-06-18"}}, allowed: []string{"2025-06-18"}, want: "2025-06-18", heard: "initialize notifications/initialized"},
 		"oldest":                   {script: &script{versions: []string{"2024-11-05"}}, want: "2024-11-05", heard: "server/discover initialize notifications/initialized"},
 		"refused version, legacy":  {script: &script{versions: []string{"2025-06-18"}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuse(mcp.CodeUnsupportedVersion, mcp.UnsupportedVersionData{Supported: []string{"2030-01-01", "2025-06-18"}})}}, want: "2025-06-18", heard: "server/discover initialize notifications/initialized"},
+		"refused once, then served": {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuseOnce()}}, want: modern, heard: "server/discover server/discover"},
 		"initialize names versions": {script: &script{versions: []string{"2025-03-26"}, on: map[string]func(*req) (any, error){mcp.MethodInitialize: func() func(r *req) (any, error) {
 			n := 0
 			return func(r *req) (any, error) {

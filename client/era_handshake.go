@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -48,8 +49,8 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 
 // because adds why a handshake was tried at all.
 func because(err, cause error) error {
-	if cause == nil {
-		return err
+	if cause == nil || strings.Contains(err.Error(), cause.Error()) {
+		return err // over HTTP both may have met the same
 	}
 	return fmt.Errorf("%w (after server/discover: %w)", err, cause)
 }

@@ -143,7 +143,7 @@ func (o *opener) open(ctx context.Context, noProbe bool) error {
 
 // probe asks for the server's versions, at most twice.
 func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
-	for range 2 {
+	for attempt := range 2 {
 		s, err := o.discover(ctx, f)
 		if err == nil {
 			return o.settleOn(ctx, f, s)
@@ -153,6 +153,9 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 			return err
 		}
 		if !errors.As(err, &peer) {
+			if unreached(err) && !o.cn.over() {
+				return fmt.Errorf("server/discover: %w", err) // a handshake would not arrive either
+			}
 			return o.fallBack(ctx, err)
 		}
 		switch peer.Code {
@@ -162,7 +165,9 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 				return o.fallBack(ctx, err)
 			}
 			next := o.pick(offered)
-			if next == nil || next == f {
+			// A server that offers what it has just refused may have changed its
+			// mind, or another one behind the same address answers: ask again, once.
+			if next == nil || next == f && attempt > 0 {
 				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: err}
 			}
 			if next.Handshake {
@@ -176,6 +181,11 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 		}
 	}
 	return &UnsupportedVersionError{Allowed: o.names()}
+}
+
+// unreached says that nothing was sent: the server could not be reached.
+func unreached(err error) bool {
+	return errors.Is(err, transport.ErrClosed) && !errors.Is(err, transport.ErrInterrupted)
 }
 
 // settleOn chooses from what a discovered server supports.

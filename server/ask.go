@@ -51,29 +51,56 @@ type question struct {
 //
 // spec 2026-07-28, client/elicitation.
 func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer[T], error) {
-	var a Answer[T]
 	form, err := formOf[T]()
 	if err != nil {
-		return a, fmt.Errorf("elicit: %w", err)
+		return Answer[T]{}, fmt.Errorf("elicit: %w", err)
 	}
+	var a Answer[T]
+	res, err := elicit(ctx, message, form.wire, form.checker, o, func(content mcp.RawValue) error {
+		return form.checker.Decode(content, &a.Value)
+	})
+	if err != nil {
+		return Answer[T]{}, err
+	}
+	a.Action = res.Action
+	return a, nil
+}
+
+// ElicitForm asks the person a form that is known only at run time, or that no
+// Go type can say; [Elicit] is simpler where the form is a type. The accepted
+// content is checked against the form; defaults are the client's to fill in.
+// The result is never nil without an error. Errors are those of Elicit.
+//
+// spec 2026-07-28, client/elicitation.
+func ElicitForm(ctx context.Context, message string, form *mcp.ElicitSchema, o ...AskOptions) (*mcp.ElicitResult, error) {
+	raw, err := wire.Marshal(form)
+	if err != nil {
+		return nil, fmt.Errorf("elicit: %w", err)
+	}
+	checker, err := schema.Compile(raw, &schema.Limits{AssertFormats: true})
+	if err != nil {
+		return nil, fmt.Errorf("elicit: %w", err)
+	}
+	return elicit(ctx, message, form, checker, o, checker.Check)
+}
+
+// elicit asks a form. What the person accepts is taken by take.
+func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker *schema.Compiled, o []AskOptions, take func(mcp.RawValue) error) (*mcp.ElicitResult, error) {
 	q := &question{
 		key: key1(o), what: "a form", method: mcp.MethodElicit,
-		params: &mcp.ElicitParams{Mode: mcp.ElicitForm, Message: message, RequestedSchema: form.wire},
+		params: &mcp.ElicitParams{Mode: mcp.ElicitForm, Message: message, RequestedSchema: form},
 	}
 	if c := CallFrom(ctx); c != nil {
 		// spec 2026-07-28, client/elicitation: servers "MUST NOT use form mode
 		// elicitation to request sensitive information".
-		if secret := form.checker.Secretish(); len(secret) > 0 {
+		if secret := checker.Secretish(); len(secret) > 0 {
 			c.srv.log.Warn("a form asks for what looks like secrets; use ElicitURL for those", "target", c.target, "fields", secret)
 		}
 	}
-	var res mcp.ElicitResult
+	res := new(mcp.ElicitResult)
 	q.check = func(raw mcp.RawValue) error {
-		if err := decodeElicit(raw, &res); err != nil {
+		if err := decodeElicit(raw, res); err != nil || res.Action != mcp.ElicitAccept {
 			return err
-		}
-		if res.Action != mcp.ElicitAccept {
-			return nil
 		}
 		content, err := wire.Marshal(res.Content)
 		if err != nil {
@@ -83,15 +110,12 @@ func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer
 		if content, err = wire.Canonical(content); err != nil {
 			return err
 		}
-		return form.checker.Decode(content, &a.Value)
+		return take(content)
 	}
 	if _, err := askOf(ctx, q); err != nil {
-		var zero T
-		a.Value = zero
-		return a, err
+		return nil, err
 	}
-	a.Action = res.Action
-	return a, nil
+	return res, nil
 }
 
 // ElicitURL asks the person to open a URL, for what must not pass through the
@@ -238,9 +262,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if err := q.check(raw); err != nil {
 		return nil, badAnswer(q, err)
 	}
-	if !known {
-		c.asks.record(id, raw)
-	}
+	c.asks.record(id, raw)
 	return c, nil
 }
 

@@ -3,12 +3,15 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -133,5 +136,46 @@ func TestElicitForms(t *testing.T) {
 		if (m.Error == nil) != ok {
 			t.Errorf("%s gives %s", answer, m.raw)
 		}
+	}
+}
+
+// A form that is made at run time, with what no tag says, is asked and checked
+// in every revision that can show it. Proves: FLOW-ELICIT-P.
+func TestElicitFormAtRunTime(t *testing.T) {
+	form := &mcp.ElicitSchema{Required: []string{"size"}, Properties: mcp.Properties{{Name: "size", Schema: mcp.PrimitiveSchema{
+		Type: "string", Enum: []string{"s", "l"}, EnumNames: []string{"Small", "Large"},
+	}}}}
+	build := func(o *server.Options) *server.Server {
+		s := server.New("forms", "1", o)
+		s.Add(server.Tool("size", "", func(ctx context.Context, _ none) (string, error) {
+			r, err := server.ElicitForm(ctx, "Which?", form)
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%s %s", r.Action, r.Content["size"]), nil
+		}))
+		return s
+	}
+	for content, want := range map[string]string{`"l"`: `accept "l"`, `"xl"`: "", `5`: ""} {
+		o := &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			if names := r.Params.RequestedSchema.Properties[0].Schema.EnumNames; len(names) != 2 {
+				t.Errorf("the titles are %v", names)
+			}
+			return client.Accept(map[string]mcp.RawValue{"size": mcp.RawValue(content)})
+		}}
+		mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
+			got, err := client.Call[string](t.Context(), c, "size", nil)
+			switch {
+			case era.Version == v2024 || era.Version == v2503: // they have no forms
+				if err == nil {
+					t.Errorf("asked without forms: %q", got)
+				}
+			case want == "" && err == nil, want != "" && (err != nil || got != want):
+				t.Errorf("%s gives %q, %v, want %q", content, got, err, want)
+			}
+		})
+	}
+	if _, err := server.ElicitForm(t.Context(), "?", form); !errors.Is(err, server.ErrNoCall) {
+		t.Errorf("outside of a request: %v", err)
 	}
 }

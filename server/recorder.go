@@ -19,6 +19,7 @@ type recorder struct {
 	order   []string          // ids of all questions, in the order first asked
 	kinds   map[string]string // id → digest
 	answers map[string]mcp.RawValue
+	offered mcp.InputResponses      // what a request without state brought; used only where asked
 	done    map[string]mcp.RawValue // results of Once
 	running map[string]*sync.Mutex  // Once under way, by key
 
@@ -72,6 +73,9 @@ func (r *recorder) answer(id string) (mcp.RawValue, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	raw, ok := r.answers[id]
+	if !ok {
+		raw, ok = r.offered[id]
+	}
 	return raw, ok
 }
 

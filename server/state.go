@@ -44,7 +44,12 @@ func (c *Call) input() (responses mcp.InputResponses, sealed *string) {
 func (c *Call) resume() error {
 	responses, sealed := c.input()
 	if sealed == nil {
-		return nil // without state nothing was asked, so nothing is an answer
+		// A client may know from before what will be asked, and save a round:
+		// "the server processing the retry does not need any information beyond
+		// what is directly present in the retry request". What is not asked in
+		// this run stays unused.
+		c.asks.offered = responses
+		return nil
 	}
 	if over(len(*sealed), base64.RawURLEncoding.EncodedLen(c.srv.limits.MaxState)) {
 		return errState
