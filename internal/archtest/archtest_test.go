@@ -223,6 +223,7 @@ func sound() map[string]string {
 		"go.mod": `module github.com/parley-mcp/parley
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/go-json-experiment/json v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
@@ -252,6 +253,7 @@ require (
 		"0007-cobra":         "github.com/spf13/cobra",
 		"0008-x-term":        "golang.org/x/term",
 		"0009-testscript":    "github.com/rogpeppe/go-internal",
+		"0015-websocket":     "github.com/coder/websocket",
 	}
 	for name, module := range records {
 		files["docs/decisions/"+name+".md"] = module
@@ -267,7 +269,7 @@ func TestModules(t *testing.T) {
 		"sound": {},
 		"replace in the root": {
 			change: map[string]string{"go.mod": "replace golang.org/x/time => ../time\n"},
-			want:   []string{"go.mod:12: no replace: the module is built with the versions its users get"},
+			want:   []string{"go.mod:13: no replace: the module is built with the versions its users get"},
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
@@ -297,7 +299,7 @@ func TestModules(t *testing.T) {
 		},
 		"a dependency of the program in the library": {
 			change: map[string]string{"go.mod": "require github.com/spf13/cobra v1.10.2\n"},
-			want:   []string{"go.mod:12: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
+			want:   []string{"go.mod:13: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
 		},
 		"indirect only": {
 			change: map[string]string{"go.mod": "require example.org/deep v1.0.0 // indirect\n"},

@@ -21,9 +21,10 @@ var rows = []row{
 	{"mcp jsonrpc schema oauth", "internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport"},
+	{"transport/web", "transport jsonrpc principal"},
 	{
 		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
-		"transport transport/frame jsonrpc principal internal/revision internal/wire internal/eventstream",
+		"transport transport/frame transport/web jsonrpc principal internal/revision internal/wire internal/eventstream",
 	},
 	{
 		"server",
@@ -40,7 +41,9 @@ var rows = []row{
 	{"app/cmd/parley", "app/cli"},
 	{"app/cli", "public app/... !app/cmd/..."},
 	{"app/...", "public"},
-	{"conformance/... bench/... interop/...", "public"},
+	{"conformance/...", "public conformance/..."},
+	{"bench/...", "public bench/..."},
+	{"interop/...", "public interop/..."},
 }
 
 // A reservation keeps a package that is not ours for a few rooms. Tests are
@@ -71,6 +74,10 @@ var reservations = []reservation{
 		"github.com/yosida95/uritemplate", "uritemplate",
 		"templates are matched and expanded in one place",
 	},
+	{
+		"github.com/coder/websocket", "transport/websocket",
+		"what is not that transport should not need it",
+	},
 }
 
 // workspace lists the modules of go.work: those that change together and need
@@ -84,6 +91,7 @@ var dependencies = map[string]map[string]string{
 		"github.com/go-json-experiment/json":       "docs/decisions/0001-json-codec.md",
 		"github.com/santhosh-tekuri/jsonschema/v6": "docs/decisions/0002-json-schema.md",
 		"github.com/yosida95/uritemplate/v3":       "docs/decisions/0003-uri-templates.md",
+		"github.com/coder/websocket":               "docs/decisions/0015-websocket.md",
 		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
 		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
 	},

@@ -1,0 +1,217 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+)
+
+// First returns a dialer that tries the dialers in their order: the next one
+// is dialled when the server of the one before answers the handshake with
+// [ErrOtherTransport], and is sent the same request. Its Key is that of the
+// first.
+func First(dialers ...Dialer) Dialer { return first(dialers) }
+
+type first []Dialer
+
+// Key is that of the first dialer.
+func (f first) Key() string {
+	if len(f) == 0 {
+		return ""
+	}
+	return f[0].Key()
+}
+
+// Dial connects with the first dialer that does not find another transport.
+func (f first) Dial(ctx context.Context, in Inbox) (Link, error) {
+	life, end := context.WithCancelCause(context.Background())
+	l := &firstLink{left: f, in: in, life: life, end: end, moving: make(chan struct{}, 1)}
+	if err := l.next(ctx); err != nil {
+		end(nil)
+		return nil, err
+	}
+	return l, nil
+}
+
+// A firstLink passes everything on to the link that is current.
+type firstLink struct {
+	in   Inbox
+	life context.Context //nolint:containedctx // it is what ends when Close begins
+	end  context.CancelCauseFunc
+
+	moving chan struct{} // has an element while another link is dialled, or Close runs
+	left   []Dialer      // not tried yet; for who moves
+
+	mu      sync.Mutex
+	cur     *tried
+	settled bool // negotiation is over
+}
+
+// A tried link with what stands between it and the inbox.
+type tried struct {
+	Link
+	gate *gate
+}
+
+// Do sends a request, to the next server if that of the current link speaks
+// another transport.
+func (l *firstLink) Do(ctx context.Context, m *jsonrpc.Outgoing, r Route) (*jsonrpc.Incoming, error) {
+	for {
+		cur := l.current()
+		in, err := cur.Do(ctx, m, r)
+		if err == nil || !errors.Is(err, ErrOtherTransport) {
+			return in, err
+		}
+		if err := l.advance(ctx, cur, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Post sends a notification or response on the current link.
+func (l *firstLink) Post(ctx context.Context, m *jsonrpc.Outgoing, r Route) error {
+	return l.current().Post(ctx, m, r)
+}
+
+// Establish makes the current link the one that stays.
+func (l *firstLink) Establish(ctx context.Context, e Established) error {
+	l.mu.Lock()
+	l.settled = true
+	cur := l.cur
+	l.mu.Unlock()
+	return cur.Establish(ctx, e)
+}
+
+// Traits are those of the current link.
+func (l *firstLink) Traits() Traits { return l.current().Traits() }
+
+// Close closes the current link. One that is being dialled is given up.
+func (l *firstLink) Close(ctx context.Context) error {
+	l.end(fmt.Errorf("%w on this side", ErrClosed))
+	l.moving <- struct{}{}
+	defer func() { <-l.moving }()
+	l.left = nil
+	return l.current().Close(ctx)
+}
+
+func (l *firstLink) current() *tried {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur
+}
+
+// advance replaces the link from, whose server gave the reason cause, by the
+// next; if somebody has done so already, it does nothing. The error is cause
+// if there is none to go on to.
+func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error {
+	l.moving <- struct{}{}
+	defer func() { <-l.moving }()
+	l.mu.Lock()
+	replaced, settled := l.cur != from, l.settled
+	l.mu.Unlock()
+	switch {
+	case replaced:
+		return nil
+	case settled || len(l.left) == 0:
+		return cause
+	}
+	from.gate.hold()
+	if err := l.next(ctx); err != nil {
+		from.gate.open()
+		return fmt.Errorf("%w (after %w)", err, cause)
+	}
+	from.gate.shut()
+	_ = from.Close(ctx) // it was of no use anyway
+	return nil
+}
+
+// next dials what is left until there is a link, which becomes the current
+// one. The caller moves, or is the only one to have l.
+func (l *firstLink) next(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.life, func() { cancel(context.Cause(l.life)) })()
+	err := errors.New("no transport to try: First needs a dialer")
+	for len(l.left) > 0 {
+		if l.life.Err() != nil {
+			return context.Cause(l.life)
+		}
+		d := l.left[0]
+		l.left = l.left[1:]
+		g := &gate{in: l.in}
+		var link Link
+		if link, err = d.Dial(ctx, g); err == nil {
+			l.mu.Lock()
+			l.cur = &tried{link, g}
+			l.mu.Unlock()
+			return nil
+		}
+		if !errors.Is(err, ErrOtherTransport) {
+			break
+		}
+	}
+	return err
+}
+
+// A gate stands between a link and the inbox. It is open at first. Held, it
+// keeps back that the link has ended; shut, it lets nothing through any more.
+type gate struct {
+	in Inbox
+
+	mu    sync.Mutex
+	state gateState
+	over  bool // the end is kept back
+	err   error
+}
+
+type gateState uint8
+
+const (
+	gateOpen gateState = iota
+	gateHeld
+	gateShut
+)
+
+// Receive passes m on, unless the gate is shut.
+func (g *gate) Receive(m *jsonrpc.Incoming) {
+	g.mu.Lock()
+	shut := g.state == gateShut
+	g.mu.Unlock()
+	if !shut {
+		g.in.Receive(m)
+	}
+}
+
+// Closed passes the end on if the gate is open.
+func (g *gate) Closed(err error) {
+	g.mu.Lock()
+	pass := g.state == gateOpen
+	if !pass {
+		g.over, g.err = true, err
+	}
+	g.mu.Unlock()
+	if pass {
+		g.in.Closed(err)
+	}
+}
+
+func (g *gate) hold() { g.become(gateHeld) }
+func (g *gate) shut() { g.become(gateShut) }
+
+// open lets everything through again, and what was kept back.
+func (g *gate) open() {
+	if g.become(gateOpen) {
+		g.in.Closed(g.err)
+	}
+}
+
+// become changes the state and reports whether an end is kept back.
+func (g *gate) become(s gateState) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.state = s
+	return g.over
+}

@@ -1,0 +1,239 @@
+package sse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/frame"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// maxEndpoint is the most bytes of an address for messages.
+const maxEndpoint = 8 << 10
+
+// maxPreludes is how many events without data may come before the first one.
+const maxPreludes = 16
+
+// fields is what an event may have beside its message: names of fields, an id.
+const fields = 4 << 10
+
+// A Dialer connects to one endpoint. Its fields may be set before the first
+// Dial.
+//
+// Deprecated: use streamable.Dialer, and this one after it, with
+// transport.First, if the server may be old.
+type Dialer struct {
+	// URL is the address of the stream; http or https, without user.
+	URL string
+	// Client makes the requests: proxies, TLS and authorization are its
+	// affair. Default: one of each link's own, with the settings of
+	// http.DefaultTransport. Redirects follow the rules of web.Client in any
+	// case; a Timeout holds for the messages sent, not for the stream.
+	Client *http.Client
+	// Header gives further headers for each request. Those of the protocol
+	// win over it. Its context carries the values of Dial's and ends with the
+	// link. Default: none.
+	Header func(ctx context.Context) (http.Header, error)
+	// MaxResponse is the size in bytes of the largest message that is read.
+	// Default 64 MiB.
+	MaxResponse int
+	// MaxDepth is how deep JSON may be nested. Default 64.
+	MaxDepth int
+	// Logger is told what the server does wrong. Default: nobody.
+	Logger *slog.Logger
+}
+
+var _ transport.Dialer = (*Dialer)(nil)
+
+// URL returns a dialer for the stream at url.
+//
+// Deprecated: use streamable.URL, and this one after it, with transport.First,
+// if the server may be old.
+func URL(url string) *Dialer { return &Dialer{URL: url} }
+
+// Key is the URL without query and fragment, or empty if it is none.
+func (d *Dialer) Key() string {
+	u, err := d.address()
+	if err != nil {
+		return ""
+	}
+	return plain(u)
+}
+
+// plain writes a URL without the parts in which secrets travel.
+func plain(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// address reads the URL. What is wrong with it is said without repeating it.
+func (d *Dialer) address() (*url.URL, error) {
+	u, err := url.Parse(d.URL)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL of the stream cannot be read; write it as in https://server.example/sse")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, errors.New("the URL of the stream needs http or https and a host, as in https://server.example/sse")
+	case u.User != nil:
+		return nil, errors.New("the URL of the stream has a user in it; give credentials with Header or Client")
+	}
+	return u, nil
+}
+
+// Dial opens the stream and waits until the server has named the address for
+// messages. An answer that is no event stream is a *web.StatusError, and
+// transport.ErrOtherTransport if the server seems not to know this transport.
+func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	u, err := d.address()
+	if err != nil {
+		return nil, err
+	}
+	p := d.newPipe(ctx)
+	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
+	err = p.open(u, limit(d.MaxResponse, frame.DefaultMaxResponse)+fields)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		p.release()
+		return nil, fmt.Errorf("opening the stream at %s: %w", plain(u), err)
+	}
+	return &link{pipe: p, Link: frame.Dial(p, in, &frame.Options{
+		MaxMessage: limit(d.MaxResponse, frame.DefaultMaxResponse),
+		MaxDepth:   limit(d.MaxDepth, frame.DefaultMaxDepth),
+		Logger:     d.Logger,
+	})}, nil
+}
+
+// newPipe prepares a connection that lives on after ctx.
+func (d *Dialer) newPipe(ctx context.Context) *pipe {
+	p := &pipe{
+		header: d.Header,
+		log:    cmp.Or(d.Logger, slog.New(slog.DiscardHandler)),
+		body:   http.NoBody,
+	}
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	client := d.Client
+	if client == nil {
+		client = new(http.Client)
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			own := t.Clone()
+			client.Transport, p.idle = own, own.CloseIdleConnections
+		}
+	}
+	p.client = web.Client(client)
+	return p
+}
+
+// open sends the GET and reads the first event.
+func (p *pipe) open(u *url.URL, maxEvent int) error {
+	endless := *p.client
+	endless.Timeout = 0
+	r, err := p.request(http.MethodGet, u.String(), nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", eventstream.ContentType)
+	r.Header.Set("Accept-Encoding", "identity") // nothing should gather events
+	r.Header.Set("Cache-Control", "no-store")
+	resp, err := endless.Do(r) //nolint:bodyclose // release closes it
+	if err != nil {
+		return bare(err)
+	}
+	p.body = resp.Body
+	if err := isStream(resp); err != nil {
+		return err
+	}
+	p.events = eventstream.NewReader(resp.Body, maxEvent)
+	said, err := p.prelude()
+	if err != nil {
+		return err
+	}
+	p.endpoint, err = resolve(resp.Request.URL, said)
+	return err
+}
+
+// isStream checks the answer to the GET.
+func isStream(resp *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // an error leaves it empty
+	if resp.StatusCode == http.StatusOK && kind == eventstream.ContentType {
+		return nil
+	}
+	failed := web.NewStatusError(resp)
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone:
+		return fmt.Errorf("%w: %w", transport.ErrOtherTransport, failed)
+	}
+	if resp.StatusCode/100 == 2 {
+		return fmt.Errorf("%w: no event stream: %w", transport.ErrOtherTransport, failed)
+	}
+	return failed
+}
+
+// prelude reads the first event (spec 2024-11-05, basic/transports: "When a
+// client connects, the server MUST send an endpoint event").
+func (p *pipe) prelude() (string, error) {
+	for range maxPreludes {
+		e, err := p.events.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", fmt.Errorf("%w: the stream ended before it named the address for messages", transport.ErrOtherTransport)
+		case err != nil:
+			return "", fmt.Errorf("reading the first event: %w", err)
+		case e.Data == nil: // a retry time, perhaps
+			continue
+		case e.Type != endpointEvent:
+			return "", fmt.Errorf("%w: the first event must be %q, with the address for messages", transport.ErrOtherTransport, endpointEvent)
+		}
+		return string(e.Data), nil
+	}
+	return "", fmt.Errorf("%w: no event names the address for messages", transport.ErrOtherTransport)
+}
+
+// resolve makes the address for messages of what the server says. It must be
+// of the stream's origin: the server of another one would get messages, and
+// credentials, that are not for it.
+func resolve(stream *url.URL, said string) (string, error) {
+	if said == "" || len(said) > maxEndpoint {
+		return "", fmt.Errorf("the server names an address for messages of %d bytes, want 1 to %d", len(said), maxEndpoint)
+	}
+	u, err := stream.Parse(said)
+	if err != nil {
+		return "", errors.New("the server names an address for messages that cannot be read")
+	}
+	if u.Opaque != "" || u.User != nil || origin(u) != origin(stream) {
+		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", plain(u), origin(stream))
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String(), nil
+}
+
+// origin writes scheme, host and port of a URL in one way.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// bare takes the URL, in which secrets may be, out of an error of net/http.
+func bare(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
+}

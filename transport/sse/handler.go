@@ -1,0 +1,217 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/frame"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// errGone is why sessions end whose response net/http gave up, be it that the
+// client has hung up or that a write failed.
+var errGone = fmt.Errorf("%w: the client has left, or does not read", transport.ErrClosed)
+
+// errShutdown is why sessions end that Shutdown did not let finish.
+var errShutdown = fmt.Errorf("%w: the endpoint shuts down", transport.ErrClosed)
+
+// parting is how long the client may take for the end of an answer.
+const parting = 5 * time.Second
+
+// face is what pages of allowed origins may do.
+var face = web.Face{
+	Methods: []string{http.MethodGet, http.MethodPost},
+	Headers: []string{"Accept", "Authorization", "Cache-Control", "Content-Type", "Last-Event-ID", "MCP-Protocol-Version"},
+	Exposed: []string{"Retry-After", "WWW-Authenticate"},
+}
+
+// A Handler is an endpoint for streams (GET) and messages (POST). Each stream
+// is a session, served on the goroutine of its GET; it ends with the stream.
+//
+// Deprecated: use streamable.Handler, beside it if clients may be old.
+type Handler struct {
+	handler transport.Handler
+	o       Options
+	serving sync.WaitGroup // requests of sessions; none is added once closing
+
+	mu       sync.Mutex
+	closing  bool
+	sessions map[string]*session
+	streams  map[string]int // sessions by the limit key of their owner
+}
+
+var _ http.Handler = (*Handler)(nil)
+
+// NewHandler returns the endpoint for h: mount it at a path of its own, such
+// as /sse. o may be nil.
+//
+// Deprecated: use streamable.NewHandler, beside it if clients may be old.
+func NewHandler(h transport.Handler, o *Options) *Handler {
+	return &Handler{
+		handler:  h,
+		o:        o.defaults(),
+		sessions: make(map[string]*session),
+		streams:  make(map[string]int),
+	}
+}
+
+// ServeHTTP serves one HTTP request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// What is left of the answer is written when this has returned. Where there
+	// are no deadlines, whoever took them away has to see to it.
+	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(parting)) }()
+	who, ok := h.o.Access.Admit(w, r, &face)
+	if !ok {
+		return
+	}
+	switch r.Method {
+	case http.MethodGet:
+		h.stream(w, r, who)
+	case http.MethodPost:
+		h.post(w, r, who)
+	default:
+		w.Header().Set("Allow", strings.Join(face.Methods, ", "))
+		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "GET opens a stream, POST sends a message; %s does nothing here", r.Method)
+	}
+}
+
+// A refusal is why a request gets no service.
+type refusal struct {
+	status int
+	err    *jsonrpc.Error
+}
+
+var (
+	refusedClosing = &refusal{http.StatusServiceUnavailable, web.ShuttingDown()}
+	refusedFull    = tooMany("this server has as many streams open as it can serve; try again later")
+	refusedMany    = tooMany("you have as many streams open as one caller may; close some")
+	refusedUnknown = &refusal{http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"no such session; open a stream with GET and post to the address it names")}
+)
+
+// tooMany refuses a client that may come back later.
+func tooMany(why string) *refusal {
+	return &refusal{http.StatusTooManyRequests, web.TooMany("%s", why)}
+}
+
+// write answers the request.
+func (f *refusal) write(w http.ResponseWriter) { web.Refuse(w, f.status, f.err, true) }
+
+// refuse answers a request that gets no service.
+func refuse(w http.ResponseWriter, status int, code int64, format string, args ...any) {
+	web.Refuse(w, status, jsonrpc.NewError(code, format, args...), true)
+}
+
+// stream serves a session for as long as the client reads its stream.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+	s := newSession(w, r, who, &h.o)
+	defer s.cancel(nil)
+	defer s.end() // a panic of the handler must not leave a stream that writes
+	defer context.AfterFunc(r.Context(), func() { s.cancel(errGone) })()
+	if err := s.out.prepare(); err != nil {
+		h.o.Logger.Error("this endpoint cannot stream; middleware in front of it needs an Unwrap method for http.ResponseController", "error", err)
+		refuse(w, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
+		return
+	}
+	if no := h.enter(s); no != nil {
+		no.write(w)
+		return
+	}
+	defer h.leave(s)
+	err := frame.Serve(s.ctx, s, h.handler, &frame.Options{
+		MaxMessage: h.o.MaxMessage,
+		MaxDepth:   h.o.MaxDepth,
+		WriteStall: h.o.WriteStall,
+		Linger:     math.MaxInt64, // Shutdown, which ends the input, says how long
+		Principal:  who,
+		Logger:     h.o.Logger,
+	})
+	if err != nil {
+		h.o.Logger.Debug("a session ended", "error", err)
+	}
+	if !s.out.retire() {
+		h.unopened(w, err)
+	}
+}
+
+// unopened answers a client whose session ended before its stream began.
+func (h *Handler) unopened(w http.ResponseWriter, err error) {
+	var told *jsonrpc.Error
+	if errors.As(err, &told) {
+		web.Refuse(w, http.StatusServiceUnavailable, told, true)
+		return
+	}
+	refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "no session could be opened; try again later")
+}
+
+// enter makes the session known, or says why it cannot be.
+func (h *Handler) enter(s *session) *refusal {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := s.who.LimitKey()
+	switch {
+	case h.closing:
+		return refusedClosing
+	case len(h.sessions) >= h.o.MaxSessions:
+		return refusedFull
+	case h.streams[key] >= h.o.MaxSessionsPerPrincipal:
+		return refusedMany
+	}
+	h.serving.Add(1)
+	h.sessions[s.id] = s
+	h.streams[key]++
+	return nil
+}
+
+// leave forgets a session.
+func (h *Handler) leave(s *session) {
+	h.mu.Lock()
+	delete(h.sessions, s.id)
+	key := s.who.LimitKey()
+	if h.streams[key]--; h.streams[key] == 0 {
+		delete(h.streams, key)
+	}
+	h.mu.Unlock()
+	h.serving.Done()
+}
+
+// Shutdown ends the endpoint in good order: new requests get 503, sessions get
+// no more messages, requests under way may finish until ctx ends and are
+// cancelled then. It returns when nothing of the endpoint runs any more; the
+// error is that of ctx, if it was needed.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	h.closing = true
+	sessions := make([]*session, 0, len(h.sessions))
+	for _, s := range h.sessions {
+		sessions = append(sessions, s)
+	}
+	h.mu.Unlock()
+	for _, s := range sessions {
+		s.finish()
+	}
+	quiet := make(chan struct{})
+	go func() { // Shutdown waits for it
+		h.serving.Wait()
+		close(quiet)
+	}()
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, s := range sessions {
+		s.cancel(errShutdown)
+	}
+	<-quiet
+	return ctx.Err()
+}

@@ -1,0 +1,182 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/frame"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// thrown is how much of an answer without meaning is read, so that the
+// connection can be used again.
+const thrown = 4 << 10
+
+// A link is the client's half of a connection. Everything but two things is
+// the frame's.
+type link struct {
+	transport.Link
+	pipe *pipe
+}
+
+// Do sends a request and waits for its response. If the server refuses the
+// message as too large, that is the end of this request alone.
+func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := &call{cancel: cancel}
+	if _, twice := l.pipe.calls.LoadOrStore(m.ID, c); !twice { // the frame refuses the second
+		defer l.pipe.calls.Delete(m.ID)
+	}
+	return l.Link.Do(ctx, m, r)
+}
+
+// Close posts what is queued and ends the stream.
+func (l *link) Close(ctx context.Context) error {
+	err := l.Link.Close(ctx)
+	l.pipe.release()
+	return err
+}
+
+// A call is a request that waits for its response.
+type call struct{ cancel context.CancelCauseFunc }
+
+// A pipe carries messages: theirs in the events of one response, ours in one
+// request each.
+type pipe struct {
+	client *http.Client
+	header func(ctx context.Context) (http.Header, error)
+	log    *slog.Logger
+	idle   func()                  // closes the connections of a client of our own, if it is one
+	ctx    context.Context         //nolint:containedctx // lives as long as the link
+	cancel context.CancelCauseFunc // ends the stream and the message under way
+
+	body     io.Closer
+	events   *eventstream.Reader
+	endpoint string
+	calls    sync.Map // *call by jsonrpc.ID
+}
+
+var _ frame.Pipe = (*pipe)(nil)
+
+// release gives back what the pipe holds. Nobody reads or writes any more.
+func (p *pipe) release() {
+	p.cancel(os.ErrClosed)
+	_ = p.body.Close() // has been read as far as wanted
+	if p.idle != nil {
+		p.idle()
+	}
+}
+
+// Close ends the stream and the message under way.
+func (p *pipe) Close() error {
+	p.cancel(os.ErrClosed)
+	return nil
+}
+
+// Read returns the next message of the stream.
+func (p *pipe) Read() ([]byte, error) {
+	for {
+		e, err := p.events.Next()
+		switch {
+		case p.ctx.Err() != nil:
+			return nil, os.ErrClosed
+		case err == io.EOF: //nolint:errorlint // a wrapped EOF is a reason, not a clean end
+			return nil, io.EOF
+		case err != nil:
+			return nil, fmt.Errorf("reading the stream: %w", err)
+		case e.IsMessage() && len(e.Data) > 0:
+			return e.Data, nil
+		}
+	}
+}
+
+// Write posts messages, one after the other: that is how their order lasts.
+func (p *pipe) Write(messages [][]byte) error {
+	for _, m := range messages {
+		err := p.post(m)
+		var status *web.StatusError
+		if errors.As(err, &status) && status.Status == http.StatusRequestEntityTooLarge {
+			err = p.tooLarge(m, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post sends one message.
+func (p *pipe) post(message []byte) error {
+	// A copy, since net/http may go on reading after it has the answer.
+	r, err := p.request(http.MethodPost, p.endpoint, bytes.NewReader(bytes.Clone(message)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := p.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("posting a message: %w", bare(err))
+	}
+	defer func() { _ = resp.Body.Close() }() // there is nothing in it
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("posting a message: %w", web.NewStatusError(resp))
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, thrown) // the status has said all
+	return nil
+}
+
+// tooLarge deals with a message that the server did not take, as refused says:
+// whoever waits for its answer must not wait in vain.
+func (p *pipe) tooLarge(message []byte, refused error) error {
+	m, err := jsonrpc.Parse(bytes.Clone(message), jsonrpc.Limits{})
+	if err != nil {
+		return refused // it is our own, and whole
+	}
+	switch m.Kind {
+	case jsonrpc.Request:
+		if c, ok := p.calls.Load(m.ID); ok {
+			c.(*call).cancel(refused)
+		}
+		return nil
+	case jsonrpc.Response:
+		e := jsonrpc.NewError(jsonrpc.CodeInternalError, "the answer was too large for the server")
+		instead, err := (&jsonrpc.Outgoing{ID: m.ID, Error: e}).AppendJSON(nil)
+		if err != nil {
+			return refused
+		}
+		return p.post(instead)
+	default:
+		p.log.Warn("notification dropped", "method", m.Method, "error", refused)
+		return nil
+	}
+}
+
+// request makes a request that ends with the link.
+func (p *pipe) request(method, address string, body io.Reader) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(p.ctx, method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("making a request: %w", bare(err))
+	}
+	if p.header == nil {
+		return r, nil
+	}
+	h, err := p.header(p.ctx)
+	if err != nil {
+		return nil, fmt.Errorf("getting headers for a request: %w", err)
+	}
+	if h != nil {
+		r.Header = h.Clone()
+	}
+	return r, nil
+}

@@ -1,0 +1,79 @@
+package sse
+
+import (
+	"cmp"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/parley-mcp/parley/transport/frame"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxSessions             = 10_000
+	DefaultMaxSessionsPerPrincipal = 100
+	DefaultReadTimeout             = 30 * time.Second
+	DefaultKeepAlive               = 15 * time.Second
+)
+
+// Options adjust an endpoint. The zero value, and nil, give the defaults,
+// which are safe; -1 switches a limit of number or size off.
+type Options struct {
+	// Access says who may reach the endpoint.
+	Access web.Access
+	// MaxMessage is the size in bytes of the largest request body; more is
+	// answered 413. Default 4 MiB.
+	MaxMessage int
+	// MaxDepth is how deep JSON may be nested. Default 64.
+	MaxDepth int
+	// MaxSessions is the most streams open at once, MaxSessionsPerPrincipal
+	// the most of one caller; more are answered 429. Defaults 10,000 and 100.
+	MaxSessions, MaxSessionsPerPrincipal int
+	// ReadTimeout is how long a client may take to send a body, before it is
+	// answered 408. Default 30 s.
+	ReadTimeout time.Duration
+	// WriteStall is how long a client may take none of what is written, and a
+	// second more for each 64 KiB of it, before its session ends. Default 30 s.
+	WriteStall time.Duration
+	// KeepAlive is the time after which a silent stream gets a comment, so
+	// that nobody between closes it, and a client that vanished is noticed.
+	// Default 15 s.
+	KeepAlive time.Duration
+	// Logger is told what clients do wrong. Default: nobody.
+	Logger *slog.Logger
+}
+
+// defaults returns a copy of o, which may be nil, with its gaps filled.
+func (o *Options) defaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	d.MaxMessage = limit(d.MaxMessage, frame.DefaultMaxMessage)
+	d.MaxDepth = limit(d.MaxDepth, frame.DefaultMaxDepth)
+	d.MaxSessions = limit(d.MaxSessions, DefaultMaxSessions)
+	d.MaxSessionsPerPrincipal = limit(d.MaxSessionsPerPrincipal, DefaultMaxSessionsPerPrincipal)
+	d.ReadTimeout = span(d.ReadTimeout, DefaultReadTimeout)
+	d.WriteStall = span(d.WriteStall, frame.DefaultWriteStall)
+	d.KeepAlive = span(d.KeepAlive, DefaultKeepAlive)
+	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
+	return d
+}
+
+// limit is n, its default if it is zero, or no limit if it is negative.
+func limit(n, byDefault int) int {
+	if n < 0 {
+		return math.MaxInt / 2 // leaves room to add to
+	}
+	return cmp.Or(n, byDefault)
+}
+
+// span is d, or its default if it is no time at all.
+func span(d, byDefault time.Duration) time.Duration {
+	if d <= 0 {
+		return byDefault
+	}
+	return d
+}

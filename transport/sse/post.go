@@ -1,0 +1,150 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+)
+
+// spill is how much of a body over the limit is read all the same, so that the
+// client, which may be writing it, gets to read the answer.
+const spill = 1 << 20
+
+// firstBody is what a body gets at once, whatever length it claims to have.
+const firstBody = 64 << 10
+
+// Errors of a body, beside those of its connection.
+var (
+	errTooLarge = errors.New("body over the limit")
+	errOver     = errors.New("session ended")
+)
+
+// post takes one message for a session (spec 2024-11-05, basic/transports:
+// "All subsequent client messages MUST be sent as HTTP POST requests to this
+// endpoint").
+func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+	s, no := h.join(r, who)
+	if no != nil {
+		no.write(w)
+		return
+	}
+	defer h.serving.Done()
+	if !isJSON(w, r) || !s.reserve(w) {
+		return
+	}
+	defer func() { <-s.bodies }()
+	data, err := s.body(w, r, &h.o)
+	switch {
+	case errors.Is(err, errOver):
+		over(w)
+	case errors.Is(err, errTooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, "the message took longer than %v to arrive", h.o.ReadTimeout)
+	case err != nil:
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message did not arrive whole")
+	default:
+		s.deliver(w, r, data)
+	}
+}
+
+// join finds the session of a message. One of somebody else is as good as none
+// (SEC-HTTP-1: sessions are bound to the user).
+func (h *Handler) join(r *http.Request, who *principal.Principal) (*session, *refusal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.sessions[r.URL.Query().Get(sessionParam)]
+	switch {
+	case h.closing:
+		return nil, refusedClosing
+	case s == nil || s.who.Identity() != who.Identity():
+		return nil, refusedUnknown
+	}
+	h.serving.Add(1)
+	return s, nil
+}
+
+// isJSON reports whether the body is what it has to be, or has answered.
+func isJSON(w http.ResponseWriter, r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err == nil && kind == "application/json" && r.Header.Get("Content-Encoding") == "" {
+		return true
+	}
+	refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json, without Content-Encoding")
+	return false
+}
+
+// reserve waits until the body may be read, or has answered.
+func (s *session) reserve(w http.ResponseWriter) bool {
+	select {
+	case s.bodies <- struct{}{}:
+		return true
+	case <-s.ending:
+	case <-s.done:
+	}
+	over(w)
+	return false
+}
+
+// body reads a message while its session lives.
+func (s *session) body(w http.ResponseWriter, r *http.Request, o *Options) ([]byte, error) {
+	rc := http.NewResponseController(w)
+	if err := rc.SetReadDeadline(time.Now().Add(o.ReadTimeout)); err != nil {
+		return nil, err
+	}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(s.ctx, func() {
+		defer close(stopped)
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // worked before
+	})
+	data, err := readBody(r, o.MaxMessage)
+	if !stop() {
+		<-stopped
+		err = errOver
+	}
+	_ = rc.SetReadDeadline(time.Time{}) // worked before
+	return data, err
+}
+
+// readBody reads a body of at most limit bytes.
+func readBody(r *http.Request, limit int) ([]byte, error) {
+	if r.ContentLength <= int64(limit) {
+		var buf bytes.Buffer
+		buf.Grow(int(min(max(r.ContentLength, 0), firstBody)) + bytes.MinRead)
+		if _, err := buf.ReadFrom(io.LimitReader(r.Body, int64(limit)+1)); err != nil {
+			return nil, err
+		}
+		if buf.Len() <= limit {
+			return buf.Bytes(), nil
+		}
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, spill) // it is too large in any case
+	return nil, errTooLarge
+}
+
+// deliver gives a message to the reader, and answers once it was taken.
+func (s *session) deliver(w http.ResponseWriter, r *http.Request, data []byte) {
+	select {
+	case s.in <- data:
+		w.WriteHeader(http.StatusAccepted)
+	case <-s.ending:
+		over(w)
+	case <-s.done:
+		over(w)
+	case <-r.Context().Done(): // nobody is there to be answered
+	}
+}
+
+// over answers a message that came too late.
+func over(w http.ResponseWriter) {
+	refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInvalidRequest, "the session has ended; open another")
+}

@@ -1,0 +1,164 @@
+package web
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+)
+
+// Access says who may reach an HTTP endpoint. The zero value is safe: see the
+// fields. It is never written to, and many goroutines may use it.
+//
+// Only the connection and its request count. What a proxy says of itself, such
+// as X-Forwarded-Host, anybody can say, and is not looked at.
+//
+// spec 2026-07-28, basic/transports/streamable-http, Security & Endpoint:
+// servers MUST validate the Origin header of all requests. SEC-HTTP-1.
+type Access struct {
+	// Hosts are the names under which the endpoint may be called, as in the
+	// Host header: an entry without port stands for every port, one with a
+	// port for that one; IPv6 addresses have brackets. "*" allows any name,
+	// also one that an attacker rebinds to this address: it is for endpoints
+	// behind something that checks names itself. Default: on a loopback
+	// connection the loopback names alone (localhost, *.localhost,
+	// 127.0.0.0/8, [::1]), so that no rebound DNS name leads there; on others
+	// any, but pages of the endpoint's own origin need an IP address, a
+	// loopback name or an entry here.
+	Hosts []string
+	// Origins are further origins, as in "https://app.example", whose pages
+	// may call the endpoint; they get CORS headers. An entry is a scheme, a
+	// host and, if it is not the scheme's own, a port, with nothing behind;
+	// there are no patterns, and "*" matches nothing. Default: only pages of
+	// the endpoint's own origin.
+	Origins []string
+	// Principal says who calls; nil is an anonymous caller. Default:
+	// principal.FromContext of the request's context, as authentication in
+	// front leaves it, else an anonymous caller known by its address.
+	Principal func(r *http.Request) *principal.Principal
+}
+
+// A Face is what an endpoint shows to pages of other origins (CORS).
+type Face struct {
+	// Methods are the methods that may be used.
+	Methods []string
+	// Headers are the request headers that may be sent; one that ends in "*"
+	// stands for all that begin so.
+	Headers []string
+	// Exposed are the response headers that scripts may read.
+	Exposed []string
+}
+
+// Admit checks Host and Origin, answers CORS preflights, and adds the CORS
+// headers of f to the response of an allowed page. It returns who calls and
+// true; or it has answered the request, with 403 or as a preflight, and
+// returns false.
+func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principal.Principal, bool) {
+	host, ok := splitHost(r.Host)
+	// net/http takes the Host header out: one that is there is a second one.
+	if !ok || len(r.Header["Host"]) > 0 || !a.allowsHost(host, r) {
+		refuseHeader(w, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
+		return nil, false
+	}
+	if origins := r.Header["Origin"]; len(origins) > 0 {
+		own, listed := a.judgeOrigin(origins, host, r)
+		if !own && !listed {
+			refuseHeader(w, "Origin", origins[0],
+				"add it to the endpoint's allowed origins (Access.Origins) if you trust its pages, or its own name to the allowed hosts (Access.Hosts)")
+			return nil, false
+		}
+		if listed {
+			allowOrigin(w.Header(), origins[0], f)
+		}
+		if preflight(w, r, f) {
+			return nil, false
+		}
+	}
+	return a.caller(r), true
+}
+
+// allowsHost reports whether the endpoint may be called by this name.
+func (a *Access) allowsHost(host hostPort, r *http.Request) bool {
+	if len(a.Hosts) == 0 {
+		return !onLoopback(r) || host.loopback()
+	}
+	own := uint16(80)
+	if r.TLS != nil {
+		own = 443
+	}
+	for _, entry := range a.Hosts {
+		if entry == "*" {
+			return true
+		}
+		e, ok := splitHost(entry)
+		if ok && e.sameName(host) && (e.port == 0 || e.port == host.portOr(own)) {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeOrigin reports whether the page that sends the request is one of the
+// endpoint's own origin, or of one that is listed.
+func (a *Access) judgeOrigin(origins []string, host hostPort, r *http.Request) (own, listed bool) {
+	if len(origins) != 1 {
+		return false, false
+	}
+	o, ok := parseOrigin(origins[0])
+	if !ok {
+		return false, false
+	}
+	listed = slices.ContainsFunc(a.Origins, func(entry string) bool {
+		e, ok := parseOrigin(entry)
+		return ok && e == o
+	})
+	if listed {
+		return false, true
+	}
+	// Behind a proxy that ends TLS, the page is https and the request is not.
+	page := o.scheme == "https" || o.scheme == "http" && r.TLS == nil
+	// A page under a name that nobody vouches for may be an attacker's whose
+	// name leads here: then Origin and Host are the same, and that is the attack.
+	safe := len(a.Hosts) > 0 || host.safe()
+	return page && safe && o.is(host), false
+}
+
+// caller says who sends a request that was let in.
+func (a *Access) caller(r *http.Request) *principal.Principal {
+	var p *principal.Principal
+	if a.Principal != nil {
+		p = a.Principal(r)
+	} else {
+		p = principal.FromContext(r.Context())
+	}
+	if p != nil {
+		return p
+	}
+	remote, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		remote = r.RemoteAddr // no network address: a Unix socket, or a test
+	}
+	return &principal.Principal{Remote: remote}
+}
+
+// onLoopback reports whether the connection came in on an address that only
+// this machine reaches. What is not known, or no network address, is taken for
+// one: the stricter rule holds there.
+func onLoopback(r *http.Request) bool {
+	tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// maxShown is how many bytes of a header's value a refusal repeats.
+const maxShown = 100
+
+// refuseHeader answers 403 and says which header is to blame and what can be
+// done about it.
+func refuseHeader(w http.ResponseWriter, name, value, advice string) {
+	shown := strconv.QuoteToASCII(value[:min(len(value), maxShown)])
+	Refuse(w, http.StatusForbidden, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"%s %s is not allowed here; %s", name, shown, advice), false)
+}

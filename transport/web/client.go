@@ -1,0 +1,178 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxRedirects is how many redirects Client follows for one request.
+const maxRedirects = 5
+
+// maxText is how many bytes of a body a StatusError keeps.
+const maxText = 512
+
+// Client returns a copy of c (nil: a client with http.DefaultTransport) that
+// follows redirects only within one origin and only such that repeat the
+// request as it is (307, 308; any for GET), at most 5 times. Others are not
+// followed: headers may carry credentials, and a body must not go where the
+// person did not send it. The client then returns the redirecting response
+// itself, of which [NewStatusError] tells where the server pointed. A
+// CheckRedirect of c is asked as well. c is not written to.
+func Client(c *http.Client) *http.Client {
+	var guarded http.Client
+	if c != nil {
+		guarded = *c
+	}
+	next := guarded.CheckRedirect
+	guarded.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		first := via[0]
+		if len(via) > maxRedirects || r.Method != first.Method || !sameOrigin(r.URL, first.URL) {
+			return http.ErrUseLastResponse
+		}
+		if next != nil {
+			return next(r, via)
+		}
+		return nil
+	}
+	return &guarded
+}
+
+// sameOrigin reports whether two URLs have the same scheme, host and port.
+func sameOrigin(a, b *url.URL) bool {
+	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
+}
+
+// portOf is the port of a URL, written or implied.
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" {
+		return port
+	}
+	return strconv.Itoa(int(schemePort(strings.ToLower(u.Scheme))))
+}
+
+// A StatusError says that a server answered with a status that carries no
+// message of the protocol.
+type StatusError struct {
+	// Status is the HTTP status code.
+	Status int
+	// Header is the header of the response, such as WWW-Authenticate.
+	Header http.Header
+	// Text is the beginning of a body that is text, at most 512 bytes, with
+	// control characters replaced; empty if there was none.
+	Text string
+
+	target  string // where a redirect led, without what may be secret
+	foreign bool   // target is another origin
+}
+
+// NewStatusError reads what is needed of a response: a little of its body, if
+// that is text. Reading waits for as long as the request's context lets it. It
+// does not close the body.
+func NewStatusError(r *http.Response) *StatusError {
+	e := &StatusError{Status: r.StatusCode, Header: r.Header, Text: readText(r)}
+	if r.StatusCode/100 != 3 {
+		return e
+	}
+	to, err := r.Location()
+	if err != nil {
+		return e
+	}
+	e.foreign = r.Request != nil && r.Request.URL != nil && !sameOrigin(to, r.Request.URL)
+	shown := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path, RawPath: to.RawPath}
+	e.target = printable(shown.String())
+	return e
+}
+
+// readText reads the beginning of a body that people can read.
+func readText(r *http.Response) string {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || r.Body == nil {
+		return ""
+	}
+	isText := strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "+json")
+	if !isText || kind == "text/event-stream" { // a stream may never end
+		return ""
+	}
+	data := make([]byte, maxText)
+	n, err := io.ReadFull(r.Body, data)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && n == 0 {
+		return ""
+	}
+	return printable(string(data[:n]))
+}
+
+// printable makes text of a stranger harmless for terminals and logs, in at
+// most maxText bytes: white space becomes a blank, and what cannot be seen or
+// changes how the rest is seen becomes a question mark.
+func printable(s string) string {
+	s = s[:min(len(s), maxText)]
+	for range utf8.UTFMax - 1 { // the cut may have left a part of a letter
+		if r, size := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && size == 1 {
+			s = s[:len(s)-1]
+		}
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r != utf8.RuneError && unicode.IsPrint(r):
+			return r
+		}
+		return '?'
+	}, s)
+	return strings.TrimSpace(s)
+}
+
+// Error says the status, what it means here and what to do.
+func (e *StatusError) Error() string {
+	said := "the server answered " + strconv.Itoa(e.Status)
+	switch {
+	case e.target != "" && e.foreign:
+		return said + " to " + e.target + ", which is another origin; use that URL if you trust it"
+	case e.target != "":
+		return said + " to " + e.target + ", which was not followed; use that URL"
+	}
+	if text := http.StatusText(e.Status); text != "" {
+		said += " " + text
+	}
+	if advice := e.advice(); advice != "" {
+		said += "; " + advice
+	}
+	if e.Text != "" {
+		said += fmt.Sprintf(" (it said: %s)", e.Text)
+	}
+	return said
+}
+
+// advice says what a status means for somebody who wants to talk to a server.
+func (e *StatusError) advice() string {
+	switch e.Status {
+	case http.StatusUnauthorized:
+		return "it wants authorization"
+	case http.StatusForbidden:
+		return "it does not let this caller in"
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
+		return "check the URL"
+	case http.StatusProxyAuthRequired:
+		return "the proxy between wants authorization"
+	case http.StatusRequestEntityTooLarge:
+		return "send less at a time"
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return "try again later"
+	}
+	switch {
+	case e.Status/100 == 2:
+		return "that is no answer of this protocol; check the URL"
+	case e.Status/100 == 5:
+		return "the fault is on its side"
+	}
+	return ""
+}

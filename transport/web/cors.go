@@ -1,0 +1,78 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+)
+
+// preflightAge is how many seconds a browser may rely on a preflight.
+const preflightAge = "600"
+
+// allowOrigin adds what lets a page of a listed origin read the response.
+// Credentials of the browser are never allowed: a token in a header is what
+// such a page has to bring.
+func allowOrigin(h http.Header, origin string, f *Face) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	if len(f.Exposed) > 0 {
+		h.Set("Access-Control-Expose-Headers", strings.Join(f.Exposed, ", "))
+	}
+}
+
+// preflight answers the question that a browser asks before it lets a page
+// send a request, and reports whether r was one.
+func preflight(w http.ResponseWriter, r *http.Request, f *Face) bool {
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", strings.Join(f.Methods, ", "))
+	if names := f.agreed(r.Header["Access-Control-Request-Headers"]); len(names) > 0 {
+		h.Set("Access-Control-Allow-Headers", strings.Join(names, ", "))
+	}
+	h.Set("Access-Control-Max-Age", preflightAge)
+	h.Del("Access-Control-Expose-Headers") // is for the request itself
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// agreed picks those of the requested header names that may be sent.
+func (f *Face) agreed(requested []string) []string {
+	var names []string
+	for _, line := range requested {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); f.takes(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// takes reports whether the request header may be sent.
+func (f *Face) takes(name string) bool {
+	if !isToken(name) {
+		return false
+	}
+	for _, entry := range f.Headers {
+		if prefix, open := strings.CutSuffix(entry, "*"); open {
+			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+				return true
+			}
+		} else if strings.EqualFold(name, entry) {
+			return true
+		}
+	}
+	return false
+}
+
+// isToken reports whether s can be the name of a header (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}

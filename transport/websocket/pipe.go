@@ -1,0 +1,334 @@
+package websocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/frame"
+)
+
+// Subprotocol is what both ends must agree on, so that neither takes another
+// kind of WebSocket for this one.
+const Subprotocol = "mcp"
+
+// DefaultKeepAlive is the time between two pings.
+const DefaultKeepAlive = 30 * time.Second
+
+const (
+	// fragment is the most bytes of a message that one WebSocket frame holds.
+	// Between frames there is room for pings and pongs, so that a long message
+	// on a slow line does not look like a dead peer.
+	fragment = 64 << 10
+	// skipped is how many times MaxMessage a message may have to be read over.
+	// Up to there its sender is told by an error and the connection lives;
+	// beyond, it is closed (1009).
+	skipped = 16
+	// farewell is how long the peer may take to agree to a close.
+	farewell = 2 * time.Second
+	// pongWait is how long a pong waits for the frame that is being written.
+	pongWait = 2 * time.Second
+	// readBuffer is what a message is read into before its length is known.
+	readBuffer = 1 << 10
+	// maxReason is the length in bytes of the longest reason (RFC 6455, 5.5).
+	maxReason = 123
+)
+
+var (
+	errBinary = errors.New("the peer sent a binary message; messages of MCP are text")
+	errSilent = fmt.Errorf("%w: no answer to a ping", transport.ErrStalled)
+)
+
+// A line is the connection beneath the WebSocket. It knows what the WebSocket
+// does not tell: whether the peer was heard of, whether reading has failed, and
+// whose turn it is to write.
+type line struct {
+	io.ReadWriteCloser
+	heard  atomic.Int64 // how often something arrived
+	failed atomic.Pointer[error]
+	turn   chan struct{} // holds one token while a frame of a message is being written
+}
+
+func newLine(rwc io.ReadWriteCloser) *line {
+	return &line{ReadWriteCloser: rwc, turn: make(chan struct{}, 1)}
+}
+
+// pong reports whether a ping can be replied to. The library ends a connection
+// on which a pong cannot be written within 5 seconds. A peer that does not read
+// for a while is what WriteStall is for; it would not see the pong either.
+func (l *line) pong(ctx context.Context, _ []byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, pongWait)
+	defer cancel()
+	select {
+	case l.turn <- struct{}{}:
+		<-l.turn
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Read reads and takes note.
+func (l *line) Read(p []byte) (int, error) {
+	n, err := l.ReadWriteCloser.Read(p)
+	if n > 0 {
+		l.heard.Add(1)
+	}
+	if err != nil {
+		l.failed.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// A pipe is a frame.Pipe over a WebSocket.
+type pipe struct {
+	conn  *websocket.Conn
+	line  *line
+	limit int
+
+	reading, writing atomic.Bool   // a Read or a Write is under way
+	pinged           atomic.Bool   // the peer has been asked for a sign of life
+	closing          atomic.Bool   // Close has been called
+	done             chan struct{} // closed when Close begins
+	kept             chan struct{} // closed when keepAlive has returned
+
+	mu     sync.Mutex
+	status websocket.StatusCode // what the close says
+	reason string
+}
+
+var _ frame.Pipe = (*pipe)(nil)
+
+// newPipe returns a pipe with messages of at most limit bytes to read, and
+// begins to watch over it: every time without a sign of life the peer is
+// pinged, and given up if it takes longer than patience to reply. A negative
+// time is never.
+func newPipe(conn *websocket.Conn, l *line, limit int, every, patience time.Duration) *pipe {
+	conn.SetReadLimit(int64(limit) * skipped)
+	p := &pipe{
+		conn:   conn,
+		line:   l,
+		limit:  limit,
+		status: websocket.StatusNormalClosure,
+		done:   make(chan struct{}),
+		kept:   make(chan struct{}),
+	}
+	if every < 0 {
+		close(p.kept)
+	} else {
+		go p.keepAlive(every, patience) // ends with Close; see p.kept
+	}
+	return p
+}
+
+// Read returns the next text message.
+//
+// The contexts given to the WebSocket never end: if they did, they would cut
+// the connection off. Close ends Read and Write.
+func (p *pipe) Read() ([]byte, error) {
+	p.reading.Store(true)
+	defer p.reading.Store(false)
+	kind, r, err := p.conn.Reader(context.Background())
+	if err != nil {
+		return nil, p.ended(err)
+	}
+	if kind != websocket.MessageText {
+		p.say(websocket.StatusUnsupportedData, "messages of MCP are text")
+		return nil, errBinary
+	}
+	data, err := p.message(r)
+	if long, ok := errors.AsType[*frame.TooLongError](err); ok {
+		return nil, long
+	}
+	if err != nil {
+		return nil, p.ended(err)
+	}
+	return data, nil
+}
+
+// message reads the rest of a message into memory of its own. One over the
+// limit is read over without being held.
+func (p *pipe) message(r io.Reader) ([]byte, error) {
+	data := make([]byte, 0, min(readBuffer, p.limit+1))
+	for {
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		// A connection that breaks within a message ends it like its last
+		// byte does: only the line knows.
+		if broken := p.line.failed.Load(); broken != nil && err != nil {
+			return nil, *broken
+		}
+		switch {
+		case len(data) > p.limit:
+			if _, err := io.Copy(io.Discard, r); err != nil {
+				return nil, err
+			}
+			return nil, frame.NewTooLongError(p.limit, data)
+		case err == io.EOF: //nolint:errorlint // the WebSocket's own sign for the end of a message
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) == cap(data):
+			room := min(2*cap(data), p.limit+1)
+			data = append(make([]byte, 0, room), data...)
+		}
+	}
+}
+
+// ended says why reading ended: io.EOF if the peer closed in good order.
+func (p *pipe) ended(err error) error {
+	if last, ok := errors.AsType[websocket.CloseError](err); ok {
+		return closedBy(last)
+	}
+	here := errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
+	switch {
+	case here && p.pinged.Load() && !p.closing.Load():
+		return errSilent // it was keepAlive, or the library that it asked
+	case here:
+		return fmt.Errorf("reading: %w", net.ErrClosed)
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		return fmt.Errorf("the peer sent a message of more than %d bytes, where the limit is %d", p.limit*skipped, p.limit)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("the peer ended the connection without closing the WebSocket: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("reading: %w", err)
+}
+
+// closedBy says what the peer's close frame means. Its reason is a stranger's
+// text.
+func closedBy(e websocket.CloseError) error {
+	switch e.Code {
+	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
+		return io.EOF
+	}
+	if e.Reason == "" {
+		return fmt.Errorf("the peer closed the WebSocket with status %d", e.Code)
+	}
+	return fmt.Errorf("the peer closed the WebSocket with status %d: %+q", e.Code, e.Reason)
+}
+
+// Write sends each message as a text message.
+func (p *pipe) Write(messages [][]byte) error {
+	p.writing.Store(true)
+	defer p.writing.Store(false)
+	for _, m := range messages {
+		if err := p.send(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends one message, a long one in several frames.
+func (p *pipe) send(m []byte) error {
+	if len(m) <= fragment {
+		p.line.turn <- struct{}{}
+		defer func() { <-p.line.turn }()
+		return p.conn.Write(context.Background(), websocket.MessageText, m)
+	}
+	w, err := p.conn.Writer(context.Background(), websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(m, fragment) {
+		p.line.turn <- struct{}{}
+		_, err := w.Write(part)
+		<-p.line.turn
+		if err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// say sets what the close will tell the peer, unless something is set already.
+func (p *pipe) say(status websocket.StatusCode, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason != "" {
+		return
+	}
+	p.status = status
+	p.reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
+}
+
+// Close closes the WebSocket and waits a moment for the peer to agree. A peer
+// that does not take what is being written would not take a farewell either,
+// so that it gets none. A second Close cuts the first one short.
+func (p *pipe) Close() error {
+	if !p.closing.CompareAndSwap(false, true) {
+		p.cut()
+		return nil
+	}
+	close(p.done)
+	if p.writing.Load() {
+		p.cut()
+	}
+	// The library's own time limits do not hold while it reads over what is
+	// left of a message.
+	late := time.AfterFunc(farewell, p.cut)
+	defer late.Stop()
+	p.mu.Lock()
+	status, reason := p.status, p.reason
+	p.mu.Unlock()
+	// Whatever is wrong now, the connection is gone: a peer that has closed
+	// first, or is no longer there, is no error of ours.
+	_ = p.conn.Close(status, reason)
+	p.cut()
+	return nil
+}
+
+// cut ends the connection beneath without ceremony.
+func (p *pipe) cut() {
+	_ = p.line.Close() // it may be closed already, and nothing can be done
+}
+
+// keepAlive finds peers that are gone without a word, such as a laptop that was
+// closed: nobody would notice until something is to be sent.
+func (p *pipe) keepAlive(every, patience time.Duration) {
+	defer close(p.kept)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	heard := p.line.heard.Load()
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-ticker.C:
+		}
+		if now := p.line.heard.Load(); now != heard {
+			heard = now
+			continue
+		}
+		// While we do not read there is no pong to be had, and while we
+		// write WriteStall watches over the peer.
+		if !p.reading.Load() || p.writing.Load() {
+			continue
+		}
+		if !p.ping(patience) && p.line.heard.Load() == heard && p.reading.Load() && !p.writing.Load() {
+			p.cut() // makes Read return, and that ends the rest
+			return
+		}
+		p.pinged.Store(false)
+		heard = p.line.heard.Load()
+	}
+}
+
+// ping reports whether the peer replied in time. The library may find out by
+// itself that it does not even take the ping, and ends the connection.
+func (p *pipe) ping(patience time.Duration) bool {
+	p.pinged.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return p.conn.Ping(ctx) == nil
+}
