@@ -1,0 +1,158 @@
+package streamable_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/streamable"
+)
+
+// A benchWire sends prepared requests on one connection and reads the responses,
+// almost without memory of its own, so that what is measured is the server.
+type benchWire struct {
+	testing.TB
+	conn net.Conn
+	in   *bufio.Reader
+	body []byte
+}
+
+func dialBench(b testing.TB, h http.Handler) *benchWire {
+	b.Helper()
+	srv := httptest.NewServer(h)
+	b.Cleanup(srv.Close)
+	conn, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", srv.Listener.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	return &benchWire{TB: b, conn: conn, in: bufio.NewReader(conn), body: make([]byte, 1<<20)}
+}
+
+// benchRequest is the text of a POST.
+func benchRequest(body string, header ...string) []byte {
+	var text strings.Builder
+	text.WriteString("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n")
+	for _, line := range header {
+		text.WriteString(line + "\r\n")
+	}
+	fmt.Fprintf(&text, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	return []byte(text.String())
+}
+
+// round sends a request and reads the response, which has a length. head is
+// the status line unless it is 200, or the id of a session that was opened.
+func (w *benchWire) round(request []byte) (head string, body []byte) {
+	if _, err := w.conn.Write(request); err != nil {
+		w.Fatal(err)
+	}
+	length := 0
+	for first := true; ; first = false {
+		line, err := w.in.ReadSlice('\n')
+		if err != nil {
+			w.Fatal(err)
+		}
+		if first && !bytes.Equal(line, []byte("HTTP/1.1 200 OK\r\n")) {
+			head = string(line)
+		}
+		if len(line) == 2 {
+			break
+		}
+		if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			for _, c := range bytes.TrimSpace(digits) {
+				length = 10*length + int(c-'0')
+			}
+		}
+		if id, ok := bytes.CutPrefix(line, []byte("Mcp-Session-Id: ")); ok {
+			head = string(bytes.TrimSpace(id))
+		}
+	}
+	body = w.body[:length]
+	if _, err := io.ReadFull(w.in, body); err != nil {
+		w.Fatal(err)
+	}
+	return head, body
+}
+
+func (w *benchWire) run(b *testing.B, request []byte) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		if head, body := w.round(request); head != "" {
+			b.Fatalf("%s %s", head, body)
+		}
+	}
+}
+
+const benchText = `"name":"echo","arguments":{"text":"the quick brown fox jumps over the lazy dog"}`
+
+// BenchmarkBare is what net/http takes for a body of the same size.
+func BenchmarkBare(b *testing.B) {
+	w := dialBench(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(data)
+	}))
+	w.run(b, benchRequest(modernBody(1, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo"))
+}
+
+// BenchmarkModern is the carrier alone.
+func BenchmarkModern(b *testing.B) {
+	h := streamable.NewHandler(newPeer(nil), nil)
+	w := dialBench(b, h)
+	w.run(b, benchRequest(modernBody(1, "echo", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: echo"))
+}
+
+// BenchmarkModernTool is a call of a tool from socket to socket.
+func BenchmarkModernTool(b *testing.B) {
+	w := dialBench(b, streamable.NewHandler(benchServer(), nil))
+	w.run(b, benchRequest(modernBody(1, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo"))
+}
+
+// BenchmarkSession is a request of a session, with the carrier alone.
+func BenchmarkSession(b *testing.B) {
+	benchSession(b, newPeer(nil), rpc(1, "echo", benchText))
+}
+
+// BenchmarkSessionTool is a call of a tool in a session.
+func BenchmarkSessionTool(b *testing.B) {
+	benchSession(b, benchServer(), rpc(1, "tools/call", benchText))
+}
+
+func benchSession(b *testing.B, p transport.Handler, body string) {
+	b.Helper()
+	w := dialBench(b, streamable.NewHandler(p, nil))
+	id, _ := w.round(benchRequest(rpc(0, "initialize",
+		`"protocolVersion":"`+v2511+`","capabilities":{},"clientInfo":{"name":"b","version":"1"}`)))
+	w.run(b, benchRequest(body, "Mcp-Session-Id: "+id))
+}
+
+// BenchmarkProgress is a modern request with a thousand notifications.
+func BenchmarkProgress(b *testing.B) {
+	s := newSite(b, newPeer(map[string]method{"count": count(1000)}), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		r := s.modern("count", "")
+		if r.status != 200 || len(r.body) < 60_000 {
+			b.Fatal(r.body)
+		}
+	}
+}
+
+func benchServer() *server.Server {
+	type input struct {
+		Text string `json:"text"`
+	}
+	s := server.New("bench", "1.0.0", &server.Options{Limits: server.Limits{ToolRate: server.Unlimited}})
+	s.Add(server.Tool("echo", "Gives the text back.", func(_ context.Context, in input) (string, error) { return in.Text, nil }))
+	return s
+}

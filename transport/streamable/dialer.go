@@ -1,0 +1,159 @@
+package streamable
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Limits of a link and their defaults.
+const (
+	defaultMaxResponse = 64 << 20
+	defaultRetry       = time.Second
+	defaultMaxRetry    = 30 * time.Second
+	defaultMaxResumes  = 5
+)
+
+// What a link's own HTTP transport allows: the size in bytes of the header of
+// a response, and connections that wait for the next request.
+const (
+	maxResponseHeader = 256 << 10
+	maxIdleConns      = 64
+)
+
+// A Dialer connects to one endpoint. Its fields may be set before the first
+// Dial.
+type Dialer struct {
+	// URL is the address of the endpoint.
+	URL string
+	// Client makes the requests: proxies, TLS and authorization are its
+	// affair. Default: one for each link with a transport like
+	// http.DefaultTransport, whose connections end with the link. Redirects
+	// follow the rules of web.Client in any case; a Timeout of it would cut
+	// streams.
+	Client *http.Client
+	// Header gives further headers for each request. Those of the protocol
+	// win over it. Default: none.
+	Header func(ctx context.Context) (http.Header, error)
+	// MaxResponse is the size in bytes of the largest message that is read,
+	// from a body or an event, after decompression. Default 64 MiB.
+	MaxResponse int
+	// MaxDepth is how deep JSON may be nested. Default 64.
+	MaxDepth int
+	// Retry is the pause before a broken stream is asked for again, where the
+	// server names none; it doubles up to MaxRetry with each failure.
+	// Defaults 1 s and 30 s. A server's wish is kept within MaxRetry.
+	Retry, MaxRetry time.Duration
+	// MaxResumes is how often in a row a stream of a session is asked for in
+	// vain before the request counts as interrupted. Default 5; -1 means that
+	// no stream is asked for again.
+	MaxResumes int
+	// NoStream does without the stream for what the server sends outside of
+	// answers, in revisions with sessions. Default false.
+	NoStream bool
+	// Logger is told what the server does wrong. Default: nobody.
+	Logger *slog.Logger
+}
+
+var _ transport.Dialer = (*Dialer)(nil)
+
+// URL returns a dialer for the endpoint at url.
+func URL(url string) *Dialer { return &Dialer{URL: url} }
+
+// Key is the URL without what may be secret: user information and fragment are
+// left out, and a query, which may say which of several servers is meant, is
+// there as a digest. It is empty if the URL is none.
+func (d *Dialer) Key() string {
+	u, err := d.address()
+	if err != nil {
+		return ""
+	}
+	if u.RawQuery == "" {
+		return place(u)
+	}
+	digest := sha256.Sum256([]byte(u.RawQuery))
+	return place(u) + "?" + hex.EncodeToString(digest[:8])
+}
+
+// Dial makes a link. Nothing is sent before the first message is: the errors
+// are those of the URL and of ctx.
+func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	u, err := d.address()
+	if err != nil {
+		return nil, err
+	}
+	l := &link{
+		url:        u.String(),
+		where:      place(u),
+		header:     d.Header,
+		in:         in,
+		limits:     jsonrpc.Limits{Bytes: cmp.Or(d.MaxResponse, defaultMaxResponse), Depth: d.MaxDepth},
+		retry:      cmp.Or(d.Retry, defaultRetry),
+		maxRetry:   cmp.Or(d.MaxRetry, defaultMaxRetry),
+		maxResumes: cmp.Or(d.MaxResumes, defaultMaxResumes),
+		noStream:   d.NoStream,
+		log:        cmp.Or(d.Logger, slog.New(slog.DiscardHandler)),
+		told:       milestone{done: make(chan struct{})},
+		shut:       milestone{done: make(chan struct{})},
+	}
+	client := d.Client
+	if client == nil {
+		client = &http.Client{}
+		if l.own = ownTransport(); l.own != nil {
+			client.Transport = l.own
+		}
+	}
+	l.client = web.Client(client)
+	l.life, l.end = context.WithCancelCause(context.Background())
+	return l, nil
+}
+
+// address reads the URL. Its errors do not repeat it: it may hold a secret.
+func (d *Dialer) address() (*url.URL, error) {
+	u, err := url.Parse(d.URL)
+	var parse *url.Error
+	switch {
+	case errors.As(err, &parse):
+		return nil, fmt.Errorf("address of the endpoint: %w", parse.Err)
+	case err != nil:
+		return nil, fmt.Errorf("address of the endpoint: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("address of the endpoint: scheme %q is neither http nor https", u.Scheme)
+	case u.Hostname() == "":
+		return nil, errors.New("address of the endpoint: it names no host")
+	case u.User != nil:
+		return nil, errors.New("address of the endpoint: a name or password in it would end up in logs; use Dialer.Header for credentials")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// place is an address as logs may show it.
+func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// ownTransport is http.DefaultTransport with connections of its own, or nil if
+// the program has put something else in that place.
+func ownTransport() *http.Transport {
+	shared, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil
+	}
+	own := shared.Clone()
+	own.MaxResponseHeaderBytes = cmp.Or(own.MaxResponseHeaderBytes, maxResponseHeader)
+	own.MaxIdleConnsPerHost = cmp.Or(own.MaxIdleConnsPerHost, maxIdleConns)
+	return own
+}

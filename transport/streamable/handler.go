@@ -1,0 +1,237 @@
+package streamable
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Path is where [Serve] puts the endpoint.
+const Path = "/mcp"
+
+// A Handler is an MCP endpoint. It serves clients of every revision at once:
+// requests of a stateless revision go to the handler one by one, on the
+// goroutine of their HTTP request; those of a revision with a handshake go to
+// the session that the client opened. Its methods may be called by many
+// goroutines at once.
+type Handler struct {
+	core     transport.Handler
+	opts     Options
+	limits   jsonrpc.Limits
+	events   EventStore
+	memory   *memoryStore // events, if they are kept in memory, else nil
+	log      *slog.Logger
+	sessions table
+	open     responses
+
+	ending chan struct{} // closed when Shutdown begins
+	hurry  atomic.Bool   // nobody is waited for any more
+
+	mu     sync.Mutex
+	closed bool
+	under  int           // HTTP requests, and requests and closings of sessions
+	quiet  chan struct{} // closed once closed and nothing is under way
+}
+
+// NewHandler returns the endpoint for h: mount it at a path of its own, such
+// as /mcp. o may be nil.
+func NewHandler(h transport.Handler, o *Options) *Handler {
+	e := &Handler{
+		core:   h,
+		opts:   o.filled(),
+		ending: make(chan struct{}),
+		quiet:  make(chan struct{}),
+	}
+	e.limits = e.opts.limits()
+	e.log = e.opts.Logger
+	e.events = e.opts.Events
+	if e.events == nil {
+		e.memory = newMemoryStore(e.opts.ReplayBuffer, e.opts.ReplayTime)
+		e.events = e.memory
+	}
+	e.sessions.init(e)
+	e.open.init(e)
+	return e
+}
+
+// face is what the endpoint shows to pages of other origins.
+var face = web.Face{
+	Methods: []string{http.MethodPost, http.MethodGet, http.MethodDelete},
+	Headers: []string{
+		"Accept", "Authorization", "Content-Type", "Last-Event-ID", "MCP-Protocol-Version",
+		"Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "Mcp-Param-*",
+	},
+	Exposed: []string{"Mcp-Session-Id", "Retry-After", "WWW-Authenticate"},
+}
+
+// ServeHTTP serves one HTTP request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// Also for what is refused unread: net/http reads a little of it.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.opts.ReadTimeout)) // not every server can
+	}
+	who, ok := h.opts.Access.Admit(w, r, &face)
+	if !ok {
+		return
+	}
+	if !h.enter() {
+		refuse(w, r, http.StatusServiceUnavailable, errShuttingDown())
+		return
+	}
+	defer h.leave()
+	switch r.Method {
+	case http.MethodPost:
+		h.post(w, r, who)
+	case http.MethodGet:
+		h.get(w, r, who)
+	case http.MethodDelete:
+		h.delete(w, r, who)
+	default:
+		notAllowed(w, r, "GET, POST, DELETE")
+	}
+}
+
+// get serves the stream of a session: what the server sends outside of
+// requests, or what the client missed of any stream (spec 2025-11-25,
+// basic/transports, Listening for Messages, Resumability).
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+	if isModern(r) || len(r.Header[headerSession]) == 0 {
+		notAllowed(w, r, "POST")
+		return
+	}
+	if accept := r.Header["Accept"]; len(accept) > 0 && !accepts(accept, "text", "event-stream") {
+		refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a GET gives text/event-stream; say so in the Accept header"))
+		return
+	}
+	s := h.find(w, r, who)
+	if s == nil {
+		return
+	}
+	defer s.release()
+	if !s.speaks(w, r) {
+		return
+	}
+	if ids := r.Header[headerLastEvent]; len(ids) > 0 && s.facts.Resume {
+		s.resume(w, r, ids)
+		return
+	}
+	s.listen(w, r)
+}
+
+// delete ends a session at the wish of its client (spec 2025-11-25,
+// basic/transports, Session Management).
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+	if isModern(r) {
+		notAllowed(w, r, "POST")
+		return
+	}
+	s := h.find(w, r, who)
+	if s == nil {
+		return
+	}
+	defer s.release()
+	if !s.speaks(w, r) {
+		return
+	}
+	s.end(errDeleted)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// Shutdown ends the endpoint in good order: new requests get 503, subscriptions
+// and streams of sessions end, requests under way may finish until ctx ends
+// and are cancelled then. It returns when nothing of the endpoint runs any
+// more; the error is that of ctx, if it was needed.
+func (h *Handler) Shutdown(ctx context.Context) error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.ending)
+		if h.under == 0 {
+			close(h.quiet)
+		}
+	}
+	h.mu.Unlock()
+	sessions := h.sessions.close()
+	for _, s := range sessions {
+		s.tell()
+	}
+	var err error
+	select {
+	case <-h.quiet:
+	case <-ctx.Done():
+		err = ctx.Err()
+		h.hurry.Store(true)
+		h.open.expire(errStopped)
+	}
+	var closing sync.WaitGroup // at once: none waits for another's handlers to be told
+	for _, s := range sessions {
+		closing.Go(func() { s.end(errStopped) })
+	}
+	closing.Wait()
+	<-h.quiet
+	h.sessions.wait()
+	h.open.stop()
+	return err
+}
+
+// enter counts a request in, unless the endpoint ends.
+func (h *Handler) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	h.under++
+	return true
+}
+
+// hold counts in what goes on after its HTTP request. Whoever calls it is
+// counted already.
+func (h *Handler) hold() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.under++
+}
+
+// leave takes back one enter or hold.
+func (h *Handler) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.under--; h.under == 0 && h.closed {
+		close(h.quiet)
+	}
+}
+
+// Serve serves h at Path on the TCP address addr until ctx ends; see
+// [web.Serve] for what addr and so mean. The Shutdown of so is called before
+// the endpoint's own. o and so may be nil.
+func Serve(ctx context.Context, addr string, h transport.Handler, o *Options, so *web.ServeOptions) error {
+	endpoint := NewHandler(h, o)
+	var opts web.ServeOptions
+	if so != nil {
+		opts = *so
+	}
+	first := opts.Shutdown
+	opts.Shutdown = func(ctx context.Context) error {
+		if first == nil {
+			return endpoint.Shutdown(ctx)
+		}
+		err := first(ctx)
+		if own := endpoint.Shutdown(ctx); own != nil {
+			return own
+		}
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(Path, endpoint)
+	return web.Serve(ctx, addr, mux, &opts)
+}

@@ -1,0 +1,76 @@
+package streamable
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Codes of errors that the endpoint itself answers with. They are those of
+// package mcp, which no carrier imports; a test compares them.
+const (
+	codeTooMany      = -31002
+	codeShuttingDown = -31004
+)
+
+// Why sessions and what is in them end.
+var (
+	errStopped = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
+	errDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
+	errIdle    = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
+	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
+	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
+)
+
+// retry is the data of errors after which trying again makes sense.
+type retry struct {
+	After int64 `json:"retryAfterMs"`
+}
+
+// pause is after how many milliseconds those who were refused may try again.
+const pause = 1000
+
+func errShuttingDown() *jsonrpc.Error {
+	return jsonrpc.NewError(codeShuttingDown, "the server is shutting down").With(retry{pause})
+}
+
+func errTooManySessions(what string, limit int) *jsonrpc.Error {
+	return jsonrpc.NewError(codeTooMany, "%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit).
+		With(retry{pause})
+}
+
+func errAbandoned() *jsonrpc.Error {
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request ended without an answer")
+}
+
+func errBatch() *jsonrpc.Error {
+	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"JSON-RPC batches are not part of the protocol revision in use; send each message by itself")
+}
+
+// refuse answers a request that belongs to no session, or to none yet.
+func refuse(w http.ResponseWriter, r *http.Request, status int, e *jsonrpc.Error) {
+	web.Refuse(w, status, e, nullID(r))
+}
+
+// notAllowed answers a method that is not for this endpoint or this caller.
+func notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+	w.Header().Set("Allow", allow)
+	refuse(w, r, http.StatusMethodNotAllowed, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"method %.16q is not allowed here; allowed: %s", r.Method, allow))
+}
+
+// closed returns cause as an error that is transport.ErrClosed.
+func closed(cause error) error {
+	switch {
+	case cause == nil:
+		return transport.ErrClosed
+	case errors.Is(cause, transport.ErrClosed):
+		return cause
+	}
+	return fmt.Errorf("%w: %w", transport.ErrClosed, cause)
+}

@@ -1,0 +1,322 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Bounds of what is read of a response beyond its messages.
+const (
+	// maxReplyBatch is the most messages that one array may hold.
+	maxReplyBatch = 100
+	// maxSessionID is the size in bytes of the longest session id.
+	maxSessionID = 1 << 10
+	// maxDrain is how much of a response that nobody needs is read, so that
+	// its connection can be used again, and drainTime how long that may take.
+	maxDrain  = 64 << 10
+	drainTime = time.Second
+	// sizeHint is the most that is set aside on a server's word.
+	sizeHint = 1 << 20
+)
+
+// A clientCall is one POST and its answer.
+type clientCall struct {
+	l      *link
+	id     jsonrpc.ID
+	method string
+	s      *clientSession // nil if the message belongs to none
+}
+
+// An outcome ends an exchange.
+type outcome struct {
+	in  *jsonrpc.Incoming
+	err error
+	// rest is what is left of the response, if it is worth draining.
+	rest io.ReadCloser
+}
+
+// run sends a request and reads its answer. What arrives as a stream is read
+// by a goroutine of its own: it may have to wait for the inbox, and must not
+// keep Do from returning when ctx ends.
+func (x *clientCall) run(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
+	own, cancel, detach := x.l.within(ctx)
+	resp, err := x.send(own, m, r)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if !succeeded(resp) || mediaType(resp) != eventstream.ContentType {
+		defer cancel()
+		defer resp.Body.Close()
+		return x.whole(own, resp)
+	}
+	answer := make(chan outcome, 1)
+	x.l.work.Go(func() {
+		defer cancel()
+		o := x.follow(own, resp)
+		detach() // what comes now is no part of the answer
+		answer <- o
+		if o.rest != nil {
+			drainBody(o.rest, cancel)
+		}
+	})
+	select {
+	case o := <-answer:
+		return o.in, o.err
+	case <-own.Done():
+	}
+	select {
+	case o := <-answer: // it came just before the end
+		return o.in, o.err
+	default:
+		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(own))
+	}
+}
+
+// send posts a message and looks at the head of the response.
+func (x *clientCall) send(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*http.Response, error) {
+	req, err := x.l.postRequest(ctx, m, r, x.s)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := x.l.roundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if x.method == revision.Initialize && succeeded(resp) {
+		id := resp.Header.Get(headerSession)
+		if !validSession(id) {
+			_ = resp.Body.Close() // it is of no use
+			return nil, fmt.Errorf("the server's session id is not %d bytes of visible ASCII or less", maxSessionID)
+		}
+		x.l.offer(id)
+	}
+	return resp, nil
+}
+
+// post sends a notification or a response, which only its status answers.
+func (x *clientCall) post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) error {
+	own, cancel, detach := x.l.within(ctx)
+	resp, err := x.send(own, m, r)
+	if err != nil {
+		cancel()
+		return err
+	}
+	if succeeded(resp) {
+		detach()
+		if resp.Body == http.NoBody {
+			cancel()
+			return nil
+		}
+		x.l.work.Go(func() { drainBody(resp.Body, cancel) })
+		return nil
+	}
+	defer cancel()
+	defer resp.Body.Close()
+	in, err := x.refused(resp)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("the server refused the message with status %d: %w", resp.StatusCode, in.Error)
+}
+
+// whole reads an answer that is no stream.
+func (x *clientCall) whole(ctx context.Context, resp *http.Response) (*jsonrpc.Incoming, error) {
+	if !succeeded(resp) {
+		return x.refused(resp)
+	}
+	if kind := mediaType(resp); kind != jsonType && !(kind == "" && resp.ContentLength == 0) {
+		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
+	}
+	data, err := x.l.readBody(resp)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: reading the answer: %w", transport.ErrInterrupted, err)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, interrupted("the server answered the request with status %d and nothing else", resp.StatusCode)
+	}
+	in, err := x.take(ctx, data, false)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
+	case in == nil:
+		return nil, interrupted("the server's answer holds no response to the request")
+	}
+	return in, nil
+}
+
+// interrupted says why there is no answer to a request that may have run.
+func interrupted(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", transport.ErrInterrupted, fmt.Errorf(format, args...))
+}
+
+// refused reads a response that says no. A JSON-RPC error in it is the answer
+// (spec 2026-07-28, basic/transports/streamable-http: statuses 400 and 404
+// carry errors of the protocol), whatever its id: servers that could not read
+// ours write null, or something of their own. Two things are told by the
+// status alone: who may not come needs its headers, and a server that has
+// forgotten a session may say so in any words.
+func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
+	var data []byte
+	if mediaType(resp) != eventstream.ContentType {
+		data, _ = x.l.readBody(resp) // the status says enough if it breaks
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	in, err := jsonrpc.Parse(data, x.l.limits)
+	told := err == nil && in.Error != nil
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		told = false
+	case http.StatusNotFound:
+		told = told && (!x.s.tracked() || !x.id.IsZero() && in.ID == x.id)
+	}
+	if !told {
+		return nil, x.judge(web.NewStatusError(resp))
+	}
+	in.ID = x.id
+	return in, nil
+}
+
+// judge says what a status means for the request.
+func (x *clientCall) judge(status *web.StatusError) error {
+	switch code := status.Status; {
+	case code == http.StatusNotFound && x.s.tracked():
+		// Spec 2025-11-25, basic/transports: 404 means that the session is
+		// over; the client MUST start a new one.
+		lost := sessionLost(status)
+		x.l.fail(lost)
+		return lost
+	case x.method == revision.Initialize && (code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusMethodNotAllowed):
+		return fmt.Errorf("%w: %w", transport.ErrOtherTransport, status)
+	case code == http.StatusServiceUnavailable && status.Header.Get("Retry-After") != "":
+		return status // it was not begun
+	case code >= http.StatusInternalServerError:
+		return fmt.Errorf("%w: %w", transport.ErrInterrupted, status)
+	}
+	return status
+}
+
+// sessionLost is why a link ends whose session the server has forgotten.
+func sessionLost(cause error) error {
+	return fmt.Errorf("%w: the server has ended the session: %w", transport.ErrClosed, cause)
+}
+
+// take sorts the messages of one body or event: it returns the response that
+// the exchange waits for, if it is among them, and gives the rest to the
+// inbox, unless that has it already. A response that cannot be read is an
+// error; other unreadable messages are left out.
+func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer *jsonrpc.Incoming, err error) {
+	var items []jsonrpc.BatchItem
+	batch := jsonrpc.IsBatch(data)
+	if batch {
+		items, err = jsonrpc.ParseBatch(data, x.l.limits, maxReplyBatch)
+	} else {
+		in, failure := jsonrpc.Parse(data, x.l.limits)
+		items = []jsonrpc.BatchItem{{In: in}}
+		errors.As(failure, &items[0].Err)
+	}
+	if err != nil {
+		return nil, &malformedError{err}
+	}
+	for _, item := range items {
+		switch in := item.In; {
+		case item.Err != nil && x.concerns(item.Err):
+			return nil, &malformedError{item.Err}
+		case item.Err != nil:
+			x.l.log.Warn("message from the server dropped", "error", item.Err)
+		case x.answeredBy(in):
+			if answer == nil || !in.ID.IsZero() {
+				answer = in
+			}
+		case known:
+			x.l.log.Debug("an event came twice", "method", in.Method)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		default:
+			x.l.in.Receive(in)
+		}
+	}
+	if answer != nil {
+		answer.ID = x.id
+	}
+	return answer, nil
+}
+
+// answeredBy reports whether in is the response. One without id is an error
+// about a request that could not be read, and so about ours.
+func (x *clientCall) answeredBy(in *jsonrpc.Incoming) bool {
+	return in.Kind == jsonrpc.Response && !x.id.IsZero() && (in.ID == x.id || in.ID.IsZero())
+}
+
+// concerns reports whether what cannot be read may have been the response.
+func (x *clientCall) concerns(e *jsonrpc.ParseError) bool {
+	return !x.id.IsZero() && !e.Notification && (e.ID.IsZero() || e.Response && e.ID == x.id)
+}
+
+// A malformedError says that the server sent what is no message. Asking again
+// would not help.
+type malformedError struct{ err error }
+
+func (e *malformedError) Error() string { return "malformed message of the server: " + e.err.Error() }
+func (e *malformedError) Unwrap() error { return e.err }
+
+// readBody reads a body within the limit.
+func (l *link) readBody(resp *http.Response) ([]byte, error) {
+	limit := int64(l.limits.Bytes)
+	if resp.ContentLength > limit {
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d (MaxResponse)", resp.ContentLength, limit)
+	}
+	var buf bytes.Buffer
+	if hint := min(resp.ContentLength, sizeHint); hint > 0 {
+		buf.Grow(int(hint) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if n > limit {
+		return nil, fmt.Errorf("it exceeds the limit of %d bytes (MaxResponse)", limit)
+	}
+	return buf.Bytes(), err
+}
+
+// drainBody reads what is left of a response, so that its connection can be used
+// again if the server ends it soon, and closes it.
+func drainBody(body io.ReadCloser, cancel func()) {
+	late := time.AfterFunc(drainTime, cancel)
+	defer late.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxDrain) // if it fails, the connection is of no more use
+	_ = body.Close()
+	cancel()
+}
+
+func succeeded(resp *http.Response) bool { return resp.StatusCode/100 == 2 }
+
+// mediaType returns the type of a body without parameters, or "".
+func mediaType(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return ""
+	}
+	return kind
+}
+
+// validSession checks a session id; none is fine. Spec 2025-11-25,
+// basic/transports: it MUST only contain visible ASCII characters.
+func validSession(id string) bool {
+	for i := range len(id) {
+		if id[i] < 0x21 || id[i] > 0x7e {
+			return false
+		}
+	}
+	return len(id) <= maxSessionID
+}

@@ -1,0 +1,161 @@
+package streamable_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/streamable"
+)
+
+// Proves: FLOW-LIST-CHANGED, FLOW-PING. What the server sends by itself comes
+// on a stream that is asked for again, from where it broke.
+func TestListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+			switch c.nth {
+			case 1:
+				return c.stream(event("a1", note(1))+event("a2", `{"jsonrpc":"2.0","id":1,"method":"ping"}`), io.EOF)
+			case 2:
+				return nil
+			case 3:
+				return c.stream("retry: 5000\n\n"+event("a2", note(0))+event("a3", note(2))+event("a4", "junk")+event("", answerTo("1")), io.ErrUnexpectedEOF)
+			}
+			return c.stream(event("a5", note(3)), nil)
+		}}
+		_, in := far.established(t, nil)
+		var got []string
+		for range 5 {
+			m := <-in.got
+			raw, _ := m.Params.Member("n")
+			got = append(got, m.Method+string(raw))
+		}
+		if diff := cmp.Diff([]string{"test/note1", "ping", "test/note2", "", "test/note3"}, got); diff != "" {
+			t.Errorf("messages (-want +got):\n%s", diff)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"@0s", "a2@1s", "a2@3s", "a4@8s"}, far.asked()); diff != "" {
+			t.Errorf("streams asked for (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A stream that was there once is asked for until the link ends, ever more
+// seldom.
+func TestListenInsists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+			switch {
+			case c.nth == 1:
+				return c.stream("", io.EOF)
+			case c.nth%2 == 0:
+				return reply(503, "", "")
+			}
+			return reply(409, "", "")
+		}}
+		link, in := far.established(t, nil)
+		time.Sleep(time.Hour) // in the bubble's time
+		if n := len(far.seen(http.MethodGet)); n != 124 {
+			t.Errorf("%d streams asked for in an hour, want one each 30 s after the first", n)
+		}
+		shut(t, link, in)
+	})
+}
+
+// A server may have no such stream, and say so in many ways; the link lives.
+func TestListenRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		get  func(*farCall) *http.Response
+		want int
+	}{
+		"405":    {func(*farCall) *http.Response { return reply(405, "", "") }, 1},
+		"400":    {func(*farCall) *http.Response { return reply(400, "", "") }, 1},
+		"404":    {func(*farCall) *http.Response { return reply(404, "", "") }, 1},
+		"401":    {func(*farCall) *http.Response { return reply(401, "", "") }, 1},
+		"302":    {func(*farCall) *http.Response { return reply(302, "", "") }, 1},
+		"page":   {func(*farCall) *http.Response { return reply(200, "text/html", "hello") }, 1},
+		"none":   {func(*farCall) *http.Response { return reply(204, "", "") }, 1},
+		"501":    {func(*farCall) *http.Response { return reply(501, "", "") }, 1},
+		"500":    {func(*farCall) *http.Response { return reply(500, "", "") }, 6},
+		"broken": {func(*farCall) *http.Response { return nil }, 124},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			far := &farEnd{get: test.get}
+			link, in := far.established(t, nil)
+			time.Sleep(time.Hour) // in the bubble's time
+			if n := len(far.seen(http.MethodGet)); n != test.want {
+				t.Errorf("%s: %d streams asked for, want %d", name, n, test.want)
+			}
+			if in.ends.Load() != 0 {
+				t.Errorf("%s: the link has ended", name)
+			}
+			shut(t, link, in)
+		})
+	}
+}
+
+// A place that the server does not know, or an event that cannot be read, is
+// left behind.
+func TestListenAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+			switch {
+			case c.nth == 1:
+				return c.stream(event("a1", note(1)), io.EOF)
+			case c.Header.Get("Last-Event-Id") != "":
+				return reply(400, "", "unknown event")
+			case c.nth == 3:
+				return c.stream(event("a2", note(2))+event("a3", strings.Repeat("x", 2000)), nil)
+			}
+			return c.stream(event("a4", note(3)), nil)
+		}}
+		_, in := far.established(t, func(d *streamable.Dialer) { d.MaxResponse = 1000 })
+		time.Sleep(time.Minute) // in the bubble's time
+		in.notes(t, 3)
+		if diff := cmp.Diff([]string{"@0s", "a1@1s", "@3s", "@4s"}, far.asked()); diff != "" {
+			t.Errorf("streams asked for (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The stream of a session that the server has forgotten ends the link.
+func TestListenSessionLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+			if c.nth == 1 {
+				return c.stream("", io.EOF)
+			}
+			return reply(404, "application/json", rpcError("null", -32001))
+		}}
+		link, in := far.established(t, nil)
+		if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("the inbox was told %v, want ErrClosed", err)
+		}
+		_, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})
+		certain(t, err)
+	})
+}
+
+// Who does not want the stream has none, and a stateless revision neither.
+func TestNoListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1"}
+		far.established(t, quiet)
+		other := &farEnd{}
+		link, _ := other.near(t, nil)
+		if err := link.Establish(t.Context(), transport.Established{Version: modern}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(far.seen(http.MethodGet)) + len(other.seen(http.MethodGet)); n != 0 {
+			t.Errorf("%d streams asked for, want none", n)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package streamable
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// Options adjust an endpoint. The zero value, and nil, give the defaults,
+// which are safe; -1 switches a limit of number or size off, and a time that
+// is not positive is its default.
+type Options struct {
+	// Access says who may reach the endpoint.
+	Access web.Access
+	// MaxMessage is the size in bytes of the largest request body. Default 4 MiB.
+	MaxMessage int
+	// MaxDepth is how deep JSON may be nested. Default 64; -1 means 10,000,
+	// since reading takes stack for each level.
+	MaxDepth int
+	// MaxSessions is the most sessions of revisions with a handshake at once;
+	// MaxSessionsPerPrincipal the most of one caller. Defaults 10,000 and 100.
+	MaxSessions, MaxSessionsPerPrincipal int
+	// SessionIdle ends a session that nobody uses: no request under way, no
+	// stream open. Default 30 min.
+	SessionIdle time.Duration
+	// ReplayBuffer is how many bytes of events one stream of a session keeps
+	// for clients that come back, ReplayTime for how long. Defaults 1 MiB, 5 min.
+	ReplayBuffer int
+	ReplayTime   time.Duration
+	// Events keeps the events of streams. Default: in memory.
+	Events EventStore
+	// ReadTimeout is how long a client may take to send a body. Default 30 s.
+	ReadTimeout time.Duration
+	// WriteStall is how long a client may take none of what is written, and a
+	// second more for each 64 KiB of it. Default 30 s.
+	WriteStall time.Duration
+	// KeepAlive is the time after which a silent stream gets a comment, so
+	// that nobody between closes it. Default 15 s.
+	KeepAlive time.Duration
+	// PollAfter ends the response of a request that takes longer, in
+	// revisions whose clients then ask again for what they have missed (2025:
+	// "polling"), so that a long call holds no connection. Default: never.
+	PollAfter time.Duration
+	// Retry is how long such a client is told to wait before it asks again.
+	// Default 1 s.
+	Retry time.Duration
+	// Logger is told what clients do wrong. Default: nobody.
+	Logger *slog.Logger
+}
+
+// unboundedDepth is what MaxDepth -1 means: reading takes stack for each level.
+const unboundedDepth = 10_000
+
+// filled returns a copy of o, which may be nil, with its gaps filled.
+func (o *Options) filled() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	size(&d.MaxMessage, 4<<20)
+	if d.MaxDepth < 0 {
+		d.MaxDepth = unboundedDepth
+	}
+	size(&d.MaxDepth, 64)
+	size(&d.MaxSessions, 10_000)
+	size(&d.MaxSessionsPerPrincipal, 100)
+	size(&d.ReplayBuffer, 1<<20)
+	span(&d.SessionIdle, 30*time.Minute)
+	span(&d.ReplayTime, 5*time.Minute)
+	span(&d.ReadTimeout, 30*time.Second)
+	span(&d.WriteStall, 30*time.Second)
+	span(&d.KeepAlive, 15*time.Second)
+	span(&d.Retry, time.Second)
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	return d
+}
+
+// size fills in a limit of number or size.
+func size(field *int, value int) {
+	switch {
+	case *field == 0:
+		*field = value
+	case *field < 0:
+		*field = math.MaxInt
+	}
+}
+
+// span fills in a time.
+func span(field *time.Duration, value time.Duration) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+func (o *Options) limits() jsonrpc.Limits {
+	l := jsonrpc.Limits{Bytes: o.MaxMessage, Depth: o.MaxDepth}
+	if l.Bytes == math.MaxInt {
+		l.Bytes = 0 // no limit of ours
+	}
+	return l
+}

@@ -1,0 +1,85 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// modern serves a message of a revision without handshake: a request is a call
+// of the handler, on this goroutine.
+func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
+	switch m.Kind {
+	case jsonrpc.Notification:
+		h.log.Debug("notification ignored", "bytes", m.Size)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case jsonrpc.Response:
+		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"responses are not sent in this protocol revision; send the request again with its input responses"))
+		return
+	case jsonrpc.Request:
+	}
+	ctx, c := r.Context(), new(call)
+	if http.NewResponseController(w).SetWriteDeadline(time.Time{}) != nil {
+		ctx, c.cancel = context.WithCancelCause(ctx) // deadlines end it otherwise
+		defer c.cancel(nil)
+	}
+	c.Exchange = transport.Exchange{In: m, Route: routeOf(r.Header), Principal: who, Out: c, Ending: h.ending}
+	c.response.call = c
+	c.begin(h, w)
+	defer c.close()
+	h.core.Serve(ctx, &c.Exchange)
+	c.abandon(ctx)
+}
+
+// facts are those of the revision that a modern request names.
+func (c *call) facts() *revision.Facts {
+	meta, _ := c.In.Params.Object("_meta")
+	raw, _ := meta.Member(revision.MetaVersionKey)
+	version := c.Route.Version
+	if len(raw) > 0 && raw[0] == '"' {
+		version = wire.Text(raw)
+	}
+	if f, ok := revision.Lookup(version); ok && !f.Handshake {
+		return f
+	}
+	return revision.Newest()
+}
+
+// status is the HTTP status of an answer (ruling 12).
+func (c *call) status(e *jsonrpc.Error) int {
+	if e == nil {
+		return http.StatusOK
+	}
+	f := c.facts()
+	if e.Code == jsonrpc.CodeInvalidParams && !hasMeta(c.In, f.RequiredMeta) {
+		return http.StatusBadRequest
+	}
+	return f.HTTPStatus(e.Code)
+}
+
+// hasMeta reports whether a request has what its _meta must have: the version
+// as a string, all else as objects.
+func hasMeta(m *jsonrpc.Incoming, required []string) bool {
+	meta, ok := m.Params.Object("_meta")
+	if !ok {
+		return len(required) == 0
+	}
+	for _, name := range required {
+		kind := byte('{')
+		if name == revision.MetaVersionKey {
+			kind = '"'
+		}
+		if raw, ok := meta.Member(name); !ok || raw[0] != kind {
+			return false
+		}
+	}
+	return true
+}

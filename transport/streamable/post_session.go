@@ -1,0 +1,100 @@
+package streamable
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+)
+
+// post serves one message of the session.
+func (s *session) post(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
+	if m.Kind != jsonrpc.Request {
+		s.accept(m)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s.request(w, r, false, func(st *stream) { s.begin(r, st, m, who, false) })
+}
+
+// batch serves an array of messages (spec 2025-03-26, basic/transports, Sending
+// Messages; ruling 10).
+func (s *session) batch(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
+	if !s.rules.Batch {
+		s.refuse(w, http.StatusBadRequest, errBatch())
+		return
+	}
+	items, err := jsonrpc.ParseBatch(data, s.h.limits, s.rules.MaxBatch)
+	if err != nil {
+		bad, ok := errors.AsType[*jsonrpc.ParseError](err)
+		if !ok {
+			bad = &jsonrpc.ParseError{Err: jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)}
+		}
+		s.refuse(w, http.StatusBadRequest, bad.Err)
+		return
+	}
+	requests, responses, others := census(items)
+	switch {
+	case responses && (requests || others):
+		s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a batch holds either requests and notifications, or responses, not both"))
+	case requests:
+		s.request(w, r, true, func(st *stream) {
+			for _, item := range items {
+				s.element(r, st, item, who)
+			}
+		})
+	default:
+		for _, item := range items {
+			s.element(r, nil, item, who)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// census says what is in a batch: requests, and what is answered like one;
+// responses; notifications.
+func census(items []jsonrpc.BatchItem) (requests, responses, notifications bool) {
+	for _, item := range items {
+		switch {
+		case item.In == nil && !item.Err.Response && !item.Err.Notification,
+			item.In != nil && item.In.Kind == jsonrpc.Request:
+			requests = true
+		case item.In == nil && item.Err.Response, item.In != nil && item.In.Kind == jsonrpc.Response:
+			responses = true
+		default:
+			notifications = true
+		}
+	}
+	return requests, responses, notifications
+}
+
+// element hands one element of an array on. What is no message gets an error
+// among the answers.
+func (s *session) element(r *http.Request, st *stream, item jsonrpc.BatchItem, who *principal.Principal) {
+	switch {
+	case item.In == nil && item.Err.Response:
+		s.fail(item.Err)
+	case item.In == nil && item.Err.Notification:
+		s.h.log.Debug("message refused", "error", item.Err)
+	case item.In == nil:
+		st.complain(item.Err)
+	case item.In.Kind == jsonrpc.Request:
+		s.begin(r, st, item.In, who, true)
+	default:
+		s.accept(item.In)
+	}
+}
+
+// complain puts an error for what is no message among the answers.
+func (st *stream) complain(bad *jsonrpc.ParseError) {
+	m := &jsonrpc.Outgoing{ID: bad.ID, Error: bad.Err, NullID: bad.ID.IsZero() && st.s.nullID()}
+	b, err := encode(m)
+	if err != nil {
+		return // an error can always be written
+	}
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	st.box.push(message{buffer: b, answer: true, failed: bad.Err})
+}

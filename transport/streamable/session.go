@@ -1,0 +1,249 @@
+package streamable
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// maxBatch is the most messages in one array when the session names no limit.
+const maxBatch = 100
+
+// A session is a client of a revision with a handshake. It has no goroutine
+// but those of its requests: a disconnect ends none of them (ruling 13).
+type session struct {
+	h        *Handler
+	id       string // visible ASCII; known to the client alone
+	who      *principal.Principal
+	identity string          // what of who must be the same in every request
+	key      string          // what of who is counted under
+	ctx      context.Context //nolint:containedctx // lives as long as the session
+	cancel   context.CancelCauseFunc
+	gone     chan struct{} // closed when nothing more will come
+
+	// These do not change once the session is registered.
+	facts *revision.Facts
+	rules transport.Rules
+
+	order  sync.Mutex // Begin and Accept come one after the other
+	core   transport.Session
+	ending sync.Once
+	finish sync.Once
+
+	// These belong to the table.
+	busy int // requests and streams
+	used time.Time
+
+	mu        sync.Mutex
+	ended     error
+	own       mailbox       // what belongs to no request
+	listeners []*connection // those that give it to the client; the last one does
+	quiet     time.Time     // since when there are none
+	streams   map[uint64]*stream
+	last      uint64 // number of the newest stream
+}
+
+// newSession makes a session that is counted but not known by its id yet. The
+// error refuses it, with a status.
+func (h *Handler) newSession(who *principal.Principal) (*session, *jsonrpc.Error) {
+	now := time.Now()
+	s := &session{
+		h: h, who: who, identity: who.Identity(), key: who.LimitKey(),
+		gone: make(chan struct{}), facts: revision.NewestHandshake(),
+		busy: 1, used: now, quiet: now,
+	}
+	if e := h.sessions.reserve(s); e != nil {
+		return nil, e
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	return s, nil
+}
+
+// find returns the session that a request names, held until its release; nil
+// if the request has been refused. A session of somebody else is unknown.
+func (h *Handler) find(w http.ResponseWriter, r *http.Request, who *principal.Principal) *session {
+	ids := r.Header[headerSession]
+	if len(ids) != 1 || ids[0] == "" {
+		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"one Mcp-Session-Id header is needed; begin with an initialize request, whose answer has it, or name a protocol version in _meta"))
+		return nil
+	}
+	s := h.sessions.find(ids[0], who.Identity())
+	if s == nil {
+		refuse(w, r, http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"unknown session; it has ended, or was never opened here: begin a new one with an initialize request"))
+	}
+	return s
+}
+
+// release takes back one find or hold.
+func (s *session) release() { s.h.sessions.release(s) }
+
+// nullID says how an error without id is written.
+func (s *session) nullID() bool { return s.facts.NullID }
+
+// speaks checks the version that a request names; false if it was refused. A
+// client that names none has negotiated one (spec 2025-11-25,
+// basic/transports, Protocol Version Header).
+func (s *session) speaks(w http.ResponseWriter, r *http.Request) bool {
+	values := r.Header[headerVersion]
+	if len(values) == 0 {
+		return true
+	}
+	if len(values) == 1 {
+		_, known := revision.Lookup(values[0])
+		if values[0] == s.rules.Version || s.rules.Version == "" && known {
+			return true
+		}
+	}
+	s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"MCP-Protocol-Version is %.32q, but the session negotiated %s; send that, or nothing", values[0], s.facts.Version))
+	return false
+}
+
+// settle takes over what the handshake negotiated.
+func (s *session) settle() {
+	s.rules = s.core.Rules()
+	if f, ok := revision.Lookup(s.rules.Version); ok {
+		s.facts = f
+	}
+	s.rules.MaxBatch = cmp.Or(s.rules.MaxBatch, maxBatch)
+}
+
+// accept gives a notification or response to the handler.
+func (s *session) accept(m *jsonrpc.Incoming) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.core.Accept(m)
+}
+
+// fail ends the request of ours whose response was unreadable: it would wait
+// for another one in vain.
+func (s *session) fail(bad *jsonrpc.ParseError) {
+	if m := bad.Failure(); m != nil {
+		s.accept(m)
+	}
+}
+
+// begin has a request handled. Its messages go to st.
+func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *principal.Principal, batched bool) {
+	s.mu.Lock()
+	st.waiting++
+	s.mu.Unlock()
+	x := &exchange{st: st}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
+	ctx := requestContext{s.ctx, context.WithoutCancel(r.Context())}
+	s.order.Lock()
+	run := s.core.Begin(ctx, &x.Exchange)
+	s.order.Unlock()
+	if run == nil {
+		x.abandon()
+		return
+	}
+	s.h.hold()
+	s.h.sessions.hold(s)
+	go func() { // Shutdown waits for it, by hold
+		defer s.h.leave()
+		defer s.release()
+		defer x.abandon()
+		run()
+	}()
+}
+
+// A requestContext ends with the session and has the values of the request:
+// who calls, what is traced.
+type requestContext struct {
+	context.Context                 //nolint:containedctx // it is one
+	values          context.Context //nolint:containedctx // of the request, which it is made for
+}
+
+// Value looks at the request before the session.
+func (c requestContext) Value(key any) any {
+	if v := c.values.Value(key); v != nil {
+		return v
+	}
+	return c.Context.Value(key)
+}
+
+// tell says, once, that the client will send no more.
+func (s *session) tell() {
+	s.order.Lock()
+	core := s.core
+	s.order.Unlock()
+	if core != nil {
+		s.ending.Do(core.Ending)
+	}
+}
+
+// end ends the session: nobody finds it any more, its requests are cancelled
+// and waited for, then its streams end. More calls wait too.
+func (s *session) end(cause error) {
+	s.finish.Do(func() {
+		cause = closed(cause)
+		s.h.sessions.unlink(s)
+		s.cancel(cause) // also those who wait for room
+		s.order.Lock()
+		core := s.core
+		s.order.Unlock()
+		if core != nil {
+			core.Close(cause)
+		}
+		s.mu.Lock()
+		s.ended = cause
+		s.own.close(cause)
+		stored := s.last > 0
+		close(s.gone)
+		s.mu.Unlock()
+		if stored {
+			s.forget("")
+		}
+		s.h.sessions.forget(s)
+	})
+}
+
+// forget drops what is kept of a stream, or of all.
+func (s *session) forget(name string) {
+	ctx, cancel := s.h.storing(context.Background())
+	defer cancel()
+	if err := s.h.events.Forget(ctx, s.id, name); err != nil {
+		s.h.log.Warn("forgetting the events of a stream", "error", err)
+	}
+}
+
+// conn is the session as its handler sees it.
+type conn session
+
+var _ transport.Conn = (*conn)(nil)
+
+// Send sends a notification or request on the session's own stream. Without
+// one it waits there for a client to open it.
+func (c *conn) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	s := (*session)(c)
+	return s.send(ctx, &s.own, nil, m)
+}
+
+// Principal is who opened the session.
+func (c *conn) Principal() *principal.Principal { return c.who }
+
+// Shared says that each request has a stream of its own.
+func (c *conn) Shared() bool { return false }
+
+// Close ends the session without waiting for its end.
+func (c *conn) Close(cause error) error {
+	s := (*session)(c)
+	s.h.sessions.background(s, cause)
+	return nil
+}
+
+// refuse answers a request of this session.
+func (s *session) refuse(w http.ResponseWriter, status int, e *jsonrpc.Error) {
+	web.Refuse(w, status, e, s.nullID())
+}

@@ -1,0 +1,188 @@
+package streamable
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+)
+
+// A table holds the sessions of an endpoint. While there are any, one timer
+// looks for those that nobody uses.
+type table struct {
+	h     *Handler
+	every time.Duration // between two looks
+
+	mu     sync.Mutex
+	byID   map[string]*session   // those that clients may use
+	all    map[*session]struct{} // those too that begin or end just now
+	counts map[string]int        // by who is counted
+	timer  *time.Timer
+	armed  bool
+	over   bool
+	work   sync.WaitGroup // looks, and ends in the background
+}
+
+func (t *table) init(h *Handler) {
+	t.h = h
+	t.every = max(min(h.opts.SessionIdle, h.opts.ReplayTime)/8, time.Millisecond)
+	t.byID = make(map[string]*session)
+	t.all = make(map[*session]struct{})
+	t.counts = make(map[string]int)
+}
+
+// reserve counts a session that begins and gives it its id, or refuses it.
+func (t *table) reserve(s *session) *jsonrpc.Error {
+	s.id = rand.Text() // never the client's choice: what it chose, others may know
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := &t.h.opts
+	switch {
+	case t.over:
+		return errShuttingDown()
+	case len(t.all) >= o.MaxSessions:
+		return errTooManySessions("the server", o.MaxSessions)
+	case t.counts[s.key] >= o.MaxSessionsPerPrincipal:
+		return errTooManySessions("the caller", o.MaxSessionsPerPrincipal)
+	}
+	t.all[s] = struct{}{}
+	t.counts[s.key]++
+	t.arm()
+	return nil
+}
+
+// register lets the client use a session; false if the endpoint ends.
+func (t *table) register(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return false
+	}
+	t.byID[s.id] = s
+	return true
+}
+
+// find returns a session of the caller, held, or nil.
+func (t *table) find(id, identity string) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byID[id]
+	if s == nil || s.identity != identity {
+		return nil
+	}
+	s.busy++
+	return s
+}
+
+// hold keeps a session that is held already.
+func (t *table) hold(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.busy++
+}
+
+func (t *table) release(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.busy--
+	s.used = time.Now()
+}
+
+// unlink makes a session unknown.
+func (t *table) unlink(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, s.id)
+}
+
+// forget takes a session that has ended out of the count.
+func (t *table) forget(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.all[s]; !ok {
+		return
+	}
+	delete(t.all, s)
+	if t.counts[s.key]--; t.counts[s.key] == 0 {
+		delete(t.counts, s.key)
+	}
+}
+
+// background ends a session on a goroutine that wait waits for. While the
+// endpoint ends, that is what happens to all of them anyway.
+func (t *table) background(s *session, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		s.cancel(closed(cause))
+		return
+	}
+	t.work.Go(func() { s.end(cause) })
+}
+
+// arm has the table looked at after a while, if there is anything in it.
+func (t *table) arm() {
+	switch {
+	case t.armed || t.over || len(t.all) == 0:
+	case t.timer == nil:
+		t.armed = true
+		t.timer = time.AfterFunc(t.every, t.look)
+	default:
+		t.armed = true
+		t.timer.Reset(t.every)
+	}
+}
+
+// look ends the sessions that nobody uses, and what waits in vain in others.
+func (t *table) look() {
+	now := time.Now()
+	t.mu.Lock()
+	if t.over {
+		t.mu.Unlock()
+		return
+	}
+	t.work.Add(1)
+	defer t.work.Done()
+	var idle, rest []*session
+	for s := range t.all {
+		if s.busy == 0 && now.Sub(s.used) >= t.h.opts.SessionIdle {
+			delete(t.byID, s.id)
+			idle = append(idle, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	t.mu.Unlock()
+	for _, s := range idle {
+		s.end(errIdle)
+	}
+	for _, s := range rest {
+		s.tidy(now)
+	}
+	if t.h.memory != nil {
+		t.h.memory.expire(now)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.armed = false
+	t.arm()
+}
+
+// close ends the table and returns what is left in it. wait returns when
+// nothing of it runs any more.
+func (t *table) close() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	left := make([]*session, 0, len(t.all))
+	for s := range t.all {
+		left = append(left, s)
+	}
+	return left
+}
+
+func (t *table) wait() { t.work.Wait() }
