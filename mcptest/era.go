@@ -6,6 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,7 +17,10 @@ import (
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/websocket"
 )
 
 // A Build makes a server out of options, to which it may add. The options that
@@ -25,7 +31,7 @@ type Build func(o *server.Options) *server.Server
 type Era struct {
 	// Version is the protocol revision that the client is pinned to.
 	Version string
-	// Transport is "mem" or "stdio".
+	// Transport is "mem", "stdio", "streamable", "sse" or "websocket".
 	Transport string
 	// Fresh says that every request is handled by a server value of its own,
 	// so that only what travels on the wire survives between the rounds of
@@ -42,7 +48,9 @@ func (e Era) String() string {
 	return name
 }
 
-// EachEra runs a test body once for every protocol revision and transport, with
+// EachEra runs a test body for every protocol revision over memory, pipes and
+// Streamable HTTP, for the oldest over HTTP+SSE, and for one of each family of
+// revisions over WebSocket, with
 // a client that is connected to a server of its own. Client options may be
 // nil; their Versions are replaced. Afterwards client and server are closed,
 // and a goroutine that is left fails the test.
@@ -65,13 +73,22 @@ func Eras(build Build) []Era {
 	s := build(options())
 	defer shut(s)
 	var eras []Era
-	for _, v := range s.Versions() {
-		for _, carrier := range []string{"mem", "stdio"} {
+	versions, stateless := s.Versions(), modern(s)
+	for _, v := range versions {
+		for _, carrier := range []string{"mem", "stdio", "streamable"} {
 			eras = append(eras, Era{Version: v, Transport: carrier})
 		}
 	}
-	for _, v := range modern(s) {
-		eras = append(eras, Era{Version: v, Transport: "mem", Fresh: true})
+	for _, v := range stateless {
+		eras = append(eras,
+			Era{Version: v, Transport: "websocket"},
+			Era{Version: v, Transport: "mem", Fresh: true},
+			Era{Version: v, Transport: "streamable", Fresh: true})
+	}
+	if shaken := versions[len(stateless):]; len(shaken) > 0 {
+		eras = append(eras,
+			Era{Version: shaken[0], Transport: "websocket"},
+			Era{Version: shaken[len(shaken)-1], Transport: "sse"}) // the revision that had it
 	}
 	return eras
 }
@@ -105,8 +122,9 @@ func Join(t *testing.T, build Build, o *client.Options, era Era) *client.Client 
 	return c
 }
 
-// Dialer joins to a handler by a transport: "mem", or "stdio" for lines on a
-// pair of pipes.
+// Dialer joins to a handler by a transport: "mem"; "stdio" for lines on a pair
+// of pipes; "streamable", "sse" or "websocket" over HTTP on the loopback
+// interface.
 func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer {
 	t.Helper()
 	switch carrier {
@@ -114,9 +132,32 @@ func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer 
 		return mem.New(h, nil)
 	case "stdio":
 		return &piped{t: t, h: h}
+	case "streamable":
+		endpoint := streamable.NewHandler(h, nil)
+		return streamable.URL("http" + listen(t, endpoint, endpoint.Shutdown))
+	case "sse":
+		endpoint := sse.NewHandler(h, nil)                              //nolint:staticcheck // what is deprecated is tested too
+		return sse.URL("http" + listen(t, endpoint, endpoint.Shutdown)) //nolint:staticcheck // the same
+	case "websocket":
+		endpoint := websocket.NewHandler(h, nil)
+		return websocket.URL("ws" + listen(t, endpoint, endpoint.Shutdown))
 	}
 	t.Fatalf("unknown transport %q", carrier)
 	return nil
+}
+
+// listen serves an endpoint until the test ends, and returns its address from
+// "://" on.
+func listen(t testing.TB, endpoint http.Handler, shutdown func(ctx context.Context) error) string {
+	t.Helper()
+	s := httptest.NewServer(endpoint)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = shutdown(ctx) // the error is that of ctx
+		s.Close()
+	})
+	return strings.TrimPrefix(s.URL, "http")
 }
 
 // options are what every server of a test gets.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -26,6 +27,10 @@ const (
 	peerVanish  = "kit/vanish"  // closes the connection instead of answering
 	peerWaiting = "kit/waiting" // notification to the client
 	peerTick    = "kit/tick"    // notification to the client, with its number
+
+	// peerShake is MCP's: transports with sessions open them with it. The
+	// version asked for is the one negotiated.
+	peerShake = mcp.MethodInitialize
 )
 
 // TransportPeer returns the handler that [TestTransport] talks to. A transport
@@ -51,11 +56,12 @@ type peerSession struct {
 	late    chan string
 	runs    sync.WaitGroup
 
-	mu     sync.Mutex
-	asked  map[jsonrpc.ID]chan *jsonrpc.Incoming
-	nextID int64
-	cancel map[*transport.Exchange]context.CancelCauseFunc
-	closed error
+	mu      sync.Mutex
+	version string // negotiated by peerShake
+	asked   map[jsonrpc.ID]chan *jsonrpc.Incoming
+	nextID  int64
+	cancel  map[*transport.Exchange]context.CancelCauseFunc
+	closed  error
 }
 
 func newPeerSession(c transport.Conn) *peerSession {
@@ -109,7 +115,11 @@ func (s *peerSession) Accept(m *jsonrpc.Incoming) {
 }
 
 // Rules allows nothing special.
-func (s *peerSession) Rules() transport.Rules { return transport.Rules{} }
+func (s *peerSession) Rules() transport.Rules {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return transport.Rules{Version: s.version}
+}
 
 func (s *peerSession) Ending() {}
 
@@ -146,6 +156,8 @@ var errAbandoned = errors.New("abandoned")
 
 func (s *peerSession) result(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
 	switch x.In.Method {
+	case peerShake:
+		return s.shake(x.In.Params)
 	case peerEcho:
 		return echoOf(x.In.Params), nil
 	case peerNotify:
@@ -166,6 +178,18 @@ func (s *peerSession) result(ctx context.Context, x *transport.Exchange) (jsonrp
 		return nil, errors.Join(errAbandoned, s.conn.Close(errVanish))
 	}
 	return nil, fmt.Errorf("method %q is not the kit's", x.In.Method)
+}
+
+// shake agrees to any version.
+func (s *peerSession) shake(params jsonrpc.Object) (jsonrpc.Body, error) {
+	version, ok := params.Member("protocolVersion")
+	if !ok || len(version) < 2 {
+		return nil, errors.New("initialize names no protocolVersion")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = string(version[1 : len(version)-1])
+	return jsonrpc.Raw(fmt.Appendf(nil, `{"protocolVersion":%s,"capabilities":{},"serverInfo":{"name":"kit","version":"1"}}`, version)), nil
 }
 
 var errVanish = errors.New("the peer was told to vanish")
