@@ -7,8 +7,10 @@
 //     revision of the protocol, from the first to the stateless one.
 //   - client connects to servers, finds out what they speak, and answers what
 //     they ask.
-//   - transport/stdio and transport/mem carry the messages: over pipes, child
-//     processes and sockets, and within a process.
+//   - transport/streamable, transport/stdio and transport/mem carry the
+//     messages: over HTTP, over pipes, child processes and sockets, and within
+//     a process. transport/sse and transport/websocket are for those who need
+//     them.
 //   - mcp has the vocabulary: the types and methods as the newest revision
 //     says them.
 //   - schema makes JSON Schemas of Go types and checks values against them.

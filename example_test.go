@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // A server that a client starts as a child process.
@@ -24,6 +28,31 @@ func Example_server() {
 	s.Add(server.Tool("greet", "Greets a person by name.", greet))
 	if err := stdio.Serve(context.Background(), s); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// The same server over HTTP, for clients of every revision at one address.
+func Example_http() {
+	s := server.New("hello", "1.0.0", nil)
+	http.Handle("/mcp", streamable.NewHandler(s, nil))
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", nil))
+}
+
+// A client of a server at a URL. One that speaks only the transport of the
+// first revision is found as well.
+func Example_remote() {
+	ctx := context.Background()
+	const url = "https://mcp.example.com/mcp"
+	c, err := client.Connect(ctx, transport.First(streamable.URL(url), sse.URL(url)), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for tool, err := range c.Tools(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(tool.Name)
 	}
 }
 

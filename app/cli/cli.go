@@ -123,6 +123,7 @@ unless a rule allows it.
 Without --server, the demonstration server that is built in is used.`,
 		Example: `  parley run "add 2 and 3"
   parley tools --server 'npx -y @modelcontextprotocol/server-everything stdio'
+  parley tools --server https://example.com/mcp
   parley call echo message=hello`,
 		Version:       version(),
 		SilenceErrors: true,

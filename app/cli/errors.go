@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // Exit codes. exitTool is also for resources, prompts and completions that the
@@ -50,6 +52,7 @@ func exitCode(err error) int {
 	var usage *usageError
 	var unreachable *host.ServerError
 	var answered *jsonrpc.Error
+	var status *web.StatusError
 	switch {
 	case errors.As(err, &silent):
 		return silent.code
@@ -59,7 +62,9 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, host.ErrConsent), errors.Is(err, client.ErrInputRefused):
 		return exitConsent
-	case errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
+	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
+		return exitConsent
+	case errors.As(err, &status), errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return exitUnreachable
 	case errors.As(err, &answered), isAny(err, serverFaults):

@@ -22,6 +22,7 @@ type program struct {
 	streams *Streams
 
 	serverFlags []string
+	headers     []string
 	protocol    string
 	roots       []string
 	logLevel    string
@@ -34,7 +35,8 @@ type program struct {
 
 // globals are the flags of all commands.
 func (p *program) globals(f *pflag.FlagSet) {
-	f.StringArrayVarP(&p.serverFlags, "server", "s", nil, "`COMMAND` that starts a server, or \"everything\", which is built in;\nNAME=COMMAND names it; may be given several times")
+	f.StringArrayVarP(&p.serverFlags, "server", "s", nil, "`COMMAND` that starts a server, its URL, or \"everything\", which is built in;\nNAME=COMMAND names it; may be given several times")
+	f.StringArrayVar(&p.headers, "header", nil, "`HEADER` to send to the server at a URL, as 'Name: value'; may be given several times")
 	f.StringVar(&p.protocol, "protocol", "", "protocol `VERSION` to insist on (default: the newest that suits both)")
 	f.StringArrayVar(&p.roots, "root", nil, "`DIRECTORY` to tell servers about (default: none)")
 	f.StringVar(&p.logLevel, "logs", "", "show log messages of servers from this `LEVEL` on: debug, info, notice, warning, error, ...")

@@ -2,41 +2,139 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/web"
+	"github.com/parley-mcp/parley/transport/websocket"
 )
 
 // shutdownTime is how long a server gets to end what it does.
 const shutdownTime = 5 * time.Second
 
+// Where a server is found over HTTP, beside streamable.Path: the transport of
+// the first revision, and WebSocket.
+const (
+	ssePath       = "/sse"
+	websocketPath = "/ws"
+)
+
+// serving are the flags of the command serve.
+type serving struct {
+	http    string
+	hosts   []string
+	origins []string
+}
+
 func (p *program) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	flags := &serving{}
+	cmd := &cobra.Command{
 		Use:   "serve NAME",
-		Short: "Serve a built-in server on standard input and output",
+		Short: "Serve a built-in server on standard input and output, or over HTTP",
 		Long: `Serve a built-in server to the client that started this program, over standard
-input and output. There is one server: everything, a demonstration that uses
-every feature of the protocol.`,
-		Example: `  parley serve everything`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+input and output, or with --http to any that connects. There is one server:
+everything, a demonstration that uses every feature of the protocol.
+
+Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
+HTTP+SSE at /sse, and WebSocket is at /ws. An address without host, such as
+:8080, is reached from this machine alone. Nobody is asked who they are: do
+not open it to others.`,
+		Example: `  parley serve everything
+  parley serve everything --http 127.0.0.1:8080`,
+		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != bundled {
 				return usagef("there is no built-in server %q; there is %q", args[0], bundled)
 			}
-			if p.streams.InTerminal {
-				p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", bundled)
+			if flags.http == "" && len(flags.hosts)+len(flags.origins) > 0 {
+				return usagef("--allow-host and --allow-origin go with --http")
 			}
-			s := everything.New(version(), &everything.Options{Logger: p.logger()})
-			err := stdio.Serve(cmd.Context(), s)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), shutdownTime)
-			defer cancel()
-			if shutErr := s.Shutdown(ctx); err == nil {
-				err = shutErr
+			s := everything.New(version(), &everything.Options{
+				// Clients keep what this key seals; it is good for one run.
+				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
+				Logger: p.logger(),
+			})
+			if flags.http != "" {
+				return p.serveHTTP(cmd.Context(), s, flags)
 			}
-			return err
+			return p.serveStdio(cmd.Context(), s)
 		},
 	}
+	f := cmd.Flags()
+	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
+	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
+	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
+	return cmd
+}
+
+func (p *program) serveStdio(ctx context.Context, s *server.Server) error {
+	if p.streams.InTerminal {
+		p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", bundled)
+	}
+	err := stdio.Serve(ctx, s)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if shutErr := s.Shutdown(end); err == nil {
+		err = shutErr
+	}
+	return err
+}
+
+// serveHTTP serves until the person ends it.
+func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *serving) error {
+	if _, _, err := net.SplitHostPort(flags.http); err != nil {
+		return usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
+	}
+	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()}) //nolint:staticcheck // for clients that speak nothing else
+	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
+	mux := http.NewServeMux()
+	mux.Handle(streamable.Path, endpoint)
+	mux.Handle(ssePath, old)
+	mux.Handle(websocketPath, sockets)
+	err := web.Serve(ctx, flags.http, mux, &web.ServeOptions{
+		Grace:  shutdownTime,
+		Logger: p.logger(),
+		Listening: func(addr net.Addr) {
+			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, addr, streamable.Path)
+			if everywhere(flags.http) {
+				p.note("parley: other machines can reach it, and nobody is asked who they are")
+			}
+		},
+		Shutdown: func(ctx context.Context) error {
+			return together(ctx, endpoint.Shutdown, old.Shutdown, sockets.Shutdown)
+		},
+	})
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if shutErr := s.Shutdown(end); err == nil && shutErr != nil {
+		err = fmt.Errorf("ending the server: %w", shutErr)
+	}
+	return err
+}
+
+// together runs functions at once and returns the first error.
+func together(ctx context.Context, fs ...func(context.Context) error) error {
+	errs := make(chan error, len(fs))
+	for _, f := range fs {
+		go func() { errs <- f(ctx) }()
+	}
+	var first error
+	for range fs {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
 }

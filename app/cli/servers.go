@@ -45,7 +45,8 @@ func (p *program) servers() ([]host.Server, error) {
 	return list, nil
 }
 
-// server makes one server: of a name that is built in, or of a command line.
+// server makes one server: of a name that is built in, of a URL, or of a
+// command line.
 func (p *program) server(flag string) (host.Server, error) {
 	if flag == bundled {
 		self, err := os.Executable()
@@ -61,15 +62,15 @@ func (p *program) server(flag string) (host.Server, error) {
 	if m := named.FindStringSubmatch(flag); m != nil {
 		name, command = m[1], m[2]
 	}
+	if isURL(command) {
+		return p.remote(name, command)
+	}
 	words, err := fields(command)
 	if err != nil {
 		return host.Server{}, err
 	}
 	if len(words) == 0 || words[0] == "" {
-		return host.Server{}, fmt.Errorf("give the command that starts the server, or %q", bundled)
-	}
-	if strings.Contains(words[0], "://") {
-		return host.Server{}, fmt.Errorf("servers at a URL cannot be used yet; give the command that starts the server")
+		return host.Server{}, fmt.Errorf("give the command that starts the server, its URL, or %q", bundled)
 	}
 	if name == "" {
 		name = nameOf(words)

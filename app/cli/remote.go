@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/sse"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/websocket"
+)
+
+// isURL says whether a --server flag is an address and not a command.
+func isURL(flag string) bool {
+	scheme, _, found := strings.Cut(flag, "://")
+	return found && !strings.ContainsAny(scheme, " \t'\"/\\=")
+}
+
+// remote makes a server of a URL: Streamable HTTP, with the transport that came
+// before it for servers that know no other, or WebSocket.
+func (p *program) remote(name, address string) (host.Server, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return host.Server{}, fmt.Errorf("it is no URL: %w", err)
+	}
+	if u.Host == "" {
+		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
+	}
+	if u.User != nil {
+		return host.Server{}, fmt.Errorf("leave user and password out of the URL; give --header instead")
+	}
+	if name == "" {
+		name = hostName(u)
+	}
+	header, err := p.header(u)
+	if err != nil {
+		return host.Server{}, err
+	}
+	s := host.Server{Name: name, Origin: origin(u)}
+	switch u.Scheme {
+	case "http", "https":
+		d, old := streamable.URL(address), sse.URL(address) //nolint:staticcheck // for servers that speak nothing else
+		d.Logger, old.Logger = p.logger(), p.logger()
+		d.Header, old.Header = header, header
+		s.Dialer = transport.First(d, old)
+	case "ws", "wss":
+		d := websocket.URL(address)
+		d.Logger, d.Header = p.logger(), header
+		s.Dialer = d
+	default:
+		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)
+	}
+	return s, nil
+}
+
+// header gives the headers of the command line, which are for one server alone.
+func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, error), error) {
+	if len(p.headers) == 0 {
+		return nil, nil
+	}
+	urls := 0
+	for _, flag := range p.serverFlags {
+		if m := named.FindStringSubmatch(flag); m != nil {
+			flag = m[2]
+		}
+		if isURL(flag) {
+			urls++
+		}
+	}
+	if urls != 1 {
+		return nil, fmt.Errorf("--header goes with one server at a URL, so that no other one learns it")
+	}
+	if (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname()) {
+		return nil, fmt.Errorf("--header would go unencrypted over %s; use %ss", u.Scheme, u.Scheme)
+	}
+	h := make(http.Header)
+	for _, line := range p.headers {
+		key, value, found := strings.Cut(line, ":")
+		if key = strings.TrimSpace(key); !found || key == "" || strings.ContainsAny(key, " \t\r\n") {
+			return nil, fmt.Errorf("--header: write it as 'Name: value'") // the text may be a secret
+		}
+		h.Add(key, strings.TrimSpace(value))
+	}
+	return func(context.Context) (http.Header, error) { return h.Clone(), nil }, nil
+}
+
+// origin is how a URL is shown to the person: without what may be secret.
+func origin(u *url.URL) string {
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return shown.String()
+}
+
+// hostName makes a server's name of its URL.
+func hostName(u *url.URL) string {
+	name := strings.TrimPrefix(u.Hostname(), "www.")
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-', r == '.':
+			return r
+		}
+		return '-'
+	}, name)
+	clean = strings.Trim(clean[:min(len(clean), 32)], "-.")
+	if clean == "" {
+		return "server"
+	}
+	return clean
+}
+
+// loopback says whether a host name stands for this machine.
+func loopback(name string) bool {
+	if a, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return a.IsLoopback()
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// everywhere says whether an address to listen on can be reached from other
+// machines.
+func everywhere(addr string) bool {
+	name, _, err := net.SplitHostPort(addr)
+	return err == nil && name != "" && !loopback(name)
+}
