@@ -2,10 +2,10 @@
 // the official conformance suite of the Model Context Protocol.
 //
 // It is a module of its own so that what the suite needs never becomes a
-// dependency of the library or of the program. The fixture server and the
-// fixture client that the suite talks to, its runner and the counts expected
-// of it come with the Streamable HTTP transport, because the suite reaches a
-// server through HTTP. An expected failure is then listed by scenario with
-// its reason; a failure that is not listed, or a listed one that passes,
-// fails the build.
+// dependency of the library or of the program. The commands server and client
+// beneath it are the fixtures that the suite talks to, written with the public
+// packages alone; the command runner installs the suite as
+// suite/package-lock.json pins it, runs it, and counts its checks. The file
+// expected.txt says how many of each scenario must succeed: one fewer, one
+// more, a failure or a warning fails the run. README.md tells how to run it.
 package conformance

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// installTime and runTime bound the installation and each run of the suite.
+	installTime = 5 * time.Minute
+	runTime     = 2 * time.Minute
+	// scenarioTime is how long one scenario may take.
+	scenarioTime = 30 * time.Second
+	// endTime is how long a process gets to end once it is told to.
+	endTime = 5 * time.Second
+	// leastNode is the least major version of Node.js that the suite runs on.
+	leastNode = 22
+)
+
+// suite is the installed suite.
+type suite struct {
+	node, script string
+}
+
+// install makes .suite below home hold what suite/package-lock.json says. No
+// script of a package is run, and what is there already is kept.
+func install(ctx context.Context, home string) (*suite, error) {
+	from, to := filepath.Join(home, "suite"), filepath.Join(home, ".suite")
+	modules := filepath.Join(to, "node_modules")
+	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
+	if err != nil {
+		return nil, err
+	}
+	// installed is written last, so that a half installation is none.
+	installed := filepath.Join(to, "installed.json")
+	if old, err := os.ReadFile(installed); err != nil || !bytes.Equal(old, lock) {
+		manifest, err := os.ReadFile(filepath.Join(from, "package.json"))
+		if err != nil {
+			return nil, err
+		}
+		err = errors.Join(os.MkdirAll(to, 0o755),
+			os.WriteFile(filepath.Join(to, "package.json"), manifest, 0o644),
+			os.WriteFile(filepath.Join(to, "package-lock.json"), lock, 0o644))
+		if err != nil {
+			return nil, err
+		}
+		say("installing the suite")
+		ctx, cancel := context.WithTimeout(ctx, installTime)
+		defer cancel()
+		npm := command(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+		npm.Dir = to
+		if out, err := npm.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("installing the suite with npm: %w\n%s", err, out)
+		}
+		if err := os.WriteFile(installed, lock, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	node, err := findNode(ctx, modules)
+	if err != nil {
+		return nil, err
+	}
+	return &suite{node, filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")}, nil
+}
+
+// findNode takes the pinned Node.js, or where none is pinned for the platform
+// the one of the machine, if it is new enough.
+func findNode(ctx context.Context, modules string) (string, error) {
+	arch := runtime.GOARCH
+	if arch == "amd64" {
+		arch = "x64"
+	}
+	pinned := filepath.Join(modules, "node-"+runtime.GOOS+"-"+arch, "bin", "node")
+	if _, err := os.Stat(pinned); err == nil {
+		return pinned, nil
+	}
+	out, err := command(ctx, "node", "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("no Node.js is pinned for %s/%s, and the machine's does not run: %w", runtime.GOOS, runtime.GOARCH, err)
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(string(out), "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < leastNode {
+		return "", fmt.Errorf("the suite needs Node.js %d or later; the machine has %s", leastNode, bytes.TrimSpace(out))
+	}
+	return "node", nil
+}
+
+// command makes a command that is asked to end with ctx, and made to soon after.
+func command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = endTime
+	return c
+}
+
+// list returns the scenarios that are run for a revision.
+func (s *suite) list(ctx context.Context, revision string) ([]scenario, error) {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	out, err := command(ctx, s.node, s.script, "list", "--requirements", revision).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the scenarios of %s: %w", revision, err)
+	}
+	return parseList(bytes.NewReader(out), revision)
+}
+
+// run runs the suite with its results in dir, and what it says in a file
+// there. It returns the status with which the suite ended: what went wrong is
+// to be found in the results.
+func (s *suite) run(ctx context.Context, dir string, args ...string) (status int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, runTime)
+	defer cancel()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	args = append([]string{s.script}, args...)
+	args = append(args, "--timeout", strconv.FormatInt(scenarioTime.Milliseconds(), 10), "-o", dir)
+	out, err := command(ctx, s.node, args...).CombinedOutput()
+	if logErr := os.WriteFile(filepath.Join(dir, "suite.log"), out, 0o644); logErr != nil {
+		return 0, logErr
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("the suite was stopped; it may take %v: %w", runTime, context.Cause(ctx))
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return exit.ExitCode(), nil
+	case err != nil:
+		return 0, fmt.Errorf("running the suite: %w", err)
+	}
+	return 0, nil
+}

@@ -1,0 +1,72 @@
+// Command server is the fixture that the official conformance suite tests as
+// a server. It serves every revision at one URL, over Streamable HTTP, and is
+// written with nothing but the public packages of the library: what it cannot
+// say, no user can.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// pollAfter is how long a call may hold its connection before the client has
+// to ask again for the answer; only test_reconnection takes longer.
+const pollAfter = 500 * time.Millisecond
+
+// shutdownTime is how long requests under way get when the server ends.
+const shutdownTime = 2 * time.Second
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance server:", err)
+		os.Exit(1) //nolint:forbidigo // this is a program: its status is its answer
+	}
+}
+
+func run() error {
+	addr := flag.String("http", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := newServer(nil)
+	err := streamable.Serve(ctx, *addr, s, &streamable.Options{
+		PollAfter: pollAfter,
+		Retry:     100 * time.Millisecond,
+	}, &web.ServeOptions{
+		Grace: shutdownTime,
+		// Who started the program learns the URL from the first line.
+		Listening: func(a net.Addr) { _, _ = fmt.Fprintf(os.Stdout, "http://%s%s\n", a, streamable.Path) },
+	})
+	ended, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	return errors.Join(err, s.Shutdown(ended))
+}
+
+// newServer makes the server with everything that the suite looks for; o is
+// for tests, and may be nil.
+func newServer(o *server.Options) *server.Server {
+	s := server.New("parley-conformance", "1.0.0", o)
+	s.Add(contentTools()...)
+	s.Add(noticeTools()...)
+	s.Add(schemaTools()...)
+	s.Add(askingTools()...)
+	s.Add(roundTools()...)
+	s.Add(changeTools(s)...)
+	s.Add(resources()...)
+	s.Add(prompts()...)
+	return s
+}
