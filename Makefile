@@ -1,5 +1,5 @@
-# Everything that is done often, offline but for tools, conformance and the
-# tests of foreign servers. "make help" prints one line for each target.
+# Everything that is done often, offline but for tools, conformance, interop
+# and the tests of foreign servers. "make help" prints one line for each target.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,12 +14,14 @@ GOFUMPT_VERSION := v0.12.0
 # Packages of the modules that change together.
 ALL := ./... ./app/... ./conformance/...
 MODULES := . app conformance
+# Modules with the SDKs of others, which stay outside the workspace.
+APART := interop
 
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz bench conformance vet tools check
+.PHONY: all help fmt lint test standalone race fuzz bench conformance interop vet tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -32,6 +34,8 @@ fmt: $(GOFUMPT) ## format every Go file
 lint: $(GOLANGCI) ## run the linters over each module
 	@bad=0; for module in $(MODULES); do \
 		echo "lint $$module"; (cd "$$module" && $(GOLANGCI) run ./...) || bad=1; \
+	done; for module in $(APART); do \
+		echo "lint $$module"; (cd "$$module" && GOWORK=off $(GOLANGCI) run ./...) || bad=1; \
 	done; exit $$bad
 
 test: ## run every test of the workspace
@@ -56,11 +60,18 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 bench: ## run every benchmark, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
 
-conformance: ## run the tests of the conformance module
+conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
 	$(GO) test ./conformance/...
+	$(GO) run ./conformance/runner
+
+# -count=1: Go's cache of results does not see what node reads.
+interop: ## talk to the SDKs of others, in both directions; needs npm and a network
+	cd interop/peers && npm ci
+	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 ./...
 
 vet: ## run go vet over every module
 	$(GO) vet work
+	for module in $(APART); do (cd "$$module" && GOWORK=off $(GO) vet ./...) || exit 1; done
 
 tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools
 

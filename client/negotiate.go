@@ -62,8 +62,9 @@ func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
 	o := &opener{c: c, cn: cn}
 	o.allowed()
 	if err := o.open(ctx, noProbe); err != nil {
+		died := cn.over()
 		_ = cn.teardown(err)
-		return nil, cn.ended(err)
+		return nil, cn.ended(err, died)
 	}
 	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
 	cn.late(mcp.ID{})
@@ -72,9 +73,11 @@ func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
 
 // ended makes of the error of a negotiation that the end of the connection
 // cut short the reason for that end. Nothing was asked for yet, so that there
-// is no request that may have run. The connection is torn down.
-func (cn *conn) ended(err error) error {
-	if !errors.Is(err, transport.ErrInterrupted) || !cn.over() {
+// is no request that may have run. The connection is torn down; died says
+// that it had ended by itself before. A pipe may tell only afterwards why it
+// ended, and then not with an ErrClosed, which is what our closing is.
+func (cn *conn) ended(err error, died bool) error {
+	if !errors.Is(err, transport.ErrInterrupted) || !cn.over() || !died && errors.Is(cn.cause, transport.ErrClosed) {
 		return err
 	}
 	var dead *probeKilledError
