@@ -114,8 +114,9 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
-	flights  map[string]int // self-contained requests under way by principal
-	wg       sync.WaitGroup // self-contained requests
+	flights  map[string]int     // self-contained requests under way by principal
+	alone    map[*Call]struct{} // the same requests
+	wg       sync.WaitGroup     // self-contained requests
 	closed   bool
 	done     chan struct{}
 }
@@ -126,6 +127,7 @@ func New(name, version string, opts *Options) *Server {
 	s := &Server{
 		sessions: make(map[*session]struct{}),
 		flights:  make(map[string]int),
+		alone:    make(map[*Call]struct{}),
 		done:     make(chan struct{}),
 	}
 	if opts != nil {
@@ -200,17 +202,16 @@ func (s *Server) freeze() {
 // belongs to no connection. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
-	if err := s.board(x.Principal.LimitKey()); err != nil {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := s.newCall(ctx, x, nil)
+	c.cancel = cancel
+	key := x.Principal.LimitKey()
+	if err := s.board(c, key); err != nil {
 		s.refuse(ctx, x, nil, err)
 		return
 	}
-	defer s.leave(x.Principal.LimitKey())
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(s.hub.ctx, func() { cancel(errShutdown) })
-	defer stop()
-	c := s.newCall(ctx, x, nil)
-	c.cancel = cancel
+	defer s.leave(c, key)
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
 		return
@@ -262,6 +263,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+	s.strand()
 	var ending sync.WaitGroup // at once: none has to wait for another's handlers to be told
 	ending.Go(func() { s.hub.stop(errShutdown) })
 	for _, p := range sessions {
@@ -277,7 +279,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // board counts a self-contained request in, or refuses it.
-func (s *Server) board(key string) error {
+func (s *Server) board(c *Call, key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -287,17 +289,28 @@ func (s *Server) board(key string) error {
 		return jsonrpc.ErrTooMany
 	}
 	s.flights[key]++
+	s.alone[c] = struct{}{}
 	s.wg.Add(1)
 	return nil
 }
 
-func (s *Server) leave(key string) {
+func (s *Server) leave(c *Call, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.flights[key]--; s.flights[key] == 0 {
 		delete(s.flights, key)
 	}
+	delete(s.alone, c)
 	s.wg.Done()
+}
+
+// strand cancels the self-contained requests that are still under way.
+func (s *Server) strand() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.alone {
+		c.cancel(errShutdown)
+	}
 }
 
 // closing reports whether Shutdown has begun.
