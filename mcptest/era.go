@@ -136,8 +136,8 @@ func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer 
 		endpoint := streamable.NewHandler(h, nil)
 		return streamable.URL("http" + listen(t, endpoint, endpoint.Shutdown))
 	case "sse":
-		endpoint := sse.NewHandler(h, nil)                              //nolint:staticcheck // what is deprecated is tested too
-		return sse.URL("http" + listen(t, endpoint, endpoint.Shutdown)) //nolint:staticcheck // the same
+		endpoint := sse.NewHandler(h, nil)
+		return sse.URL("http" + listen(t, endpoint, endpoint.Shutdown))
 	case "websocket":
 		endpoint := websocket.NewHandler(h, nil)
 		return websocket.URL("ws" + listen(t, endpoint, endpoint.Shutdown))

@@ -45,7 +45,7 @@ func (p *program) remote(name, address string) (host.Server, error) {
 	s := host.Server{Name: name, Origin: origin(u)}
 	switch u.Scheme {
 	case "http", "https":
-		d, old := streamable.URL(address), sse.URL(address) //nolint:staticcheck // for servers that speak nothing else
+		d, old := streamable.URL(address), sse.URL(address)
 		d.Logger, old.Logger = p.logger(), p.logger()
 		d.Header, old.Header = header, header
 		s.Dialer = transport.First(d, old)

@@ -97,7 +97,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
 	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
-	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()}) //nolint:staticcheck // for clients that speak nothing else
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
 	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
 	mux := http.NewServeMux()
 	mux.Handle(streamable.Path, endpoint)

@@ -139,7 +139,8 @@ func (r reply) has(status int) {
 func echoTool() server.Feature {
 	return server.Tool("echo", "Echoes a text.", func(_ context.Context, in struct {
 		Text string `json:"text,omitzero"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return in.Text, nil
 	})
 }
@@ -214,7 +215,8 @@ func TestSessionFixation(t *testing.T) {
 func TestHeadersAndBodyDisagree(t *testing.T) {
 	s := newSite(t, nil, echoTool(), server.Tool("route", "Has a header.", func(_ context.Context, in struct {
 		Region string `json:"region,omitzero" header:"Region"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return in.Region, nil
 	}))
 	route := `"name":"route","arguments":{"region":"Zürich"},`
@@ -291,11 +293,11 @@ func TestSlowBody(t *testing.T) {
 	s := newSite(t, &streamable.Options{ReadTimeout: 50 * time.Millisecond, MaxMessage: 1 << 10}, echoTool())
 	head := "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 	for name, tt := range map[string]struct{ text, want string }{
-		"drip":      {head + "Content-Length: 100\r\n\r\n{\"json", "408"},
-		"no end":    {head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"jso\r\n", "408"},
-		"announced": {head + "Content-Length: 999999999\r\n\r\n{", "413"},
-		"chunks":    {head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("200\r\n"+strings.Repeat("a", 512)+"\r\n", 4), "413"},
-		"two sizes": {head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}   ", "400"},
+		"drip":            {head + "Content-Length: 100\r\n\r\n{\"json", "408"},
+		"no end":          {head + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"jso\r\n", "408"},
+		"announced":       {head + "Content-Length: 999999999\r\n\r\n{", "413"},
+		"chunks":          {head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("200\r\n"+strings.Repeat("a", 512)+"\r\n", 4), "413"},
+		"two sizes":       {head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}   ", "400"},
 		"bare line feed":  {head + "Mcp-Name: a\x00b\r\nContent-Length: 2\r\n\r\n{}", "400"},
 		"huge header":     {head + "Mcp-Name: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", "431"},
 		"header in value": {head + "MCP-Protocol-Version: " + newest + "\r\nMcp-Method: x\rEvil: y\r\nContent-Length: 2\r\n\r\n{}", "400"},

@@ -52,7 +52,7 @@ func (w *wiring) accept() {
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", w.target) //nolint:noctx // the loopback interface
+		far, err := net.Dial("tcp", w.target)
 		if err != nil {
 			_ = near.Close()
 			continue

@@ -54,7 +54,8 @@ func serveBench() error {
 	s.Add(
 		server.Tool("echo", "Echoes a text.", func(_ context.Context, in struct {
 			Text string `json:"text"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return in.Text, nil
 		}),
 		server.Resource("bench://blob", "blob", blob()),
@@ -87,7 +88,8 @@ func manyArguments(_ context.Context, _ struct {
 	Recursive bool     `json:"recursive,omitzero" doc:"Whether to go into folders."`
 	Limit     int      `json:"limit,omitzero" doc:"The most results to give." min:"1" max:"1000"`
 	Kinds     []string `json:"kinds,omitzero" doc:"What to look for."`
-}) (string, error) {
+},
+) (string, error) {
 	return "", nil
 }
 

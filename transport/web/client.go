@@ -168,10 +168,10 @@ func (e *StatusError) advice() string {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return "try again later"
 	}
-	switch {
-	case e.Status/100 == 2:
+	switch e.Status / 100 {
+	case 2:
 		return "that is no answer of this protocol; check the URL"
-	case e.Status/100 == 5:
+	case 5:
 		return "the fault is on its side"
 	}
 	return ""

@@ -161,7 +161,7 @@ func TestHandshakeWithoutHijacker(t *testing.T) {
 // open dials without the checks of our own client.
 func open(tb testing.TB, d *websocket.Dialer, header http.Header) (*coder.Conn, *http.Response, error) {
 	tb.Helper()
-	c, answer, err := coder.Dial(tb.Context(), d.URL, &coder.DialOptions{ //nolint:bodyclose // Dial closes it
+	c, answer, err := coder.Dial(tb.Context(), d.URL, &coder.DialOptions{
 		HTTPClient: d.Client, HTTPHeader: header, Subprotocols: []string{websocket.Subprotocol},
 	})
 	if err == nil {

@@ -174,7 +174,7 @@ func (p *pipe) message(r io.Reader) ([]byte, error) {
 				return nil, err
 			}
 			return nil, frame.NewTooLongError(p.limit, data)
-		case err == io.EOF: //nolint:errorlint // the WebSocket's own sign for the end of a message
+		case err == io.EOF: // the WebSocket's own sign for the end of a message
 			return data, nil
 		case err != nil:
 			return nil, err
