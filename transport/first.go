@@ -121,6 +121,9 @@ func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error
 	from.gate.hold()
 	if err := l.next(ctx); err != nil {
 		from.gate.open()
+		if errors.Is(err, ErrOtherTransport) {
+			return cause // the server speaks none of them; the first is what was asked for
+		}
 		return fmt.Errorf("%w (after %w)", err, cause)
 	}
 	from.gate.shut()

@@ -30,13 +30,21 @@ func dialBench(b testing.TB, h http.Handler) *benchWire {
 	b.Helper()
 	srv := httptest.NewServer(h)
 	b.Cleanup(srv.Close)
-	conn, err := (&net.Dialer{}).DialContext(b.Context(), "tcp", srv.Listener.Addr().String())
+	return newBenchWire(b, srv.Listener.Addr().String())
+}
+
+func newBenchWire(b testing.TB, addr string) *benchWire {
+	b.Helper()
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { conn.Close() })
-	return &benchWire{TB: b, conn: conn, in: bufio.NewReader(conn), body: make([]byte, 1<<20)}
+	return &benchWire{TB: b, conn: conn, in: bufio.NewReader(conn), body: make([]byte, 64<<10)}
 }
+
+// another is one more connection to the same server.
+func (w *benchWire) another() *benchWire { return newBenchWire(w.TB, w.conn.RemoteAddr().String()) }
 
 // benchRequest is the text of a POST.
 func benchRequest(body string, header ...string) []byte {
@@ -83,14 +91,42 @@ func (w *benchWire) round(request []byte) (head string, body []byte) {
 	return head, body
 }
 
-func (w *benchWire) run(b *testing.B, request []byte) {
+// run sends requests one after the other on one connection, and then on many at
+// once, each with an id of its own.
+func (w *benchWire) run(b *testing.B, request func(id int) []byte) {
 	b.Helper()
-	b.ReportAllocs()
-	for b.Loop() {
-		if head, body := w.round(request); head != "" {
-			b.Fatalf("%s %s", head, body)
+	b.Run("1", func(b *testing.B) {
+		b.ReportAllocs()
+		request := request(100)
+		for b.Loop() {
+			if head, body := w.round(request); head != "" {
+				b.Fatalf("%s %s", head, body)
+			}
 		}
-	}
+	})
+	b.Run("32", func(b *testing.B) {
+		const connections = 32
+		turns := make(chan struct{}, connections)
+		done := make(chan struct{})
+		for i := range connections {
+			c, request := w.another(), request(100+i)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for range turns {
+					if head, body := c.round(request); head != "" {
+						b.Errorf("%s %s", head, body)
+					}
+				}
+			}()
+		}
+		for b.Loop() {
+			turns <- struct{}{}
+		}
+		close(turns)
+		for range connections {
+			<-done
+		}
+	})
 }
 
 const benchText = `"name":"echo","arguments":{"text":"the quick brown fox jumps over the lazy dog"}`
@@ -102,38 +138,43 @@ func BenchmarkBare(b *testing.B) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(data)
 	}))
-	w.run(b, benchRequest(modernBody(1, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo"))
+	w.run(b, func(id int) []byte {
+		return benchRequest(modernBody(id, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo")
+	})
 }
 
 // BenchmarkModern is the carrier alone.
 func BenchmarkModern(b *testing.B) {
 	h := streamable.NewHandler(newPeer(nil), nil)
 	w := dialBench(b, h)
-	w.run(b, benchRequest(modernBody(1, "echo", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: echo"))
+	w.run(b, func(id int) []byte {
+		return benchRequest(modernBody(id, "echo", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: echo")
+	})
 }
 
 // BenchmarkModernTool is a call of a tool from socket to socket.
 func BenchmarkModernTool(b *testing.B) {
 	w := dialBench(b, streamable.NewHandler(benchServer(), nil))
-	w.run(b, benchRequest(modernBody(1, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo"))
+	w.run(b, func(id int) []byte {
+		return benchRequest(modernBody(id, "tools/call", benchText), "MCP-Protocol-Version: "+v2607, "Mcp-Method: tools/call", "Mcp-Name: echo")
+	})
 }
 
 // BenchmarkSession is a request of a session, with the carrier alone.
 func BenchmarkSession(b *testing.B) {
-	benchSession(b, newPeer(nil), rpc(1, "echo", benchText))
+	benchSession(b, newPeer(nil), "echo")
 }
 
 // BenchmarkSessionTool is a call of a tool in a session.
 func BenchmarkSessionTool(b *testing.B) {
-	benchSession(b, benchServer(), rpc(1, "tools/call", benchText))
+	benchSession(b, benchServer(), "tools/call")
 }
 
-func benchSession(b *testing.B, p transport.Handler, body string) {
+func benchSession(b *testing.B, p transport.Handler, method string) {
 	b.Helper()
 	w := dialBench(b, streamable.NewHandler(p, nil))
-	id, _ := w.round(benchRequest(rpc(0, "initialize",
-		`"protocolVersion":"`+v2511+`","capabilities":{},"clientInfo":{"name":"b","version":"1"}`)))
-	w.run(b, benchRequest(body, "Mcp-Session-Id: "+id))
+	id, _ := w.round(benchRequest(rpc(0, "initialize", initialize)))
+	w.run(b, func(n int) []byte { return benchRequest(rpc(n, method, benchText), "Mcp-Session-Id: "+id) })
 }
 
 // BenchmarkProgress is a modern request with a thousand notifications.
@@ -155,4 +196,20 @@ func benchServer() *server.Server {
 	s := server.New("bench", "1.0.0", &server.Options{Limits: server.Limits{ToolRate: server.Unlimited}})
 	s.Add(server.Tool("echo", "Gives the text back.", func(_ context.Context, in input) (string, error) { return in.Text, nil }))
 	return s
+}
+
+// A listener is the client's end of a GET stream, made to take no memory.
+type listener struct{ conn net.Conn }
+
+// listen opens the stream of a session on a connection of its own.
+func (w *benchWire) listen(id string) *listener {
+	w.Helper()
+	conn := w.another().conn
+	if _, err := io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\nMcp-Session-Id: "+id+"\r\n\r\n"); err != nil {
+		w.Fatal(err)
+	}
+	if n, err := conn.Read(w.body); err != nil || !bytes.HasPrefix(w.body[:n], []byte("HTTP/1.1 200 OK")) {
+		w.Fatalf("listening: %v, %s", err, w.body[:n])
+	}
+	return &listener{conn}
 }

@@ -13,34 +13,6 @@ import (
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
-// A shaking handler answers the handshake of a revision, and leaves the rest
-// to another handler, which knows none.
-type shaking struct {
-	transport.Handler
-	version string
-}
-
-func (h shaking) Open(c transport.Conn) (transport.Session, error) {
-	s, err := h.Handler.Open(c)
-	return shakingSession{s, h.version}, err
-}
-
-type shakingSession struct {
-	transport.Session
-	version string
-}
-
-func (s shakingSession) Begin(ctx context.Context, x *transport.Exchange) func() {
-	if x.In.Method != "initialize" {
-		return s.Session.Begin(ctx, x)
-	}
-	return func() {
-		_ = x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Result: jsonrpc.Empty()}) // the client sees if it fails
-	}
-}
-
-func (s shakingSession) Rules() transport.Rules { return transport.Rules{Version: s.version} }
-
 // A shakenDialer gives links that have done the handshake.
 type shakenDialer struct {
 	*streamable.Dialer
@@ -52,7 +24,10 @@ func (d shakenDialer) Dial(ctx context.Context, in transport.Inbox) (transport.L
 	if err != nil {
 		return nil, err
 	}
-	m := &jsonrpc.Outgoing{ID: jsonrpc.StringID("handshake"), Method: "initialize"}
+	m := &jsonrpc.Outgoing{
+		ID: jsonrpc.StringID("handshake"), Method: "initialize",
+		Params: jsonrpc.JSON(map[string]string{"protocolVersion": d.version}),
+	}
 	_, err = link.Do(ctx, m, transport.Route{})
 	if err == nil {
 		err = link.Establish(ctx, transport.Established{Version: d.version, Handshake: true})
@@ -94,7 +69,7 @@ func TestTransportOfSessions(t *testing.T) {
 	for _, version := range []string{primed, "2025-06-18", headless} {
 		t.Run(version, func(t *testing.T) {
 			mcptest.TestTransport(t, func(t *testing.T, h transport.Handler, o mcptest.TransportOptions) transport.Dialer {
-				url := endpoint(t, shaking{h, version}, &streamable.Options{MaxMessage: o.MaxMessage})
+				url := endpoint(t, h, &streamable.Options{MaxMessage: o.MaxMessage})
 				return shakenDialer{streamable.URL(url), version}
 			})
 		})

@@ -43,6 +43,11 @@ func errTooManySessions(what string, limit int) *jsonrpc.Error {
 		With(retry{pause})
 }
 
+func errUnknown() *jsonrpc.Error {
+	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"unknown session; it has ended, or was never opened here: begin a new one with an initialize request")
+}
+
 func errAbandoned() *jsonrpc.Error {
 	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request ended without an answer")
 }

@@ -178,7 +178,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-func TestShutdownIdle(t *testing.T) {
+func TestHandlerShutdown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	p := newPeer(nil)
 	s := newSite(t, p, nil)
@@ -210,7 +210,7 @@ func TestShutdownIdle(t *testing.T) {
 
 // Shutdown lets requests finish, and tells those who go on for as long as
 // somebody listens.
-func TestShutdownWaits(t *testing.T) {
+func TestHandlerShutdownWaits(t *testing.T) {
 	mcptest.NoLeaks(t)
 	g := newGate()
 	listening := make(chan struct{})
@@ -251,7 +251,7 @@ func TestShutdownWaits(t *testing.T) {
 }
 
 // Shutdown cancels what does not finish, and waits for it all the same.
-func TestShutdownCuts(t *testing.T) {
+func TestHandlerShutdownCuts(t *testing.T) {
 	mcptest.NoLeaks(t)
 	g := newGate()
 	full := make(chan error, 2)
@@ -295,14 +295,16 @@ func TestShutdownCuts(t *testing.T) {
 		t.Errorf("Shutdown: %v, want that it was cut short", err)
 	}
 	for range 2 {
-		within(t, "the end of a flood", full)
+		if err := within(t, "the end of a flood", full); err == nil {
+			t.Error("a flood ended well")
+		}
 	}
 }
 
 // big is a message that buffers on the way do not swallow many of.
 var big = &jsonrpc.Outgoing{Method: "note", Params: jsonrpc.JSON(map[string]string{"pad": strings.Repeat("p", 256<<10)})}
 
-func TestServe(t *testing.T) {
+func TestHandlerServe(t *testing.T) {
 	mcptest.NoLeaks(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	addr := make(chan net.Addr, 1)
@@ -370,7 +372,7 @@ func TestRecorder(t *testing.T) {
 }
 
 // A silent endpoint gives signs of life in every era.
-func TestKeepAlive(t *testing.T) {
+func TestHandlerKeepAlive(t *testing.T) {
 	for name, version := range map[string]string{"modern": v2607, "resumable": v2506, "primed": v2511, "early": v2411} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

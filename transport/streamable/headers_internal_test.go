@@ -74,17 +74,20 @@ func TestRouteOf(t *testing.T) {
 		{
 			"plain",
 			http.Header{"Mcp-Protocol-Version": {"v"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {"add"}},
-			transport.Route{Version: "v", Method: "tools/call", Name: "add"}, "",
+			transport.Route{Version: "v", Method: "tools/call", Name: "add"},
+			"",
 		},
 		{
 			"encoded",
 			http.Header{"Mcp-Method": {"=?base64?eA==?="}, "Mcp-Name": {"=?base64?5LiW?="}},
-			transport.Route{Method: "=?base64?eA==?=", Name: "世"}, "",
+			transport.Route{Method: "=?base64?eA==?=", Name: "世"},
+			"",
 		},
 		{
 			"fields",
 			http.Header{"Mcp-Param-Region": {"us"}, "Mcp-Param-Two-Words": {"=?base64?IHg=?="}, "Mcp-Param-": {"none"}, "mcp-param-low": {""}},
-			transport.Route{Fields: map[string][]string{"region": {"us"}, "two-words": {" x"}, "low": {""}}}, "",
+			transport.Route{Fields: map[string][]string{"region": {"us"}, "two-words": {" x"}, "low": {""}}},
+			"",
 		},
 		{"doubled", http.Header{"Mcp-Method": {"a", "a"}}, transport.Route{}, "Mcp-Method"},
 		{"bad base64", http.Header{"Mcp-Name": {"=?base64?x?="}}, transport.Route{}, "Mcp-Name"},

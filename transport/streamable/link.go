@@ -113,6 +113,10 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 	if !ok {
 		return fmt.Errorf("revision %q is not known to this client", e.Version)
 	}
+	if err := l.enter(); err != nil {
+		return err
+	}
+	defer l.work.Done()
 	var next *clientSession
 	listening, stop := context.WithCancel(l.life)
 	if e.Handshake {
@@ -124,16 +128,9 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 		former.stop()
 		l.leave(ctx, former)
 	}
-	if next == nil || l.noStream || !facts.Sessions {
-		return nil
+	if next != nil && !l.noStream && facts.Sessions {
+		l.work.Go(func() { l.listen(listening, next) })
 	}
-	if err := l.enter(); err != nil {
-		return err
-	}
-	go func() { // Close waits for l.work
-		defer l.work.Done()
-		l.listen(listening, next)
-	}()
 	return nil
 }
 

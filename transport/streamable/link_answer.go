@@ -137,7 +137,7 @@ func (x *clientCall) whole(ctx context.Context, resp *http.Response) (*jsonrpc.I
 	if !succeeded(resp) {
 		return x.refused(resp)
 	}
-	if kind := mediaType(resp); kind != jsonType && !(kind == "" && resp.ContentLength == 0) {
+	if kind := mediaType(resp); kind != jsonType && (kind != "" || resp.ContentLength != 0) {
 		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
 	}
 	data, err := x.l.readBody(resp)
@@ -185,8 +185,21 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	if !told {
 		return nil, x.judge(web.NewStatusError(resp))
 	}
+	if x.elsewhere(resp.StatusCode) && in.ID != x.id {
+		// An endpoint for another purpose may word its refusals alike, but does
+		// not answer our request.
+		return nil, fmt.Errorf("%w: %w", transport.ErrOtherTransport, in.Error)
+	}
 	in.ID = x.id
 	return in, nil
+}
+
+// elsewhere reports whether a status, unless the body says more, means that
+// the server may speak another transport (spec 2026-07-28, basic/transports/
+// streamable-http, HTTP+SSE Transport).
+func (x *clientCall) elsewhere(status int) bool {
+	return x.method == revision.Initialize &&
+		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
 }
 
 // judge says what a status means for the request.
@@ -198,7 +211,7 @@ func (x *clientCall) judge(status *web.StatusError) error {
 		lost := sessionLost(status)
 		x.l.fail(lost)
 		return lost
-	case x.method == revision.Initialize && (code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusMethodNotAllowed):
+	case x.elsewhere(code):
 		return fmt.Errorf("%w: %w", transport.ErrOtherTransport, status)
 	case code == http.StatusServiceUnavailable && status.Header.Get("Retry-After") != "":
 		return status // it was not begun
@@ -303,7 +316,11 @@ func succeeded(resp *http.Response) bool { return resp.StatusCode/100 == 2 }
 
 // mediaType returns the type of a body without parameters, or "".
 func mediaType(resp *http.Response) string {
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	kind := resp.Header.Get("Content-Type")
+	if kind == jsonType || kind == eventstream.ContentType {
+		return kind // the usual ones cost nothing
+	}
+	kind, _, err := mime.ParseMediaType(kind)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return ""
 	}

@@ -24,6 +24,9 @@ const protocolHeaders = "Mcp-"
 
 const jsonType = "application/json"
 
+// usualSize is set aside for a message: most are smaller.
+const usualSize = 512
+
 // newRequest makes a request with the user's headers and those of the session.
 func (l *link) newRequest(ctx context.Context, method string, body []byte, s *clientSession) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, l.url, bytes.NewReader(body))
@@ -62,7 +65,7 @@ func (l *link) newRequest(ctx context.Context, method string, body []byte, s *cl
 
 // postRequest makes the request that carries m.
 func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route, s *clientSession) (*http.Request, error) {
-	body, err := m.AppendJSON(nil)
+	body, err := m.AppendJSON(make([]byte, 0, usualSize))
 	if err != nil {
 		return nil, err
 	}

@@ -32,11 +32,10 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 		defer c.cancel(nil)
 	}
 	c.Exchange = transport.Exchange{In: m, Route: routeOf(r.Header), Principal: who, Out: c, Ending: h.ending}
-	c.response.call = c
+	c.call = c
 	c.begin(h, w)
 	defer c.close()
 	h.core.Serve(ctx, &c.Exchange)
-	c.abandon(ctx)
 }
 
 // facts are those of the revision that a modern request names.

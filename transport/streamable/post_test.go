@@ -192,7 +192,7 @@ func TestLongRequest(t *testing.T) {
 }
 
 // Ruling 10: arrays are messages of one revision.
-func TestBatch(t *testing.T) {
+func TestPostBatch(t *testing.T) {
 	mcptest.NoLeaks(t)
 	p := newPeer(map[string]method{"count": count(2)})
 	s := newSite(t, p, nil)

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,9 @@ import (
 
 // keepBuffer is the largest buffer, in bytes, that is kept for reuse.
 const keepBuffer = 1 << 20
+
+// roomy is the size of a buffer, in bytes, that may wait with a small message.
+const roomy = 1 << 10
 
 // slowest is how many bytes a client takes in a second, at the least.
 const slowest = 64 << 10
@@ -117,21 +121,31 @@ func (o *response) relax() {
 	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Time{}) // not every server can
 }
 
-// body sends the one JSON body. e is the error it carries, or nil.
-func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
+// body sends the one JSON body. e is the error it carries, or nil. Unless it is
+// to leave now, it leaves when the HTTP request has been served.
+func (o *response) body(status int, data []byte, e *jsonrpc.Error, now bool) error {
 	header := o.w.Header()
 	header["Content-Type"] = typeJSON
-	o.length[0] = strconv.Itoa(len(data))
-	header["Content-Length"] = o.length[:]
+	if now || len(data) > unmeasured {
+		o.length[0] = strconv.Itoa(len(data))
+		header["Content-Length"] = o.length[:]
+	}
 	if status >= http.StatusTooManyRequests && e != nil {
 		if seconds, ok := web.RetryAfter(e); ok {
 			header.Set("Retry-After", strconv.Itoa(seconds))
 		}
 	}
-	o.patience(len(data))
+	o.patience(len(data)) // net/http lifts it when all has left
 	o.w.WriteHeader(status)
-	return o.flush(data)
+	if now {
+		return o.flush(data)
+	}
+	_, err := o.w.Write(data)
+	return o.check(err)
 }
+
+// unmeasured is up to how many bytes of a body are counted by net/http itself.
+const unmeasured = 1 << 10
 
 // stream sends the header of an event stream, with the bytes that begin it.
 func (o *response) stream(data []byte) error {
@@ -143,6 +157,16 @@ func (o *response) stream(data []byte) error {
 	o.patience(len(data))
 	o.w.WriteHeader(http.StatusOK)
 	return o.flush(data)
+}
+
+// fit returns a buffer with the same message that is not much larger than it:
+// what waits for long must not hold memory that no limit counts.
+func (b *buffer) fit() *buffer {
+	if cap(b.b) <= roomy || cap(b.b) <= 2*len(b.b) {
+		return b
+	}
+	defer b.free()
+	return &buffer{bytes.Clone(b.b)}
 }
 
 // write sends bytes of an event stream, and its header before the first.
@@ -166,9 +190,17 @@ func (o *response) flush(data []byte) error {
 	if err == nil {
 		err = http.NewResponseController(o.w).Flush()
 	}
-	switch {
-	case err == nil, errors.Is(err, errors.ErrUnsupported):
+	if err == nil || errors.Is(err, errors.ErrUnsupported) {
 		o.relax()
+		return nil
+	}
+	return o.check(err)
+}
+
+// check keeps the reason why nothing can be written any more.
+func (o *response) check(err error) error {
+	switch {
+	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		o.failed = fmt.Errorf("writing a response: %w", transport.ErrStalled)

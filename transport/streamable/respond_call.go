@@ -17,8 +17,11 @@ type call struct {
 	response
 	cancel context.CancelCauseFunc // nil where net/http itself ends what it cannot write
 
-	mu   sync.Mutex
-	over bool // answered, or the response has ended
+	mu       sync.Mutex
+	over     bool           // answered, or the response has ended
+	answer   *buffer        // the body that waits for the end of Serve
+	failure  *jsonrpc.Error // in it
+	answered time.Time
 }
 
 // Send sends a message as an event, on the caller's goroutine: it returns when
@@ -40,26 +43,67 @@ func (c *call) Send(_ context.Context, m *jsonrpc.Outgoing) error {
 // Answer sends the response: as one JSON body if nothing was sent before it. A
 // response that cannot be encoded leaves the exchange open, so that an error
 // can be sent in its place.
+//
+// A body leaves when Serve returns, which is usually at once. Only if it goes
+// on does the body leave before, and with it the connection: the next request
+// on it would wait for Serve too.
 func (c *call) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	b, err := encode(m)
 	if err != nil {
 		return err
 	}
-	defer b.free()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
+	switch {
+	case c.over:
+		b.free()
 		return jsonrpc.ErrEnded
-	}
-	c.over = true
-	if c.streaming {
+	case c.streaming:
+		c.over = true
+		defer b.free()
 		return c.event(b)
 	}
-	if err := c.body(c.status(m.Error), b.b, m.Error); err != nil {
-		c.fail(err)
-		return err
-	}
+	c.over = true
+	c.answer, c.answered, c.failure = b, time.Now(), m.Error
+	c.h.open.expect()
 	return nil
+}
+
+// deliver sends the body. Serve has returned, unless it is late.
+func (c *call) deliver(late bool) {
+	b := c.answer
+	if b == nil {
+		return
+	}
+	c.answer = nil
+	defer b.free()
+	if late {
+		c.w.Header().Set("Connection", "close")
+	}
+	if err := c.body(c.status(c.failure), b.b, c.failure, late); err != nil {
+		c.h.log.Debug("answer not delivered", "error", err)
+	}
+}
+
+// overdue sends the body of a call whose Serve goes on after its answer. It
+// reports whether it may still have to be sent.
+func (c *call) overdue() (wait bool) {
+	if !c.mu.TryLock() {
+		return true
+	}
+	defer c.mu.Unlock()
+	switch {
+	case c.answer == nil:
+		return false
+	case time.Since(c.answered) < lateAfter:
+		return true
+	}
+	c.h.open.beats.Go(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.deliver(true)
+	})
+	return false
 }
 
 // event writes one message. A client that does not take it has gone, which is
@@ -108,27 +152,16 @@ func (c *call) beat() {
 	}
 }
 
-// close ends the exchange: from here on nobody writes.
+// close ends the exchange: from here on nobody writes. A request that its
+// handler left without an answer gets one.
 func (c *call) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.over && !c.streaming {
+		c.failure = errAbandoned()
+		c.answer, _ = encode(&jsonrpc.Outgoing{ID: c.In.ID, Error: c.failure}) // an error can always be written
+	}
 	c.over = true
+	c.deliver(false)
 	c.end()
-}
-
-// abandon answers a request that its handler left without an answer, for a
-// client that is still there.
-func (c *call) abandon(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || c.streaming || ctx.Err() != nil {
-		return
-	}
-	c.over = true
-	b, err := encode(&jsonrpc.Outgoing{ID: c.In.ID, Error: errAbandoned()})
-	if err != nil {
-		return // an error can always be written
-	}
-	defer b.free()
-	_ = c.body(c.status(errAbandoned()), b.b, nil) // a client that has gone needs no answer
 }

@@ -140,7 +140,7 @@ func appendInt(i int) []byte {
 }
 
 // A client that reads nothing is given up after WriteStall.
-func TestStall(t *testing.T) {
+func TestCallStall(t *testing.T) {
 	for _, version := range []string{v2607, v2411} {
 		synctest.Test(t, func(t *testing.T) {
 			stalled := make(chan error, 1)
@@ -176,7 +176,7 @@ func TestStall(t *testing.T) {
 }
 
 // What a handler leaves undone is answered in its place.
-func TestAbandoned(t *testing.T) {
+func TestCallAbandoned(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := newSite(t, newPeer(map[string]method{
 		"nothing": func(context.Context, *transport.Exchange) (jsonrpc.Body, error) { return nil, errNone },

@@ -1,7 +1,9 @@
 package streamable
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,11 +19,19 @@ type responses struct {
 	armed bool
 	over  bool
 	beats sync.WaitGroup
+
+	late    *time.Timer // of answers whose Serve goes on
+	pending atomic.Bool // it runs
 }
+
+// lateAfter is how long an answer waits for the end of Serve.
+const lateAfter = 25 * time.Millisecond
 
 func (l *responses) init(h *Handler) {
 	l.keep = h.opts.KeepAlive
 	l.every = max(l.keep/4, time.Millisecond)
+	l.late = time.AfterFunc(math.MaxInt64, l.hurry)
+	l.late.Stop()
 }
 
 func (l *responses) add(o *response) {
@@ -79,10 +89,37 @@ func (l *responses) look() {
 	}
 }
 
+// expect has the answers that wait looked at after a while.
+func (l *responses) expect() {
+	if !l.pending.Swap(true) {
+		l.late.Reset(lateAfter)
+	}
+}
+
+// hurry sends the answers that have waited for too long.
+func (l *responses) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending.Store(false) // what comes from here on asks again
+	if l.over {
+		return
+	}
+	wait := false
+	for o := l.first; o != nil; o = o.next {
+		if o.call != nil && o.call.overdue() {
+			wait = true
+		}
+	}
+	if wait {
+		l.expect()
+	}
+}
+
 // stop ends the signs of life, and returns once none is under way.
 func (l *responses) stop() {
 	l.mu.Lock()
 	l.over = true
+	l.late.Stop()
 	if l.timer != nil {
 		l.timer.Stop()
 	}

@@ -24,7 +24,8 @@ var (
 // or as base64 between the markers if a header cannot hold it unchanged, or if
 // it looks as if it were encoded already.
 func encodeHeader(s string) string {
-	if plain(s) && s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, sentinelStart) && strings.HasSuffix(s, sentinelEnd)) {
+	marked := strings.HasPrefix(s, sentinelStart) && strings.HasSuffix(s, sentinelEnd)
+	if plain(s) && s == strings.Trim(s, " \t") && !marked {
 		return s
 	}
 	return sentinelStart + base64.StdEncoding.EncodeToString([]byte(s)) + sentinelEnd

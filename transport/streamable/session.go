@@ -78,10 +78,21 @@ func (h *Handler) find(w http.ResponseWriter, r *http.Request, who *principal.Pr
 	}
 	s := h.sessions.find(ids[0], who.Identity())
 	if s == nil {
-		refuse(w, r, http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"unknown session; it has ended, or was never opened here: begin a new one with an initialize request"))
+		refuse(w, r, http.StatusNotFound, errUnknown())
 	}
 	return s
+}
+
+// alive reports whether the session has not ended since it was found; otherwise
+// the request is refused, as if it had come a moment later.
+func (s *session) alive(w http.ResponseWriter) bool {
+	s.mu.Lock()
+	ended := s.ended != nil
+	s.mu.Unlock()
+	if ended {
+		s.refuse(w, http.StatusNotFound, errUnknown())
+	}
+	return !ended
 }
 
 // release takes back one find or hold.

@@ -160,7 +160,7 @@ func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{
 		if x != nil {
 			x.st.chatty = true
 		}
-		box.push(message{buffer: b})
+		box.push(message{buffer: b.fit()})
 		return nil, nil
 	}
 	b.free()
@@ -198,6 +198,9 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if err := errors.Join(st.s.ended, st.box.closed); err != nil {
 		b.free()
 		return err
+	}
+	if st.conn == nil {
+		b = b.fit()
 	}
 	st.box.push(message{buffer: b, answer: true, failed: m.Error})
 	return nil

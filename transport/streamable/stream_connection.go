@@ -13,8 +13,11 @@ import (
 // answer if the connection breaks.
 const primeAfter = 200 * time.Millisecond
 
-// chunk is about how many bytes of events leave in one write.
-const chunk = 32 << 10
+// maxChunk is about how many bytes of events leave in one write. Those on their
+// way must still be in the store if they do not arrive.
+const maxChunk = 32 << 10
+
+func (c *connection) chunk() int { return min(maxChunk, c.h.opts.ReplayBuffer/4) }
 
 // A connection writes a stream to one HTTP response, on the goroutine of that.
 type connection struct {
@@ -112,13 +115,13 @@ func (c *connection) json(batch bool) {
 		array := newBuffer()
 		defer array.free()
 		array.b = appendArray(array.b, answers)
-		err = c.body(http.StatusOK, array.b, nil)
+		err = c.body(http.StatusOK, array.b, nil, false)
 	default:
 		status := http.StatusOK
 		if e := answers[0].failed; e != nil {
 			status = c.s.facts.HTTPStatus(e.Code)
 		}
-		err = c.body(status, answers[0].b, answers[0].failed)
+		err = c.body(status, answers[0].b, answers[0].failed, false)
 	}
 	if err != nil {
 		c.h.log.Debug("answer not delivered", "error", err)
@@ -200,12 +203,10 @@ func (c *connection) open() error {
 			ID: st.id(c.after), HasID: true,
 			Retry: c.h.opts.Retry, HasRetry: true,
 		})
-	} else {
-		out.b = eventstream.AppendComment(out.b) // the header leaves with it
 	}
 	for _, e := range c.missed {
 		out.b = st.event(out.b, e.Data, e.Seq)
-		if len(out.b) >= chunk {
+		if len(out.b) >= c.chunk() {
 			if err := c.write(out.b); err != nil {
 				return err
 			}
@@ -234,7 +235,7 @@ func (c *connection) pump() (over bool, err error) {
 func (c *connection) gather(out []byte) (_ []byte, more, over bool) {
 	c.st.log.Lock()
 	defer c.st.log.Unlock()
-	for len(out) < chunk {
+	for len(out) == 0 || len(out) < c.chunk() {
 		m, seq, over := c.take()
 		if m.buffer == nil {
 			return out, false, over
@@ -245,7 +246,7 @@ func (c *connection) gather(out []byte) (_ []byte, more, over bool) {
 		out = c.st.event(out, m.b, seq)
 		m.free()
 	}
-	return out, true, false
+	return out, true, false // there may be more
 }
 
 // take takes one message, if there is one for this connection.

@@ -12,6 +12,9 @@ import (
 // request serves the requests of one POST. begin hands them, and what came with
 // them, to the handler.
 func (s *session) request(w http.ResponseWriter, r *http.Request, batch bool, begin func(st *stream)) {
+	if !s.alive(w) {
+		return
+	}
 	st := &stream{s: s, waiting: 1} // one for begin, so that nothing is complete before it has returned
 	st.box = &st.inbox
 	c := s.connect(st)
@@ -28,6 +31,9 @@ func (s *session) request(w http.ResponseWriter, r *http.Request, batch bool, be
 // each message goes to one of them (spec 2025-11-25, basic/transports,
 // Multiple Connections).
 func (s *session) listen(w http.ResponseWriter, r *http.Request) {
+	if !s.alive(w) {
+		return
+	}
 	c := s.connect(&stream{s: s, own: true, box: &s.own})
 	s.mu.Lock()
 	ok := s.attach(c)
