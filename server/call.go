@@ -28,6 +28,7 @@ type Call struct {
 	session         *session // nil for a self-contained request
 	out             transport.Responder
 	principal       *principal.Principal
+	key             string // limitKey of a self-contained request
 	id              jsonrpc.ID
 	in              *jsonrpc.Incoming
 	route           *transport.Route
@@ -37,7 +38,7 @@ type Call struct {
 	params          any
 	meta            *mcp.RequestMeta
 	caps            *mcp.ClientCapabilities
-	cancel          context.CancelCauseFunc
+	life            lazyContext // of a self-contained request
 	clock           watchdog
 	asks            recorder
 	progress        progressState
@@ -169,6 +170,9 @@ var (
 
 // limitKey is the name that the limits of the caller count under.
 func (c *Call) limitKey() string {
+	if c.key != "" {
+		return c.key
+	}
 	if c.session != nil && c.principal == c.session.conn.Principal() {
 		return c.session.key
 	}

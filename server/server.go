@@ -202,16 +202,16 @@ func (s *Server) freeze() {
 // belongs to no connection. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	c := s.newCall(ctx, x, nil)
-	c.cancel = cancel
-	key := x.Principal.LimitKey()
-	if err := s.board(c, key); err != nil {
+	c.life.Context = ctx
+	c.Context = &c.life
+	defer c.life.end()
+	c.key = c.principal.LimitKey()
+	if err := s.board(c); err != nil {
 		s.refuse(ctx, x, nil, err)
 		return
 	}
-	defer s.leave(c, key)
+	defer s.leave(c)
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
 		return
@@ -279,26 +279,26 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // board counts a self-contained request in, or refuses it.
-func (s *Server) board(c *Call, key string) error {
+func (s *Server) board(c *Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errShutdown
 	}
-	if over(s.flights[key]+1, s.limits.MaxInFlight) {
+	if over(s.flights[c.key]+1, s.limits.MaxInFlight) {
 		return jsonrpc.ErrTooMany
 	}
-	s.flights[key]++
+	s.flights[c.key]++
 	s.alone[c] = struct{}{}
 	s.wg.Add(1)
 	return nil
 }
 
-func (s *Server) leave(c *Call, key string) {
+func (s *Server) leave(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flights[key]--; s.flights[key] == 0 {
-		delete(s.flights, key)
+	if s.flights[c.key]--; s.flights[c.key] == 0 {
+		delete(s.flights, c.key)
 	}
 	delete(s.alone, c)
 	s.wg.Done()
@@ -309,7 +309,7 @@ func (s *Server) strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.alone {
-		c.cancel(errShutdown)
+		c.life.cancel(errShutdown)
 	}
 }
 

@@ -411,8 +411,8 @@ func (s *Server) offers(f *revision.Facts, capability string) bool {
 
 // cancelWith ends the context of a call.
 func (c *Call) cancelWith(cause error) {
-	if c.cancel != nil {
-		c.cancel(cause)
+	if c.session == nil {
+		c.life.cancel(cause)
 		return
 	}
 	c.tracked.Cancel(cause)

@@ -107,7 +107,11 @@ func (l *firstLink) current() *tried {
 // next; if somebody has done so already, it does nothing. The error is cause
 // if there is none to go on to.
 func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error {
-	l.moving <- struct{}{}
+	select {
+	case l.moving <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	defer func() { <-l.moving }()
 	l.mu.Lock()
 	replaced, settled := l.cur != from, l.settled

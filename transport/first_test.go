@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
@@ -255,6 +256,33 @@ func TestFirstCloseWhileDialling(t *testing.T) {
 		if one.left() != 0 {
 			t.Error("the first link is still open")
 		}
+	})
+}
+
+// Who waits for another to find the next transport need not wait for longer
+// than its context lasts.
+func TestFirstWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := &scripted{name: "one", answer: transport.ErrOtherTransport}
+		two := &scripted{name: "two", hold: func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}}
+		link, _ := dialFirst(t, one, two)
+		first := make(chan error)
+		go func() {
+			_, err := link.Do(t.Context(), initialize, transport.Route{})
+			first <- err
+		}()
+		synctest.Wait()
+		reason := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
+		defer cancel()
+		if _, err := link.Do(ctx, initialize, transport.Route{}); !errors.Is(err, reason) {
+			t.Errorf("error is %v, want the cause", err)
+		}
+		_ = link.Close(t.Context())
+		<-first
 	})
 }
 

@@ -27,6 +27,10 @@ var (
 	// ErrOtherTransport says that the server did not understand the handshake
 	// and may speak another transport: what [First] goes by.
 	ErrOtherTransport = errors.New("the server does not speak this transport")
+	// ErrNotUnderstood says that the server refused a request of a stateless
+	// revision before it looked into it, and not in the protocol's words:
+	// nothing was carried out, and it may speak older revisions only.
+	ErrNotUnderstood = errors.New("the server did not understand the request")
 )
 
 // A Handler is the receiving end of a protocol: a server, a gateway, a test.

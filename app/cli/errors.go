@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -108,6 +109,7 @@ func explain(err error) string {
 	var answered *jsonrpc.Error
 	var server *host.ServerError
 	var ended *stdio.ExitError
+	var network *net.OpError
 	switch {
 	case errors.As(err, &server) && errors.As(err, &ended):
 		return text + "\n  Start its command by hand to see more"
@@ -117,6 +119,10 @@ func explain(err error) string {
 		return text + missing(answered)
 	case errors.Is(err, client.ErrUnsupportedVersion):
 		return text + "\n  Without --protocol every version is tried"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return text + "\n  The server speaks no TLS there; write http:// or ws://, if that is safe"
+	case errors.As(err, &network) && network.Op == "dial":
+		return text + "\n  Check the address, and that the server runs there"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrTimeout):
 		return text + "\n  The server may be busy or waiting for something; try again, or start it by hand to see"
 	}

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/parley-mcp/parley/host"
@@ -27,7 +29,7 @@ func isURL(flag string) bool {
 func (p *program) remote(name, address string) (host.Server, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return host.Server{}, fmt.Errorf("it is no URL: %w", err)
+		return host.Server{}, noURL(address, err)
 	}
 	if u.Host == "" {
 		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
@@ -64,30 +66,75 @@ func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, er
 	if len(p.headers) == 0 {
 		return nil, nil
 	}
-	urls := 0
-	for _, flag := range p.serverFlags {
-		if m := named.FindStringSubmatch(flag); m != nil {
-			flag = m[2]
-		}
-		if isURL(flag) {
-			urls++
-		}
-	}
-	if urls != 1 {
-		return nil, fmt.Errorf("--header goes with one server at a URL, so that no other one learns it")
-	}
 	if (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname()) {
 		return nil, fmt.Errorf("--header would go unencrypted over %s; use %ss", u.Scheme, u.Scheme)
 	}
 	h := make(http.Header)
 	for _, line := range p.headers {
 		key, value, found := strings.Cut(line, ":")
-		if key = strings.TrimSpace(key); !found || key == "" || strings.ContainsAny(key, " \t\r\n") {
-			return nil, fmt.Errorf("--header: write it as 'Name: value'") // the text may be a secret
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		switch {
+		case !found || !headerName.MatchString(key) || strings.ContainsFunc(value, isControl):
+			return nil, fmt.Errorf("--header: write it as 'Name: value', in one line") // the text may be a secret
+		case strings.EqualFold(key, "Host"):
+			return nil, fmt.Errorf("--header: Host is what the URL says")
 		}
-		h.Add(key, strings.TrimSpace(value))
+		h.Add(key, value)
 	}
 	return func(context.Context) (http.Header, error) { return h.Clone(), nil }, nil
+}
+
+// oneURL checks that headers of the command line have one server to go to.
+func (p *program) oneURL() error {
+	if len(p.headers) == 0 {
+		return nil
+	}
+	urls := 0
+	for _, flag := range p.serverFlags {
+		if _, address := nameAndRest(flag); isURL(address) {
+			urls++
+		}
+	}
+	if urls != 1 {
+		return usagef("--header goes with one server at a URL, so that no other one learns it")
+	}
+	return nil
+}
+
+// headerName is what the name of a header may look like (RFC 9110, 5.6.2).
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// isControl reports whether a header's value must not hold r.
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// noURL says why an address cannot be read, without what may be secret in it.
+func noURL(address string, err error) error {
+	var parse *url.Error
+	if strings.Contains(address, "@") || !errors.As(err, &parse) {
+		return errors.New("it is no URL; write it like https://example.com/mcp")
+	}
+	return fmt.Errorf("it is no URL: %w", parse.Err)
+}
+
+// shown is a --server flag as errors repeat it: a URL without user and query,
+// where secrets may be.
+func shown(flag string) string {
+	name, address := nameAndRest(flag)
+	if !isURL(address) {
+		return flag
+	}
+	scheme, rest, _ := strings.Cut(address, "://")
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end] + "?…"
+	}
+	place, path, _ := strings.Cut(rest, "/")
+	if at := strings.LastIndex(place, "@"); at >= 0 {
+		rest = "…" + place[at:] + "/" + path
+	}
+	if name != "" {
+		name += "="
+	}
+	return name + scheme + "://" + rest
 }
 
 // origin is how a URL is shown to the person: without what may be secret.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
@@ -26,6 +27,15 @@ func command(t *testing.T, args ...string) (code int, out, err string) {
 // serveHTTP serves the built-in server as the command does, until the test
 // ends, and returns its address without a scheme.
 func serveHTTP(t *testing.T, flags ...string) string {
+	t.Helper()
+	address, stop := startHTTP(t, flags...)
+	t.Cleanup(stop)
+	return address
+}
+
+// startHTTP is serveHTTP for tests that end the server themselves, with stop,
+// which waits for its end.
+func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 	t.Helper()
 	interrupts := make(chan os.Signal, 1)
 	said, w := io.Pipe()
@@ -45,18 +55,49 @@ func serveHTTP(t *testing.T, flags ...string) string {
 		defer close(rest)
 		_, _ = io.Copy(io.Discard, lines)
 	}()
-	t.Cleanup(func() {
+	found := regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
+	if found == nil {
+		t.Fatalf("no address in %q", line)
+	}
+	return found[1], sync.OnceFunc(func() {
 		interrupts <- os.Interrupt
 		if code := <-done; code != 0 {
 			t.Errorf("the server ended with %d", code)
 		}
 		<-rest
 	})
-	address := regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
-	if address == nil {
-		t.Fatalf("no address in %q", line)
+}
+
+// What is under way when the person ends the server finishes, over every
+// transport. Proves: FLOW-SHUTDOWN.
+func TestServeHTTPFinishes(t *testing.T) {
+	for _, url := range []string{"http://ADDRESS/mcp", "http://ADDRESS/sse", "ws://ADDRESS/ws"} {
+		t.Run(url, func(t *testing.T) {
+			address, stop := startHTTP(t)
+			defer stop()
+			said, w := io.Pipe()
+			var out bytes.Buffer
+			done := make(chan int, 1)
+			go func() {
+				args := []string{"call", "trigger-long-running-operation", "duration=1", "steps=10", "--server", strings.Replace(url, "ADDRESS", address, 1)}
+				done <- cli.Main(context.Background(), args, &cli.Streams{In: strings.NewReader(""), Out: &out, Err: w})
+				w.Close()
+			}()
+			lines := bufio.NewReader(said)
+			if first, err := lines.ReadString('\n'); err != nil || !strings.Contains(first, "1 of 10") {
+				t.Fatalf("the call said %q, error %v, want its progress", first, err)
+			}
+			rest := make(chan string, 1)
+			go func() {
+				text, _ := io.ReadAll(lines)
+				rest <- string(text)
+			}()
+			stop()
+			if code := <-done; code != 0 || !strings.HasPrefix(out.String(), "done") {
+				t.Errorf("the call ended with %d and gave %q\n%s", code, out.String(), <-rest)
+			}
+		})
 	}
-	return address[1]
 }
 
 // Every command can be about a server at a URL, of every revision and over
@@ -116,22 +157,33 @@ func TestFaultsOfURLs(t *testing.T) {
 		code  int
 		words string
 	}{
-		{[]string{"--server", closed.URL}, 4, "connection refused"},
+		{[]string{"--server", closed.URL}, 4, "connection refused\n  Check the address"},
+		{[]string{"--server", "ws" + strings.TrimPrefix(closed.URL, "http")}, 4, "connection refused\n  Check the address"},
+		{[]string{"--server", "https" + strings.TrimPrefix(nothing.URL, "http")}, 4, "write http:// or ws://"},
+		{[]string{"--server", strings.TrimPrefix(nothing.URL, "http://") + "/mcp"}, 1, "the whole URL"},
 		{[]string{"--server", refusing.URL}, 3, "authorization"},
 		{[]string{"--server", moved.URL}, 4, "https://elsewhere.example/mcp"},
 		{[]string{"--server", nothing.URL}, 4, "404"},
 		{[]string{"--server", "http://"}, 1, "names no host"},
 		{[]string{"--server", "ftp://example.com/"}, 1, "scheme"},
-		{[]string{"--server", "https://ada:secret@example.com/"}, 1, "--header"},
+		{[]string{"--server", "https://ada:secret@example.com/"}, 1, "give --header instead"},
+		{[]string{"--server", "it=https://ada:secret@example.com/mcp?key=secret"}, 1, `"it=https://…@example.com/mcp?…"`},
+		{[]string{"--server", "http://[::1/mcp?key=secret"}, 1, "missing ']' in host"},
+		{[]string{"--server", "http://ada:sec/ret@example.com"}, 1, "it is no URL; write it like"},
 		{[]string{"--server", "http://example.com/", "--header", "A: secret"}, 1, "unencrypted"},
 		{[]string{"--server", closed.URL, "--header", "secret"}, 1, "Name: value"},
+		{[]string{"--server", closed.URL, "--header", "Na(me: secret"}, 1, "Name: value"},
+		{[]string{"--server", closed.URL, "--header", "Name: x\r\nOther: secret"}, 1, "Name: value"},
+		{[]string{"--server", closed.URL, "--header", "host: secret"}, 1, "what the URL says"},
+		{[]string{"--header", "A: secret"}, 1, "one server at a URL"},
+		{[]string{"--server", "everything", "--header", "A: secret"}, 1, "one server at a URL"},
 		{[]string{"--server", closed.URL, "--server", "https://other.example", "--header", "A: secret"}, 1, "one server"},
 	} {
 		code, out, err := command(t, append([]string{"tools"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(err, tt.words) || out != "" {
 			t.Errorf("parley tools %v: exit code %d, %q\n%s", tt.args, code, out, err)
 		}
-		if strings.Contains(err, "secret") && !strings.Contains(tt.words, "--header") {
+		if strings.Contains(err, "secret") {
 			t.Errorf("parley tools %v shows a secret:\n%s", tt.args, err)
 		}
 		if n := strings.Count(err, "404 Not Found"); n > 1 {
@@ -167,12 +219,28 @@ func TestServeHTTPOrigins(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{
-		{"serve", "everything", "--allow-host", "x"},
-		{"serve", "everything", "--http", "8080"},
+}
+
+// What could not work is said at once, with the way out.
+func TestServeHTTPUsage(t *testing.T) {
+	taken := serveHTTP(t)
+	for _, tt := range []struct {
+		args  []string
+		words string
+	}{
+		{[]string{"--allow-host", "x"}, "go with --http"},
+		{[]string{"--http", "8080"}, "HOST:PORT"},
+		{[]string{"--http", taken}, "choose another port"},
+		{[]string{"--http", ":99999"}, "a free port"},
+		{[]string{"--http", taken, "--allow-origin", "app.example"}, "like https://app.example"},
+		{[]string{"--http", taken, "--allow-origin", "https://app.example/"}, "like https://app.example"},
+		{[]string{"--http", taken, "--allow-origin", "*"}, "like https://app.example"},
+		{[]string{"--http", taken, "--allow-origin", "https://*.example"}, "like https://app.example"},
+		{[]string{"--http", taken, "--allow-host", "https://app.example"}, "like mcp.example"},
 	} {
-		if code, _, err := command(t, args...); code != 1 {
-			t.Errorf("parley %v: exit code %d\n%s", args, code, err)
+		code, _, err := command(t, append([]string{"serve", "everything"}, tt.args...)...)
+		if code != 1 || !strings.Contains(err, tt.words) {
+			t.Errorf("parley serve everything %v: exit code %d\n%s", tt.args, code, err)
 		}
 	}
 }

@@ -3,9 +3,13 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,6 +99,9 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	if _, _, err := net.SplitHostPort(flags.http); err != nil {
 		return usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
+	if err := flags.check(); err != nil {
+		return err
+	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
 	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
 	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
@@ -103,25 +110,60 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	mux.Handle(streamable.Path, endpoint)
 	mux.Handle(ssePath, old)
 	mux.Handle(websocketPath, sockets)
+	listening := false
 	err := web.Serve(ctx, flags.http, mux, &web.ServeOptions{
 		Grace:  shutdownTime,
 		Logger: p.logger(),
 		Listening: func(addr net.Addr) {
-			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, addr, streamable.Path)
+			listening = true
+			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, reachable(addr), streamable.Path)
 			if everywhere(flags.http) {
 				p.note("parley: other machines can reach it, and nobody is asked who they are")
 			}
 		},
 		Shutdown: func(ctx context.Context) error {
-			return together(ctx, endpoint.Shutdown, old.Shutdown, sockets.Shutdown)
+			// The sockets last: they cut off what the server may still finish.
+			err := together(ctx, s.Shutdown, endpoint.Shutdown, old.Shutdown)
+			return errors.Join(err, sockets.Shutdown(ctx))
 		},
 	})
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	if shutErr := s.Shutdown(end); err == nil && shutErr != nil {
-		err = fmt.Errorf("ending the server: %w", shutErr)
+	shutErr := s.Shutdown(end)
+	switch {
+	case err != nil && !listening:
+		return usagef("--http: %w", err)
+	case err == nil && shutErr != nil:
+		return fmt.Errorf("ending the server: %w", shutErr)
 	}
 	return err
+}
+
+// check refuses names that would never match, which the person would only
+// find out from a page that is refused.
+func (s *serving) check() error {
+	for _, origin := range s.origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(origin, "*") {
+			return usagef("--allow-origin %q: write one origin as browsers do, like https://app.example, with nothing behind it", origin)
+		}
+	}
+	for _, name := range s.hosts {
+		if name != "*" && (name == "" || strings.ContainsAny(name, "/@* ")) {
+			return usagef("--allow-host %q: write a host, like mcp.example or mcp.example:8080", name)
+		}
+	}
+	return nil
+}
+
+// reachable is an address to listen on as one to call: all addresses of this
+// machine are none that a client could write.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 }
 
 // together runs functions at once and returns the first error.

@@ -20,6 +20,17 @@ const bundled = "everything"
 // named is a --server flag that begins with a name of its own.
 var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 
+// hostAndPort is an address that lacks what makes it a URL.
+var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?$`)
+
+// nameAndRest takes a --server flag apart; most have no name.
+func nameAndRest(flag string) (name, rest string) {
+	if m := named.FindStringSubmatch(flag); m != nil {
+		return m[1], m[2]
+	}
+	return "", flag
+}
+
 // servers makes the servers of the --server flags; without any, the built-in one.
 func (p *program) servers() ([]host.Server, error) {
 	if len(p.serverFlags) == 0 {
@@ -30,11 +41,14 @@ func (p *program) servers() ([]host.Server, error) {
 			return nil, usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
 		}
 	}
+	if err := p.oneURL(); err != nil {
+		return nil, err
+	}
 	var list []host.Server
 	for _, flag := range p.serverFlags {
 		s, err := p.server(flag)
 		if err != nil {
-			return nil, usagef("--server %q: %w", flag, err)
+			return nil, usagef("--server %q: %w", shown(flag), err)
 		}
 		s.Name = unique(list, s.Name)
 		if p.protocol != "" {
@@ -57,11 +71,7 @@ func (p *program) server(flag string) (host.Server, error) {
 		d.Logger = p.logger()
 		return host.Server{Name: bundled, Dialer: d, Origin: "built in"}, nil
 	}
-	name := ""
-	command := flag
-	if m := named.FindStringSubmatch(flag); m != nil {
-		name, command = m[1], m[2]
-	}
+	name, command := nameAndRest(flag)
 	if isURL(command) {
 		return p.remote(name, command)
 	}
@@ -71,6 +81,9 @@ func (p *program) server(flag string) (host.Server, error) {
 	}
 	if len(words) == 0 || words[0] == "" {
 		return host.Server{}, fmt.Errorf("give the command that starts the server, its URL, or %q", bundled)
+	}
+	if len(words) == 1 && hostAndPort.MatchString(words[0]) {
+		return host.Server{}, fmt.Errorf("it is no command; for an address write the whole URL, like http://localhost:8080/mcp")
 	}
 	if name == "" {
 		name = nameOf(words)

@@ -61,13 +61,13 @@ var _ transport.Dialer = (*Dialer)(nil)
 // if the server may be old.
 func URL(url string) *Dialer { return &Dialer{URL: url} }
 
-// Key is the URL without query and fragment, or empty if it is none.
+// Key is the URL as web.Key writes it, or empty if it is none.
 func (d *Dialer) Key() string {
 	u, err := d.address()
 	if err != nil {
 		return ""
 	}
-	return plain(u)
+	return web.Key(u)
 }
 
 // plain writes a URL without the parts in which secrets travel.

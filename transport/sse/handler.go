@@ -24,7 +24,8 @@ var errGone = fmt.Errorf("%w: the client has left, or does not read", transport.
 // errShutdown is why sessions end that Shutdown did not let finish.
 var errShutdown = fmt.Errorf("%w: the endpoint shuts down", transport.ErrClosed)
 
-// parting is how long the client may take for the end of an answer.
+// parting is how long the client may take for the end of a body that nobody
+// wants, and once more for the end of the answer.
 const parting = 5 * time.Second
 
 // face is what pages of allowed origins may do.
@@ -68,7 +69,14 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// What is left of the answer is written when this has returned. Where there
 	// are no deadlines, whoever took them away has to see to it.
-	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(parting)) }()
+	defer func() {
+		rc := http.NewResponseController(w)
+		now := time.Now()
+		_ = rc.SetWriteDeadline(now.Add(2 * parting))
+		if r.ContentLength != 0 { // net/http reads what is left of a body first
+			_ = rc.SetReadDeadline(now.Add(parting))
+		}
+	}()
 	who, ok := h.o.Access.Admit(w, r, &face)
 	if !ok {
 		return
@@ -113,6 +121,12 @@ func refuse(w http.ResponseWriter, status int, code int64, format string, args .
 
 // stream serves a session for as long as the client reads its stream.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+	if r.ContentLength != 0 {
+		// net/http would wait for the body before it begins the stream.
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a GET opens a stream and has no body; send messages with POST")
+		return
+	}
 	s := newSession(w, r, who, &h.o)
 	defer s.cancel(nil)
 	defer s.end() // a panic of the handler must not leave a stream that writes

@@ -175,8 +175,9 @@ func (p *pipe) request(method, address string, body io.Reader) (*http.Request, e
 	if err != nil {
 		return nil, fmt.Errorf("getting headers for a request: %w", err)
 	}
-	if h != nil {
-		r.Header = h.Clone()
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name) // else those of the protocol would not win
+		r.Header[name] = append(r.Header[name], values...)
 	}
 	return r, nil
 }

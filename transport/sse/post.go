@@ -111,7 +111,9 @@ func (s *session) body(w http.ResponseWriter, r *http.Request, o *Options) ([]by
 		<-stopped
 		err = errOver
 	}
-	_ = rc.SetReadDeadline(time.Time{}) // worked before
+	if err == nil { // else the rest of the body is not waited for
+		_ = rc.SetReadDeadline(time.Time{}) // worked before
+	}
 	return data, err
 }
 

@@ -14,7 +14,8 @@ func ExampleURL() {
 	s := server.New("hello", "1.0.0", nil)
 	s.Add(server.Tool("greet", "Greets a person by name.", func(_ context.Context, in struct {
 		Name string `json:"name"`
-	}) (string, error) {
+	},
+	) (string, error) {
 		return "Hello, " + in.Name + "!", nil
 	}))
 	far := httptest.NewServer(streamable.NewHandler(s, nil))

@@ -55,9 +55,10 @@ type Dialer struct {
 	// server names none; it doubles up to MaxRetry with each failure.
 	// Defaults 1 s and 30 s. A server's wish is kept within MaxRetry.
 	Retry, MaxRetry time.Duration
-	// MaxResumes is how often in a row a stream of a session is asked for in
+	// MaxResumes is how often in a row the stream of an answer is asked for in
 	// vain before the request counts as interrupted. Default 5; -1 means that
-	// no stream is asked for again.
+	// it is not asked for again. The stream for what the server sends outside
+	// of answers, once it was there, is asked for until the link ends.
 	MaxResumes int
 	// NoStream does without the stream for what the server sends outside of
 	// answers, in revisions with sessions. Default false.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +31,10 @@ type Handler struct {
 	memory   *memoryStore // events, if they are kept in memory, else nil
 	log      *slog.Logger
 	sessions table
-	open     responses
+	list     openList
+	known    atomic.Value // a type of response writers that have deadlines
 
 	ending chan struct{} // closed when Shutdown begins
-	hurry  atomic.Bool   // nobody is waited for any more
 
 	mu     sync.Mutex
 	closed bool
@@ -58,7 +59,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		e.events = e.memory
 	}
 	e.sessions.init(e)
-	e.open.init(e)
+	e.list.init(e)
 	return e
 }
 
@@ -74,23 +75,26 @@ var face = web.Face{
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		// Also for what is refused unread: net/http reads a little of it.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.opts.ReadTimeout)) // not every server can
-	}
+	read := r.ContentLength == 0
+	defer func() {
+		if !read { // net/http reads a little more of what was refused
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.opts.ReadTimeout)) // not every server can
+		}
+	}()
 	who, ok := h.opts.Access.Admit(w, r, &face)
 	if !ok {
 		return
 	}
 	if !h.enter() {
-		refuse(w, r, http.StatusServiceUnavailable, errShuttingDown())
+		refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
 		return
 	}
 	defer h.leave()
 	switch r.Method {
 	case http.MethodPost:
-		h.post(w, r, who)
+		read = h.post(w, r, who)
 	case http.MethodGet:
+		unlimited(r.Context(), w)
 		h.get(w, r, who)
 	case http.MethodDelete:
 		h.delete(w, r, who)
@@ -169,8 +173,7 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	case <-h.quiet:
 	case <-ctx.Done():
 		err = ctx.Err()
-		h.hurry.Store(true)
-		h.open.expire(errStopped)
+		h.list.expire(errStopped)
 	}
 	var closing sync.WaitGroup // at once: none waits for another's handlers to be told
 	for _, s := range sessions {
@@ -179,8 +182,25 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	closing.Wait()
 	<-h.quiet
 	h.sessions.wait()
-	h.open.stop()
+	h.list.stop()
 	return err
+}
+
+// deadlines reports whether a writer takes deadlines, of which net/http ends
+// the context of a request that does not keep to them.
+func (h *Handler) deadlines(w http.ResponseWriter) bool {
+	_, wrapped := w.(interface{ Unwrap() http.ResponseWriter })
+	kind := reflect.TypeOf(w)
+	if !wrapped && h.known.Load() == kind {
+		return true
+	}
+	if http.NewResponseController(w).SetWriteDeadline(time.Time{}) != nil {
+		return false
+	}
+	if !wrapped {
+		h.known.CompareAndSwap(nil, kind)
+	}
+	return true
 }
 
 // enter counts a request in, unless the endpoint ends.

@@ -234,7 +234,9 @@ func newPipes(t testing.TB, p transport.Handler, o *streamable.Options) *site {
 	t.Cleanup(func() {
 		c.CloseIdleConnections()
 		srv.Close()
-		_ = <-served // it was closed
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serving: %v", err)
+		}
 		if err := h.Shutdown(context.Background()); err != nil {
 			t.Errorf("shutting down: %v", err)
 		}

@@ -10,12 +10,9 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// Codes of errors that the endpoint itself answers with. They are those of
-// package mcp, which no carrier imports; a test compares them.
-const (
-	codeTooMany      = -31002
-	codeShuttingDown = -31004
-)
+// codeTimeout is the code of an error in place of an answer that took too long.
+// It is that of package mcp, which no carrier imports; a test compares them.
+const codeTimeout = -31003
 
 // Why sessions and what is in them end.
 var (
@@ -26,21 +23,8 @@ var (
 	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
 
-// retry is the data of errors after which trying again makes sense.
-type retry struct {
-	After int64 `json:"retryAfterMs"`
-}
-
-// pause is after how many milliseconds those who were refused may try again.
-const pause = 1000
-
-func errShuttingDown() *jsonrpc.Error {
-	return jsonrpc.NewError(codeShuttingDown, "the server is shutting down").With(retry{pause})
-}
-
 func errTooManySessions(what string, limit int) *jsonrpc.Error {
-	return jsonrpc.NewError(codeTooMany, "%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit).
-		With(retry{pause})
+	return web.TooMany("%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit)
 }
 
 func errUnknown() *jsonrpc.Error {

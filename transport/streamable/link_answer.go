@@ -147,14 +147,36 @@ func (x *clientCall) whole(ctx context.Context, resp *http.Response) (*jsonrpc.I
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, interrupted("the server answered the request with status %d and nothing else", resp.StatusCode)
 	}
-	in, err := x.take(ctx, data, false)
+	var o outcome
+	if in, err := jsonrpc.Parse(data, x.l.limits); err == nil && x.answeredBy(in) {
+		in.ID = x.id
+		o.in = in
+	} else {
+		o = x.sort(ctx, data)
+	}
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
-	case in == nil:
+	case o.err != nil:
+		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, o.err)
+	case o.in == nil:
 		return nil, interrupted("the server's answer holds no response to the request")
 	}
-	return in, nil
+	return o.in, nil
+}
+
+// sort takes a body that holds more than the response, or something else. The
+// inbox may keep what it is given waiting, but not Do once ctx has ended.
+func (x *clientCall) sort(ctx context.Context, data []byte) outcome {
+	sorted := make(chan outcome, 1)
+	x.l.work.Go(func() {
+		in, err := x.take(ctx, data, false)
+		sorted <- outcome{in: in, err: err}
+	})
+	select {
+	case o := <-sorted:
+		return o
+	case <-ctx.Done():
+		return outcome{err: context.Cause(ctx)}
+	}
 }
 
 // interrupted says why there is no answer to a request that may have run.
@@ -198,8 +220,13 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 // the server may speak another transport (spec 2026-07-28, basic/transports/
 // streamable-http, HTTP+SSE Transport).
 func (x *clientCall) elsewhere(status int) bool {
-	return x.method == revision.Initialize &&
-		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
+	return x.method == revision.Initialize && baffled(status)
+}
+
+// baffled reports whether a status may be how a server refuses what it was not
+// made for.
+func baffled(status int) bool {
+	return status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed
 }
 
 // judge says what a status means for the request.
@@ -213,6 +240,8 @@ func (x *clientCall) judge(status *web.StatusError) error {
 		return lost
 	case x.elsewhere(code):
 		return fmt.Errorf("%w: %w", transport.ErrOtherTransport, status)
+	case x.s == nil && baffled(code):
+		return fmt.Errorf("%w: %w", transport.ErrNotUnderstood, status)
 	case code == http.StatusServiceUnavailable && status.Header.Get("Retry-After") != "":
 		return status // it was not begun
 	case code >= http.StatusInternalServerError:

@@ -99,11 +99,24 @@ func TestStatus(t *testing.T) {
 		unsure, elsewhere bool // elsewhere: as an answer to initialize
 		body              string
 	}{
-		{status: 301}, {status: 302}, {status: 400, elsewhere: true}, {status: 401}, {status: 403}, {status: 404, elsewhere: true},
-		{status: 405, elsewhere: true}, {status: 406}, {status: 415}, {status: 429}, {status: 500, unsure: true},
-		{status: 502, unsure: true}, {status: 503, unsure: true}, {status: 503, again: true},
-		{status: 401, body: rpcError("1", -32000)}, {status: 403, body: rpcError("", -32000)},
-		{status: 400, elsewhere: true, body: `{"detail":"Not Found"}`}, {status: 404, elsewhere: true, body: answerTo("1")},
+		{status: 301},
+		{status: 302},
+		{status: 400, elsewhere: true},
+		{status: 401},
+		{status: 403},
+		{status: 404, elsewhere: true},
+		{status: 405, elsewhere: true},
+		{status: 406},
+		{status: 415},
+		{status: 429},
+		{status: 500, unsure: true},
+		{status: 502, unsure: true},
+		{status: 503, unsure: true},
+		{status: 503, again: true},
+		{status: 401, body: rpcError("1", -32000)},
+		{status: 403, body: rpcError("", -32000)},
+		{status: 400, elsewhere: true, body: `{"detail":"Not Found"}`},
+		{status: 404, elsewhere: true, body: answerTo("1")},
 	}
 	for _, test := range tests {
 		for _, method := range []string{"initialize", "server/discover", "tools/call"} {
@@ -127,11 +140,48 @@ func TestStatus(t *testing.T) {
 			if got, want := errors.Is(err, transport.ErrOtherTransport), test.elsewhere && method == "initialize"; got != want {
 				t.Errorf("%s: %v says that there may be another transport: %v, want %v", method, err, got, want)
 			}
+			if got, want := errors.Is(err, transport.ErrNotUnderstood), (test.elsewhere || test.status == 405) && method != "initialize"; got != want {
+				t.Errorf("%s: %v says that the server may be older: %v, want %v", method, err, got, want)
+			}
 			if errors.Is(err, transport.ErrClosed) {
 				t.Errorf("%s: %v says that the link is over", method, err)
 			}
 			shut(t, link, in)
 		}
+	}
+}
+
+// An inbox that is not emptied holds no Do up whose context has ended, also
+// where the answer is no stream.
+func TestAnswerWaitsForInbox(t *testing.T) {
+	for name, body := range map[string]string{"array": "[" + note(1) + "," + answerTo("1") + "]", "note": note(1)} {
+		synctest.Test(t, func(t *testing.T) {
+			far := &farEnd{post: func(*farCall) *http.Response { return reply(200, "application/json", body) }}
+			in := newBox(0)
+			link, err := (&streamable.Dialer{URL: farURL, Client: &http.Client{Transport: far}}).Dial(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reason := errors.New("enough")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := link.Do(ctx, ask(1, "tools/call"), modernRoute("tools/call"))
+				done <- err
+			}()
+			time.Sleep(2 * time.Second) // in the bubble's time
+			select {
+			case err := <-done:
+				if !errors.Is(err, reason) {
+					t.Errorf("%s: error is %v, want the cause", name, err)
+				}
+			default:
+				t.Errorf("%s: Do waits although its context has ended", name)
+			}
+			in.notes(t, 1)
+			shut(t, link, in)
+		})
 	}
 }
 
@@ -360,8 +410,15 @@ func TestPost(t *testing.T) {
 		kind, body string
 		ok         bool
 	}{
-		{202, "", "", true}, {204, "", "", true}, {200, "application/json", "{}", true}, {200, "text/event-stream", ": open\n\n", true},
-		{400, "application/json", rpcError("", -32600), false}, {400, "", "", false}, {401, "", "", false}, {500, "", "", false}, {302, "", "", false},
+		{202, "", "", true},
+		{204, "", "", true},
+		{200, "application/json", "{}", true},
+		{200, "text/event-stream", ": open\n\n", true},
+		{400, "application/json", rpcError("", -32600), false},
+		{400, "", "", false},
+		{401, "", "", false},
+		{500, "", "", false},
+		{302, "", "", false},
 	}
 	for _, test := range tests {
 		synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (l *link) broken(c *clientCursor, err error) {
 
 // insist reports whether a stream that was not given is to be asked for again.
 // A server that never gave one is not pestered for ever; one that does not
-// like the place to resume from may like to begin anew.
+// like the place to resume from may like to begin anew, and one that gave a
+// stream before may only not like the caller's token any more.
 func (l *link) insist(c *clientCursor, err error, had bool) bool {
 	var (
 		refusal *noStreamError
@@ -56,7 +57,7 @@ func (l *link) insist(c *clientCursor, err error, had bool) bool {
 	case refused && refusal.status == http.StatusMethodNotAllowed:
 		l.log.Debug("the server has no stream for what it sends by itself")
 		return false
-	case refused && c.last != "":
+	case refused && (had || c.last != ""):
 		c.last = ""
 	case refused, errors.As(err, &status) && !had && c.failures >= l.maxResumes:
 		l.log.Warn("the server gives no stream for what it sends by itself", "error", err)

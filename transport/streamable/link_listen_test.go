@@ -101,6 +101,31 @@ func TestListenRefused(t *testing.T) {
 	}
 }
 
+// A stream that was there once is asked for again also when the server refuses
+// it in between: a token may have run out. Only 405 is a last word.
+func TestListenRefusedLater(t *testing.T) {
+	for status, want := range map[int]int{401: 4, 403: 4, 400: 4, 405: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+				switch c.nth {
+				case 1:
+					return c.stream("", io.EOF)
+				case 2, 3:
+					return reply(status, "", "")
+				}
+				return c.stream(event("a1", note(1)), nil)
+			}}
+			link, in := far.established(t, nil)
+			time.Sleep(time.Hour) // in the bubble's time
+			if n := len(far.seen(http.MethodGet)); n != want {
+				t.Errorf("%d: %d streams asked for, want %d", status, n, want)
+			}
+			in.notes(t, want/4)
+			shut(t, link, in)
+		})
+	}
+}
+
 // A place that the server does not know, or an event that cannot be read, is
 // left behind.
 func TestListenAnew(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -17,24 +16,36 @@ import (
 // them. More is only given to those who have sent so much.
 const trusted = 64 << 10
 
-// post serves a POST: it reads the message and finds out whose it is.
-func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
+// post serves a POST: it reads the message and finds out whose it is. It
+// reports whether the body was read to its end.
+func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Principal) (read bool) {
 	data := h.read(w, r)
 	if data == nil {
-		return
+		return false
 	}
-	modern := isModern(r)
 	if jsonrpc.IsBatch(data) {
-		if modern {
-			refuse(w, r, http.StatusBadRequest, errBatch())
-			return
-		}
-		if s := h.caller(w, r, who); s != nil {
-			s.batch(w, r, who, data)
-			s.release()
-		}
+		h.batch(w, r, who, data)
+	} else {
+		h.single(w, r, who, data)
+	}
+	return true
+}
+
+// batch serves an array of messages.
+func (h *Handler) batch(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
+	if isModern(r) {
+		refuse(w, r, http.StatusBadRequest, errBatch())
 		return
 	}
+	if s := h.caller(w, r, who); s != nil {
+		defer s.release()
+		s.batch(w, r, who, data)
+	}
+}
+
+// single serves one message.
+func (h *Handler) single(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
+	modern := isModern(r)
 	m, err := jsonrpc.Parse(data, h.limits)
 	switch {
 	case err != nil:
@@ -45,8 +56,8 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 		h.initialize(w, r, who, m)
 	default:
 		if s := h.caller(w, r, who); s != nil {
+			defer s.release()
 			s.post(w, r, who, m)
-			s.release()
 		}
 	}
 }
@@ -92,11 +103,9 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 			"compressed bodies are not taken; leave Content-Encoding out"))
 		return nil
 	}
-	data, err := readBody(r.Body, r.ContentLength, h.opts.MaxMessage)
+	data, err := h.readWithin(w, r)
 	if err == nil {
-		// A deadline of the HTTP server for whole requests must not cut long
-		// answers either.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // not every server can
+		unlimited(r.Context(), w)
 		return data
 	}
 	// What is left of the body is not waited for.
@@ -114,6 +123,15 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 			"the body ended too early; send as much as the header says"))
 	}
 	return nil
+}
+
+// readWithin reads a body while its time lasts.
+func (h *Handler) readWithin(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	o := &open{w: w}
+	within(&o.readDue, h.opts.ReadTimeout)
+	h.list.add(o)
+	defer h.list.remove(o)
+	return readBody(r.Body, r.ContentLength, h.opts.MaxMessage)
 }
 
 var errTooLarge = errors.New("body exceeds the limit")

@@ -3,7 +3,6 @@ package streamable
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -27,7 +26,7 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 	case jsonrpc.Request:
 	}
 	ctx, c := r.Context(), new(call)
-	if http.NewResponseController(w).SetWriteDeadline(time.Time{}) != nil {
+	if !h.deadlines(w) {
 		ctx, c.cancel = context.WithCancelCause(ctx) // deadlines end it otherwise
 		defer c.cancel(nil)
 	}

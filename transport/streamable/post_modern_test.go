@@ -21,7 +21,9 @@ func newToolServer() *server.Server {
 	}
 	s := server.New("real", "1.0.0", &server.Options{Limits: server.Limits{ToolRate: server.Unlimited}})
 	s.Add(server.Tool("drop", "Asks, then drops.", func(ctx context.Context, _ struct{}) (string, error) {
-		server.Progress(ctx, 1, 2, "asking")
+		if err := server.Progress(ctx, 1, 2, "asking"); err != nil {
+			return "", err
+		}
 		answer, err := server.Elicit[confirm](ctx, "Really?")
 		if err != nil {
 			return "", err

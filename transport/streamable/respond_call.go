@@ -17,11 +17,8 @@ type call struct {
 	response
 	cancel context.CancelCauseFunc // nil where net/http itself ends what it cannot write
 
-	mu       sync.Mutex
-	over     bool           // answered, or the response has ended
-	answer   *buffer        // the body that waits for the end of Serve
-	failure  *jsonrpc.Error // in it
-	answered time.Time
+	mu   sync.Mutex
+	over bool // answered, or the response has ended
 }
 
 // Send sends a message as an event, on the caller's goroutine: it returns when
@@ -43,67 +40,31 @@ func (c *call) Send(_ context.Context, m *jsonrpc.Outgoing) error {
 // Answer sends the response: as one JSON body if nothing was sent before it. A
 // response that cannot be encoded leaves the exchange open, so that an error
 // can be sent in its place.
-//
-// A body leaves when Serve returns, which is usually at once. Only if it goes
-// on does the body leave before, and with it the connection: the next request
-// on it would wait for Serve too.
 func (c *call) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	b, err := encode(m)
 	if err != nil {
 		return err
 	}
+	defer b.free()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.over:
-		b.free()
+	if c.over {
 		return jsonrpc.ErrEnded
-	case c.streaming:
-		c.over = true
-		defer b.free()
-		return c.event(b)
 	}
 	c.over = true
-	c.answer, c.answered, c.failure = b, time.Now(), m.Error
-	c.h.open.expect()
-	return nil
-}
-
-// deliver sends the body. Serve has returned, unless it is late.
-func (c *call) deliver(late bool) {
-	b := c.answer
-	if b == nil {
-		return
+	if c.streaming {
+		return c.event(b)
 	}
-	c.answer = nil
-	defer b.free()
-	if late {
+	if m.Error != nil && m.Error.Code == codeTimeout {
+		// Its handler may go on, and the next request on the connection would
+		// wait for it.
 		c.w.Header().Set("Connection", "close")
 	}
-	if err := c.body(c.status(c.failure), b.b, c.failure, late); err != nil {
-		c.h.log.Debug("answer not delivered", "error", err)
+	if err := c.body(c.status(m.Error), b.b, m.Error); err != nil {
+		c.fail(err)
+		return err
 	}
-}
-
-// overdue sends the body of a call whose Serve goes on after its answer. It
-// reports whether it may still have to be sent.
-func (c *call) overdue() (wait bool) {
-	if !c.mu.TryLock() {
-		return true
-	}
-	defer c.mu.Unlock()
-	switch {
-	case c.answer == nil:
-		return false
-	case time.Since(c.answered) < lateAfter:
-		return true
-	}
-	c.h.open.beats.Go(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.deliver(true)
-	})
-	return false
+	return nil
 }
 
 // event writes one message. A client that does not take it has gone, which is
@@ -157,11 +118,17 @@ func (c *call) beat() {
 func (c *call) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.over && !c.streaming {
-		c.failure = errAbandoned()
-		c.answer, _ = encode(&jsonrpc.Outgoing{ID: c.In.ID, Error: c.failure}) // an error can always be written
+	defer c.end()
+	if c.over || c.streaming {
+		c.over = true
+		return
 	}
 	c.over = true
-	c.deliver(false)
-	c.end()
+	e := errAbandoned()
+	b, err := encode(&jsonrpc.Outgoing{ID: c.In.ID, Error: e})
+	if err != nil {
+		return // an error can always be written
+	}
+	defer b.free()
+	_ = c.body(c.status(e), b.b, e) // a client that has gone needs no answer
 }

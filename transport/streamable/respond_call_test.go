@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -84,20 +85,22 @@ func TestLateSend(t *testing.T) {
 	}
 }
 
-// A handler that goes on after its answer does not keep it from the client.
+// A handler that goes on although its time is up and somebody else has answered
+// keeps nothing from the client: neither the answer, nor the next request. The
+// codes are those of package mcp.
 func TestAnswerLeavesAtOnce(t *testing.T) {
 	mcptest.NoLeaks(t)
 	g := newGate()
 	s := newSite(t, newPeer(map[string]method{"early": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
-		if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Result: jsonrpc.Empty()}); err != nil {
+		if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: jsonrpc.NewError(mcp.CodeTimeout, "late")}); err != nil {
 			t.Errorf("answering: %v", err)
 		}
 		<-g.release
 		return nil, errNone
 	}}), nil)
-	s.check("early", s.modern("early", ""), 200, `"result"`)
+	s.check("early", s.modern("early", ""), 200, "-31003")
 	id := s.open(v2511)
-	s.check("early", s.send(http.MethodPost, rpc(1, "early", ""), "Mcp-Session-Id", id), 200, `"result"`)
+	s.check("early", s.send(http.MethodPost, rpc(1, "early", ""), "Mcp-Session-Id", id), 200, "-31003")
 	g.release <- struct{}{}
 	g.release <- struct{}{}
 }

@@ -1,47 +1,91 @@
 package streamable
 
 import (
-	"math"
+	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Responses are those that are open: of them some need a sign of life, and all
-// an end when nobody is waited for any more. They have one timer.
-type responses struct {
+// An open is one HTTP request that is under way: its body is read, or its
+// response is written. A deadline on the connection for each would cost more
+// than many requests do; one timer looks at all of them instead.
+type open struct {
+	w http.ResponseWriter
+	// When what is read or written now must be done, in Unix nanoseconds; 0 if
+	// nothing is. They are set by who reads or writes.
+	readDue, writeDue atomic.Int64
+	call              *call // the modern request, if this is its response
+
+	// These belong to the list.
+	next, prev *open
+}
+
+// within sets a deadline.
+func within(due *atomic.Int64, d time.Duration) { due.Store(time.Now().Add(d).UnixNano()) }
+
+// late reports whether a deadline has passed.
+func late(due *atomic.Int64, now int64) bool {
+	at := due.Load()
+	return at != 0 && at <= now
+}
+
+// past is a deadline that makes a blocked read or write fail, and those to come.
+var past = time.Unix(1, 0)
+
+// giveUp makes reads and writes fail. net/http then ends the request's context
+// too: over HTTP/1 since the connection cannot be read any more, over HTTP/2
+// since the stream cannot be written.
+func (o *open) giveUp() {
+	control := http.NewResponseController(o.w)
+	_ = control.SetReadDeadline(past) // not every server can
+	_ = control.SetWriteDeadline(past)
+}
+
+// unlimited lifts the deadlines that an HTTP server has for the whole of a
+// request: they would cut long calls and streams.
+func unlimited(ctx context.Context, w http.ResponseWriter) {
+	s, ok := ctx.Value(http.ServerContextKey).(*http.Server)
+	if ok && s.ReadTimeout <= 0 && s.WriteTimeout <= 0 {
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // not every server can
+	_ = control.SetWriteDeadline(time.Time{})
+}
+
+// An openList holds what is under way: of it some needs a sign of life, some has
+// run out of time, and all an end when nobody is waited for any more.
+type openList struct {
 	every time.Duration // between two looks
 	keep  time.Duration
 
 	mu    sync.Mutex
-	first *response
+	first *open
 	timer *time.Timer
 	armed bool
+	hurry bool // nobody is waited for any more
 	over  bool
 	beats sync.WaitGroup
-
-	late    *time.Timer // of answers whose Serve goes on
-	pending atomic.Bool // it runs
 }
 
-// lateAfter is how long an answer waits for the end of Serve.
-const lateAfter = 25 * time.Millisecond
-
-func (l *responses) init(h *Handler) {
+func (l *openList) init(h *Handler) {
 	l.keep = h.opts.KeepAlive
-	l.every = max(l.keep/4, time.Millisecond)
-	l.late = time.AfterFunc(math.MaxInt64, l.hurry)
-	l.late.Stop()
+	l.every = max(min(l.keep, h.opts.ReadTimeout, h.opts.WriteStall)/4, time.Millisecond)
 }
 
-func (l *responses) add(o *response) {
+func (l *openList) add(o *open) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.first != nil {
 		l.first.prev = o
 	}
 	o.next, l.first = l.first, o
-	if l.armed || l.over || o.call == nil {
+	if l.hurry {
+		o.giveUp()
+	}
+	if l.armed || l.over {
 		return
 	}
 	l.armed = true
@@ -52,7 +96,7 @@ func (l *responses) add(o *response) {
 	l.timer.Reset(l.every)
 }
 
-func (l *responses) remove(o *response) {
+func (l *openList) remove(o *open) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o.prev != nil {
@@ -66,60 +110,35 @@ func (l *responses) remove(o *response) {
 	o.next, o.prev = nil, nil
 }
 
-// look gives a sign of life on behalf of modern requests that have been silent
-// for long: those of sessions look after themselves.
-func (l *responses) look() {
+// look ends what has run out of time, and gives a sign of life on behalf of
+// modern requests that have been silent for long: those of sessions look after
+// themselves. While nothing is open it does not look again.
+func (l *openList) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.armed = false
-	if l.over {
+	if l.over || l.first == nil {
 		return
 	}
+	l.armed = true
+	l.timer.Reset(l.every)
+	now := time.Now().UnixNano()
 	for o := l.first; o != nil; o = o.next {
-		if o.call == nil {
-			continue
-		}
-		if !l.armed {
-			l.armed = true
-			l.timer.Reset(l.every)
-		}
-		if o.call.silent(l.keep - l.every) {
+		switch {
+		case late(&o.writeDue, now):
+			o.giveUp()
+		case late(&o.readDue, now):
+			_ = http.NewResponseController(o.w).SetReadDeadline(past) // not every server can
+		case o.call != nil && o.call.silent(l.keep-l.every):
 			l.beats.Go(o.call.beat)
 		}
 	}
 }
 
-// expect has the answers that wait looked at after a while.
-func (l *responses) expect() {
-	if !l.pending.Swap(true) {
-		l.late.Reset(lateAfter)
-	}
-}
-
-// hurry sends the answers that have waited for too long.
-func (l *responses) hurry() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending.Store(false) // what comes from here on asks again
-	if l.over {
-		return
-	}
-	wait := false
-	for o := l.first; o != nil; o = o.next {
-		if o.call != nil && o.call.overdue() {
-			wait = true
-		}
-	}
-	if wait {
-		l.expect()
-	}
-}
-
-// stop ends the signs of life, and returns once none is under way.
-func (l *responses) stop() {
+// stop ends the looking, and returns once no sign of life is under way.
+func (l *openList) stop() {
 	l.mu.Lock()
 	l.over = true
-	l.late.Stop()
 	if l.timer != nil {
 		l.timer.Stop()
 	}
@@ -127,11 +146,12 @@ func (l *responses) stop() {
 	l.beats.Wait()
 }
 
-// expire makes all writes fail, now and from now on, and cancels what is
-// behind modern requests.
-func (l *responses) expire(cause error) {
+// expire makes all reads and writes fail, now and from now on, and cancels what
+// is behind modern requests.
+func (l *openList) expire(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hurry = true
 	for o := l.first; o != nil; o = o.next {
 		o.giveUp()
 		if o.call != nil {

@@ -53,18 +53,18 @@ type session struct {
 
 // newSession makes a session that is counted but not known by its id yet. The
 // error refuses it, with a status.
-func (h *Handler) newSession(who *principal.Principal) (*session, *jsonrpc.Error) {
+func (h *Handler) newSession(who *principal.Principal) (_ *session, status int, _ *jsonrpc.Error) {
 	now := time.Now()
 	s := &session{
 		h: h, who: who, identity: who.Identity(), key: who.LimitKey(),
 		gone: make(chan struct{}), facts: revision.NewestHandshake(),
 		busy: 1, used: now, quiet: now,
 	}
-	if e := h.sessions.reserve(s); e != nil {
-		return nil, e
+	if status, e := h.sessions.reserve(s); e != nil {
+		return nil, status, e
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	return s, nil
+	return s, 0, nil
 }
 
 // find returns the session that a request names, held until its release; nil

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // initialize opens a session. It exists for the client once its handshake has
@@ -22,12 +23,8 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			return
 		}
 	}
-	s, e := h.newSession(who)
+	s, status, e := h.newSession(who)
 	if e != nil {
-		status := http.StatusTooManyRequests
-		if e.Code == codeShuttingDown {
-			status = http.StatusServiceUnavailable
-		}
 		refuse(w, r, status, e)
 		return
 	}
@@ -37,7 +34,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		s.end(errRefused)
 		e, ok := errors.AsType[*jsonrpc.Error](err)
 		if !ok {
-			e = jsonrpc.NewError(jsonrpc.CodeInternalError, "no session can be opened now; try again later").With(retry{pause})
+			e = web.Unavailable("no session can be opened now; try again later")
 		}
 		refuse(w, r, http.StatusServiceUnavailable, e)
 		return
@@ -50,21 +47,21 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		s.settle()
 		if !h.sessions.register(s) {
 			s.end(errStopped)
-			refuse(w, r, http.StatusServiceUnavailable, errShuttingDown())
+			refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
 			return
 		}
 		w.Header()[headerSession] = []string{s.id}
 	} else {
 		s.end(errRefused)
 	}
-	status := http.StatusOK
+	status = http.StatusOK
 	if e != nil {
 		status = s.facts.HTTPStatus(e.Code)
 	}
 	var out response
 	out.begin(h, w)
 	defer out.end()
-	if err := out.body(status, answer.b, e, false); err != nil {
+	if err := out.body(status, answer.b, e); err != nil {
 		h.log.Debug("initialize not answered", "error", err)
 	}
 }

@@ -2,10 +2,12 @@ package streamable
 
 import (
 	"crypto/rand"
+	"net/http"
 	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // A table holds the sessions of an endpoint. While there are any, one timer
@@ -32,24 +34,25 @@ func (t *table) init(h *Handler) {
 	t.counts = make(map[string]int)
 }
 
-// reserve counts a session that begins and gives it its id, or refuses it.
-func (t *table) reserve(s *session) *jsonrpc.Error {
+// reserve counts a session that begins and gives it its id, or says why not,
+// with a status.
+func (t *table) reserve(s *session) (status int, e *jsonrpc.Error) {
 	s.id = rand.Text() // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &t.h.opts
 	switch {
 	case t.over:
-		return errShuttingDown()
+		return http.StatusServiceUnavailable, web.ShuttingDown()
 	case len(t.all) >= o.MaxSessions:
-		return errTooManySessions("the server", o.MaxSessions)
+		return http.StatusTooManyRequests, errTooManySessions("the server", o.MaxSessions)
 	case t.counts[s.key] >= o.MaxSessionsPerPrincipal:
-		return errTooManySessions("the caller", o.MaxSessionsPerPrincipal)
+		return http.StatusTooManyRequests, errTooManySessions("the caller", o.MaxSessionsPerPrincipal)
 	}
 	t.all[s] = struct{}{}
 	t.counts[s.key]++
 	t.arm()
-	return nil
+	return 0, nil
 }
 
 // register lets the client use a session; false if the endpoint ends.

@@ -242,7 +242,7 @@ func TestConcurrentSessions(t *testing.T) {
 				f := s.follow(http.MethodGet, "", "Mcp-Session-Id", id)
 				go func() { // may win or lose against DELETE
 					r := s.send(http.MethodPost, rpc(1, "count", ""), "Mcp-Session-Id", id)
-					if r.status != 200 && r.status != 404 {
+					if r.status != 200 && r.status != 404 && !strings.Contains(r.body, "the relation has ended") {
 						t.Errorf("status %d, body %s", r.status, r.body)
 					}
 					done <- struct{}{}

@@ -115,13 +115,13 @@ func (c *connection) json(batch bool) {
 		array := newBuffer()
 		defer array.free()
 		array.b = appendArray(array.b, answers)
-		err = c.body(http.StatusOK, array.b, nil, false)
+		err = c.body(http.StatusOK, array.b, nil)
 	default:
 		status := http.StatusOK
 		if e := answers[0].failed; e != nil {
 			status = c.s.facts.HTTPStatus(e.Code)
 		}
-		err = c.body(status, answers[0].b, answers[0].failed, false)
+		err = c.body(status, answers[0].b, answers[0].failed)
 	}
 	if err != nil {
 		c.h.log.Debug("answer not delivered", "error", err)

@@ -131,11 +131,8 @@ func TestStreamRefused(t *testing.T) {
 	last := f.next().ID
 	f.next()
 	f.ends()
-	for _, bad := range []string{"", "x", "1-9", "9-1", "0-0", last + " ", last + "0"} {
-		if bad == last+" " {
-			continue // net/http trims it
-		}
-		s.check("resume "+bad, s.send(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", orSpace(bad)), 400, "error")
+	for _, bad := range []string{" ", "x", "1-9", "9-1", "0-0", last + "0"} {
+		s.check("resume "+bad, s.send(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", bad), 400, "error")
 	}
 	s.check("two ids", s.send(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", last, "Last-Event-ID", last), 400)
 	s.check("another session's", s.send(http.MethodGet, "", "Mcp-Session-Id", other, "Last-Event-ID", last), 400)
@@ -146,14 +143,6 @@ func TestStreamRefused(t *testing.T) {
 	g.release <- struct{}{}
 	f.ends()
 	s.check("without an answer", s.send(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", last), 400, "without an answer")
-}
-
-// orSpace keeps the kit from leaving an empty header out.
-func orSpace(s string) string {
-	if s == "" {
-		return " "
-	}
-	return s
 }
 
 // A newer connection takes over from an older one, which may be half gone.

@@ -167,6 +167,7 @@ func TestStatusError(t *testing.T) {
 		{"busy", 503, nil, "", "the server answered 503 Service Unavailable; try again later"},
 		{"too large", 413, nil, "", "the server answered 413 Request Entity Too Large; send less at a time"},
 		{"proxy", 407, nil, "", "the server answered 407 Proxy Authentication Required; the proxy between wants authorization"},
+		{"upgrade required", 426, nil, "", "the server answered 426 Upgrade Required; it speaks another protocol there; check the URL"},
 		{"success", 204, nil, "", "the server answered 204 No Content; that is no answer of this protocol; check the URL"},
 		{"unknown", 799, nil, "", "the server answered 799"},
 		{"teapot", 418, nil, "", "the server answered 418 I'm a teapot"},

@@ -43,6 +43,11 @@ func TooMany(format string, args ...any) *jsonrpc.Error { return later(codeTooMa
 // ShuttingDown is the error, for status 503, of an endpoint that ends.
 func ShuttingDown() *jsonrpc.Error { return later(codeShuttingDown, "the server is shutting down") }
 
+// Unavailable is the error, for status 503, for what cannot be had just now.
+func Unavailable(format string, args ...any) *jsonrpc.Error {
+	return later(jsonrpc.CodeInternalError, format, args...)
+}
+
 func later(code int64, format string, args ...any) *jsonrpc.Error {
 	return jsonrpc.NewError(code, format, args...).With(struct {
 		After int64 `json:"retryAfterMs"`

@@ -21,6 +21,9 @@ const (
 	DefaultMaxHeader     = 64 << 10
 )
 
+// maxLeftover is the longest that a client may take for what nobody reads.
+const maxLeftover = 5 * time.Second
+
 // ServeOptions adjust Serve. The zero value, and nil, give the defaults.
 type ServeOptions struct {
 	// Listening is called with the address once requests are accepted.
@@ -33,7 +36,8 @@ type ServeOptions struct {
 	// Grace is how long requests under way may take after the end of ctx.
 	// Default: 10 s.
 	Grace time.Duration
-	// HeaderTimeout is how long a client may take to send its headers.
+	// HeaderTimeout is how long a client may take to send its headers; and what
+	// the handler has left of a body, but for that not more than 5 s.
 	// Default: 10 s.
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a connection without request is kept. Default: 2 min.
@@ -97,7 +101,7 @@ func newServer(base context.Context, h http.Handler, o *ServeOptions) *http.Serv
 	var protocols http.Protocols
 	protocols.SetHTTP1(true) // HTTP/2 belongs to whoever ends TLS
 	return &http.Server{
-		Handler:           h,
+		Handler:           leftover(h, min(o.HeaderTimeout, maxLeftover)),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: o.HeaderTimeout,
 		IdleTimeout:       o.IdleTimeout,
@@ -105,6 +109,18 @@ func newServer(base context.Context, h http.Handler, o *ServeOptions) *http.Serv
 		ErrorLog:          slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
+}
+
+// leftover bounds what net/http does when h has answered: it waits for the part
+// of a body that h did not read, so that a client which never sends it, to a
+// path that is not even there, would keep its connection for ever.
+func leftover(h http.Handler, patience time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)) // a connection taken over may be closed
+		}
+	})
 }
 
 // stop ends a server within Grace: first the endpoint, which knows what may be

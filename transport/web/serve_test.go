@@ -197,6 +197,32 @@ func TestServeBoundsHeaders(t *testing.T) {
 	}
 }
 
+// Proves: SEC-DOS-1. Nor is a body that nobody reads: not even one for a path
+// that is not there.
+func TestServeBoundsBodiesLeft(t *testing.T) {
+	s := start(t, http.NotFoundHandler(), &web.ServeOptions{HeaderTimeout: time.Second})
+	var d net.Dialer
+	c, err := d.DialContext(t.Context(), "tcp", s.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil { // ends a test that hangs
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "POST /none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 404 ") {
+		t.Errorf("the answer is %q, error %v, want 404 and the end of the connection", answer, err)
+	}
+	s.stop()
+	if err := <-s.done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServeTellsWhatToDo(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

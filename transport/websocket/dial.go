@@ -31,7 +31,7 @@ type Dialer struct {
 	// Those of the protocol win over it. Default: none.
 	Header func(ctx context.Context) (http.Header, error)
 	// MaxResponse is the size in bytes of the largest message that is read.
-	// Default: 64 MiB.
+	// Negative is no limit. Default: 64 MiB.
 	MaxResponse int
 	// MaxDepth is how deep JSON may be nested. Default: 64.
 	MaxDepth int
@@ -51,14 +51,13 @@ var _ transport.Dialer = (*Dialer)(nil)
 // URL returns a dialer for the endpoint at url, as in "wss://mcp.example/ws".
 func URL(url string) *Dialer { return &Dialer{URL: url} }
 
-// Key is the URL without query and fragment; empty if the URL is none.
+// Key is the URL as web.Key writes it, or empty if it is none.
 func (d *Dialer) Key() string {
 	u, err := d.parse()
 	if err != nil {
 		return ""
 	}
-	key := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return key.String()
+	return web.Key(u)
 }
 
 // parse reads the URL.
@@ -92,7 +91,8 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 			return nil, fmt.Errorf("making headers for the WebSocket at %s: %w", u.Host, err)
 		}
 		for name, values := range more {
-			header[http.CanonicalHeaderKey(name)] = values
+			name = http.CanonicalHeaderKey(name)
+			header[name] = append(header[name], values...)
 		}
 	}
 	// Compression: see NewHandler.
@@ -101,8 +101,8 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the WebSocket at %s: %w", u.Host, err)
 	}
-	limit := cmp.Or(d.MaxResponse, frame.DefaultMaxResponse)
-	stall := cmp.Or(d.WriteStall, frame.DefaultWriteStall)
+	limit := size(d.MaxResponse, frame.DefaultMaxResponse)
+	stall := patience(d.WriteStall)
 	p := newPipe(conn, l, limit, cmp.Or(d.KeepAlive, DefaultKeepAlive), stall)
 	if got := conn.Subprotocol(); got != Subprotocol {
 		p.say(websocket.StatusProtocolError, "the subprotocol must be "+Subprotocol)

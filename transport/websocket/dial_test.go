@@ -41,14 +41,19 @@ func dialError(t *testing.T, d *websocket.Dialer) error {
 
 func TestKey(t *testing.T) {
 	for url, want := range map[string]string{
-		"wss://mcp.example/a%2Fb?token=x#y": "wss://mcp.example/a%2Fb",
-		"ws://localhost:8080":               "ws://localhost:8080",
-		"https://mcp.example/":              "",
-		"":                                  "",
+		"wss://mcp.example/a%2Fb#y": "wss://mcp.example/a%2Fb",
+		"ws://localhost:8080":       "ws://localhost:8080",
+		"https://mcp.example/":      "",
+		"":                          "",
 	} {
 		if got := websocket.URL(url).Key(); got != want {
 			t.Errorf("the key of %s is %q, want %q", url, got, want)
 		}
+	}
+	// A query may say which server is meant, or be a secret.
+	one, two := websocket.URL("ws://localhost/ws?server=secret1").Key(), websocket.URL("ws://localhost/ws?server=secret2").Key()
+	if one == two || strings.Contains(one, "secret") {
+		t.Errorf("the keys of two servers are %q and %q, want two without what the query says", one, two)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -28,6 +29,10 @@ const (
 	DefaultMaxConnsPerPrincipal = 100
 )
 
+// parting is how long a client may take for the end of a body that nobody
+// wants, and once more to read what it is refused for.
+const parting = 5 * time.Second
+
 // face is what pages of other origins are shown. Browsers ask nothing before
 // they open a WebSocket, but Origin counts.
 var face = &web.Face{Methods: []string{http.MethodGet}}
@@ -46,7 +51,7 @@ type Options struct {
 	MaxConns, MaxConnsPerPrincipal int
 	// MaxMessage is the size in bytes of the largest message that is taken.
 	// A longer one is answered with an error; one of more than 16 times the
-	// size closes the connection (1009). Default: 4 MiB.
+	// size closes the connection (1009). Negative is no limit. Default: 4 MiB.
 	MaxMessage int
 	// MaxDepth is how deep JSON may be nested. Default: 64.
 	MaxDepth int
@@ -91,18 +96,56 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	}
 	e.o.MaxConns = cmp.Or(e.o.MaxConns, DefaultMaxConns)
 	e.o.MaxConnsPerPrincipal = cmp.Or(e.o.MaxConnsPerPrincipal, DefaultMaxConnsPerPrincipal)
-	e.o.MaxMessage = cmp.Or(e.o.MaxMessage, frame.DefaultMaxMessage)
+	e.o.MaxMessage = size(e.o.MaxMessage, frame.DefaultMaxMessage)
 	e.o.KeepAlive = cmp.Or(e.o.KeepAlive, DefaultKeepAlive)
-	e.o.WriteStall = cmp.Or(e.o.WriteStall, frame.DefaultWriteStall)
+	e.o.WriteStall = patience(e.o.WriteStall)
 	e.o.Logger = cmp.Or(e.o.Logger, slog.New(slog.DiscardHandler))
 	return e
+}
+
+// size is a limit of messages, its default, or none if it is negative. The
+// multiple of it that is read over still fits.
+func size(n, byDefault int) int {
+	if n < 0 {
+		return math.MaxInt / skipped
+	}
+	return cmp.Or(n, byDefault)
+}
+
+// patience is a WriteStall, or its default if it is no time at all.
+func patience(d time.Duration) time.Duration {
+	if d <= 0 {
+		return frame.DefaultWriteStall
+	}
+	return d
 }
 
 // ServeHTTP makes the request a WebSocket and serves the client at its other
 // end. It returns when the connection has ended.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// These hold until the connection is taken over, which lifts them, or until
+	// net/http has done with a refusal. Not every server has them.
+	rc, now := http.NewResponseController(w), time.Now()
+	_ = rc.SetWriteDeadline(now.Add(2 * parting))
+	if r.ContentLength != 0 { // net/http reads it before it answers
+		_ = rc.SetReadDeadline(now.Add(parting))
+	}
 	who, ok := h.o.Access.Admit(w, r, face)
 	if !ok {
+		return
+	}
+	if r.ContentLength != 0 {
+		// net/http would wait for the body before it gives the connection away.
+		w.Header().Set("Connection", "close")
+		web.Refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a WebSocket begins with a GET without body"), false)
+		return
+	}
+	if r.Header.Get("Upgrade") == "" { // a browser's visit, or a client of another transport
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		web.Refuse(w, http.StatusUpgradeRequired, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"this endpoint speaks MCP over WebSocket; connect to it with a ws:// or wss:// URL"), false)
 		return
 	}
 	// A request without key is no WebSocket: Accept tells it so.

@@ -116,7 +116,7 @@ func TestHandshake(t *testing.T) {
 		{"no subprotocol", func(r *http.Request) { r.Header.Del("Sec-WebSocket-Protocol") }, 400, `offer the subprotocol \"mcp\"`},
 		{"another subprotocol", set("Sec-WebSocket-Protocol", "chat, mcp2"), 400, `offer the subprotocol \"mcp\"`},
 		{"one of several subprotocols", set("Sec-WebSocket-Protocol", "chat, mcp"), 101, ""},
-		{"no WebSocket", func(r *http.Request) { r.Header = http.Header{} }, 426, ""},
+		{"no WebSocket", func(r *http.Request) { r.Header = http.Header{} }, 426, "ws:// or wss:// URL"},
 		{"another version", set("Sec-WebSocket-Version", "12"), 400, ""},
 		{"POST", func(r *http.Request) { r.Method = http.MethodPost }, 405, ""},
 	}
@@ -359,6 +359,23 @@ func TestTooLong(t *testing.T) {
 	say(t, c, exact+strings.Repeat(" ", 1000-len(exact)))
 	if got, want := hear(t, c), `{"jsonrpc":"2.0","id":9,"result":{}}`; got != want {
 		t.Errorf("a message of exactly the limit is answered with %s, want %s", got, want)
+	}
+}
+
+// What is negative is no limit, and no time at all is the default.
+func TestNoLimits(t *testing.T) {
+	mcptest.NoLeaks(t)
+	_, d := serve(t, mcptest.TransportPeer(), &websocket.Options{MaxMessage: -1, WriteStall: -1})
+	d.MaxResponse, d.WriteStall = -1, -1
+	link, err := d.Dial(t.Context(), inbox{make(chan error, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close(context.Background())
+	params := jsonrpc.JSON(map[string]string{"pad": strings.Repeat("x", 5<<20)})
+	answer, err := link.Do(within(t), &jsonrpc.Outgoing{ID: jsonrpc.IntID(1), Method: "kit/echo", Params: params}, transport.Route{})
+	if err != nil || answer.Error != nil {
+		t.Errorf("a long message is answered %v, error %v", answer, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -93,6 +94,45 @@ func raw(t *testing.T, m *memory) (net.Conn, *bufio.Reader) {
 	}
 	defer answer.Body.Close()
 	return conn, r
+}
+
+// Proves: SEC-DOS-1, FLOW-SHUTDOWN. A body that is announced and never sent is
+// not waited for, and does not keep the endpoint from ending.
+func TestBodyNeverComes(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"WebSocket":    {func(*http.Request) {}, http.StatusBadRequest},
+		"foreign name": {func(r *http.Request) { r.Host = "evil.example" }, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := websocket.NewHandler(mcptest.TransportPeer(), nil)
+				conn, err := endpoint(t, h, h.Shutdown).dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				r := handshake(t, "ws://localhost/ws")
+				test.change(r)
+				never, w := io.Pipe()
+				r.Body, r.ContentLength = never, 10
+				go func() { _ = r.Write(conn) }() // ends with the body
+				if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+					t.Fatal(err)
+				}
+				answer, err := io.ReadAll(conn)
+				if want := fmt.Sprintf("HTTP/1.1 %d ", test.want); err != nil || !strings.HasPrefix(string(answer), want) {
+					t.Errorf("the answer is %q, error %v, want %q and the end of the connection", answer, err, want)
+				}
+				_ = w.Close()
+				if err := h.Shutdown(t.Context()); err != nil {
+					t.Errorf("Shutdown: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // Proves: SEC-DOS-1. A client that reads, but says nothing any more, is let go.
