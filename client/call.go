@@ -39,7 +39,7 @@ type call struct {
 }
 
 // What was tried once already.
-type tried struct{ interrupted, closed, version, tool bool }
+type tried struct{ interrupted, closed, version, tool, era bool }
 
 // A round is what a repeated request carries in addition (spec 2026-07-28,
 // basic/patterns/mrtr).
@@ -168,7 +168,7 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 		}
 		in, err := k.exchange(cn, s, rd)
 		if err != nil {
-			if k.again(cn, err) {
+			if k.again(cn, err) || k.outgrown(cn, s, err) {
 				continue
 			}
 			return nil, nil, err
@@ -259,14 +259,25 @@ func (k *call) again(cn *conn, err error) bool {
 		k.tried.interrupted = true
 		return true
 	case errors.Is(err, transport.ErrClosed):
-		cn.Closed(err)
+		cn.unreached(err)
 		if k.tried.closed {
 			return false
 		}
 		k.tried.closed = true
-		return true
+		return cn.rest(k.ctx)
 	}
 	return false
+}
+
+// outgrown reports whether a refused request may be sent once more because the
+// server turned out to be of the other era, and nothing of the request was
+// carried out or doing it twice is harmless.
+func (k *call) outgrown(cn *conn, s *session, refusal error) bool {
+	if k.tried.era || !k.c.recheck(k.ctx, cn, s, refusal) {
+		return false
+	}
+	k.tried.era = true
+	return neverRan(refusal) || k.harmless()
 }
 
 // harmless says whether a request may be carried out twice.
@@ -299,7 +310,7 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		_, err := k.c.Tool(k.ctx, k.target)
 		return err == nil, nil
 	}
-	return false, nil
+	return k.outgrown(cn, s, e), nil
 }
 
 // decode reads a result into out.

@@ -37,6 +37,7 @@ type Client struct {
 	closed   bool
 	cur      *conn    // nil while there is no connection
 	last     *session // what was negotiated last, for those who ask
+	routed   bool     // the carrier of the last connection repeats parts of requests
 	dialling *dialling
 	failures int       // connections that failed or died young, in a row
 	retryAt  time.Time // when to dial next
@@ -153,7 +154,8 @@ func (c *Client) Version() string { return c.session().facts.Version }
 func (c *Client) Modern() bool { return !c.session().facts.Handshake }
 
 // Connected reports whether there is a connection now. Without one, the next
-// call makes one.
+// call makes one. Over HTTP, where requests connect by themselves, it says
+// only that the server has not ended the session.
 func (c *Client) Connected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -101,6 +101,29 @@ func (cn *conn) Closed(err error) {
 	})
 }
 
+// unreached notes that a message could not be sent. A carrier with a place for
+// routes makes connections as it needs them: that one could not be made says
+// nothing about requests that are under way on others, and it tells by itself
+// when a session is over. Every other carrier is at its end.
+func (cn *conn) unreached(err error) {
+	if !cn.link.Traits().Routes {
+		cn.Closed(err)
+	}
+}
+
+// rest waits before a message that could not be sent is sent again, unless
+// there will be another connection. It reports whether ctx lasts.
+func (cn *conn) rest(ctx context.Context) bool {
+	t := time.NewTimer(firstPause + rand.N(firstPause/4))
+	defer t.Stop()
+	select {
+	case <-cn.done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
 // teardown ends the connection and waits until it is quiet.
 func (cn *conn) teardown(cause error) (err error) {
 	<-cn.ready
@@ -171,7 +194,7 @@ func (c *Client) adopt(cn *conn) error {
 		return ErrClosed
 	}
 	cn.born = time.Now()
-	c.cur, c.last = cn, cn.session()
+	c.cur, c.last, c.routed = cn, cn.session(), cn.link.Traits().Routes
 	return nil
 }
 

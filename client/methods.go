@@ -319,7 +319,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	}
 	if err := cn.link.Post(ctx, m, route); err != nil {
 		if errors.Is(err, transport.ErrClosed) {
-			cn.Closed(err)
+			cn.unreached(err)
 		}
 		return fmt.Errorf("%s: %w", method, err)
 	}

@@ -251,11 +251,78 @@ func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refu
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.last = cn.session()
-	c.mu.Unlock()
-	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
+	c.renewed(cn)
 	return nil
+}
+
+// renewed makes known what a living connection negotiated anew.
+func (c *Client) renewed(cn *conn) {
+	s := cn.session()
+	c.mu.Lock()
+	c.last = s
+	c.mu.Unlock()
+	c.opts.Eras.Remember(c.dialer.Key(), s.facts.Version)
+}
+
+// recheck asks a server for its versions again that refuses requests of a
+// stateless revision as one of the handshake era would, and shakes hands if it
+// has become one: behind a URL another server can take the place of the first
+// with no connection that ends (ruling 4; spec 2026-07-28, basic/versioning:
+// re-probing if the cached assumption later fails). It reports whether the
+// connection has another session now.
+func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal error) bool {
+	if stale.facts.Handshake || !cn.link.Traits().Routes || !foreign(refusal) {
+		return false
+	}
+	cn.negotiating.Lock()
+	defer cn.negotiating.Unlock()
+	if cn.session() != stale {
+		return true // somebody else found out
+	}
+	o := &opener{c: c, cn: cn}
+	o.allowed()
+	if len(o.legacy) == 0 {
+		return false
+	}
+	_, err := o.discover(ctx, stale.facts)
+	var peer *jsonrpc.Error
+	if err == nil || !foreign(err) && !(errors.As(err, &peer) && peer.Code == mcp.CodeMethodNotFound) {
+		return false // it is what it was, or nobody knows
+	}
+	if err := o.handshake(ctx, o.legacy[0], err); err != nil {
+		c.log.Info("the server refuses its revision, and older ones too", "refusal", refusal, "err", err)
+		return false
+	}
+	c.renewed(cn)
+	return true
+}
+
+// codeServerError is what servers of the handshake era use for refusals that
+// have no code of the protocol (JSON-RPC 2.0, section 5.1: -32000 to -32099 are
+// theirs to define); the next one is what they say of sessions.
+const (
+	codeServerError  = -32000
+	codeSessionError = -32001
+)
+
+// foreign reports whether a request of a stateless revision was refused as
+// servers of the handshake era do (spec 2026-07-28, basic/transports/
+// streamable-http, Backward Compatibility).
+func foreign(err error) bool {
+	var peer *jsonrpc.Error
+	if !errors.As(err, &peer) {
+		return errors.Is(err, transport.ErrNotUnderstood)
+	}
+	return peer.Code == mcp.CodeInvalidRequest || peer.Code == codeServerError || peer.Code == codeSessionError
+}
+
+// neverRan reports whether a refusal says that nothing was carried out.
+func neverRan(refusal error) bool {
+	var peer *jsonrpc.Error
+	if errors.As(refusal, &peer) {
+		return peer.Code == mcp.CodeInvalidRequest
+	}
+	return errors.Is(refusal, transport.ErrNotUnderstood)
 }
 
 // offeredVersions reads the versions out of an error's data; nil if there are

@@ -85,11 +85,12 @@ func (c *Client) Tool(ctx context.Context, name string) (*mcp.Tool, error) {
 	return nil, fmt.Errorf("tool %q: %w", name, ErrNoTool)
 }
 
-// routes says whether the carrier repeats arguments in headers.
+// routes says whether arguments are repeated in headers: the carrier must have
+// them and the revision must know of it.
 func (c *Client) routes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cur != nil && c.cur.link.Traits().Routes
+	return c.routed && c.last.facts.RouteHeaders
 }
 
 // errEnough says that the loop was left.

@@ -163,6 +163,7 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
 	if !errors.As(err, &refusal) {
+		c.recheck(ctx, cn, s, err)
 		return err
 	}
 	switch refusal.Code {
@@ -172,6 +173,9 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 		if offeredVersions(refusal) != nil && c.renegotiate(ctx, cn, s, refusal) == nil {
 			return err
 		}
+	}
+	if c.recheck(ctx, cn, s, refusal) {
+		return err
 	}
 	return &watchRefusedError{err}
 }

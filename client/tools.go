@@ -25,6 +25,7 @@ type toolBook struct {
 // A toolEntry is one definition. It is never written to.
 type toolEntry struct {
 	input, output wire.RawValue // as text
+	routed        bool          // header annotations were read
 	headers       []schema.HeaderBinding
 	out           *schema.Compiled // nil if the tool promises nothing
 	hints         *mcp.ToolAnnotations
@@ -42,7 +43,7 @@ func (b *toolBook) lookup(name string) *toolEntry {
 // schema of an unknown dialect, one that is not a schema, or one that breaks
 // a bound. Header annotations matter to carriers with headers alone.
 func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
-	if old := b.lookup(t.Name); old != nil && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
+	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
 			e := *old
 			e.hints = t.Annotations
@@ -50,7 +51,7 @@ func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 		}
 		return old.err
 	}
-	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations}
+	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations, routed: headers}
 	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers})
 	if err != nil {
 		e.err = fmt.Errorf("inputSchema: %w", err)
