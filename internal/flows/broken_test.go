@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 func TestBrokenStreamCancels(t *testing.T) {
 	var w *wiring
 	ended := make(chan error, 1)
-	first := true
+	var reads atomic.Int32
 	c, wire := overWire(t, newest, nil,
 		server.Tool("wait", "Waits for the end.", func(ctx context.Context, _ struct{}) (string, error) {
 			if err := server.Progress(ctx, 1, 2, ""); err != nil {
@@ -177,8 +178,7 @@ func TestBrokenStreamCancels(t *testing.T) {
 			return "", ctx.Err()
 		}),
 		server.Resource("site://page", "page", func(context.Context) (string, error) {
-			if first {
-				first = false
+			if reads.Add(1) == 1 {
 				w.cut()
 			}
 			return "a page", nil

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -14,6 +15,9 @@ import (
 
 // keepBuffer is the largest buffer that is kept for another message.
 const keepBuffer = 1 << 20
+
+// roomy is the largest buffer, in bytes, that may wait with a small message.
+const roomy = 16 << 10
 
 // slowest is how many bytes in a second a peer takes that is slow but reads.
 const slowest = 64 << 10
@@ -33,6 +37,12 @@ func encode(m *jsonrpc.Outgoing) (*buffer, error) {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
 	b.b = data
+	if cap(data) > roomy && cap(data) > 4*len(data) {
+		// What waits for a slow peer must not hold memory that MaxQueued does
+		// not count.
+		defer b.free()
+		return &buffer{bytes.Clone(data)}, nil
+	}
 	return b, nil
 }
 

@@ -90,6 +90,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave()
+	if r.Method != http.MethodPost && !read {
+		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"%.16s takes no body; leave Content-Length out", r.Method))
+		return
+	}
 	switch r.Method {
 	case http.MethodPost:
 		read = h.post(w, r, who)

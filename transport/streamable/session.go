@@ -151,7 +151,7 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	s.mu.Unlock()
 	x := &exchange{st: st}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
-	ctx := requestContext{s.ctx, context.WithoutCancel(r.Context())}
+	ctx := requestContext{s.ctx, r.Context()}
 	s.order.Lock()
 	run := s.core.Begin(ctx, &x.Exchange)
 	s.order.Unlock()
@@ -176,12 +176,13 @@ type requestContext struct {
 	values          context.Context //nolint:containedctx // of the request, which it is made for
 }
 
-// Value looks at the request before the session.
+// Value looks at the session, which has what package context wants to know and
+// nothing else, before the request.
 func (c requestContext) Value(key any) any {
-	if v := c.values.Value(key); v != nil {
+	if v := c.Context.Value(key); v != nil {
 		return v
 	}
-	return c.Context.Value(key)
+	return c.values.Value(key)
 }
 
 // tell says, once, that the client will send no more.

@@ -41,7 +41,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	}
 	x := &opening{s: s}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x}
-	answer, e := x.run(requestContext{s.ctx, context.WithoutCancel(r.Context())})
+	answer, e := x.run(requestContext{s.ctx, r.Context()})
 	defer answer.free()
 	if e == nil {
 		s.settle()
