@@ -44,14 +44,14 @@ func TestNegotiation(t *testing.T) {
 		want    string
 		heard   string
 	}{
-		"modern":                   {want: modern, heard: "server/discover"},
-		"both":                     {script: &script{versions: []string{modern, newest}}, want: modern, heard: "server/discover"},
-		"legacy refuses the probe": {script: &script{versions: []string{newest}}, want: newest, heard: "server/discover initialize notifications/initialized"},
-		"legacy is odd":            {script: &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return raw(`{}`), nil }}}, want: newest, heard: "server/discover initialize notifications/initialized"},
-		"legacy chooses older":     {script: &script{versions: []string{"2025-03-26"}}, want: "2025-03-26", heard: "server/discover initialize notifications/initialized"},
-		"pinned legacy: no probe":  {script: &script{versions: []string{modern, newest, "2025-06-18"}}, allowed: []string{"2025-06-18"}, want: "2025-06-18", heard: "initialize notifications/initialized"},
-		"oldest":                   {script: &script{versions: []string{"2024-11-05"}}, want: "2024-11-05", heard: "server/discover initialize notifications/initialized"},
-		"refused version, legacy":  {script: &script{versions: []string{"2025-06-18"}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuse(mcp.CodeUnsupportedVersion, mcp.UnsupportedVersionData{Supported: []string{"2030-01-01", "2025-06-18"}})}}, want: "2025-06-18", heard: "server/discover initialize notifications/initialized"},
+		"modern":                    {want: modern, heard: "server/discover"},
+		"both":                      {script: &script{versions: []string{modern, newest}}, want: modern, heard: "server/discover"},
+		"legacy refuses the probe":  {script: &script{versions: []string{newest}}, want: newest, heard: "server/discover initialize notifications/initialized"},
+		"legacy is odd":             {script: &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return raw(`{}`), nil }}}, want: newest, heard: "server/discover initialize notifications/initialized"},
+		"legacy chooses older":      {script: &script{versions: []string{"2025-03-26"}}, want: "2025-03-26", heard: "server/discover initialize notifications/initialized"},
+		"pinned legacy: no probe":   {script: &script{versions: []string{modern, newest, "2025-06-18"}}, allowed: []string{"2025-06-18"}, want: "2025-06-18", heard: "initialize notifications/initialized"},
+		"oldest":                    {script: &script{versions: []string{"2024-11-05"}}, want: "2024-11-05", heard: "server/discover initialize notifications/initialized"},
+		"refused version, legacy":   {script: &script{versions: []string{"2025-06-18"}, on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuse(mcp.CodeUnsupportedVersion, mcp.UnsupportedVersionData{Supported: []string{"2030-01-01", "2025-06-18"}})}}, want: "2025-06-18", heard: "server/discover initialize notifications/initialized"},
 		"refused once, then served": {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: refuseOnce()}}, want: modern, heard: "server/discover server/discover"},
 		"initialize names versions": {script: &script{versions: []string{"2025-03-26"}, on: map[string]func(*req) (any, error){mcp.MethodInitialize: func() func(r *req) (any, error) {
 			n := 0

@@ -49,10 +49,32 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 
 // because adds why a handshake was tried at all.
 func because(err, cause error) error {
-	if cause == nil || strings.Contains(err.Error(), cause.Error()) {
+	if cause == nil || strings.Contains(err.Error(), innermost(cause).Error()) {
 		return err // over HTTP both may have met the same
 	}
 	return fmt.Errorf("%w (after server/discover: %w)", err, cause)
+}
+
+// innermost is the error that others wrap, as far as they wrap one at a time,
+// and the last of several.
+func innermost(err error) error {
+	for {
+		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
+		case interface{ Unwrap() error }:
+			if e.Unwrap() == nil {
+				return err
+			}
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			list := e.Unwrap()
+			if len(list) == 0 {
+				return err
+			}
+			err = list[len(list)-1]
+		default:
+			return err
+		}
+	}
 }
 
 // initialize sends the request of that name, which is never cancelled.

@@ -286,7 +286,7 @@ func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal 
 	}
 	_, err := o.discover(ctx, stale.facts)
 	var peer *jsonrpc.Error
-	if err == nil || !foreign(err) && !(errors.As(err, &peer) && peer.Code == mcp.CodeMethodNotFound) {
+	if err == nil || !foreign(err) && (!errors.As(err, &peer) || peer.Code != mcp.CodeMethodNotFound) {
 		return false // it is what it was, or nobody knows
 	}
 	if err := o.handshake(ctx, o.legacy[0], err); err != nil {

@@ -39,6 +39,7 @@ type Call struct {
 	meta            *mcp.RequestMeta
 	caps            *mcp.ClientCapabilities
 	life            lazyContext // of a self-contained request
+	before, after   *Call       // other self-contained requests; they belong to the server's mutex
 	clock           watchdog
 	asks            recorder
 	progress        progressState

@@ -9,7 +9,7 @@ import (
 // end without anybody having looked at their context, so what it takes to be
 // cancelled is made for the first who does.
 type lazyContext struct {
-	context.Context                               // the parent
+	context.Context                               //nolint:containedctx // it is one; this is its parent
 	made            atomic.Pointer[cancelContext] // nil until somebody looks
 }
 

@@ -114,9 +114,9 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
-	flights  map[string]int     // self-contained requests under way by principal
-	alone    map[*Call]struct{} // the same requests
-	wg       sync.WaitGroup     // self-contained requests
+	flights  map[string]int // self-contained requests under way by principal
+	alone    *Call          // the first of the same requests
+	wg       sync.WaitGroup // self-contained requests
 	closed   bool
 	done     chan struct{}
 }
@@ -127,7 +127,6 @@ func New(name, version string, opts *Options) *Server {
 	s := &Server{
 		sessions: make(map[*session]struct{}),
 		flights:  make(map[string]int),
-		alone:    make(map[*Call]struct{}),
 		done:     make(chan struct{}),
 	}
 	if opts != nil {
@@ -289,7 +288,10 @@ func (s *Server) board(c *Call) error {
 		return jsonrpc.ErrTooMany
 	}
 	s.flights[c.key]++
-	s.alone[c] = struct{}{}
+	if s.alone != nil {
+		s.alone.before = c
+	}
+	c.after, s.alone = s.alone, c
 	s.wg.Add(1)
 	return nil
 }
@@ -300,7 +302,15 @@ func (s *Server) leave(c *Call) {
 	if s.flights[c.key]--; s.flights[c.key] == 0 {
 		delete(s.flights, c.key)
 	}
-	delete(s.alone, c)
+	if c.before != nil {
+		c.before.after = c.after
+	} else {
+		s.alone = c.after
+	}
+	if c.after != nil {
+		c.after.before = c.before
+	}
+	c.before, c.after = nil, nil
 	s.wg.Done()
 }
 
@@ -308,7 +318,7 @@ func (s *Server) leave(c *Call) {
 func (s *Server) strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := range s.alone {
+	for c := s.alone; c != nil; c = c.after {
 		c.life.cancel(errShutdown)
 	}
 }

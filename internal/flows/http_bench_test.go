@@ -119,7 +119,7 @@ func used(w http.ResponseWriter, _ *http.Request) {
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
 	runtime.ReadMemStats(&mem)
 	cpu := (usage.Utime.Nano() + usage.Stime.Nano()) / 1000
-	fmt.Fprintf(w, "%d %d %d %d", cpu, mem.Mallocs, mem.TotalAlloc, usage.Maxrss)
+	_, _ = fmt.Fprintf(w, "%d %d %d %d", cpu, mem.Mallocs, mem.TotalAlloc, usage.Maxrss)
 }
 
 // A benched is a running bench server.

@@ -142,7 +142,7 @@ func reply(status int, kind, body string) *http.Response {
 type tape struct {
 	text io.Reader
 	then error
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the request that the body answers
 	shut chan struct{}
 	once sync.Once
 }

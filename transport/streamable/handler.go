@@ -35,11 +35,6 @@ type Handler struct {
 	known    atomic.Value // a type of response writers that have deadlines
 
 	ending chan struct{} // closed when Shutdown begins
-
-	mu     sync.Mutex
-	closed bool
-	under  int           // HTTP requests, and requests and closings of sessions
-	quiet  chan struct{} // closed once closed and nothing is under way
 }
 
 // NewHandler returns the endpoint for h: mount it at a path of its own, such
@@ -49,7 +44,6 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		core:   h,
 		opts:   o.filled(),
 		ending: make(chan struct{}),
-		quiet:  make(chan struct{}),
 	}
 	e.limits = e.opts.limits()
 	e.log = e.opts.Logger
@@ -85,11 +79,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !h.enter() {
+	o := &open{ResponseWriter: w}
+	if !h.list.enter(o) {
 		refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
 		return
 	}
-	defer h.leave()
+	defer h.list.leave(o)
 	if r.Method != http.MethodPost && !read {
 		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"%.16s takes no body; leave Content-Length out", r.Method))
@@ -97,12 +92,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodPost:
-		read = h.post(w, r, who)
+		read = h.post(o, r, who)
 	case http.MethodGet:
-		unlimited(r.Context(), w)
-		h.get(w, r, who)
+		h.list.unlimited(r.Context(), o)
+		h.get(o, r, who)
 	case http.MethodDelete:
-		h.delete(w, r, who)
+		h.delete(o, r, who)
 	default:
 		notAllowed(w, r, "GET, POST, DELETE")
 	}
@@ -160,22 +155,16 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.
 // and are cancelled then. It returns when nothing of the endpoint runs any
 // more; the error is that of ctx, if it was needed.
 func (h *Handler) Shutdown(ctx context.Context) error {
-	h.mu.Lock()
-	if !h.closed {
-		h.closed = true
+	if h.list.close() {
 		close(h.ending)
-		if h.under == 0 {
-			close(h.quiet)
-		}
 	}
-	h.mu.Unlock()
 	sessions := h.sessions.close()
 	for _, s := range sessions {
 		s.tell()
 	}
 	var err error
 	select {
-	case <-h.quiet:
+	case <-h.list.quiet:
 	case <-ctx.Done():
 		err = ctx.Err()
 		h.list.expire(errStopped)
@@ -185,7 +174,7 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 		closing.Go(func() { s.end(errStopped) })
 	}
 	closing.Wait()
-	<-h.quiet
+	<-h.list.quiet
 	h.sessions.wait()
 	h.list.stop()
 	return err
@@ -194,6 +183,9 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 // deadlines reports whether a writer takes deadlines, of which net/http ends
 // the context of a request that does not keep to them.
 func (h *Handler) deadlines(w http.ResponseWriter) bool {
+	if o, ok := w.(*open); ok {
+		w = o.ResponseWriter
+	}
 	_, wrapped := w.(interface{ Unwrap() http.ResponseWriter })
 	kind := reflect.TypeOf(w)
 	if !wrapped && h.known.Load() == kind {
@@ -206,34 +198,6 @@ func (h *Handler) deadlines(w http.ResponseWriter) bool {
 		h.known.CompareAndSwap(nil, kind)
 	}
 	return true
-}
-
-// enter counts a request in, unless the endpoint ends.
-func (h *Handler) enter() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return false
-	}
-	h.under++
-	return true
-}
-
-// hold counts in what goes on after its HTTP request. Whoever calls it is
-// counted already.
-func (h *Handler) hold() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.under++
-}
-
-// leave takes back one enter or hold.
-func (h *Handler) leave() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.under--; h.under == 0 && h.closed {
-		close(h.quiet)
-	}
 }
 
 // Serve serves h at Path on the TCP address addr until ctx ends; see

@@ -59,7 +59,7 @@ func (x *clientCall) run(ctx context.Context, m *jsonrpc.Outgoing, r transport.R
 	}
 	if !succeeded(resp) || mediaType(resp) != eventstream.ContentType {
 		defer cancel()
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }() // it is of no more use
 		return x.whole(own, resp)
 	}
 	answer := make(chan outcome, 1)
@@ -124,7 +124,7 @@ func (x *clientCall) post(ctx context.Context, m *jsonrpc.Outgoing, r transport.
 		return nil
 	}
 	defer cancel()
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it is of no more use
 	in, err := x.refused(resp)
 	if err != nil {
 		return err

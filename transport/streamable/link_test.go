@@ -190,7 +190,7 @@ func TestSessionLostByPost(t *testing.T) {
 	far := &farEnd{session: "s-1", post: func(*farCall) *http.Response { return reply(404, "", "") }}
 	link, in := far.established(t, nil)
 	certain(t, link.Post(t.Context(), &jsonrpc.Outgoing{Method: "test/note"}, transport.Route{}))
-	<-in.closed
+	<-in.closed //nolint:errcheck // why is told elsewhere
 }
 
 // A 404 is not the end of a session if there is none, or if it carries the

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -105,7 +106,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 	}
 	data, err := h.readWithin(w, r)
 	if err == nil {
-		unlimited(r.Context(), w)
+		h.list.unlimited(r.Context(), w.(*open))
 		return data
 	}
 	// What is left of the body is not waited for.
@@ -127,10 +128,9 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 
 // readWithin reads a body while its time lasts.
 func (h *Handler) readWithin(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	o := &open{w: w}
-	within(&o.readDue, h.opts.ReadTimeout)
-	h.list.add(o)
-	defer h.list.remove(o)
+	o := w.(*open)
+	o.readDue.Store(time.Now().Add(h.opts.ReadTimeout).UnixNano())
+	defer o.readDue.Store(0)
 	return readBody(r.Body, r.ContentLength, h.opts.MaxMessage)
 }
 

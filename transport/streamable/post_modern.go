@@ -31,8 +31,8 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 		defer c.cancel(nil)
 	}
 	c.Exchange = transport.Exchange{In: m, Route: routeOf(r.Header), Principal: who, Out: c, Ending: h.ending}
-	c.call = c
 	c.begin(h, w)
+	c.call.Store(c)
 	defer c.close()
 	h.core.Serve(ctx, &c.Exchange)
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// keepBuffer is the largest buffer, in bytes, that is kept for reuse.
-const keepBuffer = 1 << 20
+// keepBuffer is the largest buffer, in bytes, that is kept for reuse: that of a
+// large resource too, since garbage of such a size makes the heap grow by it.
+// The collector takes what is not used.
+const keepBuffer = 32 << 20
 
 // roomy is the size of a buffer, in bytes, that may wait with a small message.
 const roomy = 1 << 10
@@ -74,10 +76,10 @@ var (
 )
 
 // A response writes the answer to one HTTP request: one JSON body, or an event
-// stream. It has one caller at a time. Between begin and end its writer may be
-// used, never afterwards: net/http reuses what is behind it.
+// stream. It has one caller at a time. Its writer must not be used once
+// ServeHTTP has returned: net/http reuses what is behind it.
 type response struct {
-	open
+	*open
 	h         *Handler
 	streaming bool      // the header of an event stream has been sent
 	wrote     time.Time // when something was written last, or begin
@@ -85,22 +87,21 @@ type response struct {
 	length    [1]string // the value of Content-Length
 }
 
+// begin takes the writer that ServeHTTP made.
 func (o *response) begin(h *Handler, w http.ResponseWriter) {
-	o.h, o.w, o.wrote = h, w, time.Now()
-	h.list.add(&o.open)
+	o.open, o.h, o.wrote = w.(*open), h, time.Now()
 }
 
 // end gives what net/http has still to write its time.
 func (o *response) end() {
-	o.h.list.remove(&o.open)
 	if o.streaming && o.failed == nil {
-		_ = http.NewResponseController(o.w).SetWriteDeadline(time.Now().Add(o.h.opts.WriteStall)) // not every server can
+		_ = http.NewResponseController(o.ResponseWriter).SetWriteDeadline(time.Now().Add(o.h.opts.WriteStall)) // not every server can
 	}
 }
 
 // body sends the one JSON body. e is the error it carries, or nil.
 func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
-	header := o.w.Header()
+	header := o.Header()
 	header["Content-Type"] = typeJSON
 	o.length[0] = strconv.Itoa(len(data))
 	header["Content-Length"] = o.length[:]
@@ -109,18 +110,18 @@ func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
 			header.Set("Retry-After", strconv.Itoa(seconds))
 		}
 	}
-	o.w.WriteHeader(status)
+	o.WriteHeader(status)
 	return o.flush(data)
 }
 
 // stream sends the header of an event stream, with the bytes that begin it.
 func (o *response) stream(data []byte) error {
-	header := o.w.Header()
+	header := o.Header()
 	header["Content-Type"] = typeStream
 	header["Cache-Control"] = noCache
 	header["X-Accel-Buffering"] = noBuffer // spec 2026-07-28: servers SHOULD include it
 	o.streaming = true
-	o.w.WriteHeader(http.StatusOK)
+	o.WriteHeader(http.StatusOK)
 	return o.flush(data)
 }
 
@@ -138,18 +139,19 @@ func (o *response) write(data []byte) error {
 // flush sends data and waits until it has left, for as long as a client may
 // take for it.
 func (o *response) flush(data []byte) error {
-	within(&o.writeDue, o.h.opts.WriteStall+time.Duration(len(data)/slowest)*time.Second)
+	now := time.Now()
+	o.writeDue.Store(now.Add(o.h.opts.WriteStall + time.Duration(len(data)/slowest)*time.Second).UnixNano())
 	defer o.writeDue.Store(0)
 	var err error
 	if len(data) > 0 {
-		_, err = o.w.Write(data)
+		_, err = o.Write(data)
 	}
 	if err == nil {
-		err = http.NewResponseController(o.w).Flush()
+		err = http.NewResponseController(o.ResponseWriter).Flush()
 	}
 	switch {
 	case err == nil, errors.Is(err, errors.ErrUnsupported):
-		o.wrote = time.Now()
+		o.wrote = now
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		o.failed = fmt.Errorf("writing a response: %w", transport.ErrStalled)

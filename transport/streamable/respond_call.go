@@ -58,7 +58,7 @@ func (c *call) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if m.Error != nil && m.Error.Code == codeTimeout {
 		// Its handler may go on, and the next request on the connection would
 		// wait for it.
-		c.w.Header().Set("Connection", "close")
+		c.Header().Set("Connection", "close")
 	}
 	if err := c.body(c.status(m.Error), b.b, m.Error); err != nil {
 		c.fail(err)

@@ -8,22 +8,23 @@ import (
 	"time"
 )
 
-// An open is one HTTP request that is under way: its body is read, or its
-// response is written. A deadline on the connection for each would cost more
-// than many requests do; one timer looks at all of them instead.
+// An open is one HTTP request that is under way, and its ResponseWriter: its
+// body is read, or its response is written. A deadline on the connection for
+// each would cost more than many requests do; one timer looks at all of them
+// instead.
 type open struct {
-	w http.ResponseWriter
+	http.ResponseWriter
 	// When what is read or written now must be done, in Unix nanoseconds; 0 if
 	// nothing is. They are set by who reads or writes.
 	readDue, writeDue atomic.Int64
-	call              *call // the modern request, if this is its response
+	call              atomic.Pointer[call] // the modern request, if it is one
 
 	// These belong to the list.
 	next, prev *open
 }
 
-// within sets a deadline.
-func within(due *atomic.Int64, d time.Duration) { due.Store(time.Now().Add(d).UnixNano()) }
+// Unwrap gives package http the writer it knows.
+func (o *open) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // late reports whether a deadline has passed.
 func late(due *atomic.Int64, now int64) bool {
@@ -38,21 +39,26 @@ var past = time.Unix(1, 0)
 // too: over HTTP/1 since the connection cannot be read any more, over HTTP/2
 // since the stream cannot be written.
 func (o *open) giveUp() {
-	control := http.NewResponseController(o.w)
+	control := http.NewResponseController(o.ResponseWriter)
 	_ = control.SetReadDeadline(past) // not every server can
 	_ = control.SetWriteDeadline(past)
 }
 
 // unlimited lifts the deadlines that an HTTP server has for the whole of a
 // request: they would cut long calls and streams.
-func unlimited(ctx context.Context, w http.ResponseWriter) {
+func (l *openList) unlimited(ctx context.Context, o *open) {
 	s, ok := ctx.Value(http.ServerContextKey).(*http.Server)
 	if ok && s.ReadTimeout <= 0 && s.WriteTimeout <= 0 {
 		return
 	}
-	control := http.NewResponseController(w)
+	control := http.NewResponseController(o.ResponseWriter)
 	_ = control.SetReadDeadline(time.Time{}) // not every server can
 	_ = control.SetWriteDeadline(time.Time{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hurry {
+		o.giveUp() // it was told so before
+	}
 }
 
 // An openList holds what is under way: of it some needs a sign of life, some has
@@ -61,42 +67,50 @@ type openList struct {
 	every time.Duration // between two looks
 	keep  time.Duration
 
-	mu    sync.Mutex
-	first *open
-	timer *time.Timer
-	armed bool
-	hurry bool // nobody is waited for any more
-	over  bool
-	beats sync.WaitGroup
+	mu     sync.Mutex
+	first  *open
+	timer  *time.Timer
+	armed  bool
+	closed bool          // nothing is begun any more
+	hurry  bool          // nobody is waited for any more
+	over   bool          // nobody looks any more
+	under  int           // those in the list, and requests and closings of sessions
+	quiet  chan struct{} // closed once closed and nothing is under way
+	beats  sync.WaitGroup
 }
 
 func (l *openList) init(h *Handler) {
+	l.quiet = make(chan struct{})
 	l.keep = h.opts.KeepAlive
 	l.every = max(min(l.keep, h.opts.ReadTimeout, h.opts.WriteStall)/4, time.Millisecond)
 }
 
-func (l *openList) add(o *open) {
+// enter counts an HTTP request in, unless the endpoint ends.
+func (l *openList) enter(o *open) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.under++
 	if l.first != nil {
 		l.first.prev = o
 	}
 	o.next, l.first = l.first, o
-	if l.hurry {
-		o.giveUp()
-	}
-	if l.armed || l.over {
-		return
+	if l.armed {
+		return true
 	}
 	l.armed = true
 	if l.timer == nil {
 		l.timer = time.AfterFunc(l.every, l.look)
-		return
+	} else {
+		l.timer.Reset(l.every)
 	}
-	l.timer.Reset(l.every)
+	return true
 }
 
-func (l *openList) remove(o *open) {
+// leave counts an HTTP request out: nobody uses its writer any more.
+func (l *openList) leave(o *open) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o.prev != nil {
@@ -108,6 +122,42 @@ func (l *openList) remove(o *open) {
 		o.next.prev = o.prev
 	}
 	o.next, o.prev = nil, nil
+	l.less()
+}
+
+// hold counts in what goes on after its HTTP request. Whoever calls it is
+// counted already.
+func (l *openList) hold() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.under++
+}
+
+// done takes back one hold.
+func (l *openList) done() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.less()
+}
+
+func (l *openList) less() {
+	if l.under--; l.under == 0 && l.closed {
+		close(l.quiet)
+	}
+}
+
+// close lets nothing begin any more; false if that was so already.
+func (l *openList) close() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.closed = true
+	if l.under == 0 {
+		close(l.quiet)
+	}
+	return true
 }
 
 // look ends what has run out of time, and gives a sign of life on behalf of
@@ -128,9 +178,11 @@ func (l *openList) look() {
 		case late(&o.writeDue, now):
 			o.giveUp()
 		case late(&o.readDue, now):
-			_ = http.NewResponseController(o.w).SetReadDeadline(past) // not every server can
-		case o.call != nil && o.call.silent(l.keep-l.every):
-			l.beats.Go(o.call.beat)
+			_ = http.NewResponseController(o.ResponseWriter).SetReadDeadline(past) // not every server can
+		default:
+			if c := o.call.Load(); c != nil && c.silent(l.keep-l.every) {
+				l.beats.Go(c.beat)
+			}
 		}
 	}
 }
@@ -154,8 +206,8 @@ func (l *openList) expire(cause error) {
 	l.hurry = true
 	for o := l.first; o != nil; o = o.next {
 		o.giveUp()
-		if o.call != nil {
-			o.call.fail(cause)
+		if c := o.call.Load(); c != nil {
+			c.fail(cause)
 		}
 	}
 }

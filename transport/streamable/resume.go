@@ -190,7 +190,7 @@ func (l *link) open(ctx context.Context, s *clientSession, c *clientCursor) (*ht
 	case succeeded(resp) && mediaType(resp) == eventstream.ContentType:
 		return resp, nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it is of no more use
 	status := web.NewStatusError(resp)
 	switch code := status.Status; {
 	case code == http.StatusNotFound && s.tracked():

@@ -23,7 +23,7 @@ func quiet(d *streamable.Dialer) { d.NoStream = true }
 
 // resumed makes a request whose answer begins with first and goes on with
 // what get gives, and returns what Do did.
-func resumed(t *testing.T, far *farEnd, first string, end error, adjust func(*streamable.Dialer)) (*jsonrpc.Incoming, error, *box) {
+func resumed(t *testing.T, far *farEnd, first string, end error, adjust func(*streamable.Dialer)) (*jsonrpc.Incoming, *box, error) {
 	t.Helper()
 	far.post = func(c *farCall) *http.Response { return c.stream(first, end) }
 	link, in := far.established(t, func(d *streamable.Dialer) {
@@ -33,7 +33,7 @@ func resumed(t *testing.T, far *farEnd, first string, end error, adjust func(*st
 		}
 	})
 	m, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})
-	return m, err, in
+	return m, in, err
 }
 
 // asked returns when streams were asked for, and from where on.
@@ -60,7 +60,7 @@ func TestResume(t *testing.T) {
 				}
 				return nil
 			}}
-			_, err, in := resumed(t, far, "id: e0\nretry: 500\ndata:\n\n"+event("e1", note(1))+event("e2", note(2)), end, nil)
+			_, in, err := resumed(t, far, "id: e0\nretry: 500\ndata:\n\n"+event("e1", note(1))+event("e2", note(2)), end, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -92,7 +92,7 @@ func TestResumeGivesUp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{session: "s-1", get: get}
-			_, err, _ := resumed(t, far, event("e0", ""), io.ErrUnexpectedEOF, func(d *streamable.Dialer) { d.MaxRetry = 6 * time.Second })
+			_, _, err := resumed(t, far, event("e0", ""), io.ErrUnexpectedEOF, func(d *streamable.Dialer) { d.MaxRetry = 6 * time.Second })
 			unsure(t, err)
 			if diff := cmp.Diff([]string{"e0@1s", "e0@3s", "e0@7s", "e0@13s", "e0@19s"}, far.asked()); diff != "" {
 				t.Errorf("%s: streams asked for (-want +got):\n%s", name, diff)
@@ -114,7 +114,7 @@ func TestResumeProgress(t *testing.T) {
 			}
 			return nil
 		}}
-		if _, err, _ := resumed(t, far, event("e0", ""), io.EOF, nil); err != nil {
+		if _, _, err := resumed(t, far, event("e0", ""), io.EOF, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := far.seen(http.MethodGet)[99].Header.Get("Last-Event-Id"); got != "e95" {
@@ -134,7 +134,7 @@ func TestResumeLongSilence(t *testing.T) {
 			time.AfterFunc(time.Minute, func() { _ = resp.Body.Close() })
 			return resp
 		}}
-		if _, err, _ := resumed(t, far, event("e0", ""), io.EOF, nil); err != nil {
+		if _, _, err := resumed(t, far, event("e0", ""), io.EOF, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestResumeRefused(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{session: "s-1", get: test.get, version: test.version}
-			_, err, in := resumed(t, far, test.first, io.EOF, func(d *streamable.Dialer) { d.MaxResponse = 1500 })
+			_, in, err := resumed(t, far, test.first, io.EOF, func(d *streamable.Dialer) { d.MaxResponse = 1500 })
 			unsure(t, err)
 			if n := len(far.seen(http.MethodGet)); n != test.gets {
 				t.Errorf("%s: %d streams asked for, want %d", name, n, test.gets)
@@ -179,7 +179,7 @@ func TestResumeRefused(t *testing.T) {
 
 func TestResumeSwitchedOff(t *testing.T) {
 	far := &farEnd{}
-	_, err, _ := resumed(t, far, event("e0", ""), io.EOF, func(d *streamable.Dialer) { d.MaxResumes = -1 })
+	_, _, err := resumed(t, far, event("e0", ""), io.EOF, func(d *streamable.Dialer) { d.MaxResumes = -1 })
 	unsure(t, err)
 	if n := len(far.seen(http.MethodGet)); n != 0 {
 		t.Errorf("%d streams asked for, want none", n)
@@ -191,7 +191,7 @@ func TestResumePauseIsBounded(t *testing.T) {
 	for retry, want := range map[string]string{"0": "e0@10ms", "3600000": "e0@30s", "999999999999999999999": "e0@30s", "2500": "e0@2.5s"} {
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{get: func(c *farCall) *http.Response { return c.stream(event("e1", answerTo("1")), io.EOF) }}
-			if _, err, _ := resumed(t, far, "retry: "+retry+"\n"+event("e0", ""), io.EOF, nil); err != nil {
+			if _, _, err := resumed(t, far, "retry: "+retry+"\n"+event("e0", ""), io.EOF, nil); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{want}, far.asked()); diff != "" {
@@ -232,7 +232,7 @@ func TestResumeEnds(t *testing.T) {
 func TestResumeSameIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := &farEnd{get: func(c *farCall) *http.Response { return c.stream(event("1", answerTo("1")), io.EOF) }}
-		_, err, in := resumed(t, far, event("1", note(1))+event("1", note(2))+event("1", note(3)), io.EOF, nil)
+		_, in, err := resumed(t, far, event("1", note(1))+event("1", note(2))+event("1", note(3)), io.EOF, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,10 +159,10 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 		x.abandon()
 		return
 	}
-	s.h.hold()
+	s.h.list.hold()
 	s.h.sessions.hold(s)
 	go func() { // Shutdown waits for it, by hold
-		defer s.h.leave()
+		defer s.h.list.done()
 		defer s.release()
 		defer x.abandon()
 		run()

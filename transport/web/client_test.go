@@ -89,7 +89,7 @@ func TestClientRedirects(t *testing.T) {
 			if test.method == "POST" {
 				body = "hello"
 			}
-			answer := do(t, home.Client(), test.method, home.URL+test.path+"?status="+test.status, body)
+			answer := do(t, home.Client(), test.method, home.URL+test.path+"?status="+test.status, body) //nolint:bodyclose // do closes it
 			if answer.StatusCode != test.want {
 				t.Fatalf("status %d, want %d", answer.StatusCode, test.want)
 			}
@@ -114,7 +114,7 @@ func TestClientRedirectsEnd(t *testing.T) {
 		count++
 		http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
 	})
-	answer := do(t, s.Client(), "POST", s.URL, "x")
+	answer := do(t, s.Client(), "POST", s.URL, "x") //nolint:bodyclose // do closes it
 	if answer.StatusCode != http.StatusTemporaryRedirect || count != 6 {
 		t.Errorf("status %d after %d requests, want 307 after the first and 5 redirects", answer.StatusCode, count)
 	}

@@ -91,7 +91,7 @@ func Serve(ctx context.Context, addr string, h http.Handler, o *ServeOptions) er
 		return fmt.Errorf("serving on %s: %w", ln.Addr(), err)
 	case <-ctx.Done():
 		stop(ctx, srv, &opts)
-		<-served
+		<-served //nolint:errcheck // it was shut down
 		return nil
 	}
 }

@@ -335,7 +335,7 @@ func TestCloses(t *testing.T) {
 			if got := status(t, c); got.Code != test.want {
 				t.Errorf("the server closed with %v, want %v", got, test.want)
 			}
-			<-wrote // the server may have gone before it had all
+			<-wrote //nolint:errcheck // the server may have gone before it had all
 		})
 	}
 }

@@ -210,11 +210,12 @@ func closedBy(e websocket.CloseError) error {
 	switch e.Code {
 	case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
 		return io.EOF
+	default:
+		if e.Reason == "" {
+			return fmt.Errorf("the peer closed the WebSocket with status %d", e.Code)
+		}
+		return fmt.Errorf("the peer closed the WebSocket with status %d: %+q", e.Code, e.Reason)
 	}
-	if e.Reason == "" {
-		return fmt.Errorf("the peer closed the WebSocket with status %d", e.Code)
-	}
-	return fmt.Errorf("the peer closed the WebSocket with status %d: %+q", e.Code, e.Reason)
 }
 
 // Write sends each message as a text message.

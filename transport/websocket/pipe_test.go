@@ -71,7 +71,7 @@ func endpoint(t *testing.T, h http.Handler, shutdown func(context.Context) error
 			t.Errorf("shutting down: %v", err)
 		}
 		_ = s.Close()
-		<-served
+		<-served //nolint:errcheck // that it ended is enough
 	})
 	return m
 }
