@@ -4,7 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"net/http"
+	"os"
+	"os/signal"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
@@ -33,9 +34,14 @@ func Example_server() {
 
 // The same server over HTTP, for clients of every revision at one address.
 func Example_http() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	s := server.New("hello", "1.0.0", nil)
-	http.Handle("/mcp", streamable.NewHandler(s, nil))
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", nil))
+	// At http://127.0.0.1:8080/mcp. NewHandler makes an http.Handler for a
+	// server of your own instead.
+	if err := streamable.Serve(ctx, "127.0.0.1:8080", s, nil); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // A client of a server at a URL. One that speaks only the transport of the

@@ -46,10 +46,11 @@ func run() error {
 	err := streamable.Serve(ctx, *addr, s, &streamable.Options{
 		PollAfter: pollAfter,
 		Retry:     100 * time.Millisecond,
-	}, &web.ServeOptions{
-		Grace: shutdownTime,
-		// Who started the program learns the URL from the first line.
-		Listening: func(a net.Addr) { _, _ = fmt.Fprintf(os.Stdout, "http://%s%s\n", a, streamable.Path) },
+		HTTP: web.ServeOptions{
+			Grace: shutdownTime,
+			// Who started the program learns the URL from the first line.
+			Listening: func(a net.Addr) { _, _ = fmt.Fprintf(os.Stdout, "http://%s%s\n", a, streamable.Path) },
+		},
 	})
 	ended, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()

@@ -200,15 +200,12 @@ func (h *Handler) deadlines(w http.ResponseWriter) bool {
 	return true
 }
 
-// Serve serves h at Path on the TCP address addr until ctx ends; see
-// [web.Serve] for what addr and so mean. The Shutdown of so is called before
-// the endpoint's own. o and so may be nil.
-func Serve(ctx context.Context, addr string, h transport.Handler, o *Options, so *web.ServeOptions) error {
+// Serve serves h at Path on the TCP address addr until ctx ends, and returns
+// nil once it has shut down in good order; see [web.Serve] for what addr means.
+// o may be nil.
+func Serve(ctx context.Context, addr string, h transport.Handler, o *Options) error {
 	endpoint := NewHandler(h, o)
-	var opts web.ServeOptions
-	if so != nil {
-		opts = *so
-	}
+	opts := endpoint.opts.HTTP
 	first := opts.Shutdown
 	opts.Shutdown = func(ctx context.Context) error {
 		if first == nil {

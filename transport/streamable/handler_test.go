@@ -311,10 +311,10 @@ func TestHandlerServe(t *testing.T) {
 	var order []string
 	done := make(chan error, 1)
 	go func() {
-		done <- streamable.Serve(ctx, "127.0.0.1:0", newPeer(nil), nil, &web.ServeOptions{
+		done <- streamable.Serve(ctx, "127.0.0.1:0", newPeer(nil), &streamable.Options{HTTP: web.ServeOptions{
 			Listening: func(a net.Addr) { addr <- a },
 			Shutdown:  func(context.Context) error { order = append(order, "ours"); return nil },
-		})
+		}})
 	}()
 	s := &site{TB: t, url: "http://" + within(t, "listening", addr).String() + streamable.Path, client: &http.Client{Transport: &http.Transport{}}}
 	s.check("echo", s.modern("echo", ""), 200)

@@ -47,6 +47,9 @@ type Options struct {
 	// Retry is how long such a client is told to wait before it asks again.
 	// Default 1 s.
 	Retry time.Duration
+	// HTTP adjusts the HTTP server that [Serve] makes; NewHandler makes none.
+	// Its Shutdown is called before the endpoint's own.
+	HTTP web.ServeOptions
 	// Logger is told what clients do wrong. Default: nobody.
 	Logger *slog.Logger
 }
