@@ -61,33 +61,8 @@ var _ transport.Dialer = (*Dialer)(nil)
 // if the server may be old.
 func URL(url string) *Dialer { return &Dialer{URL: url} }
 
-// Key is the URL as web.Key writes it, or empty if it is none.
-func (d *Dialer) Key() string {
-	u, err := d.address()
-	if err != nil {
-		return ""
-	}
-	return web.Key(u)
-}
-
-// plain writes a URL without the parts in which secrets travel.
-func plain(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
-}
-
-// address reads the URL. What is wrong with it is said without repeating it.
-func (d *Dialer) address() (*url.URL, error) {
-	u, err := url.Parse(d.URL)
-	switch {
-	case err != nil:
-		return nil, errors.New("the URL of the stream cannot be read; write it as in https://server.example/sse")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("the URL of the stream needs http or https and a host, as in https://server.example/sse")
-	case u.User != nil:
-		return nil, errors.New("the URL of the stream has a user in it; give credentials with Header or Client")
-	}
-	return u, nil
-}
+// Key is the URL as [web.Key] writes it, or empty if it is none.
+func (d *Dialer) Key() string { return web.Key(d.URL, "http", "https") }
 
 // Dial opens the stream and waits until the server has named the address for
 // messages. An answer that is no event stream is a *web.StatusError, and
@@ -96,7 +71,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	u, err := d.address()
+	u, err := web.Address(d.URL, "http", "https")
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +83,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	}
 	if err != nil {
 		p.release()
-		return nil, fmt.Errorf("opening the stream at %s: %w", plain(u), err)
+		return nil, fmt.Errorf("opening the stream at %s: %w", web.Place(u), err)
 	}
 	return &link{pipe: p, Link: frame.Dial(p, in, &frame.Options{
 		MaxMessage: limit(d.MaxResponse, frame.DefaultMaxResponse),
@@ -214,7 +189,7 @@ func resolve(stream *url.URL, said string) (string, error) {
 		return "", errors.New("the server names an address for messages that cannot be read")
 	}
 	if u.Opaque != "" || u.User != nil || origin(u) != origin(stream) {
-		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", plain(u), origin(stream))
+		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", web.Place(u), origin(stream))
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil

@@ -3,13 +3,8 @@ package streamable
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -72,20 +67,8 @@ var _ transport.Dialer = (*Dialer)(nil)
 // URL returns a dialer for the endpoint at url.
 func URL(url string) *Dialer { return &Dialer{URL: url} }
 
-// Key is the URL without what may be secret: user information and fragment are
-// left out, and a query, which may say which of several servers is meant, is
-// there as a digest. It is empty if the URL is none.
-func (d *Dialer) Key() string {
-	u, err := d.address()
-	if err != nil {
-		return ""
-	}
-	if u.RawQuery == "" {
-		return place(u)
-	}
-	digest := sha256.Sum256([]byte(u.RawQuery))
-	return place(u) + "?" + hex.EncodeToString(digest[:8])
-}
+// Key is the URL as [web.Key] writes it, or empty if it is none.
+func (d *Dialer) Key() string { return web.Key(d.URL, "http", "https") }
 
 // Dial makes a link. Nothing is sent before the first message is: the errors
 // are those of the URL and of ctx.
@@ -93,13 +76,13 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	u, err := d.address()
+	u, err := web.Address(d.URL, "http", "https")
 	if err != nil {
 		return nil, err
 	}
 	l := &link{
 		url:        u.String(),
-		where:      place(u),
+		where:      web.Place(u),
 		header:     d.Header,
 		in:         in,
 		limits:     jsonrpc.Limits{Bytes: cmp.Or(d.MaxResponse, defaultMaxResponse), Depth: d.MaxDepth},
@@ -122,29 +105,6 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	l.life, l.end = context.WithCancelCause(context.Background())
 	return l, nil
 }
-
-// address reads the URL. Its errors do not repeat it: it may hold a secret.
-func (d *Dialer) address() (*url.URL, error) {
-	u, err := url.Parse(d.URL)
-	var parse *url.Error
-	switch {
-	case errors.As(err, &parse):
-		return nil, fmt.Errorf("address of the endpoint: %w", parse.Err)
-	case err != nil:
-		return nil, fmt.Errorf("address of the endpoint: %w", err)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("address of the endpoint: scheme %q is neither http nor https", u.Scheme)
-	case u.Hostname() == "":
-		return nil, errors.New("address of the endpoint: it names no host")
-	case u.User != nil:
-		return nil, errors.New("address of the endpoint: a name or password in it would end up in logs; use Dialer.Header for credentials")
-	}
-	u.Fragment, u.RawFragment = "", ""
-	return u, nil
-}
-
-// place is an address as logs may show it.
-func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
 // ownTransport is http.DefaultTransport with connections of its own, or nil if
 // the program has put something else in that place.

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -58,19 +56,6 @@ func portOf(u *url.URL) string {
 		return port
 	}
 	return strconv.Itoa(int(schemePort(strings.ToLower(u.Scheme))))
-}
-
-// Key names the server at a URL for what outlives a connection (Key of
-// transport.Dialer), without what may be secret: user and fragment are left
-// out, and a query, which may say which of several servers is meant, is there
-// as a digest.
-func Key(u *url.URL) string {
-	key := (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
-	if u.RawQuery == "" {
-		return key
-	}
-	digest := sha256.Sum256([]byte(u.RawQuery))
-	return key + "?" + hex.EncodeToString(digest[:8])
 }
 
 // A StatusError says that a server answered with a status that carries no

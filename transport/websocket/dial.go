@@ -51,36 +51,12 @@ var _ transport.Dialer = (*Dialer)(nil)
 // URL returns a dialer for the endpoint at url, as in "wss://mcp.example/ws".
 func URL(url string) *Dialer { return &Dialer{URL: url} }
 
-// Key is the URL as web.Key writes it, or empty if it is none.
-func (d *Dialer) Key() string {
-	u, err := d.parse()
-	if err != nil {
-		return ""
-	}
-	return web.Key(u)
-}
-
-// parse reads the URL.
-func (d *Dialer) parse() (*url.URL, error) {
-	u, err := url.Parse(d.URL)
-	switch {
-	case err != nil:
-		// The reason that package url gives repeats the URL, which may hold a
-		// secret.
-		return nil, errors.New("the URL of a WebSocket cannot be read; write one like wss://mcp.example/ws")
-	case u.Scheme != "ws" && u.Scheme != "wss":
-		return nil, fmt.Errorf("the URL of a WebSocket begins with ws:// or wss://, not with %q", u.Scheme)
-	case u.Host == "":
-		return nil, errors.New("the URL of a WebSocket needs a host, as in wss://mcp.example/ws")
-	case u.User != nil:
-		return nil, errors.New("the URL of a WebSocket must not hold a user or password; use Dialer.Header or Dialer.Client")
-	}
-	return u, nil
-}
+// Key is the URL as [web.Key] writes it, or empty if it is none.
+func (d *Dialer) Key() string { return web.Key(d.URL, "ws", "wss") }
 
 // Dial connects. A server that refuses gives a *web.StatusError.
 func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
-	u, err := d.parse()
+	u, err := web.Address(d.URL, "ws", "wss")
 	if err != nil {
 		return nil, err
 	}

@@ -59,10 +59,10 @@ func TestKey(t *testing.T) {
 
 func TestURL(t *testing.T) {
 	for url, want := range map[string]string{
-		"http://mcp.example/":             `begins with ws:// or wss://, not with "http"`,
-		"mcp.example":                     "begins with ws:// or wss://",
-		"ws:///ws":                        "needs a host",
-		"wss://ada:secret@mcp.example/ws": "must not hold a user or password",
+		"http://mcp.example/":             `begins with "http", not with ws:// or wss://`,
+		"mcp.example":                     "not with ws:// or wss://",
+		"ws:///ws":                        "names no host",
+		"wss://ada:secret@mcp.example/ws": "holds a user or password",
 		"ws://mcp.example/%zz?secret":     "cannot be read",
 	} {
 		err := dialError(t, websocket.URL(url))
