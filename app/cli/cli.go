@@ -82,7 +82,7 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 				_, _ = fmt.Fprintln(s.Err) // after the ^C that terminals show
 				return signalled
 			}
-			_, _ = fmt.Fprintln(s.Err, "\nparley: cancelling; press Ctrl-C again to quit at once")
+			_, _ = fmt.Fprintln(s.Err, "\nparley: ending; press Ctrl-C again to quit at once")
 			cancel(errInterrupted)
 		}
 	}

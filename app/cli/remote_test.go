@@ -230,6 +230,8 @@ func TestServeHTTPUsage(t *testing.T) {
 	}{
 		{[]string{"--allow-host", "x"}, "go with --http"},
 		{[]string{"--http", "8080"}, "HOST:PORT"},
+		{[]string{"--http", ""}, "HOST:PORT"},
+		{[]string{"--server", "everything"}, "a server itself"},
 		{[]string{"--http", taken}, "choose another port"},
 		{[]string{"--http", ":99999"}, "a free port"},
 		{[]string{"--http", taken, "--allow-origin", "app.example"}, "like https://app.example"},

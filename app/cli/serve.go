@@ -60,6 +60,12 @@ not open it to others.`,
 			if args[0] != bundled {
 				return usagef("there is no built-in server %q; there is %q", args[0], bundled)
 			}
+			if len(p.serverFlags)+len(p.headers) > 0 {
+				return usagef("serve is a server itself; --server and --header are for commands that use one")
+			}
+			if cmd.Flags().Changed("http") && flags.http == "" {
+				return usagef("--http is empty; write it as HOST:PORT or :PORT")
+			}
 			if flags.http == "" && len(flags.hosts)+len(flags.origins) > 0 {
 				return usagef("--allow-host and --allow-origin go with --http")
 			}
