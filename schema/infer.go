@@ -67,6 +67,7 @@ func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
 		typ: types[root.kind], headers: w.headers, secrets: w.secrets,
 		root: root, goType: t, lenient: o.additional,
 	}
+	c.flat = c.isFlat()
 	c.json = root.append(nil, nil, w.defs)
 	return c, nil
 }

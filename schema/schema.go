@@ -50,6 +50,7 @@ type Compiled struct {
 	root    *node
 	goType  reflect.Type
 	lenient bool // unknown members are allowed
+	flat    bool // isFlat
 
 	// Of a foreign one:
 	foreign *foreign
@@ -137,6 +138,12 @@ func (c *Compiled) Decode(raw wire.RawValue, v any) error {
 	raw, err := c.checkInferred(raw)
 	if err != nil {
 		return err
+	}
+	if c.flat && target.Elem().IsZero() {
+		if c.root.decodeFlat(raw, target.Elem()) {
+			return nil
+		}
+		target.Elem().SetZero()
 	}
 	if c.lenient {
 		err = wire.Decode(raw, v)
