@@ -69,17 +69,13 @@ var face = web.Face{
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o := &open{ResponseWriter: w}
 	read := r.ContentLength == 0
-	defer func() {
-		if !read { // net/http reads a little more of what was refused
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.opts.ReadTimeout)) // not every server can
-		}
-	}()
+	defer func() { h.part(o, read) }()
 	who, ok := h.opts.Access.Admit(w, r, &face)
 	if !ok {
 		return
 	}
-	o := &open{ResponseWriter: w}
 	if !h.list.enter(o) {
 		refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
 		return
@@ -100,6 +96,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.delete(o, r, who)
 	default:
 		notAllowed(w, r, "GET, POST, DELETE")
+	}
+}
+
+// part gives net/http its time for what it does when ServeHTTP has returned: it
+// reads a little more of what was refused, and then writes a short answer.
+func (h *Handler) part(o *open, read bool) {
+	if read && o.flushed {
+		return
+	}
+	control, due := http.NewResponseController(o.ResponseWriter), time.Now()
+	if !read {
+		due = due.Add(h.opts.ReadTimeout)
+		_ = control.SetReadDeadline(due) // not every server can
+	}
+	if !o.flushed && !h.list.hurry.Load() {
+		_ = control.SetWriteDeadline(due.Add(h.opts.WriteStall))
 	}
 }
 
@@ -178,6 +190,16 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	h.sessions.wait()
 	h.list.stop()
 	return err
+}
+
+// stopping reports whether Shutdown has begun.
+func (h *Handler) stopping() bool {
+	select {
+	case <-h.ending:
+		return true
+	default:
+		return false
+	}
 }
 
 // deadlines reports whether a writer takes deadlines, of which net/http ends

@@ -32,8 +32,8 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 	}
 	c.Exchange = transport.Exchange{In: m, Route: routeOf(r.Header), Principal: who, Out: c, Ending: h.ending}
 	c.begin(h, w)
-	c.call.Store(c)
 	defer c.close()
+	h.list.attend(c.open, c, errStopped)
 	h.core.Serve(ctx, &c.Exchange)
 }
 

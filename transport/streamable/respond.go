@@ -151,7 +151,7 @@ func (o *response) flush(data []byte) error {
 	}
 	switch {
 	case err == nil, errors.Is(err, errors.ErrUnsupported):
-		o.wrote = now
+		o.wrote, o.flushed = now, true
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		o.failed = fmt.Errorf("writing a response: %w", transport.ErrStalled)

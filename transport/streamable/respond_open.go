@@ -18,6 +18,7 @@ type open struct {
 	// nothing is. They are set by who reads or writes.
 	readDue, writeDue atomic.Int64
 	call              atomic.Pointer[call] // the modern request, if it is one
+	flushed           bool                 // nothing waits to be written by net/http, or it has its time for that
 
 	// These belong to the list.
 	next, prev *open
@@ -36,8 +37,8 @@ func late(due *atomic.Int64, now int64) bool {
 var past = time.Unix(1, 0)
 
 // giveUp makes reads and writes fail. net/http then ends the request's context
-// too: over HTTP/1 since the connection cannot be read any more, over HTTP/2
-// since the stream cannot be written.
+// too: over HTTP/1 since the connection cannot be read any more (but see cut),
+// over HTTP/2 since the stream cannot be written.
 func (o *open) giveUp() {
 	control := http.NewResponseController(o.ResponseWriter)
 	_ = control.SetReadDeadline(past) // not every server can
@@ -54,10 +55,31 @@ func (l *openList) unlimited(ctx context.Context, o *open) {
 	control := http.NewResponseController(o.ResponseWriter)
 	_ = control.SetReadDeadline(time.Time{}) // not every server can
 	_ = control.SetWriteDeadline(time.Time{})
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hurry {
+	if l.hurry.Load() {
 		o.giveUp() // it was told so before
+	}
+}
+
+// attend makes c the modern request of o, before its handler begins.
+func (l *openList) attend(o *open, c *call, cause error) {
+	o.call.Store(c)
+	if l.hurry.Load() {
+		l.cut(o, cause)
+	}
+}
+
+// cut makes reads and writes fail, now and from now on, and cancels the modern
+// request behind them. net/http ends its context when it can no longer read the
+// connection, but does not read while it has the beginning of the next request
+// already: the write that fails then ends it.
+func (l *openList) cut(o *open, cause error) {
+	o.giveUp()
+	switch c := o.call.Load(); {
+	case c == nil:
+	case c.cancel != nil:
+		c.cancel(cause)
+	default:
+		l.beats.Go(c.beat)
 	}
 }
 
@@ -72,11 +94,12 @@ type openList struct {
 	timer  *time.Timer
 	armed  bool
 	closed bool          // nothing is begun any more
-	hurry  bool          // nobody is waited for any more
 	over   bool          // nobody looks any more
-	under  int           // those in the list, and requests and closings of sessions
+	under  int           // those in the list, and requests of sessions
 	quiet  chan struct{} // closed once closed and nothing is under way
 	beats  sync.WaitGroup
+
+	hurry atomic.Bool // nobody is waited for any more
 }
 
 func (l *openList) init(h *Handler) {
@@ -203,11 +226,8 @@ func (l *openList) stop() {
 func (l *openList) expire(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurry = true
+	l.hurry.Store(true)
 	for o := l.first; o != nil; o = o.next {
-		o.giveUp()
-		if c := o.call.Load(); c != nil {
-			c.fail(cause)
-		}
+		l.cut(o, cause)
 	}
 }

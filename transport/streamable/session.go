@@ -39,8 +39,9 @@ type session struct {
 	finish sync.Once
 
 	// These belong to the table.
-	busy int // requests and streams
-	used time.Time
+	busy     int // requests and streams
+	used     time.Time
+	unlinked bool // it ends
 
 	mu        sync.Mutex
 	ended     error
@@ -151,10 +152,7 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	s.mu.Unlock()
 	x := &exchange{st: st}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
-	ctx := requestContext{s.ctx, r.Context()}
-	s.order.Lock()
-	run := s.core.Begin(ctx, &x.Exchange)
-	s.order.Unlock()
+	run := s.admit(requestContext{s.ctx, r.Context()}, &x.Exchange)
 	if run == nil {
 		x.abandon()
 		return
@@ -167,6 +165,13 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 		defer x.abandon()
 		run()
 	}()
+}
+
+// admit gives a request to the handler. A panic of it must not lock the session.
+func (s *session) admit(ctx context.Context, x *transport.Exchange) (run func()) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	return s.core.Begin(ctx, x)
 }
 
 // A requestContext ends with the session and has the values of the request:

@@ -29,6 +29,12 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		return
 	}
 	defer s.release()
+	registered := false
+	defer func() {
+		if !registered {
+			s.end(errRefused) // it has ended, unless the handler panicked
+		}
+	}()
 	if err := s.open(); err != nil {
 		h.log.Warn("session refused", "error", err)
 		s.end(errRefused)
@@ -45,11 +51,12 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	defer answer.free()
 	if e == nil {
 		s.settle()
-		if !h.sessions.register(s) {
-			s.end(errStopped)
-			refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
+		if e := h.sessions.register(s); e != nil {
+			s.end(errRefused)
+			refuse(w, r, http.StatusServiceUnavailable, e)
 			return
 		}
+		registered = true
 		w.Header()[headerSession] = []string{s.id}
 	} else {
 		s.end(errRefused)
@@ -91,10 +98,7 @@ type opening struct {
 
 // run has the handshake made and returns its answer, with the error in it.
 func (x *opening) run(ctx context.Context) (*buffer, *jsonrpc.Error) {
-	x.s.order.Lock()
-	run := x.s.core.Begin(ctx, &x.Exchange)
-	x.s.order.Unlock()
-	if run != nil {
+	if run := x.s.admit(ctx, &x.Exchange); run != nil {
 		run()
 	}
 	x.mu.Lock()

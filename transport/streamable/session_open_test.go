@@ -80,3 +80,42 @@ type silent struct {
 func (s *silent) Open(transport.Conn) (transport.Session, error)          { return s, nil }
 func (s *silent) Begin(context.Context, *transport.Exchange) (run func()) { return nil }
 func (s *silent) Close(cause error)                                       { s.closed = cause }
+
+// A hasty peer closes the connection while it makes the handshake.
+type hasty struct{ *peer }
+
+func (p hasty) Open(c transport.Conn) (transport.Session, error) {
+	s, err := p.peer.Open(c)
+	return &hastySession{s.(*peerSession), make(chan struct{})}, err
+}
+
+type hastySession struct {
+	*peerSession
+	over chan struct{}
+}
+
+func (s *hastySession) Begin(ctx context.Context, x *transport.Exchange) func() {
+	run := s.peerSession.Begin(ctx, x)
+	return func() {
+		_ = s.conn.Close(nil)
+		<-s.over
+		run()
+	}
+}
+
+func (s *hastySession) Close(cause error) {
+	s.peerSession.Close(cause)
+	close(s.over)
+}
+
+// A session that has ended before its handshake was answered is not handed out:
+// nobody would ever end it again.
+func TestOpeningEnded(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := newSite(t, hasty{newPeer(nil)}, nil)
+	r := s.send(http.MethodPost, rpc(0, "initialize", initialize))
+	s.check("initialize", r, 503, "try again")
+	if id := r.header.Get("Mcp-Session-Id"); id != "" {
+		t.Errorf("the session that has ended is called %q", id)
+	}
+}

@@ -55,15 +55,18 @@ func (t *table) reserve(s *session) (status int, e *jsonrpc.Error) {
 	return 0, nil
 }
 
-// register lets the client use a session; false if the endpoint ends.
-func (t *table) register(s *session) bool {
+// register lets the client use a session, unless it or the endpoint ends.
+func (t *table) register(s *session) *jsonrpc.Error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		return false
+	switch {
+	case t.over:
+		return web.ShuttingDown()
+	case s.unlinked:
+		return web.Unavailable("the session has ended already; try again later")
 	}
 	t.byID[s.id] = s
-	return true
+	return nil
 }
 
 // find returns a session of the caller, held, or nil.
@@ -96,6 +99,7 @@ func (t *table) release(s *session) {
 func (t *table) unlink(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s.unlinked = true
 	delete(t.byID, s.id)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -317,4 +318,120 @@ func usedMemory() int {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int(m.HeapInuse + m.StackInuse)
+}
+
+// A clumsy peer panics where nothing may be left locked or counted.
+type clumsy struct{ *peer }
+
+func (p clumsy) Open(c transport.Conn) (transport.Session, error) {
+	s, err := p.peer.Open(c)
+	return &clumsySession{s.(*peerSession)}, err
+}
+
+type clumsySession struct{ *peerSession }
+
+func (s *clumsySession) Begin(ctx context.Context, x *transport.Exchange) func() {
+	switch raw, _ := x.In.Params.Member("protocolVersion"); {
+	case x.In.Method == "begin" || string(raw) == `"begin"`:
+		panic("begin")
+	case string(raw) == `"run"`:
+		return func() { panic("run") }
+	}
+	return s.peerSession.Begin(ctx, x)
+}
+
+func (s *clumsySession) Accept(m *jsonrpc.Incoming) {
+	if m.Method == "accept" {
+		panic("accept")
+	}
+	s.peerSession.Accept(m)
+}
+
+// A panic of the handler ends its request, which is for net/http to see to, and
+// neither locks the session nor leaves one behind.
+func TestSessionPanics(t *testing.T) {
+	mcptest.NoLeaks(t)
+	h := streamable.NewHandler(clumsy{newPeer(nil)}, asUser(&streamable.Options{MaxSessionsPerPrincipal: 1}))
+	call := func(id, body string) (w *httptest.ResponseRecorder, panicked any) {
+		defer func() { panicked = recover() }()
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if id != "" {
+			r.Header.Set("Mcp-Session-Id", id)
+		}
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w, nil
+	}
+	for _, version := range []string{"begin", "run"} {
+		if _, v := call("", rpc(0, "initialize", `"protocolVersion":"`+version+`"`)); v != version {
+			t.Fatalf("initialize panicked with %v, want %s", v, version)
+		}
+	}
+	w, _ := call("", rpc(0, "initialize", `"protocolVersion":"2025-11-25"`))
+	id := w.Header().Get("Mcp-Session-Id")
+	if id == "" {
+		t.Fatalf("initialize after panics: status %d, body %s", w.Code, w.Body)
+	}
+	if _, v := call(id, rpc(1, "begin", "")); v != "begin" {
+		t.Errorf("begin panicked with %v", v)
+	}
+	if _, v := call(id, `{"jsonrpc":"2.0","method":"accept"}`); v != "accept" {
+		t.Errorf("accept panicked with %v", v)
+	}
+	answered := make(chan int, 1)
+	go func() {
+		w, _ := call(id, rpc(2, "echo", ""))
+		answered <- w.Code
+	}()
+	if status := within(t, "an answer after panics", answered); status != http.StatusOK {
+		t.Errorf("echo: status %d", status)
+	}
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A lingering peer takes its time to end a session.
+type lingering struct{ *peer }
+
+func (p lingering) Open(c transport.Conn) (transport.Session, error) {
+	s, err := p.peer.Open(c)
+	return &lingeringSession{s.(*peerSession)}, err
+}
+
+type lingeringSession struct{ *peerSession }
+
+func (s *lingeringSession) Close(cause error) {
+	time.Sleep(time.Minute)
+	s.peerSession.Close(cause)
+}
+
+// DELETE waits for the handlers of the session, for longer than a server gives
+// to its other requests too.
+func TestSessionDeleteTakesTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := streamable.NewHandler(lingering{newPeer(nil)}, asUser(nil))
+		ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		srv := &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(ln) }()
+		c := &http.Client{Transport: &http.Transport{DialContext: ln.dial}}
+		s := &site{TB: t, h: h, url: "http://localhost", client: c, user: "ada"}
+		id := s.open(v2511)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		r, err := s.do(ctx, http.MethodDelete, "", "Mcp-Session-Id", id)
+		if err != nil {
+			t.Error(err)
+		} else if r.Body.Close(); r.StatusCode != http.StatusNoContent {
+			t.Errorf("DELETE: status %d", r.StatusCode)
+		}
+		c.CloseIdleConnections()
+		srv.Close()
+		<-served //nolint:errcheck // that it ended is enough
+		if err := h.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -97,6 +97,10 @@ func (b *mailbox) wake() {
 	}
 }
 
+// full reports whether there is no room for b. One large message may pass when
+// it is alone.
+func (b *mailbox) full(m *buffer, most int) bool { return b.size > 0 && b.size+len(m.b) > most }
+
 // drop forgets what waits.
 func (b *mailbox) drop() {
 	for _, m := range b.queue {
@@ -122,13 +126,19 @@ func (s *session) send(ctx context.Context, box *mailbox, x *exchange, m *jsonrp
 	if err != nil {
 		return err
 	}
+	ending := s.h.ending
 	for {
 		room, err := s.put(box, x, b)
 		if room == nil {
+			if x != nil {
+				s.tend(x.st)
+			}
 			return err
 		}
 		select {
 		case <-room:
+		case <-ending:
+			ending = nil // look once whether anybody still reads
 		case <-ctx.Done():
 			b.free()
 			return context.Cause(ctx)
@@ -140,7 +150,6 @@ func (s *session) send(ctx context.Context, box *mailbox, x *exchange, m *jsonrp
 }
 
 // put adds a message if there is room; otherwise it returns what to wait for.
-// One large message may pass when it is alone.
 func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +160,9 @@ func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{
 		err = s.ended
 	case box.closed != nil:
 		err = box.closed
-	case box.size > 0 && box.size+len(b.b) > s.h.opts.ReplayBuffer:
+	case box.reader == nil && box.full(b, s.h.opts.ReplayBuffer) && s.h.stopping():
+		err = errStopped // nobody comes back
+	case box.full(b, s.h.opts.ReplayBuffer):
 		if box.room == nil {
 			box.room = make(chan struct{})
 		}
@@ -188,6 +199,7 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 		return err
 	}
 	st := x.st
+	defer st.s.tend(st)
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	if x.over {
@@ -225,26 +237,50 @@ func (x *exchange) settle() {
 }
 
 // trim gives up the streams whose clients have been away the longest, as long
-// as there is too much of them, and returns their names.
+// as there is too much of them, and returns their names. Those that hold nothing
+// make no room.
 func (s *session) trim() (stale []string) {
 	for {
-		count, size := 0, 0
-		var oldest *stream
+		count, full, size := 0, 0, 0
+		var oldest, holder *stream
 		for _, st := range s.streams {
 			if st.conn != nil {
 				continue
 			}
 			count++
-			size += st.inbox.size
 			if oldest == nil || st.since.Before(oldest.since) {
 				oldest = st
 			}
+			if st.inbox.size == 0 {
+				continue
+			}
+			full++
+			size += st.inbox.size
+			if holder == nil || st.since.Before(holder.since) {
+				holder = st
+			}
 		}
-		if count <= maxAway && (count <= 1 || size/awayBuffers <= s.h.opts.ReplayBuffer) {
+		switch {
+		case count > maxAway:
+			stale = append(stale, s.giveUp(oldest))
+		case full > 1 && size/awayBuffers > s.h.opts.ReplayBuffer:
+			stale = append(stale, s.giveUp(holder))
+		default:
 			return stale
 		}
-		stale = append(stale, s.giveUp(oldest))
 	}
+}
+
+// tend keeps what waits within bounds when a stream has got more, if its client
+// is away.
+func (s *session) tend(st *stream) {
+	var stale []string
+	s.mu.Lock()
+	if st.conn == nil {
+		stale = s.trim()
+	}
+	s.mu.Unlock()
+	s.forgetAll(stale)
 }
 
 // giveUp ends a stream that its client does not come back to, and returns its

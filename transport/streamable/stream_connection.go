@@ -47,9 +47,7 @@ func (c *connection) rouse() {
 
 // reply waits for the answers to a POST and writes them: as JSON if there is
 // nothing else to say, and soon enough, otherwise as events.
-func (c *connection) reply(ctx context.Context, w http.ResponseWriter, batch bool) {
-	c.begin(c.s.h, w)
-	defer c.detach()
+func (c *connection) reply(ctx context.Context, batch bool) {
 	timer := time.NewTimer(c.patientFor())
 	defer timer.Stop()
 	for {
@@ -285,6 +283,12 @@ func (c *connection) store(data []byte, seq uint64) {
 		c.h.log.Warn("event not stored; its stream cannot be resumed", "error", err)
 		st.lost = true
 	}
+	s.mu.Lock()
+	ended := s.ended != nil
+	s.mu.Unlock()
+	if ended {
+		s.forget("") // what the end of the session has forgotten may have been less
+	}
 }
 
 // detach ends the connection. The stream waits for another one, if it can.
@@ -309,6 +313,7 @@ func (c *connection) leave() {
 		return
 	}
 	st.box.reader = nil
+	st.box.look()
 	if st.number > 0 && s.ended == nil {
 		return
 	}

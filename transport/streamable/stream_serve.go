@@ -19,12 +19,14 @@ func (s *session) request(w http.ResponseWriter, r *http.Request, batch bool, be
 	st.box = &st.inbox
 	c := s.connect(st)
 	st.conn, st.box.reader = c, c
+	c.begin(s.h, w)
+	defer c.detach()
 	begin(st)
 	s.mu.Lock()
 	st.waiting--
 	s.mu.Unlock()
 	c.rouse()
-	c.reply(r.Context(), w, batch)
+	c.reply(r.Context(), batch)
 }
 
 // listen serves a stream for what belongs to no request. Several may be open;
@@ -76,6 +78,7 @@ func (s *session) unlisten(c *connection) {
 	}
 	s.listeners = slices.Delete(s.listeners, i, i+1)
 	s.own.reader = nil
+	s.own.look()
 	if n := len(s.listeners); n > 0 {
 		s.own.reader = s.listeners[n-1]
 		s.own.wake()

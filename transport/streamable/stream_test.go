@@ -524,3 +524,101 @@ func TestEventStore(t *testing.T) {
 		t.Errorf("the store keeps %v of a session that has ended", kept.events)
 	}
 }
+
+// A slowStore keeps events, and is slow to begin with it.
+type slowStore struct {
+	entered, release chan struct{}
+
+	mu       sync.Mutex
+	sessions map[string]int // events
+}
+
+func (s *slowStore) Append(_ context.Context, e streamable.Event) error {
+	s.entered <- struct{}{}
+	<-s.release
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[e.Session]++
+	return nil
+}
+
+func (s *slowStore) After(context.Context, string, string, uint64) ([]streamable.Event, error) {
+	return nil, streamable.ErrEventsGone
+}
+
+func (s *slowStore) Forget(_ context.Context, session, _ string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session)
+	return nil
+}
+
+// An event that is stored while its session ends is forgotten all the same:
+// nobody would ask for it, or ever drop it.
+func TestStoredAtTheEnd(t *testing.T) {
+	mcptest.NoLeaks(t)
+	store := &slowStore{entered: make(chan struct{}, 10), release: make(chan struct{}), sessions: make(map[string]int)}
+	s := newSite(t, newPeer(map[string]method{"count": count(2)}), &streamable.Options{Events: store})
+	id := s.open(v2506)
+	done := make(chan outcome, 1)
+	go func() { done <- s.send(http.MethodPost, rpc(1, "count", ""), "Mcp-Session-Id", id) }()
+	within(t, "an event", store.entered)
+	s.check("DELETE", s.send(http.MethodDelete, "", "Mcp-Session-Id", id), 204)
+	close(store.release)
+	within(t, "the end of the response", done)
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if len(store.sessions) > 0 {
+		t.Errorf("events of %d sessions are left", len(store.sessions))
+	}
+}
+
+// Answers that wait for clients that are away are bounded as they come, not
+// when somebody looks.
+func TestAnswersAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, silent := newGate(), newGate()
+		s := newPipes(t, newPeer(map[string]method{"wait": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+			if err := notify(ctx, x.Out, 0); err != nil {
+				return nil, err
+			}
+			return silent.wait(ctx, x)
+		}, "later": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+			if err := notify(ctx, x.Out, 0); err != nil {
+				return nil, err
+			}
+			if _, err := g.wait(ctx, x); err != nil {
+				return nil, err
+			}
+			return jsonrpc.JSON(map[string]string{"pad": strings.Repeat("a", 3000)}), nil
+		}}), &streamable.Options{ReplayBuffer: 1000})
+		id := s.open(v2506)
+		f := s.follow(http.MethodPost, rpc(10, "wait", ""), "Mcp-Session-Id", id)
+		empty := f.wants(noted(0)).ID
+		f.hangUp()
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		var last []string
+		for i := range 6 {
+			f := s.follow(http.MethodPost, rpc(i, "later", ""), "Mcp-Session-Id", id)
+			last = append(last, f.wants(noted(0)).ID)
+			f.hangUp()
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		for range 6 {
+			g.release <- struct{}{}
+			synctest.Wait()
+		}
+		s.check("the oldest", s.send(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", last[0]), 400)
+		f = s.follow(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", last[5])
+		f.wants(`"aaa`)
+		f.ends()
+
+		// One that holds nothing does not make room.
+		f = s.follow(http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", empty)
+		silent.release <- struct{}{}
+		f.wants(`"result"`)
+		f.ends()
+	})
+}
