@@ -2,6 +2,7 @@ package streamable_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -145,6 +146,7 @@ func TestModernHTTP2(t *testing.T) {
 	for _, name := range []string{"wait", "begin"} {
 		go func() {
 			if r, err := s.do(context.Background(), http.MethodPost, modernBody(1, name, "")); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body) // until it is cut off: who closes it cancels
 				r.Body.Close()
 			}
 		}()
