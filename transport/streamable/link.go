@@ -59,6 +59,9 @@ type clientSession struct {
 	facts *revision.Facts
 	id    string             // empty if the server keeps no session
 	stop  context.CancelFunc // ends the stream that belongs to the session
+
+	listening chan struct{} // closed when the stream has been answered for the first time, or there is none
+	awaited   atomic.Bool   // somebody has waited for that
 }
 
 // tracked says whether the server knows the session by an id, and so may
@@ -102,7 +105,29 @@ func (l *link) Post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if err == nil && m.Method != "" && x.s.tracked() && !x.s.awaited.Swap(true) {
+		l.awaitStream(ctx, x.s)
+	}
 	return err
+}
+
+// listenTime is how long the first notification of a session, which completes
+// the handshake, waits for the stream to be open.
+const listenTime = 250 * time.Millisecond
+
+// awaitStream waits, for a little, until the server has answered whether it
+// gives the stream for what it sends by itself: some servers drop what they
+// have to say while nobody listens, and might have to say it in the middle of
+// the next request.
+func (l *link) awaitStream(ctx context.Context, s *clientSession) {
+	patience := time.NewTimer(listenTime)
+	defer patience.Stop()
+	select {
+	case <-s.listening:
+	case <-patience.C:
+	case <-ctx.Done():
+	case <-l.life.Done():
+	}
 }
 
 // Establish tells the link what was negotiated. With a session it begins to
@@ -120,7 +145,7 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 	var next *clientSession
 	listening, stop := context.WithCancel(l.life)
 	if e.Handshake {
-		next = &clientSession{facts: facts, id: l.takeOffer(), stop: stop}
+		next = &clientSession{facts: facts, id: l.takeOffer(), stop: stop, listening: make(chan struct{})}
 	} else {
 		stop()
 	}
@@ -128,7 +153,11 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 		former.stop()
 		l.leave(ctx, former)
 	}
-	if next != nil && !l.noStream && facts.Sessions {
+	switch {
+	case next == nil:
+	case l.noStream || !facts.Sessions:
+		close(next.listening)
+	default:
 		l.work.Go(func() { l.listen(listening, next) })
 	}
 	return nil

@@ -15,8 +15,11 @@ func (l *link) listen(ctx context.Context, s *clientSession) {
 	x := &clientCall{l: l, s: s} // waits for no response
 	c := new(clientCursor)
 	had := false
-	for {
+	for first := true; ; first = false {
 		resp, err := l.open(ctx, s, c)
+		if first {
+			close(s.listening)
+		}
 		if err == nil {
 			had = true
 			_, err = x.read(ctx, resp.Body, c)

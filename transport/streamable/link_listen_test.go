@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -181,6 +182,47 @@ func TestNoListen(t *testing.T) {
 		synctest.Wait()
 		if n := len(far.seen(http.MethodGet)) + len(other.seen(http.MethodGet)); n != 0 {
 			t.Errorf("%d streams asked for, want none", n)
+		}
+	})
+}
+
+// A server that drops what it has to say while nobody listens says it in vain
+// to a client that goes on before its stream is open: the notification that
+// completes the handshake returns when it is, or after a little while.
+func TestStreamComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, answers := range []bool{true, false} {
+			far := &farEnd{session: "s1"}
+			asked := make(chan struct{})
+			far.get = func(c *farCall) *http.Response {
+				if answers {
+					<-asked // it takes its time
+					return c.stream("", nil)
+				}
+				<-c.Context().Done()
+				return nil
+			}
+			link, _ := far.established(t, nil)
+			start := time.Now()
+			go func() {
+				time.Sleep(50 * time.Millisecond) // in the fake time of the test
+				close(asked)
+			}()
+			for range 2 {
+				if err := link.Post(t.Context(), &jsonrpc.Outgoing{Method: "notifications/initialized"}, transport.Route{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 250 * time.Millisecond
+			if answers {
+				want = 50 * time.Millisecond
+			}
+			if took := time.Since(start); took != want {
+				t.Errorf("the server answers %t: both notifications took %v, want %v for the first", answers, took, want)
+			}
+			if err := link.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
