@@ -10,7 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/transport"
@@ -188,20 +187,11 @@ func resolve(stream *url.URL, said string) (string, error) {
 	if err != nil {
 		return "", errors.New("the server names an address for messages that cannot be read")
 	}
-	if u.Opaque != "" || u.User != nil || origin(u) != origin(stream) {
-		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", web.Place(u), origin(stream))
+	if u.Opaque != "" || u.User != nil || !web.SameOrigin(u, stream) {
+		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", web.Place(u), stream.Scheme+"://"+stream.Host)
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil
-}
-
-// origin writes scheme, host and port of a URL in one way.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // bare takes the URL, in which secrets may be, out of an error of net/http.

@@ -34,7 +34,7 @@ func Client(c *http.Client) *http.Client {
 	next := guarded.CheckRedirect
 	guarded.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		first := via[0]
-		if len(via) > maxRedirects || r.Method != first.Method || !sameOrigin(r.URL, first.URL) {
+		if len(via) > maxRedirects || r.Method != first.Method || !SameOrigin(r.URL, first.URL) {
 			return http.ErrUseLastResponse
 		}
 		if next != nil {
@@ -45,8 +45,8 @@ func Client(c *http.Client) *http.Client {
 	return &guarded
 }
 
-// sameOrigin reports whether two URLs have the same scheme, host and port.
-func sameOrigin(a, b *url.URL) bool {
+// SameOrigin reports whether two URLs have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
 	return strings.EqualFold(a.Scheme, b.Scheme) && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
 }
 
@@ -85,7 +85,7 @@ func NewStatusError(r *http.Response) *StatusError {
 	if err != nil {
 		return e
 	}
-	e.foreign = r.Request != nil && r.Request.URL != nil && !sameOrigin(to, r.Request.URL)
+	e.foreign = r.Request != nil && r.Request.URL != nil && !SameOrigin(to, r.Request.URL)
 	shown := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path, RawPath: to.RawPath}
 	e.target = printable(shown.String())
 	return e
