@@ -15,13 +15,13 @@ GOFUMPT_VERSION := v0.12.0
 ALL := ./... ./app/... ./conformance/...
 MODULES := . app conformance
 # Modules with the SDKs of others, which stay outside the workspace.
-APART := interop
+APART := interop bench
 
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz bench conformance interop vet tools check
+.PHONY: all help fmt lint test standalone race fuzz microbench bench guard conformance interop vet tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -57,8 +57,18 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
 	done
 
-bench: ## run every benchmark, with allocations
+microbench: ## run every benchmark of the packages, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
+
+bench: ## measure beside the libraries of others and write docs/benchmarks.md; needs npm and a network, takes a quarter of an hour
+	for part in servers clients; do (cd bench/$$part/ts && npm ci) || exit 1; done
+	cd bench && GOWORK=off $(GO) run . -out ../docs
+
+# Allocations and bytes are the same on every machine; of time only the ratio to
+# the floor of the same run is looked at, and generously.
+guard: ## fail if a request has become dearer: allocations, bytes, CPU beside the floor
+	cd bench && GOWORK=off $(GO) test ./...
+	cd bench && GOWORK=off $(GO) run . -guard
 
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
 	$(GO) test ./conformance/...

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/parley-mcp/parley/bench/clients"
+	"github.com/parley-mcp/parley/bench/report"
+)
+
+// ceilings are what Parley may cost at the most, a little above what it does
+// cost. Allocations and bytes are the same on every machine, but for what the
+// collector takes out of pools. Of time only the ratio to the floor of the same
+// run counts, with room for neighbours that make noise.
+func ceilings() []report.Target {
+	allocs := func(scenario string, most float64) report.Target {
+		return report.Target{What: scenario + ": allocations", Scenario: scenario, Metric: report.Allocs, Per: 1, AtLeast: most, Less: true}
+	}
+	bytes := func(scenario string, most float64) report.Target {
+		return report.Target{What: scenario + ": allocated", Scenario: scenario, Metric: report.Bytes, Per: 1000, Unit: "kB", AtLeast: most, Less: true}
+	}
+	cpu := func(scenario string, most float64) report.Target {
+		return report.Target{What: scenario + ": CPU to the floor", Scenario: scenario, Metric: report.CPU, To: report.Floor, Unit: x, AtLeast: most, Less: true}
+	}
+	rest := func(scenario string, memory, goroutines float64) []report.Target {
+		return []report.Target{
+			{What: scenario + ": memory", Scenario: scenario, Metric: report.Memory, Per: 1 << 10, Unit: kib, AtLeast: memory, Less: true},
+			{What: scenario + ": goroutines", Scenario: scenario, Metric: report.Goroutines, Per: 1, AtLeast: goroutines, Less: true},
+		}
+	}
+	return slices.Concat(
+		[]report.Target{
+			allocs(httpModernJSON, 45), bytes(httpModernJSON, 5), cpu(httpModernJSON, 2),
+			allocs(httpModernSSE, 60), bytes(httpModernSSE, 7), cpu(httpModernSSE, 2.5),
+			allocs(httpSession, 56), bytes(httpSession, 6), cpu(httpSession, 2.5),
+			allocs(stdioOne, 14), bytes(stdioOne, 2.5),
+			allocs(stdioMany, 14), bytes(stdioMany, 2.5),
+			allocs(listLong, 60), bytes(listLong, 700),
+			allocs(echoLarge, 150), bytes(echoLarge, 8000),
+			allocs(blobLarge, 500), bytes(blobLarge, 2000), cpu(blobLarge, 3),
+			{What: blobLarge + ": peak RSS", Scenario: blobLarge, Metric: report.PeakRSS, Per: 1 << 20, Unit: mib, AtLeast: 60, Less: true},
+			{What: progressMany + ": delivered", Scenario: progressMany, Metric: report.Delivered, Per: 1, AtLeast: manyEvents},
+			allocs(progressMany, 12_000), cpu(progressMany, 3),
+			allocs(inMemory, 55), bytes(inMemory, 8),
+			allocs(clientHTTP, 125), bytes(clientHTTP, 12), cpu(clientHTTP, 4),
+		},
+		rest(idleSession, 3, 0.01),
+		rest(idleStream, 34, 2.01),
+	)
+}
+
+// guard measures Parley and the floor, shortly, and fails where a ceiling is broken.
+func (b *bench) guard(ctx context.Context, r *report.Run) error {
+	b.rounds, b.time, b.sessions = 3, 250*time.Millisecond, 1000
+	limits := ceilings()
+	guarded := func(name string) bool {
+		return slices.ContainsFunc(limits, func(t report.Target) bool { return t.Scenario == name })
+	}
+	both := func(server string) bool { return server == report.Parley || server == report.Floor }
+	for _, s := range scenarios() {
+		if !guarded(s.Name) {
+			continue
+		}
+		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool { return !both(server) })
+		results, err := s.measure(ctx, b)
+		if err != nil {
+			return err
+		}
+		r.Results = append(r.Results, results...)
+	}
+	for _, s := range clients.Scenarios() {
+		if !guarded(s.Name) {
+			continue
+		}
+		results, err := clients.Run(ctx, clients.Options{
+			Dir: b.dir, Bin: filepath.Join(b.bin, "clients"), Rounds: b.rounds, Time: b.time,
+			Only: regexp.MustCompile("^" + regexp.QuoteMeta(s.Name) + "$"), Who: both,
+		})
+		if err != nil {
+			return err
+		}
+		r.Results = append(r.Results, results...)
+	}
+	var broken error
+	for _, limit := range limits {
+		text, ok := limit.Holds(r)
+		b.print(text + "\n")
+		if !ok {
+			broken = errors.Join(broken, errors.New(text))
+		}
+	}
+	if broken != nil {
+		return fmt.Errorf("dearer than it was; mend it, or raise the ceiling and say why:\n%w", broken)
+	}
+	return nil
+}
