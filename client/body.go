@@ -2,26 +2,50 @@ package client
 
 import (
 	"errors"
+	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
 // A body is the params of a request: what the caller gave, which is never
 // written to, and members that the protocol adds.
 type body struct {
-	params any    // encodes to an object; nil is an empty one
-	extra  []byte // members, without braces
+	k      *call
+	s      *session
+	id     mcp.ID
+	params any // encodes to an object; nil is an empty one
+	rd     *round
+}
+
+// A message is one request with its body, in one piece of memory.
+type message struct {
+	jsonrpc.Outgoing
+
+	body body
+}
+
+// request makes the message that carries the call, once.
+func (k *call) request(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Outgoing {
+	m := &message{body: body{k: k, s: s, id: id, params: params, rd: rd}}
+	m.Outgoing = jsonrpc.Outgoing{ID: id, Method: k.method, Params: &m.body}
+	return &m.Outgoing
 }
 
 // AppendJSON encodes the params once, at the end of the carrier's buffer.
 func (b *body) AppendJSON(dst []byte) ([]byte, error) {
 	start := len(dst)
-	if b.params == nil {
+	var err error
+	switch p := b.params.(type) {
+	case nil:
 		dst = append(dst, '{')
-	} else {
-		var err error
-		if dst, err = wire.Append(dst, b.params); err != nil {
+	case *toolParams:
+		if dst, err = p.append(dst); err != nil {
+			return nil, err
+		}
+	default:
+		if dst, err = wire.Append(dst, p); err != nil {
 			return nil, err
 		}
 		if len(dst) < start+2 || dst[start] != '{' || dst[len(dst)-1] != '}' {
@@ -29,41 +53,55 @@ func (b *body) AppendJSON(dst []byte) ([]byte, error) {
 		}
 		dst = dst[:len(dst)-1]
 	}
-	if len(dst) > start+1 && len(b.extra) > 0 {
-		dst = append(dst, ',')
-	}
-	return append(append(dst, b.extra...), '}'), nil
+	return append(b.extra(dst, start+1), '}'), nil
 }
 
-// extra encodes what the protocol adds to the params of one request.
-func (k *call) extra(s *session, id mcp.ID, rd *round) []byte {
-	dst := make([]byte, 0, 512)
-	dst = append(dst, `"_meta":{`...)
-	start := len(dst)
-	dst = s.era.meta(dst)
+// toolParams are the params of the call of a tool, all of which is in the call.
+type toolParams call
+
+// append adds the params without the brace at the end. The arguments were
+// encoded before.
+func (p *toolParams) append(dst []byte) ([]byte, error) {
+	if !utf8.ValidString(p.target) {
+		return nil, errors.New("the name of the tool is not valid UTF-8")
+	}
+	dst = wire.AppendString(append(dst, `{"name":`...), p.target)
+	if len(p.args) > 0 {
+		dst = append(append(dst, `,"arguments":`...), p.args...)
+	}
+	return dst, nil
+}
+
+// extra adds what the protocol adds to the params of one request, whose first
+// member is at start.
+func (b *body) extra(dst []byte, start int) []byte {
+	k, before := b.k, len(dst)
+	dst = append(appendMember(dst, start, "_meta"), '{')
+	first := len(dst)
+	dst = b.s.era.meta(dst)
 	if k.tracker != nil {
-		dst = appendMember(dst, start, mcp.MetaProgressToken)
-		dst, _ = id.AppendJSON(dst)
+		dst = appendMember(dst, first, mcp.MetaProgressToken)
+		dst, _ = b.id.AppendJSON(dst)
 	}
-	dst = k.appendTrace(dst, start)
+	dst = k.appendTrace(dst, first)
 	for name, value := range k.meta {
-		dst = append(appendMember(dst, start, name), value...)
+		dst = append(appendMember(dst, first, name), value...)
 	}
-	if len(dst) == start {
-		dst = dst[:0]
+	if len(dst) == first {
+		dst = dst[:before]
 	} else {
 		dst = append(dst, '}')
 	}
-	if rd == nil {
+	if b.rd == nil {
 		return dst
 	}
-	if rd.responses != nil {
-		dst = appendMember(dst, 0, "inputResponses")
+	if b.rd.responses != nil {
+		dst = appendMember(dst, start, "inputResponses")
 		// Each value is JSON already, so that this cannot fail.
-		dst, _ = wire.Append(dst, rd.responses)
+		dst, _ = wire.Append(dst, b.rd.responses)
 	}
-	if rd.state != nil {
-		dst = wire.AppendString(appendMember(dst, 0, "requestState"), *rd.state)
+	if b.rd.state != nil {
+		dst = wire.AppendString(appendMember(dst, start, "requestState"), *b.rd.state)
 	}
 	return dst
 }

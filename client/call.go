@@ -30,7 +30,7 @@ type call struct {
 
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
-	clock   *clock
+	clock   clock
 	tracker *tracker
 	rounds  int
 	waits   int
@@ -72,7 +72,10 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 func (k *call) do(ctx context.Context, out any) (err error) {
 	c := k.c
 	key, keyed := k.cacheKey()
-	generation := c.opts.Cache.generation()
+	var generation uint64
+	if keyed {
+		generation = c.opts.Cache.generation()
+	}
 	if keyed && !k.opts.NoCache {
 		if raw := c.opts.Cache.get(key); raw != nil {
 			k.size = len(raw)
@@ -91,9 +94,8 @@ func (k *call) do(ctx context.Context, out any) (err error) {
 	if err != nil {
 		return k.wrap(err)
 	}
-	raw := in.Result.Raw()
-	k.size = len(raw)
-	if err := k.decode(s, raw, out); err != nil {
+	k.size = len(in.Result.Raw())
+	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
 	if keyed && k.rounds+k.waits == 0 && k.first == nil {
@@ -122,7 +124,7 @@ func (k *call) start(ctx context.Context) error {
 	if k.opts.NoTimeout {
 		idle = 0
 	}
-	k.clock = newClock(k.end, idle, hard)
+	k.clock.start(k.end, idle, hard)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -224,7 +226,7 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 	if err != nil {
 		return nil, err
 	}
-	m := &jsonrpc.Outgoing{ID: id, Method: k.method, Params: &body{params, k.extra(s, id, rd)}}
+	m := k.request(s, id, params, rd)
 	var route transport.Route
 	if cn.link.Traits().Routes {
 		route = s.era.route(k)
@@ -311,6 +313,17 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		return err == nil, nil
 	}
 	return k.outgrown(cn, s, e), nil
+}
+
+// decodeResult reads the result of an answer into out.
+func (k *call) decodeResult(s *session, result wire.Object, out any) error {
+	if r, ok := out.(*mcp.CallToolResult); ok && k.method == mcp.MethodToolsCall {
+		if s.plainResult(result, r) {
+			return nil
+		}
+		*r = mcp.CallToolResult{}
+	}
+	return k.decode(s, result.Raw(), out)
 }
 
 // decode reads a result into out.

@@ -575,3 +575,16 @@ func TestComplete(t *testing.T) {
 		}
 	})
 }
+
+// A tool whose name is no text is not asked for under another name.
+func TestNameNoText(t *testing.T) {
+	s := &script{versions: []string{modern}, on: tool(func(*req) (any, error) { return raw(done), nil })}
+	c, err := client.Connect(t.Context(), mem.New(s, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.CallTool(t.Context(), "t\xff", nil, nil); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Errorf("error is %v, want that the name is not valid UTF-8", err)
+	}
+}

@@ -10,7 +10,7 @@ import (
 // server was silent for too long, or when the call took too long in all; it
 // stands still while persons are asked (spec 2026-07-28,
 // basic/patterns/cancellation: timeouts SHOULD exist, progress MAY reset
-// them, a maximum SHOULD always be enforced).
+// them, a maximum SHOULD always be enforced). The zero clock limits nothing.
 type clock struct {
 	end        context.CancelCauseFunc
 	idle, hard time.Duration
@@ -23,18 +23,17 @@ type clock struct {
 	stopped int
 }
 
-// newClock starts a clock. A zero idle limits nothing.
-func newClock(end context.CancelCauseFunc, idle, hard time.Duration) *clock {
-	k := &clock{end: end, idle: idle, hard: hard}
-	if idle <= 0 {
-		return k
-	}
+// start begins the time of a call, once. A zero idle limits nothing.
+func (k *clock) start(end context.CancelCauseFunc, idle, hard time.Duration) {
 	k.mu.Lock() // the timer may fire at once
 	defer k.mu.Unlock()
+	k.end, k.idle, k.hard = end, idle, hard
+	if idle <= 0 {
+		return
+	}
 	now := time.Now()
 	k.silent, k.last = now.Add(idle), now.Add(hard)
 	k.timer = time.AfterFunc(min(idle, hard), k.fire)
-	return k
 }
 
 // fire ends the call, or waits on if something was heard meanwhile.

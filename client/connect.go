@@ -51,7 +51,8 @@ type conn struct {
 	subMu   sync.Mutex            // held while refs and the server are brought together
 }
 
-// A session is what was negotiated. It is never written to.
+// A session is what was negotiated. It is never written to, but for what is
+// remembered of results.
 type session struct {
 	era          era
 	facts        *revision.Facts
@@ -59,6 +60,8 @@ type session struct {
 	server       *mcp.Implementation
 	caps         *mcp.ServerCapabilities
 	instructions string
+
+	spoken atomic.Pointer[spoken]
 }
 
 // An era is the behaviour that differs between revisions with a handshake and
@@ -207,23 +210,10 @@ type dialling struct {
 // live returns the connection, and makes one if there is none.
 func (c *Client) live(ctx context.Context) (*conn, error) {
 	for {
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
-			return nil, ErrClosed
-		}
-		if c.cur != nil {
-			defer c.mu.Unlock()
-			return c.cur, nil
-		}
-		d := c.dialling
+		cn, d, err := c.current()
 		if d == nil {
-			d = &dialling{done: make(chan struct{})}
-			c.dialling = d
-			pause := time.Until(c.retryAt)
-			c.wg.Go(func() { c.redial(d, pause) })
+			return cn, err
 		}
-		c.mu.Unlock()
 		select {
 		case <-d.done:
 			if d.err != nil {
@@ -233,6 +223,24 @@ func (c *Client) live(ctx context.Context) (*conn, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// current returns the connection, or the attempt to make one.
+func (c *Client) current() (*conn, *dialling, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, nil, ErrClosed
+	case c.cur != nil:
+		return c.cur, nil, nil
+	case c.dialling == nil:
+		d := &dialling{done: make(chan struct{})}
+		c.dialling = d
+		pause := time.Until(c.retryAt)
+		c.wg.Go(func() { c.redial(d, pause) })
+	}
+	return nil, c.dialling, nil
 }
 
 // redial makes one attempt, after a pause.

@@ -71,7 +71,7 @@ func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, 
 	k.row, _ = mcp.Lookup(k.method)
 	k.ctx = ctx
 	generation := o.c.opts.Cache.generation()
-	m := &jsonrpc.Outgoing{ID: o.c.nextID(), Method: k.method, Params: &body{extra: k.extra(&session{era: e}, mcp.ID{}, nil)}}
+	m := k.request(&session{era: e}, o.c.nextID(), nil, nil)
 	o.cn.mu.Lock()
 	o.cn.probed = m.ID
 	o.cn.mu.Unlock()
@@ -189,9 +189,7 @@ func (e *stateless) hold(ctx context.Context, cn *conn, w *watch) error {
 	cn.mu.Unlock()
 	defer cn.forget(id)
 	k := &call{c: e.c, method: mcp.MethodListen, ctx: lctx}
-	m := &jsonrpc.Outgoing{ID: id, Method: k.method, Params: &body{
-		params: &mcp.ListenParams{Notifications: *filter}, extra: k.extra(cn.session(), id, nil),
-	}}
+	m := k.request(cn.session(), id, &mcp.ListenParams{Notifications: *filter}, nil)
 	var route transport.Route
 	if cn.link.Traits().Routes {
 		route = e.route(k)

@@ -21,11 +21,11 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 	if err != nil {
 		return nil, fmt.Errorf("arguments of tool %q: %w", name, err)
 	}
-	k, err := c.newCall(mcp.MethodToolsCall, name, &mcp.CallToolParams{Name: name, Arguments: raw}, o)
+	k, err := c.newCall(mcp.MethodToolsCall, name, nil, o)
 	if err != nil {
 		return nil, err
 	}
-	k.args = raw
+	k.args, k.params = raw, (*toolParams)(k)
 	var r mcp.CallToolResult
 	if err := k.do(ctx, &r); err != nil {
 		return nil, err
@@ -95,6 +95,11 @@ func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*
 
 // textOf joins the text of a result.
 func textOf(r *mcp.CallToolResult) string {
+	if len(r.Content) == 1 {
+		if t, ok := r.Content[0].(*mcp.TextContent); ok {
+			return t.Text
+		}
+	}
 	var parts []string
 	for _, content := range r.Content {
 		if t, ok := content.(*mcp.TextContent); ok {
@@ -104,22 +109,24 @@ func textOf(r *mcp.CallToolResult) string {
 	return strings.Join(parts, "\n")
 }
 
-// arguments encodes what a tool is called with.
+// usualArguments is set aside for the arguments of a tool.
+const usualArguments = 128
+
+// arguments encodes what a tool is called with, without line breaks.
 func arguments(args any) (wire.RawValue, error) {
-	if args == nil {
+	if raw, ok := args.(wire.RawValue); args == nil || ok && len(raw) == 0 {
 		return nil, nil
 	}
-	raw, ok := args.(wire.RawValue)
-	if !ok {
-		var err error
-		if raw, err = wire.Marshal(args); err != nil {
-			return nil, err
-		}
+	raw, err := wire.Append(make([]byte, 0, usualArguments), args)
+	if err != nil {
+		return nil, err
 	}
-	if len(raw) == 0 {
-		return nil, nil
+	if len(raw) == 0 || raw[0] != '{' {
+		_, err = wire.ParseObject(raw, wire.Limits{}) // says what it is
+	} else {
+		err = wire.Valid(raw, wire.Limits{})
 	}
-	if _, err := wire.ParseObject(raw, wire.Limits{}); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return raw, nil

@@ -24,16 +24,20 @@ const (
 	longWait  = 5 * time.Second
 )
 
+// plainComplete is how servers write that a result is final.
+const plainComplete = `"` + mcp.ResultComplete + `"`
+
 // settleResult looks at a result's type: absent and "complete" are final,
 // "input_required" is answered, what the caller does not know is refused
 // (spec 2026-07-28, basic/index: an absent resultType MUST be treated as
 // complete).
 func (k *call) settleResult(ctx context.Context, result wire.Object) (*round, error) {
 	typ := mcp.ResultComplete
-	if raw, ok := result.Member("resultType"); ok {
-		if err := wire.Decode(raw, &typ); err != nil {
+	if raw, ok := result.Member("resultType"); ok && string(raw) != plainComplete {
+		if raw[0] != '"' {
 			return nil, fmt.Errorf("%w: resultType is not a string", ErrResultType)
 		}
+		typ = wire.Text(raw)
 	}
 	switch {
 	case typ == mcp.ResultComplete || slices.Contains(k.opts.ResultTypes, typ):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -80,8 +81,10 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if err != nil {
 		return nil, err
 	}
+	u.Host = strings.TrimSuffix(u.Host, ":")
 	l := &link{
-		url:        u.String(),
+		address:    u,
+		blank:      &http.Request{Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		where:      web.Place(u),
 		header:     d.Header,
 		in:         in,

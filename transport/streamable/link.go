@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,9 @@ var unsettledFacts = &revision.Facts{Handshake: true, Sessions: true}
 type link struct {
 	client     *http.Client
 	own        *http.Transport // that of client, if it is this link's alone
-	url, where string          // where without query, as logs may show it
+	address    *url.URL
+	where      string        // the address without query, as logs may show it
+	blank      *http.Request // what requests begin as
 	header     func(context.Context) (http.Header, error)
 	in         transport.Inbox
 	limits     jsonrpc.Limits
@@ -83,8 +86,8 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (
 		return nil, err
 	}
 	defer l.work.Done()
-	x := &clientCall{l: l, id: m.ID, method: m.Method, s: l.belongs(m, r)}
-	in, err := x.run(ctx, m, r)
+	x := l.call(ctx, m, r)
+	in, err := x.run(m, r)
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -100,8 +103,8 @@ func (l *link) Post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route)
 		return err
 	}
 	defer l.work.Done()
-	x := &clientCall{l: l, method: m.Method, s: l.belongs(m, r)}
-	err := x.post(ctx, m, r)
+	x := l.call(ctx, m, r)
+	err := x.post(m, r)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -263,20 +266,6 @@ func (l *link) belongs(m *jsonrpc.Outgoing, r transport.Route) *clientSession {
 	return l.session.Load()
 }
 
-// within returns a context that ends with the link, and with ctx until detach
-// is called.
-func (l *link) within(ctx context.Context) (own context.Context, cancel, detach func()) {
-	own, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	caller := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	life := context.AfterFunc(l.life, func() { end(context.Cause(l.life)) })
-	cancel = func() {
-		caller()
-		life()
-		end(nil)
-	}
-	return own, cancel, func() { caller() }
-}
-
 // leave tells the server that a session is over (spec 2025-11-25,
 // basic/transports: clients SHOULD send an HTTP DELETE). What it answers does
 // not matter: 405 means that it keeps its sessions, 404 that it had none.
@@ -286,10 +275,10 @@ func (l *link) leave(ctx context.Context, s *clientSession) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	req, err := l.newRequest(ctx, http.MethodDelete, nil, s)
+	req, p, err := l.newRequest(ctx, http.MethodDelete, s)
 	if err == nil {
 		var resp *http.Response
-		if resp, err = l.roundTrip(req); err == nil {
+		if resp, err = l.roundTrip(req, p); err == nil {
 			err = resp.Body.Close()
 		}
 	}

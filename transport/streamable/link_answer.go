@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
@@ -37,6 +38,42 @@ type clientCall struct {
 	id     jsonrpc.ID
 	method string
 	s      *clientSession // nil if the message belongs to none
+
+	scope  scope
+	own    context.Context //nolint:containedctx // of the POST: the scope, and until detach the caller's
+	cancel context.CancelCauseFunc
+	caller func() bool // lets go of the caller's context
+}
+
+// A scope ends with the link and has the values of a caller's context.
+type scope struct {
+	context.Context //nolint:containedctx // it is one
+
+	values context.Context //nolint:containedctx // the caller's
+}
+
+func (s *scope) Value(key any) any {
+	if v := s.Context.Value(key); v != nil {
+		return v
+	}
+	return s.values.Value(key)
+}
+
+// call begins the exchange of a message, which ends with the link and with ctx.
+func (l *link) call(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) *clientCall {
+	x := &clientCall{l: l, id: m.ID, method: m.Method, s: l.belongs(m, r), scope: scope{l.life, ctx}}
+	x.own, x.cancel = context.WithCancelCause(&x.scope)
+	x.caller = context.AfterFunc(ctx, func() { x.cancel(context.Cause(ctx)) })
+	return x
+}
+
+// detach lets the exchange go on after the end of the caller's context.
+func (x *clientCall) detach() { x.caller() }
+
+// end ends the exchange.
+func (x *clientCall) end() {
+	x.caller()
+	x.cancel(nil)
 }
 
 // An outcome ends an exchange.
@@ -50,48 +87,47 @@ type outcome struct {
 // run sends a request and reads its answer. What arrives as a stream is read
 // by a goroutine of its own: it may have to wait for the inbox, and must not
 // keep Do from returning when ctx ends.
-func (x *clientCall) run(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
-	own, cancel, detach := x.l.within(ctx)
-	resp, err := x.send(own, m, r)
+func (x *clientCall) run(m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
+	resp, err := x.send(m, r)
 	if err != nil {
-		cancel()
+		x.end()
 		return nil, err
 	}
 	if !succeeded(resp) || mediaType(resp) != eventstream.ContentType {
-		defer cancel()
+		defer x.end()
 		defer func() { _ = resp.Body.Close() }() // it is of no more use
-		return x.whole(own, resp)
+		return x.whole(resp)
 	}
 	answer := make(chan outcome, 1)
 	x.l.work.Go(func() {
-		defer cancel()
-		o := x.follow(own, resp)
-		detach() // what comes now is no part of the answer
+		defer x.end()
+		o := x.follow(x.own, resp)
+		x.detach() // what comes now is no part of the answer
 		answer <- o
 		if o.rest != nil {
-			drainBody(o.rest, cancel)
+			drainBody(o.rest, x.end)
 		}
 	})
 	select {
 	case o := <-answer:
 		return o.in, o.err
-	case <-own.Done():
+	case <-x.own.Done():
 	}
 	select {
 	case o := <-answer: // it came just before the end
 		return o.in, o.err
 	default:
-		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(own))
+		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(x.own))
 	}
 }
 
 // send posts a message and looks at the head of the response.
-func (x *clientCall) send(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*http.Response, error) {
-	req, err := x.l.postRequest(ctx, m, r, x.s)
+func (x *clientCall) send(m *jsonrpc.Outgoing, r transport.Route) (*http.Response, error) {
+	req, p, err := x.l.postRequest(x.own, m, r, x.s)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := x.l.roundTrip(req)
+	resp, err := x.l.roundTrip(req, p)
 	if err != nil {
 		return nil, err
 	}
@@ -107,23 +143,22 @@ func (x *clientCall) send(ctx context.Context, m *jsonrpc.Outgoing, r transport.
 }
 
 // post sends a notification or a response, which only its status answers.
-func (x *clientCall) post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) error {
-	own, cancel, detach := x.l.within(ctx)
-	resp, err := x.send(own, m, r)
+func (x *clientCall) post(m *jsonrpc.Outgoing, r transport.Route) error {
+	resp, err := x.send(m, r)
 	if err != nil {
-		cancel()
+		x.end()
 		return err
 	}
 	if succeeded(resp) {
-		detach()
+		x.detach()
 		if resp.Body == http.NoBody {
-			cancel()
+			x.end()
 			return nil
 		}
-		x.l.work.Go(func() { drainBody(resp.Body, cancel) })
+		x.l.work.Go(func() { drainBody(resp.Body, x.end) })
 		return nil
 	}
-	defer cancel()
+	defer x.end()
 	defer func() { _ = resp.Body.Close() }() // it is of no more use
 	in, err := x.refused(resp)
 	if err != nil {
@@ -133,7 +168,7 @@ func (x *clientCall) post(ctx context.Context, m *jsonrpc.Outgoing, r transport.
 }
 
 // whole reads an answer that is no stream.
-func (x *clientCall) whole(ctx context.Context, resp *http.Response) (*jsonrpc.Incoming, error) {
+func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 	if !succeeded(resp) {
 		return x.refused(resp)
 	}
@@ -147,35 +182,33 @@ func (x *clientCall) whole(ctx context.Context, resp *http.Response) (*jsonrpc.I
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, interrupted("the server answered the request with status %d and nothing else", resp.StatusCode)
 	}
-	var o outcome
 	if in, err := jsonrpc.Parse(data, x.l.limits); err == nil && x.answeredBy(in) {
 		in.ID = x.id
-		o.in = in
-	} else {
-		o = x.sort(ctx, data)
+		return in, nil
 	}
-	switch {
+	switch o := x.sort(data); {
 	case o.err != nil:
 		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, o.err)
 	case o.in == nil:
 		return nil, interrupted("the server's answer holds no response to the request")
+	default:
+		return o.in, nil
 	}
-	return o.in, nil
 }
 
 // sort takes a body that holds more than the response, or something else. The
-// inbox may keep what it is given waiting, but not Do once ctx has ended.
-func (x *clientCall) sort(ctx context.Context, data []byte) outcome {
+// inbox may keep what it is given waiting, but not Do once its context has ended.
+func (x *clientCall) sort(data []byte) outcome {
 	sorted := make(chan outcome, 1)
 	x.l.work.Go(func() {
-		in, err := x.take(ctx, data, false)
+		in, err := x.take(x.own, data, false)
 		sorted <- outcome{in: in, err: err}
 	})
 	select {
 	case o := <-sorted:
 		return o
-	case <-ctx.Done():
-		return outcome{err: context.Cause(ctx)}
+	case <-x.own.Done():
+		return outcome{err: context.Cause(x.own)}
 	}
 }
 
@@ -316,19 +349,29 @@ func (e *malformedError) Unwrap() error { return e.err }
 
 // readBody reads a body within the limit.
 func (l *link) readBody(resp *http.Response) ([]byte, error) {
-	limit := int64(l.limits.Bytes)
-	if resp.ContentLength > limit {
+	limit := l.limits.Bytes
+	if resp.ContentLength > int64(limit) {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d (MaxResponse)", resp.ContentLength, limit)
 	}
-	var buf bytes.Buffer
-	if hint := min(resp.ContentLength, sizeHint); hint > 0 {
-		buf.Grow(int(hint) + bytes.MinRead)
+	size := int64(usualSize)
+	if resp.ContentLength >= 0 {
+		size = min(resp.ContentLength+1, sizeHint) // one more, for the end to be seen
 	}
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	if n > limit {
-		return nil, fmt.Errorf("it exceeds the limit of %d bytes (MaxResponse)", limit)
+	data := make([]byte, 0, size)
+	for {
+		n, err := resp.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case len(data) > limit:
+			return nil, fmt.Errorf("it exceeds the limit of %d bytes (MaxResponse)", limit)
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return data, err
+		case len(data) == cap(data):
+			data = slices.Grow(data, min(len(data), max(limit-len(data), 0)+1))
+		}
 	}
-	return buf.Bytes(), err
 }
 
 // drainBody reads what is left of a response, so that its connection can be used

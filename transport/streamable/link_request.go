@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -27,16 +28,55 @@ const jsonType = "application/json"
 // usualSize is set aside for a message: most are smaller.
 const usualSize = 512
 
-// newRequest makes a request with the user's headers and those of the session.
-func (l *link) newRequest(ctx context.Context, method string, body []byte, s *clientSession) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, l.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, l.scrub(method, err)
+// usualHeaders is for how many headers a request has room at once.
+const usualHeaders = 8
+
+// A parcel is what one request is made of, in one piece of memory. Nothing of it
+// is shared with other requests: a transport of the user may write to it.
+type parcel struct {
+	address url.URL
+	values  [usualHeaders]string // of headers
+	n       int
+	content []byte
+	reader  bytes.Reader // of content: a type that net/http knows to be in memory, so that head and body leave together
+
+	trace        httptrace.ClientTrace
+	asked, wrote atomic.Bool
+}
+
+// set adds a header. Its value is kept in the parcel, if there is room.
+func (p *parcel) set(h http.Header, name, value string) {
+	if p.n == len(p.values) {
+		h[name] = []string{value}
+		return
 	}
+	p.values[p.n] = value
+	h[name] = p.values[p.n : p.n+1 : p.n+1]
+	p.n++
+}
+
+// again gives the content once more, for a redirect or another connection.
+func (p *parcel) again() (io.ReadCloser, error) {
+	return io.NopCloser(bytes.NewReader(p.content)), nil
+}
+
+// traced returns a context whose request notes how far it gets.
+func (p *parcel) traced(ctx context.Context) context.Context {
+	p.trace.GetConn = func(string) { p.asked.Store(true) }
+	p.trace.WroteHeaders = func() { p.wrote.Store(true) }
+	return httptrace.WithClientTrace(ctx, &p.trace)
+}
+
+// newRequest makes a request with the user's headers and those of the session,
+// and without content.
+func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *parcel, error) {
+	p := &parcel{address: *l.address}
+	req := l.blank.WithContext(p.traced(ctx))
+	req.Method, req.URL, req.Header = method, &p.address, make(http.Header, usualHeaders)
 	if l.header != nil {
 		header, err := l.header(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("headers for %s: %w", l.where, err)
+			return nil, nil, fmt.Errorf("headers for %s: %w", l.where, err)
 		}
 		for name, values := range header {
 			name = http.CanonicalHeaderKey(name)
@@ -47,60 +87,63 @@ func (l *link) newRequest(ctx context.Context, method string, body []byte, s *cl
 	}
 	switch method {
 	case http.MethodPost:
-		req.Header.Set("Content-Type", jsonType)
-		req.Header.Set("Accept", jsonType+", "+eventstream.ContentType)
+		p.set(req.Header, "Content-Type", jsonType)
+		p.set(req.Header, "Accept", jsonType+", "+eventstream.ContentType)
 	case http.MethodGet:
-		req.Header.Set("Accept", eventstream.ContentType)
+		p.set(req.Header, "Accept", eventstream.ContentType)
 	}
 	if s != nil {
 		if s.id != "" && s.facts.Sessions {
-			req.Header.Set(headerSession, s.id)
+			p.set(req.Header, headerSession, s.id)
 		}
 		if s.facts.VersionHeader {
-			req.Header.Set(headerVersion, s.facts.Version)
+			p.set(req.Header, headerVersion, s.facts.Version)
 		}
 	}
-	return req, nil
+	return req, p, nil
 }
 
 // postRequest makes the request that carries m.
-func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route, s *clientSession) (*http.Request, error) {
-	body, err := m.AppendJSON(make([]byte, 0, usualSize))
+func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route, s *clientSession) (*http.Request, *parcel, error) {
+	content, err := m.AppendJSON(make([]byte, 0, usualSize))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req, err := l.newRequest(ctx, http.MethodPost, body, s)
+	req, p, err := l.newRequest(ctx, http.MethodPost, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	p.content = content
+	p.reader.Reset(content)
+	req.Body, req.GetBody, req.ContentLength = io.NopCloser(&p.reader), p.again, int64(len(content))
 	if s == nil && r.Carried {
-		setRoute(req.Header, m, r)
+		p.setRoute(req.Header, m, r)
 	}
-	return req, nil
+	return req, p, nil
 }
 
 // setRoute adds what a stateless revision repeats outside the body (spec
 // 2026-07-28, basic/transports/streamable-http, Request Metadata).
-func setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route) {
+func (p *parcel) setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route) {
 	facts, ok := revision.Lookup(r.Version)
 	if !ok || m.Method == revision.Initialize {
 		return
 	}
 	if facts.VersionHeader {
-		h.Set(headerVersion, r.Version)
+		p.set(h, headerVersion, r.Version)
 	}
 	if !facts.RouteHeaders {
 		return
 	}
 	if r.Method != "" {
-		h.Set(headerMethod, r.Method)
+		p.set(h, headerMethod, r.Method)
 	}
 	if r.Name != "" {
-		h.Set(headerName, encodeHeader(r.Name))
+		p.set(h, headerName, encodeHeader(r.Name))
 	}
 	for name, values := range r.Fields {
 		if len(values) > 0 {
-			h.Set(headerParam+name, encodeHeader(values[0]))
+			p.set(h, http.CanonicalHeaderKey(headerParam+name), encodeHeader(values[0]))
 		}
 	}
 }
@@ -109,24 +152,56 @@ func setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route) {
 // carried it out: it is transport.ErrClosed if the request was not sent, and
 // transport.ErrInterrupted if it may have been. A request that HTTP does not
 // allow gives another error.
-func (l *link) roundTrip(req *http.Request) (*http.Response, error) {
+func (l *link) roundTrip(req *http.Request, p *parcel) (*http.Response, error) {
 	if err := checkHeader(req.Header); err != nil {
 		return nil, err
 	}
-	var asked, wrote atomic.Bool
-	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-		GetConn:      func(string) { asked.Store(true) },
-		WroteHeaders: func() { wrote.Store(true) },
-	}))
-	resp, err := l.client.Do(req)
+	resp, err := l.exchange(req)
 	if err == nil {
 		return resp, nil
 	}
 	// A transport that does not tell what it does gets no benefit of the doubt.
-	if asked.Load() && !wrote.Load() || dialFailed(err) {
+	if p.asked.Load() && !p.wrote.Load() || dialFailed(err) {
 		return nil, fmt.Errorf("%w: %w", transport.ErrClosed, l.scrub(req.Method, err))
 	}
 	return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, l.scrub(req.Method, err))
+}
+
+// exchange sends a request as the http.Client does, but leaves to it only what
+// needs it: cookies, a timeout, a redirect, an error that it words.
+func (l *link) exchange(req *http.Request) (*http.Response, error) {
+	if l.client.Jar != nil || l.client.Timeout != 0 {
+		return l.client.Do(req)
+	}
+	next := l.client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(req)
+	if err == nil && resp != nil && resp.Body != nil && resp.StatusCode/100 != 3 {
+		return resp, nil
+	}
+	client := *l.client
+	client.Transport = &begun{next: next, resp: resp, err: err}
+	return client.Do(req)
+}
+
+// begun is a transport that has carried out the first request already.
+type begun struct {
+	next http.RoundTripper
+	resp *http.Response
+	err  error
+	told bool
+}
+
+// RoundTrip gives the response that is there, and later ones from the transport
+// behind it. An http.Client calls it once at a time.
+func (b *begun) RoundTrip(req *http.Request) (*http.Response, error) {
+	if b.told {
+		return b.next.RoundTrip(req)
+	}
+	b.told = true
+	return b.resp, b.err
 }
 
 // scrub takes the URL out of an error: its query may hold a secret.

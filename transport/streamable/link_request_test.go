@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/http/cookiejar"
 	"slices"
 	"strings"
 	"testing"
@@ -151,6 +152,33 @@ func TestHeaderRefused(t *testing.T) {
 		if n := len(far.calls); n != 0 {
 			t.Errorf("%s: %d requests were sent, want none", name, n)
 		}
+	}
+}
+
+// A client with a cookie jar keeps it, although most requests need less of a
+// client.
+func TestCookies(t *testing.T) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := &farEnd{post: func(c *farCall) *http.Response {
+		resp := answering(c)
+		resp.Header.Set("Set-Cookie", "who=me")
+		return resp
+	}}
+	link, _ := far.near(t, func(d *streamable.Dialer) { d.Client.Jar = jar })
+	for range 2 {
+		if _, err := do(t, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, c := range far.seen(http.MethodPost) {
+		got = append(got, c.Header.Get("Cookie"))
+	}
+	if diff := cmp.Diff([]string{"", "who=me"}, got); diff != "" {
+		t.Errorf("cookies (-want +got):\n%s", diff)
 	}
 }
 

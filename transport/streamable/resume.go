@@ -176,14 +176,14 @@ func (e *noStreamError) Unwrap() error { return e.err }
 // is one. An error that is a *noStreamError is final; if the server has
 // forgotten the session, the link is over.
 func (l *link) open(ctx context.Context, s *clientSession, c *clientCursor) (*http.Response, error) {
-	req, err := l.newRequest(ctx, http.MethodGet, nil, s)
+	req, p, err := l.newRequest(ctx, http.MethodGet, s)
 	if err != nil {
 		return nil, err
 	}
 	if c.last != "" && s.facts.Resume {
 		req.Header.Set(headerLastEvent, c.last)
 	}
-	resp, err := l.roundTrip(req)
+	resp, err := l.roundTrip(req, p)
 	switch {
 	case err != nil:
 		return nil, err
