@@ -13,36 +13,9 @@ import (
 
 // checker walks a value and the nodes of its schema side by side.
 type checker struct {
-	raw      []byte
-	problems []Problem
-	more     bool
-	broken   bool // the text is not JSON after all
-	depth    int
-	scratch  []byte
-	respelt  []respelling
-
-	// The path: the first steps in room, so that usual values need no
-	// allocation, the others in rest.
-	steps int
-	room  [8]step
-	rest  []step
+	trail
+	respelt []respelling
 }
-
-// step is one token of a JSON pointer: a name, given by its literal, or an
-// index if end is 0.
-type step struct{ at, end int32 }
-
-func (k *checker) push(at, end int) {
-	s := step{int32(at), int32(end)}
-	if k.steps < len(k.room) {
-		k.room[k.steps] = s
-	} else {
-		k.rest = append(k.rest[:k.steps-len(k.room)], s)
-	}
-	k.steps++
-}
-
-func (k *checker) pop() { k.steps-- }
 
 // respelling is an integer such as 1.0 or 1e3, which is one to JSON Schema but
 // not to Go's decoders.
@@ -54,7 +27,8 @@ type respelling struct {
 // checkInferred checks raw, and returns it with its integers spelt as Go's
 // decoders want them: nearly always raw itself.
 func (c *Compiled) checkInferred(raw wire.RawValue) (wire.RawValue, error) {
-	k := checker{raw: raw} // stays on the stack
+	var k checker // stays on the stack
+	k.raw = raw
 	end := k.value(c.root, skipSpace(raw, 0))
 	if !k.broken && len(k.problems) == 0 && skipSpace(raw, end) != len(raw) {
 		k.broken = true
@@ -79,72 +53,6 @@ func (k *checker) respell() wire.RawValue {
 		from = r.end
 	}
 	return append(dst, k.raw[from:]...)
-}
-
-// fail notes a problem at the current path. Once there are too many, the walk
-// ends, which over says.
-func (k *checker) fail(reason string) {
-	if len(k.problems) == MaxProblems {
-		k.more = true
-		return
-	}
-	k.problems = append(k.problems, Problem{Pointer: k.pointer(), Reason: reason})
-}
-
-func (k *checker) over() bool { return k.more || k.broken }
-
-// breakOff ends the walk over a text that is not JSON.
-func (k *checker) breakOff() int {
-	k.broken = true
-	return len(k.raw)
-}
-
-func (k *checker) pointer() string {
-	var b strings.Builder
-	for i := range k.steps {
-		var s step
-		if i < len(k.room) {
-			s = k.room[i]
-		} else {
-			s = k.rest[i-len(k.room)]
-		}
-		b.WriteByte('/')
-		if s.end == 0 {
-			b.WriteString(strconv.Itoa(int(s.at)))
-			continue
-		}
-		writeToken(&b, string(unquote(nil, k.raw[s.at+1:s.end-1])))
-	}
-	return b.String()
-}
-
-// writeToken writes a name as a token of a JSON pointer, bounded, and without
-// what a terminal would act on.
-func writeToken(b *strings.Builder, name string) {
-	for i, r := range name {
-		if i >= 64 {
-			b.WriteRune('…')
-			return
-		}
-		switch {
-		case r == '~':
-			b.WriteString("~0")
-		case r == '/':
-			b.WriteString("~1")
-		case !strconv.IsPrint(r):
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		default:
-			b.WriteRune(r)
-		}
-	}
-}
-
-// quoted shows a member's name, bounded.
-func quoted(name string) string {
-	if len(name) > 64 {
-		name = strings.ToValidUTF8(name[:64], "") + "…"
-	}
-	return strconv.Quote(name)
 }
 
 // value checks the value at i and returns the position after it.
@@ -204,16 +112,6 @@ func (k *checker) skip(i int) int {
 		return k.breakOff()
 	}
 	return end
-}
-
-// inner returns the text of the string literal from at to end, valid until
-// the next call.
-func (k *checker) inner(at, end int, escaped bool) []byte {
-	if !escaped {
-		return k.raw[at+1 : end-1]
-	}
-	k.scratch = unquote(k.scratch[:0], k.raw[at+1:end-1])
-	return k.scratch
 }
 
 func (k *checker) text(n *node, i int) int {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -50,8 +51,17 @@ var dialects = []string{
 	"http://json-schema.org/draft-07/schema",
 }
 
-// foreign is a schema compiled by the JSON Schema library.
+// foreign is a schema written by somebody else: clauses if it keeps to the
+// common keywords, or else, and for the values that the clauses leave undecided,
+// compiled by the JSON Schema library.
 type foreign struct {
+	clauses *clauses
+	limit   int // evaluations
+	library func() (*library, error)
+}
+
+// library is a schema compiled by the JSON Schema library.
+type library struct {
 	schema  *jsonschema.Schema
 	limit   int  // evaluations
 	spread  int  // evaluations per place, in the worst case; 0: must be counted for each value
@@ -90,11 +100,41 @@ func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
 		return nil, err
 	}
 	c.json = raw
-	c.foreign = &foreign{limit: lim.MaxEvaluations}
-	if err := c.foreign.compile(raw, lim.AssertFormats); err != nil {
+	c.foreign, err = newForeign(raw, &lim)
+	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// newForeign takes the library only if the clauses do not suffice: what becomes
+// clauses is known to be valid, and compiling it once more is 20 times the work.
+func newForeign(raw wire.RawValue, lim *Limits) (*foreign, error) {
+	limit, formats := lim.MaxEvaluations, lim.AssertFormats
+	f := &foreign{clauses: newClauses(raw, formats), limit: limit}
+	f.library = sync.OnceValues(func() (*library, error) {
+		l := &library{limit: limit}
+		return l, l.compile(raw, formats)
+	})
+	if f.clauses == nil {
+		if _, err := f.library(); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *foreign) check(raw wire.RawValue) error {
+	if f.clauses != nil {
+		if err, decided := f.clauses.check(raw, f.limit); decided {
+			return err
+		}
+	}
+	l, err := f.library()
+	if err != nil {
+		return err
+	}
+	return l.check(raw)
 }
 
 // refuser is the loader: it loads nothing.
@@ -104,7 +144,7 @@ func (refuser) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%w: %s is not loaded", ErrExternal, bounded(url))
 }
 
-func (f *foreign) compile(raw wire.RawValue, formats bool) (err error) {
+func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 	defer func() {
 		// The library is not written for hostile schemas.
 		if r := recover(); r != nil {
@@ -144,6 +184,10 @@ func (f *foreign) compile(raw wire.RawValue, formats bool) (err error) {
 	return err
 }
 
+func errWild() error {
+	return &Error{Problems: []Problem{{Reason: fmt.Sprintf("a number has more than %d digits", maxDigits)}}}
+}
+
 // bounded shortens a message that a stranger had a hand in.
 func bounded(s string) string {
 	if len(s) > maxMessage {
@@ -157,13 +201,13 @@ func bounded(s string) string {
 	}, s)
 }
 
-func (f *foreign) check(raw wire.RawValue) (err error) {
+func (f *library) check(raw wire.RawValue) (err error) {
 	size := measure(raw)
 	switch {
 	case size.broken:
 		return &Error{Problems: []Problem{{Reason: "not valid JSON"}}}
 	case size.wild:
-		return &Error{Problems: []Problem{{Reason: fmt.Sprintf("a number has more than %d digits", maxDigits)}}}
+		return errWild()
 	case f.unique && size.containers > maxUnique:
 		return fmt.Errorf("%w: more than %d objects and arrays to compare with each other", ErrTooComplex, maxUnique)
 	case f.program > 0 && size.longest > maxMatching/f.program:

@@ -204,7 +204,7 @@ func TestHostileValuesAreRefused(t *testing.T) {
 	if err := c.Check([]byte(`{"b":1,"a":{"c":2}}`)); err != nil {
 		t.Errorf("a good value: %v", err)
 	}
-	items := compile(t, `{"items":{"type":"string"}}`)
+	items := compile(t, `{"items":{"type":"integer"}}`) // which fit: at ones that do not, the check ends early
 	if err := items.Check([]byte(`[` + strings.Repeat("1,", 600_000) + `1]`)); !errors.Is(err, schema.ErrTooComplex) {
 		t.Errorf("a huge value: %.100v", err)
 	}

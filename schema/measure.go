@@ -1,8 +1,8 @@
 package schema
 
 import (
+	"bytes"
 	"strconv"
-	"strings"
 )
 
 // extent is the size of a value, as far as it matters for the cost of checking.
@@ -54,10 +54,10 @@ func isWild(tok []byte) bool {
 	if c := tok[0]; c != '-' && (c < '0' || c > '9') {
 		return false
 	}
-	_, exponent, found := strings.Cut(strings.ToLower(string(tok)), "e")
-	if !found {
+	i := bytes.IndexAny(tok, "eE")
+	if i < 0 {
 		return false
 	}
-	n, err := strconv.Atoi(exponent)
+	n, err := strconv.Atoi(string(tok[i+1:]))
 	return err != nil || n > maxDigits || n < -maxDigits
 }

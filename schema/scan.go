@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -31,14 +33,25 @@ func byteAt(raw []byte, i int) byte {
 
 // stringEnd returns the position after the string literal that starts at i.
 func stringEnd(raw []byte, i int) (end int, escaped bool) {
-	for j := i + 1; j < len(raw); j++ {
-		switch raw[j] {
+	for i++; i < len(raw); {
+		for i+8 <= len(raw) {
+			w := binary.LittleEndian.Uint64(raw[i:])
+			quote, slash := w^(ones*'"'), w^(ones*'\\')
+			marks := ((quote-ones)&^quote | (slash-ones)&^slash) & highs // the lowest is exact
+			if marks != 0 {
+				i += bits.TrailingZeros64(marks) / 8
+				break
+			}
+			i += 8
+		}
+		switch byteAt(raw, i) {
 		case '"':
-			return j + 1, escaped
+			return i + 1, escaped
 		case '\\':
 			escaped = true
-			j++
+			i++
 		}
+		i++
 	}
 	return -1, escaped
 }
