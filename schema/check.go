@@ -114,10 +114,18 @@ func (k *checker) skip(i int) int {
 	return end
 }
 
+// anyText reports whether every text will do.
+func (n *node) anyText() bool {
+	return n.kind == kindString && n.minLen < 0 && n.maxLen < 0 && n.pattern == nil && n.enum == nil && n.format == nil
+}
+
 func (k *checker) text(n *node, i int) int {
 	end, escaped := stringEnd(k.raw, i)
 	if end < 0 {
 		return k.breakOff()
+	}
+	if n.anyText() {
+		return end
 	}
 	s := k.inner(i, end, escaped)
 	if n.minLen >= 0 || n.maxLen >= 0 {

@@ -87,7 +87,10 @@ func (d *flatDecoder) value(n *node, i int, v reflect.Value) (end int, ok bool) 
 // is not copied.
 func (d *flatDecoder) text(n *node, at, end int, escaped bool) string {
 	inner := d.raw[at+1 : end-1]
-	if escaped {
+	switch {
+	case escaped && n.enum == nil:
+		return unquoted(inner)
+	case escaped:
 		d.scratch = unquote(d.scratch[:0], inner)
 		inner = d.scratch
 	}

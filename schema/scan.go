@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"strconv"
@@ -149,47 +150,81 @@ func first(raw []byte, i int, shut byte) (start int, none bool) {
 // unquote appends the text between the quotes of a string literal, without
 // escapes.
 func unquote(dst, inner []byte) []byte {
-	for i := 0; i < len(inner); i++ {
-		if inner[i] != '\\' || i+1 == len(inner) {
-			dst = append(dst, inner[i])
-			continue
+	for {
+		plain, r, rest, more := unescape(inner)
+		dst = append(dst, plain...)
+		if !more {
+			return dst
 		}
-		i++
-		switch c := inner[i]; c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r := hex4(inner, i+1)
-			i += 4
-			if utf16.IsSurrogate(r) && byteAt(inner, i+1) == '\\' && byteAt(inner, i+2) == 'u' {
-				r = utf16.DecodeRune(r, hex4(inner, i+3))
-				i += 6
-			}
-			dst = utf8.AppendRune(dst, r)
-		default:
-			dst = append(dst, c)
-		}
+		dst = utf8.AppendRune(dst, r)
+		inner = rest
 	}
-	return dst
 }
 
-func hex4(b []byte, i int) rune {
+// unquoted is the same as a text of its own.
+func unquoted(inner []byte) string {
+	var b strings.Builder
+	b.Grow(len(inner))
+	for {
+		plain, r, rest, more := unescape(inner)
+		b.Write(plain)
+		if !more {
+			return b.String()
+		}
+		b.WriteRune(r)
+		inner = rest
+	}
+}
+
+// unescape cuts a text after its first escape, of which r is the meaning. Without
+// one, all of it is plain.
+func unescape(text []byte) (plain []byte, r rune, rest []byte, more bool) {
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 || at+1 == len(text) {
+		return text, 0, nil, false
+	}
+	plain, rest = text[:at], text[at+2:]
+	switch c := text[at+1]; c {
+	case 'b':
+		r = '\b'
+	case 'f':
+		r = '\f'
+	case 'n':
+		r = '\n'
+	case 'r':
+		r = '\r'
+	case 't':
+		r = '\t'
+	case 'u':
+		r = hex4(rest, 0)
+		rest = rest[min(4, len(rest)):]
+		if utf16.IsSurrogate(r) && byteAt(rest, 0) == '\\' && byteAt(rest, 1) == 'u' {
+			r = utf16.DecodeRune(r, hex4(rest, 2))
+			rest = rest[min(6, len(rest)):]
+		}
+	default:
+		r = rune(c)
+	}
+	return plain, r, rest, true
+}
+
+// hex4 is the number of four hexadecimal digits, or U+FFFD.
+func hex4(b []byte, i int) (r rune) {
 	if i+4 > len(b) {
 		return utf8.RuneError
 	}
-	n, err := strconv.ParseUint(string(b[i:i+4]), 16, 16)
-	if err != nil {
-		return utf8.RuneError
+	for _, c := range b[i : i+4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return utf8.RuneError
+		}
+		r = r<<4 | rune(c)
 	}
-	return rune(n)
+	return r
 }
 
 // kindAt names the type of the value that starts with c.
