@@ -2,6 +2,7 @@ package jsonrpc_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -93,5 +94,52 @@ func TestErrorWith(t *testing.T) {
 	}
 	if got, want := base.Error(), "bad \xff value (code -32602)"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
+	}
+}
+
+// A pieces is a result that is written in pieces of one byte.
+type pieces struct {
+	text string
+	size int64
+	err  error
+}
+
+func (p pieces) AppendJSON(dst []byte) ([]byte, error) { return append(dst, p.text...), p.err }
+func (p pieces) JSONSize() int64                       { return p.size }
+func (p pieces) WriteJSON(w io.Writer) error {
+	for _, c := range []byte(p.text) {
+		if _, err := w.Write([]byte{c}); err != nil {
+			return err
+		}
+	}
+	return p.err
+}
+
+func TestWriteJSON(t *testing.T) {
+	one, broken := jsonrpc.IntID(1), errors.New("broken")
+	m := &jsonrpc.Outgoing{ID: one, Result: pieces{`{"a":1}`, 7, nil}}
+	want, err := m.AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	if err := m.WriteJSON(&got); err != nil || got.String() != string(want) || m.Size() != int64(len(want)) {
+		t.Errorf("wrote %s, %v, size %d, want %s", got.String(), err, m.Size(), want)
+	}
+	for name, m := range map[string]*jsonrpc.Outgoing{
+		"unknown size": {ID: one, Result: pieces{`{}`, -1, nil}},
+		"no streamer":  {ID: one, Result: jsonrpc.Empty()},
+		"an error":     {ID: one, Error: jsonrpc.NewError(1, "x")},
+		"no id":        {Result: pieces{`{}`, 2, nil}},
+	} {
+		if n := m.Size(); n != -1 {
+			t.Errorf("%s: size %d", name, n)
+		}
+	}
+	if err := (&jsonrpc.Outgoing{ID: one, Result: jsonrpc.Empty()}).WriteJSON(&got); err == nil {
+		t.Error("a body that does not stream was written")
+	}
+	if err := (&jsonrpc.Outgoing{ID: one, Result: pieces{`{}`, 2, broken}}).WriteJSON(&got); !errors.Is(err, broken) {
+		t.Errorf("error is %v", err)
 	}
 }

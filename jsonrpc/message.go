@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/parley-mcp/parley/internal/wire"
 )
@@ -58,12 +59,25 @@ type Incoming struct {
 	Error *Error
 	// Size is the number of bytes of the message.
 	Size int
+
+	index wire.Index // of Params or Result
 }
 
 // A Body is what goes into params or result of an outgoing message. It is
 // encoded once, at the end of the carrier's buffer.
 type Body interface {
 	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// A Streamer is a result that may be so large that its encoding is better not
+// held as a whole.
+type Streamer interface {
+	Body
+	// JSONSize is the exact length of the encoding, or -1 if the result is
+	// small, or cannot be written in pieces.
+	JSONSize() int64
+	// WriteJSON writes the encoding that AppendJSON appends.
+	WriteJSON(w io.Writer) error
 }
 
 // Outgoing is a message to the peer: a request (ID and Method), a

@@ -14,21 +14,24 @@ import (
 // is -32600. Members of the envelope whose name differs from a known one in
 // letter case only are refused; other unknown members are ignored.
 func Parse(data []byte, lim Limits) (*Incoming, error) {
-	envelope, err := wire.ParseObject(data, lim)
+	in := new(Incoming)
+	reader := wire.NewParser()
+	defer reader.Free()
+	envelope, err := reader.Parse(data, lim, &in.index, "params", "result")
 	if err != nil {
 		return nil, &ParseError{Err: parseFailure(err, "send one JSON-RPC message")}
 	}
-	defer envelope.Release()
-	p := parser{envelope: envelope, in: &Incoming{Size: len(data)}}
+	in.Size = len(data)
+	p := parser{reader: reader, envelope: envelope, in: in}
 	if failure := p.parse(); failure != nil {
 		return nil, &ParseError{
 			Err:          failure,
-			ID:           p.in.ID,
+			ID:           in.ID,
 			Notification: p.method != nil && p.id == nil && !errors.Is(p.twin, wire.ErrTwin),
 			Response:     p.method == nil && (p.result != nil || p.failure != nil),
 		}
 	}
-	return p.in, nil
+	return in, nil
 }
 
 // parseFailure words the answer to a text that the codec refused.
@@ -41,6 +44,7 @@ func parseFailure(err error, advice string) *Error {
 
 // parser reads the members of one envelope.
 type parser struct {
+	reader                              *wire.Parser
 	envelope                            wire.Object
 	in                                  *Incoming
 	version, id, method, params, result RawValue
@@ -49,13 +53,7 @@ type parser struct {
 }
 
 func (p *parser) parse() *Error {
-	p.twin = p.envelope.CheckNames("jsonrpc", "id", "method", "params", "result", "error")
-	p.version, _ = p.envelope.Member("jsonrpc")
-	p.id, _ = p.envelope.Member("id")
-	p.method, _ = p.envelope.Member("method")
-	p.params, _ = p.envelope.Member("params")
-	p.result, _ = p.envelope.Member("result")
-	p.failure, _ = p.envelope.Member("error")
+	p.members()
 	idError := p.readID()
 	switch {
 	case p.twin != nil:
@@ -74,12 +72,38 @@ func (p *parser) parse() *Error {
 	return NewError(CodeInvalidRequest, `invalid request: none of "method", "result" and "error" is there`)
 }
 
+// members finds the members of the envelope, and the first name that only looks
+// like one of them.
+func (p *parser) members() {
+	for i := range p.envelope.Len() {
+		name, value := p.envelope.At(i)
+		switch string(name) {
+		case "jsonrpc":
+			p.version = value
+		case "id":
+			p.id = value
+		case "method":
+			p.method = value
+		case "params":
+			p.params = value
+		case "result":
+			p.result = value
+		case "error":
+			p.failure = value
+		default:
+			if p.twin == nil {
+				p.twin = wire.CheckName(name, "jsonrpc", "id", "method", "params", "result", "error")
+			}
+		}
+	}
+}
+
 // readID reads the id. A null is for error responses only.
 func (p *parser) readID() error {
 	if p.id == nil || string(p.id) == "null" && p.method == nil && p.failure != nil {
 		return nil
 	}
-	id, err := wire.ParseID(p.id)
+	id, err := wire.ReadID(p.id)
 	if err != nil {
 		return err
 	}
@@ -92,7 +116,7 @@ func (p *parser) call() *Error {
 	if p.method[0] != '"' {
 		return NewError(CodeInvalidRequest, `invalid request: member "method" must be a string`)
 	}
-	p.in.Method = text(p.method)
+	p.in.Method = p.reader.Word(p.method)
 	p.in.Kind = Request
 	if p.id == nil {
 		p.in.Kind = Notification

@@ -43,21 +43,22 @@ type Peer struct {
 	log                      *slog.Logger
 
 	mu       sync.Mutex
-	inbound  map[ID]*Inbound
+	first    *Inbound        // one of those inbound, so that most need no map
+	inbound  map[ID]*Inbound // the others
 	outbound map[ID]*outbound
 	last     int64 // the last id given out
 	closed   bool
 	ended    error         // what calls fail with once it is closed
-	quiet    chan struct{} // closed once closed and nothing is inbound
+	quiet    chan struct{} // made by wait, and closed once nothing is inbound
 }
 
-// Inbound is the tracking of one inbound request. Its zero value is for
-// [Peer.Track].
+// Inbound is one inbound request under way: its context, and its tracking. Its
+// zero value is for [Peer.Track] and [Inbound.Start].
 type Inbound struct {
-	peer   *Peer
-	id     ID
-	since  time.Time
-	cancel context.CancelCauseFunc
+	life  lazyContext
+	peer  *Peer // nil if nobody tracks it
+	id    ID
+	since time.Time
 }
 
 type outbound struct {
@@ -81,9 +82,6 @@ func NewPeer(o *PeerOptions) *Peer {
 		maxInFlight: cmp.Or(opts.MaxInFlight, 256),
 		maxOutbound: cmp.Or(opts.MaxOutbound, 256),
 		log:         opts.Logger,
-		inbound:     map[ID]*Inbound{},
-		outbound:    map[ID]*outbound{},
-		quiet:       make(chan struct{}),
 	}
 }
 
@@ -108,13 +106,18 @@ func (p *Peer) Track(ctx context.Context, id ID, in *Inbound) (context.Context, 
 	if id.IsZero() {
 		return ctx, errNoID
 	}
-	tracked, cancel := context.WithCancelCause(ctx)
-	*in = Inbound{peer: p, id: id, since: time.Now(), cancel: cancel}
+	in.life.Context, in.peer, in.id, in.since = ctx, p, id, time.Now()
 	if err := p.admit(in); err != nil {
-		cancel(err)
 		return ctx, err
 	}
-	return tracked, nil
+	return &in.life, nil
+}
+
+// Start begins a request that belongs to no relation. The context it returns
+// ends with ctx, with [Inbound.Cancel] or with [Inbound.End].
+func (in *Inbound) Start(ctx context.Context) context.Context {
+	in.life.Context = ctx
+	return &in.life
 }
 
 func (p *Peer) admit(in *Inbound) error {
@@ -123,37 +126,83 @@ func (p *Peer) admit(in *Inbound) error {
 	if p.closed {
 		return ErrClosed
 	}
-	if _, ok := p.inbound[in.id]; ok {
+	if p.find(in.id) != nil {
 		return ErrDuplicateID
 	}
-	if len(p.inbound) >= p.maxInFlight {
+	if p.under() >= p.maxInFlight {
 		return ErrTooMany
+	}
+	if p.first == nil {
+		p.first = in
+		return nil
+	}
+	if p.inbound == nil {
+		p.inbound = make(map[ID]*Inbound)
 	}
 	p.inbound[in.id] = in
 	return nil
+}
+
+// find returns the inbound request with an id, or nil. The lock is held.
+func (p *Peer) find(id ID) *Inbound {
+	if p.first != nil && p.first.id == id {
+		return p.first
+	}
+	return p.inbound[id]
+}
+
+// under is how many requests are inbound. The lock is held.
+func (p *Peer) under() int {
+	if p.first != nil {
+		return 1 + len(p.inbound)
+	}
+	return len(p.inbound)
+}
+
+// allInbound yields the inbound requests. The lock is held.
+func (p *Peer) allInbound(yield func(*Inbound) bool) {
+	if p.first != nil && !yield(p.first) {
+		return
+	}
+	for _, in := range p.inbound {
+		if !yield(in) {
+			return
+		}
+	}
 }
 
 // Cancel ends the context of the request with cause. Unlike [Peer.Cancel] it
 // can meet no other request: not one that was given the same id afterwards. It
 // does nothing once the request has ended, or was never tracked.
 func (in *Inbound) Cancel(cause error) {
-	if in.cancel != nil {
-		in.cancel(cause)
+	if in.life.Context != nil {
+		in.life.cancel(cause)
 	}
 }
 
 // End ends the tracking, and the context of the request. More calls do nothing.
 func (in *Inbound) End() {
-	p := in.peer
-	p.mu.Lock()
-	if p.inbound[in.id] == in {
-		delete(p.inbound, in.id)
-		if p.closed && len(p.inbound) == 0 {
-			close(p.quiet)
-		}
+	if in.peer != nil {
+		in.peer.forgetInbound(in)
 	}
-	p.mu.Unlock()
-	in.cancel(nil)
+	in.life.end()
+}
+
+func (p *Peer) forgetInbound(in *Inbound) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.find(in.id) != in {
+		return
+	}
+	if p.first == in {
+		p.first = nil
+	} else {
+		delete(p.inbound, in.id)
+	}
+	if p.under() == 0 && p.quiet != nil {
+		close(p.quiet)
+		p.quiet = nil
+	}
 }
 
 // Cancel ends the context of an inbound request with cause. It reports false
@@ -162,12 +211,13 @@ func (in *Inbound) End() {
 // basic/patterns/cancellation). The request stays tracked until it ends.
 func (p *Peer) Cancel(id ID, cause error) bool {
 	p.mu.Lock()
-	in, ok := p.inbound[id]
+	in := p.find(id)
 	p.mu.Unlock()
-	if ok {
-		in.cancel(cause)
+	if in == nil {
+		return false
 	}
-	return ok
+	in.life.cancel(cause)
+	return true
 }
 
 // AbandonedError says that the caller's context ended before the answer to an
@@ -228,6 +278,9 @@ func (p *Peer) expect(method string) (ID, *outbound, error) {
 	}
 	p.last++
 	id := IntID(p.last)
+	if p.outbound == nil {
+		p.outbound = make(map[ID]*outbound)
+	}
 	p.outbound[id] = out
 	return id, out, nil
 }
@@ -282,9 +335,9 @@ type Tracked struct {
 // InFlight returns the requests in flight in both directions, oldest first.
 func (p *Peer) InFlight() []Tracked {
 	p.mu.Lock()
-	tracked := make([]Tracked, 0, len(p.inbound)+len(p.outbound))
-	for id, in := range p.inbound {
-		tracked = append(tracked, Tracked{ID: id, Since: in.since})
+	tracked := make([]Tracked, 0, p.under()+len(p.outbound))
+	for in := range p.allInbound {
+		tracked = append(tracked, Tracked{ID: in.id, Since: in.since})
 	}
 	for id, out := range p.outbound {
 		tracked = append(tracked, Tracked{ID: id, Outbound: true, Method: out.method, Since: out.since})
@@ -304,7 +357,7 @@ func (p *Peer) Close(cause error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		<-p.quiet
+		p.wait()
 		return
 	}
 	p.closed, p.ended = true, ErrClosed
@@ -313,20 +366,29 @@ func (p *Peer) Close(cause error) {
 	} else {
 		p.ended = fmt.Errorf("%w: %w", ErrClosed, cause)
 	}
-	cancels := make([]context.CancelCauseFunc, 0, len(p.inbound))
-	for _, in := range p.inbound {
-		cancels = append(cancels, in.cancel)
-	}
+	inbound := slices.Collect(p.allInbound)
 	for _, out := range p.outbound {
 		out.answer <- answer{err: p.ended}
 	}
 	clear(p.outbound)
-	if len(p.inbound) == 0 {
-		close(p.quiet)
-	}
 	p.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel(cause)
+	for _, in := range inbound {
+		in.life.cancel(cause)
 	}
-	<-p.quiet
+	p.wait()
+}
+
+// wait waits until nothing is inbound. The peer is closed.
+func (p *Peer) wait() {
+	p.mu.Lock()
+	if p.under() == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.quiet == nil {
+		p.quiet = make(chan struct{})
+	}
+	quiet := p.quiet
+	p.mu.Unlock()
+	<-quiet
 }

@@ -3,7 +3,9 @@ package mcp
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"slices"
+	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
 )
@@ -167,34 +169,107 @@ func (r *ReadResourceResult) AppendJSON(dst []byte) ([]byte, error) {
 		c := &r.Contents[i]
 		size += base64.StdEncoding.EncodedLen(len(c.Blob)) + len(c.Text) + len(c.Text)/8 + len(c.URI) + 64
 	}
-	out, err := wire.Append(slices.Grow(dst, size), &struct {
+	out := slices.Grow(dst, size)
+	out, err := r.pieces(out, func(out, blob []byte) ([]byte, error) {
+		return base64.StdEncoding.AppendEncode(out, blob), nil
+	})
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// pieces appends the encoding, but for the blobs, which it gives to blob with
+// what has been appended before it.
+func (r *ReadResourceResult) pieces(dst []byte, blob func(out, blob []byte) ([]byte, error)) ([]byte, error) {
+	out, err := wire.Append(dst, &struct {
 		ResultBase
 		Cacheable
 	}{r.ResultBase, r.Cacheable})
 	if err != nil {
-		return dst, err
+		return nil, err
 	}
 	out = append(reopen(out), `"contents":[`...)
 	for i := range r.Contents {
+		c := &r.Contents[i]
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if out, err = r.Contents[i].appendJSON(out); err != nil {
-			return dst, err
+		j := c.json()
+		j.Blob = nil
+		if out, err = wire.Append(out, &j); err != nil {
+			return nil, err
 		}
+		if c.Blob == nil {
+			continue
+		}
+		if out, err = blob(append(reopen(out), `"blob":"`...), c.Blob); err != nil {
+			return nil, err
+		}
+		out = append(out, `"}`...)
 	}
 	return append(out, "]}"...), nil
 }
 
-func (c *ResourceContents) appendJSON(dst []byte) ([]byte, error) {
-	j := c.json()
-	j.Blob = nil
-	dst, err := wire.Append(dst, &j)
-	if err != nil || c.Blob == nil {
-		return dst, err
+// streamed is the size of blobs from which a result is written in pieces, if
+// there is no more text than that beside them.
+const streamed = 64 << 10
+
+// JSONSize is the exact length of the encoding of a result with large blobs,
+// and -1 for others.
+func (r *ReadResourceResult) JSONSize() int64 {
+	blobs, text := int64(0), 0
+	for i := range r.Contents {
+		blobs += int64(base64.StdEncoding.EncodedLen(len(r.Contents[i].Blob)))
+		text += len(r.Contents[i].Text)
 	}
-	dst = append(reopen(dst), `"blob":"`...)
-	return append(base64.StdEncoding.AppendEncode(dst, c.Blob), `"}`...), nil
+	if blobs < streamed || text > streamed {
+		return -1
+	}
+	rest, err := r.pieces(nil, func(out, _ []byte) ([]byte, error) { return out, nil })
+	if err != nil {
+		return -1
+	}
+	return int64(len(rest)) + blobs
+}
+
+// chunk is how much of a blob is encoded at once: a multiple of three bytes.
+const chunk = 48 << 10
+
+// little is what waits for more, so that small blobs share a write.
+const little = 16 << 10
+
+// keepRoom is the largest buffer that is kept for another result.
+const keepRoom = 256 << 10
+
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
+// WriteJSON writes the encoding that AppendJSON appends, without ever holding
+// more than a chunk of a blob.
+func (r *ReadResourceResult) WriteJSON(w io.Writer) error {
+	room := rooms.Get().(*[]byte)
+	rest, err := r.pieces(slices.Grow((*room)[:0], base64.StdEncoding.EncodedLen(chunk)+little), func(out, blob []byte) ([]byte, error) {
+		for part := range slices.Chunk(blob, chunk) {
+			if out = base64.StdEncoding.AppendEncode(out, part); len(out) < little {
+				continue
+			}
+			if _, err := w.Write(out); err != nil {
+				return nil, err
+			}
+			out = out[:0]
+		}
+		return out, nil
+	})
+	if err == nil {
+		_, err = w.Write(rest)
+	}
+	// A writer that failed may still hold on to what it was given: that of an
+	// HTTP/2 stream does when the stream is reset. Such memory is not used again.
+	if err == nil && cap(rest) <= keepRoom {
+		*room = rest
+		rooms.Put(room)
+	}
+	return err
 }
 
 // reopen takes the end off an object so that a further member can follow.

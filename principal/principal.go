@@ -32,11 +32,16 @@ type Principal struct {
 // process: whoever owns the pipe.
 var Local = &Principal{Subject: "local"}
 
+// Anonymous reports whether nobody vouches for the caller. It holds for nil.
+func (p *Principal) Anonymous() bool {
+	return p == nil || p.Issuer == "" && p.Subject == "" && p.Client == ""
+}
+
 // Identity is the stable name that state, cursors and sessions are bound to:
 // issuer, subject and client, quoted so that no two principals share a name.
 // It is empty for an anonymous caller, and for nil.
 func (p *Principal) Identity() string {
-	if p == nil || p.Issuer == "" && p.Subject == "" && p.Client == "" {
+	if p.Anonymous() {
 		return ""
 	}
 	return escape(p.Issuer) + " " + escape(p.Subject) + " " + escape(p.Client)

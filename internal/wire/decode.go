@@ -76,11 +76,7 @@ func decodeDuration(dec *jsontext.Decoder, d *time.Duration) error {
 	if value.Kind() != '"' {
 		return newError("", nil, "expected %s, got %s", durationForm, kindOf(value[0]))
 	}
-	text, err := jsontext.AppendUnquote([]byte(nil), value)
-	if err != nil {
-		return err
-	}
-	parsed, err := time.ParseDuration(string(text))
+	parsed, err := time.ParseDuration(Text(RawValue(value)))
 	if err != nil {
 		return newError("", nil, "expected %s", durationForm)
 	}

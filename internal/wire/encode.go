@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -57,20 +56,6 @@ func appendWith(dst []byte, v any, options json.Options) ([]byte, error) {
 
 // Marshal returns the JSON encoding of v, as [Append] does.
 func Marshal(v any) ([]byte, error) { return Append(nil, v) }
-
-// AppendString appends s as a JSON string literal. What is not valid UTF-8
-// becomes U+FFFD.
-func AppendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			dst, _ = jsontext.AppendQuote(dst, s) // invalid UTF-8 is replaced
-			return dst
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
 
 var durationType = reflect.TypeFor[time.Duration]()
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -87,6 +88,51 @@ func compareMembers(t *testing.T, data []byte, o wire.Object) {
 	if dec.PeekKind() != '}' {
 		t.Fatal("members are missing")
 	}
+}
+
+// FuzzParser compares the pooled parser, whose memory comes from other texts,
+// with ParseObject: same verdict, same members, and the member that is kept is
+// still the same once the parser reads something else.
+func FuzzParser(f *testing.F) {
+	seeds(f)
+	f.Add([]byte(` {"b":1,"a":{"a":{"x":1},"\u0061b":[]},"c":{"b":{}}} `))
+	f.Add([]byte(`{"\u0061":{"x":1},"b":{"y":{}},"aa":{}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		want, wantErr := wire.ParseObject(data, wire.Limits{})
+		p := wire.NewParser()
+		kept := new(wire.Index)
+		got, err := p.Parse(data, wire.Limits{}, kept, "a", "b")
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Fatalf("Parse: %v, ParseObject: %v", err, wantErr)
+		}
+		if err != nil {
+			p.Free()
+			return
+		}
+		compareMembers(t, data, got)
+		inner := make(map[string]wire.Object)
+		for name := range want.All() {
+			o, ok := got.Object(name)
+			if again, is := want.Object(name); is != ok || !again.Equal(o) {
+				t.Fatalf("member %q is %s, want %s", name, o.Raw(), again.Raw())
+			}
+			if word, _ := got.Member(name); word[0] == '"' && p.Word(word) != wire.Text(word) {
+				t.Fatalf("word %s", word)
+			}
+			if ok {
+				inner[name] = o
+			}
+		}
+		p.Free()
+		other := wire.NewParser()
+		if _, err := other.Parse([]byte(`{"a":{"other":[1,2,3]},"z":{}}`), wire.Limits{}, new(wire.Index), "a", "b"); err != nil {
+			t.Fatal(err)
+		}
+		other.Free()
+		for _, o := range inner {
+			compareMembers(t, o.Raw(), o)
+		}
+	})
 }
 
 // FuzzEqual holds Equal to its laws: what is encoded again is equal, equal

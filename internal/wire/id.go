@@ -1,11 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ID is a JSON-RPC id or a progress token: a string or an integer. IDs are
@@ -13,15 +12,20 @@ import (
 // absent.
 type ID struct {
 	// text is the JSON form: a string literal with no more escapes than
-	// needed, or an integer.
+	// needed, or an integer beyond 64 bits. It is number for other integers,
+	// which most ids are and which take no memory of their own.
 	text string
+	n    int64
 }
 
+// number is the text of an ID that is n.
+const number = "#"
+
 // StringID returns the ID that is the string s.
-func StringID(s string) ID { return ID{string(AppendString(nil, s))} }
+func StringID(s string) ID { return ID{text: string(AppendString(nil, s))} }
 
 // IntID returns the ID that is the integer n.
-func IntID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
+func IntID(n int64) ID { return ID{text: number, n: n} }
 
 // ParseID reads an ID from one JSON value. Anything but a string or an
 // integer is refused, also null and numbers with a fraction or exponent;
@@ -39,29 +43,51 @@ func ParseID(raw RawValue) (ID, error) {
 	if err != nil {
 		return ID{}, err
 	}
-	switch c := raw[0]; {
-	case c == '"':
+	return ReadID(raw)
+}
+
+// ReadID is [ParseID] of a text without white space around it that is known to
+// be one valid value.
+func ReadID(raw RawValue) (ID, error) {
+	c := raw[0]
+	if c == '"' {
 		return stringID(raw), nil
-	case c != '-' && (c < '0' || c > '9'):
-		return ID{}, newError("", nil, "expected a string or an integer, got %s", kindOf(c))
-	case strings.ContainsAny(string(raw), ".eE"):
-		return ID{}, newError("", nil, "expected a string or an integer, got a number with fraction or exponent")
-	case string(raw) == "-0":
-		return IntID(0), nil
 	}
-	return ID{string(raw)}, nil
+	if c != '-' && (c < '0' || c > '9') {
+		return ID{}, newError("", nil, "expected a string or an integer, got %s", kindOf(c))
+	}
+	digits := raw
+	if c == '-' {
+		digits = raw[1:]
+	}
+	n, small := int64(0), len(digits) <= 18 // 64 bits hold them all
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return ID{}, newError("", nil, "expected a string or an integer, got a number with fraction or exponent")
+		}
+		if small {
+			n = 10*n + int64(c-'0')
+		}
+	}
+	if small {
+		if c == '-' {
+			n = -n
+		}
+		return IntID(n), nil
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return IntID(n), nil
+	}
+	return ID{text: string(raw)}, nil
 }
 
 // stringID takes a valid literal over as it is if it has no escapes: then it
 // is in its one form already.
 func stringID(raw RawValue) ID {
-	for _, c := range raw {
-		if c == '\\' {
-			plain, _ := jsontext.AppendUnquote([]byte(nil), raw) // valid
-			return StringID(string(plain))
-		}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return ID{text: string(raw)}
 	}
-	return ID{string(raw)}
+	return StringID(Text(raw))
 }
 
 // IsZero says whether the ID is absent.
@@ -73,8 +99,11 @@ func (id ID) Equal(other ID) bool { return id == other }
 // String returns the ID for logs, where it may be cut and what does not print
 // is escaped: strings in quotes; "none" if it is absent.
 func (id ID) String() string {
-	if id.text == "" {
+	switch id.text {
+	case "":
 		return "none"
+	case number:
+		return strconv.FormatInt(id.n, 10)
 	}
 	const limit = 200
 	if strings.ContainsFunc(id.text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -85,8 +114,11 @@ func (id ID) String() string {
 
 // AppendJSON appends the ID, or null if it is absent. The error is always nil.
 func (id ID) AppendJSON(dst []byte) ([]byte, error) {
-	if id.text == "" {
+	switch id.text {
+	case "":
 		return append(dst, "null"...), nil
+	case number:
+		return strconv.AppendInt(dst, id.n, 10), nil
 	}
 	return append(dst, id.text...), nil
 }

@@ -5,23 +5,23 @@ import (
 	"hash/maphash"
 	"iter"
 	"strings"
-	"sync"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Object is a validated JSON object with an index of its members. The zero
 // Object is absent: it has no text and no members. An Object never changes
 // and may be used by many goroutines.
 type Object struct {
-	x *index
+	x *Index
 }
 
-type index struct {
+// An Index is the memory for the index of one object. Its zero value is for
+// [Parser.Parse].
+type Index struct {
 	text    []byte // from brace to brace
 	members []member
 	table   []uint32  // hash table of members, position plus one, if there are many
-	inline  [8]member // room for the members of a usual object
+	inline  [6]member // room for the members of a usual object
+	inner   *inner    // a member that has been indexed too, or nil
 }
 
 // ParseObject validates data and returns the object it holds. It refuses
@@ -30,18 +30,41 @@ type index struct {
 // must not change afterwards. The error is an *[Error]; errors.Is tells
 // [ErrNotObject] from texts that are not valid at all.
 func ParseObject(data []byte, lim Limits) (Object, error) {
-	x := indexes.Get().(*index)
+	s := scanners.Get().(*scanner)
+	defer s.release()
+	return s.parseObject(data, lim, new(Index))
+}
+
+func (s *scanner) parseObject(data []byte, lim Limits, x *Index) (Object, error) {
+	if err := lim.check(data); err != nil {
+		return Object{}, err
+	}
 	x.members = x.inline[:0]
-	start, end, err := scan(data, lim, &x.members)
+	start, end, err := s.scan(data, lim, &x.members)
 	if err != nil {
 		return Object{}, err
 	}
 	if data[start] != '{' {
 		return Object{}, newError("", ErrNotObject, "expected an object, got %s", kindOf(data[start]))
 	}
-	x.rebase(data[:end], start)
-	x.hash()
+	x.complete(data[:end], start)
+	if s.inner != nil && s.inner.at > 0 {
+		s.inner.complete(x, data, start)
+	}
 	return Object{x}, nil
+}
+
+// complete makes the index of a member of the object x, which starts at start.
+func (in *inner) complete(x *Index, data []byte, start int) {
+	x.inner = in
+	from := in.at
+	in.at -= start
+	for i := range x.members {
+		if m := &x.members[i]; m.value == uint32(in.at) {
+			in.index.complete(data[:start+int(m.valueEnd)], from)
+			return
+		}
+	}
 }
 
 // ParseArray validates data as [ParseObject] does and returns the elements of
@@ -67,33 +90,22 @@ func ParseArray(data []byte, lim Limits, limit int) ([]RawValue, error) {
 	return raw, nil
 }
 
-// Release gives the memory of the index back, for messages whose envelope is
-// read once. Neither o nor what was made of its index may be used afterwards;
-// texts, and objects that [Object.Object] gave, may.
-func (o Object) Release() {
-	if o.x != nil {
-		*o.x = index{}
-		indexes.Put(o.x)
-	}
-}
-
-var indexes = sync.Pool{New: func() any { return new(index) }}
-
-// rebase makes the text start with the object.
-func (x *index) rebase(text []byte, start int) {
+// complete makes an index of members that are known by their place in text,
+// in which the object starts.
+func (x *Index) complete(text []byte, start int) {
 	x.text = text[start:len(text):len(text)]
-	if start == 0 {
-		return
+	if start > 0 {
+		by := uint32(start)
+		for i := range x.members {
+			m := &x.members[i]
+			m.name, m.mark, m.value, m.valueEnd = m.name-by, m.mark-by, m.value-by, m.valueEnd-by
+		}
 	}
-	by := uint32(start)
-	for i := range x.members {
-		m := &x.members[i]
-		m.name, m.nameEnd, m.value, m.valueEnd = m.name-by, m.nameEnd-by, m.value-by, m.valueEnd-by
-	}
+	x.hash()
 }
 
 // hash makes the table if there are many members.
-func (x *index) hash() {
+func (x *Index) hash() {
 	if len(x.members) <= few {
 		return
 	}
@@ -110,7 +122,7 @@ func (x *index) hash() {
 
 // indexObject indexes an object that is known to be valid.
 func indexObject(text []byte) Object {
-	x := &index{text: text}
+	x := &Index{text: text}
 	x.members = x.inline[:0]
 	pos := after(text, 1)
 	for text[pos] != '}' {
@@ -118,11 +130,7 @@ func indexObject(text []byte) Object {
 		name := text[pos+1 : nameEnd-1]
 		value := after(text, after(text, nameEnd)+1)
 		end := skip(text, value)
-		x.members = append(x.members, member{
-			name: uint32(pos + 1), nameEnd: uint32(nameEnd - 1),
-			escaped: bytes.IndexByte(name, '\\') >= 0,
-			value:   uint32(value), valueEnd: uint32(end),
-		})
+		x.members = append(x.members, newMember(pos+1, nameEnd-1, bytes.IndexByte(name, '\\') >= 0, value, end))
 		if pos = after(text, end); text[pos] == ',' {
 			pos = after(text, pos+1)
 		}
@@ -139,20 +147,19 @@ func after(text []byte, pos int) int {
 	return pos
 }
 
-func (x *index) value(m *member) RawValue {
+func (x *Index) value(m *member) RawValue {
 	return x.text[m.value:m.valueEnd:m.valueEnd]
 }
 
 // nameBytes returns the name of a member without escapes.
-func (x *index) nameBytes(m *member) []byte {
-	if !m.escaped {
-		return x.text[m.name:m.nameEnd]
+func (x *Index) nameBytes(m *member) []byte {
+	if !m.escaped() {
+		return x.text[m.name:m.nameEnd()]
 	}
-	name, _ := jsontext.AppendUnquote([]byte(nil), x.text[m.name-1:m.nameEnd+1]) // valid
-	return name
+	return []byte(Text(x.text[m.name-1 : m.nameEnd()+1]))
 }
 
-func (x *index) find(name string) *member {
+func (x *Index) find(name string) *member {
 	if x.table != nil {
 		mask := len(x.table) - 1
 		for slot := int(maphash.String(seed, name)) & mask; x.table[slot] != 0; slot = (slot + 1) & mask {
@@ -201,6 +208,12 @@ func (o Object) Member(name string) (RawValue, bool) {
 	return o.x.value(m), true
 }
 
+// At returns the member at place i of the text. The name must not be changed.
+func (o Object) At(i int) (name []byte, value RawValue) {
+	m := &o.x.members[i]
+	return o.x.nameBytes(m), o.x.value(m)
+}
+
 // All yields names and values in the order of the text.
 func (o Object) All() iter.Seq2[string, RawValue] {
 	return func(yield func(string, RawValue) bool) {
@@ -218,11 +231,22 @@ func (o Object) All() iter.Seq2[string, RawValue] {
 
 // Object returns the member with that exact name if it is an object.
 func (o Object) Object(name string) (Object, bool) {
-	raw, ok := o.Member(name)
-	if !ok || raw[0] != '{' {
+	if o.x == nil {
 		return Object{}, false
 	}
-	return indexObject(raw), true
+	m := o.x.find(name)
+	if m == nil || o.x.text[m.value] != '{' {
+		return Object{}, false
+	}
+	return o.x.object(m), true
+}
+
+// object returns a member that is an object.
+func (x *Index) object(m *member) Object {
+	if x.inner != nil && uint32(x.inner.at) == m.value {
+		return Object{x.inner.index}
+	}
+	return indexObject(x.value(m))
 }
 
 // Equal says whether both are absent or hold the same value, see [Equal].
@@ -241,10 +265,17 @@ func (o Object) CheckNames(known ...string) error {
 		return nil
 	}
 	for i := range o.x.members {
-		name := o.x.nameBytes(&o.x.members[i])
-		if twin := twinOf(name, known); twin != "" {
-			return twinError("", string(name), twin)
+		if err := CheckName(o.x.nameBytes(&o.x.members[i]), known...); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// CheckName is [Object.CheckNames] for one name.
+func CheckName(name []byte, known ...string) error {
+	if twin := twinOf(name, known); twin != "" {
+		return twinError("", string(name), twin)
 	}
 	return nil
 }

@@ -2,13 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"hash/maphash"
 	"math/bits"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // few is the number of members up to which names are compared one by one;
@@ -26,10 +23,25 @@ type span struct {
 
 // member is one member of an object, as offsets into its text.
 type member struct {
-	name, nameEnd   uint32 // between the quotes
+	name            uint32 // after the quote
+	mark            uint32 // end of the name, before the quote, and escapedName
 	value, valueEnd uint32
-	escaped         bool // the name has escapes
 }
+
+// escapedName is the bit of a mark that says that the name has escapes. No
+// offset has it.
+const escapedName = 1 << 31
+
+func newMember(name, nameEnd int, escaped bool, value, valueEnd int) member {
+	m := member{name: uint32(name), mark: uint32(nameEnd), value: uint32(value), valueEnd: uint32(valueEnd)}
+	if escaped {
+		m.mark |= escapedName
+	}
+	return m
+}
+
+func (m *member) nameEnd() uint32 { return m.mark &^ escapedName }
+func (m *member) escaped() bool   { return m.mark&escapedName != 0 }
 
 // scanner validates one text. It is recursive; its depth is bounded.
 type scanner struct {
@@ -38,6 +50,15 @@ type scanner struct {
 	names []span   // names of the objects that are open, outermost first
 	arena []byte   // names that had escapes, without them
 	table []uint32 // hash table for objects with many members
+	inner *inner   // what else is indexed, or nil
+}
+
+// inner asks for the index of the first member of the outermost object that has
+// one of two names.
+type inner struct {
+	names [2]string
+	index *Index
+	at    int // where the value starts; 0 while there is none
 }
 
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
@@ -46,7 +67,13 @@ var scanners = sync.Pool{New: func() any { return new(scanner) }}
 const keep = 4096
 
 func (s *scanner) release() {
-	s.data = nil
+	s.clear()
+	scanners.Put(s)
+}
+
+// clear forgets the text.
+func (s *scanner) clear() {
+	s.data, s.inner = nil, nil
 	if cap(s.names) > keep {
 		s.names = nil
 	}
@@ -57,7 +84,6 @@ func (s *scanner) release() {
 		s.table = nil
 	}
 	s.names, s.arena = s.names[:0], s.arena[:0]
-	scanners.Put(s)
 }
 
 // scan validates data as one value and returns where it starts and ends. An
@@ -69,6 +95,10 @@ func scan(data []byte, lim Limits, into *[]member) (start, end int, err *Error) 
 	}
 	s := scanners.Get().(*scanner)
 	defer s.release()
+	return s.scan(data, lim, into)
+}
+
+func (s *scanner) scan(data []byte, lim Limits, into *[]member) (start, end int, err *Error) {
 	s.data, s.depth = data, lim.depth()
 	start = s.space(0)
 	if end, err = s.value(start, into); err != nil {
@@ -109,9 +139,21 @@ func (s *scanner) at(pos int) byte {
 func (s *scanner) value(pos int, into *[]member) (int, *Error) {
 	switch c := s.at(pos); c {
 	case '{':
-		return s.nested(pos, into, (*scanner).object)
+		if s.depth == 0 {
+			return 0, s.tooDeep(pos)
+		}
+		s.depth--
+		end, err := s.object(pos, into)
+		s.depth++
+		return end, err
 	case '[':
-		return s.nested(pos, into, (*scanner).array)
+		if s.depth == 0 {
+			return 0, s.tooDeep(pos)
+		}
+		s.depth--
+		end, err := s.array(pos, into)
+		s.depth++
+		return end, err
 	case '"':
 		end, _, err := s.text(pos)
 		return end, err
@@ -129,14 +171,19 @@ func (s *scanner) value(pos int, into *[]member) (int, *Error) {
 	}
 }
 
-func (s *scanner) nested(pos int, into *[]member, f func(*scanner, int, *[]member) (int, *Error)) (int, *Error) {
-	if s.depth == 0 {
-		return 0, &Error{Offset: int64(pos), Reason: "objects and arrays are nested too deeply", Err: ErrDepth}
+func (s *scanner) tooDeep(pos int) *Error {
+	return &Error{Offset: int64(pos), Reason: "objects and arrays are nested too deeply", Err: ErrDepth}
+}
+
+// within returns where the members of the value at pos go, the value of a
+// member of the outermost object.
+func (s *scanner) within(name []byte, pos int) *[]member {
+	in := s.inner
+	if in == nil || in.at > 0 || s.at(pos) != '{' || string(name) != in.names[0] && string(name) != in.names[1] {
+		return nil
 	}
-	s.depth--
-	end, err := f(s, pos, into)
-	s.depth++
-	return end, err
+	in.at = pos
+	return &in.index.members
 }
 
 func (s *scanner) object(pos int, into *[]member) (int, *Error) {
@@ -159,15 +206,16 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 			return 0, s.fail(colon, "expected ':' after the member name")
 		}
 		value := s.space(colon + 1)
-		end, err := s.value(value, nil)
+		var within *[]member
+		if into != nil {
+			within = s.within(s.data[pos+1:nameEnd-1], value)
+		}
+		end, err := s.value(value, within)
 		if err != nil {
 			return 0, err
 		}
 		if into != nil {
-			*into = append(*into, member{
-				name: uint32(pos + 1), nameEnd: uint32(nameEnd - 1), escaped: escaped,
-				value: uint32(value), valueEnd: uint32(end),
-			})
+			*into = append(*into, newMember(pos+1, nameEnd-1, escaped, value, end))
 		}
 		switch next := s.space(end); s.at(next) {
 		case ',':
@@ -215,7 +263,7 @@ func (s *scanner) push(at, end int, escaped bool) {
 		return
 	}
 	from := len(s.arena)
-	s.arena, _ = jsontext.AppendUnquote(s.arena, s.data[at:end]) // validated by text
+	s.arena = append(s.arena, Text(s.data[at:end])...)
 	s.names = append(s.names, span{at: uint32(from), end: uint32(len(s.arena)), arena: true})
 }
 
@@ -312,31 +360,12 @@ func (s *scanner) number(pos int) (_ int, err *Error) {
 	return pos, nil
 }
 
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// special marks, with the high bit of each byte, what ends a run of plain
-// characters: a quote, a backslash, a control character or the start of a
-// longer character. The lowest mark is exact.
-func special(w uint64) uint64 {
-	quote, slash := w^(ones*'"'), w^(ones*'\\')
-	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w | w) & highs
-}
-
 // text validates the string that starts with the quote at pos, and returns
 // the position after its closing quote.
 func (s *scanner) text(pos int) (end int, escaped bool, err *Error) {
 	data := s.data
 	for pos++; ; {
-		for pos+8 <= len(data) {
-			marks := special(binary.LittleEndian.Uint64(data[pos:]))
-			pos += bits.TrailingZeros64(marks) / 8
-			if marks != 0 {
-				break
-			}
-		}
+		pos = plain(data, pos)
 		switch c := s.at(pos); {
 		case c == '"':
 			return pos + 1, escaped, nil
@@ -368,7 +397,7 @@ func (s *scanner) escape(pos int) (int, *Error) {
 	default:
 		return 0, s.fail(pos+1, "invalid escape in a string")
 	}
-	unit, ok := s.hex(pos)
+	unit, ok := hex(s.data, pos)
 	if !ok {
 		return 0, s.fail(pos, "expected four hexadecimal digits after \\u")
 	}
@@ -376,28 +405,11 @@ func (s *scanner) escape(pos int) (int, *Error) {
 		return pos + 6, nil
 	}
 	if unit < 0xDC00 && s.at(pos+6) == '\\' && s.at(pos+7) == 'u' {
-		if low, ok := s.hex(pos + 6); ok && 0xDC00 <= low && low <= 0xDFFF {
+		if low, ok := hex(s.data, pos+6); ok && 0xDC00 <= low && low <= 0xDFFF {
 			return pos + 12, nil
 		}
 	}
 	return 0, &Error{Offset: int64(pos), Reason: "half a surrogate pair in a string", Err: ErrUTF8}
-}
-
-// hex reads the four digits of the \u escape at pos.
-func (s *scanner) hex(pos int) (unit uint32, ok bool) {
-	for _, i := range [4]int{2, 3, 4, 5} {
-		c := s.at(pos + i)
-		switch {
-		case '0' <= c && c <= '9':
-			c -= '0'
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		unit = unit<<4 | uint32(c)
-	}
-	return unit, true
 }
 
 // skip returns the end of the value at pos of a text known to be valid.

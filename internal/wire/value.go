@@ -50,9 +50,7 @@ func equal(a, b RawValue) bool {
 	case '[':
 		return equalArrays(a, b)
 	case '"':
-		x, _ := jsontext.AppendUnquote([]byte(nil), a)
-		y, _ := jsontext.AppendUnquote([]byte(nil), b)
-		return bytes.Equal(x, y)
+		return Text(a) == Text(b)
 	case 't', 'f', 'n':
 		return false // the texts differ
 	}
@@ -184,13 +182,4 @@ func isBigInteger(number RawValue) bool {
 	}
 	_, accuracy := new(big.Float).SetInt(n).Float64()
 	return accuracy != big.Exact
-}
-
-// Text returns what a valid string literal means; raw must be one.
-func Text(raw RawValue) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	text, _ := jsontext.AppendUnquote([]byte(nil), raw) // valid
-	return string(text)
 }

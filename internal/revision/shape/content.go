@@ -24,6 +24,14 @@ func (s *Shape) callToolResult(d *draft[mcp.CallToolResult]) error {
 	return nil
 }
 
+// says reports whether the revision knows all of a tool's result.
+func (s *Shape) says(r *mcp.CallToolResult) bool {
+	return s.plainContent() &&
+		(s.facts.ResultType || r.ResultType == "") &&
+		(s.facts.MetaVersion || r.Meta.ServerInfo == nil && r.Meta.SubscriptionID.IsZero()) &&
+		(r.StructuredContent == nil || s.saysStructured(r.StructuredContent))
+}
+
 func (s *Shape) getPromptResult(d *draft[mcp.GetPromptResult]) error {
 	messages, changed, err := edited(d.v.Messages, func(d *draft[mcp.PromptMessage]) error {
 		c, changed, err := s.content(d.v.Content)

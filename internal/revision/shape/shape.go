@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
 )
 
 // Shape translates for one revision. It is made once and may be used by many
@@ -68,7 +69,12 @@ func (s *Shape) Facts() *revision.Facts { return s.facts }
 func (s *Shape) DownParams(method string, v any) (any, error) { return s.down(s.params, method, v) }
 
 // DownResult translates a result in the same way.
-func (s *Shape) DownResult(method string, v any) (any, error) { return s.down(s.results, method, v) }
+func (s *Shape) DownResult(method string, v any) (any, error) {
+	if r, ok := v.(*mcp.CallToolResult); ok && r != nil && s.says(r) {
+		return v, nil // most results, with nothing made for them
+	}
+	return s.down(s.results, method, v)
+}
 
 func (s *Shape) down(table map[string]down, method string, v any) (any, error) {
 	f := table[method]
