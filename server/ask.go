@@ -141,7 +141,7 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 	if res.Action != mcp.ElicitAccept {
 		return false, nil
 	}
-	if err := c.era.await(c, q, done); err != nil {
+	if err := c.era().await(c, q, done); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -241,7 +241,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, ErrNoCall)
 	}
 	if !c.row.Asks {
-		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.method, ErrCannotAsk)
+		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
 		return nil, nc
@@ -249,11 +249,11 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	id, err := c.asks.begin(q)
+	id, err := c.extras().asks.begin(q)
 	if err != nil {
 		return nil, err
 	}
-	raw, known := c.asks.answer(id)
+	raw, known := c.extras().asks.answer(id)
 	if !known {
 		if raw, err = c.driver().ask(c, id, q); err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if err := q.check(raw); err != nil {
 		return nil, badAnswer(q, err)
 	}
-	c.asks.record(id, raw)
+	c.extras().asks.record(id, raw)
 	return c, nil
 }
 

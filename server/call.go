@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
-	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
@@ -21,33 +21,45 @@ import (
 type Call struct {
 	context.Context //nolint:containedctx // a Call is the context of its request
 	srv             *Server
+	x               *transport.Exchange
 	row             *row
-	era             era
 	facts           *revision.Facts
 	shape           *shape.Shape
 	session         *session // nil for a self-contained request
-	out             transport.Responder
-	principal       *principal.Principal
-	key             string // limitKey of a self-contained request
-	id              jsonrpc.ID
-	in              *jsonrpc.Incoming
-	route           *transport.Route
-	ending          <-chan struct{} // closed when the carrier ends; nil if it does not say
-	method          string
+	caller          *caller  // of a self-contained request
 	target          string
 	params          any
 	meta            *mcp.RequestMeta
 	caps            *mcp.ClientCapabilities
-	life            lazyContext // of a self-contained request
-	before, after   *Call       // other self-contained requests; they belong to the server's mutex
+	inbound         jsonrpc.Inbound
+	before, after   *Call // other self-contained requests; they belong to the server's mutex
 	clock           watchdog
-	asks            recorder
-	progress        progressState
-	logs            logState
-	tracked         jsonrpc.Inbound
+	more            atomic.Pointer[extras] // nil until it is needed
 	reply           jsonrpc.Outgoing
-	body            resultBody
 	tool            mcp.CallToolParams // the params of tools/call
+}
+
+// extras are what most requests do not need: a memory of what was asked, and of
+// what was told on the way.
+type extras struct {
+	asks     recorder
+	progress progressState
+	logs     logState
+}
+
+// extras are made for the first who needs them.
+func (c *Call) extras() *extras {
+	if m := c.more.Load(); m != nil {
+		return m
+	}
+	c.more.CompareAndSwap(nil, new(extras))
+	return c.more.Load()
+}
+
+// waits reports whether the run ended for want of an answer.
+func (c *Call) waits() bool {
+	m := c.more.Load()
+	return m != nil && m.asks.waits()
 }
 
 type progressState struct {
@@ -81,13 +93,13 @@ func CallFrom(ctx context.Context) *Call {
 // a pipe, and nil outside of a request.
 func Caller(ctx context.Context) *principal.Principal {
 	if c := CallFrom(ctx); c != nil {
-		return c.principal
+		return c.Principal()
 	}
 	return nil
 }
 
 // Method is the method of the request, for example "tools/call".
-func (c *Call) Method() string { return c.method }
+func (c *Call) Method() string { return c.x.In.Method }
 
 // Target is what the request is about: the name of a tool or prompt, the URI
 // of a resource, or "" for methods that have none.
@@ -99,16 +111,21 @@ func (c *Call) Params() any { return c.params }
 
 // ID is the id of the request. In the stateless revision each round of an
 // asked request has a new one; see Flow.
-func (c *Call) ID() jsonrpc.ID { return c.id }
+func (c *Call) ID() jsonrpc.ID { return c.x.In.ID }
 
 // Version is the protocol revision of the request.
 func (c *Call) Version() string { return c.facts.Version }
 
 // Principal is who sent the request.
-func (c *Call) Principal() *principal.Principal { return c.principal }
+func (c *Call) Principal() *principal.Principal {
+	if c.x.Principal == nil && c.session != nil {
+		return c.session.conn.Principal()
+	}
+	return c.x.Principal
+}
 
-// ClientInfo is what the client says of itself, or nil. It is not verified and
-// must not decide anything.
+// ClientInfo is what the client says of itself, or nil. It is not verified,
+// must not decide anything, and must not be written to.
 func (c *Call) ClientInfo() *mcp.Implementation {
 	if c.session != nil && c.facts.Handshake {
 		return c.session.clientInfo()
@@ -125,42 +142,31 @@ func (c *Call) Meta() *mcp.RequestMeta { return c.meta }
 
 // Round counts how often the request has been answered "input required"
 // before: 0 for the first time. Audit and budgets count round 0 only.
-func (c *Call) Round() int { return c.asks.round }
+func (c *Call) Round() int {
+	_, round := c.asked()
+	return round
+}
 
 // Flow names all rounds of one request; it is empty before the first ask.
-func (c *Call) Flow() string { return c.asks.flow }
+func (c *Call) Flow() string {
+	flow, _ := c.asked()
+	return flow
+}
+
+// asked is what is known of the rounds of the request.
+func (c *Call) asked() (flow string, round int) {
+	m := c.more.Load()
+	if m == nil {
+		return "", 0
+	}
+	m.asks.mu.Lock()
+	defer m.asks.mu.Unlock()
+	return m.asks.flow, m.asks.round
+}
 
 // newCall makes the call of an exchange, before anything is known of it.
 func (s *Server) newCall(ctx context.Context, x *transport.Exchange, p *session) *Call {
-	c := &Call{
-		Context:   ctx,
-		srv:       s,
-		session:   p,
-		out:       x.Out,
-		principal: x.Principal,
-		id:        x.In.ID,
-		in:        x.In,
-		route:     &x.Route,
-		ending:    x.Ending,
-		method:    x.In.Method,
-		meta:      &noMeta,
-		caps:      &noCapabilities,
-	}
-	if p != nil && c.principal == nil {
-		c.principal = p.conn.Principal()
-	}
-	return c
-}
-
-// resultBody encodes a result; it is a part of its call.
-type resultBody struct{ v any }
-
-// AppendJSON encodes the result.
-func (b *resultBody) AppendJSON(dst []byte) ([]byte, error) {
-	if body, ok := b.v.(jsonrpc.Body); ok {
-		return body.AppendJSON(dst)
-	}
-	return wire.Append(dst, b.v)
+	return &Call{Context: ctx, srv: s, x: x, session: p, meta: &noMeta, caps: &noCapabilities}
 }
 
 // What a request without `_meta` has. They are never written to.
@@ -171,11 +177,12 @@ var (
 
 // limitKey is the name that the limits of the caller count under.
 func (c *Call) limitKey() string {
-	if c.key != "" {
-		return c.key
+	if c.caller != nil {
+		return c.caller.key
 	}
-	if c.session != nil && c.principal == c.session.conn.Principal() {
+	who := c.Principal()
+	if c.session != nil && who == c.session.conn.Principal() {
 		return c.session.key
 	}
-	return c.principal.LimitKey()
+	return who.LimitKey()
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"container/heap"
+	"math"
 	"sync"
 	"time"
 )
@@ -9,19 +10,33 @@ import (
 // deadlines wakes the calls of a server that are out of time. All share one
 // timer, since nearly every call ends long before its own would fire.
 type deadlines struct {
+	base  time.Time // when the server was made
 	mu    sync.Mutex
 	due   dueHeap
 	timer *time.Timer
-	at    time.Time // when the timer fires; zero if it does not run
+	at    instant // when the timer fires; 0 if it does not run
 }
 
+// An instant is a time in nanoseconds since the server was made.
+type instant int64
+
+// after is the instant that comes wait later, or the last one there is.
+func (i instant) after(wait time.Duration) instant {
+	if later := i + instant(wait); later >= i {
+		return later
+	}
+	return math.MaxInt64
+}
+
+func (d *deadlines) now() instant { return instant(time.Since(d.base)) }
+
 // set makes w fire at due, instead of when it was to fire before.
-func (d *deadlines) set(w *watchdog, due time.Time) {
+func (d *deadlines) set(w *watchdog, due instant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w.due = due
 	if w.queued {
-		heap.Fix(&d.due, w.index)
+		heap.Fix(&d.due, int(w.index))
 	} else {
 		w.queued = true
 		heap.Push(&d.due, w)
@@ -35,7 +50,7 @@ func (d *deadlines) drop(w *watchdog) {
 	defer d.mu.Unlock()
 	if w.queued {
 		w.queued = false
-		heap.Remove(&d.due, w.index)
+		heap.Remove(&d.due, int(w.index))
 	}
 }
 
@@ -45,24 +60,25 @@ func (d *deadlines) arm() {
 		return
 	}
 	first := d.due[0].due
-	if !d.at.IsZero() && !first.Before(d.at) {
+	if d.at != 0 && first >= d.at {
 		return
 	}
-	d.at = first
+	d.at = max(first, 1)
+	wait := time.Duration(first - d.now())
 	if d.timer == nil {
-		d.timer = time.AfterFunc(time.Until(first), d.fire)
+		d.timer = time.AfterFunc(wait, d.fire)
 		return
 	}
-	d.timer.Reset(time.Until(first))
+	d.timer.Reset(wait)
 }
 
 // fire ends what is due.
 func (d *deadlines) fire() {
 	d.mu.Lock()
-	now := time.Now()
-	d.at = time.Time{}
+	now := d.now()
+	d.at = 0
 	var late []*watchdog
-	for len(d.due) > 0 && !d.due[0].due.After(now) {
+	for len(d.due) > 0 && d.due[0].due <= now {
 		w := heap.Pop(&d.due).(*watchdog)
 		w.queued = false
 		late = append(late, w)
@@ -82,7 +98,7 @@ func (d *deadlines) stop() {
 	defer d.mu.Unlock()
 	if d.timer != nil {
 		d.timer.Stop()
-		d.at = time.Time{}
+		d.at = 0
 	}
 }
 
@@ -90,16 +106,16 @@ func (d *deadlines) stop() {
 type dueHeap []*watchdog
 
 func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+	h[i].index, h[j].index = int32(i), int32(j)
 }
 
 // Push adds a watchdog at the end.
 func (h *dueHeap) Push(x any) {
 	w := x.(*watchdog)
-	w.index = len(*h)
+	w.index = int32(len(*h))
 	*h = append(*h, w)
 }
 

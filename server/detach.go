@@ -9,6 +9,7 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // Detach runs next in the background with a copy of the call that outlives its
@@ -23,7 +24,7 @@ import (
 func (c *Call) Detach(next Func, done func(d *Call, result mcp.RawValue, err *jsonrpc.Error)) (d *Call, cancel context.CancelCauseFunc, err error) {
 	d, err = c.detached()
 	if err != nil {
-		return nil, nil, fmt.Errorf("detaching %s: %w", c.method, err)
+		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), err)
 	}
 	d.Context, cancel = context.WithCancelCause(c.srv.hub.ctx)
 	started := c.srv.hub.spawn(func(context.Context) {
@@ -51,8 +52,8 @@ func (c *Call) Detach(next Func, done func(d *Call, result mcp.RawValue, err *js
 // detached is a copy of the call that shares no memory with its message, which
 // is void after the exchange.
 func (c *Call) detached() (*Call, error) {
-	in := &jsonrpc.Incoming{Kind: c.in.Kind, ID: c.in.ID, Method: c.in.Method}
-	if raw := c.in.Params.Raw(); len(raw) > 0 {
+	in := &jsonrpc.Incoming{Kind: c.x.In.Kind, ID: c.x.In.ID, Method: c.x.In.Method}
+	if raw := c.x.In.Params.Raw(); len(raw) > 0 {
 		params, err := wire.ParseObject(slices.Clone(raw), wire.Limits{Depth: maxDefinitionDepth})
 		if err != nil {
 			return nil, err
@@ -60,8 +61,8 @@ func (c *Call) detached() (*Call, error) {
 		in.Params = params
 	}
 	d := &Call{
-		srv: c.srv, row: c.row, era: c.era, facts: c.facts, shape: c.shape, session: c.session,
-		out: nowhere{}, principal: c.principal, id: c.id, in: in, method: c.method, target: c.target,
+		srv: c.srv, row: c.row, facts: c.facts, shape: c.shape, session: c.session,
+		x: &transport.Exchange{In: in, Out: nowhere{}, Principal: c.Principal()}, target: c.target,
 		meta: &noMeta, caps: c.caps,
 	}
 	params, meta, err := c.row.decode(d, in)
@@ -78,13 +79,13 @@ func (c *Call) detached() (*Call, error) {
 // finish runs a detached call to its encoded result.
 func (s *Server) finish(d *Call, next Func) (mcp.RawValue, error) {
 	res, err := s.run(d, next)
-	if d.asks.waits() && !panicked(err) {
+	if d.waits() && !panicked(err) {
 		return nil, fmt.Errorf("a detached call asked in a way that needs its request: %w", ErrCannotAsk)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if res, err = d.era.settle(d, res); err != nil {
+	if res, err = d.era().settle(d, res); err != nil {
 		return nil, err
 	}
 	body, err := d.encode(res)

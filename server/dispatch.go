@@ -125,7 +125,7 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if err := c.checkTarget(); err != nil {
 		return err
 	}
-	if err := c.era.open(c); err != nil {
+	if err := c.era().open(c); err != nil {
 		return err
 	}
 	if wait := c.paced(); wait > 0 {
@@ -176,8 +176,8 @@ func (s *Server) handle(c *Call) {
 	}
 	res, err := s.run(c, s.serve)
 	// A panic beats a pending ask, a pending ask beats whatever was returned.
-	if err == nil || c.asks.waits() && !panicked(err) {
-		res, err = c.era.settle(c, res)
+	if err == nil || c.waits() && !panicked(err) {
+		res, err = c.era().settle(c, res)
 	}
 	if errors.Is(context.Cause(c.Context), errCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
@@ -190,10 +190,15 @@ func (s *Server) handle(c *Call) {
 			return
 		}
 	}
-	out := &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}
+	s.handleError(c, err)
+}
+
+// handleError answers a call that was admitted with an error.
+func (s *Server) handleError(c *Call, err error) {
+	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	c.untrack()
-	if err := c.out.Answer(context.Background(), out); err != nil {
-		s.log.Debug("answer not delivered", "method", c.method, "err", err)
+	if err := c.x.Out.Answer(context.Background(), out); err != nil {
+		s.log.Debug("answer not delivered", "method", c.Method(), "err", err)
 	}
 }
 
@@ -206,7 +211,7 @@ func panicked(err error) bool {
 // peer, once it has the answer, may fill its place at once.
 func (c *Call) untrack() {
 	if c.session != nil {
-		c.tracked.End()
+		c.inbound.End()
 	}
 }
 
@@ -216,8 +221,8 @@ func (s *Server) answer(c *Call, res Result) error {
 	if err != nil {
 		return err
 	}
-	c.reply = jsonrpc.Outgoing{ID: c.id, Result: body}
-	return c.out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
+	c.reply = jsonrpc.Outgoing{ID: c.ID(), Result: body}
+	return c.x.Out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
 }
 
 // encode gives a result in the shape of the peer's revision.
@@ -227,12 +232,11 @@ func (c *Call) encode(res Result) (jsonrpc.Body, error) {
 			return body, nil
 		}
 	}
-	down, err := c.shape.DownResult(c.method, res)
+	down, err := c.shape.DownResult(c.Method(), res)
 	if err != nil {
-		return nil, fmt.Errorf("translating the result of %s: %w", c.method, err)
+		return nil, fmt.Errorf("translating the result of %s: %w", c.Method(), err)
 	}
-	c.body.v = down
-	return &c.body, nil
+	return bodyOf(down), nil
 }
 
 // run calls next, and makes an error of a panic: a handler's mistake
@@ -245,7 +249,7 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 		}
 		v := recover()
 		ref := reference()
-		s.log.Error("handler panicked", "method", c.method, "target", c.target, "ref", ref, "panic", v, "stack", string(debug.Stack()))
+		s.log.Error("handler panicked", "method", c.Method(), "target", c.target, "ref", ref, "panic", v, "stack", string(debug.Stack()))
 		res, err = nil, &internalError{ref: ref, panicked: true}
 		if v == nil { // runtime.Goexit: run does not return, so the peer is answered here
 			s.answerError(c, err)
@@ -258,12 +262,9 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(ctx context.Context, x *transport.Exchange, facts *revision.Facts, err error) {
-	c := &Call{Context: ctx, srv: s, method: x.In.Method, facts: facts}
-	if c.facts == nil {
+	c := &Call{Context: ctx, srv: s, x: x, facts: facts}
+	if facts == nil {
 		c.facts = revision.Newest()
-	}
-	if c.era = era(stateless{}); c.facts.Handshake {
-		c.era = handshake{}
 	}
 	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.wireError(c, err)}); err != nil {
 		s.log.Debug("refusal not delivered", "err", err)

@@ -46,7 +46,7 @@ func (c *Call) admit(in *jsonrpc.Incoming) error {
 	if err != nil {
 		return err
 	}
-	if !modern && c.route.Carried {
+	if !modern && c.x.Route.Carried {
 		return c.admitByRoute()
 	}
 	if modern {
@@ -77,9 +77,17 @@ func modernVersion(in *jsonrpc.Incoming) (version string, modern bool, err error
 	return wire.Text(raw), true, nil
 }
 
+// era is that of the call's revision.
+func (c *Call) era() era {
+	if c.facts.Handshake {
+		return handshake{}
+	}
+	return stateless{}
+}
+
 // use sets the revision of a call.
-func (c *Call) use(f *revision.Facts, e era) {
-	c.facts, c.shape, c.era = f, shape.For(f), e
+func (c *Call) use(f *revision.Facts) {
+	c.facts, c.shape = f, shape.For(f)
 }
 
 // decodeMeta decodes the `_meta` of a request. What a client sends again

@@ -32,7 +32,7 @@ func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
 	}
 	c.clock.pause()
 	defer c.clock.resume()
-	m, err := c.session.call(c, c.out, q.method, jsonrpc.JSON(params))
+	m, err := c.session.call(c, c.x.Out, q.method, jsonrpc.JSON(params))
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
 	}
@@ -82,7 +82,7 @@ func (c *Call) Ping(ctx context.Context) error {
 	if c.session == nil || !c.facts.Handshake {
 		return fmt.Errorf("ping: %w", errNoSession)
 	}
-	m, err := c.session.call(ctx, c.out, mcp.MethodPing, jsonrpc.Raw(wire.RawValue("{}")))
+	m, err := c.session.call(ctx, c.x.Out, mcp.MethodPing, jsonrpc.Raw(wire.RawValue("{}")))
 	if err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}

@@ -14,15 +14,15 @@ type stateless struct{}
 // spec 2026-07-28, basic/index: a request missing a required field "MUST" be
 // rejected with -32602; basic/versioning: an unknown version with -32022.
 func (c *Call) admitStateless(version string, declared bool) error {
-	c.use(revision.Newest(), stateless{})
-	if err := checkVersion(c.route, version); err != nil {
+	c.use(revision.Newest())
+	if err := checkVersion(&c.x.Route, version); err != nil {
 		return err
 	}
 	f, ok := revision.Lookup(version)
 	if !ok || f.Handshake || !c.srv.allows(f) {
 		return unsupportedVersion(version, c.srv.Versions())
 	}
-	c.use(f, stateless{})
+	c.use(f)
 	if err := c.checkMethod(); err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (c *Call) admitStateless(version string, declared bool) error {
 // admitByRoute refuses a request that its carrier alone says to be modern
 // (ruling 1).
 func (c *Call) admitByRoute() error {
-	c.use(revision.Newest(), stateless{})
-	if f, ok := revision.Lookup(c.route.Version); !ok || !c.srv.allows(f) {
-		return unsupportedVersion(c.route.Version, c.srv.Versions())
+	c.use(revision.Newest())
+	if f, ok := revision.Lookup(c.x.Route.Version); !ok || !c.srv.allows(f) {
+		return unsupportedVersion(c.x.Route.Version, c.srv.Versions())
 	}
 	return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaProtocolVersion)
 }
@@ -59,7 +59,7 @@ func (stateless) open(c *Call) error {
 // settle makes "input required" of a call that asked, and completes the
 // result of one that did not.
 func (stateless) settle(c *Call, res Result) (Result, error) {
-	if c.asks.waits() {
+	if c.waits() {
 		return c.suspend()
 	}
 	c.fillResult(res, mcp.ResultComplete)

@@ -80,8 +80,8 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	switch {
 	case errors.As(err, &ie):
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ie)
-	case errors.As(err, &nc) && c.era != nil:
-		return c.era.refusal(c, nc)
+	case errors.As(err, &nc) && c.facts != nil:
+		return c.era().refusal(c, nc)
 	case errors.As(err, &me):
 		if me.Code == mcp.CodeURLElicitationRequired && !c.facts.URLRequiredError { // Ruling 18: one revision's alone
 			return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", me.Message)
@@ -126,15 +126,15 @@ func (s *Server) hide(c *Call, err error) string {
 		return err.Error()
 	}
 	ref := reference()
-	s.log.Error("handler error", "method", c.method, "target", c.target, "ref", ref, "err", err)
+	s.log.Error("handler error", "method", c.Method(), "target", c.target, "ref", ref, "err", err)
 	return (&internalError{ref: ref}).Error()
 }
 
 // answerError answers a call with an error.
 func (s *Server) answerError(c *Call, err error) {
-	out := &jsonrpc.Outgoing{ID: c.id, Error: s.wireError(c, err)}
-	if err := c.out.Answer(context.WithoutCancel(c), out); err != nil {
-		s.log.Debug("error not delivered", "method", c.method, "err", err)
+	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
+	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
+		s.log.Debug("error not delivered", "method", c.Method(), "err", err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (c *Call) driver() asker {
 			return foreignAsker{a}
 		}
 	}
-	return c.era
+	return c.era()
 }
 
 // foreignAsker lets an extension's asker ask.

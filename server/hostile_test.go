@@ -2,18 +2,24 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
@@ -447,5 +453,94 @@ func TestMalformedAnswer(t *testing.T) {
 		}
 		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer))
 		l.isError(l.wait(id))
+	}
+}
+
+// A handler may do everything at once, from goroutines that outlive it.
+func TestAllAtOnce(t *testing.T) {
+	var left sync.WaitGroup
+	build := func(o *server.Options) *server.Server {
+		o.Limits = server.Limits{LogRate: server.Unlimited}
+		s := server.New("eras", "1", o)
+		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			c := server.CallFrom(ctx)
+			begin := make(chan struct{})
+			var wg sync.WaitGroup
+			errs := make([]error, 4)
+			for i := range errs {
+				wg.Go(func() {
+					<-begin
+					if _, err := server.Once(ctx, "once", func() (int, error) { return 1, nil }); err != nil {
+						t.Error(err)
+					}
+					// Of several at once one is the furthest.
+					if err := server.Progress(ctx, float64(i+1), 4, ""); err != nil && !errors.Is(err, server.ErrNoProgress) {
+						t.Error(err)
+					}
+					if err := server.Log(ctx, mcp.LogError, "all", "at once"); err != nil {
+						t.Error(err)
+					}
+					_, errs[i] = server.Elicit[sure](ctx, fmt.Sprintf("question %d", i))
+				})
+				left.Go(func() {
+					<-begin
+					for range 1000 {
+						c.Round()
+						c.Flow()
+						_ = server.Progress(ctx, 100, 0, "") // may be late
+						runtime.Gosched()
+					}
+				})
+			}
+			close(begin)
+			wg.Wait()
+			return "done", errors.Join(errs...)
+		}))
+		return s
+	}
+	o := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		return client.Accept(sure{true})
+	}}
+	mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
+		if era.Version < v2506 {
+			return
+		}
+		_, err := c.CallTool(t.Context(), "t", nil, &client.CallOptions{OnProgress: func(float64, float64, string) {}})
+		if err != nil {
+			t.Error(err)
+		}
+		left.Wait()
+	})
+}
+
+// A result that somebody keeps does not keep the arguments of its call.
+func TestResultKeepsNoArguments(t *testing.T) {
+	type part struct {
+		Text string `json:"text"`
+	}
+	var given weak.Pointer[part]
+	var kept server.Result
+	s := newServer(nil, server.Tool("t", "", func(_ context.Context, in struct {
+		Part *part `json:"part"`
+	},
+	) (string, error) {
+		given = weak.Make(in.Part)
+		return "done", nil
+	}))
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			res, err := next(c)
+			kept = res
+			return res, err
+		}
+	})
+	carrier, l := new(sink), &line{version: v2607, caps: emptyBody}
+	s.Serve(t.Context(), carrier.exchange(t, []byte(l.request("1", "tools/call", toolParams("t", `{"part":{"text":"large"}}`)))))
+	runtime.GC()
+	if given.Value() != nil {
+		t.Error("the arguments are still there")
+	}
+	if r, ok := kept.(*mcp.CallToolResult); !ok || len(r.Content) != 1 || !strings.Contains(string(carrier.buffer), "done") {
+		t.Errorf("the result is %v, sent as %s", kept, carrier.buffer)
 	}
 }

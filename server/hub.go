@@ -13,6 +13,7 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // A notice is a change that clients may want to hear of. Notices of one topic
@@ -191,18 +192,16 @@ func (h *hub) watching(uri string, run func(ctx context.Context, changed func())
 // subscription of the stateless one. It has a goroutine only while something
 // waits to be sent.
 type feed struct {
-	srv    *Server
-	out    jsonrpc.Sender
-	sub    jsonrpc.ID      // tags what a subscription sends
-	call   *Call           // the subscription, or nil
-	p      *session        // the session, or nil
-	ctx    context.Context //nolint:containedctx // the life of the feed
-	cancel context.CancelFunc
-	pace   *rate.Limiter
-	wg     sync.WaitGroup
+	srv   *Server
+	out   jsonrpc.Sender
+	sub   jsonrpc.ID // tags what a subscription sends
+	call  *Call      // the subscription, or nil
+	p     *session   // the session, or nil; it wants to hear of all lists
+	sends *sending   // made for the first notice; belongs to start and run
+	wg    sync.WaitGroup
 
 	mu      sync.Mutex
-	topics  map[string]func() // what is wanted → what ends its watcher
+	topics  map[string]func() // what is wanted beside lists → what ends its watcher
 	waiting []notice
 	logs    []*mcp.LogParams
 	queued  map[string]bool
@@ -211,28 +210,54 @@ type feed struct {
 	closed  bool
 }
 
+// sending is what only those feeds need that have something to send.
+type sending struct {
+	ctx    context.Context //nolint:containedctx // the life of the feed
+	cancel context.CancelFunc
+	pace   *rate.Limiter
+}
+
 // newFeed makes a feed that wants nothing yet.
 func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
-	f := &feed{
-		srv: s, out: out, sub: sub, call: c,
-		topics: make(map[string]func()), queued: make(map[string]bool),
-	}
+	return &feed{srv: s, out: out, sub: sub, call: c}
+}
+
+func (s *Server) newSending() *sending {
+	n := new(sending)
 	limit := rate.Inf
 	if r := s.limits.ChangeRate; r >= 0 {
 		limit = rate.Limit(r)
 	}
-	f.pace = rate.NewLimiter(limit, max(1, int(s.limits.ChangeRate)))
-	f.ctx, f.cancel = context.WithCancel(s.hub.ctx)
-	return f
+	n.pace = rate.NewLimiter(limit, max(1, int(s.limits.ChangeRate)))
+	n.ctx, n.cancel = context.WithCancel(s.hub.ctx)
+	return n
 }
 
 // want adds a topic, unless the feed is closed.
 func (f *feed) want(topic string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.topics[topic]; !ok && !f.closed {
+	if f.closed {
+		return
+	}
+	if f.topics == nil {
+		f.topics = make(map[string]func())
+	}
+	if _, ok := f.topics[topic]; !ok {
 		f.topics[topic] = nil
 	}
+}
+
+// wanted reports whether topic is among those of the feed. The lock is held.
+func (f *feed) wanted(topic string) bool {
+	switch topic {
+	case topicTools, topicPrompts, topicResources:
+		if f.p != nil {
+			return true
+		}
+	}
+	_, ok := f.topics[topic]
+	return ok
 }
 
 // follow adds a resource as a topic, and then starts what watches it, so that
@@ -284,8 +309,11 @@ func (f *feed) wants(topic string) (uris int, has bool) {
 func (f *feed) offer(n notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, ok := f.topics[n.topic]; !ok || f.closed || f.queued[n.topic] {
+	if f.closed || !f.wanted(n.topic) || f.queued[n.topic] {
 		return
+	}
+	if f.queued == nil {
+		f.queued = make(map[string]bool)
 	}
 	f.queued[n.topic] = true
 	f.waiting = append(f.waiting, n)
@@ -314,6 +342,9 @@ func (f *feed) start() {
 	if f.held || f.running || f.closed || len(f.waiting)+len(f.logs) == 0 {
 		return
 	}
+	if f.sends == nil {
+		f.sends = f.srv.newSending()
+	}
 	f.running = true
 	f.wg.Go(f.run)
 }
@@ -336,7 +367,7 @@ func (f *feed) release() {
 // run sends what waits, at the pace that the limits allow, until nothing does.
 func (f *feed) run() {
 	for {
-		if err := f.pace.Wait(f.ctx); err != nil {
+		if err := f.sends.pace.Wait(f.sends.ctx); err != nil {
 			f.idle()
 			return
 		}
@@ -347,7 +378,7 @@ func (f *feed) run() {
 		if item != nil && !f.sees(*item) {
 			continue
 		}
-		if err := f.out.Send(f.ctx, m); err != nil {
+		if err := f.out.Send(f.sends.ctx, m); err != nil {
 			f.srv.log.Debug("change notice not delivered", "method", m.Method, "err", err)
 		}
 	}
@@ -382,8 +413,9 @@ func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 func (f *feed) sees(it Item) (seen bool) {
 	c := f.call
 	if c == nil {
-		c = &Call{Context: f.ctx, srv: f.srv, session: f.p, principal: f.p.conn.Principal(), meta: &noMeta, caps: f.p.clientCaps()}
-		c.use(f.p.negotiated(), handshake{})
+		c = f.srv.newCall(f.sends.ctx, &transport.Exchange{In: new(jsonrpc.Incoming), Out: nowhere{}}, f.p)
+		c.caps = f.p.clientCaps()
+		c.use(f.p.negotiated())
 	}
 	f.srv.guard(func() { seen = c.canRead(it.Name) || c.lostFile(it.Name) }) // asks the author's Visible
 	return seen
@@ -393,7 +425,7 @@ func (f *feed) sees(it Item) (seen bool) {
 func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true
-	topics := f.topics
+	topics, sends := f.topics, f.sends
 	f.topics = nil
 	f.mu.Unlock()
 	for _, end := range topics {
@@ -401,7 +433,9 @@ func (f *feed) close() {
 			end()
 		}
 	}
-	f.cancel()
+	if sends != nil {
+		sends.cancel()
+	}
 	f.srv.hub.remove(f)
 	f.wg.Wait()
 }

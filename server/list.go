@@ -1,9 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -92,15 +94,11 @@ func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Resu
 	if over(to-from, c.srv.limits.PageSize) {
 		to = from + c.srv.limits.PageSize
 	}
-	body := &listBody{member: l.member, items: make([]mcp.RawValue, 0, to-from)}
-	for _, k := range visible[from:to] {
-		f := snap.byKey[k]
-		raw, err := f.self().texts.get(c, l, f)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %q for %s: %w", k, l.method, err)
-		}
-		body.items = append(body.items, raw)
+	items, err := items(c, l, snap, visible, from, to)
+	if err != nil {
+		return nil, err
 	}
+	body := &listBody{member: l.member, items: items}
 	if to < len(visible) {
 		next := c.seal([]byte(visible[to-1]), bound)
 		body.NextCursor = &next
@@ -109,6 +107,54 @@ func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Resu
 		c.srv.opts.Cache.fill(&body.Cacheable, c.srv.filters())
 	}
 	return body, nil
+}
+
+// pages caches the pages of a list that is the same for all callers. Their
+// borders are ours, since nobody else can make a cursor, so that there are few.
+type pages struct {
+	mu   sync.Mutex
+	text map[pageKey][]byte
+}
+
+type pageKey struct {
+	facts    *revision.Facts
+	from, to int
+}
+
+// items returns the JSON of a part of the visible keys, with commas between.
+func items[T listed](c *Call, l listing, s *snapshot[T], visible []string, from, to int) ([]byte, error) {
+	if c.srv.filters() {
+		return joined(c, l, s, visible[from:to])
+	}
+	s.pages.mu.Lock()
+	defer s.pages.mu.Unlock()
+	k := pageKey{c.facts, from, to}
+	if text, ok := s.pages.text[k]; ok {
+		return text, nil
+	}
+	text, err := joined(c, l, s, visible[from:to])
+	if err != nil {
+		return nil, err
+	}
+	if s.pages.text == nil {
+		s.pages.text = make(map[pageKey][]byte)
+	}
+	s.pages.text[k] = text
+	return text, nil
+}
+
+// joined makes the JSON of the features called keys.
+func joined[T listed](c *Call, l listing, snap *snapshot[T], keys []string) ([]byte, error) {
+	parts := make([][]byte, len(keys))
+	for i, k := range keys {
+		f := snap.byKey[k]
+		raw, err := f.self().texts.get(c, l, f)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %q for %s: %w", k, l.method, err)
+		}
+		parts[i] = raw
+	}
+	return bytes.Join(parts, []byte{','}), nil
 }
 
 // visibleKeys returns what the caller may see of a snapshot, and a digest of
@@ -133,7 +179,7 @@ func visibleKeys[T listed](c *Call, snap *snapshot[T]) ([]string, string) {
 func (c *Call) cursorBound(method string, generation uint64, digest string) []byte {
 	caller := ""
 	if digest != "" {
-		caller = c.principal.Identity()
+		caller = c.Principal().Identity()
 	}
 	return binding("cursor", c.srv.info.Name, method, strconv.FormatUint(generation, 10), digest, caller)
 }
@@ -144,7 +190,7 @@ type listBody struct {
 	mcp.Cacheable
 	mcp.Page
 	member string
-	items  []mcp.RawValue
+	items  []byte // with commas between; not to be changed
 }
 
 // listHead is what a listBody says beside its items.
@@ -156,15 +202,10 @@ type listHead struct {
 
 // AppendJSON encodes the page around its items, which are encoded already.
 func (b *listBody) AppendJSON(dst []byte) ([]byte, error) {
-	dst = append(dst, '{', '"')
+	dst = append(slices.Grow(dst, len(b.items)+1<<10), '{', '"')
 	dst = append(dst, b.member...)
 	dst = append(dst, `":[`...)
-	for i, raw := range b.items {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, raw...)
-	}
+	dst = append(dst, b.items...)
 	dst = append(dst, ']')
 	start := len(dst)
 	dst, err := wire.Append(dst, &listHead{b.ResultBase, b.Cacheable, b.Page})

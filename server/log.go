@@ -30,14 +30,14 @@ func Log(ctx context.Context, level mcp.LogLevel, logger string, data any) error
 	if !level.Valid() {
 		return fmt.Errorf("log level %q: use one of %v", level, mcp.LogLevels())
 	}
-	if least := c.era.level(c); least == "" || !level.AtLeast(least) {
+	if least := c.era().level(c); least == "" || !level.AtLeast(least) {
 		return nil
 	}
 	p, err := logParams(level, logger, data)
 	if err != nil {
 		return err
 	}
-	if !c.logs.admit(p, c.srv.limits.LogRate) {
+	if !c.extras().logs.admit(p, c.srv.limits.LogRate) {
 		return nil
 	}
 	return c.notify(ctx, mcp.NotifyMessage, p)

@@ -40,16 +40,19 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
 		return fmt.Errorf("progress %v of %v: not a finite number: %w", progress, total, ErrNoProgress)
 	}
-	st := &c.progress
+	st := &c.extras().progress
 	st.mu.Lock() // held while sending, so that order is kept
 	defer st.mu.Unlock()
 	if st.any && progress <= st.last {
 		return fmt.Errorf("progress %v after %v: %w", progress, st.last, ErrNoProgress)
 	}
 	st.any, st.last = true, progress
-	p := &mcp.ProgressParams{ProgressToken: c.meta.ProgressToken, Progress: progress, Message: scrubText(message, maxProgressMessage)}
+	n := new(progressNotice)
+	p := &n.params
+	p.ProgressToken, p.Progress, p.Message = c.meta.ProgressToken, progress, scrubText(message, maxProgressMessage)
 	if total != 0 {
-		p.Total = &total
+		n.total = total
+		p.Total = &n.total
 	}
 	if every := c.srv.opts.ProgressEvery; every > 0 {
 		now := time.Now()
@@ -59,18 +62,29 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 		}
 		st.at, st.held = now, nil
 	}
-	return c.notify(ctx, mcp.NotifyProgress, p)
+	return c.send(ctx, &n.message, mcp.NotifyProgress, p)
+}
+
+// A progressNotice is a notification in one piece of memory.
+type progressNotice struct {
+	params  mcp.ProgressParams
+	total   float64
+	message jsonrpc.Outgoing
 }
 
 // lastProgress sends what ProgressEvery kept back, before the answer.
 func (c *Call) lastProgress() {
-	c.progress.mu.Lock()
-	defer c.progress.mu.Unlock()
-	p := c.progress.held
+	m := c.more.Load()
+	if m == nil {
+		return
+	}
+	m.progress.mu.Lock()
+	defer m.progress.mu.Unlock()
+	p := m.progress.held
 	if p == nil {
 		return
 	}
-	c.progress.held = nil
+	m.progress.held = nil
 	if err := c.notify(c, mcp.NotifyProgress, p); err != nil {
 		c.srv.log.Debug("last progress not delivered", "err", err)
 	}
@@ -78,14 +92,28 @@ func (c *Call) lastProgress() {
 
 // notify sends a notification that belongs to the request.
 func (c *Call) notify(ctx context.Context, method string, params any) error {
+	return c.send(ctx, new(jsonrpc.Outgoing), method, params)
+}
+
+// send is notify with memory for the message.
+func (c *Call) send(ctx context.Context, m *jsonrpc.Outgoing, method string, params any) error {
 	down, err := c.shape.DownParams(method, params)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	if err := c.out.Send(ctx, &jsonrpc.Outgoing{Method: method, Params: jsonrpc.JSON(down)}); err != nil {
+	m.Method, m.Params = method, bodyOf(down)
+	if err := c.x.Out.Send(ctx, m); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
+}
+
+// bodyOf returns v if it encodes itself, else a body that encodes it.
+func bodyOf(v any) jsonrpc.Body {
+	if body, ok := v.(jsonrpc.Body); ok {
+		return body
+	}
+	return jsonrpc.JSON(v)
 }
 
 // scrubText makes a text fit to be shown by a peer: without control characters

@@ -172,7 +172,7 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 		return nil, err
 	}
 	out, ok := res.(*mcp.GetPromptResult)
-	if !ok || c.asks.waits() {
+	if !ok || c.waits() {
 		return res, nil
 	}
 	if out.Description == "" {

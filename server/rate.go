@@ -46,10 +46,10 @@ func (c *Call) paced() time.Duration {
 	case pingRate:
 		perSecond = l.PingRate
 	case toolRate:
-		k.method = c.method
+		k.method = c.Method()
 		k.target, k.slot = c.bucket()
 	}
-	if c.asks.round > 0 && perSecond > 0 {
+	if c.Round() > 0 && perSecond > 0 {
 		// The later rounds of a request do not count against new requests,
 		// but a state that is sent again and again is limited too.
 		k.later, perSecond = true, perSecond*float64(max(1, l.MaxRounds))
@@ -64,7 +64,7 @@ func (c *Call) paced() time.Duration {
 // over a few.
 func (c *Call) bucket() (target string, slot uint8) {
 	known := false
-	switch c.method {
+	switch c.Method() {
 	case mcp.MethodToolsCall:
 		t, ok := c.srv.allTools().byKey[c.target]
 		known = ok && c.visibly(t)

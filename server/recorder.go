@@ -139,10 +139,10 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	if c == nil {
 		return zero, fmt.Errorf("once %q: %w", key, ErrNoCall)
 	}
-	mu := c.asks.claim(key)
+	mu := c.extras().asks.claim(key)
 	mu.Lock()
 	defer mu.Unlock()
-	if raw, ok := c.asks.result(key); ok {
+	if raw, ok := c.extras().asks.result(key); ok {
 		var v T
 		if err := wire.Decode(raw, &v); err != nil {
 			return zero, fmt.Errorf("once %q: %w", key, err)
@@ -157,7 +157,7 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	if err != nil {
 		return zero, fmt.Errorf("once %q: %w", key, err)
 	}
-	c.asks.keep(key, raw)
+	c.extras().asks.keep(key, raw)
 	return v, nil
 }
 

@@ -19,6 +19,7 @@ type snapshot[T any] struct {
 	generation uint64
 	keys       []string // sorted: the stated, stable order of lists
 	byKey      map[string]T
+	pages      pages
 }
 
 func (r *registry[T]) load() *snapshot[T] {

@@ -231,7 +231,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 		return nil, err
 	}
 	res, ok := got.(*mcp.ReadResourceResult)
-	if !ok || c.asks.waits() {
+	if !ok || c.waits() {
 		return got, nil
 	}
 	size := 0
@@ -244,7 +244,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 	if over(size, c.srv.limits.MaxResource) {
 		return nil, tooLarge(c.srv.limits.MaxResource)
 	}
-	if c.facts.Cacheable && c.asks.round == 0 { // Ruling 19: a result that took answers is the caller's alone
+	if c.facts.Cacheable && c.Round() == 0 { // Ruling 19: a result that took answers is the caller's alone
 		hint := c.srv.opts.Cache
 		if f.cache != nil {
 			hint = *f.cache

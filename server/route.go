@@ -35,20 +35,20 @@ func checkVersion(r *transport.Route, version string) error {
 
 // checkMethod compares the header that names the method.
 func (c *Call) checkMethod() error {
-	r := c.route
+	r := &c.x.Route
 	switch {
-	case !r.Carried || !c.facts.RouteHeaders || r.Method == c.method:
+	case !r.Carried || !c.facts.RouteHeaders || r.Method == c.Method():
 		return nil
 	case r.Method == "":
-		return mismatch("Mcp-Method is missing; the body says %q", clip(c.method))
+		return mismatch("Mcp-Method is missing; the body says %q", clip(c.Method()))
 	}
-	return mismatch("Mcp-Method is %q, the body says %q", clip(r.Method), clip(c.method))
+	return mismatch("Mcp-Method is %q, the body says %q", clip(r.Method), clip(c.Method()))
 }
 
 // checkTarget compares the headers that name the target of the request and,
 // for tools, arguments. It comes after decoding.
 func (c *Call) checkTarget() error {
-	r := c.route
+	r := &c.x.Route
 	if !r.Carried || !c.facts.RouteHeaders {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (c *Call) checkTarget() error {
 	default:
 		return mismatch("Mcp-Name is %q, the body says %q", clip(r.Name), clip(c.target))
 	}
-	if c.method != mcp.MethodToolsCall {
+	if c.Method() != mcp.MethodToolsCall {
 		return nil
 	}
 	t, ok := c.srv.allTools().byKey[c.target]
@@ -79,7 +79,7 @@ func (c *Call) checkFields(t *tool) error {
 	headers := t.in.Headers()
 	for i := range headers {
 		h := &headers[i]
-		given := c.route.Fields[strings.ToLower(h.Name)]
+		given := c.x.Route.Fields[strings.ToLower(h.Name)]
 		value, present, err := h.Value(arguments)
 		switch {
 		case err != nil:

@@ -64,7 +64,7 @@ func newSealer(keys [][]byte) (*sealer, error) {
 // seal seals for the client of a call. Over HTTP the client may bring it to
 // another process, which a key of this one alone would disappoint.
 func (c *Call) seal(plain, bound []byte) string {
-	if c.route.Carried && len(c.srv.opts.StateKeys) == 0 {
+	if c.x.Route.Carried && len(c.srv.opts.StateKeys) == 0 {
 		c.srv.warnKeys.Do(func() {
 			c.srv.log.Warn("state is sealed with a random key: it will not outlive this process nor be understood by others; set server.Options.StateKeys")
 		})

@@ -87,6 +87,7 @@ type Server struct {
 	deadlines deadlines
 	rows      map[string]*row
 	metas     [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	hello     atomic.Pointer[greeting]        // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -114,7 +115,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
-	flights  map[string]int // self-contained requests under way by principal
+	callers  callers        // of self-contained requests
 	alone    *Call          // the first of the same requests
 	wg       sync.WaitGroup // self-contained requests
 	closed   bool
@@ -126,9 +127,10 @@ type Server struct {
 func New(name, version string, opts *Options) *Server {
 	s := &Server{
 		sessions: make(map[*session]struct{}),
-		flights:  make(map[string]int),
+		callers:  callers{byKey: make(map[string]*caller)},
 		done:     make(chan struct{}),
 	}
+	s.deadlines.base = time.Now()
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -202,10 +204,8 @@ func (s *Server) freeze() {
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
-	c.life.Context = ctx
-	c.Context = &c.life
-	defer c.life.end()
-	c.key = c.principal.LimitKey()
+	c.Context = c.inbound.Start(ctx)
+	defer c.inbound.End()
 	if err := s.board(c); err != nil {
 		s.refuse(ctx, x, nil, err)
 		return
@@ -279,15 +279,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // board counts a self-contained request in, or refuses it.
 func (s *Server) board(c *Call) error {
+	key := s.callers.keyOf(c.Principal())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errShutdown
 	}
-	if over(s.flights[c.key]+1, s.limits.MaxInFlight) {
+	who := s.callers.at(key)
+	if over(who.under+1, s.limits.MaxInFlight) {
 		return jsonrpc.ErrTooMany
 	}
-	s.flights[c.key]++
+	who.under++
+	c.caller = who
 	if s.alone != nil {
 		s.alone.before = c
 	}
@@ -299,9 +302,8 @@ func (s *Server) board(c *Call) error {
 func (s *Server) leave(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flights[c.key]--; s.flights[c.key] == 0 {
-		delete(s.flights, c.key)
-	}
+	c.caller.under--
+	s.callers.tidy(c.caller)
 	if c.before != nil {
 		c.before.after = c.after
 	} else {
@@ -319,7 +321,7 @@ func (s *Server) strand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := s.alone; c != nil; c = c.after {
-		c.life.cancel(errShutdown)
+		c.inbound.Cancel(errShutdown)
 	}
 }
 

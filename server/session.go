@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"sync"
@@ -27,24 +28,24 @@ type session struct {
 	meta atomic.Pointer[decodedMeta] // the last one that was sent
 
 	mu    sync.Mutex
-	facts *revision.Facts // nil before the handshake
-	ready bool            // the initialize response is on its way
-	ended bool            // Close was called
-	caps  *mcp.ClientCapabilities
-	info  *mcp.Implementation
+	facts *revision.Facts       // nil before the handshake
+	ready bool                  // the initialize response is on its way
+	ended bool                  // Close was called
+	hello *mcp.InitializeParams // perhaps of other sessions too; never written to
 	least mcp.LogLevel
 	under int      // requests under way
 	roots struct { // notices of changed roots
 		busy, again bool
 	}
 	quiet chan struct{} // closed when none is under way; made by drain
-	over  chan struct{} // closed when the client sends no more
+	over  chan struct{} // closed when the client sends no more; made by who waits
+	deaf  bool          // the client sends no more
 }
 
 func newSession(s *Server, conn transport.Conn) *session {
 	p := &session{
 		srv: s, conn: conn, key: conn.Principal().LimitKey(),
-		caps: &noCapabilities, least: mcp.LogInfo, over: make(chan struct{}),
+		least: mcp.LogInfo,
 	}
 	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: bound(s.limits.MaxInFlight), Logger: s.log})
 	return p
@@ -76,13 +77,13 @@ func (p *session) begin(ctx context.Context, c *Call, x *transport.Exchange) (ru
 			return nil, errBatched
 		}
 	}
-	tracked, err := p.peer.Track(ctx, x.In.ID, &c.tracked)
+	tracked, err := p.peer.Track(ctx, x.In.ID, &c.inbound)
 	if err != nil {
 		return nil, err
 	}
 	c.Context = tracked
 	if err := c.enter(x.In); err != nil {
-		c.tracked.End()
+		c.inbound.End()
 		return nil, err
 	}
 	return c.run, nil
@@ -96,7 +97,7 @@ var errBatched = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 // run handles a tracked call.
 func (c *Call) run() {
 	defer c.session.count(-1)
-	defer c.tracked.End()
+	defer c.inbound.End()
 	c.srv.handle(c)
 }
 
@@ -197,7 +198,26 @@ func (p *session) Rules() transport.Rules {
 }
 
 // Ending ends the subscriptions of a client that sends no more.
-func (p *session) Ending() { close(p.over) }
+func (p *session) Ending() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaf = true; p.over != nil {
+		close(p.over)
+	}
+}
+
+// silence is closed when the client sends no more.
+func (p *session) silence() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over == nil {
+		p.over = make(chan struct{})
+		if p.deaf {
+			close(p.over)
+		}
+	}
+	return p.over
+}
 
 // Close ends the relation and waits until nothing of it runs.
 func (p *session) Close(cause error) {
@@ -216,27 +236,27 @@ func (p *session) Close(cause error) {
 // admit checks that the handshake has been made.
 func (p *session) admit(c *Call) error {
 	f := p.negotiated()
-	if f == nil && (c.method == mcp.MethodPing || c.method == mcp.MethodDiscover) {
+	if f == nil && (c.Method() == mcp.MethodPing || c.Method() == mcp.MethodDiscover) {
 		f = revision.NewestHandshake()
-		if c.method == mcp.MethodDiscover {
+		if c.Method() == mcp.MethodDiscover {
 			// A client that probes without `_meta` is told what to send.
-			c.use(revision.Newest(), handshake{})
+			c.use(revision.Newest())
 			return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "_meta lacks the required member %q", mcp.MetaProtocolVersion)
 		}
 	}
 	if f == nil {
-		c.use(revision.NewestHandshake(), handshake{})
+		c.use(revision.NewestHandshake())
 		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"%s before initialize: begin with an initialize request, or name a protocol version in _meta (supported: %v)", clip(c.method), p.srv.Versions())
+			"%s before initialize: begin with an initialize request, or name a protocol version in _meta (supported: %v)", clip(c.Method()), p.srv.Versions())
 	}
-	c.use(f, handshake{})
+	c.use(f)
 	return nil
 }
 
 // initialize makes the handshake. Ruling 3: an unknown version is answered
 // with our newest one that has a handshake; a second initialize changes nothing.
 func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err error) {
-	c.use(revision.NewestHandshake(), handshake{})
+	c.use(revision.NewestHandshake())
 	result, err := p.negotiate(x.In)
 	if err != nil {
 		return nil, err
@@ -247,7 +267,7 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 		p.ready = true
 		f := p.facts
 		p.mu.Unlock()
-		c.use(f, handshake{})
+		c.use(f)
 		if err := p.srv.answer(c, result); err != nil {
 			p.srv.log.Debug("initialize not answered", "err", err)
 		}
@@ -257,7 +277,6 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 
 func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {
 	s := p.srv
-	var params mcp.InitializeParams
 	if in.ParamsArray || in.Params.IsZero() {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
 	}
@@ -272,7 +291,8 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	if p.facts != nil {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize was sent already on this connection; it negotiated %s", p.facts.Version)
 	}
-	if err := shape.For(revision.NewestHandshake()).UpParams(mcp.MethodInitialize, in.Params.Raw(), &params); err != nil {
+	params, err := s.greeted(in.Params.Raw())
+	if err != nil {
 		return nil, invalidParams(mcp.MethodInitialize, err)
 	}
 	f := s.handshakeFor(params.ProtocolVersion)
@@ -281,13 +301,9 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
 	}
 	p.facts = f
-	p.caps = &params.Capabilities
-	p.info = &params.ClientInfo
+	p.hello = params
 	p.feed = newFeed(s, p.conn, jsonrpc.ID{}, nil)
 	p.feed.p = p
-	for _, topic := range []string{topicTools, topicPrompts, topicResources} {
-		p.feed.want(topic)
-	}
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
 	return &mcp.InitializeResult{
@@ -296,6 +312,31 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 		ServerInfo:      s.info,
 		Instructions:    s.opts.Instructions,
 	}, nil
+}
+
+// A greeting is what a client said in its handshake, and its text. Clients of
+// one program say the same, so that their sessions share it.
+type greeting struct {
+	text   []byte
+	params *mcp.InitializeParams
+}
+
+// maxGreeting is the longest greeting that is remembered, in bytes.
+const maxGreeting = 4 << 10
+
+// greeted decodes the parameters of a handshake.
+func (s *Server) greeted(raw mcp.RawValue) (*mcp.InitializeParams, error) {
+	if last := s.hello.Load(); last != nil && bytes.Equal(last.text, raw) {
+		return last.params, nil
+	}
+	params := new(mcp.InitializeParams)
+	if err := shape.For(revision.NewestHandshake()).UpParams(mcp.MethodInitialize, raw, params); err != nil {
+		return nil, err
+	}
+	if len(raw) <= maxGreeting {
+		s.hello.Store(&greeting{text: bytes.Clone(raw), params: params})
+	}
+	return params, nil
 }
 
 // handshakeFor picks the revision of a session: the one asked for, else our
@@ -325,13 +366,19 @@ func (p *session) negotiated() *revision.Facts {
 func (p *session) clientCaps() *mcp.ClientCapabilities {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.caps
+	if p.hello == nil {
+		return &noCapabilities
+	}
+	return &p.hello.Capabilities
 }
 
 func (p *session) clientInfo() *mcp.Implementation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.info
+	if p.hello == nil {
+		return nil
+	}
+	return &p.hello.ClientInfo
 }
 
 func (p *session) level() mcp.LogLevel {
@@ -411,11 +458,7 @@ func (s *Server) offers(f *revision.Facts, capability string) bool {
 
 // cancelWith ends the context of a call.
 func (c *Call) cancelWith(cause error) {
-	if c.session == nil {
-		c.life.cancel(cause)
-		return
-	}
-	c.tracked.Cancel(cause)
+	c.inbound.Cancel(cause)
 }
 
 var _ transport.Session = (*session)(nil)

@@ -48,7 +48,9 @@ func (c *Call) resume() error {
 		// "the server processing the retry does not need any information beyond
 		// what is directly present in the retry request". What is not asked in
 		// this run stays unused.
-		c.asks.offered = responses
+		if responses != nil {
+			c.extras().asks.offered = responses
+		}
 		return nil
 	}
 	if over(len(*sealed), base64.RawURLEncoding.EncodedLen(c.srv.limits.MaxState)) {
@@ -69,7 +71,7 @@ func (c *Call) resume() error {
 	if time.Now().Unix() > st.Expires {
 		return errState
 	}
-	r := &c.asks
+	r := &c.extras().asks
 	r.flow, r.round, r.order, r.kinds, r.answers, r.done = st.Flow, st.Round, st.Order, st.Kinds, st.Answers, st.Done
 	for id, raw := range responses {
 		_, asked := r.kinds[id]
@@ -83,7 +85,7 @@ func (c *Call) resume() error {
 
 // suspend answers a request with what its handler asked.
 func (c *Call) suspend() (Result, error) {
-	r := &c.asks
+	r := &c.extras().asks
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.unasked() {
@@ -124,7 +126,7 @@ func (c *Call) suspend() (Result, error) {
 
 // sealState makes the requestState of the recorder, whose lock is held.
 func (c *Call) sealState() (string, error) {
-	r := &c.asks
+	r := &c.extras().asks
 	plain, err := wire.Marshal(&state{
 		Flow: r.flow, Round: r.round,
 		Expires: time.Now().Add(c.srv.limits.StateExpiry).Unix(),
@@ -145,16 +147,16 @@ func (c *Call) sealState() (string, error) {
 
 // bound is what a state is good for: this server, this caller, this request.
 func (c *Call) bound() ([]byte, error) {
-	parts := []string{"state", c.srv.info.Name, c.principal.Identity(), c.method}
+	parts := []string{"state", c.srv.info.Name, c.Principal().Identity(), c.Method()}
 	for _, name := range c.row.Binding {
-		raw, ok := c.in.Params.Member(name)
+		raw, ok := c.x.In.Params.Member(name)
 		if !ok {
 			parts = append(parts, "")
 			continue
 		}
 		canonical, err := wire.Canonical(raw)
 		if err != nil {
-			return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "%s of %s: %v", name, c.method, err)
+			return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "%s of %s: %v", name, c.Method(), err)
 		}
 		parts = append(parts, string(canonical))
 	}
@@ -163,7 +165,7 @@ func (c *Call) bound() ([]byte, error) {
 
 // ask notes the question for the answer "input required".
 func (stateless) ask(c *Call, id string, q *question) (mcp.RawValue, error) {
-	c.asks.wait(id, q)
+	c.extras().asks.wait(id, q)
 	return nil, fmt.Errorf("asking for %s: %w", q.what, ErrInputPending)
 }
 
@@ -200,7 +202,7 @@ func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, e
 	defer c.clock.resume()
 	err := poll(ctx, done)
 	if errors.Is(err, errRoundOver) {
-		c.asks.pause()
+		c.extras().asks.pause()
 		return fmt.Errorf("waiting for the opened URL: %w", ErrInputPending)
 	}
 	return err
@@ -216,5 +218,5 @@ func (handshake) await(c *Call, q *question, done func(context.Context) (bool, e
 		return err
 	}
 	p := &mcp.ElicitationCompleteParams{ElicitationID: q.params.(*mcp.ElicitParams).ElicitationID}
-	return c.out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyElicitationComplete, Params: jsonrpc.JSON(p)})
+	return c.x.Out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyElicitationComplete, Params: jsonrpc.JSON(p)})
 }

@@ -44,7 +44,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 		return nil, err
 	}
 	defer c.srv.hub.unlist(c)
-	f := newFeed(c.srv, c.out, c.id, c)
+	f := newFeed(c.srv, c.x.Out, c.ID(), c)
 	defer f.close()
 	f.hold() // it hears of changes at once, and tells them after the acknowledgement
 	c.srv.hub.add(f)
@@ -52,21 +52,21 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.id}}
+	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.ID()}}
 	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
 	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {
 		return nil, err
 	}
 	f.release()
-	var over chan struct{} // nil, which never ends, without a connection
+	var over <-chan struct{} // nil, which never ends, without a connection
 	if c.session != nil {
-		over = c.session.over
+		over = c.session.silence()
 	}
 	select {
 	case <-c.Done():
 		return nil, context.Cause(c)
 	case <-over:
-	case <-c.ending:
+	case <-c.x.Ending:
 	case <-c.srv.done:
 	}
 	f.close() // no notice comes after the end
@@ -77,13 +77,13 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 // channel the client is told with notifications/cancelled too.
 func (c *Call) unlisten() (Result, error) {
 	if c.session != nil && c.session.conn.Shared() {
-		params := &mcp.CancelledParams{RequestID: c.id, Reason: errUnlistened.Error()}
-		if err := c.out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(params)}); err != nil {
+		params := &mcp.CancelledParams{RequestID: c.ID(), Reason: errUnlistened.Error()}
+		if err := c.x.Out.Send(c, &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(params)}); err != nil {
 			return nil, err
 		}
 	}
 	res := &mcp.ListenResult{}
-	res.Meta.SubscriptionID = c.id
+	res.Meta.SubscriptionID = c.ID()
 	return res, nil
 }
 

@@ -86,15 +86,19 @@ func Tool[In, Out any](name, description string, fn func(ctx context.Context, in
 		t.def.OutputSchema = out.JSON()
 	}
 	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
-		var v In
-		if err := in.Decode(arguments, &v); err != nil {
+		run := new(struct { // in one piece of memory
+			in  In
+			out textResult
+		})
+		if err := in.Decode(arguments, &run.in); err != nil {
 			return nil, &argumentError{err}
 		}
-		res, err := fn(c, v)
+		res, err := fn(c, run.in)
 		if err != nil {
 			return nil, err
 		}
-		return conv(res)
+		run.in = *new(In) // who keeps the result does not keep the arguments
+		return conv(res, &run.out)
 	}
 	return &ToolFeature{t: t}
 }
@@ -180,7 +184,7 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	if !ok || out == nil {
 		return res, nil // middleware or an extension answered in its own way
 	}
-	if t.out != nil && !out.IsError && !c.asks.waits() {
+	if t.out != nil && !out.IsError && !c.waits() {
 		if err := t.out.Check(out.StructuredContent); err != nil {
 			return c.toolError(fmt.Errorf("tool %s: structured output does not fit its schema: %w", p.Name, err))
 		}
@@ -203,46 +207,50 @@ func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
 // most, off the index of the message, without copying the arguments.
 func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 	p := &c.tool
-	if err := in.Params.CheckNames("name", "arguments", "_meta", "inputResponses", "requestState"); err != nil {
-		return nil, nil, err
-	}
-	if raw, ok := in.Params.Member("name"); ok {
-		if raw[0] != '"' {
-			return nil, nil, at("/name", errors.New("expected a string"))
+	for i := range in.Params.Len() {
+		name, raw := in.Params.At(i)
+		var err error
+		switch string(name) {
+		case "name":
+			err = c.decodeToolName(p, raw)
+		case "arguments":
+			if p.Arguments = raw; raw[0] != '{' {
+				err = at("/arguments", errors.New("expected an object"))
+			}
+		case "_meta":
+			err = at("/_meta", c.decodeMeta(raw, &p.Meta))
+		case "inputResponses":
+			err = at("/inputResponses", wire.Decode(raw, &p.InputResponses))
+		case "requestState":
+			err = at("/requestState", wire.Decode(raw, &p.RequestState))
+		default:
+			err = wire.CheckName(name, "name", "arguments", "_meta", "inputResponses", "requestState")
 		}
-		// A name that is known need not be copied; none of them needs escapes.
-		if t, ok := c.srv.allTools().byKey[string(raw[1:len(raw)-1])]; ok {
-			p.Name = t.def.Name
-		} else {
-			p.Name = wire.Text(raw)
-		}
-	}
-	if raw, ok := in.Params.Member("arguments"); ok {
-		if raw[0] != '{' {
-			return nil, nil, at("/arguments", errors.New("expected an object"))
-		}
-		p.Arguments = raw
-	}
-	if raw, ok := in.Params.Member("_meta"); ok {
-		if err := c.decodeMeta(raw, &p.Meta); err != nil {
-			return nil, nil, at("/_meta", err)
-		}
-	}
-	if raw, ok := in.Params.Member("inputResponses"); ok {
-		if err := wire.Decode(raw, &p.InputResponses); err != nil {
-			return nil, nil, at("/inputResponses", err)
-		}
-	}
-	if raw, ok := in.Params.Member("requestState"); ok {
-		if err := wire.Decode(raw, &p.RequestState); err != nil {
-			return nil, nil, at("/requestState", err)
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 	return p, &p.Meta, nil
 }
 
-// at says where in the params an error is.
+func (c *Call) decodeToolName(p *mcp.CallToolParams, raw wire.RawValue) error {
+	if raw[0] != '"' {
+		return at("/name", errors.New("expected a string"))
+	}
+	// A name that is known need not be copied; none of them needs escapes.
+	if t, ok := c.srv.allTools().byKey[string(raw[1:len(raw)-1])]; ok {
+		p.Name = t.def.Name
+	} else {
+		p.Name = wire.Text(raw)
+	}
+	return nil
+}
+
+// at says where in the params an error is, if there is one.
 func at(pointer string, err error) error {
+	if err == nil {
+		return nil
+	}
 	we, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		return &wire.Error{Pointer: pointer, Offset: -1, Reason: err.Error()}
@@ -261,7 +269,7 @@ func (c *Call) toolError(err error) (Result, error) {
 		nc    *NotCapableError
 	)
 	switch {
-	case c.asks.waits():
+	case c.waits():
 		return nil, err // it is discarded
 	case errors.As(err, &args):
 		if !c.facts.InputErrorsAreResults {
@@ -295,26 +303,27 @@ type withContent interface {
 }
 
 // outputOf says how results of type Out become tool results, and their schema.
-func outputOf[Out any]() (func(Out) (*mcp.CallToolResult, error), *schema.Compiled, error) {
+// The function is given memory for a result with one text.
+func outputOf[Out any]() (func(Out, *textResult) (*mcp.CallToolResult, error), *schema.Compiled, error) {
 	t := reflect.TypeFor[Out]()
 	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
 		out, err := schema.For(w.ValueType(), &schema.Options{Output: true})
-		return func(v Out) (*mcp.CallToolResult, error) { return structured(any(v).(withContent)) }, out, err
+		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.structured(any(v).(withContent)) }, out, err
 	}
 	switch t {
 	case reflect.TypeFor[string]():
-		return func(v Out) (*mcp.CallToolResult, error) { return textResult(any(v).(string)), nil }, nil, nil
+		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.of(any(v).(string)), nil }, nil, nil
 	case reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](),
 		reflect.TypeFor[mcp.Contents](), reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult]():
-		return func(v Out) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil, nil
+		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil, nil
 	}
 	if t.Implements(reflect.TypeFor[mcp.Content]()) {
-		return func(v Out) (*mcp.CallToolResult, error) {
+		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
 		}, nil, nil
 	}
 	out, err := schema.For(t, &schema.Options{Output: true})
-	return func(v Out) (*mcp.CallToolResult, error) { return structuredJSON(v) }, out, err
+	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.json(v) }, out, err
 }
 
 // plain makes a result without structured content.
@@ -338,34 +347,36 @@ func plain(v any) (*mcp.CallToolResult, error) {
 	return nil, errors.New("the tool returned no content")
 }
 
-// textResult makes the result of one text, in one piece of memory.
-func textResult(text string) *mcp.CallToolResult {
-	r := new(struct {
-		result  mcp.CallToolResult
-		content [1]mcp.Content
-		text    mcp.TextContent
-	})
+// A textResult is the memory of a result with one text.
+type textResult struct {
+	result  mcp.CallToolResult
+	content [1]mcp.Content
+	text    mcp.TextContent
+}
+
+// of makes the result.
+func (r *textResult) of(text string) *mcp.CallToolResult {
 	r.text.Text = text
 	r.content[0] = &r.text
 	r.result.Content = r.content[:]
 	return &r.result
 }
 
-// structuredJSON makes a result with structured content, and the same as text
-// for clients of revisions that do not know it.
-func structuredJSON(v any) (*mcp.CallToolResult, error) {
+// json makes a result with structured content, and the same as text for
+// clients of revisions that do not know it.
+func (r *textResult) json(v any) (*mcp.CallToolResult, error) {
 	raw, err := wire.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	res := textResult(string(raw))
+	res := r.of(string(raw))
 	res.StructuredContent = raw
 	return res, nil
 }
 
-func structured(w withContent) (*mcp.CallToolResult, error) {
+func (r *textResult) structured(w withContent) (*mcp.CallToolResult, error) {
 	v, content := w.Parts()
-	res, err := structuredJSON(v)
+	res, err := r.json(v)
 	if err == nil && len(content) > 0 {
 		res.Content = content
 	}

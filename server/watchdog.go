@@ -16,19 +16,18 @@ var errCancelled = errors.New("cancelled by the client")
 // A watchdog ends a call that shows no progress for too long, or that takes
 // too long altogether. While a person is asked, its time stands still.
 type watchdog struct {
-	mu     sync.Mutex
-	call   *Call         // nil before start, and without limits
-	idle   time.Duration // allowed without progress
-	left   time.Duration // left of the hard cap, when the segment began
-	begun  time.Time     // of the running segment
-	paused int
-	ended  bool
-	fired  chan struct{} // made by fire, and closed when it has answered
+	mu    sync.Mutex
+	call  *Call         // nil before start, and without limits
+	idle  time.Duration // allowed without progress
+	left  time.Duration // left of the hard cap, when the segment began
+	begun instant       // of the running segment
+	fired chan struct{} // made by fire, and closed when it has answered
 
-	// These belong to the server's deadlines.
-	due    time.Time
-	index  int
+	due    instant // it and the next two belong to the server's deadlines
+	index  int32
 	queued bool
+	ended  bool
+	paused int32
 }
 
 // start begins the time of a call. Negative limits are none.
@@ -39,12 +38,14 @@ func (w *watchdog) start(c *Call, idle, most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.call, w.idle, w.left = c, idle, most
-	w.begun = time.Now()
+	w.begun = c.srv.deadlines.now()
 	w.wind()
 }
 
 // wind has the call end when its time is up, counted from begun.
-func (w *watchdog) wind() { w.call.srv.deadlines.set(w, w.begun.Add(w.next())) }
+func (w *watchdog) wind() { w.call.srv.deadlines.set(w, w.begun.after(w.next())) }
+
+func (w *watchdog) now() instant { return w.call.srv.deadlines.now() }
 
 // next is the time until the timer is due.
 func (w *watchdog) next() time.Duration {
@@ -70,9 +71,9 @@ func (w *watchdog) progress() {
 
 // spend takes the time since the segment began from the hard cap.
 func (w *watchdog) spend() {
-	now := time.Now()
+	now := w.now()
 	if w.left >= 0 {
-		w.left = max(0, w.left-now.Sub(w.begun))
+		w.left = max(0, w.left-time.Duration(now-w.begun))
 	}
 	w.begun = now
 }
@@ -91,7 +92,7 @@ func (w *watchdog) resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.paused--; w.paused == 0 && w.call != nil && !w.ended {
-		w.begun = time.Now()
+		w.begun = w.now()
 		w.wind()
 	}
 }
@@ -115,7 +116,7 @@ func (w *watchdog) stop() {
 // ended, was paused or made progress in the moment when its time was up.
 func (w *watchdog) fire() {
 	w.mu.Lock()
-	if w.ended || w.paused > 0 || time.Now().Before(w.begun.Add(w.next())) {
+	if w.ended || w.paused > 0 || w.now() < w.begun.after(w.next()) {
 		w.mu.Unlock()
 		return
 	}
@@ -128,6 +129,6 @@ func (w *watchdog) fire() {
 	if errors.Is(context.Cause(c.Context), errCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
-	c.srv.log.Warn("call took too long", "method", c.method, "target", clip(c.target))
+	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target))
 	c.srv.answerError(c, timedOut(c.srv.limits.CallTimeout))
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -231,6 +232,30 @@ func TestCancel(t *testing.T) {
 			l.silent()
 			l.cancel(id) // too late: ignored
 			if got := l.text(l.tool("echo", `{"text":"on"}`)); got != "on" {
+				t.Errorf("got %q", got)
+			}
+		})
+	})
+}
+
+// Limits as long as can be said are as good as none.
+func TestCallTimeoutEndless(t *testing.T) {
+	each(t, bothEras, func(t *testing.T, v string) {
+		synctest.Test(t, func(t *testing.T) {
+			const endless = time.Duration(math.MaxInt64)
+			o := quiet()
+			o.Limits = server.Limits{CallTimeout: endless, MaxCallTime: endless}
+			s := newServer(o, server.Tool("waits", "", func(ctx context.Context, _ none) (string, error) {
+				select {
+				case <-time.After(time.Hour):
+					return "done", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}))
+			l := join(t, s, v)
+			time.Sleep(time.Second) // the sum of both cannot be said
+			if got := l.text(l.tool("waits", emptyBody)); got != "done" {
 				t.Errorf("got %q", got)
 			}
 		})
