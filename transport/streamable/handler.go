@@ -26,12 +26,15 @@ const Path = "/mcp"
 type Handler struct {
 	core     transport.Handler
 	opts     Options
+	gate     *web.Gate
 	limits   jsonrpc.Limits
 	events   EventStore
 	memory   *memoryStore // events, if they are kept in memory, else nil
 	log      *slog.Logger
 	sessions table
 	list     openList
+	priming  lateList     // requests of sessions whose streams begin soon
+	patience lateList     // those of the others
 	known    atomic.Value // a type of response writers that have deadlines
 
 	ending chan struct{} // closed when Shutdown begins
@@ -45,6 +48,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		opts:   o.filled(),
 		ending: make(chan struct{}),
 	}
+	e.gate = web.NewGate(e.opts.Access)
 	e.limits = e.opts.limits()
 	e.log = e.opts.Logger
 	e.events = e.opts.Events
@@ -54,6 +58,8 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	}
 	e.sessions.init(e)
 	e.list.init(e)
+	e.patience.after = e.opts.KeepAlive
+	e.priming.after = min(e.opts.KeepAlive, primeAfter)
 	return e
 }
 
@@ -72,7 +78,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o := &open{ResponseWriter: w}
 	read := r.ContentLength == 0
 	defer func() { h.part(o, read) }()
-	who, ok := h.opts.Access.Admit(w, r, &face)
+	who, ok := h.gate.Admit(w, r, &face)
 	if !ok {
 		return
 	}
@@ -81,21 +87,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.list.leave(o)
-	if r.Method != http.MethodPost && !read {
-		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	if r.Method == http.MethodPost {
+		read = h.post(o, r, who)
+		return
+	}
+	h.other(o, r, who, read)
+}
+
+// other serves what is no POST.
+func (h *Handler) other(o *open, r *http.Request, who *principal.Principal, bare bool) {
+	if !bare {
+		refuse(o.ResponseWriter, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"%.16s takes no body; leave Content-Length out", r.Method))
 		return
 	}
 	switch r.Method {
-	case http.MethodPost:
-		read = h.post(o, r, who)
 	case http.MethodGet:
 		h.list.unlimited(r.Context(), o)
 		h.get(o, r, who)
 	case http.MethodDelete:
 		h.delete(o, r, who)
 	default:
-		notAllowed(w, r, "GET, POST, DELETE")
+		notAllowed(o.ResponseWriter, r, "GET, POST, DELETE")
 	}
 }
 
@@ -188,6 +201,8 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	closing.Wait()
 	<-h.list.quiet
 	h.sessions.wait()
+	h.priming.stop()
+	h.patience.stop()
 	h.list.stop()
 	return err
 }

@@ -39,10 +39,10 @@ func nullID(r *http.Request) bool {
 	return true
 }
 
-// routeOf reads what the headers say about a message. What cannot be read is
+// readRoute reads what the headers say about a message. What cannot be read is
 // noted: whether that refuses the request is for the core to say.
-func routeOf(header http.Header) transport.Route {
-	route := transport.Route{Carried: true}
+func readRoute(route *transport.Route, header http.Header) {
+	route.Carried = true
 	read := func(name string, decode bool) string {
 		values := header[name]
 		if len(values) == 0 {
@@ -58,7 +58,8 @@ func routeOf(header http.Header) transport.Route {
 	route.Method = read(headerMethod, false)
 	route.Name = read(headerName, true)
 	for name := range header {
-		if len(name) <= len(headerParam) || !strings.EqualFold(name[:len(headerParam)], headerParam) {
+		// The second hyphen is looked at first: few others have one there.
+		if len(name) <= len(headerParam) || name[len(headerParam)-1] != '-' || !strings.EqualFold(name[:len(headerParam)], headerParam) {
 			continue
 		}
 		if route.Fields == nil {
@@ -70,7 +71,6 @@ func routeOf(header http.Header) transport.Route {
 			route.Invalid = "header " + name + ": " + errDoubled // under names that differ in letter case
 		}
 	}
-	return route
 }
 
 const errDoubled = "it is there more than once; send it once"

@@ -95,7 +95,8 @@ func TestRouteOf(t *testing.T) {
 		{"bad field", http.Header{"Mcp-Param-A": {"=?base64?x?="}}, transport.Route{Fields: map[string][]string{"a": {""}}}, "Mcp-Param-A"},
 		{"doubled field", http.Header{"Mcp-Param-A": {"1", "2"}}, transport.Route{Fields: map[string][]string{"a": {""}}}, "Mcp-Param-A"},
 	} {
-		got := routeOf(test.header)
+		var got transport.Route
+		readRoute(&got, test.header)
 		if !got.Carried || (test.invalid == "") != (got.Invalid == "") || !strings.Contains(got.Invalid, test.invalid) {
 			t.Errorf("%s: carried %v, invalid %q", test.name, got.Carried, got.Invalid)
 		}
@@ -137,7 +138,8 @@ func FuzzHeaders(f *testing.F) {
 		acceptsBoth([]string{accept})
 		isJSON([]string{accept})
 		isIdentity([]string{accept})
-		route := routeOf(http.Header{"Mcp-Method": {method}, "Mcp-Name": {name}, "Mcp-Param-" + param: {name}})
+		var route transport.Route
+		readRoute(&route, http.Header{"Mcp-Method": {method}, "Mcp-Name": {name}, "Mcp-Param-" + param: {name}})
 		if route.Invalid == "" && !plain(route.Method) {
 			t.Errorf("method %q is taken", route.Method)
 		}

@@ -244,8 +244,9 @@ func complain(w http.ResponseWriter, bad *jsonrpc.ParseError, null bool) {
 		web.Refuse(w, http.StatusBadRequest, bad.Err, null)
 		return
 	}
-	defer b.free()
 	w.Header()["Content-Type"] = typeJSON
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(b.b) // a client that has gone needs no answer
+	if _, err := w.Write(b.b); err == nil { // a client that has gone needs no answer
+		b.free()
+	}
 }

@@ -8,33 +8,41 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
-	"github.com/parley-mcp/parley/transport"
 )
 
 // modern serves a message of a revision without handshake: a request is a call
 // of the handler, on this goroutine.
 func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
-	switch m.Kind {
-	case jsonrpc.Notification:
-		h.log.Debug("notification ignored", "bytes", m.Size)
-		w.WriteHeader(http.StatusAccepted)
+	if m.Kind != jsonrpc.Request {
+		h.unanswered(w, r, m)
 		return
-	case jsonrpc.Response:
-		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"responses are not sent in this protocol revision; send the request again with its input responses"))
-		return
-	case jsonrpc.Request:
 	}
 	ctx, c := r.Context(), new(call)
 	if !h.deadlines(w) {
 		ctx, c.cancel = context.WithCancelCause(ctx) // deadlines end it otherwise
 		defer c.cancel(nil)
 	}
-	c.Exchange = transport.Exchange{In: m, Route: routeOf(r.Header), Principal: who, Out: c, Ending: h.ending}
+	// A literal would be made on the stack, which the write of the answer needs:
+	// what net/http takes of it and our frames fit into 8 KiB, so that it need not
+	// grow for each request.
+	c.In, c.Principal, c.Out, c.Ending = m, who, c, h.ending
+	readRoute(&c.Route, r.Header)
 	c.begin(h, w)
 	defer c.close()
 	h.list.attend(c.open, c, errStopped)
 	h.core.Serve(ctx, &c.Exchange)
+	c.abort()
+}
+
+// unanswered serves what is no request.
+func (h *Handler) unanswered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Incoming) {
+	if m.Kind == jsonrpc.Notification {
+		h.log.Debug("notification ignored", "bytes", m.Size)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"responses are not sent in this protocol revision; send the request again with its input responses"))
 }
 
 // facts are those of the revision that a modern request names.

@@ -15,7 +15,11 @@ func (s *session) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	s.request(w, r, false, func(st *stream) { s.begin(r, st, m, who, false) })
+	if s.polls() {
+		s.request(w, r, false, func(st *stream) { s.begin(r, st, m, who, false) })
+		return
+	}
+	s.serve(w, r, who, m)
 }
 
 // batch serves an array of messages (spec 2025-03-26, basic/transports, Sending

@@ -114,15 +114,73 @@ func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
 	return o.flush(data)
 }
 
+// pieces sends one JSON body of size bytes as it is encoded.
+func (o *response) pieces(size int64, m *jsonrpc.Outgoing) error {
+	header := o.Header()
+	header["Content-Type"] = typeJSON
+	o.length[0] = strconv.FormatInt(size, 10)
+	header["Content-Length"] = o.length[:]
+	o.WriteHeader(http.StatusOK)
+	t := &timed{response: o}
+	err := m.WriteJSON(t)
+	if err == nil && t.sent != size {
+		err = fmt.Errorf("the result is %d bytes long, not %d as it said", t.sent, size)
+	}
+	if err != nil {
+		if o.failed == nil { // it is not for want of a client
+			o.failed = fmt.Errorf("writing a result: %w", err)
+			o.h.log.Warn("a result broke off in the middle", "error", err)
+		}
+		return o.failed
+	}
+	return o.flush(nil)
+}
+
+// A timed is a response that is written in pieces. A client has as much time for
+// all of them as it would have for the whole; the time that it takes to make
+// them is not its own.
+type timed struct {
+	*response
+	sent  int64
+	spent time.Duration // by the client
+}
+
+func (t *timed) Write(data []byte) (int, error) {
+	begun := time.Now()
+	t.allow(begun.Add(-t.spent), t.sent+int64(len(data)))
+	n, err := t.open.Write(data)
+	t.writeDue.Store(0)
+	t.spent += time.Since(begun)
+	t.sent += int64(n)
+	if err != nil {
+		return n, t.outcome(begun, err)
+	}
+	return n, nil
+}
+
 // stream sends the header of an event stream, with the bytes that begin it.
 func (o *response) stream(data []byte) error {
+	o.streamHeader()
+	o.streaming = true
+	o.WriteHeader(http.StatusOK)
+	return o.flush(data)
+}
+
+// events sends an event stream of which everything is there: with its length,
+// it needs no second write for its end.
+func (o *response) events(data []byte) error {
+	o.length[0] = strconv.Itoa(len(data))
+	o.streamHeader()["Content-Length"] = o.length[:]
+	o.WriteHeader(http.StatusOK)
+	return o.flush(data)
+}
+
+func (o *response) streamHeader() http.Header {
 	header := o.Header()
 	header["Content-Type"] = typeStream
 	header["Cache-Control"] = noCache
 	header["X-Accel-Buffering"] = noBuffer // spec 2026-07-28: servers SHOULD include it
-	o.streaming = true
-	o.WriteHeader(http.StatusOK)
-	return o.flush(data)
+	return header
 }
 
 // write sends bytes of an event stream, and its header before the first.
@@ -140,7 +198,7 @@ func (o *response) write(data []byte) error {
 // take for it.
 func (o *response) flush(data []byte) error {
 	now := time.Now()
-	o.writeDue.Store(now.Add(o.h.opts.WriteStall + time.Duration(len(data)/slowest)*time.Second).UnixNano())
+	o.allow(now, int64(len(data)))
 	defer o.writeDue.Store(0)
 	var err error
 	if len(data) > 0 {
@@ -149,6 +207,16 @@ func (o *response) flush(data []byte) error {
 	if err == nil {
 		err = http.NewResponseController(o.ResponseWriter).Flush()
 	}
+	return o.outcome(now, err)
+}
+
+// allow gives n bytes their time.
+func (o *response) allow(begun time.Time, n int64) {
+	o.writeDue.Store(begun.Add(o.h.opts.WriteStall + time.Duration(n/slowest)*time.Second).UnixNano())
+}
+
+// outcome notes how writing has ended.
+func (o *response) outcome(now time.Time, err error) error {
 	switch {
 	case err == nil, errors.Is(err, errors.ErrUnsupported):
 		o.wrote, o.flushed = now, true
@@ -159,6 +227,14 @@ func (o *response) flush(data []byte) error {
 		o.failed = fmt.Errorf("writing a response: %w: %w", transport.ErrClosed, err)
 	}
 	return o.failed
+}
+
+// done gives a buffer back that was written. net/http may go on reading what it
+// could not write: over HTTP/2 it does not wait for its own writer then.
+func (o *response) done(b *buffer) {
+	if o.failed == nil {
+		b.free()
+	}
 }
 
 // comment sends a sign of life.

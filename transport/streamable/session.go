@@ -145,7 +145,11 @@ func (s *session) fail(bad *jsonrpc.ParseError) {
 	}
 }
 
-// begin has a request handled. Its messages go to st.
+// polls reports whether responses end before their requests do.
+func (s *session) polls() bool { return s.h.opts.PollAfter > 0 && s.facts.Priming }
+
+// begin has a request handled that its response does not wait for, or one of
+// many. Its messages go to st.
 func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *principal.Principal, batched bool) {
 	s.mu.Lock()
 	st.waiting++

@@ -48,7 +48,6 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	x := &opening{s: s}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x}
 	answer, e := x.run(requestContext{s.ctx, r.Context()})
-	defer answer.free()
 	if e == nil {
 		s.settle()
 		if e := h.sessions.register(s); e != nil {
@@ -71,6 +70,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	if err := out.body(status, answer.b, e); err != nil {
 		h.log.Debug("initialize not answered", "error", err)
 	}
+	out.done(answer)
 }
 
 // open makes the handler's half of the session.

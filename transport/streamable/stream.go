@@ -1,8 +1,8 @@
 package streamable
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,7 +28,8 @@ type stream struct {
 	s     *session
 	own   bool // it gives what belongs to no request: box is the session's
 	box   *mailbox
-	inbox mailbox // the box of a POST
+	inbox mailbox    // the box of a POST
+	one   [1]message // room for what is mostly all: the answer
 
 	// log is held from taking a message out of the box until it is stored, so
 	// that whoever takes the stream over finds it in one of the two.
@@ -38,6 +39,7 @@ type stream struct {
 	number   uint64 // names it, once it is an event stream that can be resumed
 	last     uint64 // number of the event that was taken last
 	conn     *connection
+	post     *posting  // the POST with one request, while it lasts
 	since    time.Time // when the last connection went
 	waiting  int       // answers to come
 	chatty   bool      // there was more than answers
@@ -162,6 +164,8 @@ func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{
 		err = box.closed
 	case box.reader == nil && box.full(b, s.h.opts.ReplayBuffer) && s.h.stopping():
 		err = errStopped // nobody comes back
+	case x != nil && x.st.post != nil && x.st.post.lost():
+		err = errNobody
 	case box.full(b, s.h.opts.ReplayBuffer):
 		if box.room == nil {
 			box.room = make(chan struct{})
@@ -172,6 +176,9 @@ func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{
 			x.st.chatty = true
 		}
 		box.push(message{buffer: b.fit()})
+		if x != nil && x.st.post != nil {
+			x.st.post.start()
+		}
 		return nil, nil
 	}
 	b.free()
@@ -198,24 +205,41 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	st := x.st
-	defer st.s.tend(st)
-	st.s.mu.Lock()
-	defer st.s.mu.Unlock()
-	if x.over {
-		b.free()
-		return jsonrpc.ErrEnded
-	}
-	x.settle()
-	if err := errors.Join(st.s.ended, st.box.closed); err != nil {
+	away, post, err := x.answer(b, m.Error)
+	if err != nil {
 		b.free()
 		return err
 	}
-	if st.conn == nil {
+	switch {
+	case away:
+		x.st.s.tend(x.st)
+	case post != nil:
+		post.answered()
+	}
+	return nil
+}
+
+// answer puts the response into the box. It reports whether the client is away,
+// and who may have to write what is in the box.
+func (x *exchange) answer(b *buffer, failed *jsonrpc.Error) (away bool, post *posting, _ error) {
+	st := x.st
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if x.over {
+		return false, nil, jsonrpc.ErrEnded
+	}
+	x.settle()
+	if err := cmp.Or(st.s.ended, st.box.closed); err != nil {
+		return false, nil, err
+	}
+	if away = st.conn == nil; away {
 		b = b.fit()
 	}
-	st.box.push(message{buffer: b, answer: true, failed: m.Error})
-	return nil
+	if post = st.post; post != nil {
+		post.overdue = failed != nil && failed.Code == codeTimeout
+	}
+	st.box.push(message{buffer: b, answer: true, failed: failed})
+	return away, post, nil
 }
 
 // abandon notes that there will be no answer, if there was none.

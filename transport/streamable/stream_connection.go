@@ -102,7 +102,7 @@ func (c *connection) json(batch bool) {
 	c.s.mu.Unlock()
 	defer func() {
 		for _, a := range answers {
-			a.free()
+			c.done(a.buffer)
 		}
 	}()
 	var err error
@@ -111,7 +111,7 @@ func (c *connection) json(batch bool) {
 		err = c.stream(nil)
 	case batch:
 		array := newBuffer()
-		defer array.free()
+		defer c.done(array)
 		array.b = appendArray(array.b, answers)
 		err = c.body(http.StatusOK, array.b, nil)
 	default:
@@ -140,12 +140,14 @@ func appendArray(dst []byte, messages []message) []byte {
 // follow writes the stream as events until it is over, its client goes or
 // another connection takes over.
 func (c *connection) follow(ctx context.Context, timer *time.Timer) {
-	if err := c.open(); err != nil {
+	begin, err := c.open()
+	if err != nil {
 		c.h.log.Debug("event stream not begun", "error", err)
 		return
 	}
 	for {
-		over, err := c.pump()
+		over, err := c.pump(begin)
+		begin = nil
 		if err != nil {
 			c.h.log.Debug("event stream broken off", "error", err)
 		}
@@ -181,8 +183,9 @@ func (c *connection) polls() bool {
 
 // open begins the event stream: with an event without data that gives the
 // client an id to come back with, in revisions that know it, and with what it
-// has missed.
-func (c *connection) open() error {
+// has missed. What it returns, if anything, is still to be written: it leaves
+// with what there is to say already.
+func (c *connection) open() (begin *buffer, _ error) {
 	s, st := c.s, c.st
 	s.mu.Lock()
 	if st.number == 0 && s.facts.Resume && !c.replaced {
@@ -195,7 +198,6 @@ func (c *connection) open() error {
 	}
 	s.mu.Unlock()
 	out := newBuffer()
-	defer out.free()
 	if s.facts.Priming {
 		out.b = eventstream.Append(out.b, &eventstream.Event{
 			ID: st.id(c.after), HasID: true,
@@ -206,30 +208,37 @@ func (c *connection) open() error {
 		out.b = st.event(out.b, e.Data, e.Seq)
 		if len(out.b) >= c.chunk() {
 			if err := c.write(out.b); err != nil {
-				return err
+				return nil, err
 			}
 			out.b = out.b[:0]
 		}
 	}
 	c.missed = nil
-	return c.write(out.b)
+	return out, nil
 }
 
-// pump writes what waits in the box. It reports whether the stream is over for
-// this connection.
-func (c *connection) pump() (over bool, err error) {
-	for more := true; more && !over && err == nil; {
-		out := newBuffer()
+// pump writes what begins the stream, if it has not begun, and what waits in the
+// box. It reports whether the stream is over for this connection.
+func (c *connection) pump(begin *buffer) (over bool, err error) {
+	for more := true; more && !over && err == nil; begin = nil {
+		out := begin
+		if out == nil {
+			out = newBuffer()
+		}
 		out.b, more, over = c.gather(out.b)
-		if len(out.b) > 0 {
+		switch {
+		case over && !c.streaming:
+			err = c.events(out.b)
+		case len(out.b) > 0 || !c.streaming:
 			err = c.write(out.b)
 		}
-		out.free()
+		c.done(out)
 	}
 	return over, err
 }
 
-// gather takes messages out of the box, as many as leave together.
+// gather takes messages out of the box, as many as leave together with what is
+// in out.
 func (c *connection) gather(out []byte) (_ []byte, more, over bool) {
 	c.st.log.Lock()
 	defer c.st.log.Unlock()

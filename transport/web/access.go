@@ -57,14 +57,11 @@ type Face struct {
 // true; or it has answered the request, with 403 or as a preflight, and
 // returns false.
 func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principal.Principal, bool) {
-	host, ok := splitHost(r.Host)
-	// net/http takes the Host header out: one that is there is a second one.
-	if !ok || len(r.Header["Host"]) > 0 || !a.allowsHost(host, r) {
-		refuseHeader(w, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
+	if !a.admitHost(w, r) {
 		return nil, false
 	}
 	if origins := r.Header["Origin"]; len(origins) > 0 {
-		own, listed := a.judgeOrigin(origins, host, r)
+		own, listed := a.judgeOrigin(origins, r)
 		if !own && !listed {
 			refuseHeader(w, "Origin", origins[0],
 				"add it to the endpoint's allowed origins (Access.Origins) if you trust its pages, or its own name to the allowed hosts (Access.Hosts)")
@@ -77,7 +74,21 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*princi
 			return nil, false
 		}
 	}
-	return a.caller(r), true
+	if p := a.named(r); p != nil {
+		return p, true
+	}
+	return &principal.Principal{Remote: remoteOf(r.RemoteAddr)}, true
+}
+
+// admitHost checks Host, and answers a request that must not pass.
+func (a *Access) admitHost(w http.ResponseWriter, r *http.Request) bool {
+	host, ok := splitHost(r.Host)
+	// net/http takes the Host header out: one that is there is a second one.
+	if ok && len(r.Header["Host"]) == 0 && a.allowsHost(host, r) {
+		return true
+	}
+	refuseHeader(w, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
+	return false
 }
 
 // allowsHost reports whether the endpoint may be called by this name.
@@ -103,7 +114,7 @@ func (a *Access) allowsHost(host hostPort, r *http.Request) bool {
 
 // judgeOrigin reports whether the page that sends the request is one of the
 // endpoint's own origin, or of one that is listed.
-func (a *Access) judgeOrigin(origins []string, host hostPort, r *http.Request) (own, listed bool) {
+func (a *Access) judgeOrigin(origins []string, r *http.Request) (own, listed bool) {
 	if len(origins) != 1 {
 		return false, false
 	}
@@ -118,6 +129,7 @@ func (a *Access) judgeOrigin(origins []string, host hostPort, r *http.Request) (
 	if listed {
 		return false, true
 	}
+	host, _ := splitHost(r.Host)
 	// Behind a proxy that ends TLS, the page is https and the request is not.
 	page := o.scheme == "https" || o.scheme == "http" && r.TLS == nil
 	// A page under a name that nobody vouches for may be an attacker's whose
@@ -126,22 +138,12 @@ func (a *Access) judgeOrigin(origins []string, host hostPort, r *http.Request) (
 	return page && safe && o.is(host), false
 }
 
-// caller says who sends a request that was let in.
-func (a *Access) caller(r *http.Request) *principal.Principal {
-	var p *principal.Principal
+// named says who sends a request that was let in; nil is an anonymous caller.
+func (a *Access) named(r *http.Request) *principal.Principal {
 	if a.Principal != nil {
-		p = a.Principal(r)
-	} else {
-		p = principal.FromContext(r.Context())
+		return a.Principal(r)
 	}
-	if p != nil {
-		return p
-	}
-	remote, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		remote = r.RemoteAddr // no network address: a Unix socket, or a test
-	}
-	return &principal.Principal{Remote: remote}
+	return principal.FromContext(r.Context())
 }
 
 // onLoopback reports whether the connection came in on an address that only
