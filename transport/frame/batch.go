@@ -69,7 +69,7 @@ func (b *batch) begin(ctx context.Context, item jsonrpc.BatchItem) {
 		if item.In.Kind == jsonrpc.Request {
 			b.expect()
 		}
-		b.s.route(ctx, item.In, b)
+		_ = b.s.route(ctx, item.In, b) // does not run here
 		return
 	}
 	id, e := b.s.complaint(nil, item.Err)
@@ -97,7 +97,7 @@ func (b *batch) answer(x *exchange, m *jsonrpc.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	if !b.s.out.claim(&x.closing) {
+	if !claim(&x.answered) {
 		buf.free()
 		return jsonrpc.ErrEnded
 	}
@@ -127,7 +127,7 @@ func (b *batch) settle(answer *buffer) error {
 		a.free()
 	}
 	all.b = append(all.b, ']')
-	if err := b.s.out.answerBuffer(all, nil, false); err != nil {
+	if err := b.s.out.answerBuffer(all, nil, byOther); err != nil {
 		return fmt.Errorf("answering a batch: %w", err)
 	}
 	return nil

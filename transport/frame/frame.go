@@ -40,6 +40,18 @@ type Pipe interface {
 	Close() error
 }
 
+// A Gauge is a Pipe that knows how far it can go without the peer. That saves
+// waking goroutines, and lets answers leave together.
+type Gauge interface {
+	Pipe
+	// Buffered reports whether Read would return a message or an error at
+	// once; it may say false if it does not know. It is called by the reader.
+	Buffered() bool
+	// Room is how many messages Write would take without waiting for the peer,
+	// 0 if that is not known. It is called by the writer.
+	Room() int
+}
+
 // Limits of one connection and their defaults.
 const (
 	DefaultMaxMessage  = 4 << 20

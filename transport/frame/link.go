@@ -31,7 +31,6 @@ func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 		limits:  opts.limits(),
 		log:     opts.Logger,
 		waiting: make(map[jsonrpc.ID]chan reply),
-		ended:   make(chan struct{}),
 		read:    make(chan struct{}),
 	}
 	l.out = newWriter(p, &opts, &l.busy)
@@ -55,12 +54,11 @@ type link struct {
 	busy   atomic.Int64 // requests that wait
 
 	closing atomic.Bool
-	ended   chan struct{} // closed when no answer can come any more
 	read    chan struct{} // closed when the reader has returned
 
 	mu      sync.Mutex
-	waiting map[jsonrpc.ID]chan reply
-	err     error // why the link ended; set before ended is closed
+	waiting map[jsonrpc.ID]chan reply // each gets one reply from who takes it out
+	err     error                     // why the link ended
 }
 
 var _ transport.Link = (*link)(nil)
@@ -86,18 +84,6 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 	case <-ctx.Done():
 		l.forget(m.ID)
 		return nil, context.Cause(ctx)
-	case <-l.ended:
-		return l.last(answer)
-	}
-}
-
-// last takes an answer that came just before the end, or says what ended.
-func (l *link) last(answer chan reply) (*jsonrpc.Incoming, error) {
-	select {
-	case r := <-answer:
-		return r.m, r.err
-	default:
-		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, l.cause())
 	}
 }
 
@@ -137,11 +123,16 @@ func (l *link) settle(id jsonrpc.ID, r reply) bool {
 	return ok
 }
 
-// cause says why the link ended, or nil.
-func (l *link) cause() error {
+// interrupt refuses further requests and ends those that wait: no answer can
+// come any more.
+func (l *link) interrupt(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err
+	l.err = cause
+	for _, answer := range l.waiting {
+		answer <- reply{err: fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)} // has room, as in settle
+	}
+	clear(l.waiting)
 }
 
 // Post sends a notification or a response.
@@ -176,11 +167,7 @@ func (l *link) Close(ctx context.Context) error {
 func (l *link) run() {
 	defer close(l.read)
 	err := l.why(l.receive())
-	l.mu.Lock()
-	l.err = err
-	clear(l.waiting)
-	l.mu.Unlock()
-	close(l.ended)
+	l.interrupt(err)
 	if !l.closing.Load() {
 		if closeErr := l.out.close(err); closeErr != nil {
 			l.log.Debug("closing a connection", "error", closeErr)

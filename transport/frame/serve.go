@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -23,9 +21,11 @@ var errInput = fmt.Errorf("%w: end of input", transport.ErrClosed)
 // pipe is closed: nil after a clean end of input, the cause after the end of
 // ctx or Conn.Close, otherwise what broke.
 //
-// Requests are begun in order of arrival and each runs on a goroutine of its
-// own; notifications and responses are accepted in order by the reader. What
-// is not a message is answered with an error and never ends the session.
+// Requests are begun, and notifications and responses accepted, in order of
+// arrival. Requests run at the same time: each on a goroutine of its own, or,
+// where many quick ones follow each other, on the one that reads, from which the
+// reading moves on when one of them takes its time. What is not a message is
+// answered with an error and never ends the session.
 func Serve(ctx context.Context, p Pipe, h transport.Handler, o *Options) error {
 	s := newServer(p, o)
 	ctx, s.conn.cancel = context.WithCancelCause(ctx)
@@ -43,7 +43,16 @@ func Serve(ctx context.Context, p Pipe, h transport.Handler, o *Options) error {
 		s.out.hurry(hurried)
 		s.shutdown(context.Cause(ctx))
 	})
-	err = s.read(ctx)
+	s.resume = func() {
+		s.pace.rest()
+		s.read(ctx)
+	}
+	go s.read(ctx) // ends by telling s.over
+	last := <-s.over
+	if last.fault != nil {
+		panic(last.fault) // where whoever called Serve expects it
+	}
+	err = last.err
 	if !stop() {
 		<-stopped
 		return context.Cause(ctx)
@@ -64,8 +73,16 @@ type server struct {
 	limits  jsonrpc.Limits
 	linger  time.Duration
 	log     *slog.Logger
-	running sync.WaitGroup
-	busy    atomic.Int64 // requests running
+	began   time.Time
+	gauge   Gauge // the pipe, if it is one
+
+	reader // of the goroutine that reads
+	turn   turn
+	watch  watch
+	seen   uint64      // the turn at the last look of the watch
+	beside tally       // requests that run on goroutines of their own
+	resume func()      // what another reader does
+	over   chan ending // why reading ended
 }
 
 func newServer(p Pipe, o *Options) *server {
@@ -76,8 +93,14 @@ func newServer(p Pipe, o *Options) *server {
 		limits: opts.limits(),
 		linger: opts.Linger,
 		log:    opts.Logger,
+		began:  time.Now(),
+		over:   make(chan ending, 1),
 	}
-	s.out = newWriter(p, &opts, &s.busy)
+	s.gauge, _ = p.(Gauge)
+	s.pace.wait = warmUp
+	s.watch.look = s.look
+	s.watch.busy = s.watched
+	s.out = newWriter(p, &opts, &s.beside.n)
 	s.conn = &conn{out: s.out, who: s.who}
 	return s
 }
@@ -100,15 +123,10 @@ func (s *server) finish(ctx context.Context, err error) error {
 
 // await waits for the requests under way, for a while.
 func (s *server) await(ctx context.Context) {
-	idle := make(chan struct{})
-	go func() { // ends with the last request, which shutdown waits for
-		s.running.Wait()
-		close(idle)
-	}()
 	patience := time.NewTimer(s.linger)
 	defer patience.Stop()
 	select {
-	case <-idle:
+	case <-s.beside.none():
 	case <-patience.C:
 	case <-ctx.Done():
 	}
@@ -119,47 +137,34 @@ func (s *server) shutdown(cause error) {
 	s.out.seal(cause)
 	s.conn.cancel(cause)
 	s.session.Close(cause)
-	s.running.Wait()
+	if n := s.turn.n.Load(); atWork(n) {
+		s.overtake(n) // to be counted among those waited for
+	}
+	<-s.beside.none()
 	s.out.flush()
 	if err := s.out.close(cause); err != nil {
 		s.log.Debug("closing a connection", "error", err)
 	}
 }
 
-// read reads until the pipe has no more.
-func (s *server) read(ctx context.Context) error {
-	for {
-		data, err := next(s.pipe, s.limits.Bytes)
-		if err == nil {
-			s.take(ctx, data)
-			continue
-		}
-		long := tooLong(err)
-		if long == nil {
-			return err
-		}
-		s.log.Warn("message skipped", "error", err)
-		s.refuseLong(long)
-	}
-}
-
-// take deals with one whole message.
-func (s *server) take(ctx context.Context, data []byte) {
+// take deals with one whole message, and reports whether this goroutine still
+// reads afterwards.
+func (s *server) take(ctx context.Context, data []byte) bool {
 	switch {
 	case blank(data):
-		return
+		return true
 	case jsonrpc.IsBatch(data):
 		s.takeBatch(ctx, data)
-		return
+		return true
 	}
 	m, err := jsonrpc.Parse(data, s.limits)
 	if err != nil {
 		if id, e := s.complaint(data, err); e != nil {
 			s.refuse(id, e)
 		}
-		return
+		return true
 	}
-	s.route(ctx, m, nil)
+	return s.route(ctx, m, nil)
 }
 
 // complaint turns a parse error into what the peer is told: nothing, if the
@@ -193,7 +198,7 @@ func (s *server) fail(id jsonrpc.ID, e *jsonrpc.Error) {
 // refuse answers what is not a message. Without an id the revision says how
 // its absence is written (ruling 9).
 func (s *server) refuse(id jsonrpc.ID, e *jsonrpc.Error) {
-	if err := s.out.answer(s.refusal(id, e), nil, false); err != nil {
+	if err := s.out.answer(s.refusal(id, e), nil, byOther); err != nil {
 		s.log.Debug("refusing a message", "error", err)
 	}
 }
@@ -214,48 +219,39 @@ func (s *server) refuseLong(long *TooLongError) {
 	s.refuse(h.id, e)
 }
 
-// route gives a message to the session: a request is begun and runs on, the
-// rest is accepted. b is the batch it came in, or nil.
-func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) {
+// route gives a message to the session: a request is begun and run, the rest
+// is accepted. b is the batch it came in, or nil: those run side by side. It
+// reports whether this goroutine still reads afterwards.
+func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) bool {
 	if m.Kind != jsonrpc.Request {
 		s.session.Accept(m)
-		return
+		return true
 	}
+	came := s.now()
 	x := &exchange{s: s, batch: b}
 	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x, Batched: b != nil}
 	run := s.session.Begin(ctx, &x.Exchange)
-	if run == nil {
+	switch {
+	case run == nil:
 		x.abandon()
-		return
+	case s.pace.here(came) && b == nil:
+		return x.here(run, came)
+	default:
+		x.place.Store(apart)
+		s.beside.add()
+		go x.beside(run)
 	}
-	x.begun.Store(true)
-	s.busy.Add(1)
-	s.running.Add(1)
-	go x.handle(run)
-}
-
-// handle runs a request that has begun. If it leaves it unanswered, that is
-// how it stays.
-func (x *exchange) handle(run func()) {
-	defer x.s.running.Done()
-	defer x.s.busy.Add(-1)
-	defer x.abandon()
-	run()
-}
-
-// An exchange is one request and its responder.
-type exchange struct {
-	transport.Exchange
-	closing
-	s     *server
-	batch *batch
-	begun atomic.Bool // it runs on its own goroutine, no longer on the reader
+	return true
 }
 
 // Send sends a message that belongs to the exchange. It waits for room in the
-// queue until ctx ends.
+// queue until ctx ends. Whoever has something to say before the answer often
+// waits for a reply, and always for room: the reading goes on elsewhere.
 func (x *exchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
-	return x.s.out.send(ctx, m, &x.closing)
+	if n := x.place.Load(); atWork(n) && n != apart {
+		x.s.overtake(n)
+	}
+	return x.s.out.send(ctx, m, &x.answered)
 }
 
 // Answer sends the response. It waits for room until the connection ends, not
@@ -266,12 +262,24 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if x.batch != nil {
 		return x.batch.answer(x, m)
 	}
-	return x.s.out.answer(m, &x.closing, x.begun.Load())
+	out := x.s.out
+	switch n := x.place.Load(); {
+	case n == 0:
+		return out.answer(m, &x.answered, byOther)
+	case !x.s.turn.at(n): // also if it runs apart
+		return out.answer(m, &x.answered, byCaller)
+	default:
+		err := out.answer(m, &x.answered, byReader)
+		if !x.s.turn.at(n) {
+			out.kick() // the next reader may have looked before the answer was there
+		}
+		return err
+	}
 }
 
 // abandon notes that there will be no answer, if there was none.
 func (x *exchange) abandon() {
-	if x.s.out.claim(&x.closing) && x.batch != nil {
+	if claim(&x.answered) && x.batch != nil {
 		_ = x.batch.settle(nil) // fails only when the connection has ended
 	}
 }

@@ -52,20 +52,29 @@ func (b *buffer) free() {
 	}
 }
 
-// A closing says whether an exchange has been answered. It is read and
-// written under the writer's lock, so that nothing of an exchange can be
-// queued behind its answer.
-type closing struct{ answered bool }
+// How an answer gets written when nobody is writing.
+type written int
+
+const (
+	byOther  written = iota // by a goroutine that is started for it
+	byCaller                // by the goroutine that answers
+	byReader                // by the one that reads, when there is no more to read, or its watch
+)
+
+// gather is how much may wait for the reader to have it written.
+const gather = 64 << 10
 
 // A writer is the sending half of a connection. It has no goroutine while
 // there is nothing to write.
 type writer struct {
-	pipe Pipe
-	max  int
+	pipe  Pipe
+	gauge Gauge // the pipe, if it is one
+	max   int
 	// busyPeers says how many requests are under way: if there are several, a
 	// round waits for one turn of the scheduler so that their messages leave
 	// in one write.
 	busyPeers *atomic.Int64
+	began     time.Time
 
 	mu      sync.Mutex
 	queue   []*buffer
@@ -78,6 +87,8 @@ type writer struct {
 	err     error // ends both
 	stall   time.Duration
 	timer   *time.Timer
+	fires   time.Duration  // when it does, since began; 0: it is not set
+	until   time.Duration  // when the write under way is late
 	under   bool           // a write is under way
 	hurried bool           // there is no time for a slow peer any more
 	rounds  sync.WaitGroup // writers at work
@@ -86,12 +97,13 @@ type writer struct {
 }
 
 func newWriter(p Pipe, o *Options, busy *atomic.Int64) *writer {
-	return &writer{pipe: p, max: o.MaxQueued, stall: o.WriteStall, busyPeers: busy}
+	gauge, _ := p.(Gauge)
+	return &writer{pipe: p, gauge: gauge, max: o.MaxQueued, stall: o.WriteStall, busyPeers: busy, began: time.Now()}
 }
 
 // send queues a message that is no answer, for the exchange x if there is one.
 // It waits for room until ctx ends, and never for the peer.
-func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *closing) error {
+func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *atomic.Bool) error {
 	if err := w.refusesSend(x); err != nil {
 		return err
 	}
@@ -99,12 +111,12 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *closing) erro
 	if err != nil {
 		return err
 	}
-	begin, err := w.push(ctx, b, x, false)
+	begin, err := w.push(ctx, b, x, byOther, false)
 	if err != nil {
 		b.free()
 		return err
 	}
-	if begin {
+	if begin && !w.spurt() {
 		go w.drain()
 	}
 	return nil
@@ -112,56 +124,51 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *closing) erro
 
 // answer queues the answer that ends exchange x, if there is one. It waits for
 // room for as long as the connection lives, because an answer must not be
-// lost. With inline the caller's goroutine may do the writing.
-func (w *writer) answer(m *jsonrpc.Outgoing, x *closing, inline bool) error {
+// lost.
+func (w *writer) answer(m *jsonrpc.Outgoing, x *atomic.Bool, by written) error {
 	b, err := encode(m)
 	if err != nil {
 		return err // x may still be answered, with an error
 	}
-	return w.answerBuffer(b, x, inline)
+	return w.answerBuffer(b, x, by)
 }
 
-func (w *writer) answerBuffer(b *buffer, x *closing, inline bool) error {
-	if !w.claim(x) {
+func (w *writer) answerBuffer(b *buffer, x *atomic.Bool, by written) error {
+	if x != nil && !claim(x) {
 		b.free()
 		return jsonrpc.ErrEnded
 	}
-	begin, err := w.push(context.Background(), b, x, true)
+	begin, err := w.push(context.Background(), b, x, by, true)
 	switch {
 	case err != nil:
 		b.free()
 		return err
-	case begin && inline:
-		w.round()
-	case begin:
+	case begin && by == byOther:
 		go w.drain()
+	case begin:
+		w.round()
 	}
 	return nil
 }
 
-// claim marks x as answered and reports whether it was not before.
-func (w *writer) claim(x *closing) bool {
-	if x == nil {
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	was := x.answered
-	x.answered = true
-	return !was
+// claim marks an exchange as answered and reports whether it was not before.
+// An answer is queued after this, and what else belongs to the exchange under
+// the writer's lock and not after this: so nothing follows the answer.
+func claim(answered *atomic.Bool) bool {
+	return !answered.Load() && answered.CompareAndSwap(false, true)
 }
 
 // refusesSend spares the encoding of what could not be sent anyway.
-func (w *writer) refusesSend(x *closing) error {
+func (w *writer) refusesSend(x *atomic.Bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sendError(x)
 }
 
 // sendError says why nothing can be sent for x. The lock is held.
-func (w *writer) sendError(x *closing) error {
+func (w *writer) sendError(x *atomic.Bool) error {
 	switch {
-	case x != nil && x.answered:
+	case x != nil && x.Load():
 		return jsonrpc.ErrEnded
 	case w.err != nil:
 		return w.err
@@ -172,7 +179,7 @@ func (w *writer) sendError(x *closing) error {
 // push waits for room and queues b. It reports whether the caller has to see
 // to the writing, by drain or round. An answer to x passes where other messages
 // of x do not.
-func (w *writer) push(ctx context.Context, b *buffer, x *closing, answer bool) (begin bool, err error) {
+func (w *writer) push(ctx context.Context, b *buffer, x *atomic.Bool, by written, answer bool) (begin bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -186,17 +193,61 @@ func (w *writer) push(ctx context.Context, b *buffer, x *closing, answer bool) (
 		if w.size == 0 || w.size+len(b.b) <= w.max {
 			break
 		}
+		w.release() // which makes room
 		if err := w.wait(ctx); err != nil {
 			return false, err
 		}
 	}
 	w.queue = append(w.queue, b)
 	w.size += len(b.b)
-	if begin = !w.busy; begin {
-		w.busy = true
-		w.rounds.Add(1) // under the lock: close refuses before it waits
+	if by == byReader && w.size <= gather {
+		return false, nil
 	}
-	return begin, nil
+	return w.begin(), nil
+}
+
+// begin makes the caller the writer, if there is none, who has to see to the
+// writing by drain or round. The lock is held.
+func (w *writer) begin() bool {
+	if w.busy {
+		return false
+	}
+	w.busy = true
+	w.rounds.Add(1) // under the lock: close refuses before it waits
+	return true
+}
+
+// holds reports whether something waits for somebody to have it written.
+func (w *writer) holds() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held()
+}
+
+func (w *writer) held() bool { return len(w.queue) > 0 && !w.busy && w.err == nil }
+
+// kick writes what is held.
+func (w *writer) kick() {
+	w.mu.Lock()
+	begin := w.held() && w.begin()
+	w.mu.Unlock()
+	if begin {
+		w.round()
+	}
+}
+
+// nudge has what is held written by another goroutine.
+func (w *writer) nudge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.release()
+}
+
+// release is nudge with the lock held.
+func (w *writer) release() {
+	if w.held() && w.begin() {
+		go w.drain()
+	}
 }
 
 // wait gives the lock up until there may be room.
@@ -231,6 +282,27 @@ func (w *writer) drain() {
 	}
 }
 
+// spurt writes what is there now, if that does not mean waiting for the peer.
+// False says that nothing was done.
+func (w *writer) spurt() bool {
+	if w.gauge == nil {
+		return false
+	}
+	w.mu.Lock()
+	if w.gauge.Room() < len(w.queue) {
+		w.mu.Unlock()
+		return false
+	}
+	batch := w.take()
+	w.mu.Unlock()
+	if batch != nil && w.put(batch) {
+		go w.drain()
+		return true
+	}
+	w.rounds.Done()
+	return true
+}
+
 // round writes what is there now. What came meanwhile is for another
 // goroutine, since the caller has an answered request to finish.
 func (w *writer) round() {
@@ -247,10 +319,17 @@ func (w *writer) write() (more bool) {
 	if w.busyPeers.Load() > 1 {
 		runtime.Gosched()
 	}
+	w.mu.Lock()
 	batch := w.take()
+	w.mu.Unlock()
 	if batch == nil {
 		return false
 	}
+	return w.put(batch)
+}
+
+// put writes what take returned and reports whether there is more to do.
+func (w *writer) put(batch []*buffer) (more bool) {
 	w.views = w.views[:0]
 	size := 0
 	for _, b := range batch {
@@ -260,17 +339,18 @@ func (w *writer) write() (more bool) {
 	err := w.pipe.Write(w.views)
 	clear(w.views)
 	for i, b := range batch {
-		b.free()
+		if err == nil { // a pipe that failed may go on reading what it was given
+			b.free()
+		}
 		batch[i] = nil
 	}
 	return w.wrote(batch, size, err)
 }
 
 // take starts the clock of a write and returns what is to be written, or nil
-// if there is nothing, in which case the caller is no longer the writer.
+// if there is nothing, in which case the caller is no longer the writer. The
+// lock is held.
 func (w *writer) take() []*buffer {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.err != nil || len(w.queue) == 0 {
 		w.rest()
 		return nil
@@ -278,11 +358,7 @@ func (w *writer) take() []*buffer {
 	batch := w.queue
 	w.queue, w.spare = w.spare, nil
 	w.under = true
-	if limit := w.patience(); w.timer == nil {
-		w.timer = time.AfterFunc(limit, w.stalled)
-	} else {
-		w.timer.Reset(limit)
-	}
+	w.allow(w.patience())
 	return batch
 }
 
@@ -295,10 +371,26 @@ func (w *writer) patience() time.Duration {
 	return w.stall + time.Duration(w.size/slowest)*time.Second
 }
 
+// allow gives the write under way until limit from now. The timer is not set
+// for each write, nor stopped after it: it finds out when it fires whether there
+// is one that takes too long. The lock is held.
+func (w *writer) allow(limit time.Duration) {
+	now := time.Since(w.began)
+	w.until = now + limit
+	switch {
+	case w.timer == nil:
+		w.timer = time.AfterFunc(limit, w.late)
+	case w.fires == 0 || w.fires > w.until:
+		w.timer.Reset(limit)
+	default:
+		return
+	}
+	w.fires = w.until
+}
+
 // wrote settles a write and reports whether another is needed.
 func (w *writer) wrote(batch []*buffer, size int, err error) (more bool) {
 	w.mu.Lock()
-	w.timer.Stop()
 	w.under = false
 	w.size -= size
 	w.spare = batch[:0]
@@ -326,10 +418,16 @@ func (w *writer) rest() {
 	}
 }
 
-// stalled gives up on a peer that does not read.
-func (w *writer) stalled() {
+// late gives up on a peer that has not taken a write in time.
+func (w *writer) late() {
 	w.mu.Lock()
-	if !w.under {
+	w.fires = 0
+	left := w.until - time.Since(w.began)
+	if !w.under || left > 0 {
+		if w.under {
+			w.fires = w.until
+			w.timer.Reset(left)
+		}
 		w.mu.Unlock()
 		return
 	}
@@ -366,7 +464,7 @@ func (w *writer) hurry(limit time.Duration) {
 	w.hurried = true
 	w.stall = min(w.stall, limit)
 	if w.under {
-		w.timer.Reset(w.stall)
+		w.allow(w.stall)
 	}
 }
 
@@ -374,6 +472,7 @@ func (w *writer) hurry(limit time.Duration) {
 // failed; the limits of the queue and of each write bound it.
 func (w *writer) flush() {
 	w.mu.Lock()
+	w.release()
 	if !w.busy {
 		w.mu.Unlock()
 		return
@@ -393,6 +492,11 @@ func (w *writer) close(cause error) error {
 	w.mu.Unlock()
 	err := w.pipe.Close()
 	w.rounds.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	return err
 }
 

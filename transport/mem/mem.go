@@ -104,6 +104,8 @@ type end struct {
 	other *gate
 }
 
+var _ frame.Gauge = (*end)(nil)
+
 // A gate says that an end is closed.
 type gate struct {
 	once sync.Once
@@ -125,6 +127,11 @@ func pair(near, far int) (*end, *end) {
 // Read returns the next message. What the other end wrote before it closed is
 // still read.
 func (e *end) Read() ([]byte, error) {
+	select { // closing comes after what was written, and costs less when it is not looked at
+	case m := <-e.in:
+		return e.check(m)
+	default:
+	}
 	select {
 	case m := <-e.in:
 		return e.check(m)
@@ -146,6 +153,12 @@ func (e *end) check(m []byte) ([]byte, error) {
 	}
 	return m, nil
 }
+
+// Buffered reports whether a message waits to be read.
+func (e *end) Buffered() bool { return len(e.in) > 0 }
+
+// Room is how many messages may be written before one has to be read.
+func (e *end) Room() int { return cap(e.out) - len(e.out) }
 
 // Write gives the other end a copy of each message.
 func (e *end) Write(messages [][]byte) error {

@@ -94,14 +94,22 @@ func TestEvents(t *testing.T) {
 	mcptest.NoLeaks(t)
 	s := newScript()
 	link, _ := connect(t, s, 0)
+	done := make(chan struct{})
+	var m *jsonrpc.Incoming
+	var err error
+	go func() {
+		defer close(done)
+		m, err = link.Do(t.Context(), ask(1, `{}`), transport.Route{})
+	}()
+	got := <-s.posts            // an answer before that would be none
 	s.statuses <- http.StatusOK // some old servers say so
 	s.events <- ":\n\nevent: ping\ndata: now\n\ndata:\n\nretry: 1\n\nevent: endpoint\ndata: https://evil.example\n\n" +
 		"id: 7\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":1,\r\ndata:\"result\":{\"a\":1}}\n\n"
-	m, err := link.Do(t.Context(), ask(1, `{}`), transport.Route{})
+	<-done
 	if err != nil || string(m.Result.Raw()) != `{"a":1}` {
 		t.Errorf("the answer is %v, %v; want the result", m, err)
 	}
-	if got, want := <-s.posts, `{"jsonrpc":"2.0","id":1,"method":"kit/echo","params":{}}`; got != want {
+	if want := `{"jsonrpc":"2.0","id":1,"method":"kit/echo","params":{}}`; got != want {
 		t.Errorf("%s was posted, want %s", got, want)
 	}
 }

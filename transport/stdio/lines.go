@@ -51,6 +51,12 @@ func (l *lines) next() ([]byte, error) {
 	return l.cut(line)
 }
 
+// buffered reports whether a whole line has been read already.
+func (l *lines) buffered() bool {
+	ahead, _ := l.r.Peek(l.r.Buffered()) // what is buffered can be had
+	return bytes.IndexByte(ahead, '\n') >= 0
+}
+
 // grow makes room for n more bytes: twice what there was, but not more than
 // the limit and what a line end needs.
 func (l *lines) grow(line []byte, n int) []byte {

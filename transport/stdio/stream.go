@@ -234,12 +234,20 @@ type stream struct {
 	close func() error
 }
 
+var _ frame.Gauge = (*stream)(nil)
+
 func newStream(rwc io.ReadWriteCloser, limit int) *stream {
 	return &stream{in: newLines(rwc, limit), out: lineWriter{w: rwc}, close: sync.OnceValue(rwc.Close)}
 }
 
 // Read returns the next line.
 func (s *stream) Read() ([]byte, error) { return s.in.next() }
+
+// Buffered reports whether the next line is there.
+func (s *stream) Buffered() bool { return s.in.buffered() }
+
+// Room is not known.
+func (s *stream) Room() int { return 0 }
 
 // Write writes messages as lines.
 func (s *stream) Write(messages [][]byte) error { return s.out.write(messages) }
