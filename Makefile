@@ -60,7 +60,7 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 microbench: ## run every benchmark of the packages, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
 
-bench: ## measure beside the libraries of others and write docs/benchmarks.md; needs npm and a network, takes a quarter of an hour
+bench: ## measure beside the libraries of others and write docs/benchmarks.md; needs npm and a network, takes ten minutes
 	for part in servers clients; do (cd bench/$$part/ts && npm ci) || exit 1; done
 	cd bench && GOWORK=off $(GO) run . -out ../docs
 

@@ -35,22 +35,22 @@ func ceilings() []report.Target {
 	}
 	return slices.Concat(
 		[]report.Target{
-			allocs(httpModernJSON, 45), bytes(httpModernJSON, 5), cpu(httpModernJSON, 2),
-			allocs(httpModernSSE, 60), bytes(httpModernSSE, 7), cpu(httpModernSSE, 2.5),
-			allocs(httpSession, 56), bytes(httpSession, 6), cpu(httpSession, 2.5),
-			allocs(stdioOne, 14), bytes(stdioOne, 2.5),
-			allocs(stdioMany, 14), bytes(stdioMany, 2.5),
-			allocs(listLong, 60), bytes(listLong, 700),
-			allocs(echoLarge, 150), bytes(echoLarge, 8000),
-			allocs(blobLarge, 500), bytes(blobLarge, 2000), cpu(blobLarge, 3),
-			{What: blobLarge + ": peak RSS", Scenario: blobLarge, Metric: report.PeakRSS, Per: 1 << 20, Unit: mib, AtLeast: 60, Less: true},
+			allocs(httpModernJSON, 42), bytes(httpModernJSON, 4.8), cpu(httpModernJSON, 2),
+			allocs(httpModernSSE, 51), bytes(httpModernSSE, 5.9), cpu(httpModernSSE, 2.5),
+			allocs(httpSession, 43), bytes(httpSession, 5.1), cpu(httpSession, 2.3),
+			allocs(stdioOne, 8), bytes(stdioOne, 1.9),
+			allocs(stdioMany, 8), bytes(stdioMany, 1.9),
+			allocs(listLong, 60), bytes(listLong, 60),
+			allocs(echoLarge, 70), bytes(echoLarge, 3200),
+			allocs(blobLarge, 100), bytes(blobLarge, 500), cpu(blobLarge, 1.6),
+			{What: blobLarge + ": peak RSS", Scenario: blobLarge, Metric: report.PeakRSS, Per: 1 << 20, Unit: mib, AtLeast: 40, Less: true},
 			{What: progressMany + ": delivered", Scenario: progressMany, Metric: report.Delivered, Per: 1, AtLeast: manyEvents},
-			allocs(progressMany, 12_000), cpu(progressMany, 3),
-			allocs(inMemory, 55), bytes(inMemory, 8),
-			allocs(clientHTTP, 125), bytes(clientHTTP, 12), cpu(clientHTTP, 4),
+			allocs(progressMany, 1400), cpu(progressMany, 1.2),
+			allocs(inMemory, 31), bytes(inMemory, 4.2),
+			allocs(clientHTTP, 88), bytes(clientHTTP, 8.5), cpu(clientHTTP, 2),
 		},
-		rest(idleSession, 3, 0.01),
-		rest(idleStream, 34, 2.01),
+		rest(idleSession, 1.6, 0.01),
+		rest(idleStream, 30, 2.01),
 	)
 }
 

@@ -77,7 +77,7 @@ func (t Target) Holds(r *Run) (text string, ok bool) {
 		word = "at most"
 	}
 	ok = t.meets(v, t.AtLeast)
-	text = fmt.Sprintf("%s: %s %s, %s %s", t.What, Show(v), t.Unit, word, Show(t.AtLeast))
+	text = fmt.Sprintf("%s: %s, %s %s", t.What, strings.TrimSpace(Show(v)+" "+t.Unit), word, Show(t.AtLeast))
 	if !ok {
 		text += ": broken"
 	}
