@@ -594,3 +594,23 @@ func TestClausesGiveUp(t *testing.T) {
 		t.Error("a value was read 200 times")
 	}
 }
+
+// References are looked up in time that grows with the schema, not with its
+// square: strangers write schemas.
+func TestManyReferences(t *testing.T) {
+	cost := func(n int) float64 {
+		var b strings.Builder
+		b.WriteString(`{"$defs":{`)
+		for i := range n {
+			fmt.Fprintf(&b, `"r%d":{"$ref":"#/$defs/t%d"},"t%d":{"type":"string"},`, i, n-1-i, i)
+		}
+		b.WriteString(`"last":true}}`)
+		if newClauses([]byte(b.String()), false) == nil {
+			t.Fatal("left to the library")
+		}
+		return testing.AllocsPerRun(1, func() { newClauses([]byte(b.String()), false) })
+	}
+	if few, many := cost(100), cost(1000); many > 15*few {
+		t.Errorf("%v allocations for 100 references, %v for 1,000", few, many)
+	}
+}

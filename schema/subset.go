@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -60,7 +61,8 @@ type reader struct {
 	all     []*clause // in the order of the text
 	refs    []*clause // their targets are at in the pointers of the same position
 	targets []string
-	beyond  bool // there is something that clauses cannot say
+	places  map[int]map[string]int // what is in the values that references lead through
+	beyond  bool                   // there is something that clauses cannot say
 }
 
 // newClauses makes clauses of a schema, or nil if it is for the library.
@@ -134,14 +136,14 @@ func (r *reader) readDialect(start int) {
 func (r *reader) schema(i int) (*clause, int) {
 	s := &clause{at: i}
 	r.all = append(r.all, s)
-	end := -1
+	end, refs := -1, len(r.refs)
 	switch byteAt(r.raw, i) {
 	case '{':
 		end = r.members(i, func(name string, at int) int {
 			r.keyword(s, name, at)
 			return skipValue(r.raw, at)
 		})
-		if r.dialect == draft7 && slices.Contains(r.refs, s) {
+		if r.dialect == draft7 && slices.Contains(r.refs[refs:], s) {
 			r.want(s.alone()) // the rest would be without effect
 		}
 	case 't':
@@ -522,29 +524,31 @@ func isUnusual(c rune) bool {
 }
 
 // beneath returns where the member or element of that name is in the value at
-// i, or -1.
+// i, or -1. What is in a value is looked up once: there may be as many
+// references as there are places.
 func (r *reader) beneath(i int, token string) int {
-	found := -1
-	switch byteAt(r.raw, i) {
-	case '{':
-		r.members(i, func(name string, at int) int {
-			if name == token {
-				found = at
-			}
-			return skipValue(r.raw, at)
-		})
-	case '[':
-		want, ok := smallInteger([]byte(token))
-		if !ok || want < 0 || token[0] == '0' && len(token) > 1 || token[0] == '-' {
-			return -1
+	places, known := r.places[i]
+	if !known {
+		places = map[string]int{}
+		switch byteAt(r.raw, i) {
+		case '{':
+			r.members(i, func(name string, at int) int {
+				places[name] = at
+				return skipValue(r.raw, at)
+			})
+		case '[':
+			r.elements(i, func(at int) int {
+				places[strconv.Itoa(len(places))] = at
+				return skipValue(r.raw, at)
+			})
 		}
-		r.elements(i, func(at int) int {
-			if want == 0 {
-				found = at
-			}
-			want--
-			return skipValue(r.raw, at)
-		})
+		if r.places == nil {
+			r.places = map[int]map[string]int{}
+		}
+		r.places[i] = places
 	}
-	return found
+	if at, ok := places[token]; ok {
+		return at
+	}
+	return -1
 }
