@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -461,16 +462,15 @@ func TestAllocations(t *testing.T) {
 		x = next
 		return run
 	}}
-	var best float64
-	for try := range 3 {
+	best := math.Inf(1)
+	for range 20 { // what else goes on is not counted for long
 		pipe := &repeat{line: line, left: n}
 		before := mallocs()
 		if err := frame.Serve(t.Context(), pipe, p, nil); err != nil {
 			t.Fatal(err)
 		}
-		each := float64(mallocs()-before)/n - parse
-		if try == 0 || each < best {
-			best = each
+		if best = min(best, float64(mallocs()-before)/n-parse); best < 1.2 {
+			break
 		}
 	}
 	// Where others use the machine too, requests are slow, and then they have
