@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
-	"github.com/parley-mcp/parley/bench/clients"
 	"github.com/parley-mcp/parley/bench/report"
 )
 
@@ -63,29 +60,9 @@ func (b *bench) guard(ctx context.Context, r *report.Run) error {
 		return slices.ContainsFunc(limits, func(t report.Target) bool { return t.Scenario == name })
 	}
 	both := func(server string) bool { return server == report.Parley || server == report.Floor }
-	for _, s := range scenarios() {
-		if !guarded(s.Name) {
-			continue
-		}
-		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool { return !both(server) })
-		results, err := s.measure(ctx, b)
-		if err != nil {
-			return err
-		}
-		r.Results = append(r.Results, results...)
-	}
-	for _, s := range clients.Scenarios() {
-		if !guarded(s.Name) {
-			continue
-		}
-		results, err := clients.Run(ctx, clients.Options{
-			Dir: b.dir, Bin: filepath.Join(b.bin, "clients"), Rounds: b.rounds, Time: b.time,
-			Only: regexp.MustCompile("^" + regexp.QuoteMeta(s.Name) + "$"), Who: both,
-		})
-		if err != nil {
-			return err
-		}
-		r.Results = append(r.Results, results...)
+	take := func(_ report.Scenario, results []report.Result) { r.Results = append(r.Results, results...) }
+	if err := b.all(ctx, guarded, both, take); err != nil {
+		return err
 	}
 	var broken error
 	for _, limit := range limits {

@@ -95,7 +95,9 @@ func run(ctx context.Context) error {
 	if *guard {
 		return b.guard(ctx, r)
 	}
-	if err := b.all(ctx, r); err != nil {
+	anybody := func(string) bool { return true }
+	take := func(s report.Scenario, results []report.Result) { b.take(r, s, results) }
+	if err := b.all(ctx, b.only.MatchString, anybody, take); err != nil {
 		return err
 	}
 	return b.finish(r, *out)
@@ -133,35 +135,39 @@ func (b *bench) compile(ctx context.Context, folder string, packages ...string) 
 	return nil
 }
 
-// all measures and prints as it goes.
-func (b *bench) all(ctx context.Context, r *report.Run) error {
+// all measures the chosen scenarios with the chosen servers and clients, and
+// gives the results away as they come.
+func (b *bench) all(ctx context.Context, chosen, who func(name string) bool, take func(report.Scenario, []report.Result)) error {
 	for _, s := range scenarios() {
-		if !b.only.MatchString(s.Name) {
+		if !chosen(s.Name) {
 			continue
 		}
-		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool { return server == report.TS && !b.hasTS() })
+		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool {
+			return !who(server) || server == report.TS && !b.hasTS()
+		})
 		results, err := s.measure(ctx, b)
 		if err != nil {
 			return err
 		}
-		b.take(r, s.Scenario, results)
+		take(s.Scenario, results)
 	}
 	for _, s := range clients.Scenarios() {
-		if !b.only.MatchString(s.Name) {
+		if !chosen(s.Name) {
 			continue
 		}
 		results, err := clients.Run(ctx, clients.Options{
 			Dir: b.dir, Bin: filepath.Join(b.bin, "clients"), Rounds: b.rounds, Time: b.time / 2,
-			Only: regexp.MustCompile("^" + regexp.QuoteMeta(s.Name) + "$"),
+			Only: regexp.MustCompile("^" + regexp.QuoteMeta(s.Name) + "$"), Who: who,
 		})
 		if err != nil {
 			return err
 		}
-		b.take(r, s, results)
+		take(s, results)
 	}
 	return nil
 }
 
+// take keeps results, and prints them.
 func (b *bench) take(r *report.Run, s report.Scenario, results []report.Result) {
 	r.Scenarios = append(r.Scenarios, s)
 	r.Results = append(r.Results, results...)

@@ -190,16 +190,8 @@ func (s *Server) handle(c *Call) {
 			return
 		}
 	}
-	s.handleError(c, err)
-}
-
-// handleError answers a call that was admitted with an error.
-func (s *Server) handleError(c *Call, err error) {
-	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	c.untrack()
-	if err := c.x.Out.Answer(context.Background(), out); err != nil {
-		s.log.Debug("answer not delivered", "method", c.Method(), "err", err)
-	}
+	s.answerError(c, err)
 }
 
 func panicked(err error) bool {
