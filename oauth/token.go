@@ -1,0 +1,92 @@
+package oauth
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// TokenResponse is the answer of a token endpoint (RFC 6749, section 5.1, RFC
+// 8693, section 2.2.1).
+type TokenResponse struct {
+	AccessToken     string `json:"access_token"`
+	TokenType       string `json:"token_type"`
+	IssuedTokenType string `json:"issued_token_type,omitzero"`
+	// ExpiresIn is in seconds; 0 is absent.
+	ExpiresIn    int64  `json:"expires_in,omitzero"`
+	RefreshToken string `json:"refresh_token,omitzero"`
+	Scope        string `json:"scope,omitzero"`
+	IDToken      string `json:"id_token,omitzero"`
+}
+
+// ParseTokenResponse reads an answer; one without access_token or token_type is
+// refused, and so are tokens with characters that no header may hold or longer
+// than 64 KiB. expires_in may be a number or, as some servers write it, a
+// string of digits.
+//
+// A lifetime of 0 or less, which some servers write for none, is absent; more
+// than 68 years is 68 years. The errors show no values.
+func ParseTokenResponse(data []byte) (*TokenResponse, error) {
+	var t TokenResponse
+	d := document{maxText: maxToken, needed: []string{"access_token", "token_type", "refresh_token"}}
+	if err := d.read(data, &t); err != nil {
+		return nil, fmt.Errorf("token response: %w", err)
+	}
+	switch {
+	case t.AccessToken == "" || !isToken(t.AccessToken):
+		return nil, errors.New("token response: no access_token that a header can carry")
+	case !isToken(t.RefreshToken):
+		return nil, errors.New("token response: refresh_token has characters that are not allowed")
+	case t.TokenType == "" || len(t.TokenType) > 64 || !isToken(t.TokenType):
+		return nil, errors.New("token response: no valid token_type")
+	}
+	t.ExpiresIn = min(max(t.ExpiresIn, 0), math.MaxInt32)
+	return &t, nil
+}
+
+// maxToken is the length in bytes of the longest token.
+const maxToken = 64 << 10
+
+// isToken reports whether s is of visible ASCII characters.
+func isToken(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// Grant types and the types of tokens and assertions, as requests name them.
+const (
+	GrantAuthorizationCode = "authorization_code"
+	GrantRefreshToken      = "refresh_token"
+	GrantClientCredentials = "client_credentials"
+	GrantJWTBearer         = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	GrantTokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+	TokenTypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
+	TokenTypeIDToken     = "urn:ietf:params:oauth:token-type:id_token"
+	TokenTypeJWT         = "urn:ietf:params:oauth:token-type:jwt"
+	TokenTypeIDJAG       = "urn:ietf:params:oauth:token-type:id-jag"
+
+	ClientAssertionJWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+)
+
+// Methods with which a client proves who it is at the token endpoint.
+const (
+	AuthNone          = "none"
+	AuthSecretBasic   = "client_secret_basic"
+	AuthSecretPost    = "client_secret_post"
+	AuthPrivateKeyJWT = "private_key_jwt"
+)
+
+// NewSecret returns 256 random bits as 43 characters that need no escaping: a
+// code, a token, a state, a verifier.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}

@@ -1,0 +1,70 @@
+package oauth_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+func TestParseTokenResponse(t *testing.T) {
+	t.Parallel()
+	base := oauth.TokenResponse{AccessToken: "secret", TokenType: "Bearer"}
+	expiring := func(seconds int64) *oauth.TokenResponse {
+		r := base
+		r.ExpiresIn = seconds
+		return &r
+	}
+	long := strings.Repeat("s", 64<<10)
+	for _, c := range []struct {
+		data string
+		want *oauth.TokenResponse
+	}{
+		{`{"access_token":"secret","token_type":"Bearer"}`, &base},
+		{
+			`{"access_token":"secret","token_type":"N_A","issued_token_type":"urn:x","expires_in":60,"refresh_token":"r","scope":"a b","id_token":"i","resources":["x"]}`,
+			&oauth.TokenResponse{
+				AccessToken: "secret", TokenType: "N_A", IssuedTokenType: "urn:x", ExpiresIn: 60, RefreshToken: "r", Scope: "a b", IDToken: "i",
+			},
+		},
+		{`{"access_token":"` + long + `","token_type":"Bearer"}`, &oauth.TokenResponse{AccessToken: long, TokenType: "Bearer"}},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":"3600"}`, expiring(3600)},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":3600.0}`, expiring(3600)},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":3.6e3}`, expiring(3600)},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":1e400}`, expiring(1<<31 - 1)},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":99999999999999999999}`, expiring(1<<31 - 1)},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":-1e99}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":-1}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":"1h"}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":""}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":1.5}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":null,"refresh_token":null,"scope":["a"]}`, &base},
+
+		{`{"token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret"}`, nil},
+		{`{"access_token":"","token_type":"Bearer"}`, nil},
+		{`{"access_token":1,"token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret","token_type":["Bearer"]}`, nil},
+		{`{"access_token":"secret","token_type":"Bearer","refresh_token":1}`, nil},
+		{`{"access_token":"secret\r\nX: y","token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret x","token_type":"Bearer"}`, nil},
+		{`{"access_token":"secretä","token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret","token_type":"Bearer\n"}`, nil},
+		{`{"access_token":"secret","token_type":"Bearer","refresh_token":"secret\n"}`, nil},
+		{`{"access_token":"s` + long + `","token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret","access_token":"secret","token_type":"Bearer"}`, nil},
+		{`{"access_token":"secret","token_type":"Bearer"} {}`, nil},
+		{`access_token=secret&token_type=Bearer`, nil},
+		{``, nil},
+	} {
+		got, err := oauth.ParseTokenResponse([]byte(c.data))
+		if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != (c.want == nil) {
+			t.Errorf("%.100s: error %v (-want +got):\n%s", c.data, err, diff)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("error shows the token: %v", err)
+		}
+	}
+}
