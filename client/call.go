@@ -28,6 +28,7 @@ type call struct {
 	meta   map[string]mcp.RawValue
 	first  *round // what the caller answered by itself
 
+	still   still           // what ctx is made of
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
 	clock   clock
@@ -115,7 +116,8 @@ func (k *call) wrap(err error) error {
 // start begins the call's time.
 func (k *call) start(ctx context.Context) error {
 	c := k.c
-	k.ctx, k.end = context.WithCancelCause(ctx)
+	k.still = still{ctx, &k.clock}
+	k.ctx, k.end = context.WithCancelCause(&k.still)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {
 		idle = k.opts.Timeout

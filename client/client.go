@@ -43,7 +43,8 @@ type Client struct {
 	retryAt  time.Time // when to dial next
 	calls    map[*call]struct{}
 	progress map[mcp.ID]*progressing
-	asking   int // persons being asked by requests that belong to no call
+	waits    map[*clock]struct{} // of those who wait for what belongs to no call
+	asking   int                 // persons being asked for what belongs to no call
 	awaited  map[chan struct{}]string
 
 	wg    sync.WaitGroup // everything that the client started
@@ -65,6 +66,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 		opts: o, caps: o.capabilities(), dialer: dialer, log: o.Logger,
 		server:   dialer.Key(),
 		calls:    make(map[*call]struct{}),
+		waits:    make(map[*clock]struct{}),
 		progress: make(map[mcp.ID]*progressing),
 		awaited:  make(map[chan struct{}]string),
 		quiet:    make(chan struct{}),
@@ -75,7 +77,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.inbox.start(c)
 	c.level.Store(&o.LogLevel)
-	cn, err := c.dial(ctx)
+	cn, err := c.dial(&everybody{ctx, c})
 	if err == nil {
 		if err = c.adopt(cn); err != nil {
 			_ = cn.teardown(err)

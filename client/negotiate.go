@@ -131,7 +131,7 @@ func (o *opener) open(ctx context.Context, noProbe bool) error {
 	if known, ok := o.c.opts.Eras.Recall(o.c.dialer.Key()); ok && len(o.legacy) > 0 {
 		if f, ok := revision.Lookup(known); ok && f.Handshake {
 			err := o.handshake(ctx, o.legacy[0], nil)
-			if err == nil || ctx.Err() != nil {
+			if err == nil || ctx.Err() != nil || errors.Is(err, transport.ErrDenied) {
 				return err
 			}
 			// The memory does not fit any more: find out anew.
@@ -152,13 +152,15 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 			return o.settleOn(ctx, f, s)
 		}
 		var peer *jsonrpc.Error
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
-		}
-		if !errors.As(err, &peer) {
-			if unreached(err) && !o.cn.over() {
-				return fmt.Errorf("server/discover: %w", err) // a handshake would not arrive either
-			}
+		case errors.Is(err, transport.ErrDenied):
+			return fmt.Errorf("server/discover: %w", err) // a handshake would not be let in either
+		case errors.As(err, &peer):
+		case unreached(err) && !o.cn.over():
+			return fmt.Errorf("server/discover: %w", err) // a handshake would not arrive either
+		default:
 			return o.fallBack(ctx, err)
 		}
 		switch peer.Code {
@@ -310,7 +312,10 @@ const (
 // streamable-http, Backward Compatibility).
 func foreign(err error) bool {
 	var peer *jsonrpc.Error
-	if !errors.As(err, &peer) {
+	switch {
+	case errors.Is(err, transport.ErrDenied):
+		return false
+	case !errors.As(err, &peer):
 		return errors.Is(err, transport.ErrNotUnderstood)
 	}
 	return peer.Code == mcp.CodeInvalidRequest || peer.Code == codeServerError || peer.Code == codeSessionError

@@ -214,13 +214,17 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body,
 }
 
 // pauseAll stops the clocks of all calls while a person is asked: on a shared
-// channel nobody can tell which call the question belongs to.
+// channel nobody can tell which call the question belongs to, and all wait for
+// a connection.
 func (c *Client) pauseAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking++
 	for k := range c.calls {
 		k.clock.pause()
+	}
+	for w := range c.waits {
+		w.pause()
 	}
 }
 
@@ -230,6 +234,9 @@ func (c *Client) resumeAll() {
 	c.asking--
 	for k := range c.calls {
 		k.clock.resume()
+	}
+	for w := range c.waits {
+		w.resume()
 	}
 }
 

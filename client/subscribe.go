@@ -44,7 +44,7 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.CallTimeout, &timeoutError{limit: c.opts.CallTimeout})
+	ctx, cancel := c.awaiting(ctx, c.opts.CallTimeout)
 	defer cancel()
 	if err := s.w.wait(ctx); err != nil {
 		_ = s.Close()
@@ -87,7 +87,7 @@ func (c *Client) watchLists(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.DiscoverProbe)
+	ctx, cancel := c.awaiting(ctx, c.opts.DiscoverProbe)
 	defer cancel()
 	if err := s.w.wait(ctx); err != nil {
 		c.log.Warn("changes of lists are not told yet", "err", err)
@@ -117,7 +117,7 @@ type listening struct {
 // closed.
 func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
 	w := &watch{filter: filter, ready: make(chan struct{}), done: make(chan struct{})}
-	ctx, stop := context.WithCancel(c.ctx)
+	ctx, stop := context.WithCancel(&everybody{c.ctx, c})
 	if !c.spawn(func() { c.keepWatching(ctx, w) }) {
 		stop()
 		return nil, ErrClosed
@@ -138,7 +138,7 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 			return
 		}
 		var refusal *watchRefusedError
-		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) {
+		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || errors.Is(err, transport.ErrDenied) && w.untold() {
 			c.log.Info("a watch ended", "err", err)
 			w.fail(err)
 			return
@@ -162,6 +162,9 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	s := cn.session()
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
+	if errors.Is(err, transport.ErrDenied) {
+		return err
+	}
 	if !errors.As(err, &refusal) {
 		c.recheck(ctx, cn, s, err)
 		return err
@@ -222,6 +225,13 @@ func (w *watch) acknowledged(c *Client, filter *mcp.SubscriptionFilter) {
 	for _, uri := range filter.ResourceSubscriptions {
 		c.inbox.changed(change{mcp.NotifyResourcesUpdated, uri})
 	}
+}
+
+// untold reports whether the server never agreed.
+func (w *watch) untold() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.told
 }
 
 // fail notes that the watch is over.

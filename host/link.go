@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // Back-off between attempts to connect to a server that cannot be reached.
@@ -90,11 +91,12 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 }
 
 // patience is a context for waiting for the server: it ends with slow after a
-// time, and with ErrClosed when the host is closed. Without it a server that
+// time, not counting that of a person who is asked, and with ErrClosed when the
+// host is closed. Without it a server that
 // says nothing, or has no end of tools, would keep the turn and with it Close.
 func (l *link) patience(ctx context.Context, slow error) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	ctx, cancel := context.WithTimeoutCause(ctx, l.host.opts.ConnectTimeout, slow)
+	ctx, cancel := transport.WithTimeout(ctx, l.host.opts.ConnectTimeout, slow)
 	done := make(chan struct{})
 	go func() { // ends with the function that is returned
 		defer close(done)

@@ -170,6 +170,7 @@ func TestOwnCodes(t *testing.T) {
 	seen := map[int64]bool{}
 	for _, code := range []int64{
 		mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeTimeout, mcp.CodeShuttingDown, mcp.CodeTooLarge,
+		mcp.CodeInsufficientScope,
 	} {
 		if code >= -32768 && code <= -32000 || seen[code] {
 			t.Errorf("code %d is reserved or used twice", code)

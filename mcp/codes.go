@@ -42,6 +42,9 @@ const (
 	CodeShuttingDown = -31004
 	// CodeTooLarge: what was asked for is over a limit of size.
 	CodeTooLarge = -31005
+	// CodeInsufficientScope: the caller was not granted what the request needs;
+	// data is [InsufficientScopeData]. Over HTTP its status is 403.
+	CodeInsufficientScope = -31006
 )
 
 var codeNames = map[int64]string{
@@ -61,6 +64,7 @@ var codeNames = map[int64]string{
 	CodeTimeout:                 "timeout",
 	CodeShuttingDown:            "shutting down",
 	CodeTooLarge:                "too large",
+	CodeInsufficientScope:       "insufficient scope",
 }
 
 // CodeName is a code's name for logs, or "" for codes that are not known here.
@@ -78,6 +82,12 @@ type UnsupportedVersionData struct {
 	Supported []string `json:"supported"`
 	// Requested is the one that was asked for.
 	Requested string `json:"requested"`
+}
+
+// InsufficientScopeData is the data of [CodeInsufficientScope].
+type InsufficientScopeData struct {
+	// Scopes are all that the request needs, those that were granted too.
+	Scopes []string `json:"scopes"`
 }
 
 // MissingCapabilityData is the data of [CodeMissingClientCapability].

@@ -26,6 +26,10 @@ type Principal struct {
 	// Remote is the network address that an anonymous caller is limited by.
 	// It is never part of the identity that state is bound to.
 	Remote string
+	// Challenge returns what a carrier over HTTP writes into WWW-Authenticate
+	// when the caller lacks scopes; nil: nothing. It may be called from many
+	// goroutines at once, and is no part of the identity.
+	Challenge func(scopes []string) string
 }
 
 // Local is the caller of a server that runs as a child process or in the same
@@ -65,9 +69,10 @@ func (p *Principal) LimitKey() string {
 	return "@" + p.Remote
 }
 
-// Has reports whether the principal was granted scope.
+// Has reports whether the principal was granted scope. Local has every scope:
+// no token stands between the owner of a pipe and its server.
 func (p *Principal) Has(scope string) bool {
-	return p != nil && slices.Contains(p.Scopes, scope)
+	return p != nil && (p == Local || slices.Contains(p.Scopes, scope))
 }
 
 // escape makes a part free of the separator, so that identities cannot collide.

@@ -53,6 +53,9 @@ func TestAnonymous(t *testing.T) {
 	if nobody.Has("read") || !anonymous.Has("read") || anonymous.Has("write") {
 		t.Error("scopes are not what was granted")
 	}
+	if impostor := (principal.Principal{Subject: principal.Local.Subject}); !principal.Local.Has("read") || impostor.Has("read") {
+		t.Error("Local alone has every scope")
+	}
 }
 
 func TestContext(t *testing.T) {

@@ -76,6 +76,7 @@ func (f *DirectoryFeature) register(s *Server) {
 	// A copy: the same feature may be added again, or to another server.
 	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
 	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
+	mustBeScopes("directory "+d.prefix, f.opts.Scopes)
 	s.dirs.put(map[string]*directory{d.prefix: d})
 	s.hub.listChanged(KindResource)
 }
@@ -125,11 +126,11 @@ func (c *Call) findFile(uri string) (f *found, exists bool) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		if !c.seesAt(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.at) {
+		if !c.seesAt(d.item(p), d.at) {
 			return nil, true
 		}
 		return &found{
-			mime: d.mimeOf(p), cache: d.opts.Cache, at: d.at,
+			mime: d.mimeOf(p), cache: d.opts.Cache, scopes: d.opts.Scopes, at: d.at,
 			read:  func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) },
 			watch: func(ctx context.Context, changed func()) { d.poll(ctx, p, info, changed) },
 		}, true
@@ -142,11 +143,16 @@ func (c *Call) findFile(uri string) (f *found, exists bool) {
 func (c *Call) lostFile(uri string) bool {
 	for _, d := range c.srv.allDirs().byKey {
 		p, err := d.filePath(uri)
-		if err == nil && c.seesAt(Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels}, d.at) {
+		if err == nil && c.seesAt(d.item(p), d.at) {
 			return true
 		}
 	}
 	return false
+}
+
+// item is a file as the directory's own server knows it.
+func (d *directory) item(p string) Item {
+	return Item{Kind: KindResource, Name: d.prefix + encodePath(p), Labels: d.opts.Labels, Scopes: d.opts.Scopes}
 }
 
 // mimeOf is the type of a file by its name; "" is for the contents to tell.
@@ -268,7 +274,7 @@ func (d *directory) add(p string, e fs.DirEntry) {
 	}
 	def := &mcp.Resource{URI: d.mount + uri, Name: p, MIMEType: d.mimeOf(p), Size: new(info.Size())}
 	def.Annotations, def.Icons, def.Meta = d.opts.Annotations, d.opts.Icons, d.opts.Meta
-	o := offered{item: Item{Kind: KindResource, Name: uri, Labels: d.opts.Labels}, at: d.at, texts: new(encodings)}
+	o := offered{item: d.item(p), at: d.at, texts: new(encodings)}
 	r := &resource{offered: o, def: def, cache: d.opts.Cache}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) { return d.read(c, p) }
 	r.watch = func(ctx context.Context, changed func()) { d.poll(ctx, p, info, changed) }

@@ -31,7 +31,8 @@ type Item struct {
 	// URI template of a template; of what is mounted, as it is called on the
 	// server whose Visible is asked.
 	Name string
-	// Labels are what the author attached to the feature, for example the
-	// scopes it needs.
+	// Labels are what the author attached to the feature.
 	Labels []string
+	// Scopes are what a caller must have been granted to use it.
+	Scopes []string
 }

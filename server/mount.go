@@ -97,8 +97,8 @@ func (s *Server) mountedAt(at []place, prefix string) []place {
 }
 
 // own is what a feature of s has in common with all features.
-func (s *Server) own(k Kind, name string, labels []string) offered {
-	return offered{item: Item{Kind: k, Name: name, Labels: labels}, at: []place{{srv: s}}, texts: new(encodings)}
+func (s *Server) own(k Kind, name string, labels, scopes []string) offered {
+	return offered{item: Item{Kind: k, Name: name, Labels: labels, Scopes: scopes}, at: []place{{srv: s}}, texts: new(encodings)}
 }
 
 // mounted is what a copy of a feature has in common with it in s.
@@ -133,7 +133,9 @@ func (s *Server) filters() bool {
 // the name that it has there.
 func (c *Call) seesAt(it Item, at []place) bool {
 	for _, p := range at {
-		if p.srv.visible != nil && !p.srv.visible(c, Item{Kind: it.Kind, Name: p.prefix + it.Name, Labels: it.Labels}) {
+		seen := it
+		seen.Name = p.prefix + it.Name
+		if p.srv.visible != nil && !p.srv.visible(c, seen) {
 			return false
 		}
 	}

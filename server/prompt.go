@@ -24,6 +24,10 @@ type PromptOptions struct {
 	Meta mcp.Meta
 	// Labels are for Server.Visible. Default none.
 	Labels []string
+	// Scopes are what a caller must have been granted to get the prompt or
+	// complete its arguments; others get NeedScopes. It is listed all the same, so that clients can
+	// ask for them; to hide it is Server.Visible's affair. Default none.
+	Scopes []string
 	// Complete suggests values of arguments, by name. Default none.
 	Complete map[string]Completer
 }
@@ -142,13 +146,14 @@ func (f *PromptFeature) register(s *Server) {
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get}
 	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
-	p.offered, p.complete = s.own(KindPrompt, p.def.Name, o.Labels), o.Complete
+	p.offered, p.complete = s.own(KindPrompt, p.def.Name, o.Labels, o.Scopes), o.Complete
 	for name := range o.Complete {
 		if _, ok := p.kinds[name]; !ok {
 			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.def.Name, name))
 		}
 	}
 	mustBeOwnMeta("prompt "+p.def.Name, o.Meta)
+	mustBeScopes("prompt "+p.def.Name, o.Scopes)
 	s.warnIcons("prompt "+p.def.Name, o.Icons)
 	s.prompts.put(map[string]*prompt{p.def.Name: p})
 	s.hub.listChanged(KindPrompt)
@@ -162,6 +167,9 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 	p, ok := c.srv.allPrompts().byKey[params.Name]
 	if !ok || !c.seesOffered(p) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(params.Name))
+	}
+	if err := c.granted(p.item.Scopes); err != nil {
+		return nil, err
 	}
 	arguments, err := c.promptJSON(p, params.Arguments)
 	if err != nil {

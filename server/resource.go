@@ -31,6 +31,10 @@ type ResourceOptions struct {
 	Meta mcp.Meta
 	// Labels are for Server.Visible. Default none.
 	Labels []string
+	// Scopes are what a caller must have been granted to read or watch the resource;
+	// others get NeedScopes. It is listed all the same, so that clients can
+	// ask for them; to hide it is Server.Visible's affair. Default none.
+	Scopes []string
 	// Cache is the hint for contents. Default: Options.Cache of the server.
 	Cache *Cache
 	// Watch runs while somebody is subscribed, and calls changed when the
@@ -129,8 +133,9 @@ func (f *ResourceFeature) register(s *Server) {
 	d := r.def
 	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels), o.Cache, o.Watch
+	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels, o.Scopes), o.Cache, o.Watch
 	mustBeOwnMeta("resource "+d.URI, o.Meta)
+	mustBeScopes("resource "+d.URI, o.Scopes)
 	s.warnIcons("resource "+d.URI, o.Icons)
 	s.resources.put(map[string]*resource{d.URI: r})
 	s.hub.listChanged(KindResource)
@@ -174,11 +179,12 @@ func one(c mcp.ResourceContents) *mcp.ReadResourceResult {
 
 // found is where a URI leads.
 type found struct {
-	mime  string
-	cache *Cache
-	at    []place
-	read  func(c *Call) (*mcp.ReadResourceResult, error)
-	watch func(ctx context.Context, changed func())
+	mime   string
+	cache  *Cache
+	scopes []string
+	at     []place
+	read   func(c *Call) (*mcp.ReadResourceResult, error)
+	watch  func(ctx context.Context, changed func())
 }
 
 // find looks a URI up: resources first, then directories, then templates, the
@@ -191,7 +197,7 @@ func (c *Call) find(uri string) (*found, bool) {
 		if !c.seesOffered(r) {
 			return nil, false
 		}
-		return &found{mime: r.def.MIMEType, cache: r.cache, at: r.at, read: r.read, watch: r.watch}, true
+		return &found{mime: r.def.MIMEType, cache: r.cache, scopes: r.item.Scopes, at: r.at, read: r.read, watch: r.watch}, true
 	}
 	if f, exists := c.findFile(uri); exists {
 		return f, f != nil
@@ -223,6 +229,9 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 	if !ok {
 		return nil, c.notFound(p.URI)
 	}
+	if err := c.granted(f.scopes); err != nil {
+		return nil, err
+	}
 	got, err := c.within(f.at, func() (Result, error) { return f.read(c) })
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
@@ -249,7 +258,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 		if f.cache != nil {
 			hint = *f.cache
 		}
-		hint.fill(&res.Cacheable, c.srv.filters())
+		hint.fill(&res.Cacheable, c.srv.filters() || len(f.scopes) > 0)
 	} else if c.facts.Cacheable {
 		Cache{}.fill(&res.Cacheable, true)
 	}

@@ -186,10 +186,20 @@ func (s *Server) mustBeNew(what string) {
 func (s *Server) freeze() {
 	s.once.Do(func() {
 		s.frozen.Store(true)
-		next := Func(func(c *Call) (Result, error) { return c.row.serve(c) })
+		next, wrapped := Func(func(c *Call) (Result, error) { return c.row.serve(c) }), false
 		for _, e := range s.extensions {
 			if e.Wrap != nil {
 				next = e.Wrap(next)
+				wrapped = true
+			}
+		}
+		if wrapped {
+			inner := next
+			next = func(c *Call) (Result, error) {
+				if err := c.early(); err != nil {
+					return nil, err
+				}
+				return inner(c)
 			}
 		}
 		for _, mw := range slices.Backward(s.middleware) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -12,8 +13,12 @@ import (
 //
 // spec 2025-11-25, server/resources. SEC-RES-4: subscriptions are limited.
 func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
-	if !c.canRead(p.URI) {
+	found, ok := c.find(p.URI)
+	if !ok {
 		return nil, c.notFound(p.URI)
+	}
+	if err := c.granted(found.scopes); err != nil {
+		return nil, err
 	}
 	f := c.session.feed
 	n, has := f.wants(topicURI + p.URI)
@@ -89,6 +94,7 @@ func (c *Call) unlisten() (Result, error) {
 
 // accept makes a feed want what the filter asks for and the server has. It
 // returns what is acknowledged: what exists and the caller may read (ruling 24).
+// It refuses all if a scope is lacking, so that the client can ask for it.
 func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionFilter, error) {
 	s := c.srv
 	if over(len(want.ResourceSubscriptions), s.limits.MaxSubscriptions) {
@@ -110,12 +116,24 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 			*l.ack = true
 		}
 	}
+	var needed []string // scopes
 	for _, uri := range want.ResourceSubscriptions {
-		if _, has := f.wants(topicURI + uri); has || !c.canRead(uri) {
+		if _, has := f.wants(topicURI + uri); has {
 			continue
 		}
-		f.follow(uri, c.watch)
-		ack.ResourceSubscriptions = append(ack.ResourceSubscriptions, uri)
+		found, ok := c.find(uri)
+		if !ok {
+			continue
+		}
+		needed = append(needed, found.scopes...)
+		if c.granted(found.scopes) == nil {
+			f.follow(uri, c.watch)
+			ack.ResourceSubscriptions = append(ack.ResourceSubscriptions, uri)
+		}
+	}
+	slices.Sort(needed)
+	if err := c.granted(slices.Compact(needed)); err != nil {
+		return nil, err
 	}
 	return ack, c.acceptExtra(f, want, ack)
 }

@@ -25,6 +25,11 @@ type TemplateOptions struct {
 	Meta mcp.Meta
 	// Labels are for Server.Visible. Default none.
 	Labels []string
+	// Scopes are what a caller must have been granted to complete variables,
+	// and to read or watch resources of the template; others get NeedScopes.
+	// It is listed all the same, so that clients can ask for them; to hide it
+	// is Server.Visible's affair. Default none.
+	Scopes []string
 	// Cache is the hint for contents. Default: Options.Cache of the server.
 	Cache *Cache
 	// Complete suggests values of variables, by name. Default none.
@@ -108,7 +113,7 @@ func (f *TemplateFeature) register(s *Server) {
 	d := t.def
 	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
 	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
-	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels), o.Cache
+	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels, o.Scopes), o.Cache
 	t.watch, t.complete = o.Watch, o.Complete
 	for name := range o.Complete {
 		if !slices.Contains(t.compiled.Variables(), name) {
@@ -116,6 +121,7 @@ func (f *TemplateFeature) register(s *Server) {
 		}
 	}
 	mustBeOwnMeta("template "+d.URITemplate, o.Meta)
+	mustBeScopes("template "+d.URITemplate, o.Scopes)
 	s.warnIcons("template "+d.URITemplate, o.Icons)
 	s.templates.put(map[string]*template{d.URITemplate: t})
 	s.hub.listChanged(KindTemplate)
@@ -143,10 +149,10 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 		return nil, false
 	}
 	inner, _ := strings.CutPrefix(uri, best.prefix)
-	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels}, best.at) {
+	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels, Scopes: best.item.Scopes}, best.at) {
 		return nil, false
 	}
-	f := &found{mime: best.def.MIMEType, cache: best.cache, at: best.at}
+	f := &found{mime: best.def.MIMEType, cache: best.cache, scopes: best.item.Scopes, at: best.at}
 	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, values) }
 	if best.watch != nil {
 		f.watch = func(ctx context.Context, changed func()) { best.watch(ctx, inner, changed) }
@@ -221,13 +227,13 @@ func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []strin
 	case mcp.RefPrompt:
 		p, ok := c.srv.allPrompts().byKey[ref.Name]
 		if ok && c.seesOffered(p) {
-			return p.complete, p.names(), p.at, nil
+			return p.complete, p.names(), p.at, c.granted(p.item.Scopes)
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(ref.Name))
 	case mcp.RefResource:
 		t, ok := c.srv.allTemplates().byKey[ref.URI]
 		if ok && c.seesOffered(t) {
-			return t.complete, t.compiled.Variables(), t.at, nil
+			return t.complete, t.compiled.Variables(), t.at, c.granted(t.item.Scopes)
 		}
 		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown resource template %q", clip(ref.URI))
 	}

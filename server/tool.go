@@ -25,6 +25,10 @@ type ToolOptions struct {
 	Meta mcp.Meta
 	// Labels are for Server.Visible. Default none.
 	Labels []string
+	// Scopes are what a caller must have been granted to call the tool;
+	// others get NeedScopes. It is listed all the same, so that clients can
+	// ask for them; to hide it is Server.Visible's affair. Default none.
+	Scopes []string
 }
 
 // A ToolFeature is a tool on its way into a server.
@@ -147,8 +151,9 @@ func (f *ToolFeature) register(s *Server) {
 		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
 	}
 	t.def.Title, t.def.Annotations, t.def.Icons, t.def.Meta = o.Title, o.Annotations, o.Icons, o.Meta
-	t.offered = s.own(KindTool, t.def.Name, o.Labels)
+	t.offered = s.own(KindTool, t.def.Name, o.Labels, o.Scopes)
 	mustBeOwnMeta("tool "+t.def.Name, o.Meta)
+	mustBeScopes("tool "+t.def.Name, o.Scopes)
 	s.warnIcons("tool "+t.def.Name, o.Icons)
 	if secret := t.in.Secretish(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", t.def.Name, "arguments", secret)
@@ -171,6 +176,9 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	t, ok := c.srv.allTools().byKey[p.Name]
 	if !ok || !c.seesOffered(t) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown tool %q", clip(p.Name))
+	}
+	if err := c.granted(t.item.Scopes); err != nil {
+		return nil, err
 	}
 	arguments := p.Arguments
 	if arguments == nil {

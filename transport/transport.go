@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/parley-mcp/parley/internal/patience"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 )
@@ -31,6 +32,11 @@ var (
 	// revision before it looked into it, and not in the protocol's words:
 	// nothing was carried out, and it may speak older revisions only.
 	ErrNotUnderstood = errors.New("the server did not understand the request")
+	// ErrDenied says that the server, or who guards it, does not let this
+	// caller in, or not this far: nothing was carried out, and it is no matter
+	// of the transport or the revision. A program that signs a person in may
+	// return it, wrapped, for an attempt that has failed.
+	ErrDenied = patience.ErrDenied
 )
 
 // A Handler is the receiving end of a protocol: a server, a gateway, a test.

@@ -17,10 +17,10 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream uritemplate principal", ""},
+	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal", ""},
 	{"mcp jsonrpc schema oauth", "internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
-	{"transport transport/frame", "jsonrpc principal transport"},
+	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
 	{"transport/web", "transport jsonrpc principal"},
 	{
 		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
@@ -34,7 +34,9 @@ var rows = []row{
 		"client",
 		"mcp jsonrpc schema principal transport internal/revision internal/revision/shape internal/wire",
 	},
-	{"oauth/login oauth/guard oauth/issuer", "oauth principal"},
+	{"oauth/internal/jwt", "oauth internal/wire"},
+	{"oauth/login oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/patience"},
+	{"oauth/issuer/storetest", "oauth oauth/issuer"},
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"host", "mcp client schema principal transport"},
@@ -78,6 +80,10 @@ var reservations = []reservation{
 		"github.com/coder/websocket", "transport/websocket",
 		"what is not that transport should not need it",
 	},
+	{
+		"github.com/go-jose/go-jose/v4", "oauth/internal/jwt interop/...",
+		"tokens are signed and verified in one place",
+	},
 }
 
 // workspace lists the modules of go.work: those that change together and need
@@ -92,6 +98,7 @@ var dependencies = map[string]map[string]string{
 		"github.com/santhosh-tekuri/jsonschema/v6": "docs/decisions/0002-json-schema.md",
 		"github.com/yosida95/uritemplate/v3":       "docs/decisions/0003-uri-templates.md",
 		"github.com/coder/websocket":               "docs/decisions/0015-websocket.md",
+		"github.com/go-jose/go-jose/v4":            "docs/decisions/0019-go-jose.md",
 		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
 		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
 	},
@@ -99,6 +106,13 @@ var dependencies = map[string]map[string]string{
 		"github.com/spf13/cobra":          "docs/decisions/0007-cobra.md",
 		"golang.org/x/term":               "docs/decisions/0008-x-term.md",
 		"github.com/rogpeppe/go-internal": "docs/decisions/0009-testscript.md",
+		"modernc.org/sqlite":              "docs/decisions/0020-sqlite.md",
+		"github.com/jackc/pgx/v5":         "docs/decisions/0021-pgx.md",
+		"github.com/zalando/go-keyring":   "docs/decisions/0022-keyring.md",
+		"filippo.io/age":                  "docs/decisions/0023-age.md",
+		"golang.org/x/crypto":             "docs/decisions/0024-x-crypto.md",
+		"github.com/coreos/go-oidc/v3":    "docs/decisions/0025-go-oidc.md",
+		"golang.org/x/oauth2":             "docs/decisions/0025-go-oidc.md",
 	},
 	"./conformance": {},
 }

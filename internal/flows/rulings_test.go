@@ -183,7 +183,7 @@ func TestNotificationsUnanswered(t *testing.T) {
 // Ruling 26: our own codes lie outside of what JSON-RPC and the protocol
 // reserve, and say when to try again.
 func TestOwnCodes(t *testing.T) {
-	for _, code := range []int64{mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeTimeout, mcp.CodeShuttingDown, mcp.CodeTooLarge} {
+	for _, code := range []int64{mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeTimeout, mcp.CodeShuttingDown, mcp.CodeTooLarge, mcp.CodeInsufficientScope} {
 		if code >= -32768 && code <= -32000 || mcp.CodeName(code) == "" {
 			t.Errorf("code %d, %q", code, mcp.CodeName(code))
 		}

@@ -137,6 +137,8 @@ func (f *Facts) HTTPStatus(code int64) int {
 	switch code {
 	case codeParse, codeInvalidRequest:
 		return 400
+	case codeInsufficientScope:
+		return 403 // a rule of OAuth, whatever the revision (basic/authorization)
 	}
 	if f.Handshake {
 		return 200

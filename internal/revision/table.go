@@ -32,6 +32,7 @@ const (
 	codeRateLimited       = -31001
 	codeTooManyInFlight   = -31002
 	codeShuttingDown      = -31004
+	codeInsufficientScope = -31006
 )
 
 // statuses are the HTTP statuses of errors in stateless revisions; 200 for all

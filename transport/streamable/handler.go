@@ -67,10 +67,10 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 var face = web.Face{
 	Methods: []string{http.MethodPost, http.MethodGet, http.MethodDelete},
 	Headers: []string{
-		"Accept", "Authorization", "Content-Type", "Last-Event-ID", "MCP-Protocol-Version",
+		"Accept", "Authorization", "Content-Type", "DPoP", "Last-Event-ID", "MCP-Protocol-Version",
 		"Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "Mcp-Param-*",
 	},
-	Exposed: []string{"Mcp-Session-Id", "Retry-After", "WWW-Authenticate"},
+	Exposed: []string{"DPoP-Nonce", "Mcp-Session-Id", "Retry-After", "WWW-Authenticate"},
 }
 
 // ServeHTTP serves one HTTP request.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
@@ -22,6 +23,18 @@ var (
 	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
 	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
+
+// scopesOf are what the data of an error of insufficient scope says is needed.
+// That is the one error whose status is 403.
+func scopesOf(e *jsonrpc.Error) []string {
+	var data struct {
+		Scopes []string `json:"scopes"`
+	}
+	if len(e.Data) == 0 || wire.Decode(e.Data, &data) != nil {
+		return nil // a gateway may pass any error on
+	}
+	return data.Scopes
+}
 
 func errTooManySessions(what string, limit int) *jsonrpc.Error {
 	return web.TooMany("%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit)

@@ -233,7 +233,11 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	told := err == nil && in.Error != nil
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		told = false
+		status := web.NewStatusError(resp)
+		if told {
+			return nil, status.Because(in.Error)
+		}
+		return nil, status
 	case http.StatusNotFound:
 		told = told && (!x.s.tracked() || !x.id.IsZero() && in.ID == x.id)
 	}

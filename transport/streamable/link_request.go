@@ -151,14 +151,18 @@ func (p *parcel) setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route)
 // roundTrip sends a request. Its error says whether the server may have
 // carried it out: it is transport.ErrClosed if the request was not sent, and
 // transport.ErrInterrupted if it may have been. A request that HTTP does not
-// allow gives another error.
+// allow, or a transport of the user that says transport.ErrDenied, gives
+// another error.
 func (l *link) roundTrip(req *http.Request, p *parcel) (*http.Response, error) {
 	if err := checkHeader(req.Header); err != nil {
 		return nil, err
 	}
 	resp, err := l.exchange(req)
-	if err == nil {
+	switch {
+	case err == nil:
 		return resp, nil
+	case errors.Is(err, transport.ErrDenied):
+		return nil, l.scrub(req.Method, err)
 	}
 	// A transport that does not tell what it does gets no benefit of the doubt.
 	if p.asked.Load() && !p.wrote.Load() || dialFailed(err) {

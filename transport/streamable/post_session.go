@@ -100,5 +100,5 @@ func (st *stream) complain(bad *jsonrpc.ParseError) {
 	}
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
-	st.box.push(message{buffer: b, answer: true, failed: bad.Err})
+	st.box.push(message{buffer: b, answer: true, failed: &failure{Error: bad.Err}})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -99,8 +100,9 @@ func (o *response) end() {
 	}
 }
 
-// body sends the one JSON body. e is the error it carries, or nil.
-func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
+// body sends the one JSON body. e is the error it carries, or nil, and who is
+// the one who is told.
+func (o *response) body(status int, data []byte, e *jsonrpc.Error, who *principal.Principal) error {
 	header := o.Header()
 	header["Content-Type"] = typeJSON
 	o.length[0] = strconv.Itoa(len(data))
@@ -109,6 +111,9 @@ func (o *response) body(status int, data []byte, e *jsonrpc.Error) error {
 		if seconds, ok := web.RetryAfter(e); ok {
 			header.Set("Retry-After", strconv.Itoa(seconds))
 		}
+	}
+	if status == http.StatusForbidden && e != nil {
+		web.Challenge(header, who, scopesOf(e))
 	}
 	o.WriteHeader(status)
 	return o.flush(data)

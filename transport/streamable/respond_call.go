@@ -222,7 +222,7 @@ func (c *call) whole(m *jsonrpc.Outgoing, b *buffer) error {
 		c.Header().Set("Connection", "close")
 	}
 	if c.pending == nil {
-		return c.body(c.status(m.Error), b.b, m.Error)
+		return c.body(c.status(m.Error), b.b, m.Error, c.Principal)
 	}
 	c.add(b)
 	out := c.pending
@@ -288,5 +288,5 @@ func (c *call) close() {
 		return // an error can always be written
 	}
 	defer c.done(b)
-	_ = c.body(c.status(e), b.b, e) // a client that has gone needs no answer
+	_ = c.body(c.status(e), b.b, e, c.Principal) // a client that has gone needs no answer
 }

@@ -67,7 +67,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	var out response
 	out.begin(h, w)
 	defer out.end()
-	if err := out.body(status, answer.b, e); err != nil {
+	if err := out.body(status, answer.b, e, who); err != nil {
 		h.log.Debug("initialize not answered", "error", err)
 	}
 	out.done(answer)

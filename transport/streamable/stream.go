@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -51,7 +52,13 @@ type stream struct {
 type message struct {
 	*buffer
 	answer bool
-	failed *jsonrpc.Error // of the answer
+	failed *failure // of the answer
+}
+
+// A failure is an error that answers a request, and who is told.
+type failure struct {
+	*jsonrpc.Error
+	who *principal.Principal
 }
 
 // A mailbox is the queue of messages that no connection has taken yet. It
@@ -205,7 +212,11 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if err != nil {
 		return err
 	}
-	away, post, err := x.answer(b, m.Error)
+	var failed *failure
+	if m.Error != nil {
+		failed = &failure{m.Error, x.Principal}
+	}
+	away, post, err := x.answer(b, failed)
 	if err != nil {
 		b.free()
 		return err
@@ -221,7 +232,7 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 
 // answer puts the response into the box. It reports whether the client is away,
 // and who may have to write what is in the box.
-func (x *exchange) answer(b *buffer, failed *jsonrpc.Error) (away bool, post *posting, _ error) {
+func (x *exchange) answer(b *buffer, failed *failure) (away bool, post *posting, _ error) {
 	st := x.st
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
 )
 
 // primeAfter is when the response to a request that is not answered yet begins
@@ -113,17 +115,35 @@ func (c *connection) json(batch bool) {
 		array := newBuffer()
 		defer c.done(array)
 		array.b = appendArray(array.b, answers)
-		err = c.body(http.StatusOK, array.b, nil)
+		status, e, who := c.together(answers)
+		err = c.body(status, array.b, e, who)
 	default:
-		status := http.StatusOK
-		if e := answers[0].failed; e != nil {
-			status = c.s.facts.HTTPStatus(e.Code)
-		}
-		err = c.body(status, answers[0].b, answers[0].failed)
+		status, e, who := c.verdict(answers[0])
+		err = c.body(status, answers[0].b, e, who)
 	}
 	if err != nil {
 		c.h.log.Debug("answer not delivered", "error", err)
 	}
+}
+
+// verdict is the status of one answer, its error, and who is told.
+func (c *connection) verdict(m message) (status int, e *jsonrpc.Error, who *principal.Principal) {
+	if m.failed == nil {
+		return http.StatusOK, nil, nil
+	}
+	return c.s.facts.HTTPStatus(m.failed.Code), m.failed.Error, m.failed.who
+}
+
+// together is verdict for the answers to a batch: 200, and the errors tell the
+// rest, unless all were refused for want of scopes. Then the first one's scopes
+// are asked for; the others are in the body.
+func (c *connection) together(answers []message) (status int, e *jsonrpc.Error, who *principal.Principal) {
+	for _, m := range answers {
+		if status, _, _ := c.verdict(m); status != http.StatusForbidden {
+			return http.StatusOK, nil, nil
+		}
+	}
+	return c.verdict(answers[0])
 }
 
 func appendArray(dst []byte, messages []message) []byte {

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // maxRedirects is how many redirects Client follows for one request.
@@ -59,7 +62,8 @@ func portOf(u *url.URL) string {
 }
 
 // A StatusError says that a server answered with a status that carries no
-// message of the protocol.
+// message of the protocol, or where the status counts for more. With 401 and
+// 403 it is a transport.ErrDenied.
 type StatusError struct {
 	// Status is the HTTP status code.
 	Status int
@@ -69,6 +73,7 @@ type StatusError struct {
 	// control characters replaced; empty if there was none.
 	Text string
 
+	cause   error  // the message of the protocol that came with it, if there was one
 	target  string // where a redirect led, without what may be secret
 	foreign bool   // target is another origin
 }
@@ -131,6 +136,23 @@ func printable(s string) string {
 	return strings.TrimSpace(s)
 }
 
+// Because gives the error the message of the protocol that came with the status,
+// to be found with errors.As, and returns it.
+func (e *StatusError) Because(cause *jsonrpc.Error) *StatusError {
+	if cause != nil {
+		e.cause, e.Text = cause, printable(cause.Message)
+	}
+	return e
+}
+
+// Unwrap returns the message of the protocol that came with the status, or nil.
+func (e *StatusError) Unwrap() error { return e.cause }
+
+// Is makes the error a transport.ErrDenied if its status says so.
+func (e *StatusError) Is(target error) bool {
+	return target == transport.ErrDenied && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+}
+
 // Error says the status, what it means here and what to do.
 func (e *StatusError) Error() string {
 	said := "the server answered " + strconv.Itoa(e.Status)
@@ -158,6 +180,9 @@ func (e *StatusError) advice() string {
 	case http.StatusUnauthorized:
 		return "it wants authorization"
 	case http.StatusForbidden:
+		if scopes := wanted(e.Header); len(scopes) > 0 {
+			return "it wants authorization with the scope " + printable(strings.Join(scopes, " "))
+		}
 		return "it does not let this caller in"
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone:
 		return "check the URL"

@@ -393,10 +393,14 @@ func TestCodesAgree(t *testing.T) {
 		mcp.CodeHeaderMismatch: 400, mcp.CodeMissingClientCapability: 400, mcp.CodeUnsupportedVersion: 400,
 		mcp.CodeRateLimited: 429, mcp.CodeTooManyInFlight: 429, mcp.CodeShuttingDown: 503,
 		mcp.CodeTimeout: 200, mcp.CodeTooLarge: 200, mcp.CodeInvalidParams: 200, mcp.CodeInternalError: 200,
+		mcp.CodeInsufficientScope: 403,
 	} {
 		if got := modern.HTTPStatus(code); got != status {
 			t.Errorf("HTTPStatus(%d) = %d, want %d", code, got, status)
 		}
+	}
+	if got := old.HTTPStatus(mcp.CodeInsufficientScope); got != 403 {
+		t.Errorf("HTTPStatus of insufficient scope = %d in %s, want 403", got, old.Version)
 	}
 	if modern.NotFoundCode != mcp.CodeInvalidParams || old.NotFoundCode != mcp.CodeResourceNotFoundLegacy {
 		t.Errorf("not found is %d and %d", modern.NotFoundCode, old.NotFoundCode)
