@@ -1,0 +1,266 @@
+package issuer
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// serveAuthorize is the authorization endpoint (RFC 6749, section 3.1). A POST
+// becomes a GET of the same request, so that the browser brings its cookies
+// along, which it does not on a POST from another site.
+func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		if err := r.ParseForm(); err != nil || len(r.PostForm.Encode()) > maxForm {
+			s.refusePage(w, r, http.StatusBadRequest, "This request cannot be read.")
+			return
+		}
+		redirect(w, s.path("authorize")+"?"+r.PostForm.Encode())
+		return
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		s.refusePage(w, r, http.StatusBadRequest, "This request cannot be read.")
+		return
+	}
+	c, target, problem := s.verifyTarget(r.Context(), q)
+	if problem != nil {
+		s.refuseTarget(w, r, problem)
+		return
+	}
+	it := &interaction{Client: c.ID, Redirect: target, Given: q.Has("redirect_uri"), Expires: s.now().Add(requestLifetime)}
+	if problem := s.readRequest(it, c, q); problem != nil {
+		s.answerError(w, r, it, problem, "")
+		return
+	}
+	it.Browser = Hash(s.mark(w, r))
+	if !it.Fresh {
+		if it.Person, err = s.signedIn(r); err != nil {
+			s.answerError(w, r, it, s.broken(r.Context(), "reading a login", err), "")
+			return
+		}
+	}
+	s.proceed(w, r, c, it)
+}
+
+// verifyTarget finds the client and where its answers go. Before both are known
+// for good, nothing is redirected anywhere (RFC 6749, section 4.1.2.1; spec
+// 2026-07-28, basic/authorization/security-considerations, "Open Redirection":
+// MUST).
+func (s *Server) verifyTarget(ctx context.Context, q url.Values) (*Client, string, *oauth.Error) {
+	if len(q["client_id"]) != 1 || len(q["redirect_uri"]) > 1 {
+		return nil, "", &oauth.Error{Code: oauth.InvalidRequest, Description: "client_id and redirect_uri must be there once"}
+	}
+	c, err := s.client(ctx, q.Get("client_id"))
+	if err != nil {
+		return nil, "", asError(err)
+	}
+	registered := c.Metadata.RedirectURIs
+	if !q.Has("redirect_uri") {
+		if len(registered) == 1 {
+			return c, registered[0], nil
+		}
+		return nil, "", &oauth.Error{Code: oauth.InvalidRequest, Description: "redirect_uri is missing"}
+	}
+	given := q.Get("redirect_uri")
+	native := c.Metadata.ApplicationType == applicationNative
+	for _, uri := range registered {
+		// What was registered has been checked; what is given with another
+		// port is checked here.
+		if oauth.MatchRedirectURI(uri, given, native) && checkRedirect(given, native) == nil {
+			return c, given, nil
+		}
+	}
+	return nil, "", &oauth.Error{Code: oauth.InvalidRequest, Description: "redirect_uri is not registered for this client"}
+}
+
+// A step is where an interaction goes next.
+type step int
+
+const (
+	stepLogin step = iota
+	stepConsent
+	stepIssue
+)
+
+// next says what is missing before a code may be issued. A Login that leaves
+// for another site comes after consent; any other before it.
+func (s *Server) next(ctx context.Context, c *Client, it *interaction) (step, error) {
+	switch {
+	case it.Person == nil && s.login.External() && !it.Approved:
+		return stepConsent, nil
+	case it.Person == nil:
+		return stepLogin, nil
+	case it.Approved:
+		return stepIssue, nil
+	}
+	ok, err := s.remembered(ctx, c, it)
+	if err != nil || !ok {
+		return stepConsent, err
+	}
+	return stepIssue, nil
+}
+
+// proceed sends the browser where the interaction goes next.
+func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
+	if s.auto != nil {
+		person := *s.auto
+		person.AuthTime = s.now()
+		it.Person = &person
+		it.Approved = it.Approved || s.known(c) || !leaves(it.Redirect)
+	}
+	next, err := s.next(r.Context(), c, it)
+	if err != nil {
+		s.answerError(w, r, it, s.broken(r.Context(), "reading a consent", err), "")
+		return
+	}
+	if next == stepIssue {
+		s.issue(w, r, c, it)
+		return
+	}
+	if it.Silent {
+		problem := &oauth.Error{Code: oauth.LoginRequired, Description: "nobody is signed in"}
+		if it.Person != nil {
+			problem = &oauth.Error{Code: oauth.ConsentRequired, Description: "the person must be asked"}
+		}
+		s.answerError(w, r, it, problem, "")
+		return
+	}
+	handle, err := s.keepRequest(r.Context(), it)
+	if err != nil {
+		s.answerError(w, r, it, s.broken(r.Context(), "keeping a request", err), "")
+		return
+	}
+	page := "login"
+	if next == stepConsent {
+		page = "consent"
+	}
+	redirect(w, s.path(page)+"?visit="+handle)
+}
+
+// known says whether the operator registered a client.
+func (s *Server) known(c *Client) bool {
+	_, ok := s.static[c.ID]
+	return ok
+}
+
+// leaves says whether a redirect URI, which was checked, leads away from this
+// device: all that do are https.
+func leaves(uri string) bool { return strings.HasPrefix(uri, "https://") }
+
+// issue grants what was asked for and sends the code to the client.
+func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
+	ctx, now := r.Context(), s.now()
+	res, err := s.resourceFor(it.Resource, c)
+	if err != nil {
+		s.answerError(w, r, it, asError(err), "")
+		return
+	}
+	lifetime := s.opts.RefreshLifetime
+	if res.RefreshLifetime > 0 {
+		lifetime = res.RefreshLifetime
+	}
+	// The family outlives its last access token, or that one would be void.
+	lifetime = max(lifetime, s.opts.CodeLifetime+max(s.opts.AccessLifetime, res.AccessLifetime))
+	grant := &Grant{
+		ID: oauth.NewSecret(), ClientID: c.ID, Subject: it.Person.Subject, Scopes: it.Scopes, Resource: it.Resource,
+		Key: it.Key, AuthTime: it.Person.AuthTime, Created: now, Expires: now.Add(lifetime), Claims: it.Person.Claims,
+	}
+	secret := oauth.NewSecret()
+	code := &Code{
+		Grant: grant.ID, ClientID: c.ID, Challenge: it.Challenge, Resource: it.Resource,
+		Key: it.Key, Nonce: it.Nonce, Expires: now.Add(s.opts.CodeLifetime),
+	}
+	if it.Given {
+		code.RedirectURI = it.Redirect
+	}
+	if err = s.store.AddGrant(ctx, grant); err == nil {
+		err = s.store.AddCode(ctx, Hash(secret), code)
+	}
+	if err == nil {
+		err = s.remember(ctx, c, it)
+	}
+	if err == nil && c.Dynamic {
+		err = s.store.UseClient(ctx, c.ID, now.Add(s.opts.Registration.Used))
+	}
+	if err != nil {
+		s.answerError(w, r, it, s.broken(ctx, "storing a code", err), "")
+		return
+	}
+	s.audit(ctx, Event{
+		Name: "code.issued", Outcome: "ok", Client: c.ID, Subject: grant.Subject, Grant: grant.ID, Resource: grant.Resource,
+		Scopes: grant.Scopes, GrantType: oauth.GrantAuthorizationCode, Remote: s.opts.Remote(r),
+	})
+	s.answerClient(w, it, url.Values{"code": {secret}})
+}
+
+// answerError tells the client that it gets nothing. The texts of e are fixed.
+func (s *Server) answerError(w http.ResponseWriter, r *http.Request, it *interaction, e *oauth.Error, reason string) {
+	event := Event{
+		Name: "authorize", Outcome: e.Code, Client: it.Client, Resource: it.Resource, Remote: s.opts.Remote(r),
+		Reason: reason,
+	}
+	if event.Reason == "" {
+		event.Reason = e.Description
+	}
+	if it.Person != nil {
+		event.Subject = it.Person.Subject
+	}
+	s.audit(r.Context(), event)
+	s.answerClient(w, it, url.Values{"error": {e.Code}, "error_description": {e.Description}})
+}
+
+// answerClient sends the browser to the redirect URI, which was verified, with
+// state and iss in success and in error (RFC 9207; spec 2026-07-28,
+// basic/authorization: SHOULD). 303 makes a GET of it, so that no form goes along.
+func (s *Server) answerClient(w http.ResponseWriter, it *interaction, params url.Values) {
+	params.Set("iss", s.issuer)
+	if it.State != "" {
+		params.Set("state", it.State)
+	}
+	sep := "?"
+	switch {
+	case strings.HasSuffix(it.Redirect, "?"), strings.HasSuffix(it.Redirect, "&"):
+		sep = ""
+	case strings.Contains(it.Redirect, "?"):
+		sep = "&"
+	}
+	redirect(w, it.Redirect+sep+params.Encode())
+}
+
+// redirect answers with 303 and tells nobody where the browser came from.
+func redirect(w http.ResponseWriter, target string) {
+	h := w.Header()
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Location", target)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// refuseTarget answers a request whose client or redirect URI is not verified:
+// with a page, never with a redirect.
+func (s *Server) refuseTarget(w http.ResponseWriter, r *http.Request, problem error) {
+	e := asError(problem)
+	s.audit(r.Context(), Event{Name: "authorize", Outcome: e.Code, Remote: s.opts.Remote(r), Reason: e.Description})
+	switch {
+	case e.Status >= http.StatusInternalServerError:
+		s.refusePage(w, r, e.Status, "Something went wrong here. Try again later.")
+	case e.Code == oauth.InvalidClient:
+		s.refusePage(w, r, http.StatusBadRequest,
+			"The application that sent you here is not known to this server. Go back to it and start again.")
+	default:
+		s.refusePage(w, r, http.StatusBadRequest,
+			"The application that sent you here made a request that does not fit what it registered. Nothing was sent to it.")
+	}
+}
+
+// mayAuthorize says whether a client registered for codes (RFC 7591, section 2:
+// the default).
+func mayAuthorize(c *Client) bool {
+	m := &c.Metadata
+	return (len(m.GrantTypes) == 0 || slices.Contains(m.GrantTypes, oauth.GrantAuthorizationCode)) &&
+		(len(m.ResponseTypes) == 0 || slices.Contains(m.ResponseTypes, "code"))
+}

@@ -1,0 +1,140 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// An interaction is an authorization request that was found valid and waits for
+// a person. It is stored under a handle that the browser carries in addresses,
+// and belongs to the browser's mark. Each step takes it away and stores what
+// became of it under a new handle, so that no step happens twice.
+type interaction struct {
+	Client   string `json:"client"`
+	Redirect string `json:"redirect"`
+	// Given says that the request named the redirect URI.
+	Given     bool     `json:"given,omitzero"`
+	State     string   `json:"state,omitzero"`
+	Scopes    []string `json:"scopes,omitzero"`
+	Resource  string   `json:"resource"`
+	Challenge string   `json:"challenge"`
+	Key       string   `json:"key,omitzero"`
+	Nonce     string   `json:"nonce,omitzero"`
+	Hint      string   `json:"hint,omitzero"`
+	// Fresh asks for a new login, Ask for consent in any case.
+	Fresh bool `json:"fresh,omitzero"`
+	Ask   bool `json:"ask,omitzero"`
+	// Silent requests (prompt=none) are never stored.
+	Silent  bool   `json:"-"`
+	Browser string `json:"browser"` // hash of the browser's mark
+	// Person is nil until somebody signed in; Approved says that whoever sits
+	// there agreed.
+	Person   *Person   `json:"person,omitzero"`
+	Approved bool      `json:"approved,omitzero"`
+	Expires  time.Time `json:"expires"`
+}
+
+// Kinds of records in the Store.
+const (
+	kindRequest = "request"
+	kindTrip    = "trip"
+	kindLogin   = "login"
+)
+
+// requestLifetime is how long a person may take from the first page to the
+// last; tripLifetime bounds a trip to another site within it.
+const requestLifetime = 30 * time.Minute
+
+// errOtherBrowser says that a handle came from a browser that it was not given to.
+var errOtherBrowser = errors.New("request belongs to another browser")
+
+// keepRequest stores an interaction under a fresh handle.
+func (s *Server) keepRequest(ctx context.Context, it *interaction) (handle string, err error) {
+	handle = oauth.NewSecret()
+	return handle, s.keep(ctx, kindRequest, handle, it, it.Expires.Sub(s.now()))
+}
+
+// request reads the interaction of a handle, which this browser must own.
+func (s *Server) request(ctx context.Context, handle, mark string) (*interaction, error) {
+	var it interaction
+	if err := s.kept(ctx, kindRequest, Hash(handle), &it); err != nil {
+		return nil, err
+	}
+	if mark == "" || !equal(it.Browser, Hash(mark)) {
+		return nil, errOtherBrowser
+	}
+	return &it, nil
+}
+
+// takeRequest takes an interaction away: of any number of callers one gets it.
+func (s *Server) takeRequest(ctx context.Context, hash string) (*interaction, error) {
+	var it interaction
+	if err := s.takeKept(ctx, kindRequest, hash, &it); err != nil {
+		return nil, err
+	}
+	return &it, nil
+}
+
+func (s *Server) keep(ctx context.Context, kind, secret string, v any, lifetime time.Duration) error {
+	data, err := wire.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a %s: %w", kind, err)
+	}
+	if err := s.store.SetRecord(ctx, kind, Hash(secret), data, s.now().Add(lifetime)); err != nil {
+		return fmt.Errorf("storing a %s: %w", kind, err)
+	}
+	return nil
+}
+
+func (s *Server) kept(ctx context.Context, kind, hash string, v any) error {
+	data, err := s.store.Record(ctx, kind, hash, s.now())
+	return decodeKept(kind, data, err, v)
+}
+
+func (s *Server) takeKept(ctx context.Context, kind, hash string, v any) error {
+	data, err := s.store.TakeRecord(ctx, kind, hash, s.now())
+	return decodeKept(kind, data, err, v)
+}
+
+func decodeKept(kind string, data []byte, err error, v any) error {
+	if err == nil {
+		err = wire.Decode(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("reading a %s: %w", kind, err)
+	}
+	return nil
+}
+
+// refuseRequest answers a browser whose handle leads nowhere.
+func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		s.refusePage(w, r, http.StatusBadRequest,
+			"This request has expired or was already answered. Go back to the application and start again.")
+	case errors.Is(err, errOtherBrowser):
+		s.audit(r.Context(), Event{Name: "authorize", Outcome: oauth.AccessDenied, Remote: s.opts.Remote(r), Reason: err.Error()})
+		s.refusePage(w, r, http.StatusForbidden,
+			"This request was started in another browser. If somebody sent you this link, do not go on.")
+	default:
+		s.brokenPage(w, r, "reading a request", err)
+	}
+}
+
+// brokenPage is broken for a person whose client cannot be told.
+func (s *Server) brokenPage(w http.ResponseWriter, r *http.Request, doing string, err error) {
+	e := s.broken(r.Context(), doing, err)
+	s.refusePage(w, r, e.Status, "Something went wrong here. Try again later.")
+}
+
+// broken logs a failure of ours and returns what strangers are told of it.
+func (s *Server) broken(ctx context.Context, doing string, err error) *oauth.Error {
+	s.log.ErrorContext(ctx, doing, "error", err.Error())
+	return failure()
+}

@@ -1,0 +1,290 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
+)
+
+// maxIDJAG is how far ahead the expiry of an ID-JAG may be: it is a means to
+// get a token now.
+const maxIDJAG = 15 * time.Minute
+
+const badAssertion = "the assertion is not valid"
+
+// assertionIssuer finds who claims to have issued an assertion, among those
+// that are trusted for its type.
+func (s *Server) assertionIssuer(assertion string) (*AssertionIssuer, error) {
+	token, err := jwt.Peek(assertion)
+	if err != nil {
+		return nil, err
+	}
+	kind := strings.TrimPrefix(strings.ToLower(token.Type), "application/")
+	for i := range s.opts.Assertions {
+		a := &s.opts.Assertions[i]
+		if a.Issuer == token.Claims.Issuer && a.IDJAG == (kind == jwt.TypeIDJAG) {
+			return a, nil
+		}
+	}
+	return nil, errors.New("no such issuer of assertions is trusted")
+}
+
+// fromWorkload says whether a request comes from a workload, whose assertion
+// is all the authentication that there is (RFC 7523, section 3.1: client
+// authentication is optional).
+func (s *Server) fromWorkload(q *tokenRequest) bool {
+	if q.form["grant_type"] != oauth.GrantJWTBearer {
+		return false
+	}
+	a, err := s.assertionIssuer(q.form["assertion"])
+	return err == nil && !a.IDJAG
+}
+
+// redeemAssertion is the grant type jwt-bearer (RFC 7523).
+func (s *Server) redeemAssertion(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
+	assertion := q.form["assertion"]
+	if assertion == "" {
+		return nil, refuse(oauth.InvalidRequest, "assertion is required", nil)
+	}
+	a, err := s.assertionIssuer(assertion)
+	if err != nil {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+	}
+	if a.IDJAG {
+		return s.redeemIDJAG(ctx, q, a, assertion)
+	}
+	return s.redeemWorkload(ctx, q, a, assertion)
+}
+
+// verifyAssertion checks what holds for both kinds: signature, issuer,
+// subject, times, and this server as audience.
+func (s *Server) verifyAssertion(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string, types ...string) (*jwt.Token, error) {
+	keys, err := s.assertionKeys(a)
+	if err != nil {
+		return nil, err
+	}
+	algorithms := a.Algorithms
+	if len(algorithms) == 0 {
+		algorithms = jwt.DefaultAlgorithms()
+	}
+	token, err := jwt.Verify(ctx, assertion, keys, &jwt.Check{
+		Algorithms: algorithms, Types: types, Issuer: a.Issuer, Audience: s.audiences(),
+		Skew: assertionSkew, Now: q.now, NeedExpiry: true,
+	})
+	if err != nil {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+	}
+	if token.Claims.Subject == "" {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("sub is missing"))
+	}
+	return token, nil
+}
+
+// redeemIDJAG takes an identity assertion of an enterprise's identity provider:
+// typ, aud, client_id and resource are checked, the jti is good for one use
+// (extension enterprise-managed-authorization: MUST). It gives no refresh token:
+// whether the person may still be here is for the enterprise to say anew.
+func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string) (*oauth.TokenResponse, error) {
+	if q.client == nil || q.public {
+		return nil, refuse(oauth.UnauthorizedClient, "this assertion is for clients that authenticate", nil)
+	}
+	token, err := s.verifyAssertion(ctx, q, a, assertion, jwt.TypeIDJAG)
+	if err != nil {
+		return nil, err
+	}
+	claims := &token.Claims
+	var wrong string
+	switch {
+	case claims.ClientID != q.client.ID:
+		wrong = "client_id is of another client"
+	case claims.ID == "":
+		wrong = "jti is missing"
+	case claims.Expiry.After(q.now.Add(maxIDJAG)):
+		wrong = "expires too far ahead"
+	}
+	if wrong != "" {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New(wrong))
+	}
+	res, err := s.assertedResource(q, claims)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := oauth.ParseScope(claims.Scope)
+	if err != nil {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+	}
+	g := &Grant{ClientID: q.client.ID, Subject: a.Issuer + "|" + claims.Subject, AuthTime: claims.AuthTime}
+	if a.Workload != nil {
+		mapped, err := a.Workload(ctx, claims.Subject, token.Raw)
+		if err != nil || mapped == nil || mapped.Subject == "" {
+			return nil, refuse(oauth.InvalidGrant, badAssertion, fmt.Errorf("mapping the subject: %w", unmapped(err)))
+		}
+		g.Subject = mapped.Subject
+		if len(mapped.Scopes) > 0 {
+			bound = mapped.Scopes
+		}
+	}
+	if err := s.useOnce(q, "assertion "+a.Issuer, claims, oauth.InvalidGrant); err != nil {
+		return nil, err
+	}
+	return s.answerAssertion(ctx, q, q.client, res, g, bound)
+}
+
+// assertedResource is the resource that an ID-JAG is for. The request may name
+// it, and must if there are several.
+func (s *Server) assertedResource(q *tokenRequest, claims *jwt.Claims) (*Resource, error) {
+	if len(claims.Resource) == 0 {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("resource is missing"))
+	}
+	var asserted []string
+	for _, uri := range claims.Resource {
+		canonical, err := oauth.CanonicalResource(uri)
+		if err != nil {
+			return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+		}
+		asserted = append(asserted, canonical)
+	}
+	named := q.form["resource"]
+	if named == "" && len(asserted) == 1 {
+		named = asserted[0]
+	}
+	if named == "" {
+		return nil, refuse(oauth.InvalidTarget, "the request names no resource", nil)
+	}
+	res, err := s.resourceFor(named, q.client)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(asserted, res.URI) {
+		return nil, refuse(oauth.InvalidTarget, "the assertion is for another resource", nil)
+	}
+	return res, nil
+}
+
+// redeemWorkload takes the JWT that a platform gave a workload. Platforms let
+// them be used many times, so its jti is not remembered.
+func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string) (*oauth.TokenResponse, error) {
+	if err := s.count(q, "token", ""); err != nil {
+		return nil, err
+	}
+	token, err := s.verifyAssertion(ctx, q, a, assertion, "", jwt.TypeJWT)
+	if err != nil {
+		return nil, err
+	}
+	if a.Workload == nil {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("no mapping for workloads is configured"))
+	}
+	mapped, err := a.Workload(ctx, token.Claims.Subject, token.Raw)
+	if err != nil || mapped == nil || mapped.ClientID == "" {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, fmt.Errorf("mapping a workload: %w", unmapped(err)))
+	}
+	if id := q.form["client_id"]; id != "" && id != mapped.ClientID {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("workload is another client"))
+	}
+	c := &Client{ID: mapped.ClientID}
+	if static := s.static[mapped.ClientID]; static != nil {
+		c = &static.Client
+	}
+	res, err := s.resourceFor(q.form["resource"], c)
+	if err != nil {
+		return nil, err
+	}
+	// A workload without scopes has none: the mapping says what it may do.
+	bound := mapped.Scopes
+	if bound == nil {
+		bound = []string{}
+	}
+	return s.answerAssertion(ctx, q, c, res, &Grant{ClientID: c.ID, Subject: mapped.Subject}, bound)
+}
+
+func unmapped(err error) error {
+	if err == nil {
+		return errors.New("incomplete mapping")
+	}
+	return err
+}
+
+// answerAssertion issues a token for what is asked for, as far as bound and the
+// client permit; a nil bound is none.
+func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, c *Client, res *Resource, g *Grant, bound []string) (*oauth.TokenResponse, error) {
+	asked, err := q.form.scopes()
+	if err != nil {
+		return nil, err
+	}
+	if g.Scopes, err = s.boundScopes(res, c, asked, bound); err != nil {
+		return nil, err
+	}
+	if err := s.startGrant(ctx, q, res, g); err != nil {
+		return nil, err
+	}
+	return s.accessToken(ctx, q, &access{grant: g, client: c, resource: res, scopes: g.Scopes})
+}
+
+func (s *Server) boundScopes(res *Resource, c *Client, asked, bound []string) ([]string, error) {
+	if bound == nil {
+		return s.grantableScopes(res, c, asked)
+	}
+	allowed := s.allowedScopes(res, c)
+	asked = withoutOffline(asked)
+	if len(asked) == 0 {
+		return intersect(oauth.UnionScopes(bound), allowed), nil
+	}
+	scopes := intersect(intersect(oauth.UnionScopes(asked), res.reach(bound)), allowed)
+	if len(scopes) == 0 {
+		return nil, refuse(oauth.InvalidScope, "none of the scopes may be had", nil)
+	}
+	return scopes, nil
+}
+
+// assertionKeys are the keys of an issuer of assertions.
+func (s *Server) assertionKeys(a *AssertionIssuer) (jwt.Source, error) {
+	if len(a.JWKS) > 0 {
+		set, err := jwt.ParseSet(a.JWKS)
+		if err != nil {
+			return nil, fmt.Errorf("reading the keys of %s: %w", a.Issuer, err)
+		}
+		return set, nil
+	}
+	find := func(ctx context.Context) (string, error) { return s.discoverKeys(ctx, a.Issuer) }
+	if a.JWKSURI != "" {
+		find = func(context.Context) (string, error) { return a.JWKSURI, nil }
+	}
+	return s.keys.others.remote("assertion "+a.Issuer+" "+a.JWKSURI, s.now(), func() *jwt.Remote {
+		return jwt.NewRemote(s.fetch, find, &jwt.RemoteOptions{Now: s.now})
+	}), nil
+}
+
+// discoverKeys finds the jwks_uri in an issuer's metadata.
+func (s *Server) discoverKeys(ctx context.Context, issuer string) (string, error) {
+	places, err := oauth.ServerMetadataURLs(issuer)
+	if err != nil {
+		return "", fmt.Errorf("issuer %s: %w", issuer, err)
+	}
+	err = errors.New("no metadata")
+	for _, place := range places {
+		answer, failed := s.fetch.Get(ctx, place, nil)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if answer.Status != http.StatusOK {
+			continue
+		}
+		metadata, failed := oauth.ParseServerMetadata(answer.Body, issuer)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if metadata.JWKSURI != "" {
+			return metadata.JWKSURI, nil
+		}
+	}
+	return "", fmt.Errorf("looking for the keys of %s: %w", issuer, err)
+}

@@ -1,0 +1,33 @@
+package issuer
+
+import (
+	"context"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// serveCredentials is the grant type client_credentials (RFC 6749, section
+// 4.4): for clients that the operator registered and that authenticate, and
+// without refresh token.
+func (s *Server) serveCredentials(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
+	if q.public || !s.vouched(q.client) {
+		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
+	}
+	res, err := s.resourceFor(q.form["resource"], q.client)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := q.form.scopes()
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := s.grantableScopes(res, q.client, asked)
+	if err != nil {
+		return nil, err
+	}
+	g := &Grant{ClientID: q.client.ID, Scopes: scopes}
+	if err := s.startGrant(ctx, q, res, g); err != nil {
+		return nil, err
+	}
+	return s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
+}

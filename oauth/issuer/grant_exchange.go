@@ -1,0 +1,120 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
+)
+
+const badSubjectToken = "the subject token cannot be exchanged"
+
+// exchangeToken is the grant type token-exchange (RFC 8693), for one case: a
+// resource server that was sent one of our access tokens calls another
+// resource for the same person. Resource.ExchangeTo permits it to the
+// Introspectors of the first resource. The new token belongs to the grant of
+// the old one, expires with it, and names in act who acts.
+func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
+	if q.public || !s.vouched(q.client) {
+		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
+	}
+	if err := checkExchange(q.form); err != nil {
+		return nil, err
+	}
+	subject, from, err := s.subjectToken(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	target := q.form["resource"]
+	if target == "" {
+		target = q.form["audience"]
+	}
+	res, err := s.resourceFor(target, q.client)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(from.ExchangeTo, res.URI) {
+		return nil, refuse(oauth.InvalidTarget, "tokens are not exchanged for this resource", nil)
+	}
+	asked, err := q.form.scopes()
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := s.grantableScopes(res, q.client, asked)
+	if err != nil {
+		return nil, err
+	}
+	act, err := actor(s.ownSubject(q.client), subject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	g := &Grant{
+		ID: subject.Claims.Grant, ClientID: q.client.ID, Subject: subject.Claims.Subject,
+		AuthTime: subject.Claims.AuthTime, Expires: subject.Claims.Expiry,
+	}
+	answer, err := s.accessToken(ctx, q, &access{
+		grant: g, client: q.client, resource: res, scopes: scopes, act: act, until: subject.Claims.Expiry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer.IssuedTokenType = oauth.TokenTypeAccessToken
+	return answer, nil
+}
+
+// checkExchange refuses what this server does not exchange.
+func checkExchange(f form) error {
+	switch {
+	case f["subject_token"] == "" || f["subject_token_type"] == "":
+		return refuse(oauth.InvalidRequest, "subject_token and subject_token_type are required", nil)
+	case f["subject_token_type"] != oauth.TokenTypeAccessToken && f["subject_token_type"] != oauth.TokenTypeJWT:
+		return refuse(oauth.InvalidRequest, "this type of subject token is not supported", nil)
+	case f["actor_token"] != "" || f["actor_token_type"] != "":
+		return refuse(oauth.InvalidRequest, "actor tokens are not supported", nil)
+	case f["requested_token_type"] != "" && f["requested_token_type"] != oauth.TokenTypeAccessToken:
+		return refuse(oauth.InvalidRequest, "only access tokens are issued", nil)
+	case (f["resource"] == "") == (f["audience"] == ""):
+		return refuse(oauth.InvalidTarget, "the request must name one resource", nil)
+	}
+	return nil
+}
+
+// subjectToken verifies the token to exchange and returns the resource that it
+// was issued for, of which the client must be an introspector.
+func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*jwt.Token, *Resource, error) {
+	token, err := s.ownToken(ctx, q.form["subject_token"], q.now)
+	if err != nil {
+		return nil, nil, err
+	}
+	var from *Resource
+	if token != nil {
+		from = s.introspected(token, q.client)
+	}
+	// Whoever may not see into the token, is not told whether it is good.
+	if from == nil {
+		return nil, nil, refuse(oauth.InvalidGrant, badSubjectToken, errors.New("not a valid token for a resource of this client"))
+	}
+	return token, from, nil
+}
+
+// actor is the act claim of a token: who acts, and within it who acted before
+// (RFC 8693, section 4.1).
+func actor(subject string, token wire.RawValue) (wire.RawValue, error) {
+	name, err := wire.Marshal(subject)
+	if err != nil {
+		return nil, fmt.Errorf("writing act: %w", err)
+	}
+	out := append([]byte(`{"sub":`), name...)
+	o, err := wire.ParseObject(token, wire.Limits{Bytes: maxTokenBody})
+	if err != nil {
+		return nil, fmt.Errorf("reading act: %w", err)
+	}
+	if before, ok := o.Member("act"); ok {
+		out = append(append(out, `,"act":`...), before...)
+	}
+	return append(out, '}'), nil
+}

@@ -1,0 +1,206 @@
+package issuer
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// Options adjust a Server. The zero value, and nil, are safe: no client can
+// register, no resource is served, nothing is trusted. A time or number that
+// is zero is its default.
+type Options struct {
+	// Resources are the protected resources that tokens are issued for. A
+	// request for another is refused with invalid_target; one without a
+	// resource is for the only one, if there is one alone. Default none.
+	Resources []Resource
+	// Clients are registered by configuration. Default none.
+	Clients []StaticClient
+	// Documents says which client ID metadata documents are taken. Default:
+	// any, under the rules of the specification.
+	Documents DocumentPolicy
+	// Registration says who may register dynamically (deprecated in the
+	// newest revision). Default: nobody.
+	Registration RegistrationPolicy
+	// Assertions are the issuers whose JWTs are taken as grants: of
+	// enterprises (ID-JAG) and of workloads. Default none.
+	Assertions []AssertionIssuer
+	// SigningAlgorithm is ES256, EdDSA or RS256. Default ES256.
+	SigningAlgorithm string
+	// KeyLifetime is how long a key signs. Its successor is published
+	// beforehand, and itself until the last token has expired. Default 30 days.
+	KeyLifetime time.Duration
+	// CodeLifetime: default 60 s. AccessLifetime: default 10 min, unless the
+	// resource says. RefreshLifetime is that of the whole family: default 30
+	// days. RefreshIdle is how long a refresh token may lie unused: default 14 days.
+	CodeLifetime, AccessLifetime, RefreshLifetime, RefreshIdle time.Duration
+	// RefreshGrace is how long after its rotation a refresh token of a public
+	// client yields the same successor once more, for clients of several
+	// processes that race. Default 0: its reuse revokes the family.
+	RefreshGrace time.Duration
+	// ConsentLifetime is how long a consent is remembered, so that the same
+	// request of the same client is not asked again. Default 30 days; -1: never
+	// remembered. Dynamic clients on loopback are always asked.
+	ConsentLifetime time.Duration
+	// LoginLifetime is how long a browser stays signed in. Default 8 h.
+	LoginLifetime time.Duration
+	// DPoPNonce asks for nonces in DPoP proofs. Default false.
+	DPoPNonce bool
+	// TokenEndpointAudience takes client assertions whose audience is the token
+	// endpoint instead of the issuer, as older clients send. Default false.
+	TokenEndpointAudience bool
+	// RateLimit is how many requests one client, and one address of those
+	// that name no valid one, may make to an endpoint in a minute. Default 120; -1 none.
+	RateLimit int
+	// Audit is told what happened, without secrets. Default: Logger, at level
+	// Info. It must not block.
+	Audit func(ctx context.Context, e Event)
+	// Fetch gets documents and keys. Default: oauth.NewFetcher(nil).
+	Fetch *oauth.Fetcher
+	// Loopback lets issuer and documents be http on loopback. Default: whether
+	// the issuer is on loopback.
+	Loopback bool
+	// Upstream is what the consent page says about the site that an external
+	// Login leaves for. Default: nothing but that the person will sign in there.
+	Upstream Upstream
+	// Remote tells the address that a request comes from, for rate limits and
+	// the audit log: behind a proxy, out of the header that the proxy sets.
+	// Default: the host of RemoteAddr.
+	Remote func(*http.Request) string
+	// Logger is told details that clients are not. Default: nobody.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// A Resource is a protected resource: an MCP server.
+type Resource struct {
+	// URI is its identifier, in canonical form ([oauth.CanonicalResource]).
+	URI string
+	// Name is for people. Default: the host of URI.
+	Name string
+	// Scopes are what may be granted.
+	Scopes []Scope
+	// Default are the scopes of a request that names none. Default: none.
+	Default []string
+	// AccessLifetime and RefreshLifetime override those of Options.
+	AccessLifetime, RefreshLifetime time.Duration
+	// NoRefresh issues no refresh tokens.
+	NoRefresh bool
+	// DPoP refuses bearer tokens.
+	DPoP bool
+	// Introspectors are the ids of confidential clients that may introspect
+	// tokens for this resource. Default none.
+	Introspectors []string
+	// ExchangeTo are the URIs of other resources, tokens for which the
+	// Introspectors may get in exchange for one for this resource that somebody
+	// sent them (RFC 8693). Default none.
+	ExchangeTo []string
+}
+
+// A Scope is something a client may be granted.
+type Scope struct {
+	Name string
+	// Description tells the person what it allows. Default: the name.
+	Description string
+	// Implies are narrower scopes that it includes.
+	Implies []string
+}
+
+// A StaticClient is a client that the operator registers.
+type StaticClient struct {
+	ID string
+	// Secret of a confidential client; empty for public ones and those with keys.
+	Secret   string
+	Metadata oauth.ClientMetadata
+	// Resources and Scopes bound what it may have. Default: all.
+	Resources, Scopes []string
+	// Subject is who the client is when it acts for itself. Default: its ID.
+	Subject string
+}
+
+// A DocumentPolicy says which client ID metadata documents are taken.
+type DocumentPolicy struct {
+	// Off takes none.
+	Off bool
+	// Allow is asked for each document's URL, before it is fetched. Default: all.
+	Allow func(url string) bool
+	// MaxSize of a document in bytes. Default 16 KiB.
+	MaxSize int
+	// MaxCached is how many documents are remembered. Default 1,000. MaxAge
+	// bounds what Cache-Control says: default 24 h.
+	MaxCached int
+	MaxAge    time.Duration
+	// Fetch gets the documents. Default: a Fetcher that follows no redirects
+	// and reads MaxSize. Documents that came by way of a redirect are refused
+	// whatever Fetch does.
+	Fetch *oauth.Fetcher
+}
+
+// An Upstream is the site that an external Login leaves for, as the consent
+// page names it (spec, security best practices, "Confused Deputy Problem").
+type Upstream struct {
+	// Name is what people know the site by.
+	Name string
+	// Scopes are those that the site is asked for.
+	Scopes []string
+}
+
+// A RegistrationPolicy says who may register dynamically.
+type RegistrationPolicy struct {
+	// On lets anybody register.
+	On bool
+	// MaxClients is how many there may be. Default 10,000.
+	MaxClients int
+	// Unused is how long a client stays that was never used. Default 24 h;
+	// Used how long after its last use: default 90 days.
+	Unused, Used time.Duration
+	// MaxSize of a request in bytes. Default 16 KiB.
+	MaxSize int
+}
+
+// An AssertionIssuer signs JWTs that are taken as grants (RFC 7523).
+type AssertionIssuer struct {
+	// Issuer is the iss of the JWTs.
+	Issuer string
+	// JWKSURI is where its keys are. Default: as its metadata says.
+	JWKSURI string
+	// JWKS are its keys, instead of JWKSURI.
+	JWKS []byte
+	// Algorithms it may sign with. Default: all asymmetric ones.
+	Algorithms []string
+	// IDJAG says that it is an enterprise's identity provider, whose JWTs are
+	// ID-JAGs for authenticated clients; otherwise it is a platform whose
+	// workloads present their own JWTs.
+	IDJAG bool
+	// Workload maps the subject of a workload's JWT to what it may do, or
+	// refuses it with an error, which is logged. Required for workloads. For an
+	// enterprise it may map the people: then ClientID is ignored, and Scopes, if
+	// there are any, replace those of the assertion. Without it, their subject is
+	// Issuer, "|" and the subject there, so that no enterprise speaks of the
+	// people of another.
+	Workload func(ctx context.Context, subject string, claims []byte) (*WorkloadGrant, error)
+}
+
+// A WorkloadGrant is what a workload may do.
+type WorkloadGrant struct {
+	ClientID, Subject string
+	Scopes            []string
+}
+
+// An Event is a line of the audit log. It holds no secret.
+type Event struct {
+	// Name is what happened, such as "token.issued" or "refresh.reused".
+	Name string
+	// Outcome is "ok" or the OAuth error code.
+	Outcome                          string
+	Client, Subject, Grant, Resource string
+	Scopes                           []string
+	GrantType                        string
+	Remote                           string
+	// Reason is what the log may know and the caller may not.
+	Reason string
+}

@@ -1,0 +1,497 @@
+package issuer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A memory is a Store of one process, behind one lock: what holds it is never
+// more than a few map operations, but for the scans that say so.
+type memory struct {
+	mu       sync.Mutex
+	clients  map[string]*Client
+	digests  map[string]string // of dynamic clients, to their ids
+	grants   map[string]*family
+	codes    map[string]*takenCode
+	refresh  map[string]*heldRefresh
+	revoked  map[string]time.Time // jti of an access token, to its expiry
+	used     map[[2]string]time.Time
+	consents map[[3]string]*Consent
+	records  map[[2]string]*record
+	keys     map[string]*Key // by slot
+}
+
+var _ Store = (*memory)(nil)
+
+type family struct {
+	Grant
+	revoked bool
+}
+
+type takenCode struct {
+	Code
+	taken bool
+}
+
+type heldRefresh struct {
+	Refresh
+	successor string // the hash it was rotated to
+}
+
+type record struct {
+	data    []byte
+	expires time.Time
+}
+
+// NewMemory returns a Store that keeps everything in memory: for tests,
+// development, and issuers that may forget everybody when they end. It grows
+// until it is swept ([Server.Run] does that).
+func NewMemory() Store {
+	return &memory{
+		clients:  map[string]*Client{},
+		digests:  map[string]string{},
+		grants:   map[string]*family{},
+		codes:    map[string]*takenCode{},
+		refresh:  map[string]*heldRefresh{},
+		revoked:  map[string]time.Time{},
+		used:     map[[2]string]time.Time{},
+		consents: map[[3]string]*Consent{},
+		records:  map[[2]string]*record{},
+		keys:     map[string]*Key{},
+	}
+}
+
+// seconds is a time as a Store keeps it.
+func seconds(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Second)
+}
+
+// over says whether something that expires then is gone now.
+func over(expires, now time.Time) bool { return !now.Before(expires) }
+
+// overIfSet is over for what may stay for ever, with the zero time.
+func overIfSet(expires, now time.Time) bool { return !expires.IsZero() && over(expires, now) }
+
+func cloneClient(c *Client) *Client {
+	out := *c
+	m := &out.Metadata
+	m.RedirectURIs = slices.Clone(m.RedirectURIs)
+	m.GrantTypes = slices.Clone(m.GrantTypes)
+	m.ResponseTypes = slices.Clone(m.ResponseTypes)
+	m.Contacts = slices.Clone(m.Contacts)
+	m.JWKS = slices.Clone(m.JWKS)
+	out.Created, out.Expires = seconds(c.Created), seconds(c.Expires)
+	return &out
+}
+
+// AddClient scans the clients if there is a limit.
+func (m *memory) AddClient(_ context.Context, c *Client, limit int) (*Client, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c.Dynamic {
+		if old := m.clients[m.digests[c.Digest]]; c.Digest != "" && old != nil && !overIfSet(old.Expires, c.Created) {
+			return cloneClient(old), nil
+		}
+		if limit > 0 && m.countDynamic(c.Created) >= limit {
+			return nil, ErrFull
+		}
+	}
+	m.dropClient(c.ID)
+	stored := cloneClient(c)
+	m.clients[c.ID] = stored
+	if c.Dynamic && c.Digest != "" {
+		m.digests[c.Digest] = c.ID
+	}
+	return cloneClient(stored), nil
+}
+
+func (m *memory) countDynamic(now time.Time) int {
+	n := 0
+	for _, c := range m.clients {
+		if c.Dynamic && !overIfSet(c.Expires, now) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *memory) dropClient(id string) {
+	c := m.clients[id]
+	if c == nil {
+		return
+	}
+	delete(m.clients, id)
+	if m.digests[c.Digest] == id {
+		delete(m.digests, c.Digest)
+	}
+}
+
+func (m *memory) Client(_ context.Context, id string, now time.Time) (*Client, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.clients[id]
+	if c == nil || overIfSet(c.Expires, now) {
+		return nil, ErrNotFound
+	}
+	return cloneClient(c), nil
+}
+
+func (m *memory) UseClient(_ context.Context, id string, expires time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.clients[id]; c != nil && !c.Expires.IsZero() && expires.After(c.Expires) {
+		c.Expires = seconds(expires)
+	}
+	return nil
+}
+
+func (m *memory) RemoveClient(_ context.Context, id string, _ time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dropClient(id)
+	for _, g := range m.grants {
+		if g.ClientID == id {
+			g.revoked = true
+		}
+	}
+	return nil
+}
+
+func cloneGrant(g *Grant) *Grant {
+	out := *g
+	out.Scopes = slices.Clone(g.Scopes)
+	out.Claims = bytes.Clone(g.Claims)
+	out.AuthTime, out.Created, out.Expires = seconds(g.AuthTime), seconds(g.Created), seconds(g.Expires)
+	return &out
+}
+
+func (m *memory) AddGrant(_ context.Context, g *Grant) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.grants[g.ID] != nil {
+		return errors.New("grant is there already")
+	}
+	m.grants[g.ID] = &family{Grant: *cloneGrant(g)}
+	return nil
+}
+
+func (m *memory) Grant(_ context.Context, id string, now time.Time) (*Grant, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.family(id, now)
+	if g == nil {
+		return nil, ErrNotFound
+	}
+	if g.revoked {
+		return cloneGrant(&g.Grant), ErrRevoked
+	}
+	return cloneGrant(&g.Grant), nil
+}
+
+// family is a grant that has not expired, or nil.
+func (m *memory) family(id string, now time.Time) *family {
+	if g := m.grants[id]; g != nil && !over(g.Expires, now) {
+		return g
+	}
+	return nil
+}
+
+func (m *memory) RevokeGrant(_ context.Context, id string, _ time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.revoke(id)
+	return nil
+}
+
+func (m *memory) revoke(id string) {
+	if g := m.grants[id]; g != nil {
+		g.revoked = true
+	}
+}
+
+// RevokeGrants scans the grants.
+func (m *memory) RevokeGrants(_ context.Context, subject, client string, now time.Time) (int, error) {
+	if subject == "" && client == "" {
+		return 0, errors.New("neither a person nor a client")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, g := range m.grants {
+		if g.revoked || over(g.Expires, now) || subject != "" && g.Subject != subject || client != "" && g.ClientID != client {
+			continue
+		}
+		g.revoked = true
+		n++
+	}
+	return n, nil
+}
+
+func (m *memory) AddCode(_ context.Context, hash string, c *Code) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.codes[hash] != nil {
+		return errors.New("code is there already")
+	}
+	stored := takenCode{Code: *c}
+	stored.Expires = seconds(c.Expires)
+	m.codes[hash] = &stored
+	return nil
+}
+
+func (m *memory) ConsumeCode(_ context.Context, hash string, now time.Time) (*Code, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.codes[hash]
+	if c == nil || over(c.Expires, now) {
+		return nil, ErrNotFound
+	}
+	out := c.Code
+	if c.taken {
+		m.revoke(c.Grant)
+		return &out, ErrConsumed
+	}
+	g := m.family(c.Grant, now)
+	if g == nil || g.revoked {
+		return nil, ErrNotFound
+	}
+	c.taken = true
+	return &out, nil
+}
+
+func (m *memory) AddRefresh(_ context.Context, hash string, r *Refresh) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refresh[hash] != nil {
+		return errors.New("refresh token is there already")
+	}
+	m.refresh[hash] = holdRefresh(r)
+	return nil
+}
+
+func holdRefresh(r *Refresh) *heldRefresh {
+	held := &heldRefresh{Refresh: *r}
+	held.Created, held.Expires, held.Rotated = seconds(r.Created), seconds(r.Expires), time.Time{}
+	return held
+}
+
+// present says whether a refresh token is there for a caller: a current one
+// until it expires, a rotated one as long as its family.
+func (m *memory) present(r *heldRefresh, now time.Time) bool {
+	return r != nil && m.family(r.Grant, now) != nil && (!r.Rotated.IsZero() || !over(r.Expires, now))
+}
+
+func (m *memory) Refresh(_ context.Context, hash string, now time.Time) (*Refresh, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.refresh[hash]
+	if !m.present(r, now) {
+		return nil, ErrNotFound
+	}
+	out := r.Refresh
+	return &out, nil
+}
+
+func (m *memory) RotateRefresh(_ context.Context, old, hash string, next *Refresh, grace time.Duration, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.refresh[old]
+	if !m.present(r, now) {
+		return ErrNotFound
+	}
+	g := m.grants[r.Grant]
+	if !r.Rotated.IsZero() && (hash != r.successor || !now.Before(r.Rotated.Add(grace))) {
+		g.revoked = true
+		return ErrReused
+	}
+	if g.revoked {
+		return ErrRevoked
+	}
+	if !r.Rotated.IsZero() {
+		return nil // once more, within the grace
+	}
+	if m.refresh[hash] != nil {
+		return errors.New("successor is there already")
+	}
+	r.Rotated, r.successor = seconds(now), hash
+	m.refresh[hash] = holdRefresh(next)
+	return nil
+}
+
+func (m *memory) RevokeToken(_ context.Context, id string, expires time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.revoked[id] = seconds(expires)
+	return nil
+}
+
+func (m *memory) TokenRevoked(_ context.Context, id, grant string, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if expires, ok := m.revoked[id]; ok && !over(expires, now) {
+		return true, nil
+	}
+	if grant == "" {
+		return false, nil
+	}
+	g := m.family(grant, now)
+	return g == nil || g.revoked, nil
+}
+
+func (m *memory) UseID(_ context.Context, issuer, id string, expires, now time.Time) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{issuer, id}
+	if until, ok := m.used[key]; ok && !over(until, now) {
+		return false, nil
+	}
+	m.used[key] = seconds(expires)
+	return true, nil
+}
+
+func cloneConsent(c *Consent) *Consent {
+	out := *c
+	out.Scopes = slices.Clone(c.Scopes)
+	out.Created, out.Expires = seconds(c.Created), seconds(c.Expires)
+	return &out
+}
+
+func (m *memory) SetConsent(_ context.Context, c *Consent) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.consents[[3]string{c.Subject, c.ClientID, c.Resource}] = cloneConsent(c)
+	return nil
+}
+
+func (m *memory) Consent(_ context.Context, subject, client, resource string, now time.Time) (*Consent, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.consents[[3]string{subject, client, resource}]
+	if c == nil || over(c.Expires, now) {
+		return nil, ErrNotFound
+	}
+	return cloneConsent(c), nil
+}
+
+// RemoveConsents scans the consents.
+func (m *memory) RemoveConsents(_ context.Context, subject, client string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.consents {
+		if key[0] == subject && (client == "" || key[1] == client) {
+			delete(m.consents, key)
+		}
+	}
+	return nil
+}
+
+func (m *memory) SetRecord(_ context.Context, kind, hash string, data []byte, expires time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records[[2]string{kind, hash}] = &record{data: bytes.Clone(data), expires: seconds(expires)}
+	return nil
+}
+
+func (m *memory) Record(_ context.Context, kind, hash string, now time.Time) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.records[[2]string{kind, hash}]
+	if r == nil || over(r.expires, now) {
+		return nil, ErrNotFound
+	}
+	return bytes.Clone(r.data), nil
+}
+
+func (m *memory) TakeRecord(_ context.Context, kind, hash string, now time.Time) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{kind, hash}
+	r := m.records[key]
+	if r == nil || over(r.expires, now) {
+		return nil, ErrNotFound
+	}
+	delete(m.records, key)
+	return r.data, nil
+}
+
+func cloneKey(k *Key) *Key {
+	out := *k
+	out.Private = bytes.Clone(k.Private)
+	out.Created, out.Retires, out.Expires = seconds(k.Created), seconds(k.Retires), seconds(k.Expires)
+	return &out
+}
+
+func (m *memory) AddKey(_ context.Context, k *Key, now time.Time) (*Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old := m.keys[k.Slot]; old != nil && !over(old.Expires, now) {
+		return cloneKey(old), nil
+	}
+	m.keys[k.Slot] = cloneKey(k)
+	return cloneKey(k), nil
+}
+
+func (m *memory) Keys(_ context.Context, now time.Time) ([]*Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []*Key
+	for _, k := range m.keys {
+		if !over(k.Expires, now) {
+			out = append(out, cloneKey(k))
+		}
+	}
+	slices.SortFunc(out, func(a, b *Key) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Slot, b.Slot))
+	})
+	return out, nil
+}
+
+// Sweep takes the lock anew for each kind, so that nobody waits for all.
+func (m *memory) Sweep(ctx context.Context, now time.Time) (int, error) {
+	n := 0
+	for _, portion := range []func() int{
+		func() int {
+			return sweep(m.clients, func(c *Client) bool { return overIfSet(c.Expires, now) })
+		},
+		func() int {
+			sweep(m.digests, func(id string) bool { return m.clients[id] == nil })
+			return 0 // no records of their own
+		},
+		func() int {
+			return sweep(m.grants, func(g *family) bool { return over(g.Expires, now) })
+		},
+		func() int { return sweep(m.codes, func(c *takenCode) bool { return over(c.Expires, now) }) },
+		func() int { return sweep(m.refresh, func(r *heldRefresh) bool { return !m.present(r, now) }) },
+		func() int { return sweep(m.revoked, func(e time.Time) bool { return over(e, now) }) },
+		func() int { return sweep(m.used, func(e time.Time) bool { return over(e, now) }) },
+		func() int { return sweep(m.consents, func(c *Consent) bool { return over(c.Expires, now) }) },
+		func() int { return sweep(m.records, func(r *record) bool { return over(r.expires, now) }) },
+		func() int { return sweep(m.keys, func(k *Key) bool { return over(k.Expires, now) }) },
+	} {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		m.mu.Lock()
+		n += portion()
+		m.mu.Unlock()
+	}
+	return n, nil
+}
+
+func sweep[K comparable, V any](in map[K]V, gone func(V) bool) int {
+	before := len(in)
+	for key, value := range in {
+		if gone(value) {
+			delete(in, key)
+		}
+	}
+	return before - len(in)
+}

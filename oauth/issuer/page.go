@@ -1,0 +1,78 @@
+package issuer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the pages and their style
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"strconv"
+)
+
+// The pages work without scripts, and load nothing from anywhere.
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.css
+	pageStyle string
+
+	pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+		"style": func() template.CSS { return template.CSS(pageStyle) }, // #nosec G203 -- our own file
+	}).Parse(pageText))
+
+	pagePolicy = makePolicy(pageStyle)
+)
+
+// makePolicy is the Content-Security-Policy of all pages: our style, and nothing
+// else. There is no form-action on purpose: Chromium applies it to where a
+// form's answer redirects, which is the client, and from there to where the
+// client redirects, which nobody here knows. Nothing that a stranger sends
+// becomes markup, so no foreign form can be in a page.
+func makePolicy(style string) string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; frame-ancestors 'none'"
+}
+
+// guardPage sets what holds for all that a browser is shown. The referrer stays
+// within this origin, where it is needed: with "no-referrer" browsers send
+// "Origin: null" with forms.
+func guardPage(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Pragma", "no-cache")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+}
+
+// A frame is a page with a body of somebody else in it.
+type frame struct {
+	Title string
+	Body  template.HTML
+}
+
+// A message is a page that says one thing.
+type message struct{ Title, Text string }
+
+func (s *Server) writePage(w http.ResponseWriter, status int, name string, data any) {
+	var page bytes.Buffer
+	if err := pages.ExecuteTemplate(&page, name, data); err != nil {
+		s.log.Error("writing a page", "page", name, "error", err.Error())
+		http.Error(w, "something went wrong", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	guardPage(h)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(page.Len()))
+	w.WriteHeader(status)
+	_, _ = page.WriteTo(w) // whoever hung up does not need it
+}
+
+// refusePage tells a person what is wrong, in a fixed text.
+func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, status int, text string) {
+	s.log.InfoContext(r.Context(), "page was refused", "path", r.URL.Path, "status", status, "text", text, "remote", s.opts.Remote(r))
+	s.writePage(w, status, "message", &message{Title: "This did not work", Text: text})
+}

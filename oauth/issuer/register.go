@@ -1,0 +1,290 @@
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// Types of applications (OpenID Connect Dynamic Client Registration 1.0).
+const (
+	applicationNative = "native"
+	applicationWeb    = "web"
+)
+
+// maxRedirects is how many redirect URIs a client may have, maxRedirect how
+// long one may be in bytes.
+const (
+	maxRedirects = 20
+	maxRedirect  = 2048
+)
+
+// serveRegister is the registration endpoint (RFC 7591, section 3).
+func (s *Server) serveRegister(w http.ResponseWriter, r *http.Request) {
+	if wait, ok := s.allow(r, "register", ""); !ok {
+		s.refuseRate(w, r, wait)
+		return
+	}
+	policy := s.opts.Registration
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		s.refuseJSON(w, r, &oauth.Error{
+			Code: oauth.InvalidClientMetadata, Description: "the request must be application/json", Status: http.StatusUnsupportedMediaType,
+		}, "")
+		return
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(policy.MaxSize)))
+	if err != nil {
+		s.refuseJSON(w, r, &oauth.Error{
+			Code: oauth.InvalidClientMetadata, Description: "the request is too large", Status: http.StatusRequestEntityTooLarge,
+		}, err.Error())
+		return
+	}
+	m, err := oauth.ParseClientMetadata(data)
+	if err != nil {
+		s.refuseJSON(w, r, &oauth.Error{Code: oauth.InvalidClientMetadata, Description: "the request cannot be read"}, err.Error())
+		return
+	}
+	answer, err := s.register(r.Context(), m)
+	event := Event{Name: "client.registered", Outcome: "ok", Remote: s.opts.Remote(r)}
+	if err != nil {
+		e := asError(err)
+		event.Outcome, event.Reason = e.Code, e.Description
+		s.audit(r.Context(), event)
+		s.refuseJSON(w, r, e, "")
+		return
+	}
+	event.Client = answer.ClientID
+	s.audit(r.Context(), event)
+	answerJSON(w, http.StatusCreated, answer)
+}
+
+// register stores a client under the policy. What the client asks for and does
+// not get is left out of the answer (RFC 7591, section 3.2.1), so that older
+// clients, which ask for more than they need, are served.
+func (s *Server) register(ctx context.Context, m *oauth.ClientMetadata) (*oauth.ClientInformation, error) {
+	if err := normalise(m); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	c := &Client{ID: oauth.NewSecret(), Metadata: *m, Dynamic: true, Created: now, Expires: now.Add(s.opts.Registration.Unused)}
+	digest, err := digestOf(m)
+	if err != nil {
+		return nil, s.broken(ctx, "hashing a registration", err)
+	}
+	c.Digest = digest
+	secret := ""
+	if usesSecret(m) {
+		// The same registration twice cannot be one client here: the secret that
+		// was handed out first is not known any more.
+		secret = oauth.NewSecret()
+		c.SecretHash, c.Digest = Hash(secret), Hash(c.ID)
+	}
+	stored, err := s.store.AddClient(ctx, c, s.opts.Registration.MaxClients)
+	switch {
+	case errors.Is(err, ErrFull):
+		return nil, &oauth.Error{
+			Code: oauth.TemporarilyUnavailable, Description: "no more clients can register for now", Status: http.StatusServiceUnavailable,
+		}
+	case err != nil:
+		return nil, s.broken(ctx, "storing a client", err)
+	}
+	answer := &oauth.ClientInformation{ClientMetadata: stored.Metadata, ClientSecret: secret, ClientIDIssuedAt: stored.Created.Unix()}
+	answer.ClientID = stored.ID
+	return answer, nil
+}
+
+func usesSecret(m *oauth.ClientMetadata) bool {
+	return m.TokenEndpointAuthMethod == oauth.AuthSecretBasic || m.TokenEndpointAuthMethod == oauth.AuthSecretPost
+}
+
+// digestOf makes registrations comparable.
+func digestOf(m *oauth.ClientMetadata) (string, error) {
+	data, err := wire.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	if data, err = wire.Canonical(data); err != nil {
+		return "", err
+	}
+	return Hash(string(data)), nil
+}
+
+// normalise fills in what a client that registers left out, and drops what it
+// cannot have here.
+func normalise(m *oauth.ClientMetadata) error {
+	m.ClientID, m.Scope = "", ""
+	m.LogoURI = "" // never loaded, so nobody needs to know it
+	if err := setType(m); err != nil {
+		return err
+	}
+	if len(m.ResponseTypes) == 0 {
+		m.ResponseTypes = []string{"code"}
+	}
+	if len(m.GrantTypes) == 0 {
+		m.GrantTypes = []string{oauth.GrantAuthorizationCode}
+	}
+	m.ResponseTypes = keepOnly(m.ResponseTypes, "code")
+	m.GrantTypes = keepOnly(m.GrantTypes, oauth.GrantAuthorizationCode, oauth.GrantRefreshToken)
+	if len(m.ResponseTypes) == 0 || !slices.Contains(m.GrantTypes, oauth.GrantAuthorizationCode) {
+		return invalidMetadata("clients that register get codes, with grant type authorization_code and response type code")
+	}
+	if m.TokenEndpointAuthMethod == "" {
+		m.TokenEndpointAuthMethod = oauth.AuthSecretBasic // RFC 7591, section 2: the default
+	}
+	return checkAuthentication(m)
+}
+
+func keepOnly(list []string, known ...string) []string {
+	var kept []string
+	for _, item := range list {
+		if slices.Contains(known, item) && !slices.Contains(kept, item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// setType checks the redirect URIs for the type of application, which is
+// inferred if the client left it out, as older clients do (spec 2026-07-28,
+// basic/authorization/client-registration, "Application Type and Redirect URI
+// Constraints").
+func setType(m *oauth.ClientMetadata) error {
+	switch m.ApplicationType {
+	case "":
+		m.ApplicationType = inferType(m.RedirectURIs)
+	case applicationNative, applicationWeb:
+	default:
+		return invalidMetadata("application_type must be native or web")
+	}
+	if n := len(m.RedirectURIs); n == 0 || n > maxRedirects {
+		return &oauth.Error{Code: oauth.InvalidRedirectURI, Description: fmt.Sprintf("there must be 1 to %d redirect URIs", maxRedirects)}
+	}
+	for _, uri := range m.RedirectURIs {
+		if checkRedirect(uri, m.ApplicationType == applicationNative) != nil {
+			return &oauth.Error{
+				Code:        oauth.InvalidRedirectURI,
+				Description: "a redirect URI must be https, or http on loopback; native clients may have a private-use scheme with a dot",
+			}
+		}
+	}
+	return nil
+}
+
+// inferType says native if no redirect URI leaves the device.
+func inferType(uris []string) string {
+	for _, uri := range uris {
+		u, err := url.Parse(uri)
+		if err != nil || u.Scheme == "https" || u.Scheme == "http" && !oauth.LoopbackHost(u.Hostname()) {
+			return applicationWeb
+		}
+	}
+	return applicationNative
+}
+
+// checkRedirect is oauth.CheckRedirectURI, and refuses what would show people
+// another host than the one that gets the code, or collide with what an answer
+// carries.
+func checkRedirect(uri string, native bool) error {
+	if len(uri) > maxRedirect {
+		return errors.New("redirect URI is too long")
+	}
+	if strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return errors.New("redirect URI has characters beyond ASCII")
+	}
+	if err := oauth.CheckRedirectURI(uri, native); err != nil {
+		return err
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return errors.New("redirect URI cannot be read")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return errors.New("query of the redirect URI cannot be read")
+	}
+	for _, name := range []string{"code", "state", "iss", "error", "error_description", "error_uri"} {
+		if query.Has(name) {
+			return errors.New("query of the redirect URI has a parameter of an answer")
+		}
+	}
+	return nil
+}
+
+// checkAuthentication checks that a client can use the method it names.
+func checkAuthentication(m *oauth.ClientMetadata) error {
+	switch m.TokenEndpointAuthMethod {
+	case oauth.AuthNone, oauth.AuthSecretBasic, oauth.AuthSecretPost:
+		return nil
+	case oauth.AuthPrivateKeyJWT:
+		if (len(m.JWKS) == 0) == (m.JWKSURI == "") {
+			return invalidMetadata("private_key_jwt needs either jwks or jwks_uri")
+		}
+		if m.JWKSURI != "" {
+			if _, err := oauth.CheckEndpoint(m.JWKSURI); err != nil {
+				return invalidMetadata("jwks_uri must be an https URL")
+			}
+		}
+		return nil
+	}
+	return invalidMetadata("token_endpoint_auth_method is not supported")
+}
+
+func invalidMetadata(text string) *oauth.Error {
+	return &oauth.Error{Code: oauth.InvalidClientMetadata, Description: text}
+}
+
+// staticClients makes clients of the configuration. What they may do is the
+// operator's word, but their redirect URIs are under the same rules.
+func staticClients(list []StaticClient) (map[string]*registered, error) {
+	clients := make(map[string]*registered, len(list))
+	for _, config := range list {
+		c := &registered{Client: Client{ID: config.ID, Metadata: config.Metadata}, config: config}
+		m := &c.Metadata
+		if config.ID == "" || len(config.ID) > maxClientID || clients[config.ID] != nil {
+			return nil, fmt.Errorf("client %q: an id must be there, and once", config.ID)
+		}
+		if m.ApplicationType == "" {
+			m.ApplicationType = inferType(m.RedirectURIs)
+		}
+		for _, uri := range m.RedirectURIs {
+			if err := checkRedirect(uri, m.ApplicationType == applicationNative); err != nil {
+				return nil, fmt.Errorf("client %q: %w", config.ID, err)
+			}
+		}
+		if config.Secret != "" {
+			c.SecretHash = Hash(config.Secret)
+		}
+		if m.TokenEndpointAuthMethod == "" {
+			m.TokenEndpointAuthMethod = usualMethod(&config)
+		}
+		if usesSecret(m) != (config.Secret != "") {
+			return nil, fmt.Errorf("client %q: secret and token_endpoint_auth_method %s do not fit", config.ID, m.TokenEndpointAuthMethod)
+		}
+		if err := checkAuthentication(m); err != nil {
+			return nil, fmt.Errorf("client %q: %w", config.ID, err)
+		}
+		clients[config.ID] = c
+	}
+	return clients, nil
+}
+
+// usualMethod is how a client of the configuration that does not say
+// authenticates.
+func usualMethod(config *StaticClient) string {
+	switch {
+	case config.Secret != "":
+		return oauth.AuthSecretBasic
+	case len(config.Metadata.JWKS) > 0 || config.Metadata.JWKSURI != "":
+		return oauth.AuthPrivateKeyJWT
+	}
+	return oauth.AuthNone
+}

@@ -1,0 +1,172 @@
+package issuer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// A Server is an authorization server: an http.Handler for everything that its
+// issuer identifier promises, the well-known documents at the root of the
+// origin included. It may be used by many goroutines at once.
+type Server struct {
+	issuer string
+	base   *url.URL
+	opts   Options // with all defaults in place
+	local  bool    // the issuer is on loopback
+	store  Store
+	login  Login
+	auto   *Person // who approves everything at once, or nil
+	fetch  *oauth.Fetcher
+	log    *slog.Logger
+	now    func() time.Time
+
+	static    map[string]*registered
+	keys      *keyring
+	resources *registry
+	docs      *documents
+	rates     *rates
+	cookies   cookies
+	routes    map[string]http.Handler
+	metadata  []byte
+}
+
+// registered is a client of the configuration with what bounds it.
+type registered struct {
+	Client
+	config StaticClient
+}
+
+// New makes a Server. The issuer identifier is an https URL without query, or
+// an http one of a loopback host; the store and the login outlive the Server.
+// Options may be nil. The clients of the configuration are checked here; they
+// are not written to the store, so that one that is no longer configured is
+// gone.
+func New(issuer string, store Store, login Login, o *Options) (*Server, error) {
+	base, err := oauth.CheckIssuer(issuer)
+	if err != nil {
+		return nil, fmt.Errorf("issuer: %w", err)
+	}
+	if store == nil || login == nil {
+		return nil, errors.New("issuer needs a store and a login")
+	}
+	s := &Server{issuer: issuer, base: base, local: oauth.LoopbackHost(base.Hostname()), store: store, login: login}
+	if auto, ok := login.(*autoApprove); ok {
+		if !s.local {
+			return nil, errors.New("AutoApprove is for issuers on loopback")
+		}
+		s.auto = &auto.person
+	}
+	if o != nil {
+		s.opts = *o
+	}
+	s.opts.fill(s.local)
+	s.fetch, s.log, s.now = s.opts.Fetch, s.opts.Logger, s.opts.Now
+	if s.static, err = staticClients(s.opts.Clients); err != nil {
+		return nil, err
+	}
+	if s.resources, err = newRegistry(s.opts.Resources); err != nil {
+		return nil, err
+	}
+	s.keys = newKeyring(s)
+	s.docs = newDocuments(s.opts.Documents, s.opts.Loopback && s.local, s.now)
+	s.rates = newRates(s.opts.RateLimit, s.now)
+	s.cookies = newCookies(base)
+	if s.metadata, err = s.describe(); err != nil {
+		return nil, err
+	}
+	if s.routes, err = s.newRoutes(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// fill puts the defaults in place.
+func (o *Options) fill(loopback bool) {
+	o.SigningAlgorithm = cmp.Or(o.SigningAlgorithm, "ES256")
+	o.KeyLifetime = cmp.Or(o.KeyLifetime, 30*24*time.Hour)
+	o.CodeLifetime = cmp.Or(o.CodeLifetime, time.Minute)
+	o.AccessLifetime = cmp.Or(o.AccessLifetime, 10*time.Minute)
+	o.RefreshLifetime = cmp.Or(o.RefreshLifetime, 30*24*time.Hour)
+	o.RefreshIdle = cmp.Or(o.RefreshIdle, 14*24*time.Hour)
+	o.ConsentLifetime = cmp.Or(o.ConsentLifetime, 30*24*time.Hour)
+	o.LoginLifetime = cmp.Or(o.LoginLifetime, 8*time.Hour)
+	o.RateLimit = cmp.Or(o.RateLimit, 120)
+	o.Loopback = o.Loopback || loopback
+	if o.Fetch == nil {
+		o.Fetch = oauth.NewFetcher(nil)
+		if o.Loopback {
+			o.Fetch = o.Fetch.Loopback()
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Remote == nil {
+		o.Remote = remoteHost
+	}
+	o.Registration.MaxClients = cmp.Or(o.Registration.MaxClients, 10_000)
+	o.Registration.Unused = cmp.Or(o.Registration.Unused, 24*time.Hour)
+	o.Registration.Used = cmp.Or(o.Registration.Used, 90*24*time.Hour)
+	o.Registration.MaxSize = cmp.Or(o.Registration.MaxSize, 16<<10)
+	o.Documents.MaxSize = cmp.Or(o.Documents.MaxSize, 16<<10)
+	o.Documents.MaxCached = cmp.Or(o.Documents.MaxCached, 1000)
+	o.Documents.MaxAge = cmp.Or(o.Documents.MaxAge, 24*time.Hour)
+}
+
+// endpoint is the URL of an endpoint of this issuer, such as "token".
+func (s *Server) endpoint(name string) string {
+	return strings.TrimSuffix(s.issuer, "/") + "/" + name
+}
+
+// path is the path of an endpoint.
+func (s *Server) path(name string) string {
+	return strings.TrimSuffix(s.base.EscapedPath(), "/") + "/" + name
+}
+
+// client returns a client: of the configuration, registered, or by its
+// document. The error is an *oauth.Error with a text that may go out, and
+// wraps nothing; why it was is in the log.
+func (s *Server) client(ctx context.Context, id string) (*Client, error) {
+	if c, ok := s.static[id]; ok {
+		return &c.Client, nil
+	}
+	if isDocument(id) {
+		c, err := s.docs.client(ctx, id)
+		if err != nil {
+			s.log.InfoContext(ctx, "client ID metadata document was refused", "client", id, "reason", err.Error())
+			return nil, &oauth.Error{Code: oauth.InvalidClient, Description: "the client ID metadata document cannot be used"}
+		}
+		return c, nil
+	}
+	if id == "" || len(id) > maxClientID {
+		return nil, errUnknownClient()
+	}
+	c, err := s.store.Client(ctx, id, s.now())
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, errUnknownClient()
+	case err != nil:
+		s.log.ErrorContext(ctx, "reading a client", "client", id, "error", err.Error())
+		return nil, &oauth.Error{Code: oauth.ServerError, Description: "try again later", Status: http.StatusInternalServerError}
+	}
+	return c, nil
+}
+
+func errUnknownClient() *oauth.Error {
+	return &oauth.Error{Code: oauth.InvalidClient, Description: "unknown client"}
+}
+
+// maxClientID is the size in bytes of the longest client_id.
+const maxClientID = 2048

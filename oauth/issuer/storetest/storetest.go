@@ -1,0 +1,251 @@
+// Package storetest holds implementations of issuer.Store to their contract.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/issuer"
+)
+
+// racers is how many callers try the same thing at once.
+const racers = 64
+
+// start is the time at which every test begins; stores are told the time and
+// read no clock.
+var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// at is the time this long after start.
+func at(d time.Duration) time.Time { return start.Add(d) }
+
+// Test holds a store to the contract of [issuer.Store], races included. open
+// returns an empty store, and closes it with t.Cleanup; the tests run side by
+// side.
+func Test(t *testing.T, open func(t testing.TB) issuer.Store) {
+	t.Helper()
+	for name, test := range map[string]func(*testing.T, issuer.Store){
+		"clients":             testClients,
+		"client digests":      testDigests,
+		"client digests race": testDigestRace,
+		"clients are limited": testFull,
+		"clients are removed": testRemoveClient,
+		"grants":              testGrants,
+		"grants are revoked":  testRevokeGrants,
+		"codes":               testCodes,
+		"codes race":          testCodeRace,
+		"refresh":             testRefresh,
+		"refresh is reused":   testReuse,
+		"refresh expires":     testRefreshExpiry,
+		"refresh races":       testRefreshRace,
+		"refresh grace":       testGrace,
+		"grace races":         testGraceRace,
+		"tokens":              testTokens,
+		"ids":                 testIDs,
+		"ids race":            testIDRace,
+		"consents":            testConsents,
+		"records":             testRecords,
+		"records race":        testRecordRace,
+		"keys":                testKeys,
+		"keys race":           testKeyRace,
+		"sweep":               testSweep,
+		"values are copies":   testCopies,
+		"odd strings":         testStrings,
+		"contexts end":        testContext,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// race calls f from many goroutines at once and returns what they returned.
+func race[T any](f func(i int) T) []T {
+	out := make([]T, racers)
+	var wg sync.WaitGroup
+	gate := make(chan struct{})
+	for i := range racers {
+		wg.Go(func() {
+			<-gate
+			out[i] = f(i)
+		})
+	}
+	close(gate)
+	wg.Wait()
+	return out
+}
+
+// count is how many of errs are want.
+func count(errs []error, want error) int {
+	n := 0
+	for _, err := range errs {
+		if errors.Is(err, want) {
+			n++
+		}
+	}
+	return n
+}
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func succeed(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func fail(t *testing.T, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: error %v, want %v", what, got, want)
+	}
+}
+
+func staticClient() *issuer.Client {
+	return &issuer.Client{
+		ID: "static", SecretHash: issuer.Hash("secret"), Created: start,
+		Metadata: oauth.ClientMetadata{
+			ClientName:              "Ein Klient — 客户",
+			RedirectURIs:            []string{"https://client.example/cb", "http://127.0.0.1/cb"},
+			GrantTypes:              []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken},
+			ResponseTypes:           []string{"code"},
+			TokenEndpointAuthMethod: oauth.AuthPrivateKeyJWT,
+			Contacts:                []string{"a@client.example"},
+			JWKS:                    []byte(`{"keys":[]}`),
+			ApplicationType:         "web",
+			DPoPBoundAccessTokens:   true,
+		},
+	}
+}
+
+func dynamicClient(id, digest string) *issuer.Client {
+	return &issuer.Client{
+		ID: id, Dynamic: true, Digest: digest, Created: start, Expires: at(time.Hour),
+		Metadata: oauth.ClientMetadata{
+			ClientName:   "client " + digest,
+			RedirectURIs: []string{"http://127.0.0.1/cb"},
+		},
+	}
+}
+
+func testClients(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	_, err := s.Client(ctx, "static", start)
+	fail(t, "a client that is not there", err, issuer.ErrNotFound)
+
+	want := staticClient()
+	got, err := s.AddClient(ctx, want, 0)
+	succeed(t, "AddClient", err)
+	equal(t, "AddClient", got, want)
+	got, err = s.Client(ctx, "static", at(100*365*24*time.Hour))
+	succeed(t, "Client", err)
+	equal(t, "Client, which never expires", got, want)
+
+	want.Metadata.ClientName, want.SecretHash = "renamed", ""
+	_, err = s.AddClient(ctx, want, 1)
+	succeed(t, "AddClient in place of the first", err)
+	got, err = s.Client(ctx, "static", start)
+	succeed(t, "Client", err)
+	equal(t, "Client after it was replaced", got, want)
+	succeed(t, "UseClient of one that never expires", s.UseClient(ctx, "static", at(time.Minute)))
+	_, err = s.Client(ctx, "static", at(time.Hour))
+	succeed(t, "a client that never expires, after use", err)
+
+	dynamic := dynamicClient("dynamic", "d")
+	_, err = s.AddClient(ctx, dynamic, 1)
+	succeed(t, "AddClient", err)
+	got, err = s.Client(ctx, "dynamic", at(time.Hour-time.Second))
+	succeed(t, "Client", err)
+	equal(t, "dynamic client", got, dynamic)
+	_, err = s.Client(ctx, "dynamic", at(time.Hour+time.Second))
+	fail(t, "an expired client", err, issuer.ErrNotFound)
+
+	succeed(t, "UseClient", s.UseClient(ctx, "dynamic", at(3*time.Hour)))
+	succeed(t, "UseClient, earlier", s.UseClient(ctx, "dynamic", at(2*time.Hour)))
+	succeed(t, "UseClient of none", s.UseClient(ctx, "none", at(2*time.Hour)))
+	got, err = s.Client(ctx, "dynamic", at(2*time.Hour+time.Minute))
+	succeed(t, "a client that was used", err)
+	equal(t, "expiry after use", got.Expires, at(3*time.Hour))
+}
+
+func testDigests(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	add := func(id, digest string, created time.Time) string {
+		c := dynamicClient(id, digest)
+		c.Created, c.Expires = created, created.Add(time.Hour)
+		got, err := s.AddClient(ctx, c, 2)
+		succeed(t, "AddClient "+id, err)
+		return got.ID
+	}
+	equal(t, "first", add("a", "same", start), "a")
+	equal(t, "the same again", add("b", "same", at(time.Minute)), "a")
+	_, err := s.Client(ctx, "b", at(time.Minute))
+	fail(t, "the client that was not stored", err, issuer.ErrNotFound)
+	equal(t, "another digest", add("c", "other", at(time.Minute)), "c")
+	equal(t, "the same while there is no room for more", add("d", "same", at(time.Minute)), "a")
+	equal(t, "the same after the first expired", add("e", "same", at(2*time.Hour)), "e")
+	equal(t, "no digest is no digest", add("f", "", at(4*time.Hour)), "f")
+	equal(t, "no digest is no digest", add("g", "", at(4*time.Hour)), "g")
+}
+
+func testDigestRace(t *testing.T, s issuer.Store) {
+	ids := race(func(i int) string {
+		c, err := s.AddClient(context.WithoutCancel(t.Context()), dynamicClient(name("c", i), "same"), 1)
+		if err != nil {
+			return err.Error()
+		}
+		return c.ID
+	})
+	for _, id := range ids {
+		if id != ids[0] || !strings.HasPrefix(id, "c") {
+			t.Fatalf("the same registration gave %q and %q", ids[0], id)
+		}
+	}
+	_, err := s.Client(t.Context(), ids[0], start)
+	succeed(t, "the one client", err)
+}
+
+func testFull(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	_, err := s.AddClient(ctx, staticClient(), 3)
+	succeed(t, "AddClient", err)
+	errs := race(func(i int) error {
+		_, err := s.AddClient(ctx, dynamicClient(name("c", i), name("d", i)), 3)
+		return err
+	})
+	equal(t, "clients that found room", count(errs, nil), 3)
+	equal(t, "clients that did not", count(errs, issuer.ErrFull), racers-3)
+	late := dynamicClient("late", "late")
+	late.Created, late.Expires = at(2*time.Hour), at(3*time.Hour)
+	_, err = s.AddClient(ctx, late, 3)
+	succeed(t, "AddClient after the others expired", err)
+}
+
+func testRemoveClient(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	_, err := s.AddClient(ctx, staticClient(), 0)
+	succeed(t, "AddClient", err)
+	succeed(t, "AddGrant", s.AddGrant(ctx, grant("g", "p", "static")))
+	succeed(t, "AddGrant", s.AddGrant(ctx, grant("other", "p", "another")))
+	succeed(t, "RemoveClient", s.RemoveClient(ctx, "static", start))
+	succeed(t, "RemoveClient again", s.RemoveClient(ctx, "static", start))
+	_, err = s.Client(ctx, "static", start)
+	fail(t, "Client", err, issuer.ErrNotFound)
+	_, err = s.Grant(ctx, "g", start)
+	fail(t, "Grant of the removed client", err, issuer.ErrRevoked)
+	_, err = s.Grant(ctx, "other", start)
+	succeed(t, "Grant of another client", err)
+}

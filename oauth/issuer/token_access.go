@@ -1,0 +1,132 @@
+package issuer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
+)
+
+// An access is what an access token is about to say.
+type access struct {
+	grant    *Grant
+	client   *Client
+	resource *Resource
+	scopes   []string
+	act      wire.RawValue // who acts for the subject (RFC 8693); may be nil
+	// until is when it expires at the latest; zero is no bound but the grant's.
+	until time.Time
+}
+
+// ownClaims are what Grant.Claims cannot say.
+var ownClaims = []string{
+	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "client_id", "azp", "scope", "scp", "resource",
+	"cnf", "gid", "nonce", "auth_time", "act",
+}
+
+// accessToken makes an access token (RFC 9068), bound to the key of the
+// request's DPoP proof if there is one, and the answer that carries it.
+func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*oauth.TokenResponse, error) {
+	if err := requireProof(q, a.client, a.resource); err != nil {
+		return nil, err
+	}
+	expires := s.accessExpiry(q.now, a.resource, a.grant.Expires)
+	if !a.until.IsZero() && a.until.Before(expires) {
+		expires = a.until
+	}
+	extra, err := furtherClaims(a.grant.Claims, a.act)
+	if err != nil {
+		return nil, err
+	}
+	claims := &jwt.Claims{
+		Issuer: s.issuer, Subject: a.grant.Subject, Audience: []string{a.resource.URI},
+		Expiry: expires, IssuedAt: q.now, ID: oauth.NewSecret(), ClientID: a.client.ID,
+		Scope: oauth.JoinScope(a.scopes), Grant: a.grant.ID, AuthTime: a.grant.AuthTime, Extra: extra,
+	}
+	if claims.Subject == "" {
+		claims.Subject = s.ownSubject(a.client)
+	}
+	answer := &oauth.TokenResponse{TokenType: "Bearer", Scope: claims.Scope, ExpiresIn: int64(expires.Sub(q.now) / time.Second)}
+	if q.proof != nil {
+		claims.JKT, answer.TokenType = q.proof.Thumbprint, "DPoP"
+	}
+	key, err := s.keys.signing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if answer.AccessToken, err = key.Sign(jwt.TypeAccessToken, claims); err != nil {
+		return nil, fmt.Errorf("signing an access token: %w", err)
+	}
+	q.event.Client, q.event.Subject, q.event.Grant, q.event.Resource = a.client.ID, claims.Subject, a.grant.ID, a.resource.URI
+	return answer, nil
+}
+
+// accessExpiry is when an access token for a resource expires, which its grant
+// bounds.
+func (s *Server) accessExpiry(now time.Time, res *Resource, grant time.Time) time.Time {
+	lifetime := res.AccessLifetime
+	if lifetime <= 0 {
+		lifetime = s.opts.AccessLifetime
+	}
+	expires := now.Add(lifetime).UTC().Truncate(time.Second)
+	if grant.Before(expires) {
+		return grant
+	}
+	return expires
+}
+
+// ownSubject is who a client is when it acts for itself.
+func (s *Server) ownSubject(c *Client) string {
+	if config := s.configured(c); config != nil && config.Subject != "" {
+		return config.Subject
+	}
+	return c.ID
+}
+
+// furtherClaims are those of a grant that say nothing which is ours to say,
+// and act.
+func furtherClaims(claims []byte, act wire.RawValue) (wire.RawValue, error) {
+	if len(claims) == 0 && act == nil {
+		return nil, nil
+	}
+	out := []byte{'{'}
+	add := func(name string, value wire.RawValue) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendString(out, name), ':'), value...)
+	}
+	if len(claims) > 0 {
+		o, err := wire.ParseObject(claims, wire.Limits{Bytes: maxTokenBody})
+		if err != nil {
+			return nil, fmt.Errorf("reading the claims of a grant: %w", err)
+		}
+		for name, value := range o.All() {
+			if !slices.Contains(ownClaims, name) {
+				add(name, value)
+			}
+		}
+	}
+	if act != nil {
+		add("act", act)
+	}
+	return append(out, '}'), nil
+}
+
+// startGrant stores a grant that has no code and no refresh token: it is there
+// so that its one access token can be revoked with others.
+func (s *Server) startGrant(ctx context.Context, q *tokenRequest, res *Resource, g *Grant) error {
+	g.ID, g.Resource, g.Created = oauth.NewSecret(), res.URI, q.now
+	g.Expires = q.now.Add(max(s.opts.AccessLifetime, res.AccessLifetime))
+	if q.proof != nil {
+		g.Key = q.proof.Thumbprint
+	}
+	if err := s.store.AddGrant(ctx, g); err != nil {
+		return fmt.Errorf("storing a grant: %w", err)
+	}
+	return nil
+}
