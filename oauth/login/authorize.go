@@ -1,0 +1,293 @@
+package login
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
+)
+
+// plan is what a sign-in is about to do, all of it checked.
+type plan struct {
+	found  *discovery
+	meta   *oauth.ServerMetadata
+	before *session // what there was; nil if nothing
+	scopes []string
+	why    Reason
+	prover *prover // nil: bearer tokens
+	asking func()
+}
+
+// record is what one authorization request must be answered with. The issuer
+// is the validated one, kept with state and verifier: spec 2026-07-28,
+// basic/authorization, "Authorization Response Validation": MUST.
+type record struct {
+	state, verifier string
+	issuer          string
+	issExpected     bool // the server said that it sends iss
+	redirect        string
+	used            atomic.Bool
+}
+
+// resourceID is what people are told.
+func (p *plan) resourceID() string {
+	if p.found.resource != "" {
+		return p.found.resource
+	}
+	return p.found.id
+}
+
+// signIn obtains new tokens: by the grant of the options, or through a person.
+func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
+	if c.o.Grant != nil {
+		return c.obtain(ctx, p)
+	}
+	if err := c.ask(ctx, p); err != nil {
+		return nil, err
+	}
+	for again := false; ; again = true {
+		s, creds, err := c.authorize(ctx, p)
+		if err == nil {
+			return s, nil
+		}
+		// The server forgot the client: once, it is registered anew.
+		if again || creds == nil || !creds.Dynamic || !clientUnknown(err) {
+			return nil, err
+		}
+		c.unregister(ctx, creds)
+	}
+}
+
+// ask makes sure that a person may be sent to the browser.
+func (c *Client) ask(ctx context.Context, p *plan) error {
+	if c.o.NonInteractive {
+		return &SignInRequiredError{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: p.scopes, Why: p.why}
+	}
+	p.asking()
+	if c.o.Confirm == nil {
+		return nil
+	}
+	prompt := Prompt{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: slices.Clone(p.scopes), Why: p.why}
+	if p.why == ReasonServerChanged {
+		prompt.PreviousIssuer = p.before.Issuer
+	}
+	if err := c.o.Confirm(ctx, prompt); err != nil {
+		return fmt.Errorf("sign in to %s: %w", p.resourceID(), err)
+	}
+	return nil
+}
+
+// obtain makes tokens without a person. Only credentials that were registered
+// beforehand, or a metadata document, are used: a program that acts for itself
+// is not registered dynamically.
+func (c *Client) obtain(ctx context.Context, p *plan) (*session, error) {
+	creds := c.preregistered(p.meta.Issuer)
+	if creds == nil && c.o.DocumentURL != "" && p.meta.ClientIDMetadataDocumentSupported {
+		creds = &Credentials{Issuer: p.meta.Issuer, ClientID: c.o.DocumentURL, Document: true}
+	}
+	answer, err := c.o.Grant.obtain(ctx, c.request(p, creds))
+	if err != nil {
+		return nil, fmt.Errorf("obtain a token at %s: %w", p.meta.Issuer, err)
+	}
+	return c.adopt(ctx, p, creds, answer)
+}
+
+// request is what token requests of this plan have in common.
+func (c *Client) request(p *plan, creds *Credentials) *grantRequest {
+	return &grantRequest{
+		fetch: c.fetcher(p.found.onLoopback), meta: p.meta, creds: creds,
+		resource: p.found.resource, scopes: p.scopes, prover: p.prover, now: c.o.Now,
+	}
+}
+
+// authorize takes the person through the browser once and redeems the code.
+func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials, error) {
+	creds, visit, err := c.prepare(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err := visit.Close(); err != nil {
+			c.log.WarnContext(ctx, "visit did not end well", "error", err)
+		}
+	}()
+	r := &record{
+		state: oauth.NewSecret(), verifier: oauth.NewVerifier(), issuer: p.meta.Issuer,
+		issExpected: p.meta.AuthorizationResponseIssParameterSupported, redirect: visit.RedirectURI(),
+	}
+	target, err := p.authorizationURL(creds, r)
+	if err != nil {
+		return nil, creds, err
+	}
+	c.log.InfoContext(ctx, "asking a person to sign in", "resource", p.resourceID(), "issuer", p.meta.Issuer, "why", string(p.why))
+	answer, err := visit.Wait(ctx, target, r.accept)
+	if err != nil {
+		return nil, creds, fmt.Errorf("sign in to %s at %s: %w", p.resourceID(), p.meta.Issuer, err)
+	}
+	code, err := r.check(answer)
+	if err != nil {
+		return nil, creds, err
+	}
+	form := url.Values{
+		"grant_type": {oauth.GrantAuthorizationCode}, "code": {code},
+		"redirect_uri": {r.redirect}, "code_verifier": {r.verifier},
+	}
+	if p.found.resource != "" {
+		form.Set("resource", p.found.resource)
+	}
+	tokens, err := requestToken(ctx, c.request(p, creds), form)
+	if err != nil {
+		return nil, creds, fmt.Errorf("redeem the code at %s: %w", p.meta.Issuer, noOAuth(p.found, StepToken, p.meta.TokenEndpoint, err))
+	}
+	s, err := c.adopt(ctx, p, creds, tokens)
+	return s, creds, err
+}
+
+// authorizationURL is where the browser is sent.
+func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error) {
+	u, err := oauth.CheckAuthorizationURL(p.meta.AuthorizationEndpoint)
+	if err != nil {
+		return nil, &DiscoveryError{Step: StepAuthorize, URL: bare(p.meta.AuthorizationEndpoint), Err: err, Advice: "tell the server's operator"}
+	}
+	q := u.Query() // RFC 6749, section 3.1: a query of the endpoint's own is kept
+	q.Set("response_type", "code")
+	q.Set("client_id", creds.ClientID)
+	q.Set("redirect_uri", r.redirect)
+	q.Set("state", r.state)
+	q.Set("code_challenge", oauth.ChallengeS256(r.verifier))
+	q.Set("code_challenge_method", oauth.MethodS256)
+	if len(p.scopes) > 0 {
+		q.Set("scope", oauth.JoinScope(p.scopes))
+	}
+	// spec 2026-07-28, basic/authorization, "Resource Parameter
+	// Implementation": MUST be in authorization and token requests.
+	if p.found.resource != "" {
+		q.Set("resource", p.found.resource)
+	}
+	if p.prover != nil { // RFC 9449, section 10
+		q.Set("dpop_jkt", p.prover.key.Thumbprint())
+	}
+	u.RawQuery = q.Encode()
+	return oauth.CheckAuthorizationURL(u.String())
+}
+
+// accept says whether a response is the one to this request, once.
+func (r *record) accept(answer url.Values) bool {
+	state := answer["state"]
+	return len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) == 1 &&
+		r.used.CompareAndSwap(false, true)
+}
+
+// check reads a response: state, then issuer (RFC 9207, section 2.4; spec
+// 2026-07-28, basic/authorization, "Authorization Response Validation"), and
+// only then what it says. Strings are compared as they are.
+func (r *record) check(answer url.Values) (code string, err error) {
+	refuse := func(reason string) (string, error) {
+		return "", &AuthorizationError{Issuer: r.issuer, Reason: reason}
+	}
+	state := answer["state"]
+	if len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) != 1 {
+		return refuse("the response is not one to this request (state)")
+	}
+	switch iss := answer["iss"]; {
+	case len(iss) > 1:
+		return refuse("the response names several issuers")
+	case len(iss) == 1 && iss[0] != r.issuer:
+		return refuse("the response came from another authorization server (iss, RFC 9207); it was dropped, since it may be an attack")
+	case len(iss) == 0 && r.issExpected:
+		return refuse("the response does not say which authorization server it came from, as the server's metadata promises (iss, RFC 9207)")
+	}
+	if len(answer["error"]) > 0 {
+		return "", &AuthorizationError{
+			Issuer: r.issuer, Code: printable(answer.Get("error"), 64),
+			Description: printable(answer.Get("error_description"), 512),
+		}
+	}
+	if codes := answer["code"]; len(codes) != 1 || codes[0] == "" {
+		return refuse("the response has no code")
+	}
+	return answer.Get("code"), nil
+}
+
+// adopt checks a token response and makes it the session of the resource.
+func (c *Client) adopt(ctx context.Context, p *plan, creds *Credentials, r *oauth.TokenResponse) (*session, error) {
+	bound, err := checkType(r.TokenType, p.prover != nil, p.found.bound)
+	if err != nil {
+		return nil, &DiscoveryError{
+			Step: StepToken, URL: bare(p.meta.TokenEndpoint), Err: err, Advice: "tell the server's operator",
+		}
+	}
+	b := binding{ID: p.found.id, Resource: p.found.resource, Issuer: p.meta.Issuer, Requested: p.scopes}
+	if creds != nil {
+		b.ClientID = creds.ClientID
+	}
+	t := newTokens(&b, p.meta.TokenEndpoint, r, p.scopes, c.o.Now())
+	s := &session{binding: b, tokens: t, probe: &probe{born: c.o.Now(), signedIn: true}}
+	if bound {
+		key, err := p.prover.key.Private()
+		if err != nil {
+			return nil, fmt.Errorf("keep the key of the tokens: %w", err)
+		}
+		t.Key, s.prover = key, p.prover
+	}
+	c.save(ctx, s)
+	return s, nil
+}
+
+// checkType reads token_type: bearer, or DPoP if a proof was sent. A server
+// may answer a proof with a bearer token (RFC 9449, section 5), which is taken
+// unless the resource demands a bound one.
+func checkType(kind string, proved, demanded bool) (bound bool, err error) {
+	switch {
+	case strings.EqualFold(kind, "DPoP") && proved:
+		return true, nil
+	case strings.EqualFold(kind, "Bearer") && proved && demanded:
+		return false, errors.New("the resource demands tokens that are bound to a key (DPoP), and the server gave one that is not")
+	case strings.EqualFold(kind, "Bearer"):
+		return false, nil
+	}
+	return false, fmt.Errorf("the server gave a token of a type that was not asked for: %q", printable(kind, 32))
+}
+
+// clientUnknown reports whether the server does not know the client (any more).
+func clientUnknown(err error) bool {
+	return errors.Is(err, &oauth.Error{Code: oauth.InvalidClient}) ||
+		errors.Is(err, &oauth.Error{Code: oauth.UnauthorizedClient})
+}
+
+// proverFor makes a prover with a fresh key if tokens shall be bound to one:
+// the resource demands it, or the options want it and the server can.
+func (c *Client) proverFor(d *discovery, m *oauth.ServerMetadata) (*prover, error) {
+	if !d.bound && !c.o.DPoP {
+		return nil, nil
+	}
+	// ES256 is what everybody knows.
+	for _, algorithm := range []string{"ES256", "EdDSA", "RS256"} {
+		known := slices.Contains(m.DPoPSigningAlgValuesSupported, algorithm) &&
+			(len(d.boundAlgs) == 0 || slices.Contains(d.boundAlgs, algorithm))
+		if !known {
+			continue
+		}
+		key, err := jwt.NewKey(algorithm)
+		if err != nil {
+			return nil, fmt.Errorf("make a key for DPoP: %w", err)
+		}
+		return newProver(key), nil
+	}
+	if d.bound {
+		return nil, &DiscoveryError{
+			Step: StepServer, URL: bare(m.Issuer),
+			Err:    errors.New("the resource demands tokens that are bound to a key, and its server offers no algorithm for that"),
+			Rule:   "RFC 9449, section 5.1: dpop_signing_alg_values_supported",
+			Advice: "tell the server's operator",
+		}
+	}
+	return nil, nil
+}

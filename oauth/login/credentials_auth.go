@@ -1,0 +1,187 @@
+package login
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
+)
+
+// assertionLife is how long a client assertion is valid: long enough for clocks
+// that differ a little, too short to be worth stealing.
+const assertionLife = 60 * time.Second
+
+// method is how the client authenticates at the token endpoint: Method if it is
+// set, for whoever registered the client knows best; else the best of what the
+// server lists and what there is to show. Without a secret and without a key it
+// is none, listed or not, since many servers that take public clients forget to
+// list it. A server that lists nothing takes client_secret_basic (RFC 8414,
+// section 2).
+func (c *Credentials) method(meta *oauth.ServerMetadata) (string, error) {
+	if c.Method != "" {
+		return c.Method, c.checkMethod()
+	}
+	listed := meta.TokenEndpointAuthMethodsSupported
+	takes := func(method string) bool { return slices.Contains(listed, method) }
+	switch {
+	case c.Signer != nil && (len(listed) == 0 || takes(oauth.AuthPrivateKeyJWT)):
+		return oauth.AuthPrivateKeyJWT, nil
+	case c.Secret != "" && (len(listed) == 0 || takes(oauth.AuthSecretBasic)):
+		return oauth.AuthSecretBasic, nil
+	case c.Secret != "" && takes(oauth.AuthSecretPost):
+		return oauth.AuthSecretPost, nil
+	case c.Secret == "" && c.Signer == nil, takes(oauth.AuthNone):
+		return oauth.AuthNone, nil
+	}
+	return "", errors.New(wantedAuth(listed))
+}
+
+// checkMethod says whether there is what Method needs.
+func (c *Credentials) checkMethod() error {
+	switch c.Method {
+	case oauth.AuthNone:
+		return nil
+	case oauth.AuthSecretBasic, oauth.AuthSecretPost:
+		if c.Secret == "" {
+			return fmt.Errorf("%s needs a client secret; give a Secret", c.Method)
+		}
+		return nil
+	case oauth.AuthPrivateKeyJWT:
+		if c.Signer == nil {
+			return fmt.Errorf("%s needs a private key; give a Signer", c.Method)
+		}
+		return nil
+	}
+	return fmt.Errorf("client authentication %q is not supported; use one of %s, %s, %s, %s", c.Method,
+		oauth.AuthPrivateKeyJWT, oauth.AuthSecretBasic, oauth.AuthSecretPost, oauth.AuthNone)
+}
+
+// wantedAuth tells people what a server that lists these methods asks for.
+func wantedAuth(listed []string) string {
+	var give []string
+	if slices.Contains(listed, oauth.AuthSecretBasic) || slices.Contains(listed, oauth.AuthSecretPost) {
+		give = append(give, "a Secret")
+	}
+	if slices.Contains(listed, oauth.AuthPrivateKeyJWT) {
+		give = append(give, "a Signer")
+	}
+	if len(give) == 0 {
+		return fmt.Sprintf("the authorization server takes only %s, none of which is supported", quotedWords(listed))
+	}
+	return fmt.Sprintf("the authorization server takes only %s; give %s", quotedWords(listed), strings.Join(give, " or "))
+}
+
+// quotedWords lists words of a stranger so that they do no harm in a message.
+func quotedWords(words []string) string {
+	const most = 8
+	out := make([]string, 0, most)
+	for i, w := range words {
+		if i == most {
+			out = append(out, "…")
+			break
+		}
+		out = append(out, fmt.Sprintf("%.40q", w))
+	}
+	return strings.Join(out, ", ")
+}
+
+// authenticate adds to a request what proves who the client is, and returns the
+// method. A client without credentials, or without id, adds nothing.
+func (q *grantRequest) authenticate(form url.Values, header http.Header) (string, error) {
+	c := q.creds
+	if c == nil || c.ClientID == "" {
+		return oauth.AuthNone, nil
+	}
+	// Credentials are never sent to another server than theirs (spec
+	// 2026-07-28, basic/authorization/client-registration: MUST NOT).
+	if c.Issuer != "" && c.Issuer != q.meta.Issuer {
+		return "", fmt.Errorf("the credentials are for %q, and not for %q", c.Issuer, q.meta.Issuer)
+	}
+	method, err := c.method(q.meta)
+	if err != nil {
+		return "", err
+	}
+	switch method {
+	case oauth.AuthSecretBasic:
+		header.Set("Authorization", basic(c.ClientID, c.Secret))
+	case oauth.AuthSecretPost:
+		form.Set("client_id", c.ClientID)
+		form.Set("client_secret", c.Secret)
+	case oauth.AuthPrivateKeyJWT:
+		assertion, err := c.assertion(q.meta, q.now())
+		if err != nil {
+			return "", err
+		}
+		// The assertion's subject is the client: no client_id beside it.
+		form.Set("client_assertion_type", oauth.ClientAssertionJWT)
+		form.Set("client_assertion", assertion)
+	default:
+		form.Set("client_id", c.ClientID)
+	}
+	return method, nil
+}
+
+// basic is the Authorization header of client_secret_basic. Both parts are
+// form-encoded first, so that a colon or a blank in them does no harm (RFC
+// 6749, section 2.3.1).
+func basic(id, secret string) string {
+	pair := url.QueryEscape(id) + ":" + url.QueryEscape(secret)
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair))
+}
+
+// assertion proves who the client is with its key (RFC 7523, section 3). The
+// audience is the issuer identifier alone: with a URL that a server chooses
+// freely, that server could use the assertion at another one (RFC 7523bis).
+func (c *Credentials) assertion(meta *oauth.ServerMetadata, now time.Time) (string, error) {
+	if meta.Issuer == "" {
+		return "", fmt.Errorf("%s needs the issuer of the authorization server", oauth.AuthPrivateKeyJWT)
+	}
+	key, err := c.key(meta.TokenEndpointAuthSigningAlgValuesSupported)
+	if err != nil {
+		return "", err
+	}
+	signed, err := key.Sign(jwt.TypeJWT, &jwt.Claims{
+		Issuer:   c.ClientID,
+		Subject:  c.ClientID,
+		Audience: []string{meta.Issuer},
+		ID:       oauth.NewSecret(),
+		IssuedAt: now,
+		Expiry:   now.Add(assertionLife),
+	})
+	if err != nil {
+		return "", fmt.Errorf("signing the client assertion: %w", err)
+	}
+	return signed, nil
+}
+
+// key is the signer with an algorithm that the server takes; nothing listed is
+// everything taken. If the server does not take the usual algorithm of the key,
+// and the user named none, it is another of the key's that it does take.
+func (c *Credentials) key(listed []string) (*jwt.Key, error) {
+	key, err := jwt.KeyOf(c.Signer, c.Algorithm, c.KeyID)
+	if err != nil {
+		return nil, fmt.Errorf("key of the client: %w", err)
+	}
+	if len(listed) == 0 || slices.Contains(listed, key.Algorithm()) {
+		return key, nil
+	}
+	if c.Algorithm == "" {
+		for _, algorithm := range listed {
+			if !slices.Contains(jwt.DefaultAlgorithms(), algorithm) {
+				continue
+			}
+			if other, err := jwt.KeyOf(c.Signer, algorithm, c.KeyID); err == nil {
+				return other, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the authorization server takes only client assertions with %s, and the key signs with %s; give another Signer",
+		quotedWords(listed), key.Algorithm())
+}

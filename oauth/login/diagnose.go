@@ -1,0 +1,224 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// A Verdict says how well a step went.
+type Verdict string
+
+// Verdicts.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn" // it works, but not as it should
+	Fail Verdict = "fail" // signing in ends here
+)
+
+// A Finding is what Diagnose found at one step.
+type Finding struct {
+	Step Step
+	// URL is what was looked at, without query.
+	URL     string
+	Verdict Verdict
+	// Detail says what is the case.
+	Detail string
+	// Rule is the rule that the other side breaks, with its source; Advice how
+	// to get past it. Both may be empty.
+	Rule, Advice string
+}
+
+// Diagnose walks the way to a token of a resource step by step, as far as that
+// goes without signing in or registering, and yields what it finds. It
+// stores nothing.
+func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		x := &examination{c: c, yield: yield, going: true}
+		u, err := parseResource(resource)
+		if err != nil {
+			x.fail(StepResource, resource, err, "give the https URL of the resource")
+			return
+		}
+		r := x.request(ctx, u)
+		if r == nil {
+			return
+		}
+		d := x.metadata(ctx, r)
+		if d == nil {
+			return
+		}
+		for _, issuer := range d.servers {
+			if x.going {
+				x.server(ctx, d, issuer)
+			}
+		}
+	}
+}
+
+// Issuers are the authorization servers that a resource names, found as for a
+// sign-in: for asking a person for credentials there.
+func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error) {
+	u, err := parseResource(resource)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.discover(ctx, &refusal{url: u, version: c.o.ProtocolVersion})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(d.servers), nil
+}
+
+// examination yields findings until nobody wants more.
+type examination struct {
+	c     *Client
+	yield func(Finding) bool
+	going bool
+}
+
+func (x *examination) tell(f Finding) {
+	if x.going {
+		f.URL = bare(f.URL)
+		x.going = x.yield(f)
+	}
+}
+
+func (x *examination) ok(step Step, place, format string, args ...any) {
+	x.tell(Finding{Step: step, URL: place, Verdict: OK, Detail: fmt.Sprintf(format, args...)})
+}
+
+// fail tells of an error; what a DiscoveryError says comes first.
+func (x *examination) fail(step Step, place string, err error, advice string) {
+	f := Finding{Step: step, URL: place, Verdict: Fail, Detail: err.Error(), Advice: advice}
+	if d := (*DiscoveryError)(nil); errors.As(err, &d) {
+		f.Step, f.URL, f.Rule, f.Advice = d.Step, d.URL, d.Rule, d.Advice
+		if d.Err != nil {
+			f.Detail = d.Err.Error()
+		}
+	}
+	x.tell(f)
+}
+
+// request asks the resource itself, without a token; nil ends the examination.
+func (x *examination) request(ctx context.Context, u *url.URL) *refusal {
+	// An event stream, which would not end, is not asked for.
+	resp, err := x.c.fetcher(oauth.LoopbackHost(u.Hostname())).Get(ctx, u.String(), jsonHeader())
+	if err != nil {
+		x.fail(StepResource, u.String(), err, fetchAdvice(err))
+		return nil
+	}
+	r := &refusal{url: u, version: x.c.o.ProtocolVersion}
+	challenges := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
+	challenge, ok := oauth.FindChallenge(challenges, "Bearer", "DPoP")
+	if ok {
+		r.metadata = challenge.Params["resource_metadata"]
+	}
+	switch {
+	case resp.Status != http.StatusUnauthorized:
+		x.tell(Finding{
+			Step: StepResource, URL: u.String(), Verdict: Warn,
+			Detail: fmt.Sprintf("it answers %d to a GET without a token, not 401", resp.Status),
+			Advice: "if it needs no authorization, there is nothing to do; it may want one for other requests",
+		})
+	case !ok && len(challenges) > 0:
+		x.tell(Finding{
+			Step: StepResource, URL: u.String(), Verdict: Warn,
+			Detail: "it asks for other credentials than tokens: " + printable(challenges[0].Scheme, 32),
+			Advice: "set the Authorization header yourself",
+		})
+	case r.metadata == "":
+		x.tell(Finding{
+			Step: StepResource, URL: u.String(), Verdict: Warn, Detail: "it answers 401 without naming its metadata",
+			Rule: "RFC 9728, section 5.1: resource_metadata in WWW-Authenticate",
+		})
+	default:
+		x.ok(StepResource, u.String(), "it answers 401 and names its metadata")
+	}
+	return r
+}
+
+// metadata finds the resource's metadata; nil ends the examination.
+func (x *examination) metadata(ctx context.Context, r *refusal) *discovery {
+	d, err := x.c.walk(ctx, r)
+	if err != nil {
+		x.fail(StepMetadata, r.url.String(), err, "")
+		return nil
+	}
+	if d.legacy {
+		x.tell(Finding{
+			Step: StepMetadata, URL: r.url.String(), Verdict: Warn,
+			Detail: "it has no metadata; as in the oldest revision, its origin is taken for the authorization server",
+			Rule:   "spec basic/authorization: MCP servers MUST implement protected resource metadata (RFC 9728)",
+			Advice: "if it takes a key, set the Authorization header yourself",
+		})
+		return d
+	}
+	x.ok(StepMetadata, d.metadataURL, "the resource is %s, with %d authorization server(s)", printable(d.resource, 256), len(d.servers))
+	if slices.Contains(d.scopes, oauth.ScopeOfflineAccess) {
+		x.tell(Finding{
+			Step: StepMetadata, URL: d.metadataURL, Verdict: Warn, Detail: "scopes_supported has offline_access",
+			Rule: "spec basic/authorization, Refresh Tokens: SHOULD NOT",
+		})
+	}
+	return d
+}
+
+// server examines one authorization server.
+func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
+	m, err := x.c.server(ctx, d, issuer)
+	if err != nil {
+		x.fail(StepServer, issuer, err, "")
+		return
+	}
+	x.ok(StepServer, issuer, "metadata is there, and about this issuer")
+	if m.CodeChallengeMethodsSupported != nil {
+		x.ok(StepPKCE, issuer, "S256 is supported")
+	}
+	if !m.AuthorizationResponseIssParameterSupported {
+		x.tell(Finding{
+			Step: StepAuthorize, URL: issuer, Verdict: Warn, Detail: "its responses do not say that they are its own",
+			Rule: "spec basic/authorization, Authorization Response Validation: SHOULD include iss (RFC 9207)",
+		})
+	}
+	x.registration(ctx, issuer, m)
+	if _, err := x.c.proverFor(d, m); err != nil {
+		x.fail(StepToken, issuer, err, "")
+	}
+	if len(m.GrantTypesSupported) > 0 && !slices.Contains(m.GrantTypesSupported, oauth.GrantRefreshToken) {
+		x.tell(Finding{
+			Step: StepToken, URL: issuer, Verdict: Warn, Detail: "it does not offer refresh tokens",
+			Advice: "the person will have to sign in whenever a token ends",
+		})
+	}
+}
+
+// registration says how the client would be known at a server.
+func (x *examination) registration(ctx context.Context, issuer string, m *oauth.ServerMetadata) {
+	creds, err := x.c.known(ctx, m)
+	switch {
+	case err != nil:
+		x.fail(StepRegister, issuer, err, "")
+	case creds != nil && creds.Document:
+		x.ok(StepRegister, issuer, "the client is known by its metadata document")
+	case creds != nil:
+		x.ok(StepRegister, issuer, "the client is registered")
+	case x.c.o.Grant != nil:
+		x.tell(Finding{
+			Step: StepRegister, URL: issuer, Verdict: Warn, Detail: "there are no credentials for this server",
+			Advice: "give them with Options.Credentials, unless the grant needs none",
+		})
+	default:
+		if err := x.c.mayRegister(&plan{meta: m}); err != nil {
+			x.fail(StepRegister, issuer, err, "")
+			return
+		}
+		x.ok(StepRegister, m.RegistrationEndpoint, "the client can register by itself")
+	}
+}

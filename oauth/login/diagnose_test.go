@@ -1,0 +1,122 @@
+package login_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parley-mcp/parley/oauth/login"
+)
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	const fails, warns = "fail", "warn"
+	tests := []struct {
+		name   string
+		spoil  func(as *authServer, rs *resourceServer)
+		o      login.Options
+		want   []string // verdict and step of what is not ok
+		advice string   // in the last of them
+	}{
+		{name: "all well"},
+		{
+			name: "no S256", want: []string{fails + " PKCE"}, advice: "code_challenge_methods_supported",
+			spoil: func(as *authServer, _ *resourceServer) { as.override["code_challenge_methods_supported"] = nil },
+		},
+		{
+			name: "issuer with a slash", want: []string{fails + " authorization server metadata"}, advice: "trailing slash",
+			spoil: func(as *authServer, _ *resourceServer) { as.override["issuer"] = as.issuer() + "/" },
+		},
+		{
+			name: "resource mismatch", want: []string{fails + " resource metadata"}, advice: "use the URL that the document names",
+			spoil: func(_ *authServer, rs *resourceServer) { rs.resource = "https://other.example/mcp" },
+		},
+		{
+			name: "other origin", want: []string{fails + " resource metadata"}, advice: "MetadataOrigins",
+			spoil: func(_ *authServer, rs *resourceServer) {
+				rs.header = `Bearer resource_metadata="https://other.example/prm"`
+			},
+		},
+		{
+			name: "http endpoint", want: []string{fails + " authorization server metadata"}, advice: "operator",
+			spoil: func(as *authServer, _ *resourceServer) { as.override["token_endpoint"] = "http://as.example/token" },
+		},
+		{
+			name: "no registration", want: []string{fails + " registration"}, advice: "Credentials",
+			spoil: func(as *authServer, _ *resourceServer) { as.override["registration_endpoint"] = nil },
+		},
+		{
+			name: "no metadata", want: []string{warns + " request", warns + " resource metadata", fails + " authorization server metadata"},
+			o: login.Options{}, advice: "later",
+			spoil: func(_ *authServer, rs *resourceServer) {
+				rs.prmPath = "none"
+				rs.handlers["/.well-known/oauth-authorization-server"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
+			},
+		},
+		{
+			name: "old and sloppy", want: []string{warns + " request", warns + " resource metadata", warns + " authorization", warns + " token"},
+			advice: "sign in whenever",
+			spoil: func(as *authServer, rs *resourceServer) {
+				rs.silent = true
+				rs.prm["scopes_supported"] = []string{"offline_access"}
+				as.override["authorization_response_iss_parameter_supported"] = nil
+				as.override["grant_types_supported"] = []string{"authorization_code"}
+			},
+		},
+		{
+			name: "no token wanted", want: []string{warns + " request"}, advice: "nothing to do",
+			spoil: func(_ *authServer, rs *resourceServer) {
+				rs.handlers["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(405) }
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			as := newAuthServer(t, "")
+			rs := newResource(t, as)
+			if test.spoil != nil {
+				test.spoil(as, rs)
+			}
+			c, b := newClient(t, test.o)
+			var got []string
+			var last login.Finding
+			for f := range c.Diagnose(t.Context(), rs.url()) {
+				if f.Verdict != login.OK {
+					got = append(got, string(f.Verdict)+" "+string(f.Step))
+					last = f
+				}
+				if f.URL == "" || f.Detail == "" {
+					t.Errorf("finding %+v", f)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(last.Advice, test.advice) {
+				t.Errorf("advice %q, want %q in it", last.Advice, test.advice)
+			}
+			if authorize, tokens, registered, _ := as.seen(); len(authorize)+len(tokens)+len(registered)+b.begun != 0 {
+				t.Error("something was begun")
+			}
+		})
+	}
+}
+
+// Nobody who has seen enough gets more, and a bad URL is a finding too.
+func TestDiagnoseStops(t *testing.T) {
+	t.Parallel()
+	c, _ := newClient(t, login.Options{})
+	for f := range c.Diagnose(t.Context(), newResource(t, newAuthServer(t, "")).url()) {
+		if f.Step != login.StepResource {
+			t.Errorf("first finding %+v", f)
+		}
+		break
+	}
+	got := slices.Collect(c.Diagnose(t.Context(), "nothing"))
+	if len(got) != 1 || got[0].Verdict != login.Fail {
+		t.Errorf("findings %+v, want one that fails", got)
+	}
+}

@@ -1,0 +1,203 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// A Client signs in to protected resources, keeps the tokens, and puts them on
+// requests. One Client serves any number of resources; tokens, registrations
+// and authorization servers are kept apart by resource and issuer. It may be
+// used by many goroutines at once.
+type Client struct {
+	o     Options
+	log   *slog.Logger
+	local *oauth.Fetcher // o.Fetch that may dial loopback addresses
+
+	discoveries group[*discovery]
+	sharings    group[*outcome]
+
+	mu       sync.Mutex
+	sessions map[string]*session      // by id of the resource; nil: looked up, not there
+	cooling  map[string]time.Time     // by id: no early refresh until then
+	clients  map[string]*registration // by name: those that the store did not take
+	steps    map[string]int           // step-ups, by resource and operation
+}
+
+// Options adjust a Client. The zero value, and nil, are useful.
+type Options struct {
+	// Store keeps tokens and registrations. Default NewMemory(): they last as
+	// long as the process.
+	Store Store
+	// Authorizer takes the person through the browser. Default
+	// NewReceiver(nil): the system's browser and a loopback address.
+	Authorizer Authorizer
+	// Fetch makes all requests to authorization servers and for metadata.
+	// Default oauth.NewFetcher(nil).
+	Fetch *oauth.Fetcher
+
+	// ClientName and ClientURI are shown to people by the authorization server,
+	// if it registers clients dynamically. Default "Parley" and none.
+	ClientName, ClientURI string
+	// SoftwareID and SoftwareVersion tell the server which program this is,
+	// across registrations. Default none.
+	SoftwareID, SoftwareVersion string
+	// DocumentURL is where this client's metadata document lies, which is its
+	// client id at servers that support such documents; DocumentRedirects are
+	// the redirect URIs that stand in it. Default none.
+	DocumentURL       string
+	DocumentRedirects []string
+	// Credentials are those of clients that were registered beforehand, each
+	// for one issuer. Default none.
+	Credentials []Credentials
+	// NoRegistration never registers dynamically. Default false.
+	NoRegistration bool
+
+	// Grant obtains tokens without a person. Default nil: the authorization
+	// code, through the Authorizer.
+	Grant Grant
+	// Scopes are asked for besides those the resource wants. Default none.
+	Scopes []string
+	// ChooseServer picks one of several authorization servers of a resource.
+	// Default: the one used before, else the first that there are Credentials
+	// for, else the first. The choice must be one of those offered.
+	ChooseServer func(ctx context.Context, issuers []string) (string, error)
+	// Confirm is asked before a person is sent to a browser; its error ends
+	// the sign-in. Default nil: yes.
+	Confirm func(ctx context.Context, p Prompt) error
+	// NonInteractive never asks a person: where one would be needed, the error
+	// is a *SignInRequiredError. Default false.
+	NonInteractive bool
+	// Waiting is called when a request begins to wait for a person, with the
+	// request's context, and resume when it goes on: so that clocks can stop.
+	// Default none.
+	Waiting func(ctx context.Context) (resume func())
+
+	// DPoP binds tokens to a fresh key (RFC 9449) where the authorization
+	// server supports it. Resources that demand it get it in any case. Default
+	// false.
+	DPoP bool
+	// StepUps is how often one operation of one resource may lead to asking
+	// for more scopes, until one of these helps; -1 is never. Default 3.
+	StepUps int
+	// Margin is the life in a token at which it is refreshed. Default 30 s.
+	Margin time.Duration
+	// SignInTimeout bounds one sign-in, from discovery to the token. Default 5 min.
+	SignInTimeout time.Duration
+
+	// Loopback lets every resource name authorization servers on this machine.
+	// Default false: only resources on this machine may.
+	Loopback bool
+	// MetadataOrigins are further origins, such as https://meta.example, where
+	// a challenge may point to for the metadata of a resource. Default none:
+	// the origin of the resource alone.
+	MetadataOrigins []string
+	// NoLegacy refuses resources without metadata, for which the oldest
+	// revision with authorization makes the resource's own origin the
+	// authorization server. Default false.
+	NoLegacy bool
+	// ProtocolVersion is the value of MCP-Protocol-Version in discovery for
+	// such resources. Default: that of the request that was refused, if any.
+	ProtocolVersion string
+
+	// Logger is told what happens, never secrets. Default: nobody.
+	Logger *slog.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+// A Prompt says what a person is about to be asked for.
+type Prompt struct {
+	// Resource is what will be accessed.
+	Resource string
+	// Issuer is the authorization server that the browser is sent to.
+	Issuer string
+	// Scopes are what is asked for; empty leaves it to the server.
+	Scopes []string
+	// Why says what led to it.
+	Why Reason
+	// PreviousIssuer is the server used before, if Why is ReasonServerChanged.
+	PreviousIssuer string
+}
+
+// A Reason says why a sign-in is needed.
+type Reason string
+
+// Reasons of sign-ins.
+const (
+	// ReasonSignIn is that there are no tokens, or none that work any more.
+	ReasonSignIn Reason = "sign-in"
+	// ReasonStepUp is that an operation needs more scopes.
+	ReasonStepUp Reason = "step-up"
+	// ReasonServerChanged is that the resource names another authorization
+	// server than before. Nothing of the old one is sent to the new one.
+	ReasonServerChanged Reason = "server-changed"
+)
+
+// ErrClosed is the error of a Client that was closed.
+var ErrClosed = errors.New("login client is closed")
+
+// New makes a Client. Nothing is sent before it is needed.
+func New(o *Options) *Client {
+	c := &Client{sessions: map[string]*session{}, cooling: map[string]time.Time{}, steps: map[string]int{}, clients: map[string]*registration{}}
+	if o != nil {
+		c.o = *o
+	}
+	if c.o.Store == nil {
+		c.o.Store = NewMemory()
+	}
+	if c.o.Authorizer == nil {
+		c.o.Authorizer = NewReceiver(nil)
+	}
+	if c.o.Fetch == nil {
+		c.o.Fetch = oauth.NewFetcher(nil)
+	}
+	if c.o.Now == nil {
+		c.o.Now = time.Now
+	}
+	c.o.ClientName = cmp.Or(c.o.ClientName, "Parley")
+	c.o.StepUps = cmp.Or(c.o.StepUps, 3)
+	c.o.Margin = cmp.Or(c.o.Margin, 30*time.Second)
+	c.o.SignInTimeout = cmp.Or(c.o.SignInTimeout, 5*time.Minute)
+	c.log = cmp.Or(c.o.Logger, slog.New(slog.DiscardHandler))
+	c.local = c.o.Fetch.Loopback()
+	return c
+}
+
+// Close ends what is under way, waits for it, and closes idle connections.
+// Requests that come later and have no token that lasts fail with ErrClosed.
+func (c *Client) Close() error {
+	c.discoveries.close()
+	c.sharings.close()
+	c.local.Close()
+	c.o.Fetch.Close()
+	return nil
+}
+
+// HTTPClient returns a copy of base (nil: a client with
+// http.DefaultTransport) whose requests carry tokens. What it does is told at
+// [Client.Transport].
+func (c *Client) HTTPClient(base *http.Client) *http.Client {
+	var made http.Client
+	if base != nil {
+		made = *base
+	}
+	made.Transport = c.Transport(made.Transport)
+	return &made
+}
+
+// fetcher is the one for a resource: only resources on this machine may lead
+// to this machine. Attack: SSRF in discovery.
+func (c *Client) fetcher(onLoopback bool) *oauth.Fetcher {
+	if onLoopback || c.o.Loopback {
+		return c.local
+	}
+	return c.o.Fetch
+}

@@ -1,0 +1,329 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// preregistered are the credentials that the options have for an issuer, or
+// nil. The comparison is exact: credentials go to no other server (spec
+// 2026-07-28, basic/authorization/client-registration: MUST NOT).
+func (c *Client) preregistered(issuer string) *Credentials {
+	for i := range c.o.Credentials {
+		if c.o.Credentials[i].Issuer == issuer && issuer != "" {
+			own := c.o.Credentials[i]
+			own.RedirectURIs = slices.Clone(own.RedirectURIs)
+			return &own
+		}
+	}
+	return nil
+}
+
+// known are the credentials for a server that need no registration, in the
+// order of spec 2026-07-28, basic/authorization/client-registration: those
+// registered beforehand, a metadata document, an earlier dynamic registration;
+// nil if there are none.
+func (c *Client) known(ctx context.Context, m *oauth.ServerMetadata) (*Credentials, error) {
+	if creds := c.preregistered(m.Issuer); creds != nil {
+		return creds, nil
+	}
+	if c.o.DocumentURL != "" && m.ClientIDMetadataDocumentSupported {
+		if err := checkDocumentURL(c.o.DocumentURL); err != nil {
+			return nil, &DiscoveryError{
+				Step: StepRegister, URL: bare(c.o.DocumentURL), Err: err,
+				Rule:   "spec basic/authorization/client-registration: the client_id URL MUST be https and have a path",
+				Advice: "correct Options.DocumentURL",
+			}
+		}
+		return &Credentials{
+			Issuer: m.Issuer, ClientID: c.o.DocumentURL, Method: oauth.AuthNone,
+			RedirectURIs: slices.Clone(c.o.DocumentRedirects), Document: true,
+		}, nil
+	}
+	return c.registered(ctx, m, "")
+}
+
+// registered is an earlier dynamic registration that still holds, or nil: that
+// of a client id, or else the latest. Another is made when a redirect URI needs
+// it; tokens stay with the client that they were given to.
+func (c *Client) registered(ctx context.Context, m *oauth.ServerMetadata, id string) (*Credentials, error) {
+	var r registration
+	name := registrationName(m.Issuer, id)
+	ok, err := c.read(ctx, name, &r)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		c.mu.Lock()
+		unsaved := c.clients[name]
+		c.mu.Unlock()
+		if unsaved == nil {
+			return nil, nil
+		}
+		r = *unsaved
+	}
+	if id != "" && r.ClientID != id {
+		return nil, nil
+	}
+	// Attack: metadata that keeps the issuer but moves the token endpoint would
+	// have the secret.
+	if r.Issuer != m.Issuer || r.ClientID == "" || r.TokenEndpoint != m.TokenEndpoint {
+		return nil, nil
+	}
+	creds := r.credentials()
+	if !creds.Expires.IsZero() && !c.o.Now().Add(time.Minute).Before(creds.Expires) {
+		return nil, nil
+	}
+	return creds, nil
+}
+
+// register registers the client dynamically (RFC 7591) and keeps what it got.
+func (c *Client) register(ctx context.Context, d *discovery, m *oauth.ServerMetadata, redirect string, bound bool) (*Credentials, error) {
+	body, err := wire.Marshal(c.metadata(m, redirect, bound))
+	if err != nil {
+		return nil, fmt.Errorf("write a registration: %w", err)
+	}
+	failed := func(err error, advice string) error {
+		return noOAuth(d, StepRegister, m.RegistrationEndpoint, &DiscoveryError{
+			Step: StepRegister, URL: bare(m.RegistrationEndpoint), Err: err, Advice: advice,
+		})
+	}
+	resp, err := c.fetcher(d.onLoopback).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
+	if err != nil {
+		return nil, failed(err, fetchAdvice(err))
+	}
+	if resp.Status != http.StatusCreated && resp.Status != http.StatusOK {
+		return nil, failed(oauth.ParseError(resp.Status, resp.Body),
+			"register the client at the server by hand and give its id with Options.Credentials")
+	}
+	info, err := oauth.ParseClientInformation(resp.Body)
+	if err != nil {
+		return nil, failed(err, "tell the server's operator")
+	}
+	r := registration{
+		Issuer: m.Issuer, ClientID: info.ClientID, Secret: info.ClientSecret,
+		Method: info.TokenEndpointAuthMethod, TokenEndpoint: m.TokenEndpoint,
+		RedirectURIs: []string{redirect}, Expires: info.ClientSecretExpiresAt,
+	}
+	if r.Method == "" { // RFC 7591, section 3.2.1: all metadata is returned; some servers do not
+		r.Method = registrationMethod(m)
+	}
+	for _, name := range []string{registrationName(m.Issuer, r.ClientID), registrationName(m.Issuer, "")} {
+		if err := c.write(ctx, name, &r); err != nil {
+			c.log.ErrorContext(ctx, "registration is kept in memory alone", "issuer", m.Issuer, "error", err)
+			c.mu.Lock()
+			c.clients[name] = &r
+			c.mu.Unlock()
+		}
+	}
+	c.log.InfoContext(ctx, "registered", "issuer", m.Issuer, "client", printable(r.ClientID, 128))
+	return r.credentials(), nil
+}
+
+// metadata is what the client says of itself.
+func (c *Client) metadata(m *oauth.ServerMetadata, redirect string, bound bool) *oauth.ClientMetadata {
+	return &oauth.ClientMetadata{
+		ClientName: c.o.ClientName, ClientURI: c.o.ClientURI,
+		SoftwareID: c.o.SoftwareID, SoftwareVersion: c.o.SoftwareVersion,
+		RedirectURIs: []string{redirect},
+		// spec 2026-07-28, basic/authorization, "Refresh Tokens": SHOULD
+		// include refresh_token.
+		GrantTypes:              []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken},
+		ResponseTypes:           []string{"code"},
+		TokenEndpointAuthMethod: registrationMethod(m),
+		ApplicationType:         applicationType(redirect),
+		DPoPBoundAccessTokens:   bound,
+	}
+}
+
+// registrationMethod is how a client that has nothing yet wants to
+// authenticate: as little as the server takes. Servers that list nothing are
+// mostly those that know public clients alone.
+func registrationMethod(m *oauth.ServerMetadata) string {
+	listed := m.TokenEndpointAuthMethodsSupported
+	for _, method := range []string{oauth.AuthNone, oauth.AuthSecretBasic, oauth.AuthSecretPost} {
+		if len(listed) == 0 || slices.Contains(listed, method) {
+			return method
+		}
+	}
+	return oauth.AuthNone
+}
+
+// applicationType is native for redirects to this machine or a scheme of the
+// client's own, else web: spec 2026-07-28,
+// basic/authorization/client-registration: MUST be specified.
+func applicationType(redirect string) string {
+	u, err := url.Parse(redirect)
+	if err == nil && u.Scheme == "https" && !oauth.LoopbackHost(u.Hostname()) {
+		return "web"
+	}
+	return "native"
+}
+
+// unregister forgets a dynamic registration that the server does not know any
+// more, unless another one has taken its place.
+func (c *Client) unregister(ctx context.Context, creds *Credentials) {
+	if creds == nil || !creds.Dynamic {
+		return
+	}
+	if err := c.dropRegistration(ctx, creds.Issuer, creds.ClientID); err != nil {
+		c.log.WarnContext(ctx, "registration was not deleted", "issuer", creds.Issuer, "error", err)
+	}
+}
+
+// registrationName is the name of the record of a client id, or, without one,
+// of the latest registration.
+func registrationName(issuer, id string) string {
+	if id == "" {
+		return storeName(kindClient, issuer)
+	}
+	return storeName(kindClient, issuer, id)
+}
+
+// dropRegistration deletes the registration of a client id, also as the latest
+// one if it is that.
+func (c *Client) dropRegistration(ctx context.Context, issuer, id string) error {
+	latest, own := registrationName(issuer, ""), registrationName(issuer, id)
+	c.mu.Lock()
+	if r := c.clients[latest]; r != nil && r.ClientID == id {
+		delete(c.clients, latest)
+	}
+	delete(c.clients, own)
+	c.mu.Unlock()
+	var now registration
+	ok, err := c.read(ctx, latest, &now)
+	if err == nil && ok && now.ClientID == id {
+		err = c.o.Store.Delete(ctx, latest)
+	}
+	return errors.Join(err, c.o.Store.Delete(ctx, own))
+}
+
+// prepare makes ready to receive a response and to be known at the server:
+// credentials and a visit whose redirect URI belongs to them.
+func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, error) {
+	unlock, err := c.o.Store.Lock(ctx, storeName(kindClient, p.meta.Issuer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("wait for another registration: %w", err)
+	}
+	defer unlock()
+	creds, err := c.known(ctx, p.meta)
+	if err != nil {
+		return nil, nil, err
+	}
+	if creds == nil {
+		if err := c.mayRegister(p); err != nil {
+			return nil, nil, err
+		}
+	}
+	var redirects []string
+	if creds != nil {
+		redirects = creds.RedirectURIs
+	}
+	visit, err := c.o.Authorizer.Begin(ctx, redirects)
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare the sign-in: %w", err)
+	}
+	redirect := visit.RedirectURI()
+	if err := oauth.CheckRedirectURI(redirect, true); err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("prepare the sign-in: %w", err), visit.Close())
+	}
+	// Servers may compare ports: what was registered with another one is
+	// registered anew.
+	if creds != nil && (!creds.Dynamic || slices.Contains(creds.RedirectURIs, redirect)) {
+		return creds, visit, nil
+	}
+	if err := c.mayRegister(p); err != nil {
+		return nil, nil, errors.Join(err, visit.Close())
+	}
+	creds, err = c.register(ctx, p.found, p.meta, redirect, p.prover != nil)
+	if errors.Is(err, &oauth.Error{Code: oauth.InvalidRedirectURI}) {
+		return c.registerVariant(ctx, p, visit, err)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, visit.Close())
+	}
+	return creds, visit, nil
+}
+
+// mayRegister says why the client cannot be registered, if so.
+func (c *Client) mayRegister(p *plan) error {
+	switch {
+	case p.meta.RegistrationEndpoint == "":
+		return &DiscoveryError{
+			Step: StepRegister, URL: bare(p.meta.Issuer),
+			Err:    errors.New("this client is not registered there, and the server registers none by itself"),
+			Advice: "register it at the server by hand and give its id with Options.Credentials",
+		}
+	case c.o.NoRegistration:
+		return &DiscoveryError{
+			Step: StepRegister, URL: bare(p.meta.Issuer),
+			Err:    errors.New("this client is not registered there, and Options.NoRegistration is set"),
+			Advice: "give its id with Options.Credentials",
+		}
+	}
+	return nil
+}
+
+// registerVariant tries the other name of this machine once after a redirect
+// URI was refused, if the Authorizer can be reached by that: spec 2026-07-28,
+// basic/authorization/client-registration: MAY retry with conforming redirect
+// URIs. first is the refusal.
+func (c *Client) registerVariant(ctx context.Context, p *plan, visit Visit, first error) (*Credentials, Visit, error) {
+	variant := otherLoopback(visit.RedirectURI())
+	if err := visit.Close(); err != nil || variant == "" {
+		return nil, nil, errors.Join(first, err)
+	}
+	visit, err := c.o.Authorizer.Begin(ctx, []string{variant})
+	if err != nil {
+		return nil, nil, errors.Join(first, err)
+	}
+	if visit.RedirectURI() != variant {
+		return nil, nil, errors.Join(first, visit.Close())
+	}
+	creds, err := c.register(ctx, p.found, p.meta, variant, p.prover != nil)
+	if err != nil {
+		return nil, nil, errors.Join(first, visit.Close())
+	}
+	return creds, visit, nil
+}
+
+// otherLoopback is a loopback redirect URI with localhost for an address and
+// the other way round; "" if it is none.
+func otherLoopback(redirect string) string {
+	u, err := url.Parse(redirect)
+	if err != nil || u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname()) {
+		return ""
+	}
+	name := "localhost"
+	if strings.EqualFold(u.Hostname(), name) {
+		name = "127.0.0.1"
+	}
+	if port := u.Port(); port != "" {
+		name += ":" + port
+	}
+	u.Host = name
+	return u.String()
+}
+
+// checkDocumentURL checks Options.DocumentURL.
+func checkDocumentURL(raw string) error {
+	u, err := oauth.CheckEndpoint(raw)
+	switch {
+	case err != nil:
+		return err
+	case u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()):
+		return errors.New("not an https URL")
+	case strings.Trim(u.Path, "/") == "":
+		return errors.New("the URL has no path")
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// A Token is an access token. Its text forms do not show it.
+type Token struct {
+	// Access is the secret.
+	Access string
+	// Type is "Bearer", or "DPoP" if each request needs a proof besides, which
+	// [Client.HTTPClient] makes.
+	Type string
+	// Expires is when it ends; zero is unknown.
+	Expires time.Time
+	// Scopes are those granted, as far as the server said.
+	Scopes []string
+}
+
+// Header is the value of the Authorization header.
+func (t *Token) Header() string { return t.Type + " " + t.Access }
+
+// String says what it is without the secret.
+func (t *Token) String() string { return t.Type + " token" }
+
+// GoString is String, so that %#v shows no secret either.
+func (t *Token) GoString() string { return t.String() }
+
+func (t *tokens) public() *Token {
+	kind := "Bearer"
+	if strings.EqualFold(t.Type, "DPoP") {
+		kind = "DPoP"
+	}
+	return &Token{Access: t.Access, Type: kind, Expires: t.expiry(), Scopes: slices.Clone(t.Granted)}
+}
+
+// A Source gives tokens for one resource. It may be used by many goroutines.
+type Source struct {
+	c        *Client
+	resource string
+}
+
+// Source returns a source of tokens for a resource, to be put on requests by
+// other means than [Client.HTTPClient].
+func (c *Client) Source(resource string) *Source { return &Source{c: c, resource: resource} }
+
+// Token returns a token that lasts for a request: the one there is, a
+// refreshed one, or one from a sign-in.
+func (s *Source) Token(ctx context.Context) (*Token, error) {
+	return s.c.SignIn(ctx, s.resource, nil)
+}
+
+// SignInOptions adjust one SignIn. The zero value, and nil, work.
+type SignInOptions struct {
+	// Scopes are needed besides those that the resource names. Tokens that
+	// were asked for without them are replaced. Default none.
+	Scopes []string
+	// Force signs in anew even if there are tokens that last. Default false.
+	Force bool
+}
+
+// SignIn makes sure that there is a token for a resource, a URL, and returns
+// it. A person is asked if it must be.
+func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) (*Token, error) {
+	u, err := parseResource(resource)
+	if err != nil {
+		return nil, err
+	}
+	w := &want{refusal: refusal{url: u, query: queryOf(resource), version: c.o.ProtocolVersion}}
+	if o != nil {
+		w.scopes, w.force = o.Scopes, o.Force
+	}
+	s, err := c.find(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	if !w.force {
+		if s, err = c.fresh(ctx, s); err != nil {
+			return nil, err
+		}
+		if c.satisfies(s, w, nil) {
+			return s.tokens.public(), nil
+		}
+	}
+	w.had = generationOf(s)
+	if s != nil {
+		w.stepUp = len(w.scopes) > 0 && !covers(requestedOf(s), w.scopes)
+	}
+	c.resetSteps()
+	got, err := c.acquire(ctx, w)
+	if err != nil {
+		return nil, fmt.Errorf("sign in to %s: %w", bare(resource), err)
+	}
+	return got.session.tokens.public(), nil
+}
+
+// resetSteps lets operations that were given up try again: somebody has asked.
+func (c *Client) resetSteps() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.steps)
+}
+
+// parseResource reads the URL of a resource that a user gave.
+func parseResource(resource string) (*url.URL, error) {
+	u, err := url.Parse(resource)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("resource %q: not an absolute URL", bare(resource))
+	}
+	if !private(u) {
+		return nil, fmt.Errorf("resource %q: tokens are sent over https, or within this machine, alone", bare(resource))
+	}
+	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
+	return u, nil
+}
+
+// queryOf is the query of a URL that was parsed before.
+func queryOf(raw string) string {
+	if u, err := url.Parse(raw); err == nil {
+		return u.RawQuery
+	}
+	return ""
+}
+
+// A Status says what is stored for a resource. There are no secrets in it.
+type Status struct {
+	// Resource is the identifier of the resource.
+	Resource string
+	// Issuer is the authorization server, and ClientID what it knows this
+	// client by.
+	Issuer, ClientID string
+	// Scopes are those granted; Requested those asked for.
+	Scopes, Requested []string
+	// Expires is when the access token ends; zero is unknown.
+	Expires time.Time
+	// Refreshable says that there is a refresh token; Bound that the tokens
+	// are bound to a key.
+	Refreshable, Bound bool
+	// Current says that these are the tokens that are used: there may be
+	// others of servers that the resource named before.
+	Current bool
+}
+
+// Status lists what is stored, by resource and issuer.
+func (c *Client) Status(ctx context.Context) ([]Status, error) {
+	var all []Status
+	err := c.eachTokens(ctx, func(_ string, t *tokens) error {
+		var b binding
+		if _, err := c.read(ctx, storeName(kindBinding, t.ID), &b); err != nil {
+			return err
+		}
+		all = append(all, Status{
+			Resource: t.ID, Issuer: t.Issuer, ClientID: t.ClientID, Scopes: t.Granted, Requested: t.Requested,
+			Expires: t.expiry(), Refreshable: t.Refresh != "", Bound: len(t.Key) > 0,
+			Current: b.Issuer == t.Issuer && b.ClientID == t.ClientID,
+		})
+		return nil
+	})
+	slices.SortFunc(all, func(a, b Status) int {
+		return strings.Compare(a.Resource+"\x00"+a.Issuer, b.Resource+"\x00"+b.Issuer)
+	})
+	return all, err
+}
+
+// eachTokens calls f for each generation of tokens in the store.
+func (c *Client) eachTokens(ctx context.Context, f func(name string, t *tokens) error) error {
+	names, err := c.o.Store.Names(ctx)
+	if err != nil {
+		return fmt.Errorf("list the store of tokens: %w", err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, kindTokens+".") {
+			continue
+		}
+		var t tokens
+		ok, err := c.read(ctx, name, &t)
+		if err != nil {
+			return err
+		}
+		if !ok || t.name() != name {
+			continue
+		}
+		if err := f(name, &t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SignOut asks the authorization servers of a resource to revoke its tokens
+// (RFC 7009), then forgets them, as [Client.Forget] does. The tokens are
+// forgotten also if revoking fails; the error tells.
+func (c *Client) SignOut(ctx context.Context, resource string) error {
+	return c.forget(ctx, resource, true)
+}
+
+// Forget deletes the tokens of a resource from the store, and the dynamic
+// registrations that nothing else uses, without telling anybody.
+func (c *Client) Forget(ctx context.Context, resource string) error {
+	return c.forget(ctx, resource, false)
+}
+
+func (c *Client) forget(ctx context.Context, resource string, revoke bool) error {
+	u, err := parseResource(resource)
+	if err != nil {
+		return err
+	}
+	s, err := c.find(ctx, u)
+	if err != nil {
+		return err
+	}
+	id := ""
+	if s != nil {
+		id = s.ID
+	} else if id, err = oauth.CanonicalResource(u.String()); err != nil {
+		return fmt.Errorf("resource %q: %w", bare(resource), err)
+	}
+	unlock, err := c.o.Store.Lock(ctx, lockName(id))
+	if err != nil {
+		return fmt.Errorf("wait for a sign-in: %w", err)
+	}
+	defer unlock()
+	type client struct{ issuer, id string }
+	used, kept := map[client]bool{}, map[client]bool{}
+	var trouble []error
+	err = c.eachTokens(ctx, func(name string, t *tokens) error {
+		if t.ID != id {
+			kept[client{t.Issuer, t.ClientID}] = true
+			return nil
+		}
+		used[client{t.Issuer, t.ClientID}] = true
+		if revoke {
+			trouble = append(trouble, c.revoke(ctx, t))
+		}
+		return c.o.Store.Delete(ctx, name)
+	})
+	trouble = append(trouble, err, c.o.Store.Delete(ctx, storeName(kindBinding, id)))
+	if s != nil {
+		used[client{s.Issuer, s.ClientID}] = true
+	}
+	for by := range used {
+		if !kept[by] {
+			trouble = append(trouble, c.dropRegistration(ctx, by.issuer, by.id))
+		}
+	}
+	c.remember(id, nil)
+	c.resetSteps()
+	return errors.Join(trouble...)
+}
+
+// revoke revokes a generation of tokens: the refresh token, with which servers
+// end the access token too, and the access token itself.
+func (c *Client) revoke(ctx context.Context, t *tokens) error {
+	b := binding{ID: t.ID, Resource: t.Resource, Issuer: t.Issuer, ClientID: t.ClientID}
+	d := c.onRecord(&b)
+	m, err := c.server(ctx, d, t.Issuer)
+	if err != nil {
+		return fmt.Errorf("revoke the tokens of %s: %w", bare(t.ID), err)
+	}
+	// A server that moved its endpoints gets no tokens: see tryRefresh.
+	if m.RevocationEndpoint == "" || m.TokenEndpoint != t.TokenEndpoint {
+		return nil
+	}
+	creds, err := c.credentialsOf(ctx, m, &session{binding: b, tokens: t})
+	if err != nil {
+		return err
+	}
+	q := &grantRequest{fetch: c.fetcher(d.onLoopback), meta: m, creds: creds, resource: t.Resource, now: c.o.Now}
+	err = errors.Join(revokeToken(ctx, q, t.Refresh, "refresh_token"), revokeToken(ctx, q, t.Access, "access_token"))
+	if errors.Is(err, &oauth.Error{Code: oauth.UnsupportedTokenType}) { // RFC 7009, section 2.2.1: fine for access tokens
+		return nil
+	}
+	return err
+}

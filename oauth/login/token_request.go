@@ -1,0 +1,106 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// requestToken makes a token request: authenticates the client (basic, post,
+// private_key_jwt with the issuer as audience, none), adds a DPoP proof if
+// there is a prover, and repeats it once with the nonce the server asked for.
+// An error response is an *oauth.Error. form is not written to.
+func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.TokenResponse, error) {
+	endpoint := q.meta.TokenEndpoint
+	if endpoint == "" {
+		return nil, errors.New("token request: the authorization server has no token endpoint")
+	}
+	res, method, err := postToken(ctx, q, form)
+	if err != nil {
+		return nil, fmt.Errorf("token request: %w", err)
+	}
+	if res.Status == http.StatusOK {
+		tokens, err := oauth.ParseTokenResponse(res.Body)
+		if err == nil {
+			return tokens, nil
+		}
+		// Some servers report errors with status 200.
+		if e := oauth.ParseError(res.Status, res.Body); e.Code != "" {
+			return nil, fmt.Errorf("token request: %w", e)
+		}
+		return nil, fmt.Errorf("token request: answer of the authorization server: %w", err)
+	}
+	return nil, q.refusal(method, oauth.ParseError(res.Status, res.Body))
+}
+
+// refusal is the error of a token request that was answered with e. Whoever
+// came with nothing where something is asked for is told what.
+func (q *grantRequest) refusal(method string, e *oauth.Error) error {
+	if listed := q.meta.TokenEndpointAuthMethodsSupported; e.Code == oauth.InvalidClient && method == oauth.AuthNone && len(listed) > 0 {
+		return fmt.Errorf("token request: %w (%s)", e, wantedAuth(listed))
+	}
+	return fmt.Errorf("token request: %w", e)
+}
+
+// postToken sends the request, and once more if the server asks for a nonce in
+// the proof (RFC 9449, section 8). Assertion and proof are made anew for that,
+// since both are for one use. It returns how the client authenticated.
+func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Response, string, error) {
+	endpoint := q.meta.TokenEndpoint
+	for repeated := false; ; repeated = true {
+		body, header := maps.Clone(form), http.Header{"Accept": {"application/json"}}
+		method, err := q.authenticate(body, header)
+		if err != nil {
+			return nil, "", err
+		}
+		var sent string
+		if q.prover != nil {
+			sent = q.prover.nonce(endpoint)
+			proof, err := q.prover.key.NewProof(http.MethodPost, endpoint, sent, "", q.now())
+			if err != nil {
+				return nil, "", fmt.Errorf("DPoP proof: %w", err)
+			}
+			header.Set(headerDPoP, proof)
+		}
+		res, err := q.fetch.PostForm(ctx, endpoint, body, header)
+		if err != nil || q.prover == nil {
+			return res, method, err
+		}
+		q.prover.learn(endpoint, res.Header)
+		nonce := nonceIn(res.Header)
+		if repeated || nonce == "" || nonce == sent || res.Status < 400 ||
+			oauth.ParseError(res.Status, res.Body).Code != oauth.UseDPoPNonce {
+			return res, method, nil
+		}
+	}
+}
+
+// revokeToken asks the server to forget a token (RFC 7009), with the client
+// authenticated as at the token endpoint. hint is "access_token",
+// "refresh_token" or empty. A server without a revocation endpoint is no error,
+// nor is a token that it does not know (RFC 7009, section 2.2).
+func revokeToken(ctx context.Context, q *grantRequest, token, hint string) error {
+	if q.meta.RevocationEndpoint == "" || token == "" {
+		return nil
+	}
+	form, header := url.Values{"token": {token}}, http.Header{"Accept": {"application/json"}}
+	if hint != "" {
+		form.Set("token_type_hint", hint)
+	}
+	if _, err := q.authenticate(form, header); err != nil {
+		return fmt.Errorf("revoking a token: %w", err)
+	}
+	res, err := q.fetch.PostForm(ctx, q.meta.RevocationEndpoint, form, header)
+	if err != nil {
+		return fmt.Errorf("revoking a token: %w", err)
+	}
+	if res.Status < 200 || res.Status > 299 {
+		return fmt.Errorf("revoking a token: %w", oauth.ParseError(res.Status, res.Body))
+	}
+	return nil
+}
