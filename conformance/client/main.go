@@ -35,29 +35,44 @@ func main() {
 	}
 }
 
-func run() (err error) {
+func run() error {
 	if len(os.Args) != 2 {
 		return errors.New("usage: MCP_CONFORMANCE_SCENARIO=NAME client URL")
 	}
-	name := os.Getenv("MCP_CONFORMANCE_SCENARIO")
-	do, ok := scenarios[name]
+	name, url := os.Getenv("MCP_CONFORMANCE_SCENARIO"), os.Args[1]
+	run, ok := find(name)
 	if !ok {
-		return fmt.Errorf("unknown scenario %q in MCP_CONFORMANCE_SCENARIO; known are %s",
-			name, strings.Join(slices.Sorted(maps.Keys(scenarios)), ", "))
+		known := slices.AppendSeq(slices.Collect(maps.Keys(scenarios)), maps.Keys(signIns))
+		slices.Sort(known)
+		return fmt.Errorf("unknown scenario %q in MCP_CONFORMANCE_SCENARIO; known are %s", name, strings.Join(known, ", "))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	c, err := client.Connect(ctx, streamable.URL(os.Args[1]), options())
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := do(ctx, c); err != nil {
+	if err := run(ctx, url); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// find finds what a scenario does with the server at a URL.
+func find(name string) (run func(ctx context.Context, url string) error, ok bool) {
+	if s, ok := signIns[name]; ok {
+		return s.run, true
+	}
+	do, ok := scenarios[name]
+	return func(ctx context.Context, url string) error { return connect(ctx, streamable.URL(url), do) }, ok
+}
+
+// connect does something with a server, from the first message to the last.
+func connect(ctx context.Context, dialer *streamable.Dialer, do scenario) (err error) {
+	c, err := client.Connect(ctx, dialer, options())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return do(ctx, c)
 }
 
 // options are those of a client that can be asked everything.
@@ -88,12 +103,26 @@ func fillIn(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, erro
 	return client.Accept(values)
 }
 
-// suiteContext is what the suite tells in MCP_CONFORMANCE_CONTEXT.
+// suiteContext is what the suite tells in MCP_CONFORMANCE_CONTEXT, some of it
+// in each scenario.
 type suiteContext struct {
 	ToolCalls []struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"toolCalls"`
+
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
+	PrivateKey   string `json:"private_key_pem"`
+	Algorithm    string `json:"signing_algorithm"`
+
+	// WorkloadToken is the JWT of a workload.
+	WorkloadToken string `json:"valid_jwt"`
+
+	IDToken                  string `json:"idp_id_token"`
+	IdentityProvider         string `json:"idp_issuer"`
+	IdentityProviderToken    string `json:"idp_token_endpoint"`
+	IdentityProviderClientID string `json:"idp_client_id"`
 }
 
 func readContext() (*suiteContext, error) {

@@ -15,72 +15,86 @@ import (
 // startTime is how long the fixture server may take until it listens.
 const startTime = 20 * time.Second
 
-// runAll runs both legs for every revision. It returns the scenarios that were
+// runAll runs all legs for every revision. It returns the scenarios that were
 // to run and what those gave that did.
 func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scenario]*result, error) {
-	var planned []scenario
-	for _, revision := range revisions {
-		list, err := s.list(ctx, revision)
-		if err != nil {
-			return nil, nil, err
-		}
-		planned = append(planned, list...)
+	planned, err := s.plan(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	bin := filepath.Join(output, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return nil, nil, err
 	}
-	build := command(ctx, "go", "build", "-o", bin+string(filepath.Separator), module+"/server", module+"/client")
+	build := command(ctx, "go", "build", "-o", bin+string(filepath.Separator), module+"/server", module+"/client", module+"/issuer")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("building the fixtures: %w\n%s", err, out)
 	}
 	got := make(map[scenario]*result)
-	err := errors.Join(
+	err = errors.Join(
 		runServer(ctx, s, filepath.Join(bin, "server"), output, got),
-		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got))
+		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got),
+		runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got))
 	return planned, got, err
 }
 
 // runServer starts the fixture server and runs the scenarios for servers
 // against it, all revisions against one process.
-func runServer(ctx context.Context, s *suite, program, output string, got map[scenario]*result) (err error) {
-	log, err := os.Create(filepath.Join(output, "server.log"))
+func runServer(ctx context.Context, s *suite, program, output string, got map[scenario]*result) error {
+	return withServer(ctx, program, nil, filepath.Join(output, "server.log"), func(url string) error {
+		for _, revision := range revisions {
+			dir := filepath.Join(output, legServer+"-"+revision)
+			say("%s %s", legServer, revision)
+			// The status counts scored scenarios alone; the results say it all.
+			if _, err := s.run(ctx, dir, nil, "server", "--url", url, "--requirements", revision, "--timeout", timeout); err != nil {
+				return fmt.Errorf("server scenarios of %s: %w", revision, err)
+			}
+			if err := collect(dir, legServer, revision, got); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// collect adds the results in a folder, those of one leg and revision, to what
+// was got.
+func collect(dir, leg, revision string, got map[scenario]*result) error {
+	results, err := readResults(dir, leg)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, log.Close()) }()
-	url, stop, err := startServer(ctx, program, log)
-	if err != nil {
-		return fmt.Errorf("starting the fixture server: %w", err)
-	}
-	defer func() {
-		if stopErr := stop(); stopErr != nil {
-			err = errors.Join(err, fmt.Errorf("the fixture server ended badly: %w", stopErr))
-		}
-	}()
-	for _, revision := range revisions {
-		dir := filepath.Join(output, legServer+"-"+revision)
-		say("%s %s", legServer, revision)
-		// The status counts scored scenarios alone; the results say it all.
-		if _, err := s.run(ctx, dir, "server", "--url", url, "--requirements", revision); err != nil {
-			return fmt.Errorf("server scenarios of %s: %w", revision, err)
-		}
-		results, err := readResults(dir, legServer)
-		if err != nil {
-			return err
-		}
-		for name, r := range results {
-			got[scenario{leg: legServer, revision: revision, name: name}] = r
-		}
+	for name, r := range results {
+		got[scenario{leg: leg, revision: revision, name: name}] = r
 	}
 	return nil
 }
 
+// withServer starts a fixture, does something with its URL, and ends it.
+func withServer(ctx context.Context, program string, args []string, logFile string, do func(url string) error) (err error) {
+	log, err := os.Create(logFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	name := filepath.Base(program)
+	url, stop, err := startServer(ctx, program, args, log)
+	if err != nil {
+		return fmt.Errorf("starting the fixture %s: %w", name, err)
+	}
+	defer func() {
+		if stopErr := stop(); stopErr != nil {
+			err = errors.Join(err, fmt.Errorf("the fixture %s ended badly: %w", name, stopErr))
+		}
+	}()
+	return do(url)
+}
+
 // startServer starts the fixture on a free port and returns its URL, and a
 // function that ends it and waits.
-func startServer(ctx context.Context, program string, log io.Writer) (url string, stop func() error, err error) {
+func startServer(ctx context.Context, program string, args []string, log io.Writer) (url string, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := command(ctx, program, "--http", "127.0.0.1:0")
+	c := command(ctx, program, append([]string{"--http", "127.0.0.1:0"}, args...)...)
 	c.Stderr = log
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -117,7 +131,9 @@ func runClient(ctx context.Context, s *suite, program, output string, planned []
 		}
 		dir := filepath.Join(output, legClient+"-"+sc.revision, sc.name)
 		say("%s", sc)
-		status, err := s.run(ctx, dir, "client", "--command", program, "--scenario", sc.name, "--spec-version", sc.revision)
+		// Extensions belong to no revision: without --force they would be skipped.
+		status, err := s.run(ctx, dir, nil, "client", "--command", program, "--scenario", sc.name,
+			"--spec-version", sc.revision, "--force", "--timeout", timeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", sc, err)
 		}

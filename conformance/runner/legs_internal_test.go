@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -39,7 +41,7 @@ func TestStartServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			var log bytes.Buffer
-			url, stop, err := startServer(t.Context(), program(t, test.text), &log)
+			url, stop, err := startServer(t.Context(), program(t, test.text), nil, &log)
 			if (err == nil) != test.start {
 				t.Fatalf("started with %v, want success: %t", err, test.start)
 			}
@@ -51,6 +53,42 @@ func TestStartServer(t *testing.T) {
 			}
 			if err := stop(); (err == nil) != test.end {
 				t.Errorf("ended with %v, want success: %t", err, test.end)
+			}
+		})
+	}
+}
+
+// The fixture is told its arguments, and does not outlive what is done with it;
+// how it ends counts too.
+func TestWithServer(t *testing.T) {
+	server := func(status int) string {
+		return program(t, fmt.Sprintf(`trap 'exit %d' TERM; echo oh >&2; echo "http://127.0.0.1:1/$*"; while :; do sleep 0.01; done`, status))
+	}
+	failed := errors.New("failed")
+	for name, test := range map[string]struct {
+		status   int
+		err      error
+		complain string
+	}{
+		"all is well":                {0, nil, ""},
+		"what is done fails":         {0, failed, "failed"},
+		"it ends badly":              {3, nil, "the fixture program ended badly: exit status 3"},
+		"it fails and it ends badly": {3, failed, "failed\nthe fixture program ended badly: exit status 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mcptest.NoLeaks(t)
+			log := filepath.Join(t.TempDir(), "log")
+			err := withServer(t.Context(), server(test.status), []string{"--client", "c"}, log, func(url string) error {
+				if url != "http://127.0.0.1:1/--http 127.0.0.1:0 --client c" {
+					t.Errorf("the fixture was told %q", url)
+				}
+				return test.err
+			})
+			if text := fmt.Sprint(err); text != test.complain && (err != nil || test.complain != "") {
+				t.Errorf("the error is %q, want %q", text, test.complain)
+			}
+			if said, err := os.ReadFile(log); err != nil || string(said) != "oh\n" {
+				t.Errorf("the log is %q, %v", said, err)
 			}
 		})
 	}

@@ -9,15 +9,15 @@ import (
 )
 
 var (
-	heading = regexp.MustCompile(`^(Server|Client) scenarios `)
+	heading = regexp.MustCompile(`^(Server|Client|Authorization server) scenarios `)
 	group   = regexp.MustCompile(`^  ([a-z-]+) \(\d+\):$`)
-	entry   = regexp.MustCompile(`^ +- (\S+)(?: \[(server|client)\])?$`)
+	entry   = regexp.MustCompile(`^ +- (\S+)(?: \[([a-z0-9,-]+)\])?$`)
 )
 
-// parseList reads what the suite's command "list --requirements" prints for a
-// revision: the scenarios that are required, and those that are run besides.
-// Left out are the extensions of the protocol, which these fixtures do not
-// declare, and authorization.
+// parseList reads what the suite's command "list" prints: with --requirements
+// the scenarios that are required of a revision, and those that are run
+// besides; with --spec-version those that apply to it. Left out are the
+// extensions that the fixtures do not declare: all but those of authorization.
 func parseList(r io.Reader, revision string) ([]scenario, error) {
 	var list []scenario
 	var leg, kind string
@@ -25,7 +25,7 @@ func parseList(r io.Reader, revision string) ([]scenario, error) {
 	for lines.Scan() {
 		line := strings.TrimRight(lines.Text(), " \r")
 		if m := heading.FindStringSubmatch(line); m != nil {
-			leg, kind = strings.ToLower(m[1]), "required"
+			leg, kind = strings.ReplaceAll(strings.ToLower(m[1]), " ", "-"), "required"
 			continue
 		}
 		if m := group.FindStringSubmatch(line); m != nil {
@@ -37,13 +37,13 @@ func parseList(r io.Reader, revision string) ([]scenario, error) {
 			continue
 		}
 		s := scenario{leg: leg, revision: revision, name: m[1]}
-		if m[2] != "" {
+		if m[2] == legServer || m[2] == legClient { // else it is a list of revisions
 			s.leg = m[2]
 		}
 		if s.leg == "" || kind == "" {
 			return nil, fmt.Errorf("the suite lists %q under no heading that is known", s.name)
 		}
-		if kind == "extension" || strings.HasPrefix(s.name, "auth/") {
+		if kind == "extension" && !s.authorization() {
 			continue
 		}
 		list = append(list, s)

@@ -35,8 +35,34 @@ func TestParseList(t *testing.T) {
 		{leg: legServer, revision: "2026-07-28", name: "server-stateless"},
 		{leg: legServer, revision: "2026-07-28", name: "tools-list"},
 		{leg: legClient, revision: "2026-07-28", name: "tools_call"},
+		{leg: legClient, revision: "2026-07-28", name: "auth/metadata-default"},
+		{leg: legClient, revision: "2026-07-28", name: "auth/dpop"},
 		{leg: legClient, revision: "2026-07-28", name: "json-schema-2020-12-preservation"},
 		{leg: legServer, revision: "2026-07-28", name: "http-header-validation"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// Lists that are not of a set tell the revisions of each scenario.
+func TestParseListOfRevision(t *testing.T) {
+	got, err := parseList(strings.NewReader(`Server scenarios (test against a server):
+  - server-session-lifecycle [2025-03-26,2025-06-18]
+
+Client scenarios (test against a client):
+  - auth/2025-03-26-oauth-endpoint-fallback [2025-03-26]
+
+Authorization server scenarios (test against an authorization server):
+  - authorization-code-grant [2025-03-26,2026-07-28]
+`), "2025-03-26")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []scenario{
+		{leg: legServer, revision: "2025-03-26", name: "server-session-lifecycle"},
+		{leg: legClient, revision: "2025-03-26", name: "auth/2025-03-26-oauth-endpoint-fallback"},
+		{leg: legIssuer, revision: "2025-03-26", name: "authorization-code-grant"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)

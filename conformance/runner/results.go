@@ -15,7 +15,7 @@ import (
 
 // A scenario is one scenario of the suite, run for one revision.
 type scenario struct {
-	// leg is [legServer] or [legClient]: which side is tested.
+	// leg is [legServer], [legClient] or [legIssuer]: which side is tested.
 	leg string
 	// revision is the protocol revision that is spoken on the wire.
 	revision string
@@ -27,7 +27,16 @@ type scenario struct {
 const (
 	legServer = "server"
 	legClient = "client"
+	legIssuer = "authorization-server"
 )
+
+// legs are all of them, in the order of the table.
+var legs = []string{legServer, legClient, legIssuer}
+
+// authorization reports whether a scenario for clients is one of authorization.
+func (s scenario) authorization() bool {
+	return s.leg == legClient && strings.HasPrefix(s.name, "auth/")
+}
 
 // String names the scenario for people.
 func (s scenario) String() string { return s.leg + " " + s.revision + " " + s.name }
@@ -92,10 +101,10 @@ func readResults(dir, leg string) (map[string]*result, error) {
 			return err
 		}
 		name := stamp.ReplaceAllString(filepath.ToSlash(folder), "")
-		if leg == legServer { // only this leg marks its folders
-			bare, ok := strings.CutPrefix(name, legServer+"-")
+		if leg != legClient { // the others mark their folders
+			bare, ok := strings.CutPrefix(name, leg+"-")
 			if !ok {
-				return fmt.Errorf("folder %s is not named after a scenario for servers", folder)
+				return fmt.Errorf("folder %s is not named after a scenario for the %s", folder, leg)
 			}
 			name = bare
 		}

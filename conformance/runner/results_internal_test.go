@@ -61,6 +61,7 @@ func TestReadDir(t *testing.T) {
 		"server":          {"server-tools-list" + stamp, legServer, "tools-list"},
 		"server, doubled": {"server-server-initialize" + stamp, legServer, "server-initialize"},
 		"client":          {"tools_call" + stamp, legClient, "tools_call"},
+		"issuer":          {"authorization-server-authorization-code-grant" + stamp, legIssuer, "authorization-code-grant"},
 		"client, nested":  {"auth/metadata-default" + stamp, legClient, "auth/metadata-default"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +83,7 @@ func TestReadDirRefuses(t *testing.T) {
 	}{
 		"two results of one scenario": {legClient, []string{"ping-2026-11-20T12-34-56-789Z", "ping-2026-11-20T12-34-57-000Z"}},
 		"a folder of the other leg":   {legServer, []string{"ping-2026-11-20T12-34-56-789Z"}},
+		"a folder of another leg":     {legIssuer, []string{"server-ping-2026-11-20T12-34-56-789Z"}},
 	} {
 		if got, err := readResults(results(t, test.folders...), test.leg); err == nil {
 			t.Errorf("%s: no error, but %v", name, got)

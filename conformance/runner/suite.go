@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,8 +21,8 @@ const (
 	// installTime and runTime bound the installation and each run of the suite.
 	installTime = 5 * time.Minute
 	runTime     = 2 * time.Minute
-	// scenarioTime is how long one scenario may take.
-	scenarioTime = 30 * time.Second
+	// timeout is how long one scenario may take, in milliseconds.
+	timeout = "30000"
 	// endTime is how long a process gets to end once it is told to.
 	endTime = 5 * time.Second
 	// leastNode is the least major version of Node.js that the suite runs on.
@@ -103,36 +105,66 @@ func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// list returns the scenarios that are run for a revision.
-func (s *suite) list(ctx context.Context, revision string) ([]scenario, error) {
+// list returns the scenarios that the suite lists for a revision; which ones
+// the flags say.
+func (s *suite) list(ctx context.Context, revision string, flags ...string) ([]scenario, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	out, err := command(ctx, s.node, s.script, "list", "--requirements", revision).Output()
+	out, err := command(ctx, s.node, append([]string{s.script, "list"}, flags...)...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the scenarios of %s: %w", revision, err)
 	}
 	return parseList(bytes.NewReader(out), revision)
 }
 
+// plan returns all scenarios that are run: those of the sets of each revision,
+// those of authorization that only a revision without a set has, and those for
+// authorization servers, which are in no set.
+func (s *suite) plan(ctx context.Context) ([]scenario, error) {
+	old, err := s.list(ctx, oldestRevision, "--client", "--spec-version", oldestRevision)
+	if err != nil {
+		return nil, err
+	}
+	planned := slices.DeleteFunc(old, func(sc scenario) bool { return !sc.authorization() })
+	for _, revision := range revisions {
+		list, err := s.list(ctx, revision, "--requirements", revision)
+		if err != nil {
+			return nil, err
+		}
+		planned = append(planned, list...)
+	}
+	newest := revisions[len(revisions)-1]
+	list, err := s.list(ctx, newest, "--authorization", "--spec-version", newest)
+	return append(planned, list...), err
+}
+
 // run runs the suite with its results in dir, and what it says in a file
-// there. It returns the status with which the suite ended: what went wrong is
-// to be found in the results.
-func (s *suite) run(ctx context.Context, dir string, args ...string) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, runTime)
+// there, and for listener, unless that is nil. It returns the status with which
+// the suite ended: what went wrong is to be found in the results.
+func (s *suite) run(ctx context.Context, dir string, listener io.Writer, args ...string) (status int, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, runTime, fmt.Errorf("it may take %v", runTime))
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return 0, err
 	}
-	args = append([]string{s.script}, args...)
-	args = append(args, "--timeout", strconv.FormatInt(scenarioTime.Milliseconds(), 10), "-o", dir)
-	out, err := command(ctx, s.node, args...).CombinedOutput()
-	if logErr := os.WriteFile(filepath.Join(dir, "suite.log"), out, 0o644); logErr != nil {
-		return 0, logErr
+	log, err := os.Create(filepath.Join(dir, "suite.log"))
+	if err != nil {
+		return 0, err
 	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	c := command(ctx, s.node, slices.Concat([]string{s.script}, args, []string{"-o", dir})...)
+	// A writer that is no file, so that a process that the suite leaves behind
+	// does not hold up Wait.
+	c.Stdout = io.MultiWriter(log)
+	if listener != nil {
+		c.Stdout = io.MultiWriter(log, listener)
+	}
+	c.Stderr = c.Stdout
+	err = c.Run()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return 0, fmt.Errorf("the suite was stopped; it may take %v: %w", runTime, context.Cause(ctx))
+		return 0, fmt.Errorf("the suite was stopped: %w", context.Cause(ctx))
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
 		return exit.ExitCode(), nil
 	case err != nil:

@@ -3,9 +3,49 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// fakeLists is a suite that lists one scenario or two, as it is asked.
+const fakeLists = `
+case "$*" in
+"index.js list --client --spec-version 2025-03-26")
+	echo "Client scenarios (test against a client):"
+	echo "  - auth/old [2025-03-26]"
+	echo "  - initialize [2025-03-26,2025-11-25]" ;;
+"index.js list --requirements 2025-11-25" | "index.js list --requirements 2026-07-28")
+	echo "Server scenarios (test against a server):"
+	echo "  - ping"
+	echo "Client scenarios (test against a client):"
+	echo "  - auth/new" ;;
+"index.js list --authorization --spec-version 2026-07-28")
+	echo "Authorization server scenarios (test against an authorization server):"
+	echo "  - grant [2025-03-26,2026-07-28]" ;;
+*) exit 1 ;;
+esac
+`
+
+// Of the oldest revision authorization alone is run.
+func TestPlan(t *testing.T) {
+	s := &suite{node: program(t, fakeLists), script: "index.js"}
+	got, err := s.plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []scenario{
+		{leg: legClient, revision: "2025-03-26", name: "auth/old"},
+		{leg: legServer, revision: "2025-11-25", name: "ping"},
+		{leg: legClient, revision: "2025-11-25", name: "auth/new"},
+		{leg: legServer, revision: "2026-07-28", name: "ping"},
+		{leg: legClient, revision: "2026-07-28", name: "auth/new"},
+		{leg: legIssuer, revision: "2026-07-28", name: "grant"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("planned %v\nwant %v", got, want)
+	}
+}
 
 // Nothing but the public registry is named, and everything by its digest.
 func TestLock(t *testing.T) {

@@ -48,8 +48,8 @@ func parseTable(r io.Reader) (table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: skipped: %w", n, err)
 		}
-		if s.leg != legServer && s.leg != legClient {
-			return nil, fmt.Errorf("line %d: the leg is %s or %s, not %q", n, legServer, legClient, s.leg)
+		if !slices.Contains(legs, s.leg) {
+			return nil, fmt.Errorf("line %d: the leg is one of %s, not %q", n, strings.Join(legs, ", "), s.leg)
 		}
 		if success <= 0 {
 			return nil, fmt.Errorf("line %d: %s would pass without one success", n, s)
@@ -85,9 +85,9 @@ func align(rows [][]string) string {
 	return b.String()
 }
 
-// order puts servers first, then older revisions, then names.
+// order is that of the legs, then older revisions first, then names.
 func order(a, b scenario) int {
-	return cmp.Or(-cmp.Compare(a.leg, b.leg), cmp.Compare(a.revision, b.revision), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(slices.Index(legs, a.leg), slices.Index(legs, b.leg)), cmp.Compare(a.revision, b.revision), cmp.Compare(a.name, b.name))
 }
 
 // update puts into the table what the planned scenarios gave, and drops those
