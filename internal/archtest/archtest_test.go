@@ -224,6 +224,7 @@ func sound() map[string]string {
 
 require (
 	github.com/coder/websocket v1.8.15
+	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/go-json-experiment/json v0.0.0
 	github.com/google/go-cmp v0.7.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
@@ -236,10 +237,17 @@ require golang.org/x/text v0.14.0 // indirect
 		"app/go.mod": `module github.com/parley-mcp/parley/app
 
 require (
+	filippo.io/age v1.3.2
+	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/parley-mcp/parley v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
+	github.com/zalando/go-keyring v0.2.8
+	golang.org/x/crypto v0.58.0
+	golang.org/x/oauth2 v0.37.0
 	golang.org/x/term v0.47.0
+	modernc.org/sqlite v1.61.1
 )
 `,
 		"conformance/go.mod": "module github.com/parley-mcp/parley/conformance\n",
@@ -254,6 +262,13 @@ require (
 		"0008-x-term":        "golang.org/x/term",
 		"0009-testscript":    "github.com/rogpeppe/go-internal",
 		"0015-websocket":     "github.com/coder/websocket",
+		"0019-go-jose":       "github.com/go-jose/go-jose/v4",
+		"0020-sqlite":        "modernc.org/sqlite",
+		"0021-pgx":           "github.com/jackc/pgx/v5",
+		"0022-keyring":       "github.com/zalando/go-keyring",
+		"0023-age":           "filippo.io/age",
+		"0024-x-crypto":      "golang.org/x/crypto",
+		"0025-go-oidc":       "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
 	}
 	for name, module := range records {
 		files["docs/decisions/"+name+".md"] = module
@@ -269,11 +284,11 @@ func TestModules(t *testing.T) {
 		"sound": {},
 		"replace in the root": {
 			change: map[string]string{"go.mod": "replace golang.org/x/time => ../time\n"},
-			want:   []string{"go.mod:13: no replace: the module is built with the versions its users get"},
+			want:   []string{"go.mod:14: no replace: the module is built with the versions its users get"},
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:10: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:17: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},
@@ -299,7 +314,7 @@ func TestModules(t *testing.T) {
 		},
 		"a dependency of the program in the library": {
 			change: map[string]string{"go.mod": "require github.com/spf13/cobra v1.10.2\n"},
-			want:   []string{"go.mod:13: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
+			want:   []string{"go.mod:14: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
 		},
 		"indirect only": {
 			change: map[string]string{"go.mod": "require example.org/deep v1.0.0 // indirect\n"},
