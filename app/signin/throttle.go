@@ -1,0 +1,137 @@
+package signin
+
+import (
+	"sync"
+	"time"
+)
+
+// A throttle slows attempts down that fail: those for one user from one
+// address, all for one user, and all from one address. After some that are free,
+// each makes the next wait, twice as long each time up to a bound; so nobody is
+// shut out for good by somebody who guesses. It is of bounded size, and may be
+// used by many goroutines at once.
+type throttle struct {
+	now   func() time.Time
+	limit int
+
+	mu    sync.Mutex
+	tries map[tryKey]*try
+}
+
+// A tryKey is a user from an address; one of them is empty in the counts of
+// all users, or all addresses.
+type tryKey struct{ user, address string }
+
+type try struct {
+	failed int
+	last   time.Time
+	until  time.Time // nobody may try before
+}
+
+// A rule is how attempts under a key are slowed down.
+type rule struct {
+	free    int
+	longest time.Duration
+}
+
+var (
+	pairRule    = rule{free: 4, longest: 5 * time.Minute}
+	userRule    = rule{free: 20, longest: 30 * time.Second}
+	addressRule = rule{free: 30, longest: 5 * time.Minute}
+)
+
+const (
+	// forgetAfter is when attempts are forgotten that nobody went on with.
+	forgetAfter = time.Hour
+	maxTried    = 20_000
+)
+
+func newThrottle(now func() time.Time) *throttle {
+	return &throttle{now: now, limit: maxTried, tries: map[tryKey]*try{}}
+}
+
+// An attempt counts as failed until it is told otherwise, so that attempts at
+// the same time slow each other down.
+type attempt struct {
+	throttle      *throttle
+	user, address string
+}
+
+// begin begins an attempt, or says how long it must wait.
+func (t *throttle) begin(user, address string) (*attempt, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	rules := map[tryKey]rule{{user, address}: pairRule, {user, ""}: userRule, {"", address}: addressRule}
+	var wait time.Duration
+	for key := range rules {
+		if old := t.tries[key]; old != nil && !old.forgotten(now) {
+			wait = max(wait, old.until.Sub(now))
+		}
+	}
+	if wait > 0 {
+		return nil, wait
+	}
+	for key, r := range rules {
+		t.count(key, r, now)
+	}
+	return &attempt{t, user, address}, 0
+}
+
+func (y *try) forgotten(now time.Time) bool { return now.Sub(y.last) >= forgetAfter }
+
+func (t *throttle) count(key tryKey, r rule, now time.Time) {
+	y := t.tries[key]
+	if y == nil || y.forgotten(now) {
+		t.makeRoom(now)
+		y = new(try)
+		t.tries[key] = y
+	}
+	y.failed++
+	y.last = now
+	if over := y.failed - r.free; over >= 0 {
+		y.until = now.Add(min(r.longest, time.Second<<min(over, 16)))
+	}
+}
+
+// makeRoom removes what is forgotten, and if that is nothing, what is oldest.
+func (t *throttle) makeRoom(now time.Time) {
+	if len(t.tries) < t.limit {
+		return
+	}
+	var oldest tryKey
+	var last time.Time
+	for key, y := range t.tries {
+		if y.forgotten(now) {
+			delete(t.tries, key)
+		} else if last.IsZero() || y.last.Before(last) {
+			oldest, last = key, y.last
+		}
+	}
+	if len(t.tries) >= t.limit {
+		delete(t.tries, oldest)
+	}
+}
+
+// succeed forgets the failures of the user from this address, and takes the
+// attempt back elsewhere: who has one account does not get to guess at others
+// without end.
+func (a *attempt) succeed() {
+	a.forget()
+	a.throttle.mu.Lock()
+	defer a.throttle.mu.Unlock()
+	delete(a.throttle.tries, tryKey{a.user, a.address})
+}
+
+// forget takes the attempt back.
+func (a *attempt) forget() {
+	t := a.throttle
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, key := range []tryKey{{a.user, a.address}, {a.user, ""}, {"", a.address}} {
+		if y := t.tries[key]; y != nil {
+			y.failed = max(0, y.failed-1)
+			y.until = time.Time{}
+		}
+	}
+}

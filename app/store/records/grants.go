@@ -1,0 +1,181 @@
+package records
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth/issuer"
+)
+
+// wrap says what was being done, without values.
+func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, plain(err)) }
+
+type grantData struct {
+	Scopes   []string `json:"scopes,omitzero"`
+	Resource string   `json:"resource,omitzero"`
+	Key      string   `json:"key,omitzero"`
+	AuthTime int64    `json:"auth_time,omitzero"`
+	Claims   []byte   `json:"claims,omitzero"`
+}
+
+// AddGrant implements issuer.Store.
+func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
+	const doing = "add grant"
+	data, err := encode(&grantData{
+		Scopes: g.Scopes, Resource: g.Resource, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims,
+	})
+	if err != nil {
+		return wrap(doing, err)
+	}
+	return d.add(ctx, doing, `INSERT INTO grants (id, client_id, subject, revoked, created, expires, data)
+		VALUES ($1, $2, $3, 0, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		g.ID, g.ClientID, g.Subject, unix(g.Created), unix(g.Expires), data)
+}
+
+// add runs an INSERT that does nothing if the row is there, which is an error.
+func (d *DB) add(ctx context.Context, doing, statement string, args ...any) error {
+	n, err := d.exec(ctx, doing, statement, args...)
+	if err == nil && n == 0 {
+		err = wrap(doing, errTaken)
+	}
+	return err
+}
+
+// Grant implements issuer.Store.
+func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant, error) {
+	const doing = "read grant"
+	g := issuer.Grant{ID: id}
+	var revoked, created, expires int64
+	var data string
+	err := d.find(ctx, doing, `SELECT client_id, subject, revoked, created, expires, data FROM grants WHERE id = $1 AND expires > $2`,
+		[]any{id, unix(now)}, &g.ClientID, &g.Subject, &revoked, &created, &expires, &data)
+	if err != nil {
+		return nil, err
+	}
+	var rest grantData
+	if err := decode(data, &rest); err != nil {
+		return nil, wrap(doing, err)
+	}
+	g.Scopes, g.Resource, g.Key, g.Claims = rest.Scopes, rest.Resource, rest.Key, rest.Claims
+	g.AuthTime, g.Created, g.Expires = moment(rest.AuthTime), moment(created), moment(expires)
+	if revoked == 1 {
+		return &g, wrap(doing, issuer.ErrRevoked)
+	}
+	return &g, nil
+}
+
+// RevokeGrant implements issuer.Store.
+func (d *DB) RevokeGrant(ctx context.Context, id string, _ time.Time) error {
+	_, err := d.exec(ctx, "revoke grant", `UPDATE grants SET revoked = 1 WHERE id = $1 AND revoked = 0`, id)
+	return err
+}
+
+// RevokeGrants implements issuer.Store.
+func (d *DB) RevokeGrants(ctx context.Context, subject, client string, now time.Time) (int, error) {
+	const doing = "revoke grants"
+	const live = `UPDATE grants SET revoked = 1 WHERE revoked = 0 AND expires > $1 AND `
+	switch {
+	case subject != "" && client != "":
+		return d.exec(ctx, doing, live+`subject = $2 AND client_id = $3`, unix(now), subject, client)
+	case subject != "":
+		return d.exec(ctx, doing, live+`subject = $2`, unix(now), subject)
+	case client != "":
+		return d.exec(ctx, doing, live+`client_id = $2`, unix(now), client)
+	}
+	return 0, errors.New("revoke grants: neither a person nor a client")
+}
+
+// revoke revokes a family within a transaction.
+func revoke(ctx context.Context, tx *sql.Tx, grant string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE grants SET revoked = 1 WHERE id = $1`, grant)
+	return err
+}
+
+// family reads whether a grant is revoked, and holds it until the transaction
+// ends, so that nobody revokes it meanwhile. One that is absent or has expired
+// is sql.ErrNoRows.
+func (d *DB) family(ctx context.Context, tx *sql.Tx, grant string, now time.Time) (revoked bool, err error) {
+	var is int64
+	err = tx.QueryRowContext(ctx, `SELECT revoked FROM grants WHERE id = $1 AND expires > $2`+d.dialect.lock, grant, unix(now)).Scan(&is)
+	return is == 1, err
+}
+
+type codeData struct {
+	ClientID    string `json:"client_id,omitzero"`
+	RedirectURI string `json:"redirect_uri,omitzero"`
+	Challenge   string `json:"challenge,omitzero"`
+	Resource    string `json:"resource,omitzero"`
+	Key         string `json:"key,omitzero"`
+	Nonce       string `json:"nonce,omitzero"`
+}
+
+// AddCode implements issuer.Store.
+func (d *DB) AddCode(ctx context.Context, hash string, c *issuer.Code) error {
+	const doing = "add code"
+	data, err := encode(&codeData{
+		ClientID: c.ClientID, RedirectURI: c.RedirectURI, Challenge: c.Challenge, Resource: c.Resource, Key: c.Key, Nonce: c.Nonce,
+	})
+	if err != nil {
+		return wrap(doing, err)
+	}
+	return d.add(ctx, doing, `INSERT INTO codes (hash, grant_id, taken, expires, data) VALUES ($1, $2, 0, $3, $4) ON CONFLICT DO NOTHING`,
+		hash, c.Grant, unix(c.Expires), data)
+}
+
+// ConsumeCode implements issuer.Store. The row is held from the first look at
+// it, so that of several callers one finds it not taken.
+func (d *DB) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issuer.Code, error) {
+	const doing = "consume code"
+	var c *issuer.Code
+	var outcome error
+	err := d.change(ctx, doing, func(tx *sql.Tx) error {
+		var err error
+		var taken bool
+		if c, taken, err = d.code(ctx, tx, hash, now); err != nil {
+			return err
+		}
+		if taken {
+			outcome = issuer.ErrConsumed
+			return revoke(ctx, tx, c.Grant)
+		}
+		revoked, err := d.family(ctx, tx, c.Grant, now)
+		if err != nil {
+			return err
+		}
+		if revoked {
+			return issuer.ErrNotFound
+		}
+		outcome = nil
+		_, err = tx.ExecContext(ctx, `UPDATE codes SET taken = 1 WHERE hash = $1`, hash)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if outcome != nil {
+		return c, wrap(doing, outcome)
+	}
+	return c, nil
+}
+
+func (d *DB) code(ctx context.Context, tx *sql.Tx, hash string, now time.Time) (c *issuer.Code, taken bool, err error) {
+	c = new(issuer.Code)
+	var is, expires int64
+	var data string
+	err = tx.QueryRowContext(ctx, `SELECT grant_id, taken, expires, data FROM codes WHERE hash = $1 AND expires > $2`+d.dialect.lock,
+		hash, unix(now)).Scan(&c.Grant, &is, &expires, &data)
+	if err != nil {
+		return nil, false, err
+	}
+	var rest codeData
+	if err := decode(data, &rest); err != nil {
+		return nil, false, err
+	}
+	c.ClientID, c.RedirectURI, c.Challenge = rest.ClientID, rest.RedirectURI, rest.Challenge
+	c.Resource, c.Key, c.Nonce = rest.Resource, rest.Key, rest.Nonce
+	c.Expires = moment(expires)
+	return c, is == 1, nil
+}

@@ -1,0 +1,290 @@
+package records_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "modernc.org/sqlite"
+
+	"github.com/parley-mcp/parley/app/store/records"
+	"github.com/parley-mcp/parley/oauth/issuer"
+)
+
+// The file holds private keys: nobody else reads it.
+func TestFileIsPrivate(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder decides there")
+	}
+	path := filepath.Join(t.TempDir(), "new", "records.db")
+	db := open(t, path)
+	if err := db.SetRecord(t.Context(), "k", "h", []byte("x"), epoch); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{".": 0o700, "records.db": 0o600, "records.db-wal": 0o600, "records.db-shm": 0o600} {
+		info, err := os.Stat(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %v, want %v", name, got, want)
+		}
+	}
+
+	open600 := filepath.Join(t.TempDir(), "open.db")
+	if err := os.WriteFile(open600, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := records.Open(t.Context(), open600, nil); err == nil || !strings.Contains(err.Error(), "read by others") {
+		t.Errorf("a file that others can read: error %v", err)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	garbage := filepath.Join(folder, "garbage")
+	if err := os.WriteFile(garbage, bytes.Repeat([]byte("garbage "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dsn := range map[string]string{
+		"nothing":      "",
+		"a folder":     folder,
+		"no database":  garbage,
+		"a broken URL": "postgres://user:hunter2@%zz",
+		"nobody there": "postgres://user:hunter2@127.0.0.1:1/db?sslmode=disable&connect_timeout=1",
+	} {
+		db, err := records.Open(t.Context(), dsn, nil)
+		if err == nil {
+			t.Errorf("%s: opened", name)
+			_ = db.Close()
+			continue
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the error shows the password: %v", name, err)
+		}
+	}
+	after, err := os.ReadFile(garbage)
+	if err != nil || !bytes.HasPrefix(after, []byte("garbage garbage")) {
+		t.Errorf("a file that is no database was changed: %v", err)
+	}
+}
+
+// Several processes, or here several DBs, make the tables of one database at once.
+func TestOpenRace(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := make(t)
+			var wg sync.WaitGroup
+			for range 6 {
+				wg.Go(func() {
+					db, err := records.Open(t.Context(), dsn, &records.Options{Connections: 2})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer db.Close()
+					if _, err := db.UseID(t.Context(), "i", "j", epoch.Add(time.Hour), epoch); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// What is stored is there after closing, and tables of a program from the
+// future are left alone.
+func TestReopen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "records.db")
+	db, err := records.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.SetRecord(t.Context(), "k", "h", []byte("x"), epoch.Add(time.Hour)), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := records.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.Record(t.Context(), "k", "h", epoch)
+	if err := errors.Join(err, again.Close()); err != nil || string(got) != "x" {
+		t.Errorf("after reopening: %q, %v", got, err)
+	}
+	raw, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.ExecContext(t.Context(), `UPDATE schema_version SET version = 99`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := records.Open(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("tables of a newer version: error %v", err)
+	}
+}
+
+// No error of the store shows what was to be stored.
+func TestErrorsHoldNoValues(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const secret = "very-secret"
+			db, err := records.Open(t.Context(), make(t), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			code := &issuer.Code{Grant: secret, Nonce: secret, Expires: epoch}
+			errs := map[string]error{
+				"code":               db.AddCode(ctx, secret, code),
+				"code that is there": db.AddCode(ctx, secret, code),
+			}
+			_, errs["unknown grant"] = db.Grant(ctx, secret, epoch)
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			errs["cancelled"] = db.AddCode(ended, secret+"2", code)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			errs["closed"] = db.AddCode(ctx, secret+"3", code)
+			_, errs["closed, reading"] = db.Grant(ctx, secret, epoch)
+			if errs["code"] != nil || !errors.Is(errs["cancelled"], context.Canceled) || !errors.Is(errs["unknown grant"], issuer.ErrNotFound) {
+				t.Errorf("errors %v", errs)
+			}
+			delete(errs, "code")
+			for doing, err := range errs {
+				if err == nil || strings.Contains(err.Error(), secret) {
+					t.Errorf("%s: error %v", doing, err)
+				}
+			}
+		})
+	}
+}
+
+// What a stranger calls itself is not found, rather than a failure.
+func TestOddClientID(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t, make(t))
+			for _, id := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
+				if _, err := db.Client(t.Context(), id, epoch); !errors.Is(err, issuer.ErrNotFound) {
+					t.Errorf("client: error %v", err)
+				}
+				if _, _, err := db.User(t.Context(), id); !errors.Is(err, issuer.ErrNotFound) {
+					t.Errorf("user: error %v", err)
+				}
+				if first, err := db.UseID(t.Context(), id, id, epoch.Add(time.Hour), epoch); err != nil || !first {
+					t.Errorf("id: %v, error %v", first, err)
+				}
+			}
+		})
+	}
+}
+
+// A sweep takes more than one portion.
+func TestSweepPortions(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "records.db")
+	db := open(t, path)
+	raw, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	_, err = raw.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 1234)
+		INSERT INTO used_ids (key, expires) SELECT i, 10 FROM n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := db.Sweep(t.Context(), epoch); err != nil || n != 1234 {
+		t.Errorf("swept %d, error %v", n, err)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testUsers(t, open(t, make(t)))
+		})
+	}
+}
+
+func testUsers(t *testing.T, db *records.DB) {
+	ctx := t.Context()
+	subject, err := db.AddUser(ctx, "ada", "hash1", epoch)
+	if err != nil || len(subject) < 20 {
+		t.Fatalf("AddUser: %q, %v", subject, err)
+	}
+	if _, err := db.AddUser(ctx, "ada", "hash2", epoch); !errors.Is(err, records.ErrExists) {
+		t.Errorf("AddUser of the same name: error %v", err)
+	}
+	for _, bad := range []string{"", "a\nb", "a\u202eb", "a\x00", "\xff", strings.Repeat("x", 256)} {
+		if _, err := db.AddUser(ctx, bad, "hash", epoch); err == nil {
+			t.Errorf("AddUser(%q) succeeds", bad)
+		}
+	}
+	if _, err := db.AddUser(ctx, "Ada", "other", epoch.Add(time.Second)); err != nil {
+		t.Errorf("AddUser of another case: %v", err)
+	}
+	if err := db.SetPassword(ctx, "ada", "hash3"); err != nil {
+		t.Error(err)
+	}
+	if err := db.SetPassword(ctx, "nobody", "hash"); !errors.Is(err, issuer.ErrNotFound) {
+		t.Errorf("SetPassword of nobody: error %v", err)
+	}
+	hash, got, err := db.User(ctx, "ada")
+	if err != nil || hash != "hash3" || got != subject {
+		t.Errorf("User: %q %q %v", hash, got, err)
+	}
+	users, err := db.ListUsers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]time.Time{}
+	for _, u := range users {
+		names[u.Name] = u.Created
+	}
+	if diff := cmp.Diff(map[string]time.Time{"ada": epoch, "Ada": epoch.Add(time.Second)}, names); diff != "" {
+		t.Errorf("ListUsers (-want +got):\n%s", diff)
+	}
+
+	// With the user goes what the user granted, and a later one is another.
+	grant := &issuer.Grant{ID: "g", ClientID: "c", Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}
+	consent := &issuer.Consent{Subject: subject, ClientID: "c", Resource: "r", Created: epoch, Expires: epoch.Add(time.Hour)}
+	if err := errors.Join(db.AddGrant(ctx, grant), db.SetConsent(ctx, consent), db.RemoveUser(ctx, "ada")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Grant(ctx, "g", epoch); !errors.Is(err, issuer.ErrRevoked) {
+		t.Errorf("grant of a removed user: error %v", err)
+	}
+	if _, err := db.Consent(ctx, subject, "c", "r", epoch); !errors.Is(err, issuer.ErrNotFound) {
+		t.Errorf("consent of a removed user: error %v", err)
+	}
+	if err := db.RemoveUser(ctx, "ada"); !errors.Is(err, issuer.ErrNotFound) {
+		t.Errorf("RemoveUser again: error %v", err)
+	}
+	if again, err := db.AddUser(ctx, "ada", "hash", epoch); err != nil || again == subject {
+		t.Errorf("a later user of the same name has the subject of the first: %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package records
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/parley-mcp/parley/oauth/issuer"
+)
+
+type refreshData struct {
+	ClientID string `json:"client_id,omitzero"`
+	Key      string `json:"key,omitzero"`
+}
+
+// AddRefresh implements issuer.Store.
+func (d *DB) AddRefresh(ctx context.Context, hash string, r *issuer.Refresh) error {
+	return d.change(ctx, "add refresh token", func(tx *sql.Tx) error {
+		return insertRefresh(ctx, tx, hash, r)
+	})
+}
+
+// insertRefresh stores a current token. One without a grant is as good as absent.
+func insertRefresh(ctx context.Context, tx *sql.Tx, hash string, r *issuer.Refresh) error {
+	var family int64
+	err := tx.QueryRowContext(ctx, `SELECT expires FROM grants WHERE id = $1`, r.Grant).Scan(&family)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	data, err := encode(&refreshData{ClientID: r.ClientID, Key: r.Key})
+	if err != nil {
+		return err
+	}
+	result, err := tx.ExecContext(ctx, `INSERT INTO refresh_tokens
+		(hash, grant_id, successor, created, expires, rotated, family, gone, data)
+		VALUES ($1, $2, '', $3, $4, 0, $5, $6, $7) ON CONFLICT DO NOTHING`,
+		hash, r.Grant, unix(r.Created), unix(r.Expires), family, min(family, unix(r.Expires)), data)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		err = errTaken
+	}
+	return err
+}
+
+// Refresh implements issuer.Store.
+func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.Refresh, error) {
+	const doing = "read refresh token"
+	var r issuer.Refresh
+	var created, expires, rotated int64
+	var data string
+	err := d.find(ctx, doing, `SELECT grant_id, created, expires, rotated, data FROM refresh_tokens WHERE hash = $1 AND gone > $2`,
+		[]any{hash, unix(now)}, &r.Grant, &created, &expires, &rotated, &data)
+	if err != nil {
+		return nil, err
+	}
+	var rest refreshData
+	if err := decode(data, &rest); err != nil {
+		return nil, wrap(doing, err)
+	}
+	r.ClientID, r.Key = rest.ClientID, rest.Key
+	r.Created, r.Expires, r.Rotated = moment(created), moment(expires), moment(rotated)
+	return &r, nil
+}
+
+// RotateRefresh implements issuer.Store. The token's row is held first, then
+// that of its grant, as ConsumeCode does, so that nobody waits in a circle.
+func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.Refresh, grace time.Duration, now time.Time) error {
+	const doing = "rotate refresh token"
+	reused := false
+	err := d.change(ctx, doing, func(tx *sql.Tx) error {
+		reused = false
+		var grant, successor string
+		var rotated int64
+		err := tx.QueryRowContext(ctx, `SELECT grant_id, successor, rotated FROM refresh_tokens WHERE hash = $1 AND gone > $2`+d.dialect.lock,
+			old, unix(now)).Scan(&grant, &successor, &rotated)
+		if err != nil {
+			return err
+		}
+		revoked, err := d.family(ctx, tx, grant, now)
+		if err != nil {
+			return err
+		}
+		again := rotated != 0
+		if again && (hash != successor || !now.Before(moment(rotated).Add(grace))) {
+			reused = true
+			return revoke(ctx, tx, grant)
+		}
+		if revoked {
+			return issuer.ErrRevoked
+		}
+		if again {
+			return nil // once more, within the grace
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE refresh_tokens SET rotated = $1, successor = $2, gone = family WHERE hash = $3`,
+			unix(now), hash, old); err != nil {
+			return err
+		}
+		return insertRefresh(ctx, tx, hash, next)
+	})
+	if err == nil && reused {
+		err = wrap(doing, issuer.ErrReused)
+	}
+	return err
+}

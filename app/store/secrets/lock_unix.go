@@ -1,0 +1,23 @@
+//go:build unix && !solaris && !aix
+
+package secrets
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock takes the lock of an open file if nobody has it.
+func tryLock(f *os.File) (bool, error) {
+	for {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, syscall.EINTR):
+			return false, os.NewSyscallError("flock", err)
+		}
+	}
+}
