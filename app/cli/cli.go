@@ -26,6 +26,9 @@ type Streams struct {
 	InTerminal, OutTerminal, ErrTerminal bool
 	// Width tells the columns of the terminal at Err; nil means 80.
 	Width func() int
+	// Secret reads a line from the terminal without showing it, or gives up at
+	// the end of ctx; nil means that this cannot be done.
+	Secret func(ctx context.Context) (string, error)
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal
@@ -49,7 +52,33 @@ func Standard() *Streams {
 			}
 			return width
 		},
+		Secret:     readSecret,
 		Interrupts: interrupts,
+	}
+}
+
+// readSecret reads a line from the terminal without showing it. What it
+// switched off is on again when it returns, also if it gave up.
+func readSecret(ctx context.Context) (string, error) {
+	fd := int(os.Stdin.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	done := make(chan line, 1)
+	go func() { // ends with the line, or with the process
+		text, err := term.ReadPassword(fd)
+		done <- line{text, err}
+	}()
+	select {
+	case got := <-done:
+		return string(got.text), got.err
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
 	}
 }
 
@@ -124,7 +153,8 @@ Without --server, the demonstration server that is built in is used.`,
 		Example: `  parley run "add 2 and 3"
   parley tools --server 'npx -y @modelcontextprotocol/server-everything stdio'
   parley tools --server https://example.com/mcp
-  parley call echo message=hello`,
+  parley call echo message=hello
+  parley login https://example.com/mcp`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -140,11 +170,12 @@ Without --server, the demonstration server that is built in is used.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see 'parley %s --help'", err, cmd.Name())
+		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
 	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.readCommand(),
-		p.promptCommand(), p.completeCommand(), p.serveCommand())
+		p.promptCommand(), p.completeCommand(), p.serveCommand(),
+		p.loginCommand(), p.logoutCommand(), p.authCommand())
 	return root
 }
 

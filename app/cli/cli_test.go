@@ -25,13 +25,39 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}
-	testscript.Main(m, map[string]func(){"parley": parley})
+	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser})
 }
 
-// Proves: FLOW-TOOL-H, FLOW-RES, FLOW-PROMPT, FLOW-COMPLETE, FLOW-ELICIT-H,
+// apart runs the tests away from what the person at this machine has: their
+// settings, tokens, keyring and browser.
+type apart struct{ m *testing.M }
+
+func (a apart) Run() int {
+	dir, err := os.MkdirTemp("", "parley-test")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is a temporary folder
+	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "DBUS_SESSION_BUS_ADDRESS": "", "BROWSER": "fakebrowser", "DISPLAY": "", "WAYLAND_DISPLAY": ""} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	return a.m.Run()
+}
+
+// Proves: FLOW-AUTH, FLOW-TOOL-H, FLOW-RES, FLOW-PROMPT, FLOW-COMPLETE, FLOW-ELICIT-H,
 // FLOW-SAMPLE-H, FLOW-ROOTS, FLOW-LOG, PART-HOST, PART-INSPECTOR: see the scripts.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata"})
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_CONFIG_HOME", e.Getenv("WORK")+"/config")
+			e.Setenv("BROWSER", "fakebrowser")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"freeport": freePort, "serving": serving},
+	})
 }
 
 // run runs the program with a person who types input at a terminal.

@@ -54,6 +54,7 @@ func exitCode(err error) int {
 	var unreachable *host.ServerError
 	var answered *jsonrpc.Error
 	var status *web.StatusError
+	access, isAccess := exitAccess(err)
 	switch {
 	case errors.As(err, &silent):
 		return silent.code
@@ -61,6 +62,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
+	case isAccess:
+		return access
 	case errors.Is(err, host.ErrConsent), errors.Is(err, client.ErrInputRefused):
 		return exitConsent
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
@@ -105,6 +108,9 @@ func said(err error) string {
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
 	text := said(err)
+	if access, ok := explainAccess(err); ok {
+		return access
+	}
 	var consent *host.ConsentError
 	var answered *jsonrpc.Error
 	var server *host.ServerError

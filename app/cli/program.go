@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -31,6 +32,12 @@ type program struct {
 
 	allow, ask, deny []string
 	maxSteps         int
+
+	login    *loginFlags // nil but in the command login
+	signedIn *signIns    // what signIns made
+	asking   sync.Mutex  // held while the person is asked to sign in
+	typing   sync.Once
+	typist   *typist // what keyboard made
 }
 
 // globals are the flags of all commands.
@@ -73,7 +80,7 @@ func (p *program) rules() (*host.Policy, error) {
 
 // open makes the host with the servers of the command line. Whoever opens it
 // closes it.
-func (p *program) open() (*host.Host, error) {
+func (p *program) open(ctx context.Context) (*host.Host, error) {
 	policy, err := p.rules()
 	if err != nil {
 		return nil, err
@@ -100,11 +107,11 @@ func (p *program) open() (*host.Host, error) {
 		opts.OnLog = p.showLog
 	}
 	if p.streams.InTerminal {
-		face := consent.New(p.streams.In, p.streams.Err)
+		face := consent.New(p.keyboard(), p.streams.Err)
 		face.Width = p.streams.Width
 		opts.Consent, opts.Elicitor = face, face
 	}
-	servers, err := p.servers()
+	servers, err := p.servers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +125,11 @@ func (p *program) open() (*host.Host, error) {
 }
 
 // with opens the host for as long as fn runs.
-func (p *program) with(fn func(h *host.Host) error) error {
-	h, err := p.open()
+func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
+	h, err := p.open(ctx)
+	if p.login == nil { // the command login has more to do with them
+		defer p.endSignIns()
+	}
 	if err != nil {
 		return err
 	}
@@ -133,7 +143,7 @@ func (p *program) with(fn func(h *host.Host) error) error {
 // withOne opens the host and connects its only server, for commands that are
 // about one server.
 func (p *program) withOne(ctx context.Context, fn func(c *client.Client) error) error {
-	return p.with(func(h *host.Host) error {
+	return p.with(ctx, func(h *host.Host) error {
 		names := h.Servers()
 		if len(names) != 1 {
 			return usagef("this command is about one server; give --server once")

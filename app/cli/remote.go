@@ -26,7 +26,7 @@ func isURL(flag string) bool {
 
 // remote makes a server of a URL: Streamable HTTP, with the transport that came
 // before it for servers that know no other, or WebSocket.
-func (p *program) remote(name, address string) (host.Server, error) {
+func (p *program) remote(ctx context.Context, name, address string) (host.Server, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return host.Server{}, noURL(address, err)
@@ -45,15 +45,17 @@ func (p *program) remote(name, address string) (host.Server, error) {
 		return host.Server{}, err
 	}
 	s := host.Server{Name: name, Origin: origin(u)}
+	carrier := p.httpClient(ctx, s.Origin)
 	switch u.Scheme {
 	case "http", "https":
 		d, old := streamable.URL(address), sse.URL(address)
 		d.Logger, old.Logger = p.logger(), p.logger()
 		d.Header, old.Header = header, header
+		d.Client, old.Client = carrier, carrier
 		s.Dialer = transport.First(d, old)
 	case "ws", "wss":
 		d := websocket.URL(address)
-		d.Logger, d.Header = p.logger(), header
+		d.Logger, d.Header, d.Client = p.logger(), header, carrier
 		s.Dialer = d
 	default:
 		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)

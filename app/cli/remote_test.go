@@ -161,7 +161,7 @@ func TestFaultsOfURLs(t *testing.T) {
 		{[]string{"--server", "ws" + strings.TrimPrefix(closed.URL, "http")}, 4, "connection refused\n  Check the address"},
 		{[]string{"--server", "https" + strings.TrimPrefix(nothing.URL, "http")}, 4, "write http:// or ws://"},
 		{[]string{"--server", strings.TrimPrefix(nothing.URL, "http://") + "/mcp"}, 1, "the whole URL"},
-		{[]string{"--server", refusing.URL}, 3, "authorization"},
+		{[]string{"--server", refusing.URL}, 3, "wants you to sign in: run 'parley login http://"},
 		{[]string{"--server", moved.URL}, 4, "https://elsewhere.example/mcp"},
 		{[]string{"--server", nothing.URL}, 4, "404"},
 		{[]string{"--server", "http://"}, 1, "names no host"},

@@ -27,7 +27,7 @@ numbers and quoted texts.`,
   parley run --allow 'everything/*' "echo message=hello; then add 2 and 3"`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(func(h *host.Host) error {
+			return p.with(cmd.Context(), func(h *host.Host) error {
 				return p.run(cmd, h, strings.Join(args, " "))
 			})
 		},

@@ -38,6 +38,10 @@ type serving struct {
 	http    string
 	hosts   []string
 	origins []string
+
+	auth     string
+	resource string
+	scopes   []string
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -52,9 +56,15 @@ everything, a demonstration that uses every feature of the protocol.
 Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
 HTTP+SSE at /sse, and WebSocket is at /ws. An address without host, such as
 :8080, is reached from this machine alone. Nobody is asked who they are: do
-not open it to others.`,
+not open it to others.
+
+With --auth callers need a token of an authorization server, made out to the
+endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
+for all three endpoints. Tools that change something, such as toggle-extra-tool,
+then need the scope everything:write.`,
 		Example: `  parley serve everything
-  parley serve everything --http 127.0.0.1:8080`,
+  parley serve everything --http 127.0.0.1:8080
+  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != bundled {
@@ -69,7 +79,18 @@ not open it to others.`,
 			if flags.http == "" && len(flags.hosts)+len(flags.origins) > 0 {
 				return usagef("--allow-host and --allow-origin go with --http")
 			}
+			if flags.http == "" && flags.auth != "" {
+				return usagef("--auth goes with --http: over standard input and output the caller is known")
+			}
+			if flags.auth == "" && (flags.resource != "" || len(flags.scopes) > 0) {
+				return usagef("--resource and --scope go with --auth")
+			}
+			write := ""
+			if flags.auth != "" {
+				write = writeScope
+			}
 			s := everything.New(version(), &everything.Options{
+				WriteScope: write,
 				// Clients keep what this key seals; it is good for one run.
 				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
 				Logger: p.logger(),
@@ -84,6 +105,9 @@ not open it to others.`,
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
+	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
+	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
+	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
 	return cmd
 }
 
@@ -108,24 +132,36 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	if err := flags.check(); err != nil {
 		return err
 	}
+	if err := flags.checkAuth(); err != nil {
+		return err
+	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
 	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
 	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
 	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
 	mux := http.NewServeMux()
-	mux.Handle(streamable.Path, endpoint)
-	mux.Handle(ssePath, old)
-	mux.Handle(websocketPath, sockets)
+	for path, h := range map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets} {
+		mux.Handle(path, h)
+	}
+	door := newLateHandler()
+	g := &guarding{p: p, flags: flags}
+	defer g.close()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	listening := false
-	err := web.Serve(ctx, flags.http, mux, &web.ServeOptions{
+	err := web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
 		Logger: p.logger(),
 		Listening: func(addr net.Addr) {
 			listening = true
-			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, reachable(addr), streamable.Path)
-			if everywhere(flags.http) {
-				p.note("parley: other machines can reach it, and nobody is asked who they are")
+			guarded, err := g.protect(mux, reachable(addr))
+			if err != nil {
+				end(err)
+				return
 			}
+			door.open(guarded)
+			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, reachable(addr), streamable.Path)
+			g.announce()
 		},
 		Shutdown: func(ctx context.Context) error {
 			// The sockets last: they cut off what the server may still finish.
@@ -133,10 +169,12 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 			return errors.Join(err, sockets.Shutdown(ctx))
 		},
 	})
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	shutErr := s.Shutdown(end)
+	shutErr := s.Shutdown(last)
 	switch {
+	case g.err != nil:
+		return g.err
 	case err != nil && !listening:
 		return usagef("--http: %w", err)
 	case err == nil && shutErr != nil:

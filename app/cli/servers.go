@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -32,7 +33,7 @@ func nameAndRest(flag string) (name, rest string) {
 }
 
 // servers makes the servers of the --server flags; without any, the built-in one.
-func (p *program) servers() ([]host.Server, error) {
+func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 	if len(p.serverFlags) == 0 {
 		p.serverFlags = []string{bundled}
 	}
@@ -46,7 +47,7 @@ func (p *program) servers() ([]host.Server, error) {
 	}
 	var list []host.Server
 	for _, flag := range p.serverFlags {
-		s, err := p.server(flag)
+		s, err := p.server(ctx, flag)
 		if err != nil {
 			return nil, usagef("--server %q: %w", shown(flag), err)
 		}
@@ -61,7 +62,7 @@ func (p *program) servers() ([]host.Server, error) {
 
 // server makes one server: of a name that is built in, of a URL, or of a
 // command line.
-func (p *program) server(flag string) (host.Server, error) {
+func (p *program) server(ctx context.Context, flag string) (host.Server, error) {
 	if flag == bundled {
 		self, err := os.Executable()
 		if err != nil {
@@ -73,7 +74,7 @@ func (p *program) server(flag string) (host.Server, error) {
 	}
 	name, command := nameAndRest(flag)
 	if isURL(command) {
-		return p.remote(name, command)
+		return p.remote(ctx, name, command)
 	}
 	words, err := fields(command)
 	if err != nil {

@@ -43,7 +43,7 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 // withCatalog opens the host and lists the tools of its servers, for commands
 // that are about tools. Servers that are down are reported.
 func (p *program) withCatalog(ctx context.Context, fn func(h *host.Host, catalog *host.Catalog) error) error {
-	return p.with(func(h *host.Host) error {
+	return p.with(ctx, func(h *host.Host) error {
 		catalog, err := h.Catalog(ctx)
 		if err != nil {
 			return err

@@ -40,12 +40,16 @@ type sampleIn struct {
 }
 
 // askingTools are tools that ask back: the person, the model, the client.
-func askingTools() []server.Feature {
+// Those that change something need the scopes write.
+func askingTools(write []string) []server.Feature {
 	return []server.Feature{
 		server.Tool("trigger-elicitation-request", "Asks the person a form with every kind of field.", fillIn).
 			With(server.ToolOptions{Title: "Ask a form", Annotations: readOnly}),
 		server.Tool("drop-table", "Pretends to drop a table, after two questions to the person.", drop).
-			With(server.ToolOptions{Title: "Drop a table", Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}}),
+			With(server.ToolOptions{
+				Title: "Drop a table", Scopes: write,
+				Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)},
+			}),
 		server.Tool("trigger-url-elicitation", "Asks the person to visit a page.", visit).
 			With(server.ToolOptions{Title: "Ask to visit a page", Annotations: readOnly}),
 		server.Tool("trigger-sampling-request", "Asks the model of the client, with the person's consent.", sample).

@@ -19,6 +19,10 @@ type Options struct {
 	Server *server.Options
 	// Tick is how often the resource demo://ticks changes. Default 1 s.
 	Tick time.Duration
+	// WriteScope is a scope that callers must have been granted to use the
+	// tools that change something: drop-table and toggle-extra-tool. Default
+	// none: everybody may use them.
+	WriteScope string
 	// Logger takes what peers are not told. Default: see package server.
 	Logger *slog.Logger
 }
@@ -43,11 +47,15 @@ func New(version string, o *Options) *server.Server {
 	if opts.Logger != nil {
 		so.Logger = opts.Logger
 	}
+	var write []string
+	if opts.WriteScope != "" {
+		write = []string{opts.WriteScope}
+	}
 	s := server.New("everything", version, &so)
 	s.Add(plainTools()...)
 	s.Add(contentTools()...)
-	s.Add(askingTools()...)
-	s.Add(toggle(s))
+	s.Add(askingTools(write)...)
+	s.Add(toggle(s, write))
 	s.Add(resources(opts.Tick)...)
 	s.Add(prompts()...)
 	return s

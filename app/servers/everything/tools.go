@@ -158,8 +158,8 @@ func logAll(ctx context.Context, in logIn) (string, error) {
 }
 
 // toggle makes a tool that adds and removes another one, so that the list of
-// tools changes while clients are connected.
-func toggle(s *server.Server) server.Feature {
+// tools changes while clients are connected. Callers need the scopes.
+func toggle(s *server.Server, scopes []string) server.Feature {
 	var mu sync.Mutex
 	there := false
 	return server.Tool("toggle-extra-tool", "Adds the tool extra, or removes it again.", func(context.Context, mcp.None) (string, error) {
@@ -173,5 +173,5 @@ func toggle(s *server.Server) server.Feature {
 			return "here I am", nil
 		}).With(server.ToolOptions{Annotations: readOnly}))
 		return "the tool extra is there", nil
-	}).With(server.ToolOptions{Title: "Change the list of tools"})
+	}).With(server.ToolOptions{Title: "Change the list of tools", Scopes: scopes})
 }

@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/login"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// signIns are what one run of the program has for servers that want to know
+// who calls: the tokens of the person, and the ways to new ones.
+type signIns struct {
+	*login.Client
+	store login.Store
+	kind  string // where the store keeps things, for people
+	err   error  // why there is no store
+	// clients are those that were registered beforehand.
+	clients []knownClient
+}
+
+// signIns opens the person's tokens, once in a run. It never fails: servers
+// that want no token must work without. What is wrong with the store comes
+// when something is read from it, and is in err.
+func (p *program) signIns(ctx context.Context) *signIns {
+	if p.signedIn != nil {
+		return p.signedIn
+	}
+	flags := p.login
+	if flags == nil {
+		flags = &loginFlags{}
+	}
+	s := &signIns{}
+	p.signedIn = s
+	set, err := readSettings()
+	if err == nil {
+		if flags.store != "" {
+			set.Store = flags.store
+		}
+		set.AllowHosts = append(set.AllowHosts, flags.allowHosts...)
+		s.store, s.kind, err = p.openSecrets(set.Store)
+	}
+	if err == nil {
+		s.clients, err = readClients(ctx, s.store)
+	}
+	if err != nil {
+		s.err = err
+		s.store = brokenStore{err}
+	}
+	if flags.client != nil {
+		s.clients = append(s.clients, *flags.client)
+	}
+	options := &login.Options{
+		Store:           s.store,
+		Authorizer:      p.authorizer(flags),
+		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts}),
+		SoftwareID:      "https://github.com/parley-mcp/parley",
+		SoftwareVersion: version(),
+		Credentials:     credentials(s.clients),
+		Scopes:          flags.scopes,
+		Confirm:         p.confirm,
+		NonInteractive:  !p.streams.InTerminal && p.login == nil,
+		Logger:          p.logger(),
+	}
+	if flags.issuer != "" {
+		options.ChooseServer = chooseIssuer(flags.issuer)
+	}
+	s.Client = login.New(options)
+	return s
+}
+
+// chooseIssuer takes the authorization server that the person named.
+func chooseIssuer(issuer string) func(context.Context, []string) (string, error) {
+	return func(_ context.Context, offered []string) (string, error) {
+		if !slices.Contains(offered, issuer) {
+			return "", usagef("--issuer: the server does not name %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
+		}
+		return issuer, nil
+	}
+}
+
+// authorizer takes the person through the browser: that of this machine, or
+// one elsewhere.
+func (p *program) authorizer(flags *loginFlags) login.Authorizer {
+	read := func(ctx context.Context) (string, error) { return p.keyboard().line(ctx) }
+	refused := func(err error) { p.note("parley: %s", said(err)) }
+	if flags.noBrowser {
+		redirect := ""
+		if flags.port != 0 {
+			redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", flags.port)
+		}
+		return login.NewManual(&login.ManualOptions{
+			RedirectURI: redirect,
+			Show: func(u string) {
+				p.note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
+			},
+			Read: read, Refused: refused,
+		})
+	}
+	// What is typed must not be an answer to the question of another server.
+	paste := p.streams.InTerminal && len(p.serverFlags) <= 1
+	o := &login.ReceiverOptions{
+		Port: flags.port,
+		Show: func(u string) {
+			p.note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
+			if paste {
+				p.note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
+			}
+		},
+	}
+	if paste {
+		o.Read, o.Refused = read, refused
+	}
+	return login.NewReceiver(o)
+}
+
+// errNotNow is the person's no.
+var errNotNow = errors.New("you chose not to sign in")
+
+// confirm shows who asks for what, and asks whether to go on; not in the
+// command login, which the person gave for that.
+func (p *program) confirm(ctx context.Context, q login.Prompt) error {
+	p.asking.Lock() // several servers may want it at once
+	defer p.asking.Unlock()
+	scopes := oauth.JoinScope(q.Scopes)
+	if scopes == "" {
+		scopes = "left to the authorization server"
+	}
+	switch {
+	case q.Why == login.ReasonStepUp:
+		p.note("\nA server wants more scopes for this than you have given.")
+	case p.login != nil:
+		p.note("You are about to sign in.")
+	default:
+		p.note("\nA server wants you to sign in.")
+	}
+	p.note("  server:               %s", host.EscapeLine(q.Resource))
+	p.note("  authorization server: %s", host.EscapeLine(q.Issuer))
+	p.note("  scopes:               %s", host.EscapeLine(scopes))
+	if q.Why == login.ReasonServerChanged {
+		p.note("  WARNING: the authorization server was another one before: %s", host.EscapeLine(q.PreviousIssuer))
+	}
+	if p.login != nil {
+		return nil
+	}
+	for range 3 {
+		_, _ = fmt.Fprintf(p.streams.Err, "Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer))
+		line, err := p.keyboard().line(ctx)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNotNow, err)
+		}
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		case "n", "no":
+			return errNotNow
+		}
+		p.note("Please answer y or n.")
+	}
+	return errNotNow
+}
+
+// keyboard is the person's input, for all who ask.
+func (p *program) keyboard() *typist {
+	p.typing.Do(func() { p.typist = newTypist(p.streams.In) })
+	return p.typist
+}
+
+// httpClient makes the HTTP client for a server at a URL: one that puts tokens
+// on requests and has the person sign in where it must be. A request with an
+// Authorization header of the person's own goes as it is.
+func (p *program) httpClient(ctx context.Context, address string) *http.Client {
+	return &http.Client{Transport: &access{
+		address: address,
+		next:    p.signIns(ctx).Transport(carrier{http.DefaultTransport}),
+	}}
+}
+
+// access tells what goes wrong on the way to a token from what goes wrong on
+// the way to the server: the first is no matter of the transport.
+type access struct {
+	address string // of the server, as the person wrote it
+	next    http.RoundTripper
+}
+
+func (a *access) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := a.next.RoundTrip(r)
+	if err == nil || r.Context().Err() != nil {
+		return answer, err
+	}
+	if carried, ok := errors.AsType[*carriedError](err); ok {
+		return nil, carried.err
+	}
+	return nil, &accessError{a.address, err}
+}
+
+// CloseIdleConnections closes those of the transport underneath.
+func (a *access) CloseIdleConnections() { (&http.Client{Transport: a.next}).CloseIdleConnections() }
+
+// carrier marks the errors of requests that went out.
+type carrier struct{ next http.RoundTripper }
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	if err != nil {
+		return nil, &carriedError{err}
+	}
+	return answer, nil
+}
+
+// CloseIdleConnections closes those of the transport underneath.
+func (c carrier) CloseIdleConnections() { (&http.Client{Transport: c.next}).CloseIdleConnections() }
+
+type carriedError struct{ err error }
+
+func (e *carriedError) Error() string { return e.err.Error() }
+func (e *carriedError) Unwrap() error { return e.err }
+
+// An accessError says why there is no token for a server.
+type accessError struct {
+	address string
+	err     error
+}
+
+func (e *accessError) Error() string   { return e.err.Error() }
+func (e *accessError) Unwrap() []error { return []error{transport.ErrDenied, e.err} }
+
+// exitAccess is the exit code for what ended the way to a token, if err is that.
+func exitAccess(err error) (code int, ok bool) {
+	var required *login.SignInRequiredError
+	var refused *login.AuthorizationError
+	var discovery *login.DiscoveryError
+	var said *oauth.Error
+	var network *net.OpError
+	var noted *accessError
+	switch {
+	case errors.As(err, &required), errors.As(err, &refused), errors.Is(err, errNotNow), errors.As(err, &said):
+		return exitConsent, true
+	case errors.As(err, &discovery), errors.As(err, &noted):
+		if errors.As(err, &network) {
+			return exitUnreachable, true
+		}
+		return exitConsent, true
+	}
+	return 0, false
+}
+
+// explainAccess makes sentences of what ended the way to a token.
+func explainAccess(err error) (text string, ok bool) {
+	var required *login.SignInRequiredError
+	var noted *accessError
+	switch {
+	case errors.As(err, &required):
+		address := required.Resource
+		if errors.As(err, &noted) {
+			address = noted.address
+		}
+		return wantsSignIn(required, address), true
+	case errors.As(err, &noted), errors.As(err, new(*login.DiscoveryError)):
+		return forPeople.Replace(said(err)), true
+	}
+	return "", false
+}
+
+// wantsSignIn says what to do where nobody can be asked.
+func wantsSignIn(e *login.SignInRequiredError, address string) string {
+	command := "parley login " + word(address)
+	text := host.EscapeLine(address) + " wants you to sign in"
+	if e.Why == login.ReasonStepUp {
+		text = fmt.Sprintf("%s wants you to sign in for more scopes (%s)", host.EscapeLine(address), host.EscapeLine(oauth.JoinScope(e.Scopes)))
+		for _, scope := range e.Scopes {
+			command += " --scope " + word(scope)
+		}
+	}
+	return text + ": run '" + command + "'"
+}
+
+// word is a text as a word of a command that the person may copy: strangers
+// wrote it, so that what is more than plain characters is left out.
+func word(s string) string {
+	if s == "" || strings.HasPrefix(s, "-") || strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._~:/@+,=%[]", r)
+	}) {
+		return "…"
+	}
+	return s
+}
+
+// forPeople puts flags in the place of the library's options.
+var forPeople = strings.NewReplacer(
+	"Options.Credentials", "--client-id",
+	"FetchOptions.AllowHosts", "'parley login --allow-host'",
+	"set the Authorization header yourself", "give it with --header",
+	"authorize a request: ", "",
+)
+
+// signInURL reads the URL of a server that the person wants to sign in to.
+func signInURL(address string) (*url.URL, error) {
+	if !isURL(address) {
+		return nil, usagef("%q is no URL; write it like https://example.com/mcp", shown(address))
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, usagef("%q: %w", shown(address), noURL(address, err))
+	}
+	if u.Host == "" || u.User != nil {
+		return nil, usagef("%q: write it like https://example.com/mcp", shown(address))
+	}
+	// WebSockets are opened over HTTP, and that is where tokens go.
+	switch u.Scheme {
+	case "ws":
+		u.Scheme = "http"
+	case "wss":
+		u.Scheme = "https"
+	}
+	return u, nil
+}
