@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,6 +10,31 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
 )
+
+// bodyTimeout is how long the body of a request may take to come, whatever the
+// http.Server around it permits.
+const bodyTimeout = 20 * time.Second
+
+// readBody reads a body of at most limit bytes. If it does not come in time,
+// the deadline stays, so that nobody waits for the rest of it either.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not everything that writes answers can
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// bodyStatus is the status for a body that readBody did not read.
+func bodyStatus(err error) int {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
 
 // answerJSON answers with a JSON text that no cache keeps, unless the caller
 // has set Cache-Control. A value that cannot be encoded is a defect of ours and

@@ -15,7 +15,7 @@ import (
 // along, which it does not on a POST from another site.
 func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
-		if err := r.ParseForm(); err != nil || len(r.PostForm.Encode()) > maxForm {
+		if len(r.PostForm.Encode()) > maxForm {
 			s.refusePage(w, r, http.StatusBadRequest, "This request cannot be read.")
 			return
 		}
@@ -32,7 +32,10 @@ func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 		s.refuseTarget(w, r, problem)
 		return
 	}
-	it := &interaction{Client: c.ID, Redirect: target, Given: q.Has("redirect_uri"), Expires: s.now().Add(requestLifetime)}
+	it := &interaction{
+		Client: c.ID, Redirect: target, Given: q.Has("redirect_uri"),
+		Trusted: s.vouched(c) || onDevice(target), Expires: s.now().Add(requestLifetime),
+	}
 	if problem := s.readRequest(it, c, q); problem != nil {
 		s.answerError(w, r, it, problem, "")
 		return
@@ -59,23 +62,17 @@ func (s *Server) verifyTarget(ctx context.Context, q url.Values) (*Client, strin
 	if err != nil {
 		return nil, "", asError(err)
 	}
-	registered := c.Metadata.RedirectURIs
-	if !q.Has("redirect_uri") {
-		if len(registered) == 1 {
-			return c, registered[0], nil
-		}
-		return nil, "", &oauth.Error{Code: oauth.InvalidRequest, Description: "redirect_uri is missing"}
-	}
 	given := q.Get("redirect_uri")
-	native := c.Metadata.ApplicationType == applicationNative
-	for _, uri := range registered {
-		// What was registered has been checked; what is given with another
-		// port is checked here.
-		if oauth.MatchRedirectURI(uri, given, native) && checkRedirect(given, native) == nil {
-			return c, given, nil
+	if !q.Has("redirect_uri") {
+		if len(c.Metadata.RedirectURIs) != 1 {
+			return nil, "", invalidRequest("redirect_uri is missing")
 		}
+		given = c.Metadata.RedirectURIs[0]
 	}
-	return nil, "", &oauth.Error{Code: oauth.InvalidRequest, Description: "redirect_uri is not registered for this client"}
+	if !s.redirects.registered(c, given) {
+		return nil, "", invalidRequest("redirect_uri is not registered for this client")
+	}
+	return c, given, nil
 }
 
 // A step is where an interaction goes next.
@@ -111,7 +108,7 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 		person := *s.auto
 		person.AuthTime = s.now()
 		it.Person = &person
-		it.Approved = it.Approved || s.known(c) || !leaves(it.Redirect)
+		it.Approved = it.Approved || s.vouched(c) || onDevice(it.Redirect)
 	}
 	next, err := s.next(r.Context(), c, it)
 	if err != nil {
@@ -141,16 +138,6 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 	}
 	redirect(w, s.path(page)+"?visit="+handle)
 }
-
-// known says whether the operator registered a client.
-func (s *Server) known(c *Client) bool {
-	_, ok := s.static[c.ID]
-	return ok
-}
-
-// leaves says whether a redirect URI, which was checked, leads away from this
-// device: all that do are https.
-func leaves(uri string) bool { return strings.HasPrefix(uri, "https://") }
 
 // issue grants what was asked for and sends the code to the client.
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
@@ -199,6 +186,10 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 }
 
 // answerError tells the client that it gets nothing. The texts of e are fixed.
+// A redirect URI that anybody can have registered is only followed after the
+// person did something here; else a link to this server would be one to
+// everywhere (RFC 9700, section 4.11.2; spec 2026-07-28,
+// basic/authorization/security-considerations, "Open Redirection": SHOULD).
 func (s *Server) answerError(w http.ResponseWriter, r *http.Request, it *interaction, e *oauth.Error, reason string) {
 	event := Event{
 		Name: "authorize", Outcome: e.Code, Client: it.Client, Resource: it.Resource, Remote: s.opts.Remote(r),
@@ -211,13 +202,31 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, it *interac
 		event.Subject = it.Person.Subject
 	}
 	s.audit(r.Context(), event)
-	s.answerClient(w, it, url.Values{"error": {e.Code}, "error_description": {e.Description}})
+	params := url.Values{"error": {e.Code}, "error_description": {e.Description}}
+	if it.Trusted || it.Approved || r.Method == http.MethodPost {
+		s.answerClient(w, it, params)
+		return
+	}
+	target := s.answerURL(it, params)
+	u, err := url.Parse(target)
+	if err != nil {
+		s.brokenPage(w, r, "reading a redirect URI", err)
+		return
+	}
+	s.writePage(w, max(e.Status, http.StatusBadRequest), "leave", &departure{
+		Title: "This did not work", Text: "The application that sent you here asked for something that this server does not grant.",
+		Host: u.Host, Target: target,
+	})
 }
 
 // answerClient sends the browser to the redirect URI, which was verified, with
 // state and iss in success and in error (RFC 9207; spec 2026-07-28,
 // basic/authorization: SHOULD). 303 makes a GET of it, so that no form goes along.
 func (s *Server) answerClient(w http.ResponseWriter, it *interaction, params url.Values) {
+	redirect(w, s.answerURL(it, params))
+}
+
+func (s *Server) answerURL(it *interaction, params url.Values) string {
 	params.Set("iss", s.issuer)
 	if it.State != "" {
 		params.Set("state", it.State)
@@ -229,7 +238,7 @@ func (s *Server) answerClient(w http.ResponseWriter, it *interaction, params url
 	case strings.Contains(it.Redirect, "?"):
 		sep = "&"
 	}
-	redirect(w, it.Redirect+sep+params.Encode())
+	return it.Redirect + sep + params.Encode()
 }
 
 // redirect answers with 303 and tells nobody where the browser came from.

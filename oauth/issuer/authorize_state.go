@@ -19,7 +19,9 @@ type interaction struct {
 	Client   string `json:"client"`
 	Redirect string `json:"redirect"`
 	// Given says that the request named the redirect URI.
-	Given     bool     `json:"given,omitzero"`
+	Given bool `json:"given,omitzero"`
+	// Trusted says that browsers may be sent to Redirect without asking anybody.
+	Trusted   bool     `json:"trusted,omitzero"`
 	State     string   `json:"state,omitzero"`
 	Scopes    []string `json:"scopes,omitzero"`
 	Resource  string   `json:"resource"`
@@ -45,6 +47,7 @@ const (
 	kindRequest = "request"
 	kindTrip    = "trip"
 	kindLogin   = "login"
+	kindSettled = "settled"
 )
 
 // requestLifetime is how long a person may take from the first page to the
@@ -112,9 +115,56 @@ func decodeKept(kind string, data []byte, err error, v any) error {
 	return nil
 }
 
+// settle takes an interaction away because its person has answered, and leaves
+// a note for whoever answers once more, by a double click say. The note comes
+// first: it is true whoever takes the interaction.
+func (s *Server) settle(ctx context.Context, handle string, it *interaction) (*interaction, error) {
+	if err := s.keep(ctx, kindSettled, handle, &settled{Browser: it.Browser}, tripLifetime); err != nil {
+		return nil, err
+	}
+	return s.takeRequest(ctx, Hash(handle))
+}
+
+// settled is what is left of an interaction.
+type settled struct {
+	Browser string `json:"browser"`
+}
+
+// adopt gives an interaction to another window of the browser, or to another
+// browser, as long as nobody has signed in or agreed to anything in it: it is
+// worth no more than the link that it began with. So those who open two windows
+// at once, of which each brings a mark, need not start again. It says whether
+// it did, and has answered.
+func (s *Server) adopt(w http.ResponseWriter, r *http.Request, handle, mark string) bool {
+	var it interaction
+	if mark == "" || s.kept(r.Context(), kindRequest, Hash(handle), &it) != nil || it.Person != nil || it.Approved {
+		return false
+	}
+	taken, err := s.takeRequest(r.Context(), Hash(handle))
+	if err != nil {
+		return false
+	}
+	taken.Browser = Hash(mark)
+	if handle, err = s.keepRequest(r.Context(), taken); err != nil {
+		return false
+	}
+	redirect(w, s.path("login")+"?visit="+handle) // which knows what comes first
+	return true
+}
+
 // refuseRequest answers a browser whose handle leads nowhere.
-func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, handle string, err error) {
+	mark := s.cookies.read(r, s.cookies.browser)
+	var before settled
 	switch {
+	case errors.Is(err, errOtherBrowser) && s.adopt(w, r, handle, mark):
+	case errors.Is(err, ErrNotFound) && mark != "" && s.kept(r.Context(), kindSettled, Hash(handle), &before) == nil &&
+		equal(before.Browser, Hash(mark)):
+		// Not a second code, and not the first one again: the client has it.
+		s.writePage(w, http.StatusOK, "message", &message{
+			Title: "Already answered",
+			Text:  "Your first answer counts. Go back to the application. If it still waits for you, start again there.",
+		})
 	case errors.Is(err, ErrNotFound):
 		s.refusePage(w, r, http.StatusBadRequest,
 			"This request has expired or was already answered. Go back to the application and start again.")

@@ -166,7 +166,7 @@ func TestAuthorizePost(t *testing.T) {
 	got := p.do(http.MethodPost, s.url+"/authorize", u.Query(), "cross-site")
 	p.code(got)
 	huge := p.do(http.MethodPost, s.url+"/authorize", url.Values{"state": {strings.Repeat("x", 20<<10)}}, "cross-site")
-	if huge.status != http.StatusBadRequest {
+	if huge.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a huge form: %d", huge.status)
 	}
 	if long := p.open(s.request("state", strings.Repeat("x", 17<<10))); long.status != http.StatusRequestURITooLong {

@@ -50,17 +50,29 @@ func (s *Server) authenticate(q *tokenRequest) (*Client, error) {
 	if !accepts(c, given.method) {
 		return nil, refuse(oauth.InvalidClient, "the client is registered with another method of authentication", nil)
 	}
-	switch given.method {
-	case oauth.AuthSecretBasic, oauth.AuthSecretPost:
-		if c.SecretHash == "" || !equal(Hash(given.secret), c.SecretHash) {
-			return nil, refuse(oauth.InvalidClient, "client authentication was refused", errors.New("wrong secret"))
-		}
-	case oauth.AuthPrivateKeyJWT:
-		if err := s.checkClientAssertion(q, c, given.assertion); err != nil {
-			return nil, err
-		}
+	if given.method == oauth.AuthNone {
+		return c, nil
+	}
+	// RFC 6749, section 2.3.1: MUST be protected against guessing. Who failed
+	// too often is told nothing more, also if the next guess is right.
+	if wait, ok := s.rates.spent(s.bucketOf(q.Request, "guess", c.ID)); ok {
+		return nil, refuseWait(wait)
+	}
+	if err := s.checkCredentials(q, c, given); err != nil {
+		s.allow(q.Request, "guess", c.ID)
+		return nil, err
 	}
 	return c, nil
+}
+
+func (s *Server) checkCredentials(q *tokenRequest, c *Client, given *credentials) error {
+	if given.method == oauth.AuthPrivateKeyJWT {
+		return s.checkClientAssertion(q, c, given.assertion)
+	}
+	if c.SecretHash == "" || !equal(Hash(given.secret), c.SecretHash) {
+		return refuse(oauth.InvalidClient, "client authentication was refused", errors.New("wrong secret"))
+	}
+	return nil
 }
 
 // accepts says whether a client authenticates with a method.

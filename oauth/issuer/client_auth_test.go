@@ -186,10 +186,15 @@ func TestClientKeysByURL(t *testing.T) {
 	}
 }
 
-// Whoever fails to authenticate is counted by address, so that guessing ends.
+// Whoever fails to authenticate is counted by address, so that guessing ends:
+// after too many failures not even the right secret is told from a wrong one.
+// Attack: guessing a client's secret (RFC 6749, section 2.3.1: MUST).
 func TestGuessingIsLimited(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil, func(o *issuer.Options) { o.RateLimit = 5 })
+	var remote string
+	d := newDesk(t, nil, func(o *issuer.Options) {
+		o.RateLimit, o.Remote = 5, func(*http.Request) string { return remote }
+	})
 	form := params("grant_type", oauth.GrantClientCredentials, "resource", mcpServer)
 	for range 5 {
 		if a := d.token(form, basic("basic", "guess")); a.Status != http.StatusUnauthorized {
@@ -200,8 +205,23 @@ func TestGuessingIsLimited(t *testing.T) {
 	if a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
 		t.Errorf("one guess more: %d %s", a.Status, a.Raw)
 	}
+	if a := d.token(form, basic("basic", secret)); a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") != "12" {
+		t.Errorf("the right guess, too late: %d %s", a.Status, a.Raw)
+	}
+	for range 6 {
+		send(d.server, "introspect", params("token", "x"), basic("rs", "guess"))
+	}
+	if a := send(d.server, "introspect", params("token", "x"), basic("rs", secret)); a.Status != http.StatusTooManyRequests {
+		t.Errorf("the right guess at another endpoint: %d %s", a.Status, a.Raw)
+	}
+	remote = "192.0.2.7"
 	if a := d.token(form, basic("basic", secret)); a.Status != http.StatusOK {
 		t.Errorf("the client itself: %d %s", a.Status, a.Raw)
+	}
+	remote = ""
+	d.clock.Add(12 * time.Second)
+	if a := d.token(form, basic("basic", secret)); a.Status != http.StatusOK {
+		t.Errorf("after the wait: %d %s", a.Status, a.Raw)
 	}
 }
 

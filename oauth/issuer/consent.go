@@ -18,7 +18,7 @@ func (s *Server) serveConsent(w http.ResponseWriter, r *http.Request) {
 	handle := r.URL.Query().Get("visit")
 	it, err := s.request(ctx, handle, s.cookies.read(r, s.cookies.browser))
 	if err != nil {
-		s.refuseRequest(w, r, err)
+		s.refuseRequest(w, r, handle, err)
 		return
 	}
 	c, err := s.client(ctx, it.Client)
@@ -34,7 +34,7 @@ func (s *Server) serveConsent(w http.ResponseWriter, r *http.Request) {
 		s.showConsent(w, r, c, it, handle)
 		return
 	}
-	if r.ParseForm() != nil || !s.ownForm(r, handle) {
+	if !s.ownForm(r, handle) {
 		s.refusePage(w, r, http.StatusForbidden, "This form did not come from a page of this server.")
 		return
 	}
@@ -43,8 +43,8 @@ func (s *Server) serveConsent(w http.ResponseWriter, r *http.Request) {
 		s.refusePage(w, r, http.StatusBadRequest, "This form cannot be read.")
 		return
 	}
-	if it, err = s.takeRequest(ctx, Hash(handle)); err != nil {
-		s.refuseRequest(w, r, err)
+	if it, err = s.settle(ctx, handle, it); err != nil {
+		s.refuseRequest(w, r, handle, err)
 		return
 	}
 	s.decide(w, r, c, it, answer)
@@ -80,7 +80,7 @@ func (s *Server) mayRemember(c *Client, it *interaction) bool {
 	if s.opts.ConsentLifetime < 0 {
 		return false
 	}
-	return s.known(c) || leaves(it.Redirect)
+	return s.vouched(c) || !onDevice(it.Redirect)
 }
 
 // remember keeps the consent of the person who is signed in by now.
@@ -112,12 +112,7 @@ func (s *Server) remembered(ctx context.Context, c *Client, it *interaction) (bo
 	if !oauth.MatchRedirectURI(old.Redirect, it.Redirect, true) {
 		return false, nil
 	}
-	for _, scope := range it.Scopes {
-		if !slices.Contains(old.Scopes, scope) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return includes(old.Scopes, it.Scopes), nil
 }
 
 // A question is what the consent page shows. All of it but the fixed text is
@@ -171,9 +166,9 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, c *Client, 
 		s.brokenPage(w, r, "reading a stored redirect URI", err)
 		return
 	}
-	web := target.Scheme == "https" || target.Scheme == "http"
-	q.Local, q.App = web && oauth.LoopbackHost(target.Hostname()), !web
-	q.Elsewhere = q.Voucher != "" && !q.Local && !q.App && !strings.EqualFold(q.Voucher, target.Host)
+	q.App = !isWeb(target)
+	q.Local = !q.App && onDevice(it.Redirect)
+	q.Elsewhere = !verified && q.Voucher != "" && !q.Local && !q.App && !strings.EqualFold(q.Voucher, target.Host)
 	s.writePage(w, http.StatusOK, "consent", q)
 }
 
@@ -181,11 +176,11 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, c *Client, 
 // redirect URI leads to, and whether the name is the operator's word.
 func (s *Server) introduce(c *Client, uri string) (name, host string, verified bool) {
 	if u, err := url.Parse(uri); err == nil {
-		if host = u.Host; host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		if host = u.Host; !isWeb(u) {
 			host = u.Scheme + ":"
 		}
 	}
-	verified = s.known(c)
+	verified = s.vouched(c)
 	if name = plainName(c.Metadata.ClientName); name == "" {
 		name = "An application without a name"
 		if verified {

@@ -20,10 +20,11 @@ import (
 // found is remembered, as are failures for a while; of one document there is one
 // fetch at a time. It may be used by many goroutines at once.
 type documents struct {
-	policy   DocumentPolicy
-	fetch    *oauth.Fetcher
-	loopback bool
-	now      func() time.Time
+	policy    DocumentPolicy
+	redirects *redirects
+	fetch     *oauth.Fetcher
+	loopback  bool
+	now       func() time.Time
 
 	mu    sync.Mutex
 	cache map[string]*document
@@ -32,11 +33,18 @@ type documents struct {
 // A document is what is known of one URL. Its fields are written before done
 // is closed.
 type document struct {
-	done    chan struct{}
-	client  *Client
-	err     error
+	done   chan struct{}
+	client *Client
+	err    error
+	// fetched is when the client was read; zero if it must not be kept.
+	fetched time.Time
 	expires time.Time // guarded by documents.mu; zero while the fetch runs
+	last    *document // the one before; only while the fetch runs
 }
+
+// errNotReached says that nobody answered for a document, or that its server
+// has failed: it may be what it was.
+var errNotReached = errors.New("document cannot be reached")
 
 // Bounds of fetching. documentMinAge is how long a document is remembered in
 // any case, so that one sign-in, which needs it several times, is one fetch.
@@ -46,8 +54,10 @@ const (
 	documentTimeout  = 10 * time.Second
 )
 
-func newDocuments(policy DocumentPolicy, loopback bool, now func() time.Time) *documents {
-	d := &documents{policy: policy, fetch: policy.Fetch, loopback: loopback, now: now, cache: map[string]*document{}}
+func newDocuments(policy DocumentPolicy, rules *redirects, loopback bool, now func() time.Time) *documents {
+	d := &documents{
+		policy: policy, redirects: rules, fetch: policy.Fetch, loopback: loopback, now: now, cache: map[string]*document{},
+	}
 	if d.fetch == nil {
 		d.fetch = oauth.NewFetcher(&oauth.FetchOptions{
 			MaxRedirects: -1, MaxBody: int64(policy.MaxSize), Timeout: documentTimeout,
@@ -75,8 +85,7 @@ func (d *documents) client(ctx context.Context, id string) (*Client, error) {
 		return nil, errors.New("too many documents are being fetched")
 	}
 	if first {
-		c, age, err := d.get(ctx, id)
-		d.settle(doc, c, age, err)
+		d.fill(ctx, id, doc)
 	}
 	select {
 	case <-doc.done:
@@ -122,11 +131,12 @@ func (d *documents) enter(id string) (*document, bool) {
 	if doc := d.cache[id]; doc != nil && (doc.expires.IsZero() || now.Before(doc.expires)) {
 		return doc, false
 	}
+	last := d.cache[id]
 	delete(d.cache, id)
 	if len(d.cache) >= d.policy.MaxCached && !d.makeRoom(now) {
 		return nil, false
 	}
-	doc := &document{done: make(chan struct{})}
+	doc := &document{done: make(chan struct{}), last: last}
 	d.cache[id] = doc
 	return doc, true
 }
@@ -149,11 +159,21 @@ func (d *documents) makeRoom(now time.Time) bool {
 	return len(d.cache) < d.policy.MaxCached
 }
 
-// settle fills an entry and lets those go who wait for it.
-func (d *documents) settle(doc *document, c *Client, age time.Duration, err error) {
+// fill fetches a document and lets those go who wait for it. While it cannot be
+// reached the one before goes on (RFC 5861, section 4), within MaxAge: or all
+// people of a client would be signed out whenever its site is down.
+func (d *documents) fill(ctx context.Context, id string, doc *document) {
+	c, age, err := d.get(ctx, id)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	doc.client, doc.err, doc.expires = c, err, d.now().Add(age)
+	now := d.now()
+	if err == nil && age > documentMinAge {
+		doc.fetched = now
+	}
+	if last := doc.last; last != nil && last.client != nil && errors.Is(err, errNotReached) && now.Before(last.fetched.Add(d.policy.MaxAge)) {
+		c, err, doc.fetched = last.client, nil, last.fetched
+	}
+	doc.client, doc.err, doc.expires, doc.last = c, err, now.Add(age), nil
 	close(doc.done)
 }
 
@@ -164,7 +184,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, time.Duration,
 	defer cancel()
 	resp, err := d.fetch.Get(ctx, id, http.Header{"Accept": {"application/json"}})
 	if err != nil {
-		return nil, documentErrorAge, fmt.Errorf("fetching: %w", err)
+		return nil, documentErrorAge, fmt.Errorf("%w: %w", errNotReached, err)
 	}
 	c, err := d.read(id, resp)
 	if err != nil {
@@ -176,6 +196,8 @@ func (d *documents) get(ctx context.Context, id string) (*Client, time.Duration,
 // read makes a client of a document.
 func (d *documents) read(id string, resp *oauth.Response) (*Client, error) {
 	switch {
+	case resp.Status >= http.StatusInternalServerError:
+		return nil, fmt.Errorf("%w: status is %d", errNotReached, resp.Status)
 	case resp.Status != http.StatusOK:
 		return nil, fmt.Errorf("status is %d", resp.Status)
 	case resp.URL != id:
@@ -203,7 +225,7 @@ func (d *documents) read(id string, resp *oauth.Response) (*Client, error) {
 	}
 	// The document was not written for this server: what it cannot use is left out.
 	native := m.ApplicationType == applicationNative
-	m.RedirectURIs = slices.DeleteFunc(m.RedirectURIs, func(uri string) bool { return checkRedirect(uri, native) != nil })
+	m.RedirectURIs = slices.DeleteFunc(m.RedirectURIs, func(uri string) bool { return d.redirects.check(uri, native) != nil })
 	if n := len(m.RedirectURIs); n == 0 || n > maxRedirects {
 		return nil, errors.New("document has no redirect URI that can be used, or too many")
 	}

@@ -339,3 +339,77 @@ func TestDocumentSingleFlight(t *testing.T) {
 		t.Errorf("%d codes after %d requests", codes.Load(), host.hits.Load())
 	}
 }
+
+// While the site of a client is down, what it said before holds, for a day; what
+// it says holds at once.
+func TestDocumentOutage(t *testing.T) {
+	t.Parallel()
+	good := func(w http.ResponseWriter, r *http.Request) { document(w, r) }
+	down := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+	gone := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }
+	fleeting := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		document(w, r)
+	}
+	for name, tt := range map[string]struct {
+		first, then http.HandlerFunc
+		after       time.Duration
+		ok          bool
+	}{
+		"down":             {good, down, time.Hour, true},
+		"down for long":    {good, down, 25 * time.Hour, false},
+		"gone":             {good, gone, time.Hour, false},
+		"not to be stored": {fleeting, down, time.Hour, false},
+		"never there":      {down, down, time.Hour, false},
+	} {
+		host := publish(t, tt.first)
+		s := newSite(t, "", issuer.AutoApprove("ada"), nil)
+		request := s.request("client_id", host.URL+"/client.json", "redirect_uri", localRedirect)
+		s.person().open(request)
+		host.become(tt.then)
+		for range 2 { // the second time nobody is asked for a minute
+			s.clock.Add(tt.after / 2)
+			if got := s.person().open(request); (got.away != nil) != tt.ok && tt.after < 2*time.Hour {
+				t.Errorf("%s: %d %v", name, got.status, got.away)
+			}
+		}
+		if got := s.person().open(request); (got.away != nil) != tt.ok {
+			t.Errorf("%s, in the end: %d %v", name, got.status, got.away)
+		}
+	}
+}
+
+// A client of the configuration may have the URL of a document as its id: then
+// the operator's word counts and nobody is asked. What the store holds under
+// such an id counts for nothing.
+func TestAttackClientIDConfusion(t *testing.T) {
+	t.Parallel()
+	host := publish(t, func(w http.ResponseWriter, r *http.Request) {
+		document(w, r, "redirect_uris", []string{"https://evil.example/cb"})
+	})
+	id := host.URL + "/client.json"
+	s := newSite(t, "", formLogin{}, func(o *issuer.Options) {
+		o.Clients = append(o.Clients, issuer.StaticClient{ID: id, Metadata: oauth.ClientMetadata{
+			ClientName: "Static", RedirectURIs: []string{webRedirect},
+		}})
+	})
+	p := s.person()
+	question := p.signIn(s.request("client_id", id), "ada")
+	if !strings.Contains(question.body, "Static") || strings.Contains(question.body, "unverified") || strings.Contains(question.body, "two different") || host.hits.Load() != 0 {
+		t.Errorf("%d requests for the document, page:\n%s", host.hits.Load(), question.body)
+	}
+	if got := p.open(s.request("client_id", id, "redirect_uri", "https://evil.example/cb")); got.away != nil || got.status != http.StatusBadRequest {
+		t.Errorf("the redirect URI of the document: %d %v", got.status, got.away)
+	}
+	for _, other := range []string{host.URL + "/other.json", "web"} {
+		if _, err := s.store.AddClient(t.Context(), &issuer.Client{
+			ID: other, Dynamic: true, Digest: other, Created: s.clock.Now(), Expires: s.clock.Now().Add(time.Hour),
+			Metadata: oauth.ClientMetadata{RedirectURIs: []string{"https://stored.example/cb"}},
+		}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.open(s.request("client_id", other, "redirect_uri", "https://stored.example/cb")); got.away != nil || got.status != http.StatusBadRequest {
+			t.Errorf("%s by the store: %d %v", other, got.status, got.away)
+		}
+	}
+}

@@ -19,16 +19,69 @@ const maxIDJAG = 15 * time.Minute
 
 const badAssertion = "the assertion is not valid"
 
+// An assertionIssuer is one of the configuration, checked.
+type assertionIssuer struct {
+	AssertionIssuer
+	keys *jwt.Set // those of JWKS, or nil
+}
+
+// newAssertionIssuers checks the issuers of assertions.
+func newAssertionIssuers(list []AssertionIssuer) ([]*assertionIssuer, error) {
+	var issuers []*assertionIssuer
+	for _, given := range list {
+		a := &assertionIssuer{AssertionIssuer: given}
+		if err := a.check(); err != nil {
+			return nil, fmt.Errorf("issuer of assertions %q: %w", given.Issuer, err)
+		}
+		if slices.ContainsFunc(issuers, func(b *assertionIssuer) bool { return a.Issuer == b.Issuer && a.IDJAG == b.IDJAG }) {
+			return nil, fmt.Errorf("issuer of assertions %q is there twice", given.Issuer)
+		}
+		issuers = append(issuers, a)
+	}
+	return issuers, nil
+}
+
+func (a *assertionIssuer) check() (err error) {
+	for _, algorithm := range a.Algorithms {
+		if !slices.Contains(jwt.DefaultAlgorithms(), algorithm) {
+			return fmt.Errorf("algorithm %q is not supported", algorithm)
+		}
+	}
+	if len(a.Algorithms) == 0 {
+		a.Algorithms = jwt.DefaultAlgorithms()
+	}
+	switch {
+	case a.Issuer == "":
+		return errors.New("an issuer has a name")
+	case !a.IDJAG && a.Workload == nil:
+		return errors.New("a platform needs a mapping for its workloads")
+	case len(a.JWKS) > 0 && a.JWKSURI != "":
+		return errors.New("either JWKS or JWKSURI")
+	case len(a.JWKS) > 0:
+		if a.keys, err = parseKeys(a.JWKS); err != nil {
+			return fmt.Errorf("reading JWKS: %w", err)
+		}
+	case a.JWKSURI != "":
+		if _, err := oauth.CheckEndpoint(a.JWKSURI); err != nil {
+			return fmt.Errorf("JWKSURI: %w", err)
+		}
+	default:
+		if _, err := oauth.CheckIssuer(a.Issuer); err != nil {
+			return fmt.Errorf("without keys it must be a URL that leads to them: %w", err)
+		}
+	}
+	return nil
+}
+
 // assertionIssuer finds who claims to have issued an assertion, among those
 // that are trusted for its type.
-func (s *Server) assertionIssuer(assertion string) (*AssertionIssuer, error) {
+func (s *Server) assertionIssuer(assertion string) (*assertionIssuer, error) {
 	token, err := jwt.Peek(assertion)
 	if err != nil {
 		return nil, err
 	}
 	kind := strings.TrimPrefix(strings.ToLower(token.Type), "application/")
-	for i := range s.opts.Assertions {
-		a := &s.opts.Assertions[i]
+	for _, a := range s.issuers {
 		if a.Issuer == token.Claims.Issuer && a.IDJAG == (kind == jwt.TypeIDJAG) {
 			return a, nil
 		}
@@ -65,17 +118,9 @@ func (s *Server) redeemAssertion(ctx context.Context, q *tokenRequest) (*oauth.T
 
 // verifyAssertion checks what holds for both kinds: signature, issuer,
 // subject, times, and this server as audience.
-func (s *Server) verifyAssertion(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string, types ...string) (*jwt.Token, error) {
-	keys, err := s.assertionKeys(a)
-	if err != nil {
-		return nil, err
-	}
-	algorithms := a.Algorithms
-	if len(algorithms) == 0 {
-		algorithms = jwt.DefaultAlgorithms()
-	}
-	token, err := jwt.Verify(ctx, assertion, keys, &jwt.Check{
-		Algorithms: algorithms, Types: types, Issuer: a.Issuer, Audience: s.audiences(),
+func (s *Server) verifyAssertion(ctx context.Context, q *tokenRequest, a *assertionIssuer, assertion string, types ...string) (*jwt.Token, error) {
+	token, err := jwt.Verify(ctx, assertion, s.assertionKeys(a), &jwt.Check{
+		Algorithms: a.Algorithms, Types: types, Issuer: a.Issuer, Audience: s.audiences(),
 		Skew: assertionSkew, Now: q.now, NeedExpiry: true,
 	})
 	if err != nil {
@@ -91,7 +136,7 @@ func (s *Server) verifyAssertion(ctx context.Context, q *tokenRequest, a *Assert
 // typ, aud, client_id and resource are checked, the jti is good for one use
 // (extension enterprise-managed-authorization: MUST). It gives no refresh token:
 // whether the person may still be here is for the enterprise to say anew.
-func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string) (*oauth.TokenResponse, error) {
+func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *assertionIssuer, assertion string) (*oauth.TokenResponse, error) {
 	if q.client == nil || q.public {
 		return nil, refuse(oauth.UnauthorizedClient, "this assertion is for clients that authenticate", nil)
 	}
@@ -134,7 +179,7 @@ func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *AssertionI
 	if err := s.useOnce(q, "assertion "+a.Issuer, claims, oauth.InvalidGrant); err != nil {
 		return nil, err
 	}
-	return s.answerAssertion(ctx, q, q.client, res, g, bound)
+	return s.answerAssertion(ctx, q, &access{client: q.client, resource: res, grant: g}, bound)
 }
 
 // assertedResource is the resource that an ID-JAG is for. The request may name
@@ -170,16 +215,13 @@ func (s *Server) assertedResource(q *tokenRequest, claims *jwt.Claims) (*Resourc
 
 // redeemWorkload takes the JWT that a platform gave a workload. Platforms let
 // them be used many times, so its jti is not remembered.
-func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *AssertionIssuer, assertion string) (*oauth.TokenResponse, error) {
+func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *assertionIssuer, assertion string) (*oauth.TokenResponse, error) {
 	if err := s.count(q, "token", ""); err != nil {
 		return nil, err
 	}
 	token, err := s.verifyAssertion(ctx, q, a, assertion, "", jwt.TypeJWT)
 	if err != nil {
 		return nil, err
-	}
-	if a.Workload == nil {
-		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("no mapping for workloads is configured"))
 	}
 	mapped, err := a.Workload(ctx, token.Claims.Subject, token.Raw)
 	if err != nil || mapped == nil || mapped.ClientID == "" {
@@ -201,7 +243,9 @@ func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *Asserti
 	if bound == nil {
 		bound = []string{}
 	}
-	return s.answerAssertion(ctx, q, c, res, &Grant{ClientID: c.ID, Subject: mapped.Subject}, bound)
+	return s.answerAssertion(ctx, q, &access{
+		client: c, resource: res, grant: &Grant{ClientID: c.ID, Subject: mapped.Subject}, platform: a.Issuer,
+	}, bound)
 }
 
 func unmapped(err error) error {
@@ -213,18 +257,19 @@ func unmapped(err error) error {
 
 // answerAssertion issues a token for what is asked for, as far as bound and the
 // client permit; a nil bound is none.
-func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, c *Client, res *Resource, g *Grant, bound []string) (*oauth.TokenResponse, error) {
+func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, a *access, bound []string) (*oauth.TokenResponse, error) {
 	asked, err := q.form.scopes()
 	if err != nil {
 		return nil, err
 	}
-	if g.Scopes, err = s.boundScopes(res, c, asked, bound); err != nil {
+	if a.scopes, err = s.boundScopes(a.resource, a.client, asked, bound); err != nil {
 		return nil, err
 	}
-	if err := s.startGrant(ctx, q, res, g); err != nil {
+	a.grant.Scopes = a.scopes
+	if err := s.startGrant(ctx, q, a.resource, a.grant); err != nil {
 		return nil, err
 	}
-	return s.accessToken(ctx, q, &access{grant: g, client: c, resource: res, scopes: g.Scopes})
+	return s.accessToken(ctx, q, a)
 }
 
 func (s *Server) boundScopes(res *Resource, c *Client, asked, bound []string) ([]string, error) {
@@ -238,19 +283,15 @@ func (s *Server) boundScopes(res *Resource, c *Client, asked, bound []string) ([
 	}
 	scopes := intersect(intersect(oauth.UnionScopes(asked), res.reach(bound)), allowed)
 	if len(scopes) == 0 {
-		return nil, refuse(oauth.InvalidScope, "none of the scopes may be had", nil)
+		return nil, errScope("none of the scopes may be had")
 	}
 	return scopes, nil
 }
 
 // assertionKeys are the keys of an issuer of assertions.
-func (s *Server) assertionKeys(a *AssertionIssuer) (jwt.Source, error) {
-	if len(a.JWKS) > 0 {
-		set, err := jwt.ParseSet(a.JWKS)
-		if err != nil {
-			return nil, fmt.Errorf("reading the keys of %s: %w", a.Issuer, err)
-		}
-		return set, nil
+func (s *Server) assertionKeys(a *assertionIssuer) jwt.Source {
+	if a.keys != nil {
+		return a.keys
 	}
 	find := func(ctx context.Context) (string, error) { return s.discoverKeys(ctx, a.Issuer) }
 	if a.JWKSURI != "" {
@@ -258,7 +299,7 @@ func (s *Server) assertionKeys(a *AssertionIssuer) (jwt.Source, error) {
 	}
 	return s.keys.others.remote("assertion "+a.Issuer+" "+a.JWKSURI, s.now(), func() *jwt.Remote {
 		return jwt.NewRemote(s.fetch, find, &jwt.RemoteOptions{Now: s.now})
-	}), nil
+	})
 }
 
 // discoverKeys finds the jwks_uri in an issuer's metadata.

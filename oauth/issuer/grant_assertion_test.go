@@ -232,3 +232,32 @@ func TestAssertionKeysAreDiscovered(t *testing.T) {
 		t.Errorf("the keys are not remembered: %d %s", a.Status, a.Raw)
 	}
 }
+
+// What is wrong with an issuer of assertions is said when the server starts,
+// not when the first assertion comes.
+func TestAssertionIssuersAreChecked(t *testing.T) {
+	t.Parallel()
+	keys := jwt.SetJSON(newKey(t))
+	maps := func(context.Context, string, []byte) (*issuer.WorkloadGrant, error) { return nil, nil }
+	for name, tt := range map[string]struct {
+		list []issuer.AssertionIssuer
+		ok   bool
+	}{
+		"keys":             {[]issuer.AssertionIssuer{{Issuer: "kubernetes", JWKS: keys, Workload: maps}}, true},
+		"discovered":       {[]issuer.AssertionIssuer{{Issuer: enterprise, IDJAG: true}}, true},
+		"both kinds":       {[]issuer.AssertionIssuer{{Issuer: enterprise, IDJAG: true}, {Issuer: enterprise, Workload: maps}}, true},
+		"no name":          {[]issuer.AssertionIssuer{{JWKS: keys, IDJAG: true}}, false},
+		"no mapping":       {[]issuer.AssertionIssuer{{Issuer: platform, JWKS: keys}}, false},
+		"broken keys":      {[]issuer.AssertionIssuer{{Issuer: enterprise, JWKS: []byte(`{`), IDJAG: true}}, false},
+		"no keys in them":  {[]issuer.AssertionIssuer{{Issuer: enterprise, JWKS: []byte(`{"keys":[]}`), IDJAG: true}}, false},
+		"keys twice":       {[]issuer.AssertionIssuer{{Issuer: enterprise, JWKS: keys, JWKSURI: "https://idp.example/jwks", IDJAG: true}}, false},
+		"keys over http":   {[]issuer.AssertionIssuer{{Issuer: enterprise, JWKSURI: "http://idp.example/jwks", IDJAG: true}}, false},
+		"nothing to go by": {[]issuer.AssertionIssuer{{Issuer: "kubernetes", Workload: maps}}, false},
+		"twice":            {[]issuer.AssertionIssuer{{Issuer: enterprise, IDJAG: true}, {Issuer: enterprise, IDJAG: true, JWKS: keys}}, false},
+		"algorithm":        {[]issuer.AssertionIssuer{{Issuer: enterprise, IDJAG: true, Algorithms: []string{"HS256"}}}, false},
+	} {
+		if _, err := issuer.New(deskIssuer, issuer.NewMemory(), formLogin{}, &issuer.Options{Assertions: tt.list}); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

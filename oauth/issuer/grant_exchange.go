@@ -44,7 +44,7 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := s.grantableScopes(res, q.client, asked)
+	scopes, err := s.exchangedScopes(res, q.client, subject, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,26 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	}
 	answer.IssuedTokenType = oauth.TokenTypeAccessToken
 	return answer, nil
+}
+
+// exchangedScopes are those of a token that another one is exchanged for. Nobody
+// asked the person about the second resource, so a token that permits little at
+// the first does not become one that permits all at the second: there are the
+// default scopes, those of the same name that the first token has, and what the
+// configuration lists for the client.
+func (s *Server) exchangedScopes(res *Resource, c *Client, subject *jwt.Token, asked []string) ([]string, error) {
+	scopes, err := s.grantableScopes(res, c, asked)
+	if config := s.configured(c); err != nil || config != nil && len(config.Scopes) > 0 {
+		return scopes, err
+	}
+	had, err := oauth.ParseScope(subject.Claims.Scope)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scopes of a token: %w", err)
+	}
+	if !includes(res.reach(oauth.UnionScopes(res.Default, had)), scopes) {
+		return nil, errScope("more scopes than were granted")
+	}
+	return scopes, nil
 }
 
 // checkExchange refuses what this server does not exchange.

@@ -55,6 +55,34 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
+	// Attack: a token that permits little at one resource becomes one that
+	// permits all at another.
+	widen := func(scopes ...string) func(o *issuer.Options) {
+		return func(o *issuer.Options) {
+			o.Resources[1].Scopes = append(o.Resources[1].Scopes, issuer.Scope{Name: "wipe"}, issuer.Scope{Name: "admin", Implies: []string{"list"}}, issuer.Scope{Name: "list"})
+			for i := range o.Clients {
+				if o.Clients[i].ID == "rs" {
+					o.Clients[i].Scopes = scopes
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		listed []string
+		asked  string
+		want   string
+	}{
+		{nil, "wipe", oauth.InvalidScope},
+		{nil, "other wipe", oauth.InvalidScope},
+		{nil, "other", "ok"},
+		{nil, "admin list", "ok"}, // the person granted admin
+		{[]string{"wipe"}, "wipe", "ok"},
+		{[]string{"wipe"}, "other", oauth.InvalidScope},
+	} {
+		if got := send(d.open(widen(tt.listed...)), "token", change(form, "scope", tt.asked), basic("rs", secret)).brief(); got != tt.want {
+			t.Errorf("scope %q with %q listed: %s, want %s", tt.asked, tt.listed, got, tt.want)
+		}
+	}
 	// A chain of exchanges names everybody who acts.
 	d.server = d.open(func(o *issuer.Options) { o.Resources[1].ExchangeTo = []string{mcpServer} })
 	back := d.want(change(form, "subject_token", a.text("access_token"), "resource", mcpServer), basic("rs2", secret))

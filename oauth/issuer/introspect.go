@@ -3,6 +3,7 @@ package issuer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -114,7 +115,55 @@ func (s *Server) ownToken(ctx context.Context, raw string, now time.Time) (*jwt.
 	if revoked {
 		return nil, nil
 	}
+	if ok, err := s.stillThere(ctx, token, now); err != nil || !ok {
+		return nil, err
+	}
 	return token, nil
+}
+
+// stillThere says whether whoever a token was issued to is still one of ours:
+// what the operator takes out of the configuration is void at once. Documents
+// are not fetched for that.
+func (s *Server) stillThere(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
+	id := token.Claims.ClientID
+	switch _, configured := s.static[id]; {
+	case configured:
+		return true, nil
+	case isDocument(id):
+		return s.docs.check(id) == nil, nil
+	}
+	platform, err := platformOf(token)
+	if err != nil {
+		return false, nil //nolint:nilerr // a bad token is an answer here, not an error
+	}
+	if platform != "" {
+		return slices.ContainsFunc(s.issuers, func(a *assertionIssuer) bool { return !a.IDJAG && a.Issuer == platform }), nil
+	}
+	switch _, err := s.store.Client(ctx, id, now); {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the client of a token: %w", err)
+	}
+	return true, nil
+}
+
+// platformOf is who vouched for the workload that a token was issued to; empty
+// for clients.
+func platformOf(token *jwt.Token) (string, error) {
+	o, err := wire.ParseObject(token.Raw, wire.Limits{Bytes: maxTokenBody})
+	if err != nil {
+		return "", fmt.Errorf("reading a token: %w", err)
+	}
+	raw, ok := o.Member(claimPlatform)
+	if !ok {
+		return "", nil
+	}
+	var platform string
+	if err := wire.Decode(raw, &platform); err != nil {
+		return "", fmt.Errorf("reading a token: %w", err)
+	}
+	return platform, nil
 }
 
 // ownAlgorithms are those that this server may ever have signed with.

@@ -1,6 +1,7 @@
 package issuer_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
+	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
 // Proves: RFC 7662: only the token's own resource server sees into it.
@@ -67,5 +69,44 @@ func TestIntrospect(t *testing.T) {
 	d.clock.Add(10*time.Minute + time.Second)
 	if d.active(token) {
 		t.Error("an expired token is active")
+	}
+}
+
+// Whoever is no client any more has no token any more, at once.
+func TestTokenOfNobody(t *testing.T) {
+	t.Parallel()
+	d, p := newPlatform(t)
+	asks := func(server *issuer.Server, token string) any {
+		return send(server, "introspect", params("token", token), basic("rs", secret)).Body["active"]
+	}
+	without := func(id string) *issuer.Server {
+		return d.open(func(o *issuer.Options) {
+			o.Clients = slices.DeleteFunc(o.Clients, func(c issuer.StaticClient) bool { return c.ID == id })
+		})
+	}
+	static := d.signIn("public").text("access_token")
+	if asks(d.server, static) != true || asks(without("web"), static) != true || asks(without("public"), static) != false {
+		t.Error("a client of the configuration and its tokens part")
+	}
+	workload := d.want(p.grant(nil)).text("access_token")
+	if asks(d.server, workload) != true || asks(without("web"), workload) != false { // d.open trusts no platform
+		t.Error("a platform and the tokens of its workloads part")
+	}
+	dynamic := &issuer.Client{
+		ID: "dynamic", Dynamic: true, Digest: "d", Created: d.clock.Now(), Expires: d.clock.Now().Add(time.Hour),
+		Metadata: oauth.ClientMetadata{TokenEndpointAuthMethod: oauth.AuthNone},
+	}
+	if _, err := d.store.AddClient(t.Context(), dynamic, 0); err != nil {
+		t.Fatal(err)
+	}
+	token := d.signIn("dynamic").text("access_token")
+	if !d.active(token) {
+		t.Error("a token of a dynamic client is not active")
+	}
+	if err := d.store.RemoveClient(t.Context(), "dynamic", d.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if d.active(token) {
+		t.Error("a token of a client that was removed is active")
 	}
 }

@@ -97,7 +97,9 @@ type Resource struct {
 	Introspectors []string
 	// ExchangeTo are the URIs of other resources, tokens for which the
 	// Introspectors may get in exchange for one for this resource that somebody
-	// sent them (RFC 8693). Default none.
+	// sent them (RFC 8693). They may have the Default scopes there, those of the
+	// same name that the first token has, or, if there are any, the
+	// StaticClient.Scopes of the introspector. Default none.
 	ExchangeTo []string
 }
 
@@ -160,6 +162,11 @@ type RegistrationPolicy struct {
 	Unused, Used time.Duration
 	// MaxSize of a request in bytes. Default 16 KiB.
 	MaxSize int
+	// Schemes without a dot that redirect URIs of native clients may have, such
+	// as "cursor", of all clients: those that register, of documents, and of the
+	// configuration. Any app on a device can claim such a scheme, so RFC 8252,
+	// section 7.1, wants a domain name in reverse, which is always taken. Default none.
+	Schemes []string
 }
 
 // An AssertionIssuer signs JWTs that are taken as grants (RFC 7523).

@@ -48,7 +48,7 @@ type keyring struct {
 	public  []byte              // the JWK set
 	source  *jwt.Set
 	loaded  time.Time
-	secrets map[string][]byte
+	secrets map[string]*Key
 
 	others sources // of the keys that others sign with
 }
@@ -77,7 +77,7 @@ func newKeyring(s *Server) *keyring {
 		// reads them again before the new one signs.
 		ahead:   min(period, max(period/8, keep+keysMaxAge)),
 		keys:    map[string]*heldKey{},
-		secrets: map[string][]byte{},
+		secrets: map[string]*Key{},
 	}
 }
 
@@ -101,7 +101,11 @@ func (k *keyring) signing(ctx context.Context) (*jwt.Key, error) {
 	if err := k.load(ctx, now); err != nil {
 		return nil, err
 	}
-	return k.keys[slot].Key, nil
+	key := k.keys[slot]
+	if key == nil {
+		return nil, errors.New("the store has no key for this time")
+	}
+	return key.Key, nil
 }
 
 // maintain makes the keys that are due; Run calls it at least once a minute.
@@ -227,10 +231,10 @@ func (k *keyring) secret(ctx context.Context, t time.Time) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	slot, start := k.slot(secretAlgorithm, t)
-	if secret := k.secrets[slot]; secret != nil {
-		return secret, nil
-	}
 	now := k.now()
+	if secret := k.secrets[slot]; secret != nil && now.Before(secret.Expires) {
+		return secret.Private, nil
+	}
 	retires := start.Add(k.period)
 	key, err := k.store.AddKey(ctx, &Key{
 		ID: slot, Slot: slot, Algorithm: secretAlgorithm, Private: []byte(oauth.NewSecret()),
@@ -245,7 +249,7 @@ func (k *keyring) secret(ctx context.Context, t time.Time) ([]byte, error) {
 	if len(k.secrets) >= 16 {
 		clear(k.secrets)
 	}
-	k.secrets[slot] = key.Private
+	k.secrets[slot] = key
 	return key.Private, nil
 }
 

@@ -187,9 +187,9 @@ func (v *Visit) Fail(w http.ResponseWriter, r *http.Request, err error) {
 // take ends the visit for all other requests that run for it; false means that
 // one of them was first, and that a page says so.
 func (v *Visit) take(w http.ResponseWriter, r *http.Request) bool {
-	_, err := v.server.takeRequest(r.Context(), Hash(v.handle))
+	_, err := v.server.settle(r.Context(), v.handle, v.it)
 	if err != nil {
-		v.server.refuseRequest(w, r, err)
+		v.server.refuseRequest(w, r, v.handle, err)
 	}
 	return err == nil
 }
@@ -207,16 +207,16 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	mark := s.cookies.read(r, s.cookies.browser)
 	handle, data, err := s.enter(r, mark)
 	if err != nil {
-		s.refuseRequest(w, r, err)
+		s.refuseRequest(w, r, handle, err)
 		return
 	}
 	it, err := s.request(r.Context(), handle, mark)
 	if err != nil {
-		s.refuseRequest(w, r, err)
+		s.refuseRequest(w, r, handle, err)
 		return
 	}
 	if r.Method == http.MethodPost {
-		if r.ParseForm() != nil || !s.ownForm(r, handle) {
+		if !s.ownForm(r, handle) {
 			s.refusePage(w, r, http.StatusForbidden, "This form did not come from a page of this server.")
 			return
 		}

@@ -176,14 +176,22 @@ func TestAttackConfusedDeputy(t *testing.T) {
 		if got := s.person().open(s.callback(state, "victim")); got.away != nil || got.status != http.StatusForbidden {
 			t.Errorf("callback in a new browser: %d %v", got.status, got.away)
 		}
-		// Nor does the page before it work elsewhere.
-		question := attacker.open(s.request())
-		if got := victim.open(question.url); got.status != http.StatusForbidden {
-			t.Errorf("consent page in another browser: %d", got.status)
+		// The page before it is worth no more elsewhere than the link that it
+		// began with: the victim is asked, and the attacker has lost it.
+		question := attacker.open(s.request("client_id", evil, "redirect_uri", "https://evil.example/cb"))
+		got := victim.open(question.url)
+		if got.away != nil || got.url == question.url || !strings.Contains(got.body, "evil.example") {
+			t.Errorf("consent page in another browser: %d %s", got.status, got.url)
 		}
-		visit := strings.Replace(question.url, "/consent", "/login", 1)
-		if got := victim.open(visit); got.status != http.StatusForbidden {
-			t.Errorf("login in another browser: %d", got.status)
+		if got := attacker.submit(question, "answer", "approve"); got.away != nil {
+			t.Errorf("the attacker agreed for the victim: %v", got.away)
+		}
+		if got := attacker.open(got.url); got.status != http.StatusOK || got.away != nil || !strings.Contains(got.body, "evil.example") {
+			t.Errorf("consent page back in the first browser: %d", got.status)
+		}
+		fresh := attacker.open(s.request())
+		if got := s.person().open(fresh.url); got.status != http.StatusForbidden {
+			t.Errorf("consent page in a browser without cookies: %d", got.status)
 		}
 	})
 	t.Run("ten minutes", func(t *testing.T) {

@@ -67,15 +67,21 @@ func (s *Server) grantTypes() []string {
 	if slices.ContainsFunc(s.resources.order, func(r *Resource) bool { return len(r.ExchangeTo) > 0 }) {
 		types = append(types, oauth.GrantTokenExchange)
 	}
-	if len(s.opts.Assertions) > 0 {
+	if len(s.issuers) > 0 {
 		types = append(types, oauth.GrantJWTBearer)
 	}
 	return types
 }
 
-// describe encodes the metadata, which never changes.
+// describe encodes the metadata, which never changes. Where private_key_jwt is
+// taken the algorithms must be named, for each endpoint (RFC 8414, section 2: MUST).
 func (s *Server) describe() ([]byte, error) {
-	return wire.Marshal(s.Metadata())
+	m := s.Metadata()
+	return wire.Marshal(struct {
+		*oauth.ServerMetadata
+		RevocationAlgorithms    []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
+		IntrospectionAlgorithms []string `json:"introspection_endpoint_auth_signing_alg_values_supported"`
+	}{m, m.TokenEndpointAuthSigningAlgValuesSupported, m.TokenEndpointAuthSigningAlgValuesSupported})
 }
 
 func (s *Server) serveMetadata(w http.ResponseWriter, _ *http.Request) {

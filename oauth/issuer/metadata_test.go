@@ -3,6 +3,8 @@ package issuer_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +50,17 @@ func TestMetadata(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", place, diff)
 			}
 		}
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, places[0], nil))
+		for _, endpoint := range []string{"token", "revocation", "introspection"} { // RFC 8414, section 2: MUST
+			if !strings.Contains(w.Body.String(), `"`+endpoint+`_endpoint_auth_signing_alg_values_supported":["`) {
+				t.Errorf("%s: the metadata lacks the algorithms of the %s endpoint", id, endpoint)
+			}
+		}
 		m := server.Metadata()
+		if slices.Contains(m.GrantTypesSupported, oauth.GrantTokenExchange) || slices.Contains(m.GrantTypesSupported, oauth.GrantJWTBearer) {
+			t.Errorf("%s: grant types that nothing permits: %q", id, m.GrantTypesSupported)
+		}
 		want := &oauth.ServerMetadata{
 			Issuer:                                     id,
 			AuthorizationEndpoint:                      id + "/authorize",

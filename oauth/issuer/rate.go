@@ -1,8 +1,10 @@
 package issuer
 
 import (
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +14,8 @@ import (
 )
 
 // rates are token buckets by name, each of perMinute tokens. The table is
-// bounded: when it is full, buckets that are full again go, and if there are
-// none, the one that was used longest ago. It may be used by many goroutines.
+// bounded: when it is full, buckets that are full again go, and then, until an
+// eighth is free, those that were used longest ago. It may be used by many goroutines.
 type rates struct {
 	perMinute int // below 1: no limit
 	limit     int
@@ -54,37 +56,61 @@ func (t *rates) take(name string) (time.Duration, bool) {
 	if b.AllowN(now, 1) {
 		return 0, true
 	}
-	missing := 1 - b.TokensAt(now)
-	return time.Duration(missing * float64(time.Minute) / float64(t.perMinute)), false
+	return t.wait(1 - b.TokensAt(now)), false
+}
+
+// spent says whether a bucket is empty, and how long until it is not; it takes
+// nothing.
+func (t *rates) spent(name string) (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.buckets[name]
+	if b == nil {
+		return 0, false
+	}
+	if missing := 1 - b.TokensAt(t.now()); missing > 0 {
+		return t.wait(missing), true
+	}
+	return 0, false
+}
+
+// wait is how long it takes until a bucket has so many tokens more.
+func (t *rates) wait(tokens float64) time.Duration {
+	return time.Duration(tokens * float64(time.Minute) / float64(t.perMinute))
 }
 
 // makeRoom removes buckets so that there is room for one more. Scanning all of
-// them is rare: after it there is room for many, or they are all in use.
+// them is rare: after it there is room for many.
 func (t *rates) makeRoom(now time.Time) {
 	if len(t.buckets) < t.limit {
 		return
 	}
-	oldest := ""
 	for name, b := range t.buckets {
 		if b.TokensAt(now) >= float64(t.perMinute) {
 			delete(t.buckets, name)
-			continue
-		}
-		if oldest == "" || b.used.Before(t.buckets[oldest].used) {
-			oldest = name
 		}
 	}
-	if len(t.buckets) >= t.limit {
-		delete(t.buckets, oldest)
+	if keep := t.limit - t.limit/8 - 1; len(t.buckets) > keep {
+		names := slices.SortedFunc(maps.Keys(t.buckets), func(a, b string) int {
+			return t.buckets[a].used.Compare(t.buckets[b].used)
+		})
+		for _, name := range names[:len(names)-keep] {
+			delete(t.buckets, name)
+		}
 	}
+}
+
+// bucketOf names the bucket of an endpoint for an address and a client.
+func (s *Server) bucketOf(r *http.Request, endpoint, client string) string {
+	remote := &principal.Principal{Remote: s.opts.Remote(r)}
+	return endpoint + " " + remote.LimitKey() + " " + client
 }
 
 // allow counts a request to an endpoint: of a client from an address, so that
 // a stranger who names a client that all the world uses does not shut it out,
 // or, if client is empty, of the address.
 func (s *Server) allow(r *http.Request, endpoint, client string) (time.Duration, bool) {
-	remote := &principal.Principal{Remote: s.opts.Remote(r)}
-	return s.rates.take(endpoint + " " + remote.LimitKey() + " " + client)
+	return s.rates.take(s.bucketOf(r, endpoint, client))
 }
 
 // remoteHost is the address of whoever is at the other end of the connection.

@@ -4,28 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
 
 // Types of applications (OpenID Connect Dynamic Client Registration 1.0).
 const (
 	applicationNative = "native"
 	applicationWeb    = "web"
-)
-
-// maxRedirects is how many redirect URIs a client may have, maxRedirect how
-// long one may be in bytes.
-const (
-	maxRedirects = 20
-	maxRedirect  = 2048
 )
 
 // serveRegister is the registration endpoint (RFC 7591, section 3).
@@ -41,10 +33,10 @@ func (s *Server) serveRegister(w http.ResponseWriter, r *http.Request) {
 		}, "")
 		return
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(policy.MaxSize)))
+	data, err := readBody(w, r, int64(policy.MaxSize))
 	if err != nil {
 		s.refuseJSON(w, r, &oauth.Error{
-			Code: oauth.InvalidClientMetadata, Description: "the request is too large", Status: http.StatusRequestEntityTooLarge,
+			Code: oauth.InvalidClientMetadata, Description: "the request cannot be read", Status: bodyStatus(err),
 		}, err.Error())
 		return
 	}
@@ -70,8 +62,8 @@ func (s *Server) serveRegister(w http.ResponseWriter, r *http.Request) {
 // register stores a client under the policy. What the client asks for and does
 // not get is left out of the answer (RFC 7591, section 3.2.1), so that older
 // clients, which ask for more than they need, are served.
-func (s *Server) register(ctx context.Context, m *oauth.ClientMetadata) (*oauth.ClientInformation, error) {
-	if err := normalise(m); err != nil {
+func (s *Server) register(ctx context.Context, m *oauth.ClientMetadata) (*registration, error) {
+	if err := s.normalise(m); err != nil {
 		return nil, err
 	}
 	now := s.now()
@@ -97,9 +89,21 @@ func (s *Server) register(ctx context.Context, m *oauth.ClientMetadata) (*oauth.
 	case err != nil:
 		return nil, s.broken(ctx, "storing a client", err)
 	}
-	answer := &oauth.ClientInformation{ClientMetadata: stored.Metadata, ClientSecret: secret, ClientIDIssuedAt: stored.Created.Unix()}
+	answer := &registration{ClientInformation: oauth.ClientInformation{
+		ClientMetadata: stored.Metadata, ClientSecret: secret, ClientIDIssuedAt: stored.Created.Unix(),
+	}}
 	answer.ClientID = stored.ID
+	if secret != "" {
+		answer.SecretExpires = new(int64)
+	}
 	return answer, nil
+}
+
+// A registration is the answer to one. With a secret it must say when that
+// expires, and 0 is never (RFC 7591, section 3.2.1: REQUIRED).
+type registration struct {
+	oauth.ClientInformation
+	SecretExpires *int64 `json:"client_secret_expires_at,omitzero"`
 }
 
 func usesSecret(m *oauth.ClientMetadata) bool {
@@ -120,10 +124,10 @@ func digestOf(m *oauth.ClientMetadata) (string, error) {
 
 // normalise fills in what a client that registers left out, and drops what it
 // cannot have here.
-func normalise(m *oauth.ClientMetadata) error {
+func (s *Server) normalise(m *oauth.ClientMetadata) error {
 	m.ClientID, m.Scope = "", ""
 	m.LogoURI = "" // never loaded, so nobody needs to know it
-	if err := setType(m); err != nil {
+	if err := s.setType(m); err != nil {
 		return err
 	}
 	if len(m.ResponseTypes) == 0 {
@@ -157,7 +161,7 @@ func keepOnly(list []string, known ...string) []string {
 // inferred if the client left it out, as older clients do (spec 2026-07-28,
 // basic/authorization/client-registration, "Application Type and Redirect URI
 // Constraints").
-func setType(m *oauth.ClientMetadata) error {
+func (s *Server) setType(m *oauth.ClientMetadata) error {
 	switch m.ApplicationType {
 	case "":
 		m.ApplicationType = inferType(m.RedirectURIs)
@@ -169,7 +173,7 @@ func setType(m *oauth.ClientMetadata) error {
 		return &oauth.Error{Code: oauth.InvalidRedirectURI, Description: fmt.Sprintf("there must be 1 to %d redirect URIs", maxRedirects)}
 	}
 	for _, uri := range m.RedirectURIs {
-		if checkRedirect(uri, m.ApplicationType == applicationNative) != nil {
+		if s.redirects.check(uri, m.ApplicationType == applicationNative) != nil {
 			return &oauth.Error{
 				Code:        oauth.InvalidRedirectURI,
 				Description: "a redirect URI must be https, or http on loopback; native clients may have a private-use scheme with a dot",
@@ -190,43 +194,22 @@ func inferType(uris []string) string {
 	return applicationNative
 }
 
-// checkRedirect is oauth.CheckRedirectURI, and refuses what would show people
-// another host than the one that gets the code, or collide with what an answer
-// carries.
-func checkRedirect(uri string, native bool) error {
-	if len(uri) > maxRedirect {
-		return errors.New("redirect URI is too long")
-	}
-	if strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return errors.New("redirect URI has characters beyond ASCII")
-	}
-	if err := oauth.CheckRedirectURI(uri, native); err != nil {
-		return err
-	}
-	u, err := url.Parse(uri)
-	if err != nil {
-		return errors.New("redirect URI cannot be read")
-	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return errors.New("query of the redirect URI cannot be read")
-	}
-	for _, name := range []string{"code", "state", "iss", "error", "error_description", "error_uri"} {
-		if query.Has(name) {
-			return errors.New("query of the redirect URI has a parameter of an answer")
-		}
-	}
-	return nil
-}
-
 // checkAuthentication checks that a client can use the method it names.
 func checkAuthentication(m *oauth.ClientMetadata) error {
+	if alg := m.TokenEndpointAuthSigningAlg; alg != "" && !slices.Contains(jwt.DefaultAlgorithms(), alg) {
+		return invalidMetadata("token_endpoint_auth_signing_alg is not supported")
+	}
 	switch m.TokenEndpointAuthMethod {
 	case oauth.AuthNone, oauth.AuthSecretBasic, oauth.AuthSecretPost:
 		return nil
 	case oauth.AuthPrivateKeyJWT:
 		if (len(m.JWKS) == 0) == (m.JWKSURI == "") {
 			return invalidMetadata("private_key_jwt needs either jwks or jwks_uri")
+		}
+		if len(m.JWKS) > 0 {
+			if _, err := parseKeys(m.JWKS); err != nil {
+				return invalidMetadata("jwks has no public key that can be used")
+			}
 		}
 		if m.JWKSURI != "" {
 			if _, err := oauth.CheckEndpoint(m.JWKSURI); err != nil {
@@ -238,16 +221,38 @@ func checkAuthentication(m *oauth.ClientMetadata) error {
 	return invalidMetadata("token_endpoint_auth_method is not supported")
 }
 
+// parseKeys reads public keys and wants one at least.
+func parseKeys(jwks []byte) (*jwt.Set, error) {
+	set, err := jwt.ParseSet(jwks)
+	if err != nil {
+		return nil, err
+	}
+	for _, algorithm := range jwt.DefaultAlgorithms() {
+		if keys, err := set.Find(context.Background(), "", algorithm); err == nil && len(keys) > 0 {
+			return set, nil
+		}
+	}
+	return nil, errors.New("no public key that can be used")
+}
+
 func invalidMetadata(text string) *oauth.Error {
 	return &oauth.Error{Code: oauth.InvalidClientMetadata, Description: text}
 }
 
 // staticClients makes clients of the configuration. What they may do is the
 // operator's word, but their redirect URIs are under the same rules.
-func staticClients(list []StaticClient) (map[string]*registered, error) {
+func (s *Server) staticClients(list []StaticClient) (map[string]*registered, error) {
 	clients := make(map[string]*registered, len(list))
 	for _, config := range list {
 		c := &registered{Client: Client{ID: config.ID, Metadata: config.Metadata}, config: config}
+		c.config.Resources = slices.Clone(config.Resources)
+		for i, given := range config.Resources {
+			uri, err := oauth.CanonicalResource(given)
+			if err != nil || s.resources.byURI[uri] == nil {
+				return nil, fmt.Errorf("client %q: there is no resource %q", config.ID, given)
+			}
+			c.config.Resources[i] = uri
+		}
 		m := &c.Metadata
 		if config.ID == "" || len(config.ID) > maxClientID || clients[config.ID] != nil {
 			return nil, fmt.Errorf("client %q: an id must be there, and once", config.ID)
@@ -256,7 +261,7 @@ func staticClients(list []StaticClient) (map[string]*registered, error) {
 			m.ApplicationType = inferType(m.RedirectURIs)
 		}
 		for _, uri := range m.RedirectURIs {
-			if err := checkRedirect(uri, m.ApplicationType == applicationNative); err != nil {
+			if err := s.redirects.check(uri, m.ApplicationType == applicationNative); err != nil {
 				return nil, fmt.Errorf("client %q: %w", config.ID, err)
 			}
 		}

@@ -73,6 +73,9 @@ func TestRegister(t *testing.T) {
 		if diff := cmp.Diff(test.want, info.ClientMetadata); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
+		if strings.Contains(body, `"client_secret_expires_at":0`) != (info.ClientSecret != "") {
+			t.Errorf("%s: RFC 7591, section 3.2.1: %s", test.name, body)
+		}
 		if confidential := test.want.TokenEndpointAuthMethod != "none"; confidential != (info.ClientSecret != "") {
 			t.Errorf("%s: secret %q", test.name, info.ClientSecret)
 		}
@@ -85,23 +88,27 @@ func TestRegister(t *testing.T) {
 		body, code string
 		status     int
 	}{
-		"http":         {`{"redirect_uris":["http://c.example/cb"]}`, oauth.InvalidRedirectURI, 400},
-		"javascript":   {`{"redirect_uris":["javascript:alert(1)"],"application_type":"native"}`, oauth.InvalidRedirectURI, 400},
-		"private, web": {`{"redirect_uris":["com.example.app:/cb"],"application_type":"web"}`, oauth.InvalidRedirectURI, 400},
-		"one of two":   {`{"redirect_uris":["https://c.example/cb","data:text/html,x"]}`, oauth.InvalidRedirectURI, 400},
-		"wide letters": {`{"redirect_uris":["https://cl\u0456ent.example/cb"]}`, oauth.InvalidRedirectURI, 400},
-		"answer in it": {`{"redirect_uris":["https://c.example/cb?code=x"]}`, oauth.InvalidRedirectURI, 400},
-		"none":         {`{}`, oauth.InvalidRedirectURI, 400},
-		"many":         {`{"redirect_uris":[` + strings.Repeat(`"https://c.example/cb",`, 30) + `"https://c.example/cb"]}`, oauth.InvalidRedirectURI, 400},
-		"type":         {`{"redirect_uris":["https://c.example/cb"],"application_type":"tv"}`, oauth.InvalidClientMetadata, 400},
-		"method":       {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"tls_client_auth"}`, oauth.InvalidClientMetadata, 400},
-		"no keys":      {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt"}`, oauth.InvalidClientMetadata, 400},
-		"keys at http": {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://k.example"}`, oauth.InvalidClientMetadata, 400},
-		"grant":        {`{"redirect_uris":["https://c.example/cb"],"grant_types":["client_credentials"]}`, oauth.InvalidClientMetadata, 400},
-		"response":     {`{"redirect_uris":["https://c.example/cb"],"response_types":["token"]}`, oauth.InvalidClientMetadata, 400},
-		"twice":        {`{"redirect_uris":["https://c.example/cb"],"redirect_uris":["https://evil.example/cb"]}`, oauth.InvalidClientMetadata, 400},
-		"no JSON":      {`redirect`, oauth.InvalidClientMetadata, 400},
-		"large":        {`{"client_name":"` + strings.Repeat("x", 20<<10) + `"}`, oauth.InvalidClientMetadata, 413},
+		"http":          {`{"redirect_uris":["http://c.example/cb"]}`, oauth.InvalidRedirectURI, 400},
+		"javascript":    {`{"redirect_uris":["javascript:alert(1)"],"application_type":"native"}`, oauth.InvalidRedirectURI, 400},
+		"private, web":  {`{"redirect_uris":["com.example.app:/cb"],"application_type":"web"}`, oauth.InvalidRedirectURI, 400},
+		"one of two":    {`{"redirect_uris":["https://c.example/cb","data:text/html,x"]}`, oauth.InvalidRedirectURI, 400},
+		"wide letters":  {`{"redirect_uris":["https://cl\u0456ent.example/cb"]}`, oauth.InvalidRedirectURI, 400},
+		"answer in it":  {`{"redirect_uris":["https://c.example/cb?code=x"]}`, oauth.InvalidRedirectURI, 400},
+		"none":          {`{}`, oauth.InvalidRedirectURI, 400},
+		"many":          {`{"redirect_uris":[` + strings.Repeat(`"https://c.example/cb",`, 30) + `"https://c.example/cb"]}`, oauth.InvalidRedirectURI, 400},
+		"type":          {`{"redirect_uris":["https://c.example/cb"],"application_type":"tv"}`, oauth.InvalidClientMetadata, 400},
+		"method":        {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"tls_client_auth"}`, oauth.InvalidClientMetadata, 400},
+		"no keys":       {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt"}`, oauth.InvalidClientMetadata, 400},
+		"keys at http":  {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://k.example"}`, oauth.InvalidClientMetadata, 400},
+		"no keys in it": {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}}`, oauth.InvalidClientMetadata, 400},
+		"secret key":    {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}}`, oauth.InvalidClientMetadata, 400},
+		"algorithm":     {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_signing_alg":"none"}`, oauth.InvalidClientMetadata, 400},
+		"no dot":        {`{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"]}`, oauth.InvalidRedirectURI, 400},
+		"grant":         {`{"redirect_uris":["https://c.example/cb"],"grant_types":["client_credentials"]}`, oauth.InvalidClientMetadata, 400},
+		"response":      {`{"redirect_uris":["https://c.example/cb"],"response_types":["token"]}`, oauth.InvalidClientMetadata, 400},
+		"twice":         {`{"redirect_uris":["https://c.example/cb"],"redirect_uris":["https://evil.example/cb"]}`, oauth.InvalidClientMetadata, 400},
+		"no JSON":       {`redirect`, oauth.InvalidClientMetadata, 400},
+		"large":         {`{"client_name":"` + strings.Repeat("x", 20<<10) + `"}`, oauth.InvalidClientMetadata, 413},
 	} {
 		status, body := s.post("/register", "application/json", test.body)
 		if e := oauth.ParseError(status, []byte(body)); e.Code != test.code || status != test.status {

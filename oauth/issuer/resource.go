@@ -55,7 +55,7 @@ func checkResource(r Resource) (*Resource, error) {
 		r.Name = u.Host
 	}
 	r.ExchangeTo = slices.Clone(r.ExchangeTo)
-	r.Scopes = slices.Clone(r.Scopes)
+	r.Scopes, r.Default, r.Introspectors = slices.Clone(r.Scopes), slices.Clone(r.Default), slices.Clone(r.Introspectors)
 	names := map[string]bool{}
 	for i, scope := range r.Scopes {
 		if parsed, err := oauth.ParseScope(scope.Name); err != nil || len(parsed) != 1 {
@@ -129,10 +129,7 @@ func (s *Server) mayHave(c *Client, r *Resource) bool {
 	if config == nil || len(config.Resources) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(config.Resources, func(uri string) bool {
-		canonical, err := oauth.CanonicalResource(uri)
-		return err == nil && canonical == r.URI
-	})
+	return slices.Contains(config.Resources, r.URI)
 }
 
 // configured is what the configuration says of a client; nil for others.
@@ -158,10 +155,8 @@ func (s *Server) grantableScopes(res *Resource, c *Client, asked []string) ([]st
 		return intersect(res.Default, allowed), nil
 	}
 	granted := oauth.UnionScopes(asked)
-	for _, scope := range granted {
-		if !slices.Contains(allowed, scope) {
-			return nil, errScope("a scope is unknown here, or not for this client")
-		}
+	if !includes(allowed, granted) {
+		return nil, errScope("a scope is unknown here, or not for this client")
 	}
 	return granted, nil
 }
@@ -203,20 +198,24 @@ func (r *Resource) reach(scopes []string) []string {
 
 // narrowedScopes are those of a token that comes from a grant: all that was
 // granted, or what is asked for, if the grant includes it (RFC 6749, section
-// 6: never more). What a client may have no longer is left out.
+// 6: never more). What a client may have no longer is left out; if nothing
+// remains that is an error, since an answer cannot tell it from all.
 func (s *Server) narrowedScopes(res *Resource, c *Client, granted, asked []string) ([]string, error) {
-	asked = withoutOffline(asked)
-	if len(asked) == 0 {
-		return intersect(granted, s.allowedScopes(res, c)), nil
+	wanted := oauth.UnionScopes(withoutOffline(asked))
+	if len(wanted) == 0 {
+		wanted = granted
+	} else if !includes(res.reach(granted), wanted) {
+		return nil, errScope("more scopes than were granted")
 	}
-	within := res.reach(granted)
-	for _, scope := range asked {
-		if !slices.Contains(within, scope) {
-			return nil, errScope("more scopes than were granted")
-		}
+	scopes := intersect(wanted, s.allowedScopes(res, c))
+	if len(scopes) == 0 && len(wanted) > 0 {
+		return nil, errScope("none of the scopes may be had")
 	}
-	return intersect(oauth.UnionScopes(asked), s.allowedScopes(res, c)), nil
+	return scopes, nil
 }
+
+// includes says whether all of scopes are within.
+func includes(within, scopes []string) bool { return len(intersect(scopes, within)) == len(scopes) }
 
 func withoutOffline(scopes []string) []string {
 	return slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool { return scope == oauth.ScopeOfflineAccess })

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,10 @@ type Server struct {
 	now    func() time.Time
 
 	static    map[string]*registered
+	issuers   []*assertionIssuer
 	keys      *keyring
 	resources *registry
+	redirects *redirects
 	docs      *documents
 	rates     *rates
 	cookies   cookies
@@ -39,7 +42,8 @@ type Server struct {
 	metadata  []byte
 }
 
-// registered is a client of the configuration with what bounds it.
+// registered is a client of the configuration with what bounds it. The URIs of
+// Resources are in canonical form.
 type registered struct {
 	Client
 	config StaticClient
@@ -70,14 +74,23 @@ func New(issuer string, store Store, login Login, o *Options) (*Server, error) {
 	}
 	s.opts.fill(s.local)
 	s.fetch, s.log, s.now = s.opts.Fetch, s.opts.Logger, s.opts.Now
-	if s.static, err = staticClients(s.opts.Clients); err != nil {
+	if s.redirects, err = newRedirects(s.opts.Registration.Schemes); err != nil {
 		return nil, err
 	}
 	if s.resources, err = newRegistry(s.opts.Resources); err != nil {
 		return nil, err
 	}
+	if s.static, err = s.staticClients(s.opts.Clients); err != nil {
+		return nil, err
+	}
+	if s.issuers, err = newAssertionIssuers(s.opts.Assertions); err != nil {
+		return nil, err
+	}
+	if err = s.opts.check(); err != nil {
+		return nil, err
+	}
 	s.keys = newKeyring(s)
-	s.docs = newDocuments(s.opts.Documents, s.opts.Loopback && s.local, s.now)
+	s.docs = newDocuments(s.opts.Documents, s.redirects, s.opts.Loopback && s.local, s.now)
 	s.rates = newRates(s.opts.RateLimit, s.now)
 	s.cookies = newCookies(base)
 	if s.metadata, err = s.describe(); err != nil {
@@ -123,6 +136,22 @@ func (o *Options) fill(loopback bool) {
 	o.Documents.MaxSize = cmp.Or(o.Documents.MaxSize, 16<<10)
 	o.Documents.MaxCached = cmp.Or(o.Documents.MaxCached, 1000)
 	o.Documents.MaxAge = cmp.Or(o.Documents.MaxAge, 24*time.Hour)
+}
+
+// check refuses what no default can mend.
+func (o *Options) check() error {
+	if !slices.Contains(ownAlgorithms, o.SigningAlgorithm) {
+		return fmt.Errorf("signing algorithm %q: it must be one of %s", o.SigningAlgorithm, strings.Join(ownAlgorithms, ", "))
+	}
+	for name, d := range map[string]time.Duration{
+		"KeyLifetime": o.KeyLifetime, "CodeLifetime": o.CodeLifetime, "AccessLifetime": o.AccessLifetime,
+		"RefreshLifetime": o.RefreshLifetime, "RefreshIdle": o.RefreshIdle, "LoginLifetime": o.LoginLifetime,
+	} {
+		if d < time.Second {
+			return fmt.Errorf("%s is %v, and must be a second at least", name, d)
+		}
+	}
+	return nil
 }
 
 // endpoint is the URL of an endpoint of this issuer, such as "token".

@@ -1,9 +1,11 @@
 package issuer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -140,7 +142,8 @@ func open(h http.HandlerFunc, method string) http.Handler {
 const maxForm = 16 << 10
 
 // browser makes an endpoint one for people: its answers are for nobody's
-// cache, frame or referrer, requests are bounded and counted by address.
+// cache, frame or referrer, requests are bounded, counted by address, and their
+// forms are parsed.
 func (s *Server) browser(endpoint string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		guardPage(w.Header())
@@ -158,7 +161,15 @@ func (s *Server) browser(endpoint string, h http.HandlerFunc) http.Handler {
 			s.refusePage(w, r, http.StatusRequestURITooLong, "The address of this request is too long.")
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		body, err := readBody(w, r, maxForm)
+		if err == nil {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			err = r.ParseForm()
+		}
+		if err != nil {
+			s.refusePage(w, r, bodyStatus(err), "This request cannot be read.")
+			return
+		}
 		h(w, r)
 	})
 }

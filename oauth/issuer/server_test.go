@@ -421,6 +421,19 @@ func TestNew(t *testing.T) {
 		{"method without secret", "https://as.example", formLogin{}, &issuer.Options{Clients: []issuer.StaticClient{
 			{ID: "a", Metadata: oauth.ClientMetadata{TokenEndpointAuthMethod: oauth.AuthSecretBasic}},
 		}}, false},
+		{"client of an unknown resource", "https://as.example", formLogin{}, &issuer.Options{Clients: []issuer.StaticClient{
+			{ID: "a", Metadata: web, Resources: []string{mcpServer}},
+		}}, false},
+		{"client with broken keys", "https://as.example", formLogin{}, &issuer.Options{Clients: []issuer.StaticClient{
+			{ID: "a", Metadata: oauth.ClientMetadata{JWKS: []byte(`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`)}},
+		}}, false},
+		{"unknown algorithm", "https://as.example", formLogin{}, &issuer.Options{SigningAlgorithm: "HS256"}, false},
+		{"negative time", "https://as.example", formLogin{}, &issuer.Options{CodeLifetime: -1}, false},
+		{"scheme", "https://as.example", formLogin{}, schemes("cursor"), true},
+		{"scheme that runs code", "https://as.example", formLogin{}, schemes("javascript"), false},
+		{"scheme with a colon", "https://as.example", formLogin{}, schemes("cursor:"), false},
+		{"scheme in capitals", "https://as.example", formLogin{}, schemes("Cursor"), false},
+		{"no scheme", "https://as.example", formLogin{}, schemes(""), false},
 	} {
 		_, err := issuer.New(test.issuer, issuer.NewMemory(), test.login, test.options)
 		if (err == nil) != test.ok {

@@ -14,7 +14,8 @@ import (
 // (codes, tokens, handles) come in as hashes alone ([Hash]). Times are whole
 // seconds UTC. Records past their expiry are as good as absent, whether swept
 // or not. A Store may be used by many goroutines at once; package storetest
-// holds an implementation to all of this.
+// holds an implementation to all of this. A store is of one issuer: codes, tokens
+// and keys in it do not say whose they are.
 //
 // What an operation returned must survive the end of the process, and of the
 // machine: a code that was consumed stays consumed.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -115,13 +114,12 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 			Status: http.StatusUnsupportedMediaType,
 		}}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxTokenBody))
+	body, err := readBody(w, r, maxTokenBody)
 	if err != nil {
-		status := http.StatusBadRequest
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			status = http.StatusRequestEntityTooLarge
+		return nil, &refusal{
+			out:    &oauth.Error{Code: oauth.InvalidRequest, Description: "the body cannot be read", Status: bodyStatus(err)},
+			reason: err,
 		}
-		return nil, &refusal{out: &oauth.Error{Code: oauth.InvalidRequest, Description: "the body cannot be read", Status: status}, reason: err}
 	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil || len(values) > maxTokenParams {
@@ -215,10 +213,13 @@ func (e *waitError) Error() string { return fmt.Sprintf("too many requests: next
 
 // count counts a request of a client, or of nobody that is known.
 func (s *Server) count(q *tokenRequest, endpoint, client string) error {
-	wait, ok := s.allow(q.Request, endpoint, client)
-	if ok {
-		return nil
+	if wait, ok := s.allow(q.Request, endpoint, client); !ok {
+		return refuseWait(wait)
 	}
+	return nil
+}
+
+func refuseWait(wait time.Duration) error {
 	return &refusal{
 		out:    &oauth.Error{Code: oauth.TemporarilyUnavailable, Description: "too many requests", Status: http.StatusTooManyRequests},
 		reason: &waitError{wait},

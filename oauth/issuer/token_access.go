@@ -18,6 +18,7 @@ type access struct {
 	resource *Resource
 	scopes   []string
 	act      wire.RawValue // who acts for the subject (RFC 8693); may be nil
+	platform string        // who vouched for the workload; empty for clients
 	// until is when it expires at the latest; zero is no bound but the grant's.
 	until time.Time
 }
@@ -25,8 +26,12 @@ type access struct {
 // ownClaims are what Grant.Claims cannot say.
 var ownClaims = []string{
 	"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "client_id", "azp", "scope", "scp", "resource",
-	"cnf", "gid", "nonce", "auth_time", "act",
+	"cnf", "gid", "nonce", "auth_time", "act", claimPlatform,
 }
+
+// claimPlatform is a claim of the tokens of workloads: the issuer that vouched
+// for them, without which they are nobody.
+const claimPlatform = "workload_issuer"
 
 // accessToken makes an access token (RFC 9068), bound to the key of the
 // request's DPoP proof if there is one, and the answer that carries it.
@@ -38,7 +43,7 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 	if !a.until.IsZero() && a.until.Before(expires) {
 		expires = a.until
 	}
-	extra, err := furtherClaims(a.grant.Claims, a.act)
+	extra, err := furtherClaims(a)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +93,10 @@ func (s *Server) ownSubject(c *Client) string {
 }
 
 // furtherClaims are those of a grant that say nothing which is ours to say,
-// and act.
-func furtherClaims(claims []byte, act wire.RawValue) (wire.RawValue, error) {
-	if len(claims) == 0 && act == nil {
+// act, and the platform of a workload.
+func furtherClaims(a *access) (wire.RawValue, error) {
+	claims := a.grant.Claims
+	if len(claims) == 0 && a.act == nil && a.platform == "" {
 		return nil, nil
 	}
 	out := []byte{'{'}
@@ -111,8 +117,11 @@ func furtherClaims(claims []byte, act wire.RawValue) (wire.RawValue, error) {
 			}
 		}
 	}
-	if act != nil {
-		add("act", act)
+	if a.act != nil {
+		add("act", a.act)
+	}
+	if a.platform != "" {
+		add(claimPlatform, wire.AppendString(nil, a.platform))
 	}
 	return append(out, '}'), nil
 }

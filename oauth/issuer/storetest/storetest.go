@@ -4,12 +4,12 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -95,9 +95,17 @@ func count(errs []error, want error) int {
 
 func equal[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %s, want %s", what, show(got), show(want))
 	}
+}
+
+// show writes what a pointer leads to, not where it is.
+func show(v any) string {
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() {
+		v = p.Elem().Interface()
+	}
+	return fmt.Sprintf("%+v", v)
 }
 
 func succeed(t *testing.T, what string, err error) {
