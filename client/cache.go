@@ -122,6 +122,18 @@ func (c *Cache) drop(server, method, target string) {
 	}
 }
 
+// dropPrivate forgets the results of a server that are a principal's alone.
+func (c *Cache) dropPrivate(server, principal string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropped++
+	for key, e := range c.entries {
+		if key.server == server && key.principal == principal && !key.public {
+			c.remove(e)
+		}
+	}
+}
+
 func (c *Cache) remove(e *list.Element) {
 	entry := c.order.Remove(e).(*cacheEntry)
 	delete(c.entries, entry.key)

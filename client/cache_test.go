@@ -2,15 +2,20 @@ package client_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // reads is a server whose reads are counted, with the given hints.
@@ -101,6 +106,105 @@ func TestCachePrincipals(t *testing.T) {
 				t.Errorf("%s: asked %d times, want %d", hints, n, want)
 			}
 		})
+	}
+}
+
+// Clients whose principals nobody named share nothing but what is public. Proves:
+// R11. Attack: wrong-user cache.
+func TestAttackWrongUserCache(t *testing.T) {
+	for hints, want := range map[string]int{`,"ttlMs":60000,"cacheScope":"private"`: 2, `,"ttlMs":60000,"cacheScope":"public"`: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			cache, s := client.NewCache(0, 0), reads(hints)
+			for range 2 {
+				c, err := client.Connect(t.Context(), mem.New(s, &mem.Options{Key: "s"}), &client.Options{Cache: cache, Eras: client.NewEraMemory()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if _, err := c.ReadResource(t.Context(), "a:b", nil); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := len(s.got(mcp.MethodResourcesRead)); n != want {
+				t.Errorf("%s: asked %d times, want %d", hints, n, want)
+			}
+		})
+	}
+}
+
+// A persona is a RoundTripper in whose place another person signs in before a
+// request of the method tools/call.
+type persona struct {
+	next http.RoundTripper
+	who  string
+}
+
+func (p *persona) RoundTrip(r *http.Request) (*http.Response, error) {
+	if methodOf(r) == mcp.MethodToolsCall {
+		resume := transport.Waiting(r.Context())
+		p.who = "bob"
+		resume()
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+p.who)
+	return p.next.RoundTrip(r)
+}
+
+// Whoever signs in sees nothing of what the one before was told in private, also
+// if it was on its way then; what is public stays. Proves: R11. Attack:
+// wrong-user cache.
+func TestAttackWrongUserCacheAfterSignIn(t *testing.T) {
+	for scope, want := range map[string][]string{"private": {"ada", "ada", "bob", "bob"}, "public": {"ada", "ada", "ada", "ada"}} {
+		for _, principal := range []string{"", "ada"} {
+			synctest.Test(t, func(t *testing.T) {
+				asked, late := 0, make(chan struct{})
+				s := &site{on: map[string]func(*http.Request, string) *http.Response{
+					mcp.MethodResourcesRead: func(r *http.Request, id string) *http.Response {
+						who := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+						if asked++; asked == 2 {
+							<-late
+						}
+						return result(id, fmt.Sprintf(`{"resultType":"complete","contents":[{"uri":"a:b","text":%q}],"ttlMs":60000,"cacheScope":%q}`, who, scope))
+					},
+				}}
+				d := &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: &persona{s, "ada"}}}
+				c, err := client.Connect(t.Context(), d, &client.Options{Eras: client.NewEraMemory(), Principal: principal})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				var got []string
+				read := func(uri string) string {
+					r, err := c.ReadResource(t.Context(), uri, nil)
+					if err != nil {
+						t.Error(err)
+						return ""
+					}
+					return r.Contents[0].Text
+				}
+				got = append(got, read("a:b"))
+				slow := make(chan string)
+				go func() { slow <- read("a:slow") }()
+				synctest.Wait()
+				got = append(got, read("a:b"))
+				if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+					t.Error(err)
+				}
+				close(late)
+				<-slow
+				got = append(got, read("a:b"), read("a:b"))
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", scope, diff)
+				}
+				if after := read("a:slow"); after != "bob" {
+					t.Errorf("%s: what was on its way was kept: %s", scope, after)
+				}
+			})
+		}
 	}
 }
 

@@ -26,9 +26,15 @@ func (k *call) cacheKey() (cacheKey, bool) {
 		}
 	}
 	return cacheKey{
-		server: k.c.server, method: k.method, params: sha256.Sum256(text), principal: k.c.opts.Principal,
+		server: k.c.server, method: k.method, params: sha256.Sum256(text), principal: k.c.partition,
 	}, true
 }
+
+// forgetPrivate forgets what only the person of this client may see, and keeps
+// nothing of it that is on its way: whoever signs in now may be another. spec
+// 2026-07-28, server/utilities/caching: a private result MUST NOT be shared
+// across authorization contexts.
+func (c *Client) forgetPrivate() { c.opts.Cache.dropPrivate(c.server, c.partition) }
 
 // keep stores a complete result if the server allows it. Only what it calls
 // public is shown to other principals; a wrong or absent time is none.

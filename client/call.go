@@ -116,7 +116,7 @@ func (k *call) wrap(err error) error {
 // start begins the call's time.
 func (k *call) start(ctx context.Context) error {
 	c := k.c
-	k.still = still{ctx, &k.clock}
+	k.still = still{ctx, &k.clock, c}
 	k.ctx, k.end = context.WithCancelCause(&k.still)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -22,8 +24,8 @@ type Client struct {
 	caps   *mcp.ClientCapabilities
 	dialer transport.Dialer
 	log    *slog.Logger
-	// server names the server in the cache.
-	server string
+	// server names the server in the cache, and partition the principal.
+	server, partition string
 
 	ctx  context.Context //nolint:containedctx // the client's life, which its goroutines share
 	stop context.CancelCauseFunc
@@ -75,6 +77,8 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 		c.server = "client " + strconv.FormatInt(clients.Add(1), 10)
 	}
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	// Who is nobody by name is the same as nobody else.
+	c.partition = cmp.Or(o.Principal, "\x00"+rand.Text())
 	c.inbox.start(c)
 	c.level.Store(&o.LogLevel)
 	cn, err := c.dial(&everybody{ctx, c})

@@ -247,7 +247,7 @@ func (c *Client) current() (*conn, *dialling, error) {
 func (c *Client) redial(d *dialling, pause time.Duration) {
 	err := sleep(c.ctx, pause)
 	if err == nil {
-		ctx, cancel := limited(&everybody{c.ctx, c}, c.opts.CallTimeout)
+		ctx, cancel := c.limited(&everybody{c.ctx, c}, c.opts.CallTimeout)
 		var cn *conn
 		if cn, err = c.dial(ctx); err == nil {
 			if err = c.adopt(cn); err != nil {

@@ -24,7 +24,7 @@ type handshake struct {
 // handshake opens a session with a revision, or another of the same era that
 // the server prefers and we allow. The cause is why no newer one was found.
 func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) error {
-	ctx, cancel := limited(ctx, o.c.opts.CallTimeout)
+	ctx, cancel := o.c.limited(ctx, o.c.opts.CallTimeout)
 	defer cancel()
 	for range 2 {
 		in, err := o.initialize(ctx, f)
@@ -256,7 +256,7 @@ func (e *handshake) unsubscribe(cn *conn, uris []string) {
 
 // ask sends a small request of the client's own.
 func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any) error {
-	ctx, cancel := limited(ctx, e.c.opts.CallTimeout)
+	ctx, cancel := e.c.limited(ctx, e.c.opts.CallTimeout)
 	defer cancel()
 	params, err := shape.For(e.f).DownParams(method, params)
 	if err != nil {

@@ -64,7 +64,7 @@ func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, 
 	if len(o.legacy) == 0 {
 		limit = o.c.opts.CallTimeout // there is nothing to fall back to
 	}
-	ctx, cancel := limited(ctx, limit)
+	ctx, cancel := o.c.limited(ctx, limit)
 	defer cancel()
 	e := newEra(o.c, f)
 	k := &call{c: o.c, method: mcp.MethodDiscover}

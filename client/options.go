@@ -112,7 +112,10 @@ type Options struct {
 	CacheEntries, CacheBytes int
 	// Principal names on whose behalf the client acts: what the cache holds
 	// for one principal is never shown to another unless the server calls it
-	// public.
+	// public. A client is one person's; only when somebody signs in anew, and
+	// the transport says so (see transport.Waiting), it forgets what was the
+	// person's alone. Default: a principal of its own, so that clients that
+	// share a cache share nothing but what is public.
 	Principal string
 
 	// TrustAnnotations believes the server's tool annotations, so far as to

@@ -12,6 +12,7 @@ import (
 type still struct {
 	context.Context //nolint:containedctx // it is one
 	clock           *clock
+	c               *Client
 }
 
 var _ transport.Clock = (*still)(nil)
@@ -32,8 +33,9 @@ func (s *still) Pause() {
 	}
 }
 
-// Resume lets the clock go on.
+// Resume lets the clock go on, perhaps for another person.
 func (s *still) Resume() {
+	s.c.forgetPrivate()
 	if around := clockOf(s.Context); around != nil {
 		around.Resume()
 	}
@@ -48,12 +50,12 @@ func clockOf(ctx context.Context) transport.Clock {
 
 // limited is context.WithTimeoutCause with ErrTimeout for a time that stands
 // still while a person is asked, and then begins anew: at most it is doubled.
-func limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	l := new(struct {
 		still
 		clock clock
 	})
-	l.still = still{ctx, &l.clock}
+	l.still = still{ctx, &l.clock, c}
 	own, end := context.WithCancelCause(&l.still)
 	l.clock.start(end, limit, 2*limit)
 	return own, func() {
@@ -87,8 +89,9 @@ func (e *everybody) Pause() {
 	}
 }
 
-// Resume lets them go on.
+// Resume lets them go on, perhaps for another person.
 func (e *everybody) Resume() {
+	e.c.forgetPrivate()
 	if around := clockOf(e.Context); around != nil {
 		around.Resume()
 	}
@@ -97,7 +100,7 @@ func (e *everybody) Resume() {
 
 // awaiting is limited for who waits for what the client does in its own time.
 func (c *Client) awaiting(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	own, cancel := limited(ctx, limit)
+	own, cancel := c.limited(ctx, limit)
 	clock := own.Value(transport.ClockKey{}).(*still).clock //nolint:forcetypeassert // limited has made it
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -69,7 +69,11 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	}
 	select {
 	case <-c.Done():
-		return nil, context.Cause(c)
+		if cause := context.Cause(c); !errors.Is(cause, context.DeadlineExceeded) {
+			return nil, cause
+		}
+		// The time that whoever let the caller in gave it, such as that of its
+		// token: with another one it may subscribe anew.
 	case <-over:
 	case <-c.x.Ending:
 	case <-c.srv.done:

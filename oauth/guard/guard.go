@@ -126,9 +126,10 @@ func (g *Guard) Close() {
 //
 // The answer to a request that does not pass is 401 (no token, or none that is
 // valid), 403 (the token lacks scopes), 400 (the header is malformed) or 503
-// (the token cannot be judged now). The context of a GET, which may be a stream
-// or become a WebSocket, ends when the token does. spec 2026-07-28,
-// basic/authorization, Error Handling: MUST.
+// (the token cannot be judged now). The context of a request that may be
+// answered with a stream of its own (a GET, which may also become a WebSocket,
+// and a POST of subscriptions/listen) ends when the token does; of other calls
+// it does not. spec 2026-07-28, basic/authorization, Error Handling: MUST.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, next) })
 }
@@ -144,7 +145,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		return
 	}
 	ctx := principal.NewContext(r.Context(), v.principal)
-	if r.Method == http.MethodGet && !v.expires.IsZero() {
+	if lasts(r) && !v.expires.IsZero() {
 		// A stream, or a WebSocket, must not outlive what let it in.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, v.expires.Sub(g.opts.Now()))
@@ -154,6 +155,15 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		ctx = context.WithValue(ctx, tokenKey{}, token)
 	}
 	next.ServeHTTP(w, forward(r, ctx))
+}
+
+// lasts reports whether the answer to a request goes on for as long as both ends
+// like: everything but a POST may, and of those the one that subscribes, which
+// says so in a header that endpoints compare with the body (spec 2026-07-28,
+// basic/transports/streamable-http, Server Validation: servers MUST reject
+// requests whose headers do not match).
+func lasts(r *http.Request) bool {
+	return r.Method != http.MethodPost || slices.Contains(r.Header["Mcp-Method"], "subscriptions/listen")
 }
 
 // admit finds out who sends a request, or why it must not pass.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -134,7 +136,18 @@ func (o *Options) check(issuers []string) error {
 			return err
 		}
 	}
-	if len(issuers) == 0 {
+	if o.Documentation != "" {
+		// Clients show it to people, who follow it.
+		if u, err := url.Parse(o.Documentation); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fmt.Errorf("guard: documentation %q is not a URL of the web", o.Documentation)
+		}
+	}
+	if slices.Contains(o.Audiences, "") {
+		// Such as from a setting that is not there: it would fit tokens that
+		// name nobody.
+		return errors.New("guard: an audience is empty")
+	}
+	if len(issuers) == 0 || slices.Contains(issuers, "") {
 		return errors.New("guard: the verifier names no issuer")
 	}
 	if o.AuthorizationServers == nil {

@@ -86,8 +86,10 @@ func alphanumeric(c byte) bool {
 
 // forward is the request as what is behind the guard sees it: with ctx, and
 // without the headers that belong to the guard. The original is not touched.
+// Trailers, which nobody has judged and a proxy would pass on, are left out.
 func forward(r *http.Request, ctx context.Context) *http.Request {
 	out := r.WithContext(ctx)
+	out.Trailer = nil
 	size := len(r.Header)
 	for _, name := range [...]string{"Authorization", "Dpop"} {
 		if r.Header[name] != nil {

@@ -162,8 +162,8 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 		Audience  wire.RawValue            `json:"aud"`
 		Scope     string                   `json:"scope"`
 		TokenType string                   `json:"token_type"`
-		Expiry    float64                  `json:"exp"`
-		NotBefore float64                  `json:"nbf"`
+		Expiry    *float64                 `json:"exp"`
+		NotBefore *float64                 `json:"nbf"`
 		Confirm   map[string]wire.RawValue `json:"cnf"`
 	}
 	if err := wire.Decode(o.Raw(), &a); err != nil {
@@ -236,10 +236,11 @@ func texts(raw wire.RawValue) ([]string, error) {
 // latest is the last time that is taken for one, in Unix seconds: the year 9999.
 const latest = 253402300799
 
-// unix is a time of whole seconds; 0 is absent.
-func unix(seconds float64) time.Time {
-	if seconds == 0 {
+// unix is a time of whole seconds; nil is absent, and nothing is before
+// 1970.
+func unix(seconds *float64) time.Time {
+	if seconds == nil {
 		return time.Time{}
 	}
-	return time.Unix(int64(max(-latest, min(seconds, latest))), 0)
+	return time.Unix(int64(max(0, min(*seconds, latest))), 0)
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -163,11 +161,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 		Issuer: c.Issuer, Subject: c.Subject, Client: c.ClientID, Audience: c.Audience, Thumbprint: c.JKT,
 		Expiry: later(c.Expiry, v.opts.Skew), NotBefore: later(c.NotBefore, -v.opts.Skew),
 	}
-	scope := c.Scope
-	if err := dialect(got.Raw, t, &scope); err != nil {
-		return nil, err
-	}
-	if t.Scopes, err = oauth.ParseScope(scope); err != nil {
+	if t.Scopes, err = oauth.ParseScope(c.Scope); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
 	}
 	if v.opts.Extend != nil {
@@ -176,31 +170,6 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 		}
 	}
 	return t, nil
-}
-
-// dialect reads what large servers say in claims of their own: scp for scope,
-// a string or a list, and azp for client_id.
-func dialect(payload wire.RawValue, t *Token, scope *string) error {
-	o, err := wire.ParseObject(payload, wire.Limits{})
-	if err != nil {
-		return fmt.Errorf("claims: %w", err)
-	}
-	if raw, ok := o.Member("azp"); ok && t.Client == "" {
-		_ = wire.Decode(raw, &t.Client) // what is no text names nobody
-	}
-	raw, ok := o.Member("scp")
-	if !ok || *scope != "" {
-		return nil
-	}
-	if wire.Decode(raw, scope) == nil {
-		return nil
-	}
-	var list []string
-	if err := wire.Decode(raw, &list); err != nil {
-		return fmt.Errorf("scp: %w", err)
-	}
-	*scope = strings.Join(list, " ")
-	return nil
 }
 
 // later moves a time that is known.

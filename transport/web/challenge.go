@@ -8,8 +8,12 @@ import (
 	"github.com/parley-mcp/parley/principal"
 )
 
-// maxScopes is the most scopes that one challenge names.
-const maxScopes = 100
+// maxScopes is the most scopes that one challenge names, and maxScopeBytes the
+// most bytes that they have together: servers and proxies bound headers.
+const (
+	maxScopes     = 100
+	maxScopeBytes = 4 << 10
+)
 
 // Challenge tells a caller that was not granted scopes, in a response with
 // status 403, what it needs and where to get it, in the words of whoever
@@ -23,7 +27,14 @@ func Challenge(h http.Header, who *principal.Principal, scopes []string) {
 		return
 	}
 	// An error that was passed on may name anything.
-	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !isScope(s) })
+	left := maxScopeBytes
+	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s string) bool {
+		if !isScope(s) || len(s) >= left {
+			return true
+		}
+		left -= len(s) + 1
+		return false
+	})
 	scopes = scopes[:min(len(scopes), maxScopes)]
 	if text := who.Challenge(scopes); text != "" {
 		h.Set(headerChallenge, text)

@@ -37,6 +37,10 @@ func TestChallenge(t *testing.T) {
 	if len(asked) != 100 {
 		t.Errorf("asked for %d scopes, want 100", len(asked))
 	}
+	web.Challenge(h, who, []string{"a", strings.Repeat("b", 1<<20), strings.Repeat("c", 4000), strings.Repeat("d", 4000), "e"})
+	if d := cmp.Diff([]string{"a", strings.Repeat("c", 4000), "e"}, asked); d != "" {
+		t.Errorf("asked for %s", d)
+	}
 	for _, who := range []*principal.Principal{nil, {}, principal.Local, {Challenge: func([]string) string { return "" }}} {
 		h := make(http.Header)
 		if web.Challenge(h, who, given); len(h) != 0 {

@@ -83,7 +83,8 @@ func NewRemote(f *oauth.Fetcher, url func(context.Context) (string, error), o *R
 
 // Find returns the keys with this id that fit the algorithm. If there is none
 // the set is fetched anew, unless that was done a moment ago. The error is that
-// of the fetch, or of ctx while waiting for it; it is for logs.
+// of the fetch, or of the last one if it failed and there is another under way
+// or none due, or that of ctx while waiting; it is for logs.
 func (r *Remote) Find(ctx context.Context, id, algorithm string) ([]crypto.PublicKey, error) {
 	keys, f, err := r.look(id, algorithm, true)
 	if f == nil {
@@ -135,6 +136,10 @@ func (r *Remote) look(id, algorithm string, mayFetch bool) ([]crypto.PublicKey, 
 	case len(keys) > 0 && (r.err != nil || r.flight == nil || !mayFetch):
 		// The server errs: nobody waits for it while there is an old key.
 		return keys, nil, nil
+	case usable && r.err != nil:
+		// The key may be a new one, so that the token is not called bad; and
+		// whoever makes ids up must not fill the house with who waits.
+		return nil, nil, r.err
 	case mayFetch && r.flight != nil:
 		return nil, r.flight, nil
 	case !usable:
