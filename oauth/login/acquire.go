@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -29,6 +28,9 @@ type want struct {
 	noRefresh bool
 	// force asks the person even if there are tokens.
 	force bool
+	// explicit says that a person began this: one who refused a moment ago is
+	// asked again.
+	explicit bool
 }
 
 // outcome is what a flight brought.
@@ -38,33 +40,27 @@ type outcome struct {
 	signedIn bool
 }
 
-// probe remembers whether tokens ever worked.
-type probe struct {
-	worked   atomic.Bool
-	signedIn bool        // they came of a sign-in in this process
-	born     time.Time   // when
-	unsaved  atomic.Bool // the store did not take them
+// lock takes the lock of a resource in the store: whoever holds it may change
+// its tokens. Who has it for long has a person sign in, if in another process.
+func (c *Client) lock(ctx context.Context, id string, asking func()) (unlock func(), err error) {
+	patient := time.AfterFunc(lockPatience, asking)
+	defer patient.Stop()
+	unlock, err = c.o.Store.Lock(ctx, storeName(kindBinding, id))
+	if err != nil {
+		return nil, fmt.Errorf("wait for a sign-in or refresh elsewhere: %w", err)
+	}
+	return unlock, nil
 }
 
-// doubtful is how long tokens that never worked are not replaced by another
-// sign-in: a resource that refuses everything must not send the person to the
-// browser with each request.
-const doubtful = time.Minute
-
-// futile reports whether another sign-in would hardly help.
-func (s *session) futile(now time.Time) bool {
-	return s != nil && s.probe.signedIn && !s.probe.worked.Load() && now.Sub(s.probe.born) < doubtful
-}
-
-// lockName is the lock of a resource in the store: whoever holds it may change
-// its tokens.
-func lockName(id string) string { return storeName(kindBinding, id) }
+// lockPatience is how long another process may hold the lock of a resource
+// before a person is thought to be the reason.
+const lockPatience = time.Second
 
 // acquire brings tokens that w can go on with: those that somebody else got in
 // the meantime, refreshed ones, or new ones. Whoever wants the same resource
 // shares one refresh and one sign-in.
 func (c *Client) acquire(ctx context.Context, w *want) (*outcome, error) {
-	if s, err := c.find(ctx, w.url); err != nil {
+	if s, err := c.find(ctx, w.full()); err != nil {
 		return nil, err
 	} else if c.satisfies(s, w, nil) {
 		return &outcome{session: s}, nil
@@ -73,12 +69,13 @@ func (c *Client) acquire(ctx context.Context, w *want) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.forgetBetween(w.full(), d.id)
 	for {
-		got, joined, err := c.sharings.do(ctx, d.id, c.o.SignInTimeout, c.o.Waiting, func(ctx context.Context, asking func()) (*outcome, error) {
+		got, joined, err := c.sharings.do(ctx, d.id, c.o.SignInTimeout, func(ctx context.Context, asking func()) (*outcome, error) {
 			return c.renew(ctx, w, d, asking)
 		})
 		// What others asked for may lack what this one needs.
-		if joined && (err == nil && !c.serves(got, w, d) || errors.Is(err, errSteps)) {
+		if joined && (err == nil && !c.serves(got, w, d) || errors.Is(err, errSteps) || w.explicit && isRefused(err)) {
 			continue
 		}
 		return got, err
@@ -123,9 +120,9 @@ func covers(those, these []string) bool {
 // renew replaces the tokens of a resource, alone in this process and, with the
 // store's lock, in all.
 func (c *Client) renew(ctx context.Context, w *want, d *discovery, asking func()) (*outcome, error) {
-	unlock, err := c.o.Store.Lock(ctx, lockName(d.id))
+	unlock, err := c.lock(ctx, d.id, asking)
 	if err != nil {
-		return nil, fmt.Errorf("wait for another sign-in: %w", err)
+		return nil, err
 	}
 	defer unlock()
 	before, err := c.reload(ctx, d.id)
@@ -150,6 +147,10 @@ func (c *Client) renew(ctx context.Context, w *want, d *discovery, asking func()
 	}
 	if p.why == ReasonSignIn && !w.noRefresh && !w.force && covers(requestedOf(before), w.scopes) {
 		s, err := c.tryRefresh(ctx, p.meta, d.onLoopback, before)
+		if refusedForGood(err) {
+			c.log.WarnContext(ctx, "token cannot be refreshed", "resource", d.id, "issuer", issuer, "error", err)
+			err = nil
+		}
 		if err != nil || s != nil {
 			return &outcome{session: s}, err
 		}
@@ -161,11 +162,21 @@ func (c *Client) renew(ctx context.Context, w *want, d *discovery, asking func()
 	if p.prover, err = c.proverFor(d, p.meta); err != nil {
 		return nil, err
 	}
+	if err := c.refusedLately(d.id); err != nil && !w.explicit {
+		return nil, err
+	}
 	s, err := c.signIn(ctx, p)
-	if err != nil {
+	if err = c.heed(ctx, p, err); err != nil {
 		return nil, err
 	}
 	return &outcome{session: s, signedIn: true}, nil
+}
+
+// refusedForGood reports whether a server refuses to refresh a token in a way
+// that asking again does not change, so that a person must sign in.
+func refusedForGood(err error) bool {
+	said, ok := errors.AsType[*oauth.Error](err)
+	return ok && said.Code != "" && !isTransient(err)
 }
 
 // reload reads what the store has by now; what is in memory stays if the store
@@ -296,7 +307,7 @@ func (c *Client) credentialsOf(ctx context.Context, m *oauth.ServerMetadata, s *
 		return creds, nil
 	}
 	if s.ClientID == c.o.DocumentURL {
-		return &Credentials{Issuer: m.Issuer, ClientID: s.ClientID, Method: oauth.AuthNone, Document: true}, nil
+		return c.byDocument(m.Issuer), nil
 	}
 	return c.registered(ctx, m, s.ClientID)
 }
@@ -334,6 +345,7 @@ func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, onLoopbac
 	if err != nil {
 		return nil, err
 	}
+	made.probe = s.probe.afterRefresh()
 	c.save(ctx, made)
 	c.log.DebugContext(ctx, "refreshed", "resource", s.ID, "issuer", s.Issuer)
 	return made, nil
@@ -350,7 +362,7 @@ func (c *Client) fresh(ctx context.Context, s *session) (*session, error) {
 		return nil, nil
 	}
 	now := c.o.Now()
-	if s.tokens.lasts(now, c.o.Margin) {
+	if !s.tokens.due(now, c.o.Margin) {
 		return s, nil
 	}
 	valid := s.tokens.lasts(now, 0)
@@ -367,13 +379,13 @@ func (c *Client) fresh(ctx context.Context, s *session) (*session, error) {
 		}
 		limit = min(limit, refreshTimeout)
 	}
-	got, _, err := c.sharings.do(ctx, s.ID, limit, c.o.Waiting, func(ctx context.Context, _ func()) (*outcome, error) {
-		return c.refreshEarly(ctx, s)
+	got, _, err := c.sharings.do(ctx, s.ID, limit, func(ctx context.Context, asking func()) (*outcome, error) {
+		return c.refreshEarly(ctx, s, asking)
 	})
 	switch {
 	case err == nil && got.session != nil && got.session.tokens != nil:
 		return got.session, nil
-	case err == nil:
+	case err == nil, !valid && refusedForGood(err): // the resource's answer leads to a sign-in
 		return nil, nil
 	case valid && ctx.Err() == nil: // trouble at the server is none of the request's yet
 		c.cool(s.ID, now)
@@ -385,17 +397,17 @@ func (c *Client) fresh(ctx context.Context, s *session) (*session, error) {
 
 // refreshEarly refreshes what is about to end, without discovery of the
 // resource: the issuer is the one on record.
-func (c *Client) refreshEarly(ctx context.Context, s *session) (*outcome, error) {
-	unlock, err := c.o.Store.Lock(ctx, lockName(s.ID))
+func (c *Client) refreshEarly(ctx context.Context, s *session, asking func()) (*outcome, error) {
+	unlock, err := c.lock(ctx, s.ID, asking)
 	if err != nil {
-		return nil, fmt.Errorf("wait for another refresh: %w", err)
+		return nil, err
 	}
 	defer unlock()
 	now, err := c.reload(ctx, s.ID)
 	if err != nil {
 		return nil, err
 	}
-	if now == nil || now.tokens == nil || generationOf(now) != generationOf(s) && now.tokens.lasts(c.o.Now(), c.o.Margin) {
+	if now == nil || now.tokens == nil || generationOf(now) != generationOf(s) && !now.tokens.due(c.o.Now(), c.o.Margin) {
 		return &outcome{session: now}, nil
 	}
 	d := c.onRecord(&now.binding)
@@ -425,7 +437,7 @@ const coolTime = 5 * time.Second
 func (c *Client) isCooling(id string, now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return now.Before(c.cooling[id])
+	return within(now, c.cooling[id], coolTime)
 }
 
 func (c *Client) cool(id string, now time.Time) {
@@ -434,5 +446,5 @@ func (c *Client) cool(id string, now time.Time) {
 	if len(c.cooling) >= maxSessions {
 		clear(c.cooling)
 	}
-	c.cooling[id] = now.Add(coolTime)
+	c.cooling[id] = now
 }

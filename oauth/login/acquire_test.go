@@ -291,7 +291,7 @@ func TestStoredNames(t *testing.T) {
 		t.Fatalf("names %q %v, want four", names, err)
 	}
 	for _, name := range names {
-		if strings.Contains(name, "127") || len(name) > 100 {
+		if strings.Contains(name, "127.0.0.1") || len(name) > 100 {
 			t.Errorf("name %q", name)
 		}
 	}

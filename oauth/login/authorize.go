@@ -23,6 +23,7 @@ type plan struct {
 	why    Reason
 	prover *prover // nil: bearer tokens
 	asking func()
+	asked  bool // a person was, in whatever way
 }
 
 // record is what one authorization request must be answered with. The issuer
@@ -74,6 +75,7 @@ func (c *Client) ask(ctx context.Context, p *plan) error {
 	if c.o.Confirm == nil {
 		return nil
 	}
+	p.asked = true
 	prompt := Prompt{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: slices.Clone(p.scopes), Why: p.why}
 	if p.why == ReasonServerChanged {
 		prompt.PreviousIssuer = p.before.Issuer
@@ -90,7 +92,7 @@ func (c *Client) ask(ctx context.Context, p *plan) error {
 func (c *Client) obtain(ctx context.Context, p *plan) (*session, error) {
 	creds := c.preregistered(p.meta.Issuer)
 	if creds == nil && c.o.DocumentURL != "" && p.meta.ClientIDMetadataDocumentSupported {
-		creds = &Credentials{Issuer: p.meta.Issuer, ClientID: c.o.DocumentURL, Document: true}
+		creds = c.byDocument(p.meta.Issuer)
 	}
 	answer, err := c.o.Grant.obtain(ctx, c.request(p, creds))
 	if err != nil {
@@ -127,6 +129,7 @@ func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials
 		return nil, creds, err
 	}
 	c.log.InfoContext(ctx, "asking a person to sign in", "resource", p.resourceID(), "issuer", p.meta.Issuer, "why", string(p.why))
+	p.asked = true
 	answer, err := visit.Wait(ctx, target, r.accept)
 	if err != nil {
 		return nil, creds, fmt.Errorf("sign in to %s at %s: %w", p.resourceID(), p.meta.Issuer, err)
@@ -229,7 +232,11 @@ func (c *Client) adopt(ctx context.Context, p *plan, creds *Credentials, r *oaut
 		b.ClientID = creds.ClientID
 	}
 	t := newTokens(&b, p.meta.TokenEndpoint, r, p.scopes, c.o.Now())
-	s := &session{binding: b, tokens: t, probe: &probe{born: c.o.Now(), signedIn: true}}
+	s := &session{binding: b, tokens: t, probe: &probe{}}
+	if p.before != nil {
+		s.probe = p.before.probe
+	}
+	s.probe = s.probe.afterSignIn(c.o.Now())
 	if bound {
 		key, err := p.prover.key.Private()
 		if err != nil {

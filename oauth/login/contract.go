@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto"
 	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"time"
 
@@ -29,7 +31,8 @@ type Store interface {
 // ErrNotFound says that a Store has no such value.
 var ErrNotFound = errors.New("not found")
 
-// Credentials are how the client is known at one authorization server.
+// Credentials are how the client is known at one authorization server. No text
+// form of them, JSON included, shows the secret.
 type Credentials struct {
 	// Issuer is the server that they are for; they are never sent to another.
 	Issuer   string
@@ -51,6 +54,17 @@ type Credentials struct {
 	// ClientID is the URL of a client ID metadata document.
 	Dynamic, Document bool
 }
+
+// String says which client they are of, and where, without secrets.
+func (c Credentials) String() string {
+	return fmt.Sprintf("credentials of client %q at %q", c.ClientID, c.Issuer)
+}
+
+// Format is String for each verb, so that %+v and %#v show no secret either.
+func (c Credentials) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// MarshalText is String, for logs and JSON.
+func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // An Authorizer takes the person through the browser.
 type Authorizer interface {
@@ -77,7 +91,7 @@ type Visit interface {
 type Grant interface {
 	// obtain makes one token request (and what must come before it).
 	obtain(ctx context.Context, q *grantRequest) (*oauth.TokenResponse, error)
-	// interactive reports whether the person is needed: false.
+	// name is how the grant is called.
 	name() string
 }
 

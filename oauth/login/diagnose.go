@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -41,13 +40,12 @@ type Finding struct {
 func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		x := &examination{c: c, yield: yield, going: true}
-		u, err := parseResource(resource)
+		r, err := c.refer(resource)
 		if err != nil {
 			x.fail(StepResource, resource, err, "give the https URL of the resource")
 			return
 		}
-		r := x.request(ctx, u)
-		if r == nil {
+		if !x.request(ctx, r) {
 			return
 		}
 		d := x.metadata(ctx, r)
@@ -65,11 +63,11 @@ func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding
 // Issuers are the authorization servers that a resource names, found as for a
 // sign-in: for asking a person for credentials there.
 func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error) {
-	u, err := parseResource(resource)
+	r, err := c.refer(resource)
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.discover(ctx, &refusal{url: u, version: c.o.ProtocolVersion})
+	d, err := c.discover(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -106,15 +104,16 @@ func (x *examination) fail(step Step, place string, err error, advice string) {
 	x.tell(f)
 }
 
-// request asks the resource itself, without a token; nil ends the examination.
-func (x *examination) request(ctx context.Context, u *url.URL) *refusal {
+// request asks the resource itself, without a token, and adds to r where its
+// metadata lies. False ends the examination.
+func (x *examination) request(ctx context.Context, r *refusal) bool {
+	u := r.full()
 	// An event stream, which would not end, is not asked for.
 	resp, err := x.c.fetcher(oauth.LoopbackHost(u.Hostname())).Get(ctx, u.String(), jsonHeader())
 	if err != nil {
 		x.fail(StepResource, u.String(), err, fetchAdvice(err))
-		return nil
+		return false
 	}
-	r := &refusal{url: u, version: x.c.o.ProtocolVersion}
 	challenges := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 	challenge, ok := oauth.FindChallenge(challenges, "Bearer", "DPoP")
 	if ok {
@@ -141,7 +140,7 @@ func (x *examination) request(ctx context.Context, u *url.URL) *refusal {
 	default:
 		x.ok(StepResource, u.String(), "it answers 401 and names its metadata")
 	}
-	return r
+	return true
 }
 
 // metadata finds the resource's metadata; nil ends the examination.
@@ -172,11 +171,53 @@ func (x *examination) metadata(ctx context.Context, r *refusal) *discovery {
 
 // server examines one authorization server.
 func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
+	if d.legacy {
+		m, assumed, err := x.c.legacyServer(ctx, d, issuer)
+		switch {
+		case err != nil:
+			x.fail(StepServer, issuer, err, "")
+		case assumed:
+			x.assumed(ctx, issuer, m)
+		default:
+			x.known(ctx, d, issuer, m)
+		}
+		return
+	}
 	m, err := x.c.server(ctx, d, issuer)
 	if err != nil {
 		x.fail(StepServer, issuer, err, "")
 		return
 	}
+	x.known(ctx, d, issuer, m)
+}
+
+// assumed tells of a server of which there is nothing to read: that it has the
+// endpoints of the oldest revision is a guess, which only a sign-in can try.
+func (x *examination) assumed(ctx context.Context, issuer string, m *oauth.ServerMetadata) {
+	x.tell(Finding{
+		Step: StepServer, URL: issuer, Verdict: Warn,
+		Detail: "it has no metadata; a sign-in would try /authorize, /token and /register there, as in the oldest revision, " +
+			"and nothing shows that they exist or support PKCE",
+		Rule:   "spec basic/authorization: it MUST provide RFC 8414 metadata or OpenID Connect discovery",
+		Advice: "tell the operator; or sign in, to see whether it works",
+	})
+	creds, err := x.c.known(ctx, m)
+	switch {
+	case err != nil:
+		x.fail(StepRegister, issuer, err, "")
+	case creds != nil:
+		x.ok(StepRegister, issuer, "there are credentials for this server")
+	case x.c.o.Grant == nil:
+		x.tell(Finding{
+			Step: StepRegister, URL: m.RegistrationEndpoint, Verdict: Warn,
+			Detail: "the client would try to register there, and nothing shows that it can",
+			Advice: "if it cannot, have it registered by the operator and give its id with Options.Credentials",
+		})
+	}
+}
+
+// known examines one of which there is metadata.
+func (x *examination) known(ctx context.Context, d *discovery, issuer string, m *oauth.ServerMetadata) {
 	x.ok(StepServer, issuer, "metadata is there, and about this issuer")
 	if m.CodeChallengeMethodsSupported != nil {
 		x.ok(StepPKCE, issuer, "S256 is supported")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -47,6 +48,20 @@ type refusal struct {
 	version string
 }
 
+func newRefusal(requested *url.URL, version string) *refusal {
+	u := *requested
+	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
+	return &refusal{url: &u, query: requested.RawQuery, version: version}
+}
+
+// full is what was requested, with its query, which may belong to the
+// identifier of the resource (RFC 9728, section 1.2).
+func (r *refusal) full() *url.URL {
+	u := *r.url
+	u.RawQuery = r.query
+	return &u
+}
+
 // maxVersion bounds the MCP-Protocol-Version that is repeated.
 const maxVersion = 64
 
@@ -55,7 +70,7 @@ const maxVersion = 64
 // rule. spec 2026-07-28, basic/authorization/authorization-server-discovery.
 func (c *Client) discover(ctx context.Context, r *refusal) (*discovery, error) {
 	key := r.url.String() + "?" + r.query + " " + r.metadata
-	d, _, err := c.discoveries.do(ctx, key, c.o.SignInTimeout, nil, func(ctx context.Context, _ func()) (*discovery, error) {
+	d, _, err := c.discoveries.do(ctx, key, c.o.SignInTimeout, func(ctx context.Context, _ func()) (*discovery, error) {
 		return c.walk(ctx, r)
 	})
 	return d, err
@@ -149,7 +164,7 @@ func (c *Client) resourceMetadata(ctx context.Context, r *refusal, requested, pl
 	}
 	resp, err := c.fetcher(onLoopback).Get(ctx, place, jsonHeader())
 	if err != nil {
-		return nil, broken(err, "", fetchAdvice(err))
+		return nil, broken(unreachable(err), "", fetchAdvice(err))
 	}
 	if absent, err := noDocument(resp); absent || err != nil {
 		if err != nil {
@@ -167,8 +182,8 @@ func (c *Client) resourceMetadata(ctx context.Context, r *refusal, requested, pl
 	own, err := oauth.ResourceMetadataURLs(m.Resource)
 	parents := err == nil && len(own) > 0 && own[0] == place
 	err = m.Check(requested, parents)
-	if err != nil && r.query != "" && m.Check(r.url.String()+"?"+r.query, false) == nil {
-		err = nil // a query may belong to the identifier (RFC 9728, section 1.2)
+	if err != nil && r.query != "" && m.Check(r.full().String(), false) == nil {
+		err = nil
 	}
 	if err != nil {
 		return nil, broken(err, "RFC 9728, section 3.3: the document's resource MUST be the one asked about",
@@ -183,9 +198,19 @@ func (c *Client) resourceMetadata(ctx context.Context, r *refusal, requested, pl
 			"spec basic/authorization/authorization-server-discovery: MUST name at least one", "tell the resource's operator")
 	}
 	return &discovery{
-		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers, scopes: m.ScopesSupported,
-		bound: m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported, onLoopback: onLoopback,
+		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers,
+		scopes: supportedScopes(m.ScopesSupported),
+		bound:  m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported, onLoopback: onLoopback,
 	}, nil
+}
+
+// supportedScopes are those of scopes_supported that are scopes at all.
+func supportedScopes(listed []string) []string {
+	valid := slices.DeleteFunc(slices.Clone(listed), func(s string) bool {
+		one := strangersScopes(s)
+		return len(one) != 1 || one[0] != s
+	})
+	return strangersScopes(oauth.JoinScope(valid))
 }
 
 // noDocument reads the status: a document is absent if the server says so in
@@ -196,7 +221,7 @@ func noDocument(r *oauth.Response) (absent bool, err error) {
 	case r.Status/100 == 2:
 		return !r.JSON() && !looksLikeObject(r.Body), nil
 	case r.Status == http.StatusTooManyRequests || r.Status/100 == 5:
-		return false, fmt.Errorf("the server answered %d", r.Status)
+		return false, &transientError{fmt.Errorf("the server answered %d", r.Status)}
 	}
 	return true, nil
 }

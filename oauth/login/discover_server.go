@@ -42,7 +42,8 @@ func (c *Client) chooseServer(ctx context.Context, d *discovery, before string) 
 // cannot do without: issuer, endpoints, PKCE.
 func (c *Client) server(ctx context.Context, d *discovery, issuer string) (*oauth.ServerMetadata, error) {
 	if d.legacy {
-		return c.legacyServer(ctx, d, issuer)
+		m, _, err := c.legacyServer(ctx, d, issuer)
+		return m, err
 	}
 	m, err := c.serverMetadata(ctx, d, issuer)
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *Client) serverMetadata(ctx context.Context, d *discovery, issuer string
 	for _, place := range places {
 		resp, err := c.fetcher(d.onLoopback).Get(ctx, place, header)
 		if err != nil {
-			return nil, &DiscoveryError{Step: StepServer, URL: bare(place), Err: err, Advice: fetchAdvice(err)}
+			return nil, &DiscoveryError{Step: StepServer, URL: bare(place), Err: unreachable(err), Advice: fetchAdvice(err)}
 		}
 		absent, err := noDocument(resp)
 		if err != nil { // some servers fail for places that they do not have
@@ -168,24 +169,25 @@ func pkceText(m *oauth.ServerMetadata) string {
 // legacyServer is the authorization server of the oldest revision: with
 // metadata at the root of the origin, or else with default endpoints (revision
 // 2025-03-26, basic/authorization, section 2.3.3: MUST). What it serves besides
-// metadata is not known, PKCE included, which is used all the same.
-func (c *Client) legacyServer(ctx context.Context, d *discovery, issuer string) (*oauth.ServerMetadata, error) {
-	m, err := c.serverMetadata(ctx, d, issuer)
+// metadata is not known, PKCE included, which is used all the same. assumed says
+// that there was nothing to read, and nobody has seen the endpoints.
+func (c *Client) legacyServer(ctx context.Context, d *discovery, issuer string) (m *oauth.ServerMetadata, assumed bool, err error) {
+	m, err = c.serverMetadata(ctx, d, issuer)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if m != nil {
-		return m, c.checkServer(d, issuer, m)
+		return m, false, c.checkServer(d, issuer, m)
 	}
 	if _, err := oauth.CheckEndpoint(issuer); err != nil {
-		return nil, &DiscoveryError{Step: StepServer, URL: bare(issuer), Err: err}
+		return nil, false, &DiscoveryError{Step: StepServer, URL: bare(issuer), Err: err}
 	}
 	return &oauth.ServerMetadata{
 		Issuer:                issuer,
 		AuthorizationEndpoint: issuer + "/authorize",
 		TokenEndpoint:         issuer + "/token",
 		RegistrationEndpoint:  issuer + "/register",
-	}, nil
+	}, true, nil
 }
 
 // noOAuth makes an error of default endpoints that are not there readable:

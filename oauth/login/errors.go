@@ -1,10 +1,12 @@
 package login
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 
+	"github.com/parley-mcp/parley/internal/patience"
 	"github.com/parley-mcp/parley/oauth"
 )
 
@@ -34,6 +36,9 @@ func (e *SignInRequiredError) Error() string {
 	}
 	return s.String()
 }
+
+// Is lets errors.Is find transport.ErrDenied: trying again does not help.
+func (*SignInRequiredError) Is(target error) bool { return target == patience.ErrDenied }
 
 // A Step is a step of the way to a token.
 type Step string
@@ -85,6 +90,12 @@ func (e *DiscoveryError) Error() string {
 // Unwrap returns the cause.
 func (e *DiscoveryError) Unwrap() error { return e.Err }
 
+// Is lets errors.Is find transport.ErrDenied, but where a server cannot be
+// reached for the moment.
+func (e *DiscoveryError) Is(target error) bool {
+	return target == patience.ErrDenied && !isTransient(e.Err)
+}
+
 // An AuthorizationError says that an authorization response brought no code
 // that may be used.
 type AuthorizationError struct {
@@ -112,10 +123,52 @@ func (e *AuthorizationError) Error() string {
 	return said
 }
 
-// Is lets errors.Is compare with an *oauth.Error by code.
+// Is lets errors.Is compare with an *oauth.Error by code, and find
+// transport.ErrDenied.
 func (e *AuthorizationError) Is(target error) bool {
 	o, ok := target.(*oauth.Error)
-	return ok && e.Code != "" && o.Code == e.Code
+	return target == patience.ErrDenied || ok && e.Code != "" && o.Code == e.Code
+}
+
+// A deniedError is what ended the way to a token, as the error of a request:
+// nothing that went wrong with the connection.
+type deniedError struct{ err error }
+
+func (e *deniedError) Error() string      { return "authorize a request: " + e.err.Error() }
+func (e *deniedError) Unwrap() error      { return e.err }
+func (*deniedError) Is(target error) bool { return target == patience.ErrDenied }
+
+// A refusedError is what ended a sign-in that a person had been asked for.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string      { return e.err.Error() }
+func (e *refusedError) Unwrap() error      { return e.err }
+func (*refusedError) Is(target error) bool { return target == patience.ErrDenied }
+
+// isRefused reports whether a person was asked to sign in, and did not.
+func isRefused(err error) bool {
+	_, asked := errors.AsType[*refusedError](err)
+	return asked
+}
+
+// A transientError is trouble of a network or a server, which may pass.
+type transientError struct{ err error }
+
+func (e *transientError) Error() string { return e.err.Error() }
+func (e *transientError) Unwrap() error { return e.err }
+
+// unreachable is the error of a fetch that brought no answer.
+func unreachable(err error) error {
+	if _, blocked := errors.AsType[*oauth.BlockedError](err); blocked {
+		return err
+	}
+	return &transientError{err}
+}
+
+// isTransient reports whether trying again may help, without a person.
+func isTransient(err error) bool {
+	_, passing := errors.AsType[*transientError](err)
+	return passing && !isRefused(err)
 }
 
 // printable makes a stranger's text fit for a line of an error: bounded,

@@ -3,10 +3,14 @@ package login_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/oauth/login"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // exampleServers stand for a resource and its authorization server elsewhere.
@@ -16,11 +20,44 @@ func exampleServers() (resource string, stop func()) {
 	as.Server = httptest.NewServer(as)
 	rs := &resourceServer{as: []*authServer{as}, prmPath: "/.well-known/oauth-protected-resource/mcp"}
 	rs.prepare()
+	s := server.New("hello", "1.0.0", nil)
+	s.Add(server.Tool("greet", "Greets.", func(_ context.Context, in struct{ Name string }) (string, error) {
+		return "Hello, " + in.Name + "!", nil
+	}))
+	mcp := streamable.NewHandler(s, nil)
+	rs.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet { // of examples without MCP
+			_, _ = io.WriteString(w, "welcome")
+			return
+		}
+		mcp.ServeHTTP(w, r)
+	})
 	rs.Server = httptest.NewServer(rs)
 	return rs.url(), func() {
 		rs.Close()
 		as.Close()
 	}
+}
+
+// A client of MCP that signs in when the server wants it: what a program writes.
+func Example() {
+	resource, stop := exampleServers()
+	defer stop()
+	ctx := context.Background()
+
+	// In a program the Authorizer is left out: the default opens the browser.
+	signIn := login.New(&login.Options{ClientName: "My app", Authorizer: &browser{}})
+	defer signIn.Close()
+	d := streamable.URL(resource)
+	d.Client = signIn.HTTPClient(nil)
+	c, err := client.Connect(ctx, d, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	fmt.Println(client.Call[string](ctx, c, "greet", map[string]string{"Name": "Ada"}))
+	// Output: Hello, Ada! <nil>
 }
 
 // A client of HTTP that signs in when it is told 401. In a program the
@@ -31,14 +68,14 @@ func ExampleClient_HTTPClient() {
 
 	signIn := login.New(&login.Options{ClientName: "My app", Authorizer: &browser{}})
 	defer signIn.Close()
-	client := signIn.HTTPClient(nil)
+	web := signIn.HTTPClient(nil)
 
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, resource, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	resp, err := client.Do(req)
+	resp, err := web.Do(req)
 	if err != nil {
 		fmt.Println(err)
 		return

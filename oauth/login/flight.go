@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/parley-mcp/parley/internal/patience"
 )
 
 // A group lets all who want the same at the same time share the work. The zero
@@ -31,12 +33,10 @@ type flight[T any] struct {
 // wait for a person.
 type work[T any] func(ctx context.Context, asking func()) (T, error)
 
-// do joins the flight of this key, or starts it with a limit of time. waiting,
-// if not nil, is called with ctx while a person is asked. joined says that
-// somebody else had started it.
-func (g *group[T]) do(ctx context.Context, key string, limit time.Duration,
-	waiting func(context.Context) func(), fn work[T],
-) (result T, joined bool, err error) {
+// do joins the flight of this key, or starts it with a limit of time. The time
+// limits of those who wait for what is done in ctx stand still once a person is
+// asked. joined says that somebody else had started it.
+func (g *group[T]) do(ctx context.Context, key string, limit time.Duration, fn work[T]) (result T, joined bool, err error) {
 	if ctx.Err() != nil {
 		return result, false, context.Cause(ctx)
 	}
@@ -62,12 +62,7 @@ func (g *group[T]) do(ctx context.Context, key string, limit time.Duration,
 			return result, joined, context.Cause(ctx)
 		case <-asking:
 			asking = nil
-			if waiting == nil {
-				continue
-			}
-			if resume := waiting(ctx); resume != nil {
-				defer resume()
-			}
+			defer patience.Waiting(ctx)()
 		}
 	}
 }
@@ -94,7 +89,8 @@ func (g *group[T]) start(ctx context.Context, key string, limit time.Duration, f
 		defer end()
 		f.result, f.err = fn(timed, sync.OnceFunc(func() { close(f.asking) }))
 		if f.err != nil && timed.Err() != nil {
-			f.err = fmt.Errorf("%w (%w)", context.Cause(timed), f.err)
+			// What the end of time interrupted is not the reason.
+			f.err = fmt.Errorf("%w (%s)", context.Cause(timed), f.err.Error())
 		}
 		g.mu.Lock()
 		g.forget(key, f)

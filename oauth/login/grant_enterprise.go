@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -49,6 +50,9 @@ func EnterpriseManaged(o EnterpriseOptions) Grant {
 }
 
 type enterpriseManaged struct{ o EnterpriseOptions }
+
+// Format writes the name for each verb: the credentials are not to be seen.
+func (g enterpriseManaged) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, g.name()) }
 
 func (enterpriseManaged) name() string { return "enterprise-managed" }
 

@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/patience"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -512,6 +514,24 @@ func welcome(t *testing.T, h *http.Client, target string, header ...string) {
 	if err != nil || status != 200 {
 		t.Fatalf("GET %s: %d %q %v, want 200", target, status, body, err)
 	}
+}
+
+// A timeLimit is the clock of who waits for a request.
+type timeLimit struct{ pause, resume func() }
+
+func (l timeLimit) Pause()  { l.pause() }
+func (l timeLimit) Resume() { l.resume() }
+
+// limited is a context whose time limit tells of its pauses; either may be nil.
+func limited(ctx context.Context, pause, resume func()) context.Context {
+	l := timeLimit{func() {}, func() {}}
+	if pause != nil {
+		l.pause = pause
+	}
+	if resume != nil {
+		l.resume = resume
+	}
+	return context.WithValue(ctx, patience.Key{}, patience.Clock(l))
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

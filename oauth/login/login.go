@@ -3,7 +3,10 @@ package login
 import (
 	"cmp"
 	"context"
+	"crypto"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -26,7 +29,8 @@ type Client struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session      // by id of the resource; nil: looked up, not there
-	cooling  map[string]time.Time     // by id: no early refresh until then
+	cooling  map[string]time.Time     // by id: when an early refresh failed
+	refusals map[string]refusedSignIn // by id: the last one
 	clients  map[string]*registration // by name: those that the store did not take
 	steps    map[string]int           // step-ups, by resource and operation
 }
@@ -54,6 +58,10 @@ type Options struct {
 	// the redirect URIs that stand in it. Default none.
 	DocumentURL       string
 	DocumentRedirects []string
+	// DocumentSigner is the key of a client whose metadata document says
+	// private_key_jwt; the document, or its jwks_uri, has the public half with
+	// the RFC 7638 thumbprint as key id. Default nil: the document says none.
+	DocumentSigner crypto.Signer
 	// Credentials are those of clients that were registered beforehand, each
 	// for one issuer. Default none.
 	Credentials []Credentials
@@ -75,10 +83,6 @@ type Options struct {
 	// NonInteractive never asks a person: where one would be needed, the error
 	// is a *SignInRequiredError. Default false.
 	NonInteractive bool
-	// Waiting is called when a request begins to wait for a person, with the
-	// request's context, and resume when it goes on: so that clocks can stop.
-	// Default none.
-	Waiting func(ctx context.Context) (resume func())
 
 	// DPoP binds tokens to a fresh key (RFC 9449) where the authorization
 	// server supports it. Resources that demand it get it in any case. Default
@@ -146,7 +150,10 @@ var ErrClosed = errors.New("login client is closed")
 
 // New makes a Client. Nothing is sent before it is needed.
 func New(o *Options) *Client {
-	c := &Client{sessions: map[string]*session{}, cooling: map[string]time.Time{}, steps: map[string]int{}, clients: map[string]*registration{}}
+	c := &Client{
+		sessions: map[string]*session{}, cooling: map[string]time.Time{}, refusals: map[string]refusedSignIn{},
+		clients: map[string]*registration{}, steps: map[string]int{},
+	}
 	if o != nil {
 		c.o = *o
 	}
@@ -180,6 +187,9 @@ func (c *Client) Close() error {
 	c.o.Fetch.Close()
 	return nil
 }
+
+// Format writes what it is for each verb: it has secrets.
+func (c *Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "login client") }
 
 // HTTPClient returns a copy of base (nil: a client with
 // http.DefaultTransport) whose requests carry tokens. What it does is told at

@@ -2,6 +2,8 @@ package login
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"sync"
 )
@@ -27,6 +29,9 @@ var _ Store = (*Memory)(nil)
 func NewMemory() *Memory {
 	return &Memory{values: map[string][]byte{}, locks: map[string]*memoryLock{}}
 }
+
+// Format writes what it is for each verb, and nothing of what it keeps.
+func (m *Memory) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "store in memory") }
 
 // Get returns a copy of a value, or ErrNotFound.
 func (m *Memory) Get(_ context.Context, name string) ([]byte, error) {

@@ -3,7 +3,6 @@ package login
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -100,22 +99,11 @@ func nonceIn(h http.Header) string {
 	return nonce
 }
 
-// originOf is scheme, host and port of a URL, so that different spellings of
-// one origin are the same; it is empty for what is no http URL.
+// originOf is the origin of a URL; it is empty for what is no http URL.
 func originOf(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return ""
 	}
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == "https":
-		port = "443"
-	case u.Scheme == "http":
-		port = "80"
-	default:
-		return ""
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + " " + port
+	return origin(u)
 }

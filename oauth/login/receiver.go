@@ -155,7 +155,7 @@ func (v *loopbackVisit) await(ctx context.Context, u *url.URL, accept func(url.V
 			return values, nil
 		case o := <-opened:
 			opened = nil
-			if o.err != nil && v.o.Show == nil {
+			if o.err != nil && v.o.Show == nil && ctx.Err() == nil { // else the end of ctx is the reason
 				return nil, o.err
 			}
 		case a := <-pasted:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,9 @@ type tokens struct {
 	Granted       []string `json:"granted,omitzero"`
 	// Requested are the scopes that these tokens were asked for with.
 	Requested []string `json:"requested,omitzero"`
-	// Expires is the end of Access in seconds since 1970; 0 is unknown.
+	// Issued and Expires are when Access was given and ends, in seconds since
+	// 1970; 0 is unknown.
+	Issued  int64 `json:"issued,omitzero"`
 	Expires int64 `json:"expires,omitzero"`
 	// Key is the private key that the tokens are bound to, if they are.
 	Key wire.RawValue `json:"key,omitzero"`
@@ -103,6 +106,15 @@ func (t *tokens) lasts(now time.Time, d time.Duration) bool {
 	return t.Expires == 0 || now.Add(d).Before(t.expiry())
 }
 
+// due reports whether it is time to replace the access token: a margin before
+// its end, but not in the first half of a short life.
+func (t *tokens) due(now time.Time, margin time.Duration) bool {
+	if life := time.Duration(t.Expires-t.Issued) * time.Second; t.Issued != 0 && life > 0 {
+		margin = min(margin, life/2)
+	}
+	return !t.lasts(now, margin)
+}
+
 func (t *tokens) name() string { return storeName(kindTokens, t.Issuer, t.ClientID, t.ID) }
 
 // read reads a record into v, a pointer, and reports whether there is one. One
@@ -135,7 +147,7 @@ func (c *Client) write(ctx context.Context, name string, v any) error {
 }
 
 // session is what is known of a resource: a binding and its tokens. It never
-// changes but for the prover's nonces and proved; a new one takes its place.
+// changes but for the prover's nonces and the probe; a new one takes its place.
 type session struct {
 	binding
 	tokens *tokens // nil: none
@@ -155,7 +167,18 @@ func (c *Client) load(ctx context.Context, id string) (*session, error) {
 	if err != nil || !ok || t.ID != id || t.Issuer != s.Issuer || t.ClientID != s.ClientID {
 		return s, err
 	}
-	return s.with(t)
+	made, err := s.with(t)
+	if err != nil || !sendable(t.Access) || !sendable(t.Refresh) {
+		c.log.WarnContext(ctx, "stored tokens are of no use", "resource", id)
+		return s, nil //nolint:nilerr // as good as none: see read
+	}
+	return made, nil
+}
+
+// sendable reports whether a header can carry a token: what is stored may have
+// been written by others.
+func sendable(token string) bool {
+	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 // with is a session with other tokens.
@@ -219,8 +242,17 @@ const maxSessions = 1024
 func (c *Client) remember(id string, s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.put(id, s)
+}
+
+// put is remember with mu held. What is not there, and then what the store has
+// as well, makes room: neither the only copy of tokens.
+func (c *Client) put(id string, s *session) {
 	if len(c.sessions) >= maxSessions {
-		clear(c.sessions)
+		maps.DeleteFunc(c.sessions, func(_ string, s *session) bool { return s == nil })
+	}
+	if len(c.sessions) >= maxSessions {
+		maps.DeleteFunc(c.sessions, func(_ string, s *session) bool { return !s.probe.unsaved.Load() })
 	}
 	c.sessions[id] = s
 }
@@ -243,10 +275,7 @@ func (c *Client) recall(ctx context.Context, id string) (*session, error) {
 	if newer, known := c.sessions[id]; known {
 		return newer, nil
 	}
-	if len(c.sessions) >= maxSessions {
-		clear(c.sessions)
-	}
-	c.sessions[id] = s
+	c.put(id, s)
 	return s, nil
 }
 
@@ -269,6 +298,7 @@ func newTokens(b *binding, endpoint string, r *oauth.TokenResponse, requested []
 		t.Granted = granted
 	}
 	if r.ExpiresIn > 0 {
+		t.Issued = now.Unix()
 		t.Expires = now.Add(time.Duration(min(r.ExpiresIn, maxLife)) * time.Second).Unix()
 	}
 	return t

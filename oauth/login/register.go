@@ -44,12 +44,23 @@ func (c *Client) known(ctx context.Context, m *oauth.ServerMetadata) (*Credentia
 				Advice: "correct Options.DocumentURL",
 			}
 		}
-		return &Credentials{
-			Issuer: m.Issuer, ClientID: c.o.DocumentURL, Method: oauth.AuthNone,
-			RedirectURIs: slices.Clone(c.o.DocumentRedirects), Document: true,
-		}, nil
+		return c.byDocument(m.Issuer), nil
 	}
 	return c.registered(ctx, m, "")
+}
+
+// byDocument are the credentials of a client that is known by its metadata
+// document, which says how it authenticates (spec 2026-07-28,
+// basic/authorization/client-registration: MAY be private_key_jwt).
+func (c *Client) byDocument(issuer string) *Credentials {
+	creds := &Credentials{
+		Issuer: issuer, ClientID: c.o.DocumentURL, Method: oauth.AuthNone,
+		RedirectURIs: slices.Clone(c.o.DocumentRedirects), Document: true,
+	}
+	if c.o.DocumentSigner != nil {
+		creds.Method, creds.Signer = oauth.AuthPrivateKeyJWT, c.o.DocumentSigner
+	}
+	return creds
 }
 
 // registered is an earlier dynamic registration that still holds, or nil: that
@@ -99,7 +110,7 @@ func (c *Client) register(ctx context.Context, d *discovery, m *oauth.ServerMeta
 	}
 	resp, err := c.fetcher(d.onLoopback).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
 	if err != nil {
-		return nil, failed(err, fetchAdvice(err))
+		return nil, failed(unreachable(err), fetchAdvice(err))
 	}
 	if resp.Status != http.StatusCreated && resp.Status != http.StatusOK {
 		return nil, failed(oauth.ParseError(resp.Status, resp.Body),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// A Token is an access token. Its text forms do not show it.
+// A Token is an access token. No text form of it, JSON included, shows it; whoever
+// needs it takes Access or Header.
 type Token struct {
 	// Access is the secret.
 	Access string
@@ -26,13 +28,16 @@ type Token struct {
 }
 
 // Header is the value of the Authorization header.
-func (t *Token) Header() string { return t.Type + " " + t.Access }
+func (t Token) Header() string { return t.Type + " " + t.Access }
 
 // String says what it is without the secret.
-func (t *Token) String() string { return t.Type + " token" }
+func (t Token) String() string { return t.Type + " token" }
 
-// GoString is String, so that %#v shows no secret either.
-func (t *Token) GoString() string { return t.String() }
+// Format is String for each verb, so that %+v and %#v show no secret either.
+func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
+
+// MarshalText is String, for logs and JSON.
+func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 func (t *tokens) public() *Token {
 	kind := "Bearer"
@@ -52,10 +57,15 @@ type Source struct {
 // other means than [Client.HTTPClient].
 func (c *Client) Source(resource string) *Source { return &Source{c: c, resource: resource} }
 
+// Format writes what it is for each verb: its client has secrets.
+func (s *Source) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "source of tokens for "+bare(s.resource))
+}
+
 // Token returns a token that lasts for a request: the one there is, a
 // refreshed one, or one from a sign-in.
 func (s *Source) Token(ctx context.Context) (*Token, error) {
-	return s.c.SignIn(ctx, s.resource, nil)
+	return s.c.token(ctx, s.resource, nil, false)
 }
 
 // SignInOptions adjust one SignIn. The zero value, and nil, work.
@@ -68,17 +78,22 @@ type SignInOptions struct {
 }
 
 // SignIn makes sure that there is a token for a resource, a URL, and returns
-// it. A person is asked if it must be.
+// it. A person is asked if it must be, also one who refused a moment ago, whom
+// requests leave in peace for a minute.
 func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) (*Token, error) {
-	u, err := parseResource(resource)
+	return c.token(ctx, resource, o, true)
+}
+
+func (c *Client) token(ctx context.Context, resource string, o *SignInOptions, explicit bool) (*Token, error) {
+	r, err := c.refer(resource)
 	if err != nil {
 		return nil, err
 	}
-	w := &want{refusal: refusal{url: u, query: queryOf(resource), version: c.o.ProtocolVersion}}
+	w := &want{refusal: *r, explicit: explicit}
 	if o != nil {
 		w.scopes, w.force = o.Scopes, o.Force
 	}
-	s, err := c.find(ctx, u)
+	s, err := c.find(ctx, w.full())
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +109,9 @@ func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) 
 	if s != nil {
 		w.stepUp = len(w.scopes) > 0 && !covers(requestedOf(s), w.scopes)
 	}
-	c.resetSteps()
+	if explicit {
+		c.resetSteps()
+	}
 	got, err := c.acquire(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("sign in to %s: %w", bare(resource), err)
@@ -102,15 +119,8 @@ func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) 
 	return got.session.tokens.public(), nil
 }
 
-// resetSteps lets operations that were given up try again: somebody has asked.
-func (c *Client) resetSteps() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.steps)
-}
-
-// parseResource reads the URL of a resource that a user gave.
-func parseResource(resource string) (*url.URL, error) {
+// refer reads the URL of a resource that a user gave.
+func (c *Client) refer(resource string) (*refusal, error) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("resource %q: not an absolute URL", bare(resource))
@@ -118,16 +128,7 @@ func parseResource(resource string) (*url.URL, error) {
 	if !private(u) {
 		return nil, fmt.Errorf("resource %q: tokens are sent over https, or within this machine, alone", bare(resource))
 	}
-	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
-	return u, nil
-}
-
-// queryOf is the query of a URL that was parsed before.
-func queryOf(raw string) string {
-	if u, err := url.Parse(raw); err == nil {
-		return u.RawQuery
-	}
-	return ""
+	return newRefusal(u, c.o.ProtocolVersion), nil
 }
 
 // A Status says what is stored for a resource. There are no secrets in it.
@@ -209,23 +210,23 @@ func (c *Client) Forget(ctx context.Context, resource string) error {
 }
 
 func (c *Client) forget(ctx context.Context, resource string, revoke bool) error {
-	u, err := parseResource(resource)
+	r, err := c.refer(resource)
 	if err != nil {
 		return err
 	}
-	s, err := c.find(ctx, u)
+	s, err := c.find(ctx, r.full())
 	if err != nil {
 		return err
 	}
 	id := ""
 	if s != nil {
 		id = s.ID
-	} else if id, err = oauth.CanonicalResource(u.String()); err != nil {
+	} else if id, err = oauth.CanonicalResource(r.full().String()); err != nil {
 		return fmt.Errorf("resource %q: %w", bare(resource), err)
 	}
-	unlock, err := c.o.Store.Lock(ctx, lockName(id))
+	unlock, err := c.lock(ctx, id, func() {})
 	if err != nil {
-		return fmt.Errorf("wait for a sign-in: %w", err)
+		return err
 	}
 	defer unlock()
 	type client struct{ issuer, id string }
@@ -252,6 +253,9 @@ func (c *Client) forget(ctx context.Context, resource string, revoke bool) error
 		}
 	}
 	c.remember(id, nil)
+	c.mu.Lock()
+	delete(c.refusals, id)
+	c.mu.Unlock()
 	c.resetSteps()
 	return errors.Join(trouble...)
 }
@@ -274,7 +278,9 @@ func (c *Client) revoke(ctx context.Context, t *tokens) error {
 		return err
 	}
 	q := &grantRequest{fetch: c.fetcher(d.onLoopback), meta: m, creds: creds, resource: t.Resource, now: c.o.Now}
-	err = errors.Join(revokeToken(ctx, q, t.Refresh, "refresh_token"), revokeToken(ctx, q, t.Access, "access_token"))
+	// The access token first: with the refresh token all that came of it goes,
+	// and a server would log a request for a token that is none.
+	err = errors.Join(revokeToken(ctx, q, t.Access, "access_token"), revokeToken(ctx, q, t.Refresh, "refresh_token"))
 	if errors.Is(err, &oauth.Error{Code: oauth.UnsupportedTokenType}) { // RFC 7009, section 2.2.1: fine for access tokens
 		return nil
 	}

@@ -35,7 +35,11 @@ func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth
 		}
 		return nil, fmt.Errorf("token request: answer of the authorization server: %w", err)
 	}
-	return nil, q.refusal(method, oauth.ParseError(res.Status, res.Body))
+	said := oauth.ParseError(res.Status, res.Body)
+	if res.Status == http.StatusTooManyRequests || res.Status >= 500 || said.Code == oauth.TemporarilyUnavailable || said.Code == oauth.ServerError {
+		return nil, fmt.Errorf("token request: %w", &transientError{said})
+	}
+	return nil, q.refusal(method, said)
 }
 
 // refusal is the error of a token request that was answered with e. Whoever
@@ -68,8 +72,11 @@ func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Re
 			header.Set(headerDPoP, proof)
 		}
 		res, err := q.fetch.PostForm(ctx, endpoint, body, header)
-		if err != nil || q.prover == nil {
-			return res, method, err
+		if err != nil {
+			return nil, "", unreachable(err)
+		}
+		if q.prover == nil {
+			return res, method, nil
 		}
 		q.prover.learn(endpoint, res.Header)
 		nonce := nonceIn(res.Header)

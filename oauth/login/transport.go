@@ -25,7 +25,11 @@ import (
 // new tokens are there, for the next.
 //
 // Errors of the way to a token, such as *SignInRequiredError and
-// *DiscoveryError, are the errors of the request. spec 2026-07-28,
+// *DiscoveryError, are the errors of the request, and match
+// transport.ErrDenied, unless trouble of the network or a server may pass by
+// itself. After a person has refused, or did not finish, requests to that
+// resource get the same error for a minute. While a person is asked the time
+// limits of package client stand still. spec 2026-07-28,
 // basic/authorization: "authorization MUST be included in every HTTP request".
 func (c *Client) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
@@ -38,6 +42,9 @@ type transport struct {
 	c    *Client
 	next http.RoundTripper
 }
+
+// Format writes what it is for each verb: its client has secrets.
+func (t *transport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "login transport") }
 
 // CloseIdleConnections closes those of the transport underneath.
 func (t *transport) CloseIdleConnections() {
@@ -60,16 +67,40 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s, err = t.c.fresh(req.Context(), s)
 	if err != nil {
 		closeBody(req)
-		return nil, fmt.Errorf("authorize a request: %w", err)
+		return nil, failed(req, err)
 	}
 	return p.run(s)
 }
 
-// strayed reports whether a request comes of a redirect from another origin.
+// failed is the error of a request for which there is no token.
+func failed(req *http.Request, err error) error {
+	if req.Context().Err() != nil || isTransient(err) {
+		return fmt.Errorf("authorize a request: %w", err)
+	}
+	return &deniedError{err}
+}
+
+// maxRedirects is how many redirects are looked at; a request that comes of
+// more has gone astray.
+const maxRedirects = 32
+
+// strayed reports whether a request comes of redirects of which one led to
+// another origin, were it the last or an earlier one: a server elsewhere must
+// not act here in the person's name, by way of a redirect of our own either.
 // Attack: token leak on redirect.
 func strayed(req *http.Request) bool {
-	via := req.Response
-	return via != nil && via.Request != nil && via.Request.URL != nil && !sameOrigin(via.Request.URL, req.URL)
+	at := req
+	for range maxRedirects {
+		if at.Response == nil || at.Response.Request == nil || at.Response.Request.URL == nil {
+			return false
+		}
+		from := at.Response.Request
+		if !sameOrigin(from.URL, at.URL) {
+			return true
+		}
+		at = from
+	}
+	return true
 }
 
 // private reports whether a token may travel to a URL: over TLS, or within
@@ -104,7 +135,7 @@ func (p *passage) run(s *session) (*http.Response, error) {
 		next, again, err := p.judge(resp, s)
 		if err != nil {
 			discard(resp)
-			return nil, fmt.Errorf("authorize a request: %w", err)
+			return nil, failed(p.req, err)
 		}
 		if !again {
 			return resp, nil
@@ -243,41 +274,10 @@ func (p *passage) operation(s *session) string {
 	return strings.Join([]string{id, method(p.req), p.req.URL.Path, h.Get("Mcp-Method"), h.Get("Mcp-Name")}, "\x00")
 }
 
-// errSteps says that an operation has led to enough step-ups.
-var errSteps = errors.New("no more scopes are asked for")
-
-// countStep counts a step-up of an operation, and reports whether it may be. To
-// be asked for what was asked for already mostly means that it will not be
-// given: one more time may help, if the person said no to a part, and that was
-// the last.
-func (c *Client) countStep(operation string, known bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.steps[operation] >= c.o.StepUps {
-		return false
-	}
-	if len(c.steps) >= maxSessions {
-		clear(c.steps)
-	}
-	c.steps[operation]++
-	if known {
-		c.steps[operation] = c.o.StepUps
-	}
-	return true
-}
-
-func (c *Client) forgetSteps(operation string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.steps, operation)
-}
-
 // readRefusal reads a 401 or 403. It is not ours if it asks for other kinds of
 // credentials only; without a readable challenge it is (some servers send none).
 func (p *passage) readRefusal(resp *http.Response) (*refusal, bool) {
-	u := *p.req.URL
-	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
-	r := &refusal{url: &u, query: p.req.URL.RawQuery, version: p.req.Header.Get("MCP-Protocol-Version")}
+	r := newRefusal(p.req.URL, p.req.Header.Get("MCP-Protocol-Version"))
 	challenges := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 	challenge, ok := oauth.FindChallenge(challenges, "Bearer", "DPoP")
 	if !ok {
@@ -287,10 +287,24 @@ func (p *passage) readRefusal(resp *http.Response) (*refusal, bool) {
 		challenge = merge(challenge, other)
 	}
 	r.metadata, r.code = challenge.Params["resource_metadata"], challenge.Params["error"]
-	if scopes, err := oauth.ParseScope(challenge.Params["scope"]); err == nil && len(scopes) > 0 {
-		r.scopes = scopes
-	}
+	r.scopes = strangersScopes(challenge.Params["scope"])
 	return r, true
+}
+
+// maxScopeText is the length in bytes of the longest list of scopes that a
+// stranger's word is taken for: all of it stands in a URL and before a person.
+const maxScopeText = 8 << 10
+
+// strangersScopes reads a list of scopes; nil if there are none, or it is none.
+func strangersScopes(list string) []string {
+	if len(list) > maxScopeText {
+		return nil
+	}
+	scopes, err := oauth.ParseScope(list)
+	if err != nil || len(scopes) == 0 {
+		return nil
+	}
+	return scopes
 }
 
 // merge adds to a challenge what only the other one says.
@@ -329,23 +343,32 @@ func closeBody(req *http.Request) {
 // maxSegments is how deep a path is looked at for resources above it.
 const maxSegments = 16
 
-// find is what is known of the resource that a URL belongs to: the one with
-// the longest path that has tokens, or else the longest; nil if none.
+// find is what is known of the resource that a URL belongs to, the one with
+// the longest path; nil if none. One without tokens does not get those of a
+// resource above it, which may belong to somebody else.
 func (c *Client) find(ctx context.Context, u *url.URL) (*session, error) {
-	var first *session
 	for _, id := range candidates(u) {
 		s, err := c.recall(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if s != nil && s.tokens != nil {
-			return s, nil
-		}
-		if first == nil {
-			first = s
+		if err != nil || s != nil {
+			return s, err
 		}
 	}
-	return first, nil
+	return nil, nil
+}
+
+// forgetBetween forgets, in memory, resources between a URL and the one that it
+// was found to belong to: they are no more.
+func (c *Client) forgetBetween(u *url.URL, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range candidates(u) {
+		if other == id {
+			return
+		}
+		if c.sessions[other] != nil {
+			c.sessions[other] = nil
+		}
+	}
 }
 
 // candidates are the ids of the resources that a URL may belong to, the
@@ -385,6 +408,7 @@ func dotted(path string) bool {
 		return true
 	}
 	for segment := range strings.SplitSeq(plain, "/") {
+		segment, _, _ = strings.Cut(segment, ";") // some servers leave parameters out
 		if segment == "." || segment == ".." {
 			return true
 		}

@@ -392,13 +392,11 @@ func TestLeaving(t *testing.T) {
 	t.Parallel()
 	rs := newResource(t, newAuthServer(t, ""))
 	b := &browser{hold: make(chan struct{}), inWait: make(chan struct{})}
-	waits := make(chan struct{}, 2)
-	c, _ := newClient(t, login.Options{Authorizer: b, Waiting: func(context.Context) func() {
-		waits <- struct{}{}
-		return nil
-	}})
+	waits := make(chan struct{}, 4)
+	c, _ := newClient(t, login.Options{Authorizer: b})
 	h := c.HTTPClient(nil)
 	request := func(ctx context.Context) error {
+		ctx = limited(ctx, func() { waits <- struct{}{} }, nil)
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, rs.url(), nil)
 		if err != nil {
 			return err
@@ -447,26 +445,23 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// Waiting is told of each request that waits for a person, and when it goes on.
+// The time limits of all requests that wait for a person stand still.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
-	type key struct{}
 	var waits, resumes atomic.Int32
 	rs := newResource(t, newAuthServer(t, ""))
 	b := &browser{hold: make(chan struct{})}
-	var values sync.Map
-	c, _ := newClient(t, login.Options{Authorizer: b, Waiting: func(ctx context.Context) func() {
-		values.Store(ctx.Value(key{}), true)
+	c, _ := newClient(t, login.Options{Authorizer: b})
+	h := c.HTTPClient(nil)
+	ctx := limited(t.Context(), func() {
 		if waits.Add(1) == 3 {
 			close(b.hold)
 		}
-		return func() { resumes.Add(1) }
-	}})
-	h := c.HTTPClient(nil)
+	}, func() { resumes.Add(1) })
 	var wg sync.WaitGroup
-	for i := range 3 {
+	for range 3 {
 		wg.Go(func() {
-			req, _ := http.NewRequestWithContext(context.WithValue(t.Context(), key{}, i), http.MethodGet, rs.url(), nil)
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, rs.url(), nil)
 			resp, err := h.Do(req)
 			if err != nil {
 				t.Error(err)
@@ -479,14 +474,14 @@ func TestWaiting(t *testing.T) {
 	if waits.Load() != 3 || resumes.Load() != 3 {
 		t.Errorf("%d waits, %d resumes; want 3 each", waits.Load(), resumes.Load())
 	}
-	for i := range 3 {
-		if _, ok := values.Load(i); !ok {
-			t.Errorf("request %d was not told with its own context", i)
-		}
-	}
 	// Nobody waits for a refresh.
 	rs.as[0].expire(false)
-	welcome(t, h, rs.url())
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, rs.url(), nil)
+	resp, err := h.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 	if waits.Load() != 3 {
 		t.Error("a refresh counts as waiting for a person")
 	}
@@ -556,6 +551,19 @@ func FuzzTokenStaysAtResource(f *testing.F) {
 	})
 }
 
+// lateStore tells when something was stored.
+type lateStore struct {
+	login.Store
+	late *atomic.Bool
+}
+
+func (s lateStore) Set(ctx context.Context, name string, value []byte) error {
+	if strings.HasPrefix(name, "resource.") { // the last that a sign-in stores
+		defer s.late.Store(true)
+	}
+	return s.Store.Set(ctx, name, value)
+}
+
 // Tokens that end at once do not make all who wait sign in one by one.
 func TestShortLife(t *testing.T) {
 	t.Parallel()
@@ -569,7 +577,7 @@ func TestShortLife(t *testing.T) {
 			return start.Add(time.Hour)
 		}
 		return start
-	}, Waiting: func(context.Context) func() { return func() { late.Store(true) } }})
+	}, Store: lateStore{login.NewMemory(), &late}})
 	rs.silent, rs.prmPath, rs.resource = true, "/.well-known/oauth-protected-resource", rs.URL
 	parallel(t, c.HTTPClient(nil), 16, rs.url())
 	if b.visits() > 2 { // one more for those who came after it was over
