@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/oauth"
@@ -75,8 +76,8 @@ type caller struct {
 	Scopes  []string `json:"scopes"`
 }
 
-// protect puts a server with two tools behind a guard; both say who calls, and
-// one needs another scope than the rest.
+// protect puts the demonstration server behind a guard. Two of its tools need
+// another scope than the rest, and so does one of two that say who calls.
 func (s *scene) protect(t *testing.T, v guard.Verifier, o guard.Options) {
 	t.Helper()
 	o.Scopes = []string{scopeRead}
@@ -90,7 +91,7 @@ func (s *scene) protect(t *testing.T, v guard.Verifier, o guard.Options) {
 		p := server.Caller(ctx)
 		return caller{p.Issuer, p.Subject, p.Client, slices.Sorted(slices.Values(p.Scopes))}, nil
 	}
-	srv := server.New("protected", "1.0.0", nil)
+	srv := everything.New("1.0.0", &everything.Options{WriteScope: scopeWrite})
 	srv.Add(
 		server.Tool("who", "Says who calls.", who),
 		server.Tool("write", "Says who writes.", who).With(server.ToolOptions{Scopes: []string{scopeWrite}}),
@@ -191,8 +192,11 @@ func (s *scene) flow(t *testing.T, o login.Options, want caller, without lacks) 
 	s.issuer.forget()
 	s.resource.forget()
 	want.Scopes = append([]string{scopeRead, scopeWrite}, extra...)
-	s.whoIs(t, &want, calling(ctx, t, c, "write"))
+	if _, err := c.CallTool(ctx, "toggle-extra-tool", nil, nil); err != nil {
+		t.Fatalf("a tool that changes something: %v", err)
+	}
 	s.checkStepUp(t)
+	s.whoIs(t, &want, calling(ctx, t, c, "write"))
 	s.checkCode(t, code, []string{scopeRead, scopeWrite}, without)
 
 	s.issuer.forget()

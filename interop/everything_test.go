@@ -17,19 +17,19 @@ import (
 func TestEverythingServer(t *testing.T) {
 	t.Run("stdio", func(t *testing.T) {
 		t.Parallel()
-		everything(t, peer(t, everythingJS, "stdio"))
+		goThrough(t, peer(t, everythingJS, "stdio"))
 	})
 	// Left to itself the server would listen on all interfaces.
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
 		d, log := dialer(t, startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"))
-		everything(t, d)
+		goThrough(t, d)
 		log.checkDeleted(t)
 	})
 }
 
-// everything goes through what the server offers.
-func everything(t *testing.T, d transport.Dialer) {
+// goThrough uses what the server offers.
+func goThrough(t *testing.T, d transport.Dialer) {
 	t.Helper()
 	ctx := bounded(t)
 	changed := make(chan string, 16)
