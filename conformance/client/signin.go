@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
-	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -108,20 +104,8 @@ func (s signIn) use(ctx context.Context, url string) (err error) {
 	l := login.New(o)
 	defer func() { err = errors.Join(err, l.Close()) }()
 	dialer := streamable.URL(url)
-	dialer.Client = &http.Client{Transport: &signedIn{l.Transport(nil)}}
+	dialer.Client = l.HTTPClient(nil)
 	return connect(ctx, dialer, callOne("test-tool"))
-}
-
-// signedIn puts tokens on requests. A sign-in that fails is final: no older
-// revision is tried, which would send the person to the browser again.
-type signedIn struct{ next http.RoundTripper }
-
-func (s *signedIn) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := s.next.RoundTrip(r)
-	if isForeignResponse(err) || isForeignResource(err) || isForeignServer(err) {
-		return nil, fmt.Errorf("%w: %w", transport.ErrDenied, err)
-	}
-	return resp, err
 }
 
 func loginOptions() *login.Options {
@@ -152,7 +136,7 @@ func findIssuer(ctx context.Context, url string) (issuer string, err error) {
 func registered(o *login.Options, told *suiteContext, issuer string) error {
 	creds := login.Credentials{Issuer: issuer, ClientID: told.ClientID, Secret: told.ClientSecret}
 	if told.PrivateKey != "" {
-		key, err := parseKey(told.PrivateKey)
+		key, err := login.ParsePrivateKey([]byte(told.PrivateKey))
 		if err != nil {
 			return err
 		}
@@ -185,23 +169,6 @@ func workload(o *login.Options, told *suiteContext, issuer string) error {
 		return told.WorkloadToken, nil
 	})
 	return registered(o, told, issuer)
-}
-
-// parseKey reads a private key in PEM (PKCS #8).
-func parseKey(text string) (crypto.Signer, error) {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		return nil, errors.New("the private key is not in PEM")
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, errors.New("the private key cannot be read")
-	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, errors.New("the private key cannot sign")
-	}
-	return signer, nil
 }
 
 // isForeignResponse says that the authorization response broke a rule of the

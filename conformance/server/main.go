@@ -21,8 +21,9 @@ import (
 )
 
 // pollAfter is how long a call may hold its connection before the client has
-// to ask again for the answer; only test_reconnection takes longer.
-const pollAfter = 500 * time.Millisecond
+// to ask again for the answer. Only test_reconnection takes longer, by half of it,
+// so that a busy machine has time on both sides.
+const pollAfter = time.Second
 
 // shutdownTime is how long requests under way get when the server ends.
 const shutdownTime = 2 * time.Second

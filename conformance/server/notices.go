@@ -25,7 +25,7 @@ func noticeTools() []server.Feature {
 			return "logged", nil
 		}),
 		server.Tool("test_reconnection", "Takes so long that the client has to come back for the answer.", func(ctx context.Context, _ mcp.None) (string, error) {
-			if err := wait(ctx, 2*pollAfter); err != nil {
+			if err := wait(ctx, pollAfter+pollAfter/2); err != nil {
 				return "", err
 			}
 			return "Reconnection test completed.", nil

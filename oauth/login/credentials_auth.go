@@ -1,6 +1,7 @@
 package login
 
 import (
+	"crypto"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,6 +18,11 @@ import (
 // assertionLife is how long a client assertion is valid: long enough for clocks
 // that differ a little, too short to be worth stealing.
 const assertionLife = 60 * time.Second
+
+// ParsePrivateKey reads a private key in PEM for [Credentials].Signer: PKCS #8,
+// or the older forms of EC and RSA keys. Encrypted keys are refused; the error
+// does not show the text.
+func ParsePrivateKey(text []byte) (crypto.Signer, error) { return jwt.ParsePEM(text) }
 
 // method is how the client authenticates at the token endpoint: Method if it is
 // set, for whoever registered the client knows best; else the best of what the
