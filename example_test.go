@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"os/signal"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/oauth/guard"
+	"github.com/parley-mcp/parley/oauth/login"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -147,4 +150,33 @@ func Example_asking() {
 	// Output:
 	// Drop table logs?
 	// dropped logs: obsolete (ticket 42) <nil>
+}
+
+// A server that lets in who has a token of an authorization server for it. The
+// tool needs a scope, which clients ask for when they are told.
+func Example_guarded() {
+	const url, issuer = "https://api.example/mcp", "https://issuer.example"
+	greet := func(ctx context.Context, _ struct{}) (string, error) {
+		return "Hello " + server.Caller(ctx).Subject + "!", nil
+	}
+	s := server.New("hello", "1.0.0", nil)
+	s.Add(server.Tool("greet", "Greets whoever calls.", greet).With(server.ToolOptions{Scopes: []string{"greet"}}))
+	g, err := guard.New(url, guard.JWT(issuer, nil), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe("127.0.0.1:8080", g.Handler(streamable.NewHandler(s, nil))))
+}
+
+// A client that signs in when a server wants to know who calls: in the
+// person's browser, unless there is a token already.
+func Example_signIn() {
+	ctx := context.Background()
+	d := streamable.URL("https://api.example/mcp")
+	d.Client = login.New(&login.Options{ClientName: "Hello"}).HTTPClient(nil)
+	c, err := client.Connect(ctx, d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
 }
