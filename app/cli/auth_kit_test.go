@@ -156,10 +156,11 @@ func serving(ts *testscript.TestScript, _ bool, args []string) {
 // A place is an authorization server and an MCP server that it guards, in this
 // process, with the settings of a person of their own.
 type place struct {
-	t    *testing.T
-	dir  string // of settings
-	url  string // of the MCP server
-	said *bytes.Buffer
+	t      *testing.T
+	dir    string // of settings
+	url    string // of the MCP server
+	issuer string
+	said   *bytes.Buffer
 
 	mu sync.Mutex // for said
 }
@@ -173,6 +174,12 @@ func (p *place) Write(b []byte) (int, error) {
 // newPlace starts both. Whoever comes is signed in.
 func newPlace(t *testing.T, authFlags ...string) *place {
 	t.Helper()
+	return newPlaceWith(t, append([]string{"--auto-approve", "ada"}, authFlags...)...)
+}
+
+// newPlaceWith starts both. The flags say who is signed in.
+func newPlaceWith(t *testing.T, authFlags ...string) *place {
+	t.Helper()
 	p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
 	t.Setenv("XDG_CONFIG_HOME", p.dir)
 	port, err := pickPort()
@@ -180,11 +187,11 @@ func newPlace(t *testing.T, authFlags ...string) *place {
 		t.Fatal(err)
 	}
 	p.url = "http://127.0.0.1:" + port + "/mcp"
-	issuer := p.start(`authorization server is (\S+);`, append([]string{
-		"auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--allow-registration",
+	p.issuer = p.start(`authorization server is (\S+);`, append([]string{
+		"auth", "serve", "--http", "127.0.0.1:0", "--allow-registration",
 		"--resource", p.url + "=everything:read,everything:write",
 	}, authFlags...)...)
-	p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", issuer, "--scope", "everything:read", "-v")
+	p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", p.issuer, "--scope", "everything:read", "-v")
 	return p
 }
 

@@ -34,6 +34,7 @@ type issuing struct {
 	autoApprove  string
 	lifetime     time.Duration
 	auditFile    string
+	proxies      []string
 
 	upstream, upstreamClient, upstreamSecret string
 }
@@ -46,17 +47,24 @@ func (p *program) issuerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --http ADDRESS",
 		Short: "Run an authorization server for MCP servers",
-		Long: `Run an authorization server: people sign in there, and clients get tokens for the
-MCP servers that --resource names. People are its own users, which 'parley auth
-user add' adds, or those of another provider (--upstream).
+		Long: `Run an authorization server: people sign in there, and clients get tokens for
+the MCP servers that --resource names. People are its own users, which 'parley
+auth user add' adds, or those of another provider (--upstream).
 
 Clients are those of --client, clients with a metadata document, and with
 --allow-registration any that registers itself. Its records are an SQLite file,
 or with --database postgres://… a PostgreSQL database, which several processes
-may share.`,
+may share.
+
+It speaks no TLS. For other machines put a proxy that does in front, on this
+machine or in a network of its own; --issuer is the URL that it shows, and
+--trusted-proxy where it is.`,
 		Example: `  parley auth user add ada
-  parley auth serve --http 127.0.0.1:9000 --resource http://127.0.0.1:8080/mcp=everything:read,everything:write --allow-registration
-  parley auth serve --http :9000 --issuer https://login.example --resource https://mcp.example/mcp --client cli=http://127.0.0.1/callback`,
+  parley auth serve --http 127.0.0.1:9000 --allow-registration \
+    --resource http://127.0.0.1:8080/mcp=everything:read,everything:write
+  parley auth serve --http :9000 --issuer https://login.example \
+    --trusted-proxy 127.0.0.1 --client cli=http://127.0.0.1/callback \
+    --resource https://mcp.example/mcp=files:read`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.serveIssuer(cmd.Context(), flags)
@@ -72,6 +80,7 @@ may share.`,
 	f.StringVar(&flags.autoApprove, "auto-approve", "", "for tests: whoever comes is `USER` and agrees; on this machine alone")
 	f.DurationVar(&flags.lifetime, "access-lifetime", 0, "`TIME` that access tokens last, such as 5m (default 10m)")
 	f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append what happens to, as JSON lines (default: lines beside the results)")
+	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For says who comes, for limits and the audit; may be given several times")
 	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where people sign in")
 	f.StringVar(&flags.upstreamClient, "upstream-client", "", "`ID` of this server there")
 	f.StringVar(&flags.upstreamSecret, "upstream-secret-file", "", "`FILE` with the secret of this server there")
@@ -120,13 +129,20 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 				name = "http://" + reachable(addr)
 			}
 			server, err := issuer.New(name, db, who, options)
+			if err == nil && flags.autoApprove != "" && !loopbackAddr(addr) {
+				err = errNotHere // a name that stands for this machine may lead elsewhere
+			}
 			if err != nil {
 				broken = usagef("%w", err)
 				end(broken)
 				return
 			}
 			tidying.Go(func() { _ = server.Run(ctx) }) // returns nil, when ctx has ended
-			door.open(server)
+			if flags.autoApprove != "" {
+				door.open(direct(server))
+			} else {
+				door.open(server)
+			}
 			p.announceIssuer(ctx, flags, name, reachable(addr), db)
 		},
 	})
@@ -139,6 +155,13 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 	return err
 }
 
+var errNotHere = errors.New("--auto-approve is for tests on this machine: with it nobody may be let in from elsewhere")
+
+func loopbackAddr(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 // announceIssuer says where the server is, and what it lacks.
 func (p *program) announceIssuer(ctx context.Context, flags *issuing, name, addr string, db *records.DB) {
 	at := ""
@@ -149,6 +172,9 @@ func (p *program) announceIssuer(ctx context.Context, flags *issuing, name, addr
 	for _, flag := range flags.resources {
 		uri, scopes, _ := strings.Cut(flag, "=")
 		p.note("parley: it issues tokens for %s, with the scopes: %s", uri, about(strings.ReplaceAll(scopes, ",", " "), "none"))
+	}
+	if strings.HasPrefix(name, "https:") && len(flags.proxies) == 0 {
+		p.note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all who come through it share one limit of attempts")
 	}
 	if len(flags.resources) == 0 {
 		p.note("parley: it issues no tokens; name the MCP servers with --resource")
@@ -178,7 +204,7 @@ func (f *issuing) options() (*issuer.Options, error) {
 	if f.autoApprove != "" {
 		u, err := url.Parse(f.issuer)
 		if !near || f.issuer != "" && (err != nil || !loopback(u.Hostname())) {
-			return nil, usagef("--auto-approve is for tests on this machine: with it nobody may be let in from elsewhere")
+			return nil, &usageError{errNotHere}
 		}
 		if f.upstream != "" {
 			return nil, usagef("give --auto-approve or --upstream, not both")
@@ -187,10 +213,16 @@ func (f *issuing) options() (*issuer.Options, error) {
 	if (f.upstream == "") != (f.upstreamClient == "") || f.upstream == "" && f.upstreamSecret != "" {
 		return nil, usagef("--upstream and --upstream-client go together, and --upstream-secret-file with them")
 	}
-	if f.lifetime < 0 {
-		return nil, usagef("--access-lifetime must be longer than nothing")
+	if err := f.checkValues(); err != nil {
+		return nil, err
 	}
-	o := &issuer.Options{AccessLifetime: f.lifetime, Registration: issuer.RegistrationPolicy{On: f.registration}}
+	trusted, err := readProxies(f.proxies)
+	if err != nil {
+		return nil, err
+	}
+	o := &issuer.Options{
+		AccessLifetime: f.lifetime, Registration: issuer.RegistrationPolicy{On: f.registration}, Remote: trusted.remote,
+	}
 	for _, flag := range f.resources {
 		r, err := readResource(flag)
 		if err != nil {
@@ -202,6 +234,20 @@ func (f *issuing) options() (*issuer.Options, error) {
 		return nil, err
 	}
 	return o, nil
+}
+
+// checkValues refuses values that could not work, under the names that they have here.
+func (f *issuing) checkValues() error {
+	if f.lifetime < 0 || f.lifetime > 0 && f.lifetime < time.Second {
+		return usagef("--access-lifetime %v: it must be a second at least", f.lifetime)
+	}
+	if f.issuer == "" {
+		return nil
+	}
+	if _, err := oauth.CheckIssuer(f.issuer); err != nil {
+		return usagef("--issuer %q: %w", f.issuer, err)
+	}
+	return nil
 }
 
 // readResource reads a --resource flag.
@@ -269,7 +315,7 @@ func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Lo
 		}
 		return made, nil
 	}
-	return signin.NewPasswords(db, nil), nil
+	return signin.NewPasswords(db, &signin.PasswordOptions{Remote: options.Remote}), nil
 }
 
 // A lateHandler is a handler that comes when the address is known: requests

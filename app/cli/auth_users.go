@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 )
 
 func databaseFlag(f *pflag.FlagSet, database *string) {
-	f.StringVar(database, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…\n(default: "+databaseName+" in the program's folder)")
+	f.StringVar(database, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…, with the password in $PGPASSWORD or $PGPASSFILE (default: "+databaseName+" in the program's folder)")
 }
 
 // databaseHint repeats the flag for a command that the person may copy,
@@ -32,17 +33,24 @@ func databaseHint(database string) string {
 
 // openDatabase opens the records of the authorization server.
 func openDatabase(ctx context.Context, dsn string) (*records.DB, error) {
-	if dsn == "" {
+	named := dsn != ""
+	if !named {
 		var err error
 		if dsn, err = configPath(databaseName); err != nil {
 			return nil, err
 		}
 	}
 	db, err := records.Open(ctx, dsn, nil)
-	if err != nil {
-		return nil, fmt.Errorf("opening the records: %w", err)
+	var network *net.OpError
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.As(err, &network):
+		return nil, &unreachableError{fmt.Errorf("opening the records: %w", err)}
+	case named && ctx.Err() == nil:
+		return nil, usagef("--database: %w", err)
 	}
-	return db, nil
+	return nil, fmt.Errorf("opening the records: %w", err)
 }
 
 // withDatabase opens the records for as long as fn runs.

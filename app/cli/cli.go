@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,9 @@ type Streams struct {
 	// Secret reads a line from the terminal without showing it, or gives up at
 	// the end of ctx; nil means that this cannot be done.
 	Secret func(ctx context.Context) (string, error)
+	// Passphrase is that of the encrypted store of tokens, if it needs none to
+	// be asked for it.
+	Passphrase string
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal
@@ -40,6 +44,9 @@ func Standard() *Streams {
 	// SIGTERM and SIGHUP as well: servers that do not end when their input
 	// does would be left behind.
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// The browser, and what it starts in turn, would inherit it.
+	phrase := os.Getenv(passphraseName)
+	_ = os.Unsetenv(passphraseName) // fails for impossible names alone
 	return &Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
@@ -53,6 +60,7 @@ func Standard() *Streams {
 			return width
 		},
 		Secret:     readSecret,
+		Passphrase: phrase,
 		Interrupts: interrupts,
 	}
 }
@@ -169,6 +177,8 @@ Without --server, the demonstration server that is built in is used.`,
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	// Lines of flags fit terminals of the usual width.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})

@@ -47,6 +47,13 @@ type silentError struct{ code int }
 
 func (e *silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
+// An unreachableError is about something that is no MCP server and cannot be
+// reached.
+type unreachableError struct{ err error }
+
+func (e *unreachableError) Error() string { return e.err.Error() }
+func (e *unreachableError) Unwrap() error { return e.err }
+
 // exitCode returns the exit code of an error.
 func exitCode(err error) int {
 	var silent *silentError
@@ -68,7 +75,7 @@ func exitCode(err error) int {
 		return exitConsent
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
 		return exitConsent
-	case errors.As(err, &status), errors.As(err, &unreachable), errors.Is(err, transport.ErrClosed),
+	case errors.As(err, &status), errors.As(err, &unreachable), errors.As(err, new(*unreachableError)), errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return exitUnreachable
 	case errors.As(err, &answered), isAny(err, serverFaults):
@@ -116,6 +123,7 @@ func explain(err error) string {
 	var server *host.ServerError
 	var ended *stdio.ExitError
 	var network *net.OpError
+	var status *web.StatusError
 	switch {
 	case errors.As(err, &server) && errors.As(err, &ended):
 		return text + "\n  Start its command by hand to see more"
@@ -127,6 +135,8 @@ func explain(err error) string {
 		return text + "\n  Without --protocol every version is tried"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return text + "\n  The server speaks no TLS there; write http:// or ws://, if that is safe"
+	case errors.As(err, &status) && status.Status == http.StatusUnauthorized:
+		return text + "\n  It does not take the token or header that it was sent; 'parley auth doctor URL' may tell why"
 	case errors.As(err, &network) && network.Op == "dial":
 		return text + "\n  Check the address, and that the server runs there"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, client.ErrTimeout):

@@ -58,13 +58,13 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.clientID, "client-id", "", "`ID` of a client that was registered at the authorization server")
 	f.StringVar(&flags.secretFile, "client-secret-file", "", "`FILE` with the secret of that client")
-	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a client metadata document, to be known by")
+	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a document about a client to be known by, with http://127.0.0.1/callback among its redirect_uris")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` to ask for besides those the server wants; may be given several times")
 	f.BoolVar(&flags.noBrowser, "no-browser", false, "only show the address to open, and read the one that the browser ends at")
 	f.IntVar(&flags.port, "port", 0, "`PORT` on this machine that the browser comes back to (default: any)")
 	f.StringVar(&flags.store, "store", "", "where to keep tokens: `KIND` is keyring, encrypted or file")
 	f.StringVar(&flags.issuer, "issuer", "", "`URL` of the authorization server to choose, if the server names several")
-	f.StringArrayVar(&flags.allowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers may be;\nmay be given several times")
+	f.StringArrayVar(&flags.allowHosts, "allow-host", nil, "`HOST` or network with private addresses where authorization servers may be; may be given several times")
 	return cmd
 }
 
@@ -79,6 +79,12 @@ func (f *loginFlags) check() (secret string, err error) {
 		return "", usagef("--port %d: there are 1 to 65535", f.port)
 	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.store):
 		return "", usagef("--store %q: the stores are keyring, encrypted and file", f.store)
+	}
+	if f.document != "" {
+		u, err := oauth.CheckEndpoint(f.document)
+		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !loopback(u.Hostname()) {
+			return "", usagef("--client-metadata %q: write the https URL of the document, with its path", shown(f.document))
+		}
 	}
 	for _, scope := range f.scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 || list[0] != scope {

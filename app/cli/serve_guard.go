@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http"
+	"net/url"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -19,6 +20,9 @@ type guarding struct {
 	flags *serving
 	guard *guard.Guard // nil: everybody may come
 	err   error        // why there is none
+	// strays says that nobody who calls by the address of this machine finds
+	// tokens that are good.
+	strays bool
 }
 
 // checkAuth refuses what could not work, before anything is served.
@@ -28,6 +32,21 @@ func (s *serving) checkAuth() error {
 	}
 	if everywhere(s.http) && s.resource == "" {
 		return usagef("--http %q can be reached from other machines; give its public URL with --resource https://…", s.http)
+	}
+	if _, err := oauth.CheckIssuer(s.auth); err != nil {
+		return usagef("--auth %q: %w", s.auth, err)
+	}
+	if s.resource != "" {
+		if _, err := oauth.CanonicalResource(s.resource); err != nil {
+			return usagef("--resource %q: %w", s.resource, err)
+		}
+	}
+	if u, err := url.Parse(s.resource); err == nil && u.Hostname() != "" && !loopback(u.Hostname()) && !everywhere(s.http) {
+		// Under this name a proxy in front asks; see web.Access.Hosts.
+		if len(s.hosts) == 0 {
+			s.hosts = []string{"localhost", "127.0.0.1", "[::1]"}
+		}
+		s.hosts = append(s.hosts, u.Host)
 	}
 	for _, scope := range s.scopes {
 		if list, err := oauth.ParseScope(scope); err != nil || len(list) != 1 {
@@ -54,9 +73,10 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 		Logger:  g.p.logger(),
 	})
 	if err != nil {
-		g.err = usagef("--auth: %w", err)
+		g.err = usagef("--auth and --resource: %w", err)
 		return nil, g.err
 	}
+	g.strays = strays(made.Resource(), "http://"+addr+streamable.Path)
 	g.guard = made
 	mux := http.NewServeMux()
 	mux.Handle("/", made.Protect(endpoints))
@@ -64,6 +84,17 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 		mux.Handle(path, made.Metadata())
 	}
 	return mux, nil
+}
+
+// strays reports whether tokens for a resource on this machine are not for the
+// endpoint there. One elsewhere is behind a proxy, with addresses of its own.
+func strays(resource, endpoint string) bool {
+	u, err := url.Parse(resource)
+	if err != nil || !loopback(u.Hostname()) {
+		return false
+	}
+	at, err := url.Parse(endpoint)
+	return err == nil && !covers(resource, at)
 }
 
 // announce says who may come.
@@ -77,6 +108,9 @@ func (g *guarding) announce() {
 	g.p.note("parley: callers need a token of %s for %s", host.EscapeLine(g.flags.auth), g.guard.Resource())
 	for _, path := range g.guard.MetadataPaths() {
 		g.p.note("parley: clients find that out at %s", path)
+	}
+	if g.strays {
+		g.p.note("parley: clients must call it as %s, or below: tokens are for nothing else", g.guard.Resource())
 	}
 	g.p.note("parley: tools that change something need the scope %s", writeScope)
 }

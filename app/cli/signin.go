@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -102,7 +103,14 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 			Show: func(u string) {
 				p.note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
 			},
-			Read: read, Refused: refused,
+			Read: func(ctx context.Context) (string, error) {
+				line, err := read(ctx)
+				if errors.Is(err, io.EOF) {
+					err = errors.New("the input ended, and no address was pasted")
+				}
+				return line, err
+			},
+			Refused: refused,
 		})
 	}
 	// What is typed must not be an answer to the question of another server.
@@ -111,8 +119,11 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		Port: flags.port,
 		Show: func(u string) {
 			p.note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
-			if paste {
+			switch {
+			case paste:
 				p.note("Waiting for you there. From a browser on another machine, paste here the address of the page it ends at.")
+			case p.login != nil:
+				p.note("Waiting for you there. For a browser on another machine, end this and give --no-browser.")
 			}
 		},
 	}
@@ -264,6 +275,12 @@ func explainAccess(err error) (text string, ok bool) {
 			address = noted.address
 		}
 		return wantsSignIn(required, address), true
+	case errors.As(err, &noted) && noted.address != "": // not the way there, which is long
+		text := host.EscapeLine(noted.address) + ": "
+		if errors.Is(err, errNotNow) {
+			return text + errNotNow.Error(), true
+		}
+		return text + forPeople.Replace(said(noted.err)), true
 	case errors.As(err, &noted), errors.As(err, new(*login.DiscoveryError)):
 		return forPeople.Replace(said(err)), true
 	}
@@ -320,6 +337,9 @@ func signInURL(address string) (*url.URL, error) {
 		u.Scheme = "http"
 	case "wss":
 		u.Scheme = "https"
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return nil, usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", shown(address))
 	}
 	return u, nil
 }

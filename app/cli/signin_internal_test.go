@@ -116,11 +116,11 @@ func TestAccessErrors(t *testing.T) {
 		},
 		{
 			&accessError{"https://a.example", fmt.Errorf("authorize a request: %w", errNotNow)},
-			exitConsent, "you chose not to sign in",
+			exitConsent, "https://a.example: you chose not to sign in",
 		},
 		{
 			&accessError{"https://a.example", &login.DiscoveryError{Step: login.StepServer, Err: dial, Advice: "check the network"}},
-			exitUnreachable, "connection refused; check the network",
+			exitUnreachable, "https://a.example: authorization server metadata: dial tcp: connection refused; check the network",
 		},
 		{
 			&login.DiscoveryError{Step: login.StepRegister, Err: errors.New("not registered"), Advice: "give its id with Options.Credentials"},

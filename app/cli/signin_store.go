@@ -70,8 +70,18 @@ func (s settings) remember() error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
-	if err := os.WriteFile(path, append(raw, '\n'), 0o600); err != nil {
+	// Whole or not at all, whatever ends the program. CreateTemp makes files for
+	// their owner alone.
+	f, err := os.CreateTemp(filepath.Dir(path), "."+settingsName+".*")
+	if err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the settings: %w", errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }
@@ -91,7 +101,7 @@ const passphraseName = "PARLEY_PASSPHRASE"
 // passphrase is that of the encrypted file. It is asked for if the person chose
 // that file; otherwise it may be missing.
 func (p *program) passphrase(kind string) (string, error) {
-	if phrase := os.Getenv(passphraseName); phrase != "" || kind != secrets.Encrypted {
+	if phrase := p.streams.Passphrase; phrase != "" || kind != secrets.Encrypted {
 		return phrase, nil
 	}
 	if !p.streams.InTerminal || p.streams.Secret == nil {

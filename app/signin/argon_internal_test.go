@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -53,30 +54,39 @@ func TestVerify(t *testing.T) {
 // Two are computed at once, some wait, and the rest is told so.
 func TestHashingIsBounded(t *testing.T) {
 	t.Parallel()
-	h := newHashing()
-	for range hashesAtOnce {
-		h.machine <- struct{}{}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	waiting := make(chan error, hashesAtOnce+hashesWaiting)
-	for range cap(waiting) {
-		go func() {
-			_, err := h.verify(ctx, nobodyHash, "password")
-			waiting <- err
-		}()
-	}
-	for len(h.line) < cap(h.line) {
-		time.Sleep(time.Millisecond) // until they stand in line
-	}
-	if _, err := h.verify(t.Context(), nobodyHash, "password"); !errors.Is(err, errBusy) {
-		t.Errorf("one too many: error %v", err)
-	}
-	cancel()
-	for range cap(waiting) {
-		if err := <-waiting; !errors.Is(err, errBusy) {
-			t.Errorf("one who left: error %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		h := newHashing()
+		for range hashesAtOnce {
+			h.machine <- struct{}{}
 		}
-	}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := make(chan error, hashesAtOnce+hashesWaiting)
+		for range cap(waiting) {
+			go func() {
+				_, err := h.verify(ctx, nobodyHash, "password")
+				waiting <- err
+			}()
+		}
+		synctest.Wait() // until they stand in line
+		if len(h.line) != cap(h.line) || len(waiting) > 0 {
+			t.Fatalf("%d of %d stand in line, and %d were answered", len(h.line), cap(h.line), len(waiting))
+		}
+		if _, err := h.verify(t.Context(), nobodyHash, "password"); !errors.Is(err, errBusy) {
+			t.Errorf("one too many: error %v", err)
+		}
+		cancel()
+		for range cap(waiting) {
+			if err := <-waiting; !errors.Is(err, errBusy) {
+				t.Errorf("one who left: error %v", err)
+			}
+		}
+		// Who stays is told so in the end as well.
+		began := time.Now()
+		if _, err := h.verify(t.Context(), nobodyHash, "password"); !errors.Is(err, errBusy) || time.Since(began) != longestWait {
+			t.Errorf("one who waits: error %v after %v", err, time.Since(began))
+		}
+	})
 }
 
 func TestThrottle(t *testing.T) {

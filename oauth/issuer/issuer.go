@@ -116,7 +116,11 @@ type Scope struct {
 type StaticClient struct {
 	ID string
 	// Secret of a confidential client; empty for public ones and those with keys.
-	Secret   string
+	Secret string
+	// Metadata is what clients that register would send. Other than there (RFC
+	// 7591, section 2: authorization_code alone), no GrantTypes are
+	// authorization_code and refresh_token for a client with RedirectURIs, so
+	// that people need not sign in whenever a token ends.
 	Metadata oauth.ClientMetadata
 	// Resources and Scopes bound what it may have. Default: all.
 	Resources, Scopes []string

@@ -257,9 +257,7 @@ func (s *Server) staticClients(list []StaticClient) (map[string]*registered, err
 		if config.ID == "" || len(config.ID) > maxClientID || clients[config.ID] != nil {
 			return nil, fmt.Errorf("client %q: an id must be there, and once", config.ID)
 		}
-		if m.ApplicationType == "" {
-			m.ApplicationType = inferType(m.RedirectURIs)
-		}
+		fillStatic(&config, m)
 		for _, uri := range m.RedirectURIs {
 			if err := s.redirects.check(uri, m.ApplicationType == applicationNative); err != nil {
 				return nil, fmt.Errorf("client %q: %w", config.ID, err)
@@ -267,9 +265,6 @@ func (s *Server) staticClients(list []StaticClient) (map[string]*registered, err
 		}
 		if config.Secret != "" {
 			c.SecretHash = Hash(config.Secret)
-		}
-		if m.TokenEndpointAuthMethod == "" {
-			m.TokenEndpointAuthMethod = usualMethod(&config)
 		}
 		if usesSecret(m) != (config.Secret != "") {
 			return nil, fmt.Errorf("client %q: secret and token_endpoint_auth_method %s do not fit", config.ID, m.TokenEndpointAuthMethod)
@@ -280,6 +275,19 @@ func (s *Server) staticClients(list []StaticClient) (map[string]*registered, err
 		clients[config.ID] = c
 	}
 	return clients, nil
+}
+
+// fillStatic puts the defaults of clients of the configuration in place.
+func fillStatic(config *StaticClient, m *oauth.ClientMetadata) {
+	if m.ApplicationType == "" {
+		m.ApplicationType = inferType(m.RedirectURIs)
+	}
+	if len(m.GrantTypes) == 0 && len(m.RedirectURIs) > 0 {
+		m.GrantTypes = []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken}
+	}
+	if m.TokenEndpointAuthMethod == "" {
+		m.TokenEndpointAuthMethod = usualMethod(config)
+	}
 }
 
 // usualMethod is how a client of the configuration that does not say

@@ -59,6 +59,30 @@ func TestGrantableScopes(t *testing.T) {
 	}
 }
 
+// A token that ends within the second still says so: without expires_in
+// clients would take it for one that lasts.
+func TestExpiresInIsNeverAbsent(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil, func(o *issuer.Options) { o.AccessLifetime = time.Second })
+	d.clock.Add(900 * time.Millisecond)
+	a := d.want(params("grant_type", oauth.GrantClientCredentials, "resource", mcpServer), basic("basic", secret))
+	if a.Body["expires_in"] != 1.0 {
+		t.Errorf("expires_in is %v", a.Body["expires_in"])
+	}
+}
+
+// A client of the configuration that comes with a person and says nothing else
+// may renew its tokens.
+func TestStaticClientsMayRefresh(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil, nil)
+	for client, want := range map[string]bool{"usual": true, "code only": false} {
+		if got := d.signIn(client).text("refresh_token") != ""; got != want {
+			t.Errorf("%s gets a refresh token: %v, want %v", client, got, want)
+		}
+	}
+}
+
 // A client that acts for itself is its own subject, under the name that the
 // configuration gives it.
 func TestOwnSubject(t *testing.T) {

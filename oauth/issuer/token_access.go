@@ -55,7 +55,11 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 	if claims.Subject == "" {
 		claims.Subject = s.ownSubject(a.client)
 	}
-	answer := &oauth.TokenResponse{TokenType: "Bearer", Scope: claims.Scope, ExpiresIn: int64(expires.Sub(q.now) / time.Second)}
+	answer := &oauth.TokenResponse{
+		TokenType: "Bearer", Scope: claims.Scope,
+		// 0 would be no member at all: a token that nobody knows the end of.
+		ExpiresIn: max(1, int64(expires.Sub(q.now)/time.Second)),
+	}
 	if q.proof != nil {
 		claims.JKT, answer.TokenType = q.proof.Thumbprint, "DPoP"
 	}

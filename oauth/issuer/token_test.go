@@ -69,7 +69,8 @@ func (d *desk) open(change func(*issuer.Options)) *issuer.Server {
 		Clients: []issuer.StaticClient{
 			{ID: "public", Metadata: oauth.ClientMetadata{GrantTypes: user, RedirectURIs: []string{webRedirect}}},
 			{ID: "thief", Metadata: oauth.ClientMetadata{GrantTypes: user, RedirectURIs: []string{webRedirect}}},
-			{ID: "code only", Metadata: oauth.ClientMetadata{RedirectURIs: []string{webRedirect}}},
+			{ID: "code only", Metadata: oauth.ClientMetadata{GrantTypes: user[:1:1], RedirectURIs: []string{webRedirect}}},
+			{ID: "usual", Metadata: oauth.ClientMetadata{RedirectURIs: []string{webRedirect}}},
 			{ID: "web", Secret: secret, Metadata: oauth.ClientMetadata{GrantTypes: user, RedirectURIs: []string{webRedirect}}},
 			{ID: "basic", Secret: secret, Metadata: machine(oauth.AuthSecretBasic)},
 			{ID: "post", Secret: secret, Metadata: machine(oauth.AuthSecretPost), Subject: "robot"},

@@ -179,7 +179,7 @@ func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
 		case assumed:
 			x.assumed(ctx, issuer, m)
 		default:
-			x.known(ctx, d, issuer, m)
+			x.described(ctx, d, issuer, m)
 		}
 		return
 	}
@@ -188,7 +188,7 @@ func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
 		x.fail(StepServer, issuer, err, "")
 		return
 	}
-	x.known(ctx, d, issuer, m)
+	x.described(ctx, d, issuer, m)
 }
 
 // assumed tells of a server of which there is nothing to read: that it has the
@@ -216,8 +216,8 @@ func (x *examination) assumed(ctx context.Context, issuer string, m *oauth.Serve
 	}
 }
 
-// known examines one of which there is metadata.
-func (x *examination) known(ctx context.Context, d *discovery, issuer string, m *oauth.ServerMetadata) {
+// described examines one of which there is metadata.
+func (x *examination) described(ctx context.Context, d *discovery, issuer string, m *oauth.ServerMetadata) {
 	x.ok(StepServer, issuer, "metadata is there, and about this issuer")
 	if m.CodeChallengeMethodsSupported != nil {
 		x.ok(StepPKCE, issuer, "S256 is supported")

@@ -56,6 +56,11 @@ func TestDiagnose(t *testing.T) {
 			},
 		},
 		{
+			name: "nothing but the oldest revision's rule", advice: "Options.Credentials",
+			want:  []string{warns + " request", warns + " resource metadata", warns + " authorization server metadata", warns + " registration"},
+			spoil: func(_ *authServer, rs *resourceServer) { rs.silent, rs.prmPath = true, "none" },
+		},
+		{
 			name: "old and sloppy", want: []string{warns + " request", warns + " resource metadata", warns + " authorization", warns + " token"},
 			advice: "sign in whenever",
 			spoil: func(as *authServer, rs *resourceServer) {

@@ -118,7 +118,7 @@ func TestSignOut(t *testing.T) {
 			t.Errorf("revocation %v", form)
 		}
 	}
-	if diff := cmp.Diff([]string{"refresh_token", "access_token"}, hints); diff != "" {
+	if diff := cmp.Diff([]string{"access_token", "refresh_token"}, hints); diff != "" {
 		t.Errorf("revoked (-want +got):\n%s", diff)
 	}
 	if all, _ := c.Status(t.Context()); len(all) != 1 || all[0].Resource != other.url() {

@@ -125,6 +125,15 @@ func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
+	// SQLite uses the files beside the database that it finds: in a folder where
+	// anybody may put some, they could be a stranger's, who reads what is in them.
+	folder, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("look at folder: %w", err)
+	}
+	if runtime.GOOS != "windows" && folder.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("anybody can put files beside %s, which holds private keys; choose a folder of your own", path)
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("make file: %w", err)
@@ -157,7 +166,7 @@ func plain(err error) error {
 		}
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return errors.New("PostgreSQL answers " + e.Code)
+		return errors.New("PostgreSQL answers " + e.Code + meanings[e.Code])
 	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return errors.New("SQLite answers " + strconv.Itoa(e.Code()))
@@ -166,6 +175,16 @@ func plain(err error) error {
 		return e // it shows addresses alone
 	}
 	return fmt.Errorf("database fails (%T)", err)
+}
+
+// meanings are what an operator can do something about.
+var meanings = map[string]string{
+	"28000": ": this user may not come in",
+	"28P01": ": user or password is wrong",
+	"3D000": ": there is no such database",
+	"3F000": ": there is no such schema; see search_path in the URL",
+	"42501": ": this user may not do that",
+	"53300": ": it has too many connections",
 }
 
 // lost says whether a transaction lost to another one, and may be tried again.

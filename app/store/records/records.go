@@ -57,6 +57,9 @@ func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 	case "sqlite":
 		d, err = openSQLite(ctx, rest, options)
 	default:
+		if strings.HasPrefix(rest, "//") {
+			return nil, errors.New("open database: the URL must begin with postgres://") // it may hold a password
+		}
 		d, err = openSQLite(ctx, dsn, options)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -101,9 +102,18 @@ func makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
+	// A link is good if this user made it; a stranger could lead it elsewhere.
+	info, err := os.Lstat(path)
 	if err != nil {
 		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if err := checkOwner(path, info, 0); err != nil {
+			return err
+		}
+		if info, err = os.Stat(path); err != nil {
+			return err
+		}
 	}
 	return checkOwner(path, info, 0o022)
 }

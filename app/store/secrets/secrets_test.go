@@ -361,6 +361,22 @@ func TestFileIsPrivate(t *testing.T) {
 	if _, err := secrets.Open(&secrets.Options{Kind: secrets.File, Folder: other}); err == nil || !strings.Contains(err.Error(), "another user") {
 		t.Errorf("a folder of another user: error %v", err)
 	}
+	// Attack: a link, in a place where all may write, that leads to wherever
+	// its maker likes.
+	own := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Chmod(own, 0o700), os.Symlink(own, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Open(&secrets.Options{Kind: secrets.File, Folder: link}); err != nil {
+		t.Errorf("a link of one's own: %v", err)
+	}
+	if err := os.Lchown(link, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Open(&secrets.Options{Kind: secrets.File, Folder: link}); err == nil || !strings.Contains(err.Error(), "another user") {
+		t.Errorf("a link of another user: error %v", err)
+	}
 }
 
 // What cannot be read is left as it is, and never taken for nothing.

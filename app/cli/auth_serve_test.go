@@ -1,0 +1,299 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/parley-mcp/parley/oauth"
+)
+
+// A process is an authorization server of its own, which can be killed.
+type process struct {
+	t    *testing.T
+	args []string
+	url  string
+	cmd  *exec.Cmd
+	said chan struct{} // closed once it says no more
+}
+
+const killClient, killRedirect, killResource = "cli", "http://127.0.0.1/callback", "https://mcp.example/mcp"
+
+func newProcess(t *testing.T, database string) *process {
+	t.Helper()
+	port, err := pickPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "127.0.0.1:" + port
+	p := &process{t: t, url: "http://" + address, args: []string{
+		"auth", "serve", "--http", address, "--database", database, "--auto-approve", "ada",
+		"--client", killClient + "=" + killRedirect, "--resource", killResource + "=read",
+	}}
+	p.start()
+	t.Cleanup(func() {
+		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		<-p.said
+		if err := p.cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	path, err := exec.LookPath("parley")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd = exec.CommandContext(context.WithoutCancel(p.t.Context()), path, p.args...)
+	out, err := p.cmd.StderrPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ready, said := make(chan bool, 1), make(chan struct{})
+	p.said = said
+	go func() {
+		defer close(said)
+		defer close(ready)
+		told := false
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if !told && strings.Contains(lines.Text(), "authorization server is") {
+				told = true
+				ready <- true
+			}
+		}
+	}()
+	if !<-ready {
+		p.t.Fatal("the authorization server did not start")
+	}
+}
+
+// kill ends it as the machine's kernel would, and starts it anew.
+func (p *process) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	<-p.said
+	if err := p.cmd.Wait(); err == nil {
+		p.t.Fatal("the authorization server was not killed")
+	}
+	p.start()
+}
+
+// code is one that the browser is sent back with.
+func (p *process) code(verifier string) string {
+	p.t.Helper()
+	end, err := endOf(p.t.Context(), p.url+"/authorize?"+url.Values{
+		"response_type": {"code"}, "client_id": {killClient}, "redirect_uri": {killRedirect}, "state": {"state"}, "scope": {"read"},
+		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {"S256"}, "resource": {killResource},
+	}.Encode())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	u, err := url.Parse(end)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return u.Query().Get("code")
+}
+
+func (p *process) redeem(code, verifier string) (refresh, trouble string) {
+	p.t.Helper()
+	return p.token(url.Values{
+		"grant_type": {oauth.GrantAuthorizationCode}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {killRedirect},
+	})
+}
+
+func (p *process) refresh(token string) (refresh, trouble string) {
+	p.t.Helper()
+	return p.token(url.Values{"grant_type": {oauth.GrantRefreshToken}, "refresh_token": {token}})
+}
+
+// token asks the token endpoint, and returns a refresh token or an error code.
+func (p *process) token(form url.Values) (refresh, trouble string) {
+	p.t.Helper()
+	form.Set("client_id", killClient)
+	form.Set("resource", killResource)
+	var answer struct {
+		Access  string `json:"access_token"`
+		Refresh string `json:"refresh_token"`
+		Error   string `json:"error"`
+	}
+	if err := json.Unmarshal(post(p.t, p.url+"/token", "application/x-www-form-urlencoded", form.Encode(), nil), &answer); err != nil {
+		p.t.Fatal(err)
+	}
+	if (answer.Access == "") == (answer.Error == "") {
+		p.t.Error("neither an access token nor an error, or both")
+	}
+	return answer.Refresh, answer.Error
+}
+
+func (p *process) keys() string {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+"/jwks", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(send(p.t, r))
+}
+
+func post(t *testing.T, address, media, body string, header http.Header) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", media)
+	return send(t, r)
+}
+
+func send(t *testing.T, r *http.Request) []byte {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// ownSchema is the database of PARLEY_TEST_POSTGRES with a schema of its own.
+func ownSchema(t *testing.T) string {
+	t.Helper()
+	base := os.Getenv("PARLEY_TEST_POSTGRES")
+	if base == "" {
+		t.Skip("PARLEY_TEST_POSTGRES names no database")
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := pgx.Identifier{"parley_" + oauth.NewSecret()}.Sanitize()
+	run := func(statement string) {
+		t.Helper()
+		ctx := context.WithoutCancel(t.Context())
+		conn, err := pgx.Connect(ctx, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("CREATE SCHEMA " + schema)
+	t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
+	q := u.Query()
+	q.Set("search_path", schema)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// A server that is killed between authorization and token goes on where it was:
+// with its keys, its codes and its refresh tokens, and what was spent is spent.
+// Proves: the records of auth serve, in both databases.
+func TestServeSurvivesKill(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "issuer.db") },
+		"postgres": ownSchema,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProcess(t, database(t))
+			verifier := oauth.NewVerifier()
+			waiting, spent := p.code(verifier), p.code(verifier)
+			first, trouble := p.redeem(spent, verifier)
+			keys := p.keys()
+			if trouble != "" || first == "" || !strings.Contains(keys, `"kid"`) {
+				t.Fatalf("before the kill: %q, keys %s", trouble, keys)
+			}
+			p.kill()
+			if got := p.keys(); got != keys {
+				t.Errorf("the keys were\n%s\nand are\n%s", keys, got)
+			}
+			second, trouble := p.refresh(first)
+			if trouble != "" {
+				t.Fatalf("the refresh after the kill: %s", trouble)
+			}
+			if _, trouble := p.redeem(waiting, verifier); trouble != "" {
+				t.Errorf("a code that nobody had redeemed: %s", trouble)
+			}
+			p.kill()
+			if _, trouble := p.redeem(waiting, verifier); trouble != oauth.InvalidGrant {
+				t.Errorf("a code that was redeemed before the kill: %q", trouble)
+			}
+			third, trouble := p.refresh(second)
+			if trouble != "" {
+				t.Errorf("another refresh: %s", trouble)
+			}
+			if _, trouble := p.refresh(first); trouble != oauth.InvalidGrant {
+				t.Errorf("a token that was rotated before the kill: %q", trouble)
+			}
+			if _, trouble := p.refresh(third); trouble != oauth.InvalidGrant {
+				t.Errorf("the family of a token that was used twice: %q", trouble)
+			}
+		})
+	}
+}
+
+// Behind a proxy that is named, limits and audit are about who comes.
+func TestServeBehindProxy(t *testing.T) {
+	for flag, want := range map[string]string{"127.0.0.0/8": "203.0.113.7", "10.0.0.0/8": "127.0.0.1"} {
+		p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
+		t.Setenv("XDG_CONFIG_HOME", p.dir)
+		file := filepath.Join(p.dir, "audit.json")
+		at := p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--trusted-proxy", flag, "--audit-file", file)
+		post(t, at+"/token", "application/x-www-form-urlencoded", "", http.Header{"X-Forwarded-For": {"198.51.100.1, 203.0.113.7"}})
+		raw, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(raw, []byte(`"remote":"`+want+`"`)) {
+			t.Errorf("--trusted-proxy %s: want %s in\n%s%v", flag, want, raw, err)
+		}
+	}
+}
+
+// Attack: a tunnel to a server that asks nobody who they are.
+func TestAutoApproveTakesNoProxy(t *testing.T) {
+	p := newPlace(t)
+	for header, want := range map[string]int{"X-Forwarded-For": http.StatusForbidden, "Via": http.StatusForbidden, "Accept": http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.issuer+"/jwks", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(header, "203.0.113.7")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("with %s: %s, want %d", header, resp.Status, want)
+		}
+	}
+}
