@@ -75,6 +75,17 @@ func (p *Principal) Has(scope string) bool {
 	return p != nil && (p == Local || slices.Contains(p.Scopes, scope))
 }
 
+// ValidScope reports whether s can be a scope: visible ASCII without quotes,
+// backslashes and blanks (RFC 6749, section 3.3).
+func ValidScope(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return s != ""
+}
+
 // escape makes a part free of the separator, so that identities cannot collide.
 func escape(part string) string {
 	if !strings.ContainsAny(part, "% ") {

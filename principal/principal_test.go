@@ -66,3 +66,14 @@ func TestContext(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestValidScope(t *testing.T) {
+	for scope, want := range map[string]bool{
+		"files:read": true, "!": true, "~": true,
+		"": false, "a b": false, "a\tb": false, `a"`: false, `a\`: false, "a\x7f": false, "é": false,
+	} {
+		if got := principal.ValidScope(scope); got != want {
+			t.Errorf("%q is a scope: %t, want %t", scope, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 )
 
 // NeedScopes is the error of a request whose caller was not granted what it
@@ -61,17 +62,8 @@ func (c *Call) early() error {
 // section 3.3).
 func mustBeScopes(what string, scopes []string) {
 	for _, scope := range scopes {
-		if !isScope(scope) {
+		if !principal.ValidScope(scope) {
 			panic(fmt.Sprintf("server: %s: scope %q: use visible ASCII without quotes, backslashes and blanks", what, scope))
 		}
 	}
-}
-
-func isScope(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return s != ""
 }

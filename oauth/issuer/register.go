@@ -257,14 +257,14 @@ func (s *Server) staticClients(list []StaticClient) (map[string]*registered, err
 		if config.ID == "" || len(config.ID) > maxClientID || clients[config.ID] != nil {
 			return nil, fmt.Errorf("client %q: an id must be there, and once", config.ID)
 		}
-		fillStatic(&config, m)
+		if config.Secret != "" {
+			c.SecretHash = Hash(config.Secret)
+		}
+		fillStatic(&c.Client)
 		for _, uri := range m.RedirectURIs {
 			if err := s.redirects.check(uri, m.ApplicationType == applicationNative); err != nil {
 				return nil, fmt.Errorf("client %q: %w", config.ID, err)
 			}
-		}
-		if config.Secret != "" {
-			c.SecretHash = Hash(config.Secret)
 		}
 		if usesSecret(m) != (config.Secret != "") {
 			return nil, fmt.Errorf("client %q: secret and token_endpoint_auth_method %s do not fit", config.ID, m.TokenEndpointAuthMethod)
@@ -278,26 +278,13 @@ func (s *Server) staticClients(list []StaticClient) (map[string]*registered, err
 }
 
 // fillStatic puts the defaults of clients of the configuration in place.
-func fillStatic(config *StaticClient, m *oauth.ClientMetadata) {
+func fillStatic(c *Client) {
+	m := &c.Metadata
 	if m.ApplicationType == "" {
 		m.ApplicationType = inferType(m.RedirectURIs)
 	}
 	if len(m.GrantTypes) == 0 && len(m.RedirectURIs) > 0 {
 		m.GrantTypes = []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken}
 	}
-	if m.TokenEndpointAuthMethod == "" {
-		m.TokenEndpointAuthMethod = usualMethod(config)
-	}
-}
-
-// usualMethod is how a client of the configuration that does not say
-// authenticates.
-func usualMethod(config *StaticClient) string {
-	switch {
-	case config.Secret != "":
-		return oauth.AuthSecretBasic
-	case len(config.Metadata.JWKS) > 0 || config.Metadata.JWKSURI != "":
-		return oauth.AuthPrivateKeyJWT
-	}
-	return oauth.AuthNone
+	m.TokenEndpointAuthMethod = authMethod(c)
 }

@@ -29,7 +29,7 @@ func Challenge(h http.Header, who *principal.Principal, scopes []string) {
 	// An error that was passed on may name anything.
 	left := maxScopeBytes
 	scopes = slices.DeleteFunc(slices.Clone(scopes), func(s string) bool {
-		if !isScope(s) || len(s) >= left {
+		if !principal.ValidScope(s) || len(s) >= left {
 			return true
 		}
 		left -= len(s) + 1
@@ -43,12 +43,6 @@ func Challenge(h http.Header, who *principal.Principal, scopes []string) {
 
 const headerChallenge = "WWW-Authenticate"
 
-// isScope reports whether s can be a scope (RFC 6749, section 3.3).
-func isScope(s string) bool {
-	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }
-	return s != "" && !strings.ContainsFunc(s, odd)
-}
-
 // wanted are the scopes that a response with status 403 asks for; nil if it
 // does not speak of scopes (RFC 6750, section 3).
 func wanted(h http.Header) (scopes []string) {
@@ -58,7 +52,7 @@ func wanted(h http.Header) (scopes []string) {
 			scopes = append(scopes, strings.Fields(params["scope"])...)
 		}
 	}
-	scopes = slices.DeleteFunc(scopes, func(s string) bool { return !isScope(s) })
+	scopes = slices.DeleteFunc(scopes, func(s string) bool { return !principal.ValidScope(s) })
 	return scopes[:min(len(scopes), maxScopes)]
 }
 
