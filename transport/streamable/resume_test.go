@@ -170,6 +170,7 @@ func TestResumeRefused(t *testing.T) {
 			if n := len(far.seen(http.MethodGet)); n != test.gets {
 				t.Errorf("%s: %d streams asked for, want %d", name, n, test.gets)
 			}
+			synctest.Wait() // the request may return before the inbox is told
 			if lost := in.ends.Load() == 1; lost != test.lost {
 				t.Errorf("%s: the link has ended: %v, want %v", name, lost, test.lost)
 			}
