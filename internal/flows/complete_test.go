@@ -14,7 +14,7 @@ import (
 )
 
 // completing is a server that completes.
-func completing(o *server.Options) *server.Server {
+func completing(t testing.TB, o *server.Options) *server.Server {
 	many := make([]string, 250)
 	for i := range many {
 		many[i] = fmt.Sprintf("v%03d", i)
@@ -29,7 +29,7 @@ func completing(o *server.Options) *server.Server {
 		server.Template("gh://{owner}/issues/{id}", "issue", readIssue).With(server.TemplateOptions{Complete: map[string]server.Completer{
 			"owner": server.Choices(many...),
 		}}),
-	)(o)
+	)(t, o)
 }
 
 // Proves: FLOW-COMPLETE-P
@@ -74,9 +74,9 @@ func TestFLOW_COMPLETE_P(t *testing.T) {
 
 // Proves: SEC-COMP-1: reference and argument are checked, the rate is limited.
 func TestSEC_COMP_1(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.CompletionRate, o.Limits.MaxArgument = 20, 50
-		return completing(o)
+		return completing(t, o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		_, c := join(nil)
@@ -118,7 +118,7 @@ func TestCompletionWithoutCapability(t *testing.T) {
 				},
 				) (string, error) {
 					return a.A, nil
-				}))(quiet()), nil)
+				}))(t, quiet()), nil)
 				l.shake(version, "{}").want("", "result", "capabilities", "completions")
 				m := l.ask(ask)
 				if version == y2024 {
@@ -126,7 +126,7 @@ func TestCompletionWithoutCapability(t *testing.T) {
 				} else {
 					m.fails(-32601, "1")
 				}
-				full := dial(t, completing(quiet()), nil)
+				full := dial(t, completing(t, quiet()), nil)
 				want := "{}"
 				if version == y2024 {
 					want = ""
