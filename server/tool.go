@@ -225,7 +225,7 @@ func (f *ToolFeature) register(s *Server) {
 		s.varies.Store(true)
 	}
 	s.warnIcons("tool "+d.Name, d.Icons)
-	if secret := t.in.Secretish(); len(secret) > 0 {
+	if secret := t.in.SecretMembers(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)
 	}
 	s.tools.put(map[string]*tool{d.Name: t})
