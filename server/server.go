@@ -78,17 +78,17 @@ type Cache struct {
 // the change notices, may be called at any time by any goroutine; Use,
 // Visible, Mount and Extend belong before the first request.
 type Server struct {
-	info      mcp.Implementation
-	opts      Options
-	limits    Limits
-	log       *slog.Logger
-	seal      *sealer
-	rates     rates
-	deadlines deadlines
-	rows      map[string]*row
-	handshakes []string                       // the versions served that have a handshake
-	metas     [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
-	hello     atomic.Pointer[greeting]        // the last one of a handshake
+	info       mcp.Implementation
+	opts       Options
+	limits     Limits
+	log        *slog.Logger
+	seal       *sealer
+	rates      rates
+	deadlines  deadlines
+	rows       map[string]*row
+	handshakes []string                        // the versions served that have a handshake
+	metas      [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	hello      atomic.Pointer[greeting]        // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
