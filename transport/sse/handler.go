@@ -43,6 +43,7 @@ var face = web.Face{
 type Handler struct {
 	handler transport.Handler
 	o       Options
+	warned  sync.Once      // that the endpoint cannot stream
 	serving sync.WaitGroup // requests of sessions; none is added once closing
 
 	mu       sync.Mutex
@@ -131,7 +132,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 	defer s.end() // a panic of the handler must not leave a stream that writes
 	defer context.AfterFunc(r.Context(), func() { s.cancel(errGone) })()
 	if err := s.out.prepare(); err != nil {
-		h.o.Logger.Error("this endpoint cannot stream; middleware in front of it needs an Unwrap method for http.ResponseController", "error", err)
+		kind, _ := web.InnerWriter(w)
+		h.warned.Do(func() {
+			h.o.Logger.Error("this endpoint cannot stream; add an Unwrap method (http.ResponseController) to the ResponseWriter of the middleware in front of it, "+
+				"or take the middleware away from this endpoint (http.TimeoutHandler)", "type", kind, "error", err)
+		})
 		refuse(w, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
 		return
 	}
