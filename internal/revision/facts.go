@@ -123,12 +123,18 @@ const (
 	// MetaVersionKey is the member of a request's _meta that names a revision
 	// without handshake.
 	MetaVersionKey = "io.modelcontextprotocol/protocolVersion"
-	// Initialize is the method that opens a relation of a revision with one.
-	Initialize = "initialize"
+	// Initialize is the method that opens a relation of a revision with one,
+	// and Initialized the notification by which the client agrees.
+	Initialize  = "initialize"
+	Initialized = "notifications/initialized"
 )
 
 // Has reports whether the revision has the method.
 func (f *Facts) Has(method string) bool { return methods[method]&f.bit != 0 }
+
+// Stateful reports whether a request of this method changes what a session
+// holds: a session is what these requests have made of it.
+func Stateful(method string) bool { return stateful[method] }
 
 // HTTPStatus is the status of the HTTP response that carries a JSON-RPC error
 // with this code as its only message. A request without the metadata that it

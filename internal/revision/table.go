@@ -204,3 +204,11 @@ var methods = map[string]rows{
 	"tools/call":                               inAll,
 	"tools/list":                               inAll,
 }
+
+// stateful are the requests after which a session is another one.
+var stateful = map[string]bool{
+	"initialize":            true,
+	"logging/setLevel":      true,
+	"resources/subscribe":   true,
+	"resources/unsubscribe": true,
+}

@@ -171,7 +171,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.
 	if !s.speaks(w, r) {
 		return
 	}
-	s.end(errDeleted)
+	s.end(ErrDeleted)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -192,11 +192,11 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	case <-h.list.quiet:
 	case <-ctx.Done():
 		err = ctx.Err()
-		h.list.expire(errStopped)
+		h.list.expire(ErrStopped)
 	}
 	var closing sync.WaitGroup // at once: none waits for another's handlers to be told
 	for _, s := range sessions {
-		closing.Go(func() { s.end(errStopped) })
+		closing.Go(func() { s.end(ErrStopped) })
 	}
 	closing.Wait()
 	<-h.list.quiet

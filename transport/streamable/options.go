@@ -31,6 +31,11 @@ type Options struct {
 	// session among them that was idle the longest; it is answered 429 only if
 	// each has a request under way or a stream open. Default 1,000.
 	MaxSessionsPerAddress int
+	// OnSession is told when a session opens, changes and ends, for metrics and
+	// for records that Restore opens it from elsewhere. It is called before the
+	// client learns of what it tells; for one session one call at a time, for
+	// several many. It must be quick. Default: nobody is told.
+	OnSession func(e SessionEvent)
 	// SessionIdle ends a session that nobody uses: no request under way, no
 	// stream open. Default 30 min.
 	SessionIdle time.Duration

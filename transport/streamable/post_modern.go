@@ -8,6 +8,7 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // modern serves a message of a revision without handshake: a request is a call
@@ -26,14 +27,20 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 	// A literal would be made on the stack, which the write of the answer needs:
 	// what net/http takes of it and our frames fit into 8 KiB, so that it need not
 	// grow for each request.
-	c.In, c.Principal, c.Out, c.Ending = m, who, c, h.ending
+	c.In, c.Principal, c.Out, c.Carrier, c.Ending = m, who, c, &selfContained, h.ending
 	readRoute(&c.Route, r.Header)
 	c.begin(h, w)
 	defer c.close()
-	h.list.attend(c.open, c, errStopped)
+	h.list.attend(c.open, c, ErrStopped)
 	h.core.Serve(&c.ctx, &c.Exchange)
 	c.abort()
 }
+
+// carrierName is what the transport is called to handlers of requests.
+const carrierName = "http"
+
+// selfContained is the carrier of requests that belong to no session.
+var selfContained = transport.Carrier{Name: carrierName}
 
 // unanswered serves what is no request.
 func (h *Handler) unanswered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Incoming) {

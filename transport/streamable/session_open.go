@@ -24,7 +24,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		}
 	}
 	h.deadlines(w) // once in each session is soon enough to warn
-	s, status, e := h.newSession(who)
+	s, status, e := h.newSession(who, "")
 	if e != nil {
 		refuse(w, r, status, e)
 		return
@@ -47,7 +47,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		return
 	}
 	x := &opening{s: s}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier}
 	answer, e := x.run(&sessionContext{s.ctx, r})
 	if e == nil {
 		s.settle()
@@ -57,7 +57,8 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			return
 		}
 		registered = true
-		w.Header()[headerSession] = []string{s.id}
+		s.reportMessage(SessionOpened, m)
+		w.Header()[headerSession] = []string{s.id()}
 	} else {
 		s.end(errRefused)
 	}
