@@ -114,7 +114,7 @@ then need the scope everything:write.`,
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
-	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of revisions before 2026-07-28, so that each request may reach another replica; needs --http")
+	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")

@@ -15,7 +15,7 @@ import (
 // Serve runs any handler until its context ends, and lets requests finish.
 func ExampleServe() {
 	ctx, stop := context.WithCancel(context.Background())
-	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "hello") })
 	address := make(chan string, 1)
 	served := make(chan error, 1)
 	go func() {
@@ -23,7 +23,7 @@ func ExampleServe() {
 			Listening: func(a net.Addr) { address <- a.String() },
 		})
 	}()
-	r, err := http.Get("http://" + <-address) //nolint:noctx // an example
+	r, err := http.Get("http://" + <-address)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func ExampleAccess_Admit() {
 		if !ok {
 			return // it has been answered
 		}
-		fmt.Fprintf(w, "hello %s", who.Remote)
+		_, _ = fmt.Fprintf(w, "hello %s", who.Remote)
 	})
 	for _, host := range []string{"mcp.example", "evil.example"} {
 		fmt.Println(ask(endpoint, host))
