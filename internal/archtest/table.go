@@ -48,14 +48,14 @@ var rows = []row{
 	{"interop/...", "public interop/..."},
 }
 
-// A reservation keeps a package that is not ours for a few rooms. Tests are
+// A reservation keeps a package that is not ours for a few importers. Tests are
 // exempt.
 type reservation struct {
 	// path is the package; what lies beneath it is kept as well.
 	path string
-	// rooms are the packages that may import it, as in row.packages.
-	rooms string
-	// why is told to whoever imports it elsewhere.
+	// importers are the packages that may import it, as in row.packages.
+	importers string
+	// why is the reason that the error gives for an import elsewhere.
 	why string
 }
 
@@ -120,6 +120,9 @@ var dependencies = map[string]map[string]string{
 // maxLines is the length that a file of code, tests aside, must not exceed.
 const maxLines = 600
 
-// dateRooms are the packages where a protocol revision may be named by its
-// date: the revision room, and modules that are fixtures or measurements.
-const dateRooms = "internal/revision/... conformance/... bench/... interop/..."
+// revisionPackage is where the protocol revisions have their dates.
+const revisionPackage = "internal/revision"
+
+// datePackages are the packages where a protocol revision may be named by its
+// date: internal/revision, and modules that are fixtures or measurements.
+const datePackages = "internal/revision/... conformance/... bench/... interop/..."
