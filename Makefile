@@ -15,13 +15,13 @@ GOFUMPT_VERSION := v0.12.0
 ALL := ./... ./app/... ./conformance/...
 MODULES := . app conformance
 # Modules with the SDKs of others, which stay outside the workspace.
-APART := interop bench
+APART := interop bench examples
 
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz microbench bench guard firstrun flake soak conformance interop vet cross tools check
+.PHONY: all help fmt lint test standalone race fuzz microbench bench guard examples firstrun flake soak conformance interop vet cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -87,6 +87,9 @@ conformance: ## hold the library to the official conformance suite; needs npm, a
 interop: ## talk to the SDKs of others, in both directions; needs npm and a network
 	cd interop/peers && npm ci
 	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 ./...
+
+examples: ## build the programs of examples and try what the guide shows
+	cd examples && GOWORK=off $(GO) test -count=1 ./...
 
 vet: ## run go vet over every module
 	$(GO) vet work

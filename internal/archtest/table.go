@@ -46,6 +46,7 @@ var rows = []row{
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
+	{"examples/...", "public"},
 }
 
 // A reservation keeps a package that is not ours for a few importers. Tests are
@@ -61,7 +62,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{
-		"encoding/json", "internal/wire app/... conformance/... bench/... interop/...",
+		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/...",
 		"the library has one JSON codec, and it is strict",
 	},
 	{
@@ -125,4 +126,4 @@ const revisionPackage = "internal/revision"
 
 // datePackages are the packages where a protocol revision may be named by its
 // date: internal/revision, and modules that are fixtures or measurements.
-const datePackages = "internal/revision/... conformance/... bench/... interop/..."
+const datePackages = "internal/revision/... conformance/... bench/... interop/... examples/..."
