@@ -19,7 +19,7 @@ type sum struct {
 }
 
 // give makes a tool that takes nothing and gives one value.
-func give[Out any](name string, v Out) server.Feature {
+func give[Out any](name string, v Out) *server.ToolFeature {
 	return server.Tool(name, "Gives.", func(context.Context, none) (Out, error) { return v, nil })
 }
 
