@@ -302,9 +302,9 @@ func TestTurns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := quiet()
 			o.Limits.ToolRate, o.Limits.CallTimeout = 1, 600*time.Millisecond
-			var ran int
+			var ran atomic.Int32
 			s := newServer(o, server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
-				ran++
+				ran.Add(1)
 				time.Sleep(500 * time.Millisecond)
 				return "done", ctx.Err()
 			}), echo())
@@ -329,13 +329,13 @@ func TestTurns(t *testing.T) {
 			if took := time.Since(begun); took != 1500*time.Millisecond {
 				t.Errorf("answered after %v", took)
 			}
-			before := ran
+			before := ran.Load()
 			l.cancel(l.start("tools/call", toolParams("slow", emptyBody)))
 			l.silent()
 			again := l.start("tools/call", toolParams("slow", emptyBody)) // takes the place of the cancelled one
 			l.text(l.wait(again))
-			if ran != before+1 {
-				t.Errorf("%d ran, want 1", ran-before)
+			if ran.Load() != before+1 {
+				t.Errorf("%d ran, want 1", ran.Load()-before)
 			}
 			last := l.start("tools/call", toolParams("slow", emptyBody))
 			synctest.Wait()
@@ -344,8 +344,8 @@ func TestTurns(t *testing.T) {
 				t.Error(err)
 			}
 			l.fails(l.wait(last), mcp.CodeShuttingDown)
-			if took := time.Since(begun); took != 0 || ran != before+1 {
-				t.Errorf("shutdown took %v, %d ran", took, ran-before)
+			if took := time.Since(begun); took != 0 || ran.Load() != before+1 {
+				t.Errorf("shutdown took %v, %d ran", took, ran.Load()-before)
 			}
 		})
 	})

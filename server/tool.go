@@ -233,7 +233,10 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		case "name":
 			err = c.decodeToolName(p, raw)
 		case "arguments":
-			if p.Arguments = raw; raw[0] != '{' {
+			switch {
+			case raw[0] == '{':
+				p.Arguments = raw
+			case string(raw) != "null": // which is as good as absent (ruling 33)
 				err = at("/arguments", errors.New("expected an object"))
 			}
 		case "_meta":

@@ -141,7 +141,7 @@ func TestEnvelope(t *testing.T) {
 				for line, code := range map[string]int{
 					`{"jsonrpc":"2.0","id":1,"method":"ping"} x`: -32700,
 					`{"id":1,"method":"ping"}`:                   -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600, `{"jsonrpc":2.0,"id":1,"method":"ping"}`: -32600,
-					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`: -32600,
+					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600,
 					`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`: -32602,
 					`{"jsonrpc":"2.0","id":1,"method":"rpc.x"}`:            -32601,
 				} {
@@ -151,6 +151,7 @@ func TestEnvelope(t *testing.T) {
 					}
 					m.fails(code, "1")
 				}
+				l.ask(`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`).want("{}", "result") // ruling 33
 				l.ask(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping","more":[1]}`).want("9007199254740993", "id")
 				l.silent()
 			})
