@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -29,6 +30,15 @@ type ToolOptions struct {
 	// others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
+	// Rate is the most calls per second of the tool by each caller, with a
+	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
+	// it is ten times as high for the anonymous callers of one address, and
+	// does not hold for principal.Local. Default Limits.ToolRate.
+	Rate float64
+	// Timeout is the most time that a call may take, with progress or without;
+	// time in which a person is asked does not count. [Unlimited] is none.
+	// Default: Limits.CallTimeout and Limits.MaxCallTime.
+	Timeout time.Duration
 }
 
 // A ToolFeature is a tool on its way into a server.
@@ -44,6 +54,7 @@ type tool struct {
 	def  *mcp.Tool
 	in   *schema.Compiled
 	out  *schema.Compiled // nil without structured output
+	row  *row             // of tools/call with the tool's own limits; nil without
 	call func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
 }
 
@@ -52,7 +63,7 @@ func (t *tool) alone() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
 	def.Name = prefix + "_" + def.Name
-	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call}
+	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, row: t.row, call: t.call}
 }
 
 // With sets options and returns the feature.
@@ -146,7 +157,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 func (f *ToolFeature) register(s *Server) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
-	t := &tool{def: &def, in: f.t.in, out: f.t.out, call: f.t.call}
+	t := &tool{def: &def, in: f.t.in, out: f.t.out, row: s.toolRow(o), call: f.t.call}
 	if !toolName.MatchString(t.def.Name) {
 		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
 	}
@@ -222,7 +233,10 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		case "name":
 			err = c.decodeToolName(p, raw)
 		case "arguments":
-			if p.Arguments = raw; raw[0] != '{' {
+			switch {
+			case raw[0] == '{':
+				p.Arguments = raw
+			case string(raw) != "null": // which is as good as absent (ruling 33)
 				err = at("/arguments", errors.New("expected an object"))
 			}
 		case "_meta":
