@@ -72,13 +72,12 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}
 }
 
-func (f *DirectoryFeature) register(s *Server) {
+func (f *DirectoryFeature) register(s *Server, to *adding) {
 	// A copy: the same feature may be added again, or to another server.
 	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
 	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
 	mustBeScopes("directory "+d.prefix, f.opts.Scopes)
-	s.dirs.put(map[string]*directory{d.prefix: d})
-	s.hub.listChanged(KindResource)
+	added(&to.dirs, "directory", d.prefix, d)
 }
 
 // lookAlikes are characters that look like a dot or a slash.

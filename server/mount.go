@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,16 +13,51 @@ import (
 // A Feature is something that a server offers: what Tool, RawTool, Resource,
 // Text, Template, Directory and Prompt make.
 type Feature interface {
-	// register puts the feature into a server.
-	register(s *Server)
+	// register makes the feature ready for a server, and puts it among those
+	// that are added to it.
+	register(s *Server, to *adding)
 }
 
-// Add offers features, replacing those of the same name or URI, and tells
-// clients that the lists changed. It panics if a feature cannot be served.
+// Add offers features, replacing those of the same name or URI that were added
+// before, and tells clients that the lists changed. It panics if a feature
+// cannot be served, or if two of features have the same name or URI; none is
+// offered then. Many features are added fastest in one call.
 func (s *Server) Add(features ...Feature) {
+	var a adding
 	for _, f := range features {
-		f.register(s)
+		f.register(s, &a)
 	}
+	if s.tools.put(a.tools) {
+		s.hub.listChanged(KindTool)
+	}
+	if s.prompts.put(a.prompts) {
+		s.hub.listChanged(KindPrompt)
+	}
+	changed := s.resources.put(a.resources)
+	changed = s.templates.put(a.templates) || changed
+	if s.dirs.put(a.dirs) || changed {
+		s.hub.listChanged(KindResource)
+	}
+}
+
+// adding is what one call of Add brings, by name or URI.
+type adding struct {
+	tools     map[string]*tool
+	prompts   map[string]*prompt
+	resources map[string]*resource
+	templates map[string]*template
+	dirs      map[string]*directory
+}
+
+// added puts a feature among those that are added.
+func added[T any](to *map[string]T, what, name string, feature T) {
+	if *to == nil {
+		*to = make(map[string]T)
+	}
+	if _, twice := (*to)[name]; twice {
+		panic(fmt.Sprintf("server.Add: two features are the %s %q; leave one out, or add them in two calls if the second is to replace the first", what, name))
+	}
+	(*to)[name] = feature
 }
 
 // RemoveTools stops offering tools by name and reports whether any was there.

@@ -141,7 +141,7 @@ func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string,
 	return args, kinds, nil
 }
 
-func (f *PromptFeature) register(s *Server) {
+func (f *PromptFeature) register(s *Server, to *adding) {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get}
@@ -155,8 +155,7 @@ func (f *PromptFeature) register(s *Server) {
 	mustBeOwnMeta("prompt "+p.def.Name, o.Meta)
 	mustBeScopes("prompt "+p.def.Name, o.Scopes)
 	s.warnIcons("prompt "+p.def.Name, o.Icons)
-	s.prompts.put(map[string]*prompt{p.def.Name: p})
-	s.hub.listChanged(KindPrompt)
+	added(&to.prompts, "prompt", p.def.Name, p)
 }
 
 // getPrompt serves prompts/get.

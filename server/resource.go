@@ -126,7 +126,7 @@ func checkURI(uri string) error {
 // uriScheme is RFC 3986, section 3.1.
 var uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
-func (f *ResourceFeature) register(s *Server) {
+func (f *ResourceFeature) register(s *Server, to *adding) {
 	o, def := f.opts, *f.r.def
 	// A copy: the same feature may be added again, or to another server.
 	r := &resource{def: &def, read: f.r.read}
@@ -137,8 +137,7 @@ func (f *ResourceFeature) register(s *Server) {
 	mustBeOwnMeta("resource "+d.URI, o.Meta)
 	mustBeScopes("resource "+d.URI, o.Scopes)
 	s.warnIcons("resource "+d.URI, o.Icons)
-	s.resources.put(map[string]*resource{d.URI: r})
-	s.hub.listChanged(KindResource)
+	added(&to.resources, "resource", d.URI, r)
 }
 
 // contentsOf says how a value of type Out becomes contents.

@@ -106,7 +106,7 @@ func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context,
 	return &TemplateFeature{t: t}
 }
 
-func (f *TemplateFeature) register(s *Server) {
+func (f *TemplateFeature) register(s *Server, to *adding) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
@@ -123,8 +123,7 @@ func (f *TemplateFeature) register(s *Server) {
 	mustBeOwnMeta("template "+d.URITemplate, o.Meta)
 	mustBeScopes("template "+d.URITemplate, o.Scopes)
 	s.warnIcons("template "+d.URITemplate, o.Icons)
-	s.templates.put(map[string]*template{d.URITemplate: t})
-	s.hub.listChanged(KindTemplate)
+	added(&to.templates, "template", d.URITemplate, t)
 }
 
 // findTemplate finds the most specific template that a URI matches.

@@ -154,7 +154,7 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 // toolName is what the specification allows (2025-11-25, server/tools).
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-func (f *ToolFeature) register(s *Server) {
+func (f *ToolFeature) register(s *Server, to *adding) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &tool{def: &def, in: f.t.in, out: f.t.out, row: s.toolRow(o), call: f.t.call}
@@ -169,8 +169,7 @@ func (f *ToolFeature) register(s *Server) {
 	if secret := t.in.Secretish(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", t.def.Name, "arguments", secret)
 	}
-	s.tools.put(map[string]*tool{t.def.Name: t})
-	s.hub.listChanged(KindTool)
+	added(&to.tools, "tool", t.def.Name, t)
 }
 
 // argumentError says that the arguments do not fit the input schema.
