@@ -72,12 +72,14 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}
 }
 
-func (f *DirectoryFeature) register(s *Server, to *adding) {
+func (f *DirectoryFeature) check() error {
+	return checkOptions("directory "+f.d.prefix, f.opts.Meta, f.opts.Scopes)
+}
+
+func (f *DirectoryFeature) register(s *Server, to *adding) error {
 	// A copy: the same feature may be added again, or to another server.
 	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
-	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
-	mustBeScopes("directory "+d.prefix, f.opts.Scopes)
-	added(&to.dirs, "directory", d.prefix, d)
+	return added(&to.dirs, "directory", d.prefix, d)
 }
 
 // lookAlikes are characters that look like a dot or a slash.

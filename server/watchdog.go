@@ -11,7 +11,7 @@ import (
 )
 
 // A timeoutError is the cause that a call over its time is cancelled with. It
-// says which limit that was.
+// is [ErrTimeout], and says which limit that was.
 type timeoutError struct {
 	after time.Duration
 	limit string // the option that sets it
@@ -20,13 +20,12 @@ type timeoutError struct {
 
 func (e *timeoutError) Error() string {
 	if e.idle {
-		return fmt.Sprintf("the call took too long: no progress for %v (%s)", e.after, e.limit)
+		return fmt.Sprintf("%v: no progress for %v (%s)", ErrTimeout, e.after, e.limit)
 	}
-	return fmt.Sprintf("the call took too long: over %v altogether (%s)", e.after, e.limit)
+	return fmt.Sprintf("%v: over %v altogether (%s)", ErrTimeout, e.after, e.limit)
 }
 
-// errCancelled is the cause of a cancellation by the client.
-var errCancelled = errors.New("cancelled by the client")
+func (e *timeoutError) Unwrap() error { return ErrTimeout }
 
 // A watchdog ends a call that shows no progress for too long, or that takes
 // too long altogether. While a person is asked, its time stands still.
@@ -69,7 +68,7 @@ func (c *Call) startClock() {
 // the call ends before, after Limits.CallTimeout, which is no part of it: that
 // time begins again with each progress.
 func (c *Call) Deadline() (at time.Time, ok bool) {
-	at, ok = c.Context.Deadline()
+	at, ok = c.scope.Deadline()
 	if own, limited := c.clock.latest(); limited && (!ok || own.Before(at)) {
 		return own, true
 	}
@@ -187,7 +186,7 @@ func (w *watchdog) fire() {
 	c := w.call
 	late := w.reason()
 	c.cancelWith(late)
-	if errors.Is(context.Cause(c.Context), errCancelled) {
+	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
 	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target), "limit", late.limit)
