@@ -91,13 +91,8 @@ func refused(err error, harmless func() bool) bool {
 		temporary *transport.TemporaryError
 		peer      *jsonrpc.Error
 	)
-	if errors.As(err, &peer) {
-		switch peer.Code {
-		case mcp.CodeRateLimited, mcp.CodeTooManyInFlight:
-			return true
-		case mcp.CodeShuttingDown:
-			return harmless()
-		}
+	if errors.As(err, &peer) && (peer.Code == mcp.CodeRateLimited || peer.Code == mcp.CodeTooManyInFlight) {
+		return true
 	}
 	if !errors.As(err, &temporary) {
 		return false

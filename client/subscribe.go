@@ -196,7 +196,7 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 // later reports whether a server that refused a watch may agree to it later.
 func later(err error) bool {
 	var refusal *jsonrpc.Error
-	if errors.As(err, &refusal) && refusal.Code == mcp.CodeTimeout {
+	if errors.As(err, &refusal) && (refusal.Code == mcp.CodeTimeout || refusal.Code == mcp.CodeShuttingDown) {
 		return true
 	}
 	return refused(err, func() bool { return true })
