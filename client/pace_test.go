@@ -207,25 +207,25 @@ func TestRepeatedStatus(t *testing.T) {
 		},
 	}
 	for _, test := range []struct {
-		f    failing
+		f    *failing
 		call string
 		sent int
 	}{
-		{failing{status: 429}, "write", 3},
-		{failing{status: 429, code: -32000}, "write", 3},
-		{failing{status: 429, code: -31001, header: "1"}, "resource", 3},
-		{failing{status: 200, code: -31002}, "write", 3},
-		{failing{status: 503}, "write", 1},
-		{failing{status: 503, header: "1"}, "write", 1},
-		{failing{status: 503, code: -31001}, "write", 3},
-		{failing{status: 503}, "read", 3},
-		{failing{status: 503, header: "1"}, "resource", 3},
-		{failing{status: 503, code: -31004}, "complete", 3},
-		{failing{status: 502}, "resource", 2}, // as after a broken stream
-		{failing{status: 500, code: -32603}, "resource", 1},
+		{&failing{status: 429}, "write", 3},
+		{&failing{status: 429, code: -32000}, "write", 3},
+		{&failing{status: 429, code: -31001, header: "1"}, "resource", 3},
+		{&failing{status: 200, code: -31002}, "write", 3},
+		{&failing{status: 503}, "write", 1},
+		{&failing{status: 503, header: "1"}, "write", 1},
+		{&failing{status: 503, code: -31001}, "write", 3},
+		{&failing{status: 503}, "read", 3},
+		{&failing{status: 503, header: "1"}, "resource", 3},
+		{&failing{status: 503, code: -31004}, "complete", 3},
+		{&failing{status: 502}, "resource", 2}, // as after a broken stream
+		{&failing{status: 500, code: -32603}, "resource", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &test.f
+			f := test.f
 			f.set(2)
 			s := &front{f: f}
 			s.on = map[string]func(*http.Request, string) *http.Response{

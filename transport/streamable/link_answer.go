@@ -328,6 +328,7 @@ func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
+			in.During = x.id
 			x.l.in.Receive(in)
 		}
 	}
