@@ -254,6 +254,11 @@ func (f *Fetcher) exchange(ctx context.Context, method string, u *url.URL, heade
 		return nil, errors.New("answer switches protocols") // and its body has no end
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, f.options.MaxBody+1))
+	if err == nil && ctx.Err() != nil {
+		// The transport closes the connection when the context ends, and a server
+		// that is told so (TLS, close_notify) may end its body in good order.
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
