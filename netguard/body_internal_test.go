@@ -1,9 +1,10 @@
-package oauth
+package netguard
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,10 +41,10 @@ func (c *politeConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A body that ends because the fetch was given up is not whole, however well
+// A body that ends because the request was given up is not whole, however well
 // it ends. Over TLS it is up to the scheduler whether the end is read; here it
 // always is.
-func TestFetchEndedByContext(t *testing.T) {
+func TestBodyEndedByContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -55,13 +56,21 @@ func TestFetchEndedByContext(t *testing.T) {
 		<-closing
 	}))
 	t.Cleanup(server.Close)
-	f := NewFetcher(nil).Loopback()
-	f.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	guarded := NewTransport(&Rules{Loopback: true})
+	guarded.next.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		return &politeConn{Conn: conn, reading: cancel, closing: closing, ended: make(chan struct{})}, err
 	}
-	r, err := f.Get(ctx, server.URL, nil)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got answer %v and error %v, want context.Canceled", r != nil, err)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := guarded.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if data, err := io.ReadAll(resp.Body); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %d bytes and error %v, want context.Canceled", len(data), err)
 	}
 }
