@@ -197,13 +197,13 @@ func (f *issuing) options() (*issuer.Options, error) {
 	if err != nil {
 		return nil, usagef("--http %q: write it as HOST:PORT or :PORT", f.http)
 	}
-	near := name == "" || loopback(name)
+	near := name == "" || oauth.LoopbackHost(name)
 	if !near && f.issuer == "" {
 		return nil, usagef("--http %q can be reached from other machines; give its public URL with --issuer https://…", f.http)
 	}
 	if f.autoApprove != "" {
 		u, err := url.Parse(f.issuer)
-		if !near || f.issuer != "" && (err != nil || !loopback(u.Hostname())) {
+		if !near || f.issuer != "" && (err != nil || !oauth.LoopbackHost(u.Hostname())) {
 			return nil, &usageError{errNotHere}
 		}
 		if f.upstream != "" {

@@ -17,8 +17,9 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal", ""},
-	{"mcp jsonrpc schema oauth", "internal/wire"},
+	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal netguard", ""},
+	{"mcp jsonrpc schema", "internal/wire"},
+	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
 	{"transport/web", "transport jsonrpc principal"},
