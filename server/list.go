@@ -27,7 +27,7 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if raw, ok := e.text[c.facts]; ok {
 		return raw, nil
 	}
-	down, err := c.shape.DownResult(l.method, f.alone())
+	down, err := c.shape().DownResult(l.method, f.alone())
 	if err != nil {
 		return nil, err
 	}

@@ -186,7 +186,7 @@ func (s *Server) mustBeNew(what string) {
 func (s *Server) freeze() {
 	s.once.Do(func() {
 		s.frozen.Store(true)
-		next, wrapped := Func(func(c *Call) (Result, error) { return c.row.serve(c) }), false
+		next, wrapped := Func((*Call).serveRow), false
 		for _, e := range s.extensions {
 			if e.Wrap != nil {
 				next = e.Wrap(next)
@@ -214,7 +214,7 @@ func (s *Server) freeze() {
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
-	c.Context = c.inbound.Start(ctx)
+	c.scope = c.inbound.Start(ctx)
 	defer c.inbound.End()
 	if err := s.board(c); err != nil {
 		s.refuse(ctx, x, nil, err)
