@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -58,7 +59,8 @@ type Options struct {
 	// that its roots changed. Default: ignored.
 	OnRootsChanged func(ctx context.Context)
 	// Logger takes what peers are not told: panics, internal errors, dropped
-	// messages. Default slog.Default.
+	// messages; lines about a request say which (see RequestLogs). Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -140,10 +142,7 @@ func New(name, version string, opts *Options) *Server {
 		WebsiteURL: s.opts.WebsiteURL, Icons: s.opts.Icons,
 	}
 	s.limits = s.opts.Limits.filled()
-	s.log = s.opts.Logger
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.log = slog.New(RequestLogs(cmp.Or(s.opts.Logger, slog.Default()).Handler()))
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")

@@ -123,6 +123,6 @@ func (w *watchdog) fire() {
 	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
-	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target))
+	c.srv.log.WarnContext(c, "call took too long")
 	c.srv.answerError(c, timedOut(c.srv.limits.CallTimeout))
 }
