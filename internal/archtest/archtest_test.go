@@ -282,7 +282,7 @@ require (
 
 require (
 	github.com/prometheus/client_golang v1.25.0
-	github.com/prometheus/common v0.73.1
+	github.com/prometheus/common v0.72.0
 )
 `,
 	}
