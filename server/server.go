@@ -104,6 +104,7 @@ type Server struct {
 		dirs      merged[*directory]
 	}
 
+	varies     atomic.Bool // a tool has had variants
 	visible    func(ctx context.Context, it Item) bool
 	middleware []Middleware
 	extensions []*Extension
