@@ -76,8 +76,16 @@ func reference() string {
 }
 
 // wireError decides what a peer learns of an error, and logs the rest.
-// design: only errors made for the peer show their text.
 func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
+	if e := s.toldError(c, err); e != nil {
+		return e
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+}
+
+// toldError is what a peer is told of an error, or nil if its text is hidden.
+// design: only errors made for the peer show their text.
+func (s *Server) toldError(c *Call, err error) *jsonrpc.Error {
 	var (
 		we *jsonrpc.Error
 		me *mcp.Error
@@ -107,7 +115,7 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	case c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c))):
 		return s.endError(c)
 	}
-	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+	return nil
 }
 
 // isEnd reports whether err only says that a context ended.
@@ -136,7 +144,7 @@ func (s *Server) hide(c *Call, err error) string {
 		return err.Error()
 	}
 	ref := reference()
-	s.log.Error("handler error", "method", c.Method(), "target", c.target, "ref", ref, "err", err)
+	s.log.ErrorContext(c, "handler error", "ref", ref, "err", err)
 	return (&internalError{ref: ref}).Error()
 }
 
@@ -144,7 +152,7 @@ func (s *Server) hide(c *Call, err error) string {
 func (s *Server) answerError(c *Call, err error) {
 	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
-		s.log.Debug("error not delivered", "method", c.Method(), "err", err)
+		s.log.DebugContext(c, "error not delivered", "err", err)
 	}
 }
 

@@ -58,7 +58,8 @@ type Options struct {
 	// that its roots changed. Default: ignored.
 	OnRootsChanged func(ctx context.Context)
 	// Logger takes what peers are not told: panics, internal errors, dropped
-	// messages. Default slog.Default.
+	// messages; lines about a request say which (see RequestLogs). Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -145,10 +146,7 @@ func New(name, version string, opts *Options) *Server {
 	}
 	s.limits = s.opts.Limits.filled()
 	s.localTimeout = cmp.Or(s.opts.Limits.CallTimeout, localCallTimeout)
-	s.log = s.opts.Logger
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.log = slog.New(RequestLogs(cmp.Or(s.opts.Logger, slog.Default()).Handler()))
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")

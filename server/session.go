@@ -272,7 +272,7 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 		p.mu.Unlock()
 		c.use(f)
 		if err := p.srv.answer(c, result); err != nil {
-			p.srv.log.Debug("initialize not answered", "err", err)
+			p.srv.log.DebugContext(c, "initialize not answered", "err", err)
 		}
 		p.feed.release()
 	}, nil

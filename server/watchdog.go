@@ -189,7 +189,7 @@ func (w *watchdog) fire() {
 	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
-	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target), "limit", late.limit)
+	c.srv.log.WarnContext(c, "call took too long", "limit", late.limit)
 	c.srv.answerError(c, timedOut(late))
 }
 
