@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -459,6 +460,33 @@ func TestTurnsAreBounded(t *testing.T) {
 		wg.Wait()
 		if got := refused.Load(); got != callers*rate-most {
 			t.Errorf("%d of %d were refused, want %d", got, callers*rate, callers*rate-most)
+		}
+	})
+}
+
+// On a busy connection requests run on the goroutine that reads (decision
+// 0017). One that waits for its turn gives the reading up: what comes behind it
+// is answered before.
+func TestTurnOnReader(t *testing.T) {
+	each(t, bothEras, func(t *testing.T, v string) {
+		o := quiet()
+		o.Limits.ToolRate = 2
+		s := newServer(o, give("a", "x"), echo())
+		l := joinAs(t, s, v, ada)
+		var burst strings.Builder
+		for i := range 22 { // the last two wait for half a second and a whole one
+			burst.WriteString(l.request(fmt.Sprint(100+i), "tools/call", toolParams("a", emptyBody)) + "\n")
+		}
+		burst.WriteString(l.request("200", "tools/list", emptyBody))
+		l.send(burst.String())
+		var order []string
+		for range 23 {
+			m := l.next()
+			l.result(m)
+			order = append(order, string(m.ID))
+		}
+		if !slices.Equal(order[21:], []string{"120", "121"}) {
+			t.Errorf("answered in the order %v", order)
 		}
 	})
 }
