@@ -23,15 +23,15 @@ import (
 func TestRates(t *testing.T) {
 	for _, c := range []struct {
 		method, params string
-		burst          int
+		burst, rate    int
 		versions       []string
 	}{
-		{"tools/call", `{"name":"echo","arguments":{"text":"x"}}`, 500, bothEras},
-		{"tools/list", `{}`, 1000, bothEras},
-		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}`, 500, bothEras},
-		{"ping", `{}`, 500, []string{v2511}},
-		{"prompts/get", `{"name":"p","arguments":{"a":"x"}}`, 500, bothEras},
-		{"resources/read", `{"uri":"test:a"}`, 500, bothEras},
+		{"tools/call", `{"name":"echo","arguments":{"text":"x"}}`, 500, 50, bothEras},
+		{"tools/list", `{}`, 500, 100, bothEras},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}`, 500, 50, bothEras},
+		{"ping", `{}`, 500, 50, []string{v2511}},
+		{"prompts/get", `{"name":"p","arguments":{"a":"x"}}`, 500, 50, bothEras},
+		{"resources/read", `{"uri":"test:a"}`, 500, 50, bothEras},
 	} {
 		for _, v := range c.versions {
 			t.Run(c.method+"/"+v, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRates(t *testing.T) {
 					if took := time.Since(begun); took != 0 {
 						t.Errorf("a burst took %v", took)
 					}
-					for range c.burst / 10 { // a second's worth more has to wait
+					for range c.rate { // a second's worth more has to wait
 						l.start(c.method, c.params)
 					}
 					synctest.Wait()
@@ -65,7 +65,7 @@ func TestRates(t *testing.T) {
 						t.Errorf("another caller waited for %v", took)
 					}
 					time.Sleep(time.Duration(wait) * time.Millisecond)
-					for range c.burst / 10 {
+					for range c.rate {
 						l.result(l.next())
 					}
 					again.result(again.call(c.method, c.params))
