@@ -62,7 +62,7 @@ func (p *Principal) Identity() string {
 
 // LimitKey is the name that rate and session limits count under: the identity,
 // or the remote address of an anonymous caller. Of an IPv6 address the network
-// of 64 bits counts, since whoever has one address of it has them all.
+// of 64 bits counts: one machine has all of its addresses.
 func (p *Principal) LimitKey() string {
 	if id := p.Identity(); id != "" {
 		return id

@@ -115,6 +115,7 @@ func (c *Call) rate() (perSecond float64, option string) {
 		return l.PingRate, "Limits.PingRate"
 	case noRate:
 		return Unlimited, ""
+	case toolRate:
 	}
 	if own := c.row.own.rate; own != 0 {
 		return own, "ToolOptions.Rate"
@@ -214,8 +215,8 @@ func burst(perSecond float64, full time.Duration) int {
 	return int(min(max(1, perSecond*full.Seconds()), 1<<30))
 }
 
-// sweep drops the buckets that are full again, or, under attack by more
-// callers than there is room for, all of them.
+// sweep drops the buckets that are full again, or all of them if the callers
+// are more than maxBuckets.
 func (r *rates) sweep(now time.Time) {
 	for k, b := range r.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {
