@@ -196,10 +196,10 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 
 // await waits a while for done, and then has the client repeat the request.
 func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, error)) error {
+	c.clock.pause() // before the timeout is set: see Call.Deadline
+	defer c.clock.resume()
 	ctx, cancel := context.WithTimeoutCause(c, awaitRound, errRoundOver)
 	defer cancel()
-	c.clock.pause()
-	defer c.clock.resume()
 	err := poll(ctx, done)
 	if errors.Is(err, errRoundOver) {
 		c.extras().asks.pause()
