@@ -298,5 +298,5 @@ func (c *Call) name(rc *mcp.ResourceContents, uri, mime string) {
 }
 
 func tooLarge(limit int) *mcp.Error {
-	return mcp.NewError(mcp.CodeTooLarge, "the resource is larger than the limit of %d bytes", limit)
+	return mcp.NewError(mcp.CodeTooLarge, "the resource is larger than the limit of %d bytes (Limits.MaxResource)", limit)
 }
