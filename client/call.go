@@ -41,6 +41,7 @@ type call struct {
 	size    int // bytes of the result
 	tried   tried
 	retry   *retry // nil until it is refused
+	hasTurn bool   // its own, or that of the call around it
 
 	sent     atomic.Int64 // the id of the last attempt
 	attempts atomic.Int32
@@ -143,9 +144,12 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 	c := k.c
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
-	free := !c.last.facts.Handshake || outer != nil && outer == c.holder
+	stateless := !c.last.facts.Handshake
+	_, within := c.calls[outer]
+	within = within && outer.hasTurn
 	c.mu.Unlock()
-	if free {
+	if stateless || within {
+		k.hasTurn = within
 		return func() {}, nil
 	}
 	select {
@@ -156,6 +160,7 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 		return nil, ErrClosed
 	}
 	c.hold(k)
+	k.hasTurn = true
 	return func() {
 		c.hold(nil)
 		<-c.turn
@@ -247,38 +252,12 @@ func (k *call) finish() (err error) {
 func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 	rd := k.first
 	for {
-		cn, err := k.c.live(k.ctx)
+		s, in, err := k.attempt(rd)
 		if err != nil {
 			return nil, nil, err
 		}
-		s := cn.session()
-		if err := k.allowed(s); err != nil {
-			return nil, nil, err
-		}
-		if err := k.pace(); err != nil {
-			return nil, nil, err
-		}
-		in, err := k.exchange(cn, s, rd)
-		if refusal := failure(in, err); refusal != nil && k.ctx.Err() == nil && refused(refusal, k.harmless) {
-			if err := k.refusedBefore().again(k.ctx, refusal); err != nil {
-				return nil, nil, err
-			}
+		if in == nil {
 			continue
-		}
-		if err != nil {
-			if k.again(cn, err) || k.outgrown(cn, s, err) {
-				continue
-			}
-			return nil, nil, err
-		}
-		if in.Error != nil {
-			repeat, err := k.repair(cn, s, in.Error)
-			if err != nil {
-				return nil, nil, err
-			}
-			if repeat {
-				continue
-			}
 		}
 		next, err := s.era.settle(k.ctx, k, in)
 		switch {
@@ -289,6 +268,39 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 		}
 		rd = next
 	}
+}
+
+// attempt sends the request once. Without an answer and without an error it is
+// to be sent again.
+func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
+	cn, err := k.c.live(k.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := cn.session()
+	if err := k.allowed(s); err != nil {
+		return nil, nil, err
+	}
+	if err := k.pace(); err != nil {
+		return nil, nil, err
+	}
+	in, err := k.exchange(cn, s, rd)
+	failed := failure(in, err)
+	switch {
+	case failed == nil:
+		return s, in, nil
+	case k.ctx.Err() == nil && refused(failed, k.harmless):
+		return nil, nil, k.refusedBefore().again(k.ctx, failed)
+	case err != nil:
+		if k.again(cn, err) || k.outgrown(cn, s, err) {
+			return nil, nil, nil
+		}
+		return nil, nil, err
+	}
+	if repeat, err := k.repair(cn, s, in.Error); repeat || err != nil {
+		return nil, nil, err
+	}
+	return s, in, nil
 }
 
 // allowed refuses what the revision does not have or the server did not

@@ -247,7 +247,10 @@ func TestStatusIsTemporary(t *testing.T) {
 		{status: 429, after: "-3", busy: true, notRun: true},
 		{status: 429, after: "99999999999", busy: true, notRun: true},
 		{status: 429, after: "Thu, 01 Jan 1970 00:00:00 GMT", busy: true, notRun: true},
-		{status: 500}, {status: 502}, {status: 504}, {status: 599},
+		{status: 500},
+		{status: 502},
+		{status: 504},
+		{status: 599},
 		{status: 503, busy: true},
 		{status: 503, after: "60", busy: true, wait: time.Minute},
 	} {
