@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -26,23 +27,21 @@ type call struct {
 	params any         // in the newest shape, without _meta
 	args   wire.RawValue
 	opts   CallOptions
-	meta   map[string]mcp.RawValue
-	first  *round // what the caller answered by itself
-	public Request
-	origin context.Context                           //nolint:containedctx // the caller's
-	send   func(ctx context.Context) (Result, error) // for the middleware
+	first  *round        // what the caller answered by itself
+	mw     *inMiddleware // nil without middleware
 
 	still   still           // what ctx is made of
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
 	clock   clock
 	tracker *tracker
-	waits   int
-	size    int // bytes of the result
-	tried   tried
 	retry   *retry // nil until it is refused
-	hasTurn bool   // its own, or that of the call around it
+	waits   int32
+	size    int32 // bytes of the result
+	tried   tried
+	hasTurn bool // its own, or that of the call around it
 
+	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
 	attempts atomic.Int32
 	rounds   atomic.Int32 // how often the server asked
@@ -69,9 +68,8 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 			return nil, fmt.Errorf("%s: %w", method, err)
 		}
 	}
-	k.meta = k.opts.Meta
 	k.row, _ = mcp.Lookup(method)
-	k.public.k = k
+	k.still.self.k = k
 	return k, nil
 }
 
@@ -79,7 +77,7 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 func (c *Client) own(method string, params any) *call {
 	k := &call{c: c, method: method, params: params}
 	k.row, _ = mcp.Lookup(method)
-	k.public.k = k
+	k.still.self.k = k
 	return k
 }
 
@@ -90,12 +88,11 @@ func (k *call) do(ctx context.Context, out any) error {
 	key, keyed := k.cacheKey()
 	if keyed && !k.opts.NoCache {
 		if raw := c.opts.Cache.get(key); raw != nil {
-			k.size = len(raw)
+			k.measure(raw)
 			return k.decode(c.session(), raw, out)
 		}
 	}
 	if c.chain == nil {
-		k.origin = ctx
 		return k.carry(ctx, out, key, keyed)
 	}
 	return k.doThrough(ctx, out, func(ctx context.Context, out any) error { return k.carry(ctx, out, key, keyed) })
@@ -127,7 +124,7 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	if err != nil {
 		return k.wrap(err)
 	}
-	k.size = len(in.Result.Raw())
+	k.measure(in.Result.Raw())
 	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
@@ -136,6 +133,9 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	}
 	return nil
 }
+
+// measure notes the size of the result.
+func (k *call) measure(result wire.RawValue) { k.size = int32(min(len(result), math.MaxInt32)) }
 
 // takeTurn waits until no other call of the handshake era is under way. The
 // caller must leave then. A call by a handler of the one under way goes within
@@ -206,7 +206,7 @@ func (k *call) start(ctx context.Context) error {
 	c := k.c
 	k.tried, k.retry, k.waits = tried{}, nil, 0
 	k.rounds.Store(0)
-	k.still = still{ctx, &k.clock, c, k}
+	k.still = still{ctx, &k.clock, c, Request{k}}
 	k.ctx, k.end = context.WithCancelCause(&k.still)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {
