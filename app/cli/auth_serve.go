@@ -315,6 +315,7 @@ func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Lo
 		}
 		return made, nil
 	}
+	options.Subjects = db
 	return signin.NewPasswords(db, &signin.PasswordOptions{Remote: options.Remote}), nil
 }
 

@@ -37,7 +37,8 @@ type PasswordOptions struct {
 
 // Passwords is an issuer.Login that asks for name and password. Attempts are
 // slowed down by user and by address, each process for itself; it takes as
-// long for users that are not there as for those that are.
+// long for users that are not there as for those that are. Its Person.Stamp is
+// issuer.Hash of the password's hash, for Options.Subjects of the issuer.
 type Passwords struct {
 	users  Users
 	remote func(*http.Request) string
@@ -114,7 +115,7 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		p.show(w, v, http.StatusTooManyRequests, name, textSlow)
 		return
 	}
-	subject, err := p.check(r.Context(), name, password)
+	subject, stamp, err := p.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errWrong):
 		p.show(w, v, http.StatusForbidden, name, textWrong)
@@ -126,31 +127,31 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		v.Fail(w, r, err)
 	default:
 		attempt.succeed()
-		v.Done(w, r, issuer.Person{Subject: subject, Name: name, AuthTime: p.now()})
+		v.Done(w, r, issuer.Person{Subject: subject, Name: name, AuthTime: p.now(), Stamp: stamp})
 	}
 }
 
 var errWrong = errors.New("name or password is wrong")
 
-// check returns the subject of a user whose password this is, or errWrong
-// after the same work.
-func (p *Passwords) check(ctx context.Context, name, password string) (string, error) {
+// check returns the subject of a user whose password this is, and the stamp
+// that goes with it, or errWrong after the same work.
+func (p *Passwords) check(ctx context.Context, name, password string) (subject, stamp string, err error) {
 	hash, subject, err := p.users.User(ctx, name)
 	known := err == nil
 	switch {
 	case errors.Is(err, issuer.ErrNotFound):
 		hash = p.nobody
 	case err != nil:
-		return "", fmt.Errorf("look for user: %w", err)
+		return "", "", fmt.Errorf("look for user: %w", err)
 	}
 	ok, err := p.hashing.verify(ctx, hash, password)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if !ok || !known {
-		return "", errWrong
+		return "", "", errWrong
 	}
-	return subject, nil
+	return subject, issuer.Hash(hash), nil
 }
 
 type passwordForm struct {
