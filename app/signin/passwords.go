@@ -113,6 +113,7 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 	}
 	attempt, known, wait := p.begin(r, v, name)
 	if wait > 0 {
+		v.Refused(r, "too many attempts")
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		p.show(w, v, http.StatusTooManyRequests, name, textSlow)
 		return
@@ -120,6 +121,7 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 	subject, stamp, err := p.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errWrong):
+		v.Refused(r, errWrong.Error())
 		p.show(w, v, http.StatusForbidden, name, textWrong)
 	case errors.Is(err, errBusy):
 		attempt.forget()

@@ -173,6 +173,11 @@ func TestAttackGuessing(t *testing.T) {
 			t.Fatalf("an attempt after %v: %d", wait, got.status)
 		}
 	}
+	for text, want := range map[string]int{"name or password is wrong": 7, "too many attempts": 3} {
+		if got := strings.Count(s.log.String(), text); got != want {
+			t.Errorf("the audit log says %d times %q, want %d", got, text, want)
+		}
+	}
 	// Who comes from elsewhere is not shut out, and success forgets.
 	address = "2001:db8::1"
 	if got := p.submit(form, "name", "ada", "password", rightPassword); got.status != http.StatusOK || !strings.Contains(got.body, "Allow") {

@@ -196,6 +196,16 @@ func (v *Visit) Done(w http.ResponseWriter, r *http.Request, p Person) {
 	s.proceed(w, r, v.client, v.it)
 }
 
+// Refused tells the audit log that the Login did not believe the browser, and
+// why: a wrong password, say. The visit goes on; the Login answers. reason must
+// hold nothing that was typed in.
+func (v *Visit) Refused(r *http.Request, reason string) {
+	v.server.audit(r.Context(), Event{
+		Name: "login", Outcome: oauth.AccessDenied, Client: v.it.Client, Resource: v.it.Resource,
+		Remote: v.server.opts.Remote(r), Reason: reason,
+	})
+}
+
 // Cancel ends the visit: the person does not want to sign in, or may not. The
 // client is told access_denied.
 func (v *Visit) Cancel(w http.ResponseWriter, r *http.Request) {

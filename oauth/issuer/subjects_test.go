@@ -202,3 +202,32 @@ func TestSubjectsFail(t *testing.T) {
 		t.Errorf("the refresh token afterwards: %q", trouble)
 	}
 }
+
+// A stampStore gives each grant the stamp of a login.
+type stampStore struct{ issuer.Store }
+
+func (s stampStore) AddGrant(ctx context.Context, g *issuer.Grant) error {
+	stamped := *g
+	stamped.Stamp = "one"
+	return s.Store.AddGrant(ctx, &stamped)
+}
+
+// Tokens of a person who is gone are introspected as such, and exchanged for
+// no others, also if nobody revoked the grant.
+func TestTokenOfRemovedPerson(t *testing.T) {
+	t.Parallel()
+	all := &people{stamps: map[string]string{"ada": "one"}}
+	d := newDesk(t, stampStore{issuer.NewMemory()}, func(o *issuer.Options) { o.Subjects = all })
+	token := d.signIn("public").text("access_token")
+	exchange := func() string {
+		return send(d.server, "token", params("grant_type", oauth.GrantTokenExchange, "subject_token", token,
+			"subject_token_type", oauth.TokenTypeAccessToken, "resource", otherServer), basic("rs", secret)).brief()
+	}
+	if got := exchange(); !d.active(token) || got == oauth.InvalidGrant {
+		t.Fatalf("the token is not good: exchanged with %s", got)
+	}
+	all.set("ada", "two")
+	if got := exchange(); d.active(token) || got != oauth.InvalidGrant {
+		t.Errorf("the token is good: exchanged with %s", got)
+	}
+}
