@@ -94,7 +94,7 @@ then need the scope everything:write.`,
 				WriteScope: write,
 				// Clients keep what this key seals; it is good for one run.
 				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
-				Logger: p.logger(),
+				Logger: p.serverLogger(),
 			})
 			if flags.http != "" {
 				return p.serveHTTP(cmd.Context(), s, flags)
@@ -142,9 +142,9 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		return err
 	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted}
-	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
-	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
-	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.serverLogger()})
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
+	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
 	mux := http.NewServeMux()
 	for path, h := range map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets} {
 		mux.Handle(path, h)
@@ -157,7 +157,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	listening := false
 	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
-		Logger: p.logger(),
+		Logger: p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
 			guarded, err := g.protect(mux, reachable(addr))

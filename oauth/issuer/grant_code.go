@@ -60,6 +60,12 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	if err != nil {
 		return nil, err
 	}
+	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, refuse(oauth.InvalidGrant, badCode, errPersonGone)
+	}
 	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: g.Scopes})
 	if err != nil {
 		return nil, err
