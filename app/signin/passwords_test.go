@@ -281,12 +281,7 @@ func TestAttackLockOut(t *testing.T) {
 	}
 
 	// With the password the cookie ends.
-	clock.Add(2 * time.Hour)
 	people.change(t)
-	for range 21 {
-		stranger := newPerson(t)
-		stranger.submit(stranger.open(s.request("prompt", "login")), "name", "ada", "password", "guess guess")
-	}
 	if got := known.submit(known.open(s.request("prompt", "login")), "name", "ada", "password", rightPassword); got.status != http.StatusTooManyRequests {
 		t.Errorf("a browser that was known under another password: %d", got.status)
 	}

@@ -66,7 +66,11 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	case !ok:
 		return nil, refuse(oauth.InvalidGrant, badCode, errPersonGone)
 	}
-	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: g.Scopes})
+	scopes, err := s.narrowedScopes(res, q.client, g.Scopes, nil) // some may not be configured any more
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
 	if err != nil {
 		return nil, err
 	}
