@@ -40,6 +40,8 @@ type serving struct {
 	origins []string
 	proxies []string
 
+	sessionless bool
+
 	auth     string
 	resource string
 	scopes   []string
@@ -58,6 +60,10 @@ Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
 HTTP+SSE at /sse, and WebSocket is at /ws. An address without host, such as
 :8080, is reached from this machine alone. Nobody is asked who they are: do
 not open it to others.
+
+With --sessionless no sessions are kept at /mcp for clients of revisions before
+the newest: each request is served by itself, and these clients are asked nothing
+and told of no changes.
 
 With --auth callers need a token of an authorization server, made out to the
 endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
@@ -79,6 +85,9 @@ then need the scope everything:write.`,
 			}
 			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
 				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+			}
+			if flags.http == "" && flags.sessionless {
+				return usagef("--sessionless goes with --http: standard input and output belong to one client")
 			}
 			if flags.http == "" && flags.auth != "" {
 				return usagef("--auth goes with --http: over standard input and output the caller is known")
@@ -107,6 +116,7 @@ then need the scope everything:write.`,
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
 	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
+	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of revisions before 2026-07-28, so that each request may reach another replica; needs --http")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
@@ -142,7 +152,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		return err
 	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted}
-	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.serverLogger()})
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.serverLogger()})
 	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
 	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
 	mux := http.NewServeMux()
