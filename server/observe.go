@@ -26,7 +26,7 @@ func ErrorCode(c *Call, err error) int64 {
 	if err == nil {
 		return 0
 	}
-	if e := c.srv.toldError(c, err); e != nil {
+	if e := c.srv.shown(c, err); e != nil {
 		return e.Code
 	}
 	return jsonrpc.CodeInternalError

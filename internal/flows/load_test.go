@@ -53,7 +53,7 @@ func TestHonestClients(t *testing.T) {
 	for _, version := range []string{newest, autumn, june} {
 		t.Run(version, func(t *testing.T) {
 			mcptest.NoLeaks(t)
-			s := with(server.Tool("sum", "Adds.", sum), server.Text("x:a", "a", "A"))(quiet())
+			s := with(server.Tool("sum", "Adds.", sum), server.Text("x:a", "a", "A"))(t, quiet())
 			dialer := mcptest.Dialer(t, s, "streamable")
 			var wg sync.WaitGroup
 			for i := range 100 {
@@ -98,7 +98,7 @@ func TestHonestSubscribers(t *testing.T) {
 	for _, version := range []string{newest, autumn} {
 		t.Run(version, func(t *testing.T) {
 			mcptest.NoLeaks(t)
-			s := with(server.Text("x:a", "a", "A"))(quiet())
+			s := with(server.Text("x:a", "a", "A"))(t, quiet())
 			dialer := mcptest.Dialer(t, s, "streamable")
 			var subscribed, heard sync.WaitGroup
 			for i := range 40 {
@@ -142,7 +142,7 @@ func (a *answered) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 // served as far as its rate goes, and does not slow another address down.
 func TestFloodOfOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(server.Tool("sum", "Adds.", sum))(quiet())
+		s := with(server.Tool("sum", "Adds.", sum))(t, quiet())
 		text := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta("{}") + `,"name":"sum","arguments":{"a":1,"b":2}}}`
 		call := func(address string) int64 {
 			in, err := jsonrpc.Parse([]byte(text), jsonrpc.Limits{})
@@ -197,7 +197,7 @@ func TestLimitsBehindProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := quiet()
 			o.Limits.ToolRate = 0.01 // a burst of one, of ten times as many for an address
-			s := with(server.Tool("sum", "Adds.", sum))(o)
+			s := with(server.Tool("sum", "Adds.", sum))(t, o)
 			endpoint := streamable.NewHandler(s, &streamable.Options{Access: web.Access{TrustedProxies: trusted}})
 			at := httptest.NewServer(endpoint)
 			defer at.Close()
