@@ -73,6 +73,7 @@ func (c *Call) in(ctx context.Context) *Call {
 // extras are what most requests do not need: a memory of what was asked, and of
 // what was told on the way.
 type extras struct {
+	turn     *turn // of a request that came a little too early
 	asks     recorder
 	progress progressState
 	logs     logState
@@ -151,7 +152,7 @@ func (c *Call) Target() string { return c.target }
 func (c *Call) Params() any { return c.params }
 
 // ID is the id of the request. In the stateless revision each round of an
-// asked request has a new one; see Flow.
+// asked request has a new one; see RoundsID.
 func (c *Call) ID() jsonrpc.ID { return c.x.In.ID }
 
 // Version is the protocol revision of the request.
@@ -208,8 +209,8 @@ func (c *Call) Round() int {
 	return round
 }
 
-// Flow names all rounds of one request; it is empty before the first ask.
-func (c *Call) Flow() string {
+// RoundsID names all rounds of one request; it is empty before the first ask.
+func (c *Call) RoundsID() string {
 	flow, _ := c.asked()
 	return flow
 }

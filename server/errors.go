@@ -81,8 +81,16 @@ func reference() string {
 }
 
 // wireError decides what a peer learns of an error, and logs the rest.
-// design: only errors made for the peer show their text.
 func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
+	if shown := s.shown(c, err); shown != nil {
+		return shown
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+}
+
+// shown is what a peer learns of an error, or nil if that is only that there was
+// one.
+func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 	var (
 		we *jsonrpc.Error
 		me *mcp.Error
@@ -112,7 +120,17 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	case c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c))):
 		return s.endError(c)
 	}
-	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+	return nil
+}
+
+// mapped is what Options.MapError makes of an error that would be hidden.
+func (c *Call) mapped(err error) error {
+	if f := c.srv.opts.MapError; f != nil && err != nil && !c.waits() && c.srv.shown(c, err) == nil {
+		if m := f(c, err); m != nil {
+			return m
+		}
+	}
+	return err
 }
 
 // isEnd reports whether err only says that a context ended.
@@ -122,9 +140,11 @@ func isEnd(err error) bool {
 
 // endError words why a call was ended.
 func (s *Server) endError(c *Call) *jsonrpc.Error {
-	switch cause := context.Cause(c); {
-	case errors.Is(cause, ErrTimeout):
-		return toWire(timedOut(s.limits.CallTimeout))
+	cause := context.Cause(c)
+	if late, ok := errors.AsType[*timeoutError](cause); ok {
+		return toWire(timedOut(late))
+	}
+	switch {
 	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
 		return toWire(shuttingDown())
 	}
@@ -139,7 +159,7 @@ func (s *Server) hide(c *Call, err error) string {
 		return err.Error()
 	}
 	ref := reference()
-	s.log.Error("handler error", "method", c.Method(), "target", c.target, "ref", ref, "err", err)
+	s.log.ErrorContext(c, "handler error", "ref", ref, "err", err)
 	return (&internalError{ref: ref}).Error()
 }
 
@@ -147,7 +167,7 @@ func (s *Server) hide(c *Call, err error) string {
 func (s *Server) answerError(c *Call, err error) {
 	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
-		s.log.Debug("error not delivered", "method", c.Method(), "err", err)
+		s.log.DebugContext(c, "error not delivered", "err", err)
 	}
 }
 
@@ -187,16 +207,20 @@ func retryable(code int64, wait time.Duration, format string, args ...any) *mcp.
 	return mcp.NewError(code, format, args...).With(mcp.RetryData{RetryAfterMs: (wait + time.Millisecond - 1).Milliseconds()})
 }
 
-func rateLimited(wait time.Duration) *mcp.Error {
-	return retryable(mcp.CodeRateLimited, wait, "too many requests of this kind; try again in %v", wait.Round(time.Millisecond))
-}
-
 func tooMany(limit int) *mcp.Error {
-	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way; wait for answers first", limit)
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way on this connection or session (Limits.MaxInFlight); wait for answers first", limit)
 }
 
-func timedOut(after time.Duration) *mcp.Error {
-	return retryable(mcp.CodeTimeout, 0, "the call was ended: it took too long (%v without progress, or too long altogether)", after)
+// tooManyOf is tooMany for self-contained requests.
+func tooManyOf(anonymous bool, limit int) *mcp.Error {
+	if anonymous {
+		return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by the anonymous callers of one address (Limits.MaxAnonymousInFlight); wait for answers first", limit)
+	}
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by one caller (Limits.MaxInFlight); wait for answers first", limit)
+}
+
+func timedOut(late *timeoutError) *mcp.Error {
+	return retryable(mcp.CodeTimeout, 0, "%v", late)
 }
 
 func shuttingDown() *mcp.Error {
@@ -208,11 +232,14 @@ func unsupportedVersion(requested string, supported []string) *mcp.Error {
 		With(mcp.UnsupportedVersionData{Supported: supported, Requested: requested})
 }
 
-func missingCapability(required mcp.ClientCapabilities) *mcp.Error {
-	return mcp.NewError(mcp.CodeMissingClientCapability, "the client did not declare a capability that this request needs").
-		With(mcp.MissingCapabilityData{RequiredCapabilities: required})
+func missingCapability(lacks *NotCapableError) *mcp.Error {
+	return mcp.NewError(mcp.CodeMissingClientCapability, "%v", lacks).
+		With(mcp.MissingCapabilityData{RequiredCapabilities: lacks.Required})
 }
 
-func tooManyListens(limit int) *mcp.Error {
-	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open; end one first", limit)
+func tooManyListens(anonymous bool, limit int) *mcp.Error {
+	if anonymous {
+		return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open by the anonymous callers of one address (Limits.MaxAnonymousListens); end one first", limit)
+	}
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open by one caller (Limits.MaxListens); end one first", limit)
 }

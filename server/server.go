@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -42,6 +42,11 @@ type Options struct {
 	// local tools whose user is their author. Default false: only errors of
 	// package mcp are shown, others become "internal error" with a reference.
 	ExposeErrors bool
+	// MapError makes an error for the caller of one that would be hidden, such
+	// as one of package mcp for sql.ErrNoRows, in all handlers and middleware.
+	// What it returns is then treated as if the handler had returned it; nil
+	// leaves the error as it is. ctx is that of the request. Default: none.
+	MapError func(ctx context.Context, err error) error
 	// ProgressEvery merges the progress of a request: at most one notification
 	// in this time, the newest, and always the last one. Default 0: all are
 	// sent.
@@ -58,7 +63,8 @@ type Options struct {
 	// that its roots changed. Default: ignored.
 	OnRootsChanged func(ctx context.Context)
 	// Logger takes what peers are not told: panics, internal errors, dropped
-	// messages. Default slog.Default.
+	// messages; lines about a request say which (see RequestLogs). Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -78,17 +84,19 @@ type Cache struct {
 // the change notices, may be called at any time by any goroutine; Use,
 // Visible, Mount and Extend belong before the first request.
 type Server struct {
-	info       mcp.Implementation
-	opts       Options
-	limits     Limits
-	log        *slog.Logger
-	seal       *sealer
-	rates      rates
-	deadlines  deadlines
-	rows       map[string]*row
-	handshakes []string                        // the versions served that have a handshake
-	metas      [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
-	hello      atomic.Pointer[greeting]        // the last one of a handshake
+	info   mcp.Implementation
+	opts   Options
+	limits Limits
+	// localTimeout is CallTimeout for principal.Local.
+	localTimeout time.Duration
+	log          *slog.Logger
+	seal         *sealer
+	rates        rates
+	deadlines    deadlines
+	rows         map[string]*row
+	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	handshakes   []string                        // the versions served that have a handshake
+	hello        atomic.Pointer[greeting]        // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -142,10 +150,8 @@ func New(name, version string, opts *Options) *Server {
 		WebsiteURL: s.opts.WebsiteURL, Icons: s.opts.Icons,
 	}
 	s.limits = s.opts.Limits.filled()
-	s.log = s.opts.Logger
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.localTimeout = cmp.Or(s.opts.Limits.CallTimeout, localCallTimeout)
+	s.log = slog.New(RequestLogs(cmp.Or(s.opts.Logger, slog.Default()).Handler()))
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
@@ -211,6 +217,13 @@ func (s *Server) freeze() {
 		}
 		for _, mw := range slices.Backward(s.middleware) {
 			next = mw(next)
+		}
+		if s.opts.MapError != nil {
+			inner := next
+			next = func(c *Call) (Result, error) {
+				res, err := inner(c)
+				return res, c.mapped(err)
+			}
 		}
 		s.serve = next
 	})
@@ -315,8 +328,13 @@ func (s *Server) board(c *Call) error {
 		return errShutdown
 	}
 	who := s.callers.at(key)
-	if over(who.under+1, s.limits.MaxInFlight) {
-		return jsonrpc.ErrTooMany
+	anonymous := c.Principal().Anonymous()
+	most := s.limits.MaxInFlight
+	if anonymous {
+		most = s.limits.MaxAnonymousInFlight
+	}
+	if over(who.under+1, most) {
+		return tooManyOf(anonymous, most)
 	}
 	who.under++
 	c.caller = who

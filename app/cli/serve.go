@@ -38,6 +38,7 @@ type serving struct {
 	http    string
 	hosts   []string
 	origins []string
+	proxies []string
 
 	sessionless bool
 
@@ -82,8 +83,8 @@ then need the scope everything:write.`,
 			if cmd.Flags().Changed("http") && flags.http == "" {
 				return usagef("--http is empty; write it as HOST:PORT or :PORT")
 			}
-			if flags.http == "" && len(flags.hosts)+len(flags.origins) > 0 {
-				return usagef("--allow-host and --allow-origin go with --http")
+			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
+				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
 			}
 			if flags.http == "" && flags.sessionless {
 				return usagef("--sessionless goes with --http: standard input and output belong to one client")
@@ -102,7 +103,7 @@ then need the scope everything:write.`,
 				WriteScope: write,
 				// Clients keep what this key seals; it is good for one run.
 				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
-				Logger: p.logger(),
+				Logger: p.serverLogger(),
 			})
 			if flags.http != "" {
 				return p.serveHTTP(cmd.Context(), s, flags)
@@ -114,6 +115,7 @@ then need the scope everything:write.`,
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
+	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
 	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
@@ -145,10 +147,14 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	if err := flags.checkAuth(); err != nil {
 		return err
 	}
-	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
-	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.logger()})
-	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
-	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
+	trusted, err := readProxies(flags.proxies)
+	if err != nil {
+		return err
+	}
+	access := web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted}
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.serverLogger()})
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
+	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
 	mux := http.NewServeMux()
 	for path, h := range map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets} {
 		mux.Handle(path, h)
@@ -159,9 +165,9 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	listening := false
-	err := web.Serve(ctx, flags.http, door, &web.ServeOptions{
+	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
-		Logger: p.logger(),
+		Logger: p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
 			guarded, err := g.protect(mux, reachable(addr))

@@ -19,6 +19,7 @@ import (
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -38,6 +39,9 @@ var versions = []string{newest, autumn, june, march, y2024}
 
 type raw = wire.RawValue
 
+// ada is a caller over HTTP, whom rates hold for.
+var ada = &principal.Principal{Issuer: "https://as.example", Subject: "ada", Client: "c1"}
+
 // quiet is a server's options for tests that look at its answers only.
 func quiet() *server.Options {
 	return &server.Options{Logger: slog.New(slog.DiscardHandler)}
@@ -50,7 +54,7 @@ type joiner func(o *client.Options) (*server.Server, *client.Client)
 // requests, so that it can be changed under way.
 func eachServer(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcptest.Era, join joiner)) {
 	t.Helper()
-	for _, era := range mcptest.Eras(build) {
+	for _, era := range mcptest.Eras(t, build) {
 		if era.Fresh {
 			continue
 		}
@@ -75,8 +79,8 @@ func bubbles(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcpt
 func joining(t *testing.T, build mcptest.Build, era mcptest.Era) joiner {
 	return func(o *client.Options) (*server.Server, *client.Client) {
 		var s *server.Server
-		c := mcptest.Join(t, func(so *server.Options) *server.Server {
-			s = build(so)
+		c := mcptest.Join(t, func(tb testing.TB, so *server.Options) *server.Server {
+			s = build(tb, so)
 			return s
 		}, o, era)
 		return s, c
@@ -85,7 +89,7 @@ func joining(t *testing.T, build mcptest.Build, era mcptest.Era) joiner {
 
 // with makes a Build of features.
 func with(features ...server.Feature) mcptest.Build {
-	return func(o *server.Options) *server.Server {
+	return func(t testing.TB, o *server.Options) *server.Server {
 		s := server.New("flows", "1.2.3", o)
 		s.Add(features...)
 		return s

@@ -20,8 +20,8 @@ import (
 // not even sent.
 func TestSEC_CAP_1(t *testing.T) {
 	var calls counted
-	build := func(o *server.Options) *server.Server {
-		s := with()(o)
+	build := func(t testing.TB, o *server.Options) *server.Server {
+		s := with()(t, o)
 		s.Use(calls.wrap)
 		return s
 	}
@@ -92,7 +92,7 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 		for _, version := range versions {
 			t.Run(what+"/"+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := dial(t, with(feature)(quiet()), nil)
+					l := dial(t, with(feature)(t, quiet()), nil)
 					params := ""
 					if version == newest {
 						params = "," + meta(`{"experimental":{"x":{}},"tools":{}}`)
@@ -115,9 +115,9 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 // Proves: SEC-PAGE-1. Ruling 21: cursors are opaque and sealed; "" is one; a
 // bad one is -32602, and our client starts again.
 func TestSEC_PAGE_1(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 2
-		s := with()(o)
+		s := with()(t, o)
 		for i := range 5 {
 			s.Add(server.Text(fmt.Sprintf("x:%d", i), "same name", "X"), server.Tool(fmt.Sprintf("t%d", i), "T.", sum))
 		}
@@ -126,7 +126,7 @@ func TestSEC_PAGE_1(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := build(quiet())
+				s := build(t, quiet())
 				l := dial(t, s, nil)
 				params := ""
 				if version == newest {
@@ -205,14 +205,15 @@ func TestSEC_DOS_1(t *testing.T) {
 				o := quiet()
 				o.Limits.MaxInFlight = 3
 				o.Limits.CallTimeout = 10 * time.Second
+				o.Limits.ToolRate = 0.9 // a burst of 9
 				s := with(
 					server.Tool("sum", "Adds.", sum),
 					server.Tool("wait", "Waits.", func(ctx context.Context, _ mcp.None) (string, error) {
 						<-ctx.Done()
 						return "", context.Cause(ctx)
 					}),
-				)(o)
-				l := dial(t, s, &stdio.Options{MaxMessage: 10_000})
+				)(t, o)
+				l := dial(t, s, &stdio.Options{MaxMessage: 10_000, Principal: ada})
 				params := ""
 				if version == newest {
 					params = meta("{}") + ","
@@ -254,10 +255,10 @@ func TestSEC_DOS_1(t *testing.T) {
 					call(30, "sum", `{"a":1,"b":2}`)
 					codes[l.next().code()]++
 				}
-				if refused := codes[fmt.Sprint(mcp.CodeRateLimited)]; refused != 51 { // a burst of 50, of which one was spent above
-					t.Errorf("%d of 100 calls at once were refused, want 51: %v in %v", refused, codes, time.Since(begun))
+				if refused := codes[fmt.Sprint(mcp.CodeRateLimited)]; refused != 92 { // a burst of 9, of which one was spent above
+					t.Errorf("%d of 100 calls at once were refused, want 92: %v in %v", refused, codes, time.Since(begun))
 				}
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
 				alive()
 				l.silent()
 			})

@@ -14,7 +14,9 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // Ruling 6: what is deprecated is declared only if there is a handler for it.
@@ -77,7 +79,7 @@ func TestDuplicateIDs(t *testing.T) {
 				l := dial(t, with(server.Tool("wait", "Waits.", func(context.Context, mcp.None) (string, error) {
 					<-release
 					return "done", nil
-				}), server.Tool("roots", "Tells the roots.", tellRoots))(quiet()), nil)
+				}), server.Tool("roots", "Tells the roots.", tellRoots))(t, quiet()), nil)
 				params := ""
 				if version == newest {
 					params = "," + meta(`{}`)
@@ -121,7 +123,7 @@ func TestEnvelope(t *testing.T) {
 	for _, version := range []string{"", autumn, june} {
 		t.Run("after "+version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 				absent := "null"
 				if version != "" {
 					l.shake(version, "{}")
@@ -139,7 +141,7 @@ func TestEnvelope(t *testing.T) {
 				for line, code := range map[string]int{
 					`{"jsonrpc":"2.0","id":1,"method":"ping"} x`: -32700,
 					`{"id":1,"method":"ping"}`:                   -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600, `{"jsonrpc":2.0,"id":1,"method":"ping"}`: -32600,
-					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`: -32600,
+					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600,
 					`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`: -32602,
 					`{"jsonrpc":"2.0","id":1,"method":"rpc.x"}`:            -32601,
 				} {
@@ -149,6 +151,7 @@ func TestEnvelope(t *testing.T) {
 					}
 					m.fails(code, "1")
 				}
+				l.ask(`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`).want("{}", "result") // ruling 33
 				l.ask(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping","more":[1]}`).want("9007199254740993", "id")
 				l.silent()
 			})
@@ -162,7 +165,7 @@ func TestNotificationsUnanswered(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 				if version != newest {
 					l.shake(version, "{}")
 				}
@@ -190,16 +193,16 @@ func TestOwnCodes(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		o := quiet()
-		o.Limits.PingRate = 2
-		l := dial(t, server.New("s", "1", o), nil)
+		o.Limits.PingRate = 0.2
+		l := dial(t, server.New("s", "1", o), &stdio.Options{Principal: ada})
 		l.shake(june, "{}")
 		for range 2 {
 			l.ask(ping, 1).want("{}", "result")
 		}
 		m := l.ask(ping, 2)
 		m.fails(mcp.CodeRateLimited, "2")
-		m.want("500", "error", "data", "retryAfterMs")
-		time.Sleep(500 * time.Millisecond)
+		m.want("5000", "error", "data", "retryAfterMs")
+		time.Sleep(5 * time.Second)
 		l.ask(ping, 3).want("{}", "result")
 	})
 }
@@ -224,7 +227,7 @@ func TestTraceContext(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, build(quiet()), nil)
+		l := dial(t, build(t, quiet()), nil)
 		l.shake(june, "{}")
 		for _, bad := range []string{`"00-00000000000000000000000000000000-b7ad6b7169203331-01"`, `"ff-x"`, `"` + strings.Repeat("0", 5000) + `"`} {
 			l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trace","_meta":{"traceparent":%s,"tracestate":"v=1"}}}`, bad).
@@ -238,7 +241,7 @@ func TestTraceContext(t *testing.T) {
 					t.Error("the key was accepted")
 				}
 			}()
-			with(server.Tool("t", "T.", sum).With(server.ToolOptions{Meta: mcp.Meta{key: raw("1")}}))(quiet())
+			with(server.Tool("t", "T.", sum).With(server.ToolOptions{Meta: mcp.Meta{key: raw("1")}}))(t, quiet())
 		})
 	}
 }
@@ -252,33 +255,37 @@ func TestIconWarnings(t *testing.T) {
 	} {
 		var log strings.Builder
 		o := &server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		with(server.Tool("t", "T.", sum).With(server.ToolOptions{Icons: []mcp.Icon{{Src: src}}}))(o)
+		with(server.Tool("t", "T.", sum).With(server.ToolOptions{Icons: []mcp.Icon{{Src: src}}}))(t, o)
 		if got := strings.Contains(log.String(), "icon"); got != warned {
 			t.Errorf("%q: the log says %q", src, log.String())
 		}
 	}
 }
 
-// Ruling 30: rate limits are on unless somebody switches them off.
+// Ruling 30: rate limits are on unless somebody switches them off, and never
+// for the owner of a pipe. Over the burst of 500 each call waits for its turn.
 func TestRatesByDefault(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits server.Limits
-		want   int
-	}{"default": {server.Limits{}, 150}, "unlimited": {server.Limits{ToolRate: server.Unlimited}, 0}} {
+		who    *principal.Principal
+		took   time.Duration
+	}{
+		"default":   {server.Limits{}, ada, 2 * time.Second},
+		"unlimited": {server.Limits{ToolRate: server.Unlimited}, ada, 0},
+		"local":     {server.Limits{}, principal.Local, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := quiet()
 				o.Limits = test.limits
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(o), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, o), &stdio.Options{Principal: test.who})
 				l.shake(june, "{}")
-				refused := 0
-				for range 200 {
-					if l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2}}}`).code() != "" {
-						refused++
-					}
+				begun := time.Now()
+				for range 600 {
+					l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2}}}`).want("", "error")
 				}
-				if refused != test.want {
-					t.Errorf("%d of 200 were refused, want %d", refused, test.want)
+				if took := time.Since(begun); took != test.took {
+					t.Errorf("600 calls took %v, want %v", took, test.took)
 				}
 			})
 		})

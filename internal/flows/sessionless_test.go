@@ -212,3 +212,41 @@ func TestSessionlessMessages(t *testing.T) {
 func rpc(id int, method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, id, method, params)
 }
+
+// Middleware sees the handshake of clients without session too, and may refuse it.
+func TestSessionlessMiddleware(t *testing.T) {
+	s := lone()
+	var seen []string
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			seen = append(seen, c.Method()+" "+c.Version()+" "+c.SessionID())
+			if p, ok := c.Params().(*mcp.InitializeParams); ok && p.ClientInfo.Name == "mallory" {
+				return nil, mcp.Errorf("not you")
+			}
+			return next(c)
+		}
+	})
+	h := streamable.NewHandler(s, &streamable.Options{Sessionless: true})
+	post := func(body string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	hello := func(name string) string {
+		return rpc(1, "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+name+`","version":"1"}`)
+	}
+	if got := post(hello("ada")); !strings.Contains(got, "serverInfo") {
+		t.Errorf("ada: %s", got)
+	}
+	if got := post(hello("mallory")); !strings.Contains(got, "not you") {
+		t.Errorf("mallory: %s", got)
+	}
+	if got := strings.Join(seen, ","); got != "initialize 2025-06-18 ,initialize 2025-06-18 " {
+		t.Errorf("middleware saw %q", got)
+	}
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
