@@ -13,7 +13,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// Attributes of the conventions, and two of our own.
+// Attributes of the conventions, and some of our own.
 const (
 	keyMethod     = attribute.Key("mcp.method.name")
 	keyVersion    = attribute.Key("mcp.protocol.version")
@@ -29,8 +29,10 @@ const (
 	keyProtocol   = attribute.Key("network.protocol.name")
 	keyClientAddr = attribute.Key("client.address")
 
-	keyOutcome = attribute.Key("parley.outcome")
-	keyRound   = attribute.Key("parley.round")
+	keyOutcome  = attribute.Key("parley.outcome")
+	keyRound    = attribute.Key("parley.round")
+	keyRounds   = attribute.Key("parley.rounds")
+	keyAttempts = attribute.Key("parley.attempts")
 )
 
 // Values of error.type beside the codes of JSON-RPC.

@@ -2,6 +2,7 @@
 // by its semantic conventions for MCP and generative AI:
 //
 //	s.Use(otelmcp.Server(nil))
+//	o := &client.Options{Middleware: []client.Middleware{otelmcp.Client(nil)}}
 //
 // Its name is not that of its folder: programs that set OpenTelemetry up import
 // a package otel already.
@@ -25,6 +26,8 @@
 //
 //	parley.outcome  how it went if not well: "input required", "tool error", …
 //	parley.round    which round of a request it is, from 1 on, after a question
+//	parley.rounds   how many times the server asked, at the client
+//	parley.attempts how many messages it took, at the client, if more than that
 //
 // mcp.session.id is a digest of the session's id, since the id lets its holder
 // use the session; it is the same at client and server.

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
@@ -142,3 +143,12 @@ func lines(counts map[string]uint64) string {
 	}
 	return strings.Join(list, "\n")
 }
+
+// spanOf is a span that has ended.
+type spanOf = sdktrace.ReadOnlySpan
+
+func newProvider(r *tracetest.SpanRecorder) *sdktrace.TracerProvider {
+	return sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r))
+}
+
+func inProcess(s *server.Server) transport.Dialer { return mem.New(s, nil) }

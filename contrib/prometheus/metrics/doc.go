@@ -17,7 +17,7 @@
 //	mcp_server_requests_in_flight        gauge: method
 //
 // method is that of the request. target is the name of a tool or prompt that the
-// server offers, "other" for names that it does not offer and for those beyond
+// server offers (see Client for clients), "other" for names that it does not offer and for those beyond
 // Options.MaxNames, and empty for methods about something else. outcome is
 // ok, input_required (the server asked a question, and the client will be back
 // with the answer: no failure), tool_error (the tool failed, in words for the
