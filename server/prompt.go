@@ -167,7 +167,7 @@ func (f *PromptFeature) check() error {
 	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *PromptFeature) register(s *Server) {
+func (f *PromptFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
@@ -175,8 +175,7 @@ func (f *PromptFeature) register(s *Server) {
 	d.Title, d.Icons, d.Meta = cmp.Or(o.Title, d.Title), firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	p.offered, p.complete = s.own(KindPrompt, d.Name, o.Labels, o.Scopes), completers{o.Complete, o.CompleteRaw}
 	s.warnIcons("prompt "+d.Name, d.Icons)
-	s.prompts.put(map[string]*prompt{p.def.Name: p})
-	s.hub.listChanged(KindPrompt)
+	return added(&to.prompts, "prompt", d.Name, p)
 }
 
 // getPrompt serves prompts/get.

@@ -188,4 +188,3 @@ func firstMeta(a, b mcp.Meta) mcp.Meta {
 	}
 	return b
 }
-
