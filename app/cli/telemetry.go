@@ -28,7 +28,8 @@ type observing struct {
 	otlp    string
 }
 
-func (o *observing) flags(f *pflag.FlagSet) {
+// observed adds the flags.
+func (o *observing) observed(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "show metrics for Prometheus at this `ADDRESS`, such as :9090, under /metrics (default: none)")
 	f.StringVar(&o.otlp, "otlp", "", "send traces to this collector: its `URL`, such as http://localhost:4318 (default: none)")
 }

@@ -274,18 +274,18 @@ func TestClientEnds(t *testing.T) {
 			<-ctx.Done()
 			return "", context.Cause(ctx)
 		})), &client.Options{Middleware: []client.Middleware{otelmcp.Client(r.options())}})
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
 		for _, test := range []struct {
-			ctx     context.Context
-			timeout time.Duration
+			timeout time.Duration // before the caller cancels
 			want    string
 		}{
-			{ctx, 0, "parley.outcome=cancelled status=Unset"},
-			{t.Context(), time.Second, "status=Error"},
+			{0, "parley.outcome=cancelled status=Unset"},
+			{time.Second, "status=Error"},
 		} {
 			r.spans.Reset()
-			if _, err := c.CallTool(test.ctx, "slow", nil, &client.CallOptions{Timeout: test.timeout}); err == nil {
+			ctx, cancel := context.WithCancel(t.Context())
+			stop := time.AfterFunc(2*time.Second, cancel)
+			defer stop.Stop()
+			if _, err := c.CallTool(ctx, "slow", nil, &client.CallOptions{Timeout: test.timeout}); err == nil {
 				t.Error("no error")
 			}
 			span := r.one("tools/call slow")
@@ -333,8 +333,11 @@ func (foreign) Inject(_ context.Context, c propagation.TextMapCarrier) {
 	}
 }
 
-func (foreign) Extract(ctx context.Context, _ propagation.TextMapCarrier) context.Context { return ctx }
-func (foreign) Fields() []string                                                         { return []string{"b3"} }
+func (foreign) Extract(ctx context.Context, _ propagation.TextMapCarrier) context.Context {
+	return ctx
+}
+
+func (foreign) Fields() []string { return []string{"b3"} }
 
 func ExampleServer() {
 	r := tracetest.NewSpanRecorder()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,7 @@ import (
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 const (
@@ -200,7 +203,9 @@ func TestServerQuestion(t *testing.T) {
 		}))
 		c := connect(t, s, &client.Options{
 			Versions: []string{version},
-			OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(form{true}) },
+			OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				return client.Accept(form{true})
+			},
 		})
 		if _, err := c.CallTool(t.Context(), "asks", nil, nil); err != nil {
 			t.Fatal(err)
@@ -249,4 +254,39 @@ func TestServerEnds(t *testing.T) {
 			}
 		})
 	})
+}
+
+// An HTTP server's span is linked to by the requests that it carries.
+func TestServerOverHTTP(t *testing.T) {
+	r, far := newRecord(t), newRecord(t)
+	endpoint := streamable.NewHandler(far.server(whereAmI(far)), nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		ctx, span := far.tracer.Tracer("http").Start(q.Context(), q.Method)
+		defer span.End()
+		endpoint.ServeHTTP(w, q.WithContext(ctx))
+	}))
+	defer web.Close()
+	c, err := client.Connect(t.Context(), streamable.URL(web.URL), &client.Options{
+		Versions: []string{newest}, Middleware: []client.Middleware{otelmcp.Client(r.options())},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.CallTool(t.Context(), "where", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	span := far.one("tools/call where")
+	var last trace.SpanContext // of HTTP requests, which may end later
+	for _, s := range far.spans.Started() {
+		if s.Name() == http.MethodPost {
+			last = s.SpanContext()
+		}
+	}
+	if links := span.Links(); len(links) != 1 || links[0].SpanContext.SpanID() != last.SpanID() {
+		t.Errorf("links %v, want one to the last HTTP request %v", links, last.SpanID())
+	}
+	if span.Parent().SpanID() != r.one("tools/call where").SpanContext().SpanID() {
+		t.Error("the parent is not the client's span")
+	}
 }

@@ -37,7 +37,9 @@ func TestClient(t *testing.T) {
 		)
 		c := connect(t, s, &client.Options{
 			Middleware: []client.Middleware{m.Client()},
-			OnElicit:   func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(form{true}) },
+			OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				return client.Accept(form{true})
+			},
 		})
 		for _, name := range []string{"fine", "fine", "wrong", "coded", "asks", "absent"} {
 			_, _ = c.CallTool(t.Context(), name, nil, nil) // the counts tell
