@@ -104,7 +104,7 @@ func told(err error) string {
 // code is a code of JSON-RPC as the conventions write it.
 func code(n int64) string { return strconv.FormatInt(n, 10) }
 
-// clip bounds what strangers choose, in bytes, and makes it valid UTF-8.
+// clip bounds what peers choose, in bytes, and makes it valid UTF-8.
 func clip(s string) string {
 	const most = 256
 	if len(s) > most {

@@ -23,7 +23,7 @@
 // with the answer: no failure), tool_error (the tool failed, in words for the
 // model), refused (an error that the caller can do something about), failed (an
 // error of the server, or a panic), cancelled or timed_out; see server.Outcome.
-// revision is the protocol's. So strangers cannot add series at will.
+// revision is the protocol's. So clients cannot add series at will.
 //
 // A request that is asked about is counted once for each round. What the server
 // refuses before its middleware runs (malformed requests, rate limits) is not
