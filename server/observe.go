@@ -6,9 +6,9 @@ import (
 )
 
 // Offered reports whether the server has the tool or prompt that the request
-// names; it is false for requests that name neither. Others than the author of
-// the server choose the names that are not offered, so these do not belong into
-// the labels of metrics and the names of spans.
+// names; it is false for requests that name neither. Clients choose the names
+// that are not offered, as many as they like, so these do not belong into the
+// labels of metrics and the names of spans.
 func (c *Call) Offered() bool {
 	ok := false
 	switch c.params.(type) {

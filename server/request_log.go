@@ -2,11 +2,10 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 
 	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // RequestLogs returns a slog.Handler that says, in each record whose context
@@ -110,13 +109,5 @@ func (c *Call) logAttrs() []slog.Attr {
 }
 
 // SessionRef names the session that the request came in, for logs and traces: a
-// digest of SessionID, which itself lets its holder use the session. It is ""
-// where SessionID is.
-func (c *Call) SessionRef() string {
-	id := c.SessionID()
-	if id == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:8])
-}
+// digest of SessionID (transport.SessionRef). It is "" where SessionID is.
+func (c *Call) SessionRef() string { return transport.SessionRef(c.SessionID()) }

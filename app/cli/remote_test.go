@@ -46,19 +46,19 @@ func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 		w.Close()
 	}()
 	lines := bufio.NewReader(said)
-	line, err := lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	var found []string
+	for found == nil {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
 	}
 	rest := make(chan struct{})
 	go func() {
 		defer close(rest)
 		_, _ = io.Copy(io.Discard, lines)
 	}()
-	found := regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
-	if found == nil {
-		t.Fatalf("no address in %q", line)
-	}
 	return found[1], sync.OnceFunc(func() {
 		interrupts <- os.Interrupt
 		if code := <-done; code != 0 {
@@ -243,6 +243,12 @@ func TestServeHTTPUsage(t *testing.T) {
 		{[]string{"--http", taken, "--allow-origin", "*"}, "like https://app.example"},
 		{[]string{"--http", taken, "--allow-origin", "https://*.example"}, "like https://app.example"},
 		{[]string{"--http", taken, "--allow-host", "https://app.example"}, "like mcp.example"},
+		{[]string{"--metrics", "9090"}, "HOST:PORT"},
+		{[]string{"--metrics", ""}, "HOST:PORT"},
+		{[]string{"--metrics", taken}, "choose another port"},
+		{[]string{"--otlp", ""}, "like http://localhost:4318"},
+		{[]string{"--otlp", "localhost:4318"}, "like http://localhost:4318"},
+		{[]string{"--otlp", "http://me:secret@localhost:4318"}, "as a header"},
 	} {
 		code, _, err := command(t, append([]string{"serve", "everything"}, tt.args...)...)
 		if code != 1 || !strings.Contains(err, tt.words) {

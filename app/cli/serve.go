@@ -45,6 +45,8 @@ type serving struct {
 	auth     string
 	resource string
 	scopes   []string
+
+	observing
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -68,10 +70,16 @@ and told of no changes.
 With --auth callers need a token of an authorization server, made out to the
 endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
 for all three endpoints. Tools that change something, such as toggle-extra-tool,
-then need the scope everything:write.`,
+then need the scope everything:write.
+
+With --metrics a page for Prometheus shows how many requests there are, how they
+go and how long they take, at an address of its own. With --otlp traces of them go
+to a collector of OpenTelemetry, over HTTP as JSON; keys that it wants are in the
+environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		Example: `  parley serve everything
   parley serve everything --http 127.0.0.1:8080
-  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read`,
+  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read
+  parley serve everything --http 127.0.0.1:8080 --metrics :9090 --otlp http://localhost:4318`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] != bundled {
@@ -105,6 +113,11 @@ then need the scope everything:write.`,
 				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
 				Logger: p.serverLogger(),
 			})
+			stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
+			if err != nil {
+				return err
+			}
+			defer stop()
 			if flags.http != "" {
 				return p.serveHTTP(cmd.Context(), s, flags)
 			}
@@ -120,6 +133,7 @@ then need the scope everything:write.`,
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
+	flags.observed(f)
 	return cmd
 }
 

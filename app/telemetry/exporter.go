@@ -251,7 +251,7 @@ func told(answer []byte) string {
 	return ": " + clip(s.Message)
 }
 
-// clip makes the text of a stranger fit for a log.
+// clip makes the text of a collector fit for a log.
 func clip(s string) string {
 	const most = 200
 	if r := []rune(s); len(r) > most {

@@ -125,29 +125,39 @@ func newExporter(t *testing.T, base string, o *telemetry.ExporterOptions) *telem
 
 // A script is a collector without a network, for a test that owns its clock.
 type script struct {
-	answers []*http.Response // nil: no connection
+	answers []*reply // nil: no connection
 	at      []time.Duration
 	since   time.Time
+}
+
+// A reply is an answer of a script.
+type reply struct {
+	status     int
+	body       string
+	name, text string // of a header
 }
 
 func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	s.at = append(s.at, time.Since(s.since))
-	if len(s.answers) == 0 {
-		return answer(http.StatusOK, "{}"), nil
+	a := &reply{status: http.StatusOK, body: "{}"}
+	if len(s.answers) > 0 {
+		a, s.answers = s.answers[0], s.answers[1:]
 	}
-	a := s.answers[0]
-	s.answers = s.answers[1:]
 	if a == nil {
 		return nil, errors.New("connection refused")
 	}
-	return a, nil
+	resp := &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a.body))}
+	if a.name != "" {
+		resp.Header.Set(a.name, a.text)
+	}
+	return resp, nil
 }
 
-func answer(status int, body string, header ...string) *http.Response {
-	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+func answer(status int, body string, header ...string) *reply {
+	r := &reply{status: status, body: body}
+	if len(header) > 0 {
+		r.name, r.text = header[0], header[1]
 	}
 	return r
 }
@@ -162,22 +172,22 @@ var one = tracetest.SpanStubs{{
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		answers  []*http.Response
+		answers  []*reply
 		deadline time.Duration
 		want     string // "" if the spans are taken
 		sent     int
 		pauses   []time.Duration // least times between them
 	}{
 		"taken":         {sent: 1},
-		"seconds":       {answers: []*http.Response{answer(429, "", "Retry-After", "7")}, sent: 2, pauses: []time.Duration{7 * time.Second}},
-		"growing":       {answers: []*http.Response{answer(502, ""), answer(503, ""), answer(504, "")}, sent: 4, pauses: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
-		"no connection": {answers: []*http.Response{nil}, sent: 2, pauses: []time.Duration{time.Second}},
-		"an end":        {answers: []*http.Response{nil, nil, nil, nil, nil, nil}, want: "connection refused", sent: 5},
-		"bad request":   {answers: []*http.Response{answer(400, `{"message":"no\nsuch"}`)}, want: "HTTP status 400: no such", sent: 1},
-		"server error":  {answers: []*http.Response{answer(500, "<html>")}, want: "HTTP status 500", sent: 1},
-		"redirect":      {answers: []*http.Response{answer(307, "", "Location", "http://elsewhere.example/")}, want: "HTTP status 307", sent: 1},
-		"too long":      {answers: []*http.Response{answer(503, "", "Retry-After", "86400")}, want: "HTTP status 503", sent: 1},
-		"no time left":  {answers: []*http.Response{answer(503, "", "Retry-After", "10")}, deadline: 5 * time.Second, want: "HTTP status 503", sent: 1},
+		"seconds":       {answers: []*reply{answer(429, "", "Retry-After", "7")}, sent: 2, pauses: []time.Duration{7 * time.Second}},
+		"growing":       {answers: []*reply{answer(502, ""), answer(503, ""), answer(504, "")}, sent: 4, pauses: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}},
+		"no connection": {answers: []*reply{nil}, sent: 2, pauses: []time.Duration{time.Second}},
+		"an end":        {answers: []*reply{nil, nil, nil, nil, nil, nil}, want: "connection refused", sent: 5},
+		"bad request":   {answers: []*reply{answer(400, `{"message":"no\nsuch"}`)}, want: "HTTP status 400: no such", sent: 1},
+		"server error":  {answers: []*reply{answer(500, "<html>")}, want: "HTTP status 500", sent: 1},
+		"redirect":      {answers: []*reply{answer(307, "", "Location", "http://elsewhere.example/")}, want: "HTTP status 307", sent: 1},
+		"too long":      {answers: []*reply{answer(503, "", "Retry-After", "86400")}, want: "HTTP status 503", sent: 1},
+		"no time left":  {answers: []*reply{answer(503, "", "Retry-After", "10")}, deadline: 5 * time.Second, want: "HTTP status 503", sent: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,7 +229,7 @@ func TestLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		s := &script{answers: []*http.Response{
+		s := &script{answers: []*reply{
 			answer(401, `{"message":"who?"}`), answer(401, ""), nil, nil, nil, nil, nil,
 			answer(200, "{}"), answer(200, `{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}`),
 		}}

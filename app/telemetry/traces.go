@@ -72,11 +72,8 @@ func control(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // token reports whether s is a token of RFC 9110.
 func token(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	})
 }

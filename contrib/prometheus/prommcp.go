@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/contrib/prometheus/metrics"
 	"github.com/parley-mcp/parley/server"
 )
@@ -14,6 +15,12 @@ import (
 // is prometheus.DefaultRegisterer. Several servers may count in one registry.
 // It panics if the registry has metrics of these names from elsewhere.
 func Server(reg prometheus.Registerer) server.Middleware { return in(reg).Server() }
+
+// Client is middleware that counts the requests of a client in a registry; see
+// Server.
+//
+//	client.Options{Middleware: []client.Middleware{prommcp.Client(nil)}}
+func Client(reg prometheus.Registerer) client.Middleware { return in(reg).Client() }
 
 // Register gives metrics that were made with options of their own to a registry.
 // The error is that of the registry.

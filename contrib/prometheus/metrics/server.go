@@ -48,12 +48,18 @@ func (m *Metrics) Server() server.Middleware {
 // target is the label value of what a request is about.
 func (s *side) target(method, name string, offered bool) string {
 	switch {
-	case method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet:
+	case !named(method):
 		return ""
 	case !offered:
 		return other
 	}
 	return s.targets.take(name, true)
+}
+
+// named reports whether requests of a method are about something with a name of
+// the server's own, of which there are not too many.
+func named(method string) bool {
+	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet
 }
 
 // begin counts a request as under way. The function that it returns counts it
