@@ -94,7 +94,7 @@ func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker
 		// spec 2026-07-28, client/elicitation: servers "MUST NOT use form mode
 		// elicitation to request sensitive information".
 		if secret := checker.SecretMembers(); len(secret) > 0 {
-			c.srv.log.Warn("a form asks for what looks like secrets; use ElicitURL for those", "target", c.target, "fields", secret)
+			c.srv.log.WarnContext(c, "a form asks for what looks like secrets; use ElicitURL for those", "fields", secret)
 		}
 	}
 	res := new(mcp.ElicitResult)
@@ -244,6 +244,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
+		nc.alone = c.sessionless()
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -63,7 +63,8 @@ type Options struct {
 	// that its roots changed. Default: ignored.
 	OnRootsChanged func(ctx context.Context)
 	// Logger takes what peers are not told: panics, internal errors, dropped
-	// messages. Default slog.Default.
+	// messages; lines about a request say which (see RequestLogs). Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -83,16 +84,19 @@ type Cache struct {
 // the change notices, may be called at any time by any goroutine; Use,
 // Visible, Mount and Extend belong before the first request.
 type Server struct {
-	info      mcp.Implementation
-	opts      Options
-	limits    Limits
-	log       *slog.Logger
-	seal      *sealer
-	rates     rates
-	deadlines deadlines
-	rows      map[string]*row
-	metas     [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
-	hello     atomic.Pointer[greeting]        // the last one of a handshake
+	info   mcp.Implementation
+	opts   Options
+	limits Limits
+	// localTimeout is CallTimeout for principal.Local.
+	localTimeout time.Duration
+	log          *slog.Logger
+	seal         *sealer
+	rates        rates
+	deadlines    deadlines
+	rows         map[string]*row
+	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	handshakes   []string                        // the versions served that have a handshake
+	hello        atomic.Pointer[greeting]        // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -146,13 +150,16 @@ func New(name, version string, opts *Options) *Server {
 		WebsiteURL: s.opts.WebsiteURL, Icons: s.opts.Icons,
 	}
 	s.limits = s.opts.Limits.filled()
-	s.log = s.opts.Logger
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.localTimeout = cmp.Or(s.opts.Limits.CallTimeout, localCallTimeout)
+	s.log = slog.New(RequestLogs(cmp.Or(s.opts.Logger, slog.Default()).Handler()))
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
+		}
+	}
+	for _, f := range revision.Handshakes() {
+		if s.allows(f) {
+			s.handshakes = append(s.handshakes, f.Version)
 		}
 	}
 	seal, err := newSealer(s.opts.StateKeys)
@@ -222,8 +229,8 @@ func (s *Server) freeze() {
 	})
 }
 
-// Serve handles one self-contained request: one of the stateless revision that
-// belongs to no connection. It implements transport.Handler.
+// Serve handles one self-contained request: one of the stateless revision, or
+// one of another that its carrier keeps no session for. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
@@ -234,6 +241,18 @@ func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 		return
 	}
 	defer s.leave(c)
+	if x.Version != "" && x.In.Method == mcp.MethodInitialize {
+		if err := s.greet(c); err != nil {
+			s.refuse(ctx, x, c.facts, err)
+		}
+		return
+	}
+	if x.Batched {
+		if _, modern, _ := modernVersion(x.In); modern { // what is wrong with it is for enter to say
+			s.refuse(ctx, x, nil, errBatched)
+			return
+		}
+	}
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
 		return
@@ -309,8 +328,13 @@ func (s *Server) board(c *Call) error {
 		return errShutdown
 	}
 	who := s.callers.at(key)
-	if over(who.under+1, s.limits.MaxInFlight) {
-		return jsonrpc.ErrTooMany
+	anonymous := c.Principal().Anonymous()
+	most := s.limits.MaxInFlight
+	if anonymous {
+		most = s.limits.MaxAnonymousInFlight
+	}
+	if over(who.under+1, most) {
+		return tooManyOf(anonymous, most)
 	}
 	who.under++
 	c.caller = who

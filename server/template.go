@@ -142,7 +142,7 @@ func (f *TemplateFeature) check() error {
 	return checkOptions("template "+f.t.def.URITemplate, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *TemplateFeature) register(s *Server) {
+func (f *TemplateFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
@@ -155,8 +155,7 @@ func (f *TemplateFeature) register(s *Server) {
 		s.varies.Store(true)
 	}
 	s.warnIcons("template "+d.URITemplate, d.Icons)
-	s.templates.put(map[string]*template{d.URITemplate: t})
-	s.hub.listChanged(KindTemplate)
+	return added(&to.templates, "template", d.URITemplate, t)
 }
 
 // ResourcesChanged tells clients that the list of resources changed, for lists

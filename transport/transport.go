@@ -43,7 +43,7 @@ var (
 // Its methods may be called by many goroutines at once.
 type Handler interface {
 	// Serve handles one self-contained request, which belongs to no
-	// connection, and returns when it has been answered or abandoned. It
+	// connection (see Exchange.Version), and returns when it has been answered or abandoned. It
 	// answers through x.Out. The end of ctx is the peer's going away.
 	Serve(ctx context.Context, x *Exchange)
 	// Open begins a relation with a peer that will be back: a pipe, a
@@ -77,6 +77,10 @@ type Session interface {
 type Rules struct {
 	// Version is the negotiated revision, empty before negotiation.
 	Version string
+	// Serves are the versions with a handshake that a message may name beside
+	// it (MCP-Protocol-Version); the relation stays in the negotiated one. Nil
+	// means all that the carrier knows. Nobody may write to it.
+	Serves []string
 	// Batch says that JSON-RPC arrays are allowed.
 	Batch bool
 	// MaxBatch is the most messages that one array may hold.
@@ -109,6 +113,11 @@ type Exchange struct {
 	Out       Responder
 	// Carrier says what the exchange came by; nil if that is not known.
 	Carrier *Carrier
+	// Version is the revision, one with a handshake, of a request that belongs
+	// to no session: a carrier that keeps none gives such requests to
+	// Handler.Serve, initialize among them. Empty means that a request without
+	// session is of a revision without handshake, and says its own.
+	Version string
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
 	// Ending is closed when the carrier is about to end although the peer is
@@ -209,6 +218,9 @@ type Traits struct {
 	Abandons bool
 	// Routes says that the link carries a Route.
 	Routes bool
+	// Session is the id of the session that the server gave to the link, if
+	// the carrier has such a thing. It is a secret.
+	Session string
 }
 
 // Established is the outcome of negotiation.

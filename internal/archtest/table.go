@@ -17,8 +17,9 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal", ""},
-	{"mcp jsonrpc schema oauth", "internal/wire"},
+	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal netguard", ""},
+	{"mcp jsonrpc schema", "internal/wire"},
+	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
 	{"transport/web", "transport jsonrpc principal"},
@@ -40,28 +41,31 @@ var rows = []row{
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"host", "mcp client schema principal transport"},
+	{"contrib/prometheus", "public contrib/prometheus/metrics"},
+	{"contrib/...", "public"},
 	{"app/cmd/parley", "app/cli"},
-	{"app/cli", "public app/... !app/cmd/..."},
+	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
+	{"examples/...", "public"},
 }
 
-// A reservation keeps a package that is not ours for a few rooms. Tests are
+// A reservation keeps a package that is not ours for a few importers. Tests are
 // exempt.
 type reservation struct {
 	// path is the package; what lies beneath it is kept as well.
 	path string
-	// rooms are the packages that may import it, as in row.packages.
-	rooms string
-	// why is told to whoever imports it elsewhere.
+	// importers are the packages that may import it, as in row.packages.
+	importers string
+	// why is the reason that the error gives for an import elsewhere.
 	why string
 }
 
 var reservations = []reservation{
 	{
-		"encoding/json", "internal/wire app/... conformance/... bench/... interop/...",
+		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/...",
 		"the library has one JSON codec, and it is strict",
 	},
 	{
@@ -88,7 +92,7 @@ var reservations = []reservation{
 
 // workspace lists the modules of go.work: those that change together and need
 // no foreign SDK.
-var workspace = []string{".", "./app", "./conformance"}
+var workspace = []string{".", "./app", "./conformance", "./contrib/otel", "./contrib/prometheus"}
 
 // dependencies gives, for each module of the workspace, the modules it
 // requires directly and the record of the decision for each.
@@ -113,13 +117,30 @@ var dependencies = map[string]map[string]string{
 		"golang.org/x/crypto":             "docs/decisions/0024-x-crypto.md",
 		"github.com/coreos/go-oidc/v3":    "docs/decisions/0025-go-oidc.md",
 		"golang.org/x/oauth2":             "docs/decisions/0025-go-oidc.md",
+		"go.opentelemetry.io/otel":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":    "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":  "docs/decisions/0038-opentelemetry.md",
 	},
 	"./conformance": {},
+	"./contrib/otel": {
+		"go.opentelemetry.io/otel":            "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/metric":     "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk/metric": "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":      "docs/decisions/0038-opentelemetry.md",
+	},
+	"./contrib/prometheus": {
+		"github.com/prometheus/client_golang": "docs/decisions/0039-prometheus.md",
+		"github.com/prometheus/common":        "docs/decisions/0039-prometheus.md",
+	},
 }
 
 // maxLines is the length that a file of code, tests aside, must not exceed.
 const maxLines = 600
 
-// dateRooms are the packages where a protocol revision may be named by its
-// date: the revision room, and modules that are fixtures or measurements.
-const dateRooms = "internal/revision/... conformance/... bench/... interop/..."
+// revisionPackage is where the protocol revisions have their dates.
+const revisionPackage = "internal/revision"
+
+// datePackages are the packages where a protocol revision may be named by its
+// date: internal/revision, and modules that are fixtures or measurements.
+const datePackages = "internal/revision/... conformance/... bench/... interop/... examples/..."

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +35,7 @@ type Handler struct {
 	priming  lateList     // requests of sessions whose streams begin soon
 	patience lateList     // those of the others
 	known    atomic.Value // a type of response writers that have deadlines
+	warned   sync.Once    // about a response writer that cannot do all that it should
 
 	ending chan struct{} // closed when Shutdown begins
 }
@@ -108,7 +108,11 @@ func (h *Handler) other(o *open, r *http.Request, who *principal.Principal, bare
 	case http.MethodDelete:
 		h.delete(o, r, who)
 	default:
-		notAllowed(o.ResponseWriter, r, "GET, POST, DELETE")
+		allow := "GET, POST, DELETE"
+		if h.opts.Sessionless {
+			allow = http.MethodPost
+		}
+		notAllowed(o.ResponseWriter, r, allow)
 	}
 }
 
@@ -132,7 +136,7 @@ func (h *Handler) part(o *open, read bool) {
 // requests, or what the client missed of any stream (spec 2025-11-25,
 // basic/transports, Listening for Messages, Resumability).
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
-	if isModern(r) || len(r.Header[headerSession]) == 0 {
+	if isModern(r) || h.opts.Sessionless || len(r.Header[headerSession]) == 0 {
 		notAllowed(w, r, "POST")
 		return
 	}
@@ -159,7 +163,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Pri
 // delete ends a session at the wish of its client (spec 2025-11-25,
 // basic/transports, Session Management).
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
-	if isModern(r) {
+	if isModern(r) || h.opts.Sessionless {
 		notAllowed(w, r, "POST")
 		return
 	}
@@ -171,7 +175,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.
 	if !s.speaks(w, r) {
 		return
 	}
-	s.end(errDeleted)
+	s.end(ErrDeleted)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -192,11 +196,11 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	case <-h.list.quiet:
 	case <-ctx.Done():
 		err = ctx.Err()
-		h.list.expire(errStopped)
+		h.list.expire(ErrStopped)
 	}
 	var closing sync.WaitGroup // at once: none waits for another's handlers to be told
 	for _, s := range sessions {
-		closing.Go(func() { s.end(errStopped) })
+		closing.Go(func() { s.end(ErrStopped) })
 	}
 	closing.Wait()
 	<-h.list.quiet
@@ -215,26 +219,6 @@ func (h *Handler) stopping() bool {
 	default:
 		return false
 	}
-}
-
-// deadlines reports whether a writer takes deadlines, of which net/http ends
-// the context of a request that does not keep to them.
-func (h *Handler) deadlines(w http.ResponseWriter) bool {
-	if o, ok := w.(*open); ok {
-		w = o.ResponseWriter
-	}
-	_, wrapped := w.(interface{ Unwrap() http.ResponseWriter })
-	kind := reflect.TypeOf(w)
-	if !wrapped && h.known.Load() == kind {
-		return true
-	}
-	if http.NewResponseController(w).SetWriteDeadline(time.Time{}) != nil {
-		return false
-	}
-	if !wrapped {
-		h.known.CompareAndSwap(nil, kind)
-	}
-	return true
 }
 
 // Serve serves h at Path on the TCP address addr until ctx ends, and returns

@@ -15,11 +15,19 @@ import (
 // It is that of package mcp, which no carrier imports; a test compares them.
 const codeTimeout = -31003
 
-// Why sessions and what is in them end.
+// Why sessions end, in [SessionEvent], to be found with errors.Is; each is
+// transport.ErrClosed too. Others are the handler's own.
 var (
-	errStopped = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
-	errDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
-	errIdle    = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
+	// ErrStopped says that the endpoint was shut down.
+	ErrStopped = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
+	// ErrDeleted says that the client ended its session.
+	ErrDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
+	// ErrIdle says that nobody used the session for SessionIdle.
+	ErrIdle = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
+	// ErrDisplaced says that an idle session made place for another one of its
+	// address; see MaxSessionsPerAddress.
+	ErrDisplaced = fmt.Errorf("%w: the session made place for another one of its address", transport.ErrClosed)
+
 	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
 	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
@@ -34,10 +42,6 @@ func scopesOf(e *jsonrpc.Error) []string {
 		return nil // a gateway may pass any error on
 	}
 	return data.Scopes
-}
-
-func errTooManySessions(what string, limit int) *jsonrpc.Error {
-	return web.TooMany("%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit)
 }
 
 func errUnknown() *jsonrpc.Error {

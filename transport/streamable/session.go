@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,11 +22,11 @@ const maxBatch = 100
 // but those of its requests: a disconnect ends none of them (ruling 13).
 type session struct {
 	h        *Handler
-	id       string // visible ASCII; known to the client alone
 	who      *principal.Principal
-	identity string          // what of who must be the same in every request
-	key      string          // what of who is counted under
-	ctx      context.Context //nolint:containedctx // lives as long as the session
+	identity string            // what of who must be the same in every request
+	key      string            // what of who is counted under
+	carrier  transport.Carrier // with the session's id: visible ASCII, known to the client alone
+	ctx      context.Context   //nolint:containedctx // lives as long as the session
 	cancel   context.CancelCauseFunc
 	gone     chan struct{} // closed when nothing more will come
 
@@ -37,6 +38,9 @@ type session struct {
 	core   transport.Session
 	ending sync.Once
 	finish sync.Once
+
+	reports  sync.Mutex // held while OnSession is called
+	reported SessionState
 
 	// These belong to the table.
 	busy     int // requests and streams
@@ -52,16 +56,19 @@ type session struct {
 	last      uint64 // number of the newest stream
 }
 
-// newSession makes a session that is counted but not known by its id yet. The
-// error refuses it, with a status.
-func (h *Handler) newSession(who *principal.Principal) (_ *session, status int, _ *jsonrpc.Error) {
+// id names the session.
+func (s *session) id() string { return s.carrier.SessionID }
+
+// newSession makes a session that is counted but not known by its id yet; an
+// empty id has one made. The error refuses it, with a status.
+func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, status int, _ *jsonrpc.Error) {
 	now := time.Now()
 	s := &session{
 		h: h, who: who, identity: who.Identity(), key: who.LimitKey(),
 		gone: make(chan struct{}), facts: revision.NewestHandshake(),
 		busy: 1, used: now, quiet: now,
 	}
-	if status, e := h.sessions.reserve(s); e != nil {
+	if status, e := h.sessions.reserve(s, id); e != nil {
 		return nil, status, e
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -102,23 +109,32 @@ func (s *session) release() { s.h.sessions.release(s) }
 // nullID says how an error without id is written.
 func (s *session) nullID() bool { return s.facts.NullID }
 
-// speaks checks the version that a request names; false if it was refused. A
-// client that names none has negotiated one (spec 2025-11-25,
-// basic/transports, Protocol Version Header).
+// speaks checks the version that a request names; false if it was refused. It
+// may be any that is served here, and decides nothing: the session goes on in
+// the negotiated one, which a client that names none means (spec 2025-11-25,
+// basic/transports, Protocol Version Header: "invalid or unsupported" is 400;
+// ruling 32).
 func (s *session) speaks(w http.ResponseWriter, r *http.Request) bool {
 	values := r.Header[headerVersion]
-	if len(values) == 0 {
+	if len(values) == 0 || len(values) == 1 && s.serves(values[0]) {
 		return true
 	}
-	if len(values) == 1 {
-		_, known := revision.Lookup(values[0])
-		if values[0] == s.rules.Version || s.rules.Version == "" && known {
-			return true
-		}
+	why := "is not served here"
+	if len(values) > 1 {
+		why = errDoubled
 	}
 	s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"MCP-Protocol-Version is %.32q, but the session negotiated %s; send that, or nothing", values[0], s.facts.Version))
+		"MCP-Protocol-Version %.32q: %s; the session negotiated %s: send that, or leave the header out", values[0], why, s.facts.Version))
 	return false
+}
+
+// serves reports whether messages of the session may name a version.
+func (s *session) serves(version string) bool {
+	if version == s.rules.Version {
+		return version != ""
+	}
+	f, ok := revision.Lookup(version)
+	return ok && f.Handshake && (s.rules.Serves == nil || slices.Contains(s.rules.Serves, version))
 }
 
 // settle takes over what the handshake negotiated.
@@ -155,8 +171,8 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	st.waiting++
 	s.mu.Unlock()
 	x := &exchange{st: st}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
-	run := s.admit(requestContext{s.ctx, r.Context()}, &x.Exchange)
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier, Batched: batched}
+	run := s.admit(&sessionContext{s.ctx, r}, &x.Exchange)
 	if run == nil {
 		x.abandon()
 		return
@@ -176,22 +192,6 @@ func (s *session) admit(ctx context.Context, x *transport.Exchange) (run func())
 	s.order.Lock()
 	defer s.order.Unlock()
 	return s.core.Begin(ctx, x)
-}
-
-// A requestContext ends with the session and has the values of the request:
-// who calls, what is traced.
-type requestContext struct {
-	context.Context                 //nolint:containedctx // it is one
-	values          context.Context //nolint:containedctx // of the request, which it is made for
-}
-
-// Value looks at the session, which has what package context wants to know and
-// nothing else, before the request.
-func (c requestContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
 }
 
 // tell says, once, that the client will send no more.
@@ -227,6 +227,7 @@ func (s *session) end(cause error) {
 			s.forget("")
 		}
 		s.h.sessions.forget(s)
+		s.report(SessionEvent{State: SessionEnded, Cause: cause})
 	})
 }
 
@@ -234,7 +235,7 @@ func (s *session) end(cause error) {
 func (s *session) forget(name string) {
 	ctx, cancel := s.h.storing(context.Background())
 	defer cancel()
-	if err := s.h.events.Forget(ctx, s.id, name); err != nil {
+	if err := s.h.events.Forget(ctx, s.id(), name); err != nil {
 		s.h.log.Warn("forgetting the events of a stream", "error", err)
 	}
 }
