@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A lazyContext ends with its parent, or when it is cancelled. Most requests
+// A lazyContext ends with its parent, or when it is cancelled. Where the parent
+// is cancelled without a cause, its own cause is ErrCancelled. Most requests
 // end without anybody having looked at their context, so what it takes to be
 // cancelled is made for the first who does.
 type lazyContext struct {
@@ -29,12 +30,39 @@ func (l *lazyContext) make() *cancelContext {
 	if m := l.made.Load(); m != nil {
 		return m
 	}
-	ctx, cancel := context.WithCancelCause(l.Context)
-	if m := (&cancelContext{ctx, cancel}); l.made.CompareAndSwap(nil, m) {
+	m := l.derive()
+	if l.made.CompareAndSwap(nil, m) {
 		return m
 	}
-	cancel(nil) // somebody was faster
+	m.cancel(nil) // somebody was faster
 	return l.made.Load()
+}
+
+// derive makes a context that ends with the parent.
+func (l *lazyContext) derive() *cancelContext {
+	if _, timed := l.Context.Deadline(); timed || l.Context.Done() == nil {
+		ctx, cancel := context.WithCancelCause(l.Context)
+		return &cancelContext{ctx, cancel}
+	}
+	// Not a child of the parent, which would hand its bare context.Canceled down.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(l.Context))
+	if l.Context.Err() != nil {
+		cancel(l.cause())
+		return &cancelContext{ctx, cancel}
+	}
+	stop := context.AfterFunc(l.Context, func() { cancel(l.cause()) })
+	return &cancelContext{ctx, func(cause error) {
+		stop()
+		cancel(cause)
+	}}
+}
+
+// cause is why the parent ended.
+func (l *lazyContext) cause() error {
+	if cause := context.Cause(l.Context); cause != context.Canceled { //nolint:errorlint // itself, not an error that says more
+		return cause
+	}
+	return ErrCancelled
 }
 
 // Done is closed when the parent has ended or the context was cancelled.
@@ -42,10 +70,14 @@ func (l *lazyContext) Done() <-chan struct{} { return l.make().Done() }
 
 // Err says whether the context has ended, and how.
 func (l *lazyContext) Err() error {
-	if m := l.made.Load(); m != nil {
-		return m.Err()
+	m := l.made.Load()
+	if m == nil {
+		if l.Context.Err() == nil {
+			return nil
+		}
+		m = l.make()
 	}
-	return l.Context.Err()
+	return m.Err()
 }
 
 // Value gives the values of the parent, and package context what it needs to

@@ -18,6 +18,10 @@ var (
 	ErrDuplicateID error = NewError(CodeInvalidRequest, "invalid request: a request with this id is in flight already; use a new id for each request")
 	// ErrTooMany says that MaxInFlight or MaxOutbound requests are in flight.
 	ErrTooMany = errors.New("too many requests in flight")
+	// ErrCancelled is the cause that the context of an inbound request ends
+	// with when the other end cancelled the request, or went away and nothing
+	// says more.
+	ErrCancelled = errors.New("cancelled by the other end")
 	// ErrClosed says that the peer has been closed.
 	ErrClosed = errors.New("the relation has ended")
 

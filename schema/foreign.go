@@ -175,7 +175,9 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 		if errors.As(err, &load) {
 			return fmt.Errorf("%w: %s; put what it refers to under $defs", ErrExternal, bounded(load.URL))
 		}
-		return fmt.Errorf("%w: %s", ErrInvalid, bounded(err.Error()))
+		// Where the schema came from is our own affair; what follows the # is a
+		// place in it.
+		return fmt.Errorf("%w: %s", ErrInvalid, bounded(strings.ReplaceAll(err.Error(), schemaURL+"#", "#")))
 	}
 	f.program = engine.size
 	f.graph = newGraph(f.schema)

@@ -249,6 +249,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	c = c.in(ctx) // an ask ends with the context it is made in
 	id, err := c.extras().asks.begin(q)
 	if err != nil {
 		return nil, err

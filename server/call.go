@@ -14,29 +14,60 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// A Call is one request under way. It is the context that middleware and
-// handlers get, so that Progress, Elicit and the others find it; a context
-// derived from it will do as well. A Call is never reused, and its methods may
-// be called by many goroutines at once.
+// A Call is one request under way, and the context that middleware and handlers
+// get, so that Progress, Elicit and the others find it; a context derived from it
+// will do as well. To hand something on, a span or a user, middleware calls
+//
+//	next(c.WithContext(context.WithValue(c, key, value)))
+//
+// A Call is never reused or changed, and its methods may be called by many
+// goroutines at once.
 type Call struct {
-	context.Context //nolint:containedctx // a Call is the context of its request
-	srv             *Server
-	x               *transport.Exchange
-	row             *row
-	facts           *revision.Facts
-	shape           *shape.Shape
-	session         *session // nil for a self-contained request
-	caller          *caller  // of a self-contained request
-	target          string
-	params          any
-	meta            *mcp.RequestMeta
-	caps            *mcp.ClientCapabilities
-	inbound         jsonrpc.Inbound
-	before, after   *Call // other self-contained requests; they belong to the server's mutex
-	clock           watchdog
-	more            atomic.Pointer[extras] // nil until it is needed
-	reply           jsonrpc.Outgoing
-	tool            mcp.CallToolParams // the params of tools/call
+	scope // what ends it, and its values
+	*request
+}
+
+// scope is context.Context under a name that other packages cannot set.
+type scope = context.Context
+
+// A request is what all Calls of one request share. It holds the first of them,
+// so that a request is one allocation.
+type request struct {
+	first         Call
+	srv           *Server
+	x             *transport.Exchange
+	row           *row
+	facts         *revision.Facts
+	session       *session // nil for a self-contained request
+	caller        *caller  // of a self-contained request
+	target        string
+	params        any
+	meta          *mcp.RequestMeta
+	caps          *mcp.ClientCapabilities
+	inbound       jsonrpc.Inbound
+	before, after *Call // other self-contained requests; they belong to the server's mutex
+	clock         watchdog
+	more          atomic.Pointer[extras] // nil until it is needed
+	reply         jsonrpc.Outgoing
+	tool          mcp.CallToolParams // the params of tools/call
+}
+
+// WithContext returns the same request with another context, which must be
+// derived from c: it ends when ctx ends, asks that wait end with it, and its
+// values are those of ctx. c itself does not change. It panics if ctx is nil.
+func (c *Call) WithContext(ctx context.Context) *Call {
+	if ctx == nil {
+		panic("server: Call.WithContext: nil context")
+	}
+	return &Call{scope: ctx, request: c.request}
+}
+
+// in is c with the context ctx, in which it was found.
+func (c *Call) in(ctx context.Context) *Call {
+	if own, ok := ctx.(*Call); ok && own == c {
+		return c
+	}
+	return c.WithContext(ctx)
 }
 
 // extras are what most requests do not need: a memory of what was asked, and of
@@ -45,6 +76,7 @@ type extras struct {
 	asks     recorder
 	progress progressState
 	logs     logState
+	hidden   atomic.Bool // the text of an error was kept from the caller
 }
 
 // extras are made for the first who needs them.
@@ -55,6 +87,15 @@ func (c *Call) extras() *extras {
 	c.more.CompareAndSwap(nil, new(extras))
 	return c.more.Load()
 }
+
+// concealed reports whether the text of an error was kept from the caller.
+func (c *Call) concealed() bool {
+	m := c.more.Load()
+	return m != nil && m.hidden.Load()
+}
+
+// shape is what translates for the revision of the request.
+func (c *Call) shape() *shape.Shape { return shape.For(c.facts) }
 
 // waits reports whether the run ended for want of an answer.
 func (c *Call) waits() bool {
@@ -77,7 +118,7 @@ func (c *Call) Value(key any) any {
 	if key == (callKey{}) {
 		return c
 	}
-	return c.Context.Value(key)
+	return c.scope.Value(key)
 }
 
 // CallFrom returns the request that ctx belongs to, or nil outside of one.
@@ -124,6 +165,26 @@ func (c *Call) Principal() *principal.Principal {
 	return c.x.Principal
 }
 
+// Transport is the kind of transport that the request came by: "stdio", "http",
+// "sse", "websocket", "memory", or "" if it does not say.
+func (c *Call) Transport() string {
+	if c.x.Carrier == nil {
+		return ""
+	}
+	return c.x.Carrier.Name
+}
+
+// SessionID is the id of the session that the request came in, as the transport
+// gave it out: the Mcp-Session-Id of Streamable HTTP. It is "" where there is
+// none, as on a pipe and in the stateless revision. Its holder can use the
+// session, so do not log it as it is.
+func (c *Call) SessionID() string {
+	if c.x.Carrier == nil {
+		return ""
+	}
+	return c.x.Carrier.SessionID
+}
+
 // ClientInfo is what the client says of itself, or nil. It is not verified,
 // must not decide anything, and must not be written to.
 func (c *Call) ClientInfo() *mcp.Implementation {
@@ -166,7 +227,9 @@ func (c *Call) asked() (flow string, round int) {
 
 // newCall makes the call of an exchange, before anything is known of it.
 func (s *Server) newCall(ctx context.Context, x *transport.Exchange, p *session) *Call {
-	return &Call{Context: ctx, srv: s, x: x, session: p, meta: &noMeta, caps: &noCapabilities}
+	r := &request{srv: s, x: x, session: p, meta: &noMeta, caps: &noCapabilities}
+	r.first = Call{scope: ctx, request: r}
+	return &r.first
 }
 
 // What a request without `_meta` has. They are never written to.

@@ -26,7 +26,7 @@ func (c *Call) Detach(next Func, done func(d *Call, result mcp.RawValue, err *js
 	if err != nil {
 		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), err)
 	}
-	d.Context, cancel = context.WithCancelCause(c.srv.hub.ctx)
+	d.scope, cancel = context.WithCancelCause(c.srv.hub.ctx)
 	started := c.srv.hub.spawn(func(context.Context) {
 		defer cancel(nil)
 		var (
@@ -60,11 +60,9 @@ func (c *Call) detached() (*Call, error) {
 		}
 		in.Params = params
 	}
-	d := &Call{
-		srv: c.srv, row: c.row, facts: c.facts, shape: c.shape, session: c.session,
-		x: &transport.Exchange{In: in, Out: nowhere{}, Principal: c.Principal()}, target: c.target,
-		meta: &noMeta, caps: c.caps,
-	}
+	x := &transport.Exchange{In: in, Out: nowhere{}, Principal: c.Principal(), Carrier: c.x.Carrier}
+	d := c.srv.newCall(c.srv.hub.ctx, x, c.session)
+	d.row, d.facts, d.target, d.caps = c.row, c.facts, c.target, c.caps
 	params, meta, err := c.row.decode(d, in)
 	if err != nil {
 		return nil, err

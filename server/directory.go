@@ -72,11 +72,13 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}
 }
 
+func (f *DirectoryFeature) check() error {
+	return checkOptions("directory "+f.d.prefix, f.opts.Meta, f.opts.Scopes)
+}
+
 func (f *DirectoryFeature) register(s *Server) {
 	// A copy: the same feature may be added again, or to another server.
 	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
-	mustBeOwnMeta("directory "+d.prefix, f.opts.Meta)
-	mustBeScopes("directory "+d.prefix, f.opts.Scopes)
 	s.dirs.put(map[string]*directory{d.prefix: d})
 	s.hub.listChanged(KindResource)
 }

@@ -43,7 +43,7 @@ func method[P any, PP interface {
 		decode: func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 			p := PP(new(P))
 			if raw := in.Params.Raw(); len(raw) > 0 {
-				if err := c.shape.UpParams(name, raw, p); err != nil {
+				if err := c.shape().UpParams(name, raw, p); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -179,7 +179,7 @@ func (s *Server) handle(c *Call) {
 	if err == nil || c.waits() && !panicked(err) {
 		res, err = c.era().settle(c, res)
 	}
-	if errors.Is(context.Cause(c.Context), errCancelled) {
+	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
 	c.lastProgress()
@@ -192,6 +192,16 @@ func (s *Server) handle(c *Call) {
 	}
 	c.untrack()
 	s.answerError(c, err)
+}
+
+// serveRow is the innermost Func: it serves the request by its row.
+func (c *Call) serveRow() (Result, error) {
+	res, err := c.row.serve(c)
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(c.Err(), context.DeadlineExceeded) && c.first.Err() == nil {
+		// Middleware gave the handler less time than the server does.
+		return nil, mcp.NewError(mcp.CodeTimeout, "the call was ended: it took longer than this server allows: %w", err)
+	}
+	return res, err
 }
 
 func panicked(err error) bool {
@@ -224,7 +234,7 @@ func (c *Call) encode(res Result) (jsonrpc.Body, error) {
 			return body, nil
 		}
 	}
-	down, err := c.shape.DownResult(c.Method(), res)
+	down, err := c.shape().DownResult(c.Method(), res)
 	if err != nil {
 		return nil, fmt.Errorf("translating the result of %s: %w", c.Method(), err)
 	}
@@ -254,8 +264,8 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(ctx context.Context, x *transport.Exchange, facts *revision.Facts, err error) {
-	c := &Call{Context: ctx, srv: s, x: x, facts: facts}
-	if facts == nil {
+	c := s.newCall(ctx, x, nil)
+	if c.facts = facts; facts == nil {
 		c.facts = revision.Newest()
 	}
 	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.wireError(c, err)}); err != nil {

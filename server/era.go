@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/revision"
-	"github.com/parley-mcp/parley/internal/revision/shape"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -87,7 +86,7 @@ func (c *Call) era() era {
 
 // use sets the revision of a call.
 func (c *Call) use(f *revision.Facts) {
-	c.facts, c.shape = f, shape.For(f)
+	c.facts = f
 }
 
 // decodeMeta decodes the `_meta` of a request. What a client sends again

@@ -26,7 +26,7 @@ func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
 	if p, ok := q.params.(*mcp.ElicitParams); ok && p.IsURL() {
 		p.ElicitationID = rand.Text()
 	}
-	params, err := c.shape.DownParams(q.method, q.params)
+	params, err := c.shape().DownParams(q.method, q.params)
 	if err != nil { // the revision cannot say it, which the peer may know
 		return nil, mcp.Errorf("asking for %s: %w", q.what, err)
 	}

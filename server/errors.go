@@ -28,6 +28,13 @@ var (
 	ErrCannotAsk = errors.New("this request cannot ask the client")
 	// ErrNoCall says that the context belongs to no request.
 	ErrNoCall = errors.New("no request under way in this context")
+	// ErrCancelled is the cause, for context.Cause, of the end of a request
+	// that the client cancelled: with a notification on a pipe or in a
+	// session, by closing the response in the stateless revision over HTTP.
+	ErrCancelled = jsonrpc.ErrCancelled
+	// ErrTimeout is the cause of the end of a call that took longer than
+	// Limits.CallTimeout or Limits.MaxCallTime.
+	ErrTimeout = errors.New("the call took too long")
 	// ErrRefused says that the person behind the client said no.
 	ErrRefused = mcp.Errorf("refused by the user")
 	// ErrAskFailed says that the client answered an ask with an error, or
@@ -97,7 +104,7 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ErrCannotAsk)
 	case errors.Is(err, ErrNotFound):
 		return toWire(c.notFound(c.target))
-	case c.Context != nil && c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c.Context))):
+	case c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c))):
 		return s.endError(c)
 	}
 	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
@@ -110,8 +117,8 @@ func isEnd(err error) bool {
 
 // endError words why a call was ended.
 func (s *Server) endError(c *Call) *jsonrpc.Error {
-	switch cause := context.Cause(c.Context); {
-	case errors.Is(cause, errTimeout):
+	switch cause := context.Cause(c); {
+	case errors.Is(cause, ErrTimeout):
 		return toWire(timedOut(s.limits.CallTimeout))
 	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
 		return toWire(shuttingDown())
@@ -122,6 +129,7 @@ func (s *Server) endError(c *Call) *jsonrpc.Error {
 // hide gives the text that a peer may see of an error that was not made for
 // peers, and logs the error under the same reference.
 func (s *Server) hide(c *Call, err error) string {
+	c.extras().hidden.Store(true)
 	if s.opts.ExposeErrors {
 		return err.Error()
 	}

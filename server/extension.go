@@ -159,7 +159,7 @@ func (c *Call) driver() asker {
 type foreignAsker struct{ Asker }
 
 func (a foreignAsker) ask(c *Call, id string, q *question) (mcp.RawValue, error) {
-	params, err := c.shape.DownParams(q.method, q.params)
+	params, err := c.shape().DownParams(q.method, q.params)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
 	}

@@ -69,8 +69,7 @@ func (j *jobs) wrap(next server.Func) server.Func {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		_, cancel, err := c.Detach(func(d *server.Call) (server.Result, error) {
-			d.Context = context.WithValue(d.Context, jobKey{}, own)
-			return next(d)
+			return next(d.WithContext(context.WithValue(d, jobKey{}, own)))
 		}, func(_ *server.Call, result mcp.RawValue, fault *jsonrpc.Error) {
 			j.change(id, func() {
 				own.State, own.Result = "done", result

@@ -27,7 +27,20 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if raw, ok := e.text[c.facts]; ok {
 		return raw, nil
 	}
-	down, err := c.shape.DownResult(l.method, f.alone())
+	raw, err := l.encode(c, f.alone())
+	if err != nil {
+		return nil, err
+	}
+	if e.text == nil {
+		e.text = make(map[*revision.Facts]mcp.RawValue)
+	}
+	e.text[c.facts] = raw
+	return raw, nil
+}
+
+// encode gives the JSON of the one definition of a list in the revision of c.
+func (l listing) encode(c *Call, alone Result) (mcp.RawValue, error) {
+	down, err := c.shape().DownResult(l.method, alone)
 	if err != nil {
 		return nil, err
 	}
@@ -43,12 +56,7 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if len(list) < 2 {
 		return nil, fmt.Errorf("%s has no member %q", l.method, l.member)
 	}
-	raw = list[1 : len(list)-1] // the one element, without the brackets
-	if e.text == nil {
-		e.text = make(map[*revision.Facts]mcp.RawValue)
-	}
-	e.text[c.facts] = raw
-	return raw, nil
+	return list[1 : len(list)-1], nil // the one element, without the brackets
 }
 
 // maxDefinitionDepth bounds our own definitions: a schema of the deepest kind
@@ -64,12 +72,16 @@ type offered struct {
 
 func (o *offered) self() *offered { return o }
 
+func (o *offered) forCaller(*Call) Result { return nil }
+
 // listed is a feature of a list.
 type listed interface {
 	self() *offered
 	// alone is the result of a list that holds the feature alone, as the
 	// shape of a revision knows lists.
 	alone() Result
+	// forCaller is alone where the definition depends on the caller, else nil.
+	forCaller(c *Call) Result
 }
 
 // listing names a list.
@@ -148,13 +160,21 @@ func joined[T listed](c *Call, l listing, snap *snapshot[T], keys []string) ([]b
 	parts := make([][]byte, len(keys))
 	for i, k := range keys {
 		f := snap.byKey[k]
-		raw, err := f.self().texts.get(c, l, f)
+		raw, err := definition(c, l, f)
 		if err != nil {
 			return nil, fmt.Errorf("encoding %q for %s: %w", k, l.method, err)
 		}
 		parts[i] = raw
 	}
 	return bytes.Join(parts, []byte{','}), nil
+}
+
+// definition is the JSON of a feature's definition as the caller sees it.
+func definition(c *Call, l listing, f listed) (mcp.RawValue, error) {
+	if own := f.forCaller(c); own != nil {
+		return l.encode(c, own)
+	}
+	return f.self().texts.get(c, l, f)
 }
 
 // visibleKeys returns what the caller may see of a snapshot, and a digest of

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,18 +11,35 @@ import (
 )
 
 // A Feature is something that a server offers: what Tool, RawTool, Resource,
-// Text, Template, Directory and Prompt make.
+// Text, Template, Directory, Prompt and their like make.
 type Feature interface {
+	// check says why the feature cannot be served, or nil.
+	check() error
 	// register puts the feature into a server.
 	register(s *Server)
 }
 
 // Add offers features, replacing those of the same name or URI, and tells
-// clients that the lists changed. It panics if a feature cannot be served.
+// clients that the lists changed. It panics if a feature cannot be served;
+// [Server.TryAdd] returns an error.
 func (s *Server) Add(features ...Feature) {
+	if err := s.TryAdd(features...); err != nil {
+		panic("server: " + err.Error())
+	}
+}
+
+// TryAdd is [Server.Add] with an error in the place of a panic: then none of the
+// features has been added.
+func (s *Server) TryAdd(features ...Feature) error {
+	for _, f := range features {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
 	for _, f := range features {
 		f.register(s)
 	}
+	return nil
 }
 
 // RemoveTools stops offering tools by name and reports whether any was there.
@@ -107,13 +125,12 @@ func (s *Server) mounted(f listed, prefix string) offered {
 	return offered{item: o.item, at: s.mountedAt(o.at, prefix), texts: new(encodings)}
 }
 
-// within runs a feature inside the middleware of the servers that it was
+// within runs next, a feature, inside the middleware of the servers that it was
 // mounted from, the innermost nearest to it.
-func (c *Call) within(at []place, fn func() (Result, error)) (Result, error) {
+func (c *Call) within(at []place, next Func) (Result, error) {
 	if len(at) == 1 {
-		return fn()
+		return next(c)
 	}
-	next := Func(func(*Call) (Result, error) { return fn() })
 	for _, p := range at[:len(at)-1] {
 		p.srv.freeze()
 		for _, mw := range slices.Backward(p.srv.middleware) {
@@ -125,7 +142,7 @@ func (c *Call) within(at []place, fn func() (Result, error)) (Result, error) {
 
 // filters reports whether lists depend on who asks.
 func (s *Server) filters() bool {
-	return s.visible != nil || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
+	return s.visible != nil || s.varies.Load() || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
 }
 
 // seesAt reports whether the caller may see an item: by the rule of its own
@@ -234,17 +251,25 @@ func (s *Server) withFiles(snap *snapshot[*resource]) *snapshot[*resource] {
 	return &snapshot[*resource]{generation: snap.generation, keys: slices.Sorted(maps.Keys(items)), byKey: items}
 }
 
-// mustBeOwnMeta panics if an author uses a `_meta` key that the specification
-// reserves (ruling 27).
-func mustBeOwnMeta(what string, m mcp.Meta) {
+// checkOptions checks what all features have in common.
+func checkOptions(what string, m mcp.Meta, scopes []string) error {
+	if err := checkMeta(what, m); err != nil {
+		return err
+	}
+	return checkScopes(what, scopes)
+}
+
+// checkMeta refuses a `_meta` key that the specification reserves (ruling 27).
+func checkMeta(what string, m mcp.Meta) error {
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if err := mcp.ValidMetaKey(k); err != nil {
-			panic("server: " + what + ": _meta key " + k + ": " + err.Error())
+			return fmt.Errorf("%s: _meta key %s: %w", what, k, err)
 		}
 		if mcp.ReservedMetaKey(k) {
-			panic("server: " + what + ": _meta key " + k + " is reserved for the protocol; use a prefix of your own, such as com.example/")
+			return fmt.Errorf("%s: _meta key %s is reserved for the protocol; use a prefix of your own, such as com.example/", what, k)
 		}
 	}
+	return nil
 }
 
 // warnIcons warns of icons that clients must refuse (ruling 28).

@@ -97,7 +97,7 @@ func (c *Call) notify(ctx context.Context, method string, params any) error {
 
 // send is notify with memory for the message.
 func (c *Call) send(ctx context.Context, m *jsonrpc.Outgoing, method string, params any) error {
-	down, err := c.shape.DownParams(method, params)
+	down, err := c.shape().DownParams(method, params)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}

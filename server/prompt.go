@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ type PromptOptions struct {
 	Scopes []string
 	// Complete suggests values of arguments, by name. Default none.
 	Complete map[string]Completer
+	// CompleteRaw answers completions of the arguments that Complete does not
+	// name, for gateways. Its Ref is the prompt as its own server knows it.
+	// Default none.
+	CompleteRaw RawCompleter
 }
 
 // A PromptFeature is a prompt on its way into a server.
@@ -41,9 +46,10 @@ type PromptFeature struct {
 type prompt struct {
 	offered
 	def      *mcp.Prompt
-	complete map[string]Completer
+	complete completers
 	kinds    map[string]string // JSON type of each argument
 	get      func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error)
+	raw      func(c *Call, arguments map[string]string) (*mcp.GetPromptResult, error) // in the place of get
 }
 
 func (p *prompt) alone() Result { return &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}} }
@@ -51,7 +57,7 @@ func (p *prompt) alone() Result { return &mcp.ListPromptsResult{Prompts: []mcp.P
 func (p *prompt) under(s *Server, prefix string) (string, *prompt) {
 	def := *p.def
 	def.Name = prefix + "_" + def.Name
-	return def.Name, &prompt{offered: s.mounted(p, prefix+"_"), def: &def, complete: p.complete, kinds: p.kinds, get: p.get}
+	return def.Name, &prompt{offered: s.mounted(p, prefix+"_"), def: &def, complete: p.complete, kinds: p.kinds, get: p.get, raw: p.raw}
 }
 
 // names are the prompt's arguments.
@@ -74,19 +80,30 @@ func (f *PromptFeature) With(o PromptOptions) *PromptFeature {
 // is checked before fn runs, and is data: put it into messages, never into a
 // template's code. Out is string for one message of the user,
 // mcp.PromptMessage or a slice of them, or *mcp.GetPromptResult. It panics if
-// a type cannot be served.
+// a type cannot be served; [NewPrompt] returns an error.
 //
 // spec 2026-07-28, server/prompts.
 func Prompt[Args, Out any](name, description string, fn func(ctx context.Context, args Args) (Out, error)) *PromptFeature {
+	return must(NewPrompt(name, description, fn))
+}
+
+// NewPrompt is [Prompt] with an error in the place of a panic.
+func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Context, args Args) (Out, error)) (*PromptFeature, error) {
+	if name == "" {
+		return nil, errors.New("prompt: the name is empty")
+	}
 	in, err := schema.For(reflect.TypeFor[Args](), nil)
 	if err != nil {
-		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
+		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
 	}
 	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}}
 	if p.def.Arguments, p.kinds, err = promptArguments(in.JSON()); err != nil {
-		panic(fmt.Sprintf("server.Prompt %q: arguments: %v", name, err))
+		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
 	}
-	conv := messagesOf[Out](name)
+	conv, err := messagesOf[Out]()
+	if err != nil {
+		return nil, fmt.Errorf("prompt %q: %w", name, err)
+	}
 	p.get = func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error) {
 		var args Args
 		if err := in.Decode(arguments, &args); err != nil {
@@ -98,7 +115,7 @@ func Prompt[Args, Out any](name, description string, fn func(ctx context.Context
 		}
 		return conv(v)
 	}
-	return &PromptFeature{p: p}
+	return &PromptFeature{p: p}, nil
 }
 
 // promptArguments reads the arguments of a prompt off the schema of their type.
@@ -141,20 +158,23 @@ func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string,
 	return args, kinds, nil
 }
 
+func (f *PromptFeature) check() error {
+	for name := range f.opts.Complete {
+		if _, ok := f.p.kinds[name]; !ok {
+			return fmt.Errorf("prompt %s: completion for %q, which is no argument of it", f.p.def.Name, name)
+		}
+	}
+	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
+}
+
 func (f *PromptFeature) register(s *Server) {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
-	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get}
-	p.def.Title, p.def.Icons, p.def.Meta = o.Title, o.Icons, o.Meta
-	p.offered, p.complete = s.own(KindPrompt, p.def.Name, o.Labels, o.Scopes), o.Complete
-	for name := range o.Complete {
-		if _, ok := p.kinds[name]; !ok {
-			panic(fmt.Sprintf("server: prompt %s: completion for %q, which is no argument of it", p.def.Name, name))
-		}
-	}
-	mustBeOwnMeta("prompt "+p.def.Name, o.Meta)
-	mustBeScopes("prompt "+p.def.Name, o.Scopes)
-	s.warnIcons("prompt "+p.def.Name, o.Icons)
+	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
+	d := p.def
+	d.Title, d.Icons, d.Meta = cmp.Or(o.Title, d.Title), firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
+	p.offered, p.complete = s.own(KindPrompt, d.Name, o.Labels, o.Scopes), completers{o.Complete, o.CompleteRaw}
+	s.warnIcons("prompt "+d.Name, d.Icons)
 	s.prompts.put(map[string]*prompt{p.def.Name: p})
 	s.hub.listChanged(KindPrompt)
 }
@@ -175,7 +195,12 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.within(p.at, func() (Result, error) { return p.get(c, arguments) })
+	res, err := c.within(p.at, func(c *Call) (Result, error) {
+		if p.raw != nil {
+			return p.raw(c, params.Arguments)
+		}
+		return p.get(c, arguments)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -221,12 +246,12 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 }
 
 // messagesOf says how a value of type Out becomes messages.
-func messagesOf[Out any](name string) func(Out) (*mcp.GetPromptResult, error) {
+func messagesOf[Out any]() (func(Out) (*mcp.GetPromptResult, error), error) {
 	switch t := reflect.TypeFor[Out](); t {
 	case reflect.TypeFor[string](), reflect.TypeFor[mcp.PromptMessage](), reflect.TypeFor[[]mcp.PromptMessage](),
 		reflect.TypeFor[*mcp.GetPromptResult]():
 	default:
-		panic(fmt.Sprintf("server.Prompt %q: a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", name, t))
+		return nil, fmt.Errorf("a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", t)
 	}
 	return func(v Out) (*mcp.GetPromptResult, error) {
 		switch v := any(v).(type) {
@@ -238,12 +263,17 @@ func messagesOf[Out any](name string) func(Out) (*mcp.GetPromptResult, error) {
 		case []mcp.PromptMessage:
 			return &mcp.GetPromptResult{Messages: v}, nil
 		case *mcp.GetPromptResult:
-			if v == nil {
-				return nil, errors.New("the prompt returned no result")
-			}
-			own := *v // the author's value may be shared between calls
-			return &own, nil
+			return ownPrompt(v)
 		}
 		return nil, fmt.Errorf("messages of type %T", v) // refused above
+	}, nil
+}
+
+// ownPrompt is a copy of an author's result, which may be shared between calls.
+func ownPrompt(v *mcp.GetPromptResult) (*mcp.GetPromptResult, error) {
+	if v == nil {
+		return nil, errors.New("the prompt returned no result")
 	}
+	own := *v
+	return &own, nil
 }

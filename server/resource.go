@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,14 +78,22 @@ func (f *ResourceFeature) With(o ResourceOptions) *ResourceFeature {
 // text, []byte for anything else, mcp.ResourceContents or a slice of them, or
 // *mcp.ReadResourceResult. An error that is ErrNotFound, and one made by
 // package mcp, reach the peer; others are hidden. It panics if uri is not an
-// absolute URI or Out is another type.
+// absolute URI or Out is another type; [NewResource] returns an error.
 //
 // spec 2026-07-28, server/resources.
 func Resource[Out any](uri, name string, fn func(ctx context.Context) (Out, error)) *ResourceFeature {
+	return must(NewResource(uri, name, fn))
+}
+
+// NewResource is [Resource] with an error in the place of a panic.
+func NewResource[Out any](uri, name string, fn func(ctx context.Context) (Out, error)) (*ResourceFeature, error) {
 	if err := checkURI(uri); err != nil {
-		panic(fmt.Sprintf("server.Resource %q: %v", uri, err))
+		return nil, fmt.Errorf("resource %q: %w", clip(uri), err)
 	}
-	conv := contentsOf[Out](uri)
+	conv, err := contentsOf[Out]()
+	if err != nil {
+		return nil, fmt.Errorf("resource %q: %w", uri, err)
+	}
 	r := &resource{def: &mcp.Resource{URI: uri, Name: name}}
 	r.read = func(c *Call) (*mcp.ReadResourceResult, error) {
 		v, err := fn(c)
@@ -93,7 +102,7 @@ func Resource[Out any](uri, name string, fn func(ctx context.Context) (Out, erro
 		}
 		return conv(v)
 	}
-	return &ResourceFeature{r: r}
+	return &ResourceFeature{r: r}, nil
 }
 
 // Text makes a resource of a text that does not change.
@@ -126,28 +135,31 @@ func checkURI(uri string) error {
 // uriScheme is RFC 3986, section 3.1.
 var uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
+func (f *ResourceFeature) check() error {
+	return checkOptions("resource "+f.r.def.URI, f.opts.Meta, f.opts.Scopes)
+}
+
 func (f *ResourceFeature) register(s *Server) {
 	o, def := f.opts, *f.r.def
 	// A copy: the same feature may be added again, or to another server.
 	r := &resource{def: &def, read: f.r.read}
 	d := r.def
-	d.Title, d.Description, d.MIMEType, d.Size = o.Title, o.Description, o.MIME, o.Size
-	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
+	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIME, d.MIMEType)
+	d.Size, d.Annotations = cmp.Or(o.Size, d.Size), cmp.Or(o.Annotations, d.Annotations)
+	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels, o.Scopes), o.Cache, o.Watch
-	mustBeOwnMeta("resource "+d.URI, o.Meta)
-	mustBeScopes("resource "+d.URI, o.Scopes)
-	s.warnIcons("resource "+d.URI, o.Icons)
+	s.warnIcons("resource "+d.URI, d.Icons)
 	s.resources.put(map[string]*resource{d.URI: r})
 	s.hub.listChanged(KindResource)
 }
 
 // contentsOf says how a value of type Out becomes contents.
-func contentsOf[Out any](uri string) func(Out) (*mcp.ReadResourceResult, error) {
+func contentsOf[Out any]() (func(Out) (*mcp.ReadResourceResult, error), error) {
 	switch t := reflect.TypeFor[Out](); t {
 	case reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[mcp.ResourceContents](),
 		reflect.TypeFor[[]mcp.ResourceContents](), reflect.TypeFor[*mcp.ReadResourceResult]():
 	default:
-		panic(fmt.Sprintf("server: resource %q: a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", uri, t))
+		return nil, fmt.Errorf("a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", t)
 	}
 	return func(v Out) (*mcp.ReadResourceResult, error) {
 		switch v := any(v).(type) {
@@ -163,14 +175,19 @@ func contentsOf[Out any](uri string) func(Out) (*mcp.ReadResourceResult, error) 
 		case []mcp.ResourceContents:
 			return &mcp.ReadResourceResult{Contents: v}, nil
 		case *mcp.ReadResourceResult:
-			if v == nil {
-				return nil, errors.New("the resource returned no result")
-			}
-			own := *v // the author's value may be shared between reads
-			return &own, nil
+			return ownContents(v)
 		}
 		return nil, fmt.Errorf("contents of type %T", v) // refused above
+	}, nil
+}
+
+// ownContents is a copy of an author's result, which may be shared between reads.
+func ownContents(v *mcp.ReadResourceResult) (*mcp.ReadResourceResult, error) {
+	if v == nil {
+		return nil, errors.New("the resource returned no result")
 	}
+	own := *v
+	return &own, nil
 }
 
 func one(c mcp.ResourceContents) *mcp.ReadResourceResult {
@@ -232,7 +249,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 	if err := c.granted(f.scopes); err != nil {
 		return nil, err
 	}
-	got, err := c.within(f.at, func() (Result, error) { return f.read(c) })
+	got, err := c.within(f.at, func(c *Call) (Result, error) { return f.read(c) })
 	if err != nil {
 		if errors.Is(err, ErrNotFound) {
 			return nil, c.notFound(p.URI)

@@ -201,7 +201,7 @@ func TestCacheOfAsked(t *testing.T) {
 func TestResourceRegistration(t *testing.T) {
 	s := newServer(nil)
 	for _, uri := range []string{"", "relative", "test:a b", "test:\n", "test:\u200e", "te\\st:x", "test:\xff"} {
-		panics(t, "server.Resource", func() { serving(uri, "x") })
+		panics(t, "resource", func() { serving(uri, "x") })
 	}
 	panics(t, "is no contents", func() { serving("test:x", 5) })
 	panics(t, "reserved", func() {

@@ -58,12 +58,13 @@ func (c *Call) early() error {
 	return nil
 }
 
-// mustBeScopes panics if a feature needs what no token can grant (RFC 6749,
+// checkScopes refuses a feature that needs what no token can grant (RFC 6749,
 // section 3.3).
-func mustBeScopes(what string, scopes []string) {
+func checkScopes(what string, scopes []string) error {
 	for _, scope := range scopes {
 		if !principal.ValidScope(scope) {
-			panic(fmt.Sprintf("server: %s: scope %q: use visible ASCII without quotes, backslashes and blanks", what, scope))
+			return fmt.Errorf("%s: scope %q: use visible ASCII without quotes, backslashes and blanks", what, scope)
 		}
 	}
+	return nil
 }

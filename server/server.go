@@ -102,6 +102,7 @@ type Server struct {
 		dirs      merged[*directory]
 	}
 
+	varies     atomic.Bool // a tool has had variants
 	visible    func(ctx context.Context, it Item) bool
 	middleware []Middleware
 	extensions []*Extension
@@ -186,7 +187,7 @@ func (s *Server) mustBeNew(what string) {
 func (s *Server) freeze() {
 	s.once.Do(func() {
 		s.frozen.Store(true)
-		next, wrapped := Func(func(c *Call) (Result, error) { return c.row.serve(c) }), false
+		next, wrapped := Func((*Call).serveRow), false
 		for _, e := range s.extensions {
 			if e.Wrap != nil {
 				next = e.Wrap(next)
@@ -214,7 +215,7 @@ func (s *Server) freeze() {
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
-	c.Context = c.inbound.Start(ctx)
+	c.scope = c.inbound.Start(ctx)
 	defer c.inbound.End()
 	if err := s.board(c); err != nil {
 		s.refuse(ctx, x, nil, err)

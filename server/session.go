@@ -81,7 +81,7 @@ func (p *session) begin(ctx context.Context, c *Call, x *transport.Exchange) (ru
 	if err != nil {
 		return nil, err
 	}
-	c.Context = tracked
+	c.scope = tracked
 	if err := c.enter(x.In); err != nil {
 		c.inbound.End()
 		return nil, err
@@ -183,7 +183,7 @@ func (p *session) cancelled(m *jsonrpc.Incoming) {
 		p.srv.log.Debug("malformed cancellation ignored", "err", err)
 		return
 	}
-	if p.peer.Cancel(params.RequestID, errCancelled) {
+	if p.peer.Cancel(params.RequestID, ErrCancelled) {
 		p.srv.log.Debug("request cancelled", "id", params.RequestID.String(), "reason", clip(params.Reason))
 	}
 }

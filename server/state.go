@@ -99,7 +99,7 @@ func (c *Call) suspend() (Result, error) {
 	}
 	res := &mcp.InputRequiredResult{}
 	for _, p := range r.pending {
-		params, err := c.shape.DownParams(p.q.method, p.q.params)
+		params, err := c.shape().DownParams(p.q.method, p.q.params)
 		if err != nil {
 			return nil, fmt.Errorf("asking for %s: %w", p.q.what, err)
 		}

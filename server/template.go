@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -34,6 +35,10 @@ type TemplateOptions struct {
 	Cache *Cache
 	// Complete suggests values of variables, by name. Default none.
 	Complete map[string]Completer
+	// CompleteRaw answers completions of the variables that Complete does not
+	// name, for gateways. Its Ref is the template as its own server knows it.
+	// Default none.
+	CompleteRaw RawCompleter
 	// Watch runs while somebody is subscribed to uri; see ResourceOptions.
 	Watch func(ctx context.Context, uri string, changed func())
 }
@@ -49,8 +54,8 @@ type template struct {
 	def      *mcp.ResourceTemplate
 	cache    *Cache
 	compiled *uritemplate.Template
-	complete map[string]Completer
-	read     func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error)
+	complete completers
+	read     func(c *Call, uri string, values uritemplate.Values) (*mcp.ReadResourceResult, error)
 	watch    func(ctx context.Context, uri string, changed func())
 	prefix   string // what mounting put in front
 }
@@ -78,21 +83,29 @@ func (f *TemplateFeature) With(o TemplateOptions) *TemplateFeature {
 // struct whose fields have tags such as `uri:"owner"`; its values are decoded
 // once and hold no "/", "\", control character or ".." unless the template
 // says so with {+name}. Out is as for Resource. It panics if template, V or
-// Out cannot be served.
+// Out cannot be served; [NewTemplate] returns an error.
 //
 // spec 2026-07-28, server/resources: resource templates.
 func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context, v V) (Out, error)) *TemplateFeature {
+	return must(NewTemplate(uriTemplate, name, fn))
+}
+
+// NewTemplate is [Template] with an error in the place of a panic.
+func NewTemplate[V, Out any](uriTemplate, name string, fn func(ctx context.Context, v V) (Out, error)) (*TemplateFeature, error) {
 	compiled, err := uritemplate.Parse(uriTemplate)
 	if err != nil {
-		panic(fmt.Sprintf("server.Template %q: %v", uriTemplate, err))
+		return nil, fmt.Errorf("resource %w", err)
 	}
 	binder, err := uritemplate.Bind(reflect.TypeFor[V](), compiled)
 	if err != nil {
-		panic(fmt.Sprintf("server.Template %q: %v", uriTemplate, err))
+		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
 	}
-	conv := contentsOf[Out](uriTemplate)
+	conv, err := contentsOf[Out]()
+	if err != nil {
+		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
+	}
 	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled}
-	t.read = func(c *Call, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
+	t.read = func(c *Call, _ string, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
 		var v V
 		if err := binder.Decode(values, &v); err != nil {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
@@ -103,7 +116,16 @@ func Template[V, Out any](uriTemplate, name string, fn func(ctx context.Context,
 		}
 		return conv(out)
 	}
-	return &TemplateFeature{t: t}
+	return &TemplateFeature{t: t}, nil
+}
+
+func (f *TemplateFeature) check() error {
+	for name := range f.opts.Complete {
+		if !slices.Contains(f.t.compiled.Variables(), name) {
+			return fmt.Errorf("template %s: completion for %q, which is no variable of it", f.t.def.URITemplate, name)
+		}
+	}
+	return checkOptions("template "+f.t.def.URITemplate, f.opts.Meta, f.opts.Scopes)
 }
 
 func (f *TemplateFeature) register(s *Server) {
@@ -111,18 +133,11 @@ func (f *TemplateFeature) register(s *Server) {
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
 	d := t.def
-	d.Title, d.Description, d.MIMEType = o.Title, o.Description, o.MIME
-	d.Annotations, d.Icons, d.Meta = o.Annotations, o.Icons, o.Meta
+	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIME, d.MIMEType)
+	d.Annotations, d.Icons, d.Meta = cmp.Or(o.Annotations, d.Annotations), firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels, o.Scopes), o.Cache
-	t.watch, t.complete = o.Watch, o.Complete
-	for name := range o.Complete {
-		if !slices.Contains(t.compiled.Variables(), name) {
-			panic(fmt.Sprintf("server: template %s: completion for %q, which is no variable of it", d.URITemplate, name))
-		}
-	}
-	mustBeOwnMeta("template "+d.URITemplate, o.Meta)
-	mustBeScopes("template "+d.URITemplate, o.Scopes)
-	s.warnIcons("template "+d.URITemplate, o.Icons)
+	t.watch, t.complete = o.Watch, completers{o.Complete, o.CompleteRaw}
+	s.warnIcons("template "+d.URITemplate, d.Icons)
 	s.templates.put(map[string]*template{d.URITemplate: t})
 	s.hub.listChanged(KindTemplate)
 }
@@ -153,104 +168,9 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 		return nil, false
 	}
 	f := &found{mime: best.def.MIMEType, cache: best.cache, scopes: best.item.Scopes, at: best.at}
-	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, values) }
+	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, inner, values) }
 	if best.watch != nil {
 		f.watch = func(ctx context.Context, changed func()) { best.watch(ctx, inner, changed) }
 	}
 	return f, true
-}
-
-// A Completer suggests values for an argument of a prompt or a variable of a
-// template. value is what has been typed; sofar holds the other arguments, as
-// far as they are known. Suggestions must be authorized for the caller
-// (SEC-COMP-1); the first 100 are sent.
-type Completer func(ctx context.Context, value string, sofar map[string]string) ([]string, error)
-
-// Choices makes a Completer of a fixed list: it suggests those that begin with
-// what has been typed.
-func Choices(values ...string) Completer {
-	return func(_ context.Context, value string, _ map[string]string) ([]string, error) {
-		var out []string
-		for _, v := range values {
-			if strings.HasPrefix(v, value) {
-				out = append(out, v)
-			}
-		}
-		return out, nil
-	}
-}
-
-// complete serves completion/complete.
-//
-// spec 2026-07-28, server/utilities/completion: at most 100 values.
-func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
-	completers, arguments, at, err := c.completers(&p.Ref)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Contains(arguments, p.Argument.Name) {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown argument %q: one of %q", clip(p.Argument.Name), arguments)
-	}
-	if over(len(p.Argument.Value), c.srv.limits.MaxArgument) {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q is longer than %d bytes", p.Argument.Name, c.srv.limits.MaxArgument)
-	}
-	res := &mcp.CompleteResult{Completion: mcp.Completion{Values: []string{}}}
-	complete := completers[p.Argument.Name]
-	if complete == nil {
-		return res, nil
-	}
-	var sofar map[string]string
-	if p.Context != nil {
-		sofar = p.Context.Arguments
-	}
-	var values []string
-	_, err = c.within(at, func() (Result, error) {
-		var err error
-		values, err = complete(c, p.Argument.Value, sofar)
-		return res, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	total := int64(len(values))
-	res.Completion.Total = &total
-	res.Completion.HasMore = len(values) > mcp.MaxCompletions
-	if len(values) > 0 {
-		res.Completion.Values = values[:min(len(values), mcp.MaxCompletions)]
-	}
-	return res, nil
-}
-
-// completers finds what a completion refers to.
-func (c *Call) completers(ref *mcp.CompletionRef) (map[string]Completer, []string, []place, error) {
-	switch ref.Type {
-	case mcp.RefPrompt:
-		p, ok := c.srv.allPrompts().byKey[ref.Name]
-		if ok && c.seesOffered(p) {
-			return p.complete, p.names(), p.at, c.granted(p.item.Scopes)
-		}
-		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown prompt %q", clip(ref.Name))
-	case mcp.RefResource:
-		t, ok := c.srv.allTemplates().byKey[ref.URI]
-		if ok && c.seesOffered(t) {
-			return t.complete, t.compiled.Variables(), t.at, c.granted(t.item.Scopes)
-		}
-		return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown resource template %q", clip(ref.URI))
-	}
-	return nil, nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unknown ref type %q: use %s or %s", clip(ref.Type), mcp.RefPrompt, mcp.RefResource)
-}
-
-// completes reports whether anything of the server completes.
-func (s *Server) completes() bool {
-	for _, p := range s.allPrompts().byKey {
-		if len(p.complete) > 0 {
-			return true
-		}
-	}
-	for _, t := range s.allTemplates().byKey {
-		if len(t.complete) > 0 {
-			return true
-		}
-	}
-	return false
 }

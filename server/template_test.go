@@ -116,9 +116,9 @@ func TestTemplateList(t *testing.T) {
 // Proves: SEC-RES-6.
 func TestTemplateRegistration(t *testing.T) {
 	read := func(context.Context, repo) (string, error) { return "", nil }
-	panics(t, "server.Template", func() { server.Template("gh://{owner", "x", read) })
-	panics(t, "server.Template", func() { server.Template("gh://{owner}", "x", read) })            // name is missing
-	panics(t, "server.Template", func() { server.Template("gh://{owner}/{name}/{x}", "x", read) }) // x has no field
+	panics(t, "template", func() { server.Template("gh://{owner", "x", read) })
+	panics(t, "template", func() { server.Template("gh://{owner}", "x", read) })            // name is missing
+	panics(t, "template", func() { server.Template("gh://{owner}/{name}/{x}", "x", read) }) // x has no field
 	panics(t, "is no contents", func() {
 		server.Template("gh://{owner}/{name}", "x", func(context.Context, repo) (int, error) { return 0, nil })
 	})

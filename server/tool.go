@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,13 @@ type ToolOptions struct {
 	// others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
+	// Variant returns the definition that the caller of a list is shown, made of
+	// def, the one that everybody else sees: a shorter description, an argument
+	// less. Its name is that of def, whatever it says. Calls are checked against
+	// the schema of the tool itself, so a variant may ask for less and no more.
+	// It must be quick, and is called by many goroutines. Lists with such a tool
+	// are never shared between callers. Default: all see the same.
+	Variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 }
 
 // A ToolFeature is a tool on its way into a server.
@@ -45,14 +53,26 @@ type tool struct {
 	in   *schema.Compiled
 	out  *schema.Compiled // nil without structured output
 	call func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
+	// variant is the definition for one caller; nil: the same for all.
+	variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 }
 
 func (t *tool) alone() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
 
+// forCaller is alone as the caller sees it, or nil if all see the same.
+func (t *tool) forCaller(c *Call) Result {
+	if t.variant == nil {
+		return nil
+	}
+	def := t.variant(c, *t.def)
+	def.Name = t.def.Name
+	return &mcp.ListToolsResult{Tools: []mcp.Tool{def}}
+}
+
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
 	def.Name = prefix + "_" + def.Name
-	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call}
+	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call, variant: t.variant}
 }
 
 // With sets options and returns the feature.
@@ -73,17 +93,27 @@ func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
 //
 // An error made by package mcp is shown to the model as a failed call, any
 // other becomes "internal error" with a reference. Tool panics if the name or
-// a type cannot be served: that is a mistake in the program.
+// a type cannot be served: that is a mistake in the program. [NewTool] returns an
+// error instead.
 //
 // spec 2026-07-28, server/tools.
 func Tool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error)) *ToolFeature {
+	return must(NewTool(name, description, fn))
+}
+
+// NewTool is [Tool] for tools that are made while a program runs: it returns an
+// error where Tool panics.
+func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error)) (*ToolFeature, error) {
+	if err := checkToolName(name); err != nil {
+		return nil, err
+	}
 	in, err := schema.For(reflect.TypeFor[In](), nil)
 	if err != nil {
-		panic(fmt.Sprintf("server.Tool %q: arguments: %v", name, err))
+		return nil, fmt.Errorf("tool %q: arguments: %w", name, err)
 	}
 	conv, out, err := outputOf[Out]()
 	if err != nil {
-		panic(fmt.Sprintf("server.Tool %q: result: %v", name, err))
+		return nil, fmt.Errorf("tool %q: result: %w", name, err)
 	}
 	t := &tool{def: &mcp.Tool{Name: name, Description: description, InputSchema: in.JSON()}, in: in, out: out}
 	if out != nil {
@@ -104,61 +134,40 @@ func Tool[In, Out any](name, description string, fn func(ctx context.Context, in
 		run.in = *new(In) // who keeps the result does not keep the arguments
 		return conv(res, &run.out)
 	}
-	return &ToolFeature{t: t}
-}
-
-// RawTool makes a tool of a definition with any JSON Schema of the dialects
-// 2020-12, 2019-09 and draft-07, which is compiled here, and a function that
-// gets its checked arguments as JSON. A given output schema is enforced too.
-// It panics if the definition cannot be served.
-func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) *ToolFeature {
-	in, err := schema.Compile(def.InputSchema, nil)
-	if err != nil {
-		panic(fmt.Sprintf("server.RawTool %q: inputSchema: %v", def.Name, err))
-	}
-	if in.Type() != "object" { // spec 2026-07-28, schema: Tool.inputSchema
-		panic(fmt.Sprintf("server.RawTool %q: inputSchema: its type must be \"object\"", def.Name))
-	}
-	t := &tool{def: &def, in: in}
-	if def.OutputSchema != nil {
-		if t.out, err = schema.Compile(def.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
-			panic(fmt.Sprintf("server.RawTool %q: outputSchema: %v", def.Name, err))
-		}
-	}
-	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
-		if err := in.Check(arguments); err != nil {
-			return nil, &argumentError{err}
-		}
-		res, err := fn(c, arguments)
-		if err != nil {
-			return nil, err
-		}
-		return plain(res)
-	}
-	f := &ToolFeature{t: t}
-	f.opts = ToolOptions{Title: def.Title, Annotations: def.Annotations, Icons: def.Icons, Meta: def.Meta}
-	return f
+	return &ToolFeature{t: t}, nil
 }
 
 // toolName is what the specification allows (2025-11-25, server/tools).
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
+func checkToolName(name string) error {
+	if !toolName.MatchString(name) {
+		return fmt.Errorf("tool name %q: use 1 to 128 letters, digits, _, - and . (LegalName makes such a name of any text)", clip(name))
+	}
+	return nil
+}
+
+func (f *ToolFeature) check() error {
+	return checkOptions("tool "+f.t.def.Name, f.opts.Meta, f.opts.Scopes)
+}
+
 func (f *ToolFeature) register(s *Server) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &tool{def: &def, in: f.t.in, out: f.t.out, call: f.t.call}
-	if !toolName.MatchString(t.def.Name) {
-		panic(fmt.Sprintf("server: tool name %q: use 1 to 128 letters, digits, _, - and .", t.def.Name))
+	d := t.def
+	d.Title, d.Annotations = cmp.Or(o.Title, d.Title), cmp.Or(o.Annotations, d.Annotations)
+	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
+	t.offered = s.own(KindTool, d.Name, o.Labels, o.Scopes)
+	if o.Variant != nil {
+		t.variant = o.Variant
+		s.varies.Store(true)
 	}
-	t.def.Title, t.def.Annotations, t.def.Icons, t.def.Meta = o.Title, o.Annotations, o.Icons, o.Meta
-	t.offered = s.own(KindTool, t.def.Name, o.Labels, o.Scopes)
-	mustBeOwnMeta("tool "+t.def.Name, o.Meta)
-	mustBeScopes("tool "+t.def.Name, o.Scopes)
-	s.warnIcons("tool "+t.def.Name, o.Icons)
+	s.warnIcons("tool "+d.Name, d.Icons)
 	if secret := t.in.Secretish(); len(secret) > 0 {
-		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", t.def.Name, "arguments", secret)
+		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)
 	}
-	s.tools.put(map[string]*tool{t.def.Name: t})
+	s.tools.put(map[string]*tool{d.Name: t})
 	s.hub.listChanged(KindTool)
 }
 
@@ -208,7 +217,7 @@ func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
 	if len(t.at) == 1 {
 		return t.call(c, arguments)
 	}
-	return c.within(t.at, func() (Result, error) { return t.call(c, arguments) })
+	return c.within(t.at, func(c *Call) (Result, error) { return t.call(c, arguments) })
 }
 
 // decodeCallTool decodes the parameters of tools/call, the request that is sent

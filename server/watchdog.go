@@ -7,12 +7,6 @@ import (
 	"time"
 )
 
-// errTimeout is the cause that a call over its time is cancelled with.
-var errTimeout = errors.New("the call took too long")
-
-// errCancelled is the cause of a cancellation by the client.
-var errCancelled = errors.New("cancelled by the client")
-
 // A watchdog ends a call that shows no progress for too long, or that takes
 // too long altogether. While a person is asked, its time stands still.
 type watchdog struct {
@@ -125,8 +119,8 @@ func (w *watchdog) fire() {
 	w.mu.Unlock()
 	defer close(w.fired)
 	c := w.call
-	c.cancelWith(errTimeout)
-	if errors.Is(context.Cause(c.Context), errCancelled) {
+	c.cancelWith(ErrTimeout)
+	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
 	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target))

@@ -107,6 +107,8 @@ type Exchange struct {
 	Route     Route
 	Principal *principal.Principal
 	Out       Responder
+	// Carrier says what the exchange came by; nil if that is not known.
+	Carrier *Carrier
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
 	// Ending is closed when the carrier is about to end although the peer is
@@ -114,6 +116,18 @@ type Exchange struct {
 	// end in good order. It is nil for exchanges of a session, which has
 	// Session.Ending, and where nobody can tell.
 	Ending <-chan struct{}
+}
+
+// A Carrier says what exchanges come by. It never changes, and all exchanges of
+// a connection or a session share it.
+type Carrier struct {
+	// Name is the kind of transport: "stdio", "http", "sse", "websocket",
+	// "memory", or another for transports of users.
+	Name string
+	// SessionID is what the client and the carrier call the session; empty
+	// where sessions have no name, and without one. It lets its holder use the
+	// session: it is for keeping things apart, not for logs.
+	SessionID string
 }
 
 // A Responder sends what belongs to one exchange: notifications and requests

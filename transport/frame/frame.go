@@ -92,6 +92,9 @@ type Options struct {
 	// Principal is who is at the other end. Default: principal.Local. Serving
 	// only.
 	Principal *principal.Principal
+	// Carrier says what the connection is, to who handles its requests.
+	// Default: nothing is known. Serving only.
+	Carrier *transport.Carrier
 	// Logger is told what the peer does wrong. Default: nobody.
 	Logger *slog.Logger
 }

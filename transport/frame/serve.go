@@ -70,6 +70,7 @@ type server struct {
 	conn    *conn
 	session transport.Session
 	who     *principal.Principal
+	carrier *transport.Carrier
 	limits  jsonrpc.Limits
 	linger  time.Duration
 	log     *slog.Logger
@@ -88,13 +89,14 @@ type server struct {
 func newServer(p Pipe, o *Options) *server {
 	opts := o.defaults(DefaultMaxMessage)
 	s := &server{
-		pipe:   p,
-		who:    opts.Principal,
-		limits: opts.limits(),
-		linger: opts.Linger,
-		log:    opts.Logger,
-		began:  time.Now(),
-		over:   make(chan ending, 1),
+		pipe:    p,
+		who:     opts.Principal,
+		carrier: opts.Carrier,
+		limits:  opts.limits(),
+		linger:  opts.Linger,
+		log:     opts.Logger,
+		began:   time.Now(),
+		over:    make(chan ending, 1),
 	}
 	s.gauge, _ = p.(Gauge)
 	s.pace.wait = warmUp
@@ -229,7 +231,7 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) bool 
 	}
 	came := s.now()
 	x := &exchange{s: s, batch: b}
-	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x, Batched: b != nil}
+	x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x, Carrier: s.carrier, Batched: b != nil}
 	run := s.session.Begin(ctx, &x.Exchange)
 	switch {
 	case run == nil:

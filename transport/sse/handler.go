@@ -147,6 +147,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 		WriteStall: h.o.WriteStall,
 		Linger:     math.MaxInt64, // Shutdown, which ends the input, says how long
 		Principal:  who,
+		Carrier:    &transport.Carrier{Name: "sse", SessionID: s.id},
 		Logger:     h.o.Logger,
 	})
 	if err != nil {

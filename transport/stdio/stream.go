@@ -81,6 +81,7 @@ func (o *Options) frame() *frame.Options {
 		WriteStall: o.WriteStall,
 		Linger:     max(cmp.Or(o.Linger, DefaultLinger), 0),
 		Principal:  o.Principal,
+		Carrier:    carrier,
 		Logger:     o.Logger,
 	}
 }
@@ -254,3 +255,6 @@ func (s *stream) Write(messages [][]byte) error { return s.out.write(messages) }
 
 // Close closes the stream.
 func (s *stream) Close() error { return s.close() }
+
+// carrier is what exchanges come by.
+var carrier = &transport.Carrier{Name: "stdio"}

@@ -203,6 +203,7 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *line, who *pri
 		MaxDepth:   h.o.MaxDepth,
 		WriteStall: h.o.WriteStall,
 		Principal:  who,
+		Carrier:    carrier,
 		Logger:     h.o.Logger,
 	})
 	if err != nil {
@@ -366,3 +367,6 @@ type tapped struct {
 
 // Read reads from the line.
 func (t tapped) Read(p []byte) (int, error) { return t.line.Read(p) }
+
+// carrier is what exchanges come by.
+var carrier = &transport.Carrier{Name: "websocket"}

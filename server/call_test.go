@@ -1,0 +1,303 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/mem"
+)
+
+type userKey struct{}
+
+// Middleware hands a value on, several times over, and everything that looks for
+// the request in the handler's context finds it.
+func TestCallWithContext(t *testing.T) {
+	tool := server.Tool("who", "Who calls.", func(ctx context.Context, _ none) (string, error) {
+		if err := server.Progress(ctx, 1, 2, "half"); err != nil {
+			return "", err
+		}
+		ticket, err := server.Once(ctx, "ticket", func() (string, error) { return "T1", nil })
+		if err != nil {
+			return "", err
+		}
+		own, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		a, err := server.Elicit[sure](own, "Sure?")
+		if err != nil {
+			return "", err
+		}
+		c := server.CallFrom(own)
+		user, _ := ctx.Value(userKey{}).(string)
+		return strings.Join([]string{c.Method(), c.Target(), user, ticket, string(a.Action)}, " "), nil
+	})
+	s := newServer(nil, tool)
+	for range 2 {
+		s.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				user, _ := c.Value(userKey{}).(string)
+				d := c.WithContext(context.WithValue(c, userKey{}, user+"ada"))
+				if c.Value(userKey{}) != nil && user == "" || d.ID() != c.ID() {
+					t.Errorf("the call itself has changed")
+				}
+				return next(d)
+			}
+		})
+	}
+	each(t, bothEras, func(t *testing.T, version string) {
+		l := join(t, s, version)
+		l.meta = `"progressToken":7`
+		var m message
+		if l.modern() {
+			first := l.asked(l.tool("who", emptyBody))
+			m = l.call("tools/call", with(toolParams("who", emptyBody), first.answers(accepted)))
+		} else {
+			id := l.start("tools/call", toolParams("who", emptyBody))
+			l.note(mcp.NotifyProgress)
+			q := l.next()
+			l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + accepted + `}`)
+			m = l.wait(id)
+		}
+		if got, want := l.text(m), "tools/call who adaada T1 accept"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	panics(t, "nil context", func() { (&server.Call{}).WithContext(nil) }) //nolint:staticcheck // the point of it
+}
+
+// An ask ends with the context it is made in, be it the handler's own or one that
+// middleware derived, and the client is told.
+func TestAskEndsWithItsContext(t *testing.T) {
+	why := errors.New("why")
+	for name, derive := range map[string]func(s *server.Server){
+		"handler": func(s *server.Server) {
+			s.Add(server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {
+				own, cancel := context.WithTimeoutCause(ctx, time.Second, why)
+				defer cancel()
+				_, err := server.Elicit[sure](own, "Sure?")
+				if !errors.Is(err, why) || ctx.Err() != nil {
+					t.Errorf("the ask gives %v, the request %v", err, ctx.Err())
+				}
+				return "gave up", nil
+			}))
+		},
+		"middleware": func(s *server.Server) {
+			s.Add(server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {
+				_, err := server.Elicit[sure](ctx, "Sure?")
+				if !errors.Is(err, why) || !errors.Is(context.Cause(ctx), why) {
+					t.Errorf("the ask gives %v, the context %v", err, context.Cause(ctx))
+				}
+				return "gave up", nil
+			}))
+			s.Use(func(next server.Func) server.Func {
+				return func(c *server.Call) (server.Result, error) {
+					ctx, cancel := context.WithTimeoutCause(c, time.Second, why)
+					defer cancel()
+					return next(c.WithContext(ctx))
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(nil)
+				derive(s)
+				l := join(t, s, v2511)
+				id := l.start("tools/call", toolParams("ask", emptyBody))
+				q := l.next()
+				if q.Method != mcp.MethodElicit {
+					t.Fatalf("want a question, got %s", q.raw)
+				}
+				if got := l.text(l.wait(id)); got != "gave up" {
+					t.Errorf("got %q", got)
+				}
+				if len(l.notes) != 1 || l.notes[0].Method != mcp.NotifyCancelled {
+					t.Errorf("the client was told %v", l.notes)
+				}
+			})
+		})
+	}
+}
+
+// A handler that middleware gives less time is told from one that failed.
+func TestMiddlewareTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(nil, server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}))
+		s.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				ctx, cancel := context.WithTimeout(c, time.Second)
+				defer cancel()
+				res, err := next(c.WithContext(ctx))
+				if got := server.OutcomeOf(c, res, err); got != server.OutcomeTimedOut {
+					t.Errorf("the outcome is %v", got)
+				}
+				return res, err
+			}
+		})
+		for _, version := range bothEras {
+			l := join(t, s, version)
+			l.fails(l.tool("slow", emptyBody), mcp.CodeTimeout)
+		}
+	})
+}
+
+// Proves that a cancelled request has one cause, whatever it came by.
+func TestCauseOfCancelledCall(t *testing.T) {
+	for name, look := range map[string]bool{"looks at its context": true, "asks for the cause alone": false} {
+		t.Run(name, func(t *testing.T) {
+			began, ended := make(chan struct{}), make(chan error, 1)
+			release := make(chan struct{})
+			s := newServer(nil, server.Tool("wait", "", func(ctx context.Context, _ none) (string, error) {
+				began <- struct{}{}
+				if look {
+					<-ctx.Done()
+				} else {
+					<-release
+				}
+				ended <- context.Cause(ctx)
+				return "", ctx.Err()
+			}))
+			s.Use(func(next server.Func) server.Func {
+				return func(c *server.Call) (server.Result, error) {
+					res, err := next(c)
+					if got := server.OutcomeOf(c, res, err); got != server.OutcomeCancelled {
+						t.Errorf("the outcome is %v", got)
+					}
+					return res, err
+				}
+			})
+			t.Run("notification", func(t *testing.T) {
+				if !look {
+					t.Skip("it comes while the handler runs, when nobody can tell")
+				}
+				for _, version := range bothEras {
+					l := join(t, s, version)
+					id := l.start("tools/call", toolParams("wait", emptyBody))
+					<-began
+					l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+					if cause := <-ended; !errors.Is(cause, server.ErrCancelled) {
+						t.Errorf("%s: the cause is %v", version, cause)
+					}
+				}
+			})
+			t.Run("request of its own", func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				l := &line{version: v2607, caps: emptyBody}
+				x := new(sink).exchange(t, []byte(l.request("1", "tools/call", toolParams("wait", emptyBody))))
+				served := make(chan struct{})
+				go func() {
+					defer close(served)
+					s.Serve(ctx, x)
+				}()
+				<-began
+				cancel()
+				close(release)
+				if cause := <-ended; !errors.Is(cause, server.ErrCancelled) {
+					t.Errorf("the cause is %v", cause)
+				}
+				<-served
+			})
+		})
+	}
+}
+
+// Each way in which a request may go is told from the others, and a question
+// from a failure.
+func TestOutcome(t *testing.T) {
+	tool := func(name string, err error) server.Feature {
+		return server.Tool(name, "", func(context.Context, none) (string, error) { return "", err })
+	}
+	s := newServer(nil,
+		tool("ok", nil), tool("model", mcp.Errorf("no such order")), tool("code", mcp.NewError(-5, "no")), tool("bug", errors.New("bug")),
+		server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {
+			if _, err := server.Elicit[sure](ctx, "Sure?"); err != nil {
+				return "", errors.New("words of its own")
+			}
+			return "", nil
+		}),
+		server.Resource("test:gone", "gone", func(context.Context) (string, error) { return "", server.ErrNotFound }),
+		server.Resource("test:bug", "bug", func(context.Context) (string, error) { return "", errors.New("bug") }),
+		server.Resource("test:roots", "roots", func(ctx context.Context) (string, error) {
+			_, err := server.Roots(ctx)
+			return "", err
+		}),
+	)
+	var got server.Outcome
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			res, err := next(c)
+			got = server.OutcomeOf(c, res, err)
+			return res, err
+		}
+	})
+	l := join(t, s, v2607)
+	for _, try := range []struct {
+		method, params string
+		caps           string
+		want           server.Outcome
+		word           string
+	}{
+		{"tools/call", toolParams("ok", "{}"), "{}", server.OutcomeOK, "ok"},
+		{"tools/list", "{}", "{}", server.OutcomeOK, "ok"},
+		{"tools/call", toolParams("ask", "{}"), allCaps, server.OutcomeInputRequired, "input required"},
+		{"tools/call", toolParams("model", "{}"), "{}", server.OutcomeToolError, "tool error"},
+		{"tools/call", toolParams("ok", `{"more":1}`), "{}", server.OutcomeToolError, "tool error"},
+		{"tools/call", toolParams("code", "{}"), "{}", server.OutcomeRefused, "refused"},
+		{"tools/call", toolParams("none", "{}"), "{}", server.OutcomeRefused, "refused"},
+		{"resources/read", `{"uri":"test:gone"}`, "{}", server.OutcomeRefused, "refused"},
+		{"resources/read", `{"uri":"test:roots"}`, "{}", server.OutcomeRefused, "refused"},
+		{"tools/call", toolParams("bug", "{}"), "{}", server.OutcomeFailed, "failed"},
+		{"resources/read", `{"uri":"test:bug"}`, "{}", server.OutcomeFailed, "failed"},
+	} {
+		l.caps = try.caps
+		got = 99
+		l.call(try.method, try.params)
+		if got != try.want || got.String() != try.word {
+			t.Errorf("%s %s: the outcome is %v, want %v", try.method, try.params, got, try.want)
+		}
+	}
+	if got := server.Outcome(99).String(); got != "unknown" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Middleware knows what a request came by, and its session.
+func TestCallCarrier(t *testing.T) {
+	var got []string
+	s := newServer(nil, echo())
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			got = append(got, c.Transport()+" "+c.SessionID())
+			return next(c)
+		}
+	})
+	l := join(t, s, v2511)
+	l.call("ping", "{}")
+	c, err := client.Connect(t.Context(), mem.New(s, nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got = got[:1]
+	if _, err := client.Call[string](t.Context(), c, "echo", map[string]string{"text": "a"}); err != nil {
+		t.Fatal(err)
+	}
+	x := new(sink).exchange(t, []byte((&line{version: v2607, caps: "{}"}).request("1", "tools/list", "{}")))
+	s.Serve(t.Context(), x)
+	x.Carrier = &transport.Carrier{Name: "pigeon", SessionID: "s1"}
+	s.Serve(t.Context(), x)
+	want := "stdio |memory | |pigeon s1"
+	if all := strings.Join(got, "|"); all != want {
+		t.Errorf("got %q, want %q", all, want)
+	}
+}

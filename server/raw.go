@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+	"github.com/parley-mcp/parley/uritemplate"
+)
+
+// Raw features are made of a definition of package mcp instead of Go types: for
+// gateways, and for what is known only at run time.
+
+// RawTool makes a tool of a definition with any JSON Schema of the dialects
+// 2020-12, 2019-09 and draft-07, which is compiled here, and a function that
+// gets its checked arguments as JSON. A given output schema is enforced too.
+// It panics if the definition cannot be served; [NewRawTool] returns an error.
+func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) *ToolFeature {
+	return must(NewRawTool(def, fn))
+}
+
+// NewRawTool is [RawTool] with an error in the place of a panic.
+func NewRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) (*ToolFeature, error) {
+	if err := checkToolName(def.Name); err != nil {
+		return nil, err
+	}
+	in, err := schema.Compile(def.InputSchema, nil)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: inputSchema: %w", def.Name, err)
+	}
+	if in.Type() != "object" { // spec 2026-07-28, schema: Tool.inputSchema
+		return nil, fmt.Errorf("tool %q: inputSchema: its type must be \"object\"", def.Name)
+	}
+	t := &tool{def: &def, in: in}
+	if def.OutputSchema != nil {
+		if t.out, err = schema.Compile(def.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
+			return nil, fmt.Errorf("tool %q: outputSchema: %w", def.Name, err)
+		}
+	}
+	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+		if err := in.Check(arguments); err != nil {
+			return nil, &argumentError{err}
+		}
+		res, err := fn(c, arguments)
+		if err != nil {
+			return nil, err
+		}
+		return plain(res)
+	}
+	f := &ToolFeature{t: t}
+	return f, f.checkDefinition()
+}
+
+// checkDefinition checks what a definition says beside its schemas.
+func (f *ToolFeature) checkDefinition() error {
+	return checkOptions("tool "+f.t.def.Name, f.t.def.Meta, nil)
+}
+
+// RawPrompt makes a prompt of a definition and a function that gets the
+// arguments as the client sent them. Only arguments that the definition names
+// are taken, and those that it requires are there; their values are bounded by
+// Limits.MaxArgument. It panics if the definition cannot be served;
+// [NewRawPrompt] returns an error.
+func RawPrompt(def mcp.Prompt, fn func(ctx context.Context, arguments map[string]string) (*mcp.GetPromptResult, error)) *PromptFeature {
+	return must(NewRawPrompt(def, fn))
+}
+
+// NewRawPrompt is [RawPrompt] with an error in the place of a panic.
+func NewRawPrompt(def mcp.Prompt, fn func(ctx context.Context, arguments map[string]string) (*mcp.GetPromptResult, error)) (*PromptFeature, error) {
+	if def.Name == "" {
+		return nil, errors.New("prompt: the name is empty")
+	}
+	p := &prompt{def: &def, kinds: make(map[string]string)}
+	for _, a := range def.Arguments {
+		if _, twice := p.kinds[a.Name]; twice || a.Name == "" {
+			return nil, fmt.Errorf("prompt %q: the argument %q is there twice, or has no name", def.Name, a.Name)
+		}
+		p.kinds[a.Name] = "string"
+	}
+	p.raw = func(c *Call, arguments map[string]string) (*mcp.GetPromptResult, error) {
+		for _, a := range def.Arguments {
+			if _, ok := arguments[a.Name]; a.Required && !ok {
+				return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %q is missing", def.Name, a.Name)
+			}
+		}
+		res, err := fn(c, arguments)
+		if err != nil {
+			return nil, err
+		}
+		return ownPrompt(res)
+	}
+	return &PromptFeature{p: p}, checkOptions("prompt "+def.Name, def.Meta, nil)
+}
+
+// RawResource makes a resource of a definition and a function that reads it.
+// It panics if the definition cannot be served; [NewRawResource] returns an
+// error.
+func RawResource(def mcp.Resource, fn func(ctx context.Context, uri string) (*mcp.ReadResourceResult, error)) *ResourceFeature {
+	return must(NewRawResource(def, fn))
+}
+
+// NewRawResource is [RawResource] with an error in the place of a panic.
+func NewRawResource(def mcp.Resource, fn func(ctx context.Context, uri string) (*mcp.ReadResourceResult, error)) (*ResourceFeature, error) {
+	if err := checkURI(def.URI); err != nil {
+		return nil, fmt.Errorf("resource %q: %w", clip(def.URI), err)
+	}
+	r := &resource{def: &def}
+	r.read = func(c *Call) (*mcp.ReadResourceResult, error) {
+		res, err := fn(c, def.URI)
+		if err != nil {
+			return nil, err
+		}
+		return ownContents(res)
+	}
+	return &ResourceFeature{r: r}, checkOptions("resource "+def.URI, def.Meta, nil)
+}
+
+// RawTemplate makes a family of resources of a definition and a function that
+// gets the URI that is read and the variables in it. It panics if the definition
+// cannot be served; [NewRawTemplate] returns an error.
+func RawTemplate(def mcp.ResourceTemplate, fn func(ctx context.Context, uri string, variables uritemplate.Values) (*mcp.ReadResourceResult, error)) *TemplateFeature {
+	return must(NewRawTemplate(def, fn))
+}
+
+// NewRawTemplate is [RawTemplate] with an error in the place of a panic.
+func NewRawTemplate(def mcp.ResourceTemplate, fn func(ctx context.Context, uri string, variables uritemplate.Values) (*mcp.ReadResourceResult, error)) (*TemplateFeature, error) {
+	compiled, err := uritemplate.Parse(def.URITemplate)
+	if err != nil {
+		return nil, fmt.Errorf("resource %w", err)
+	}
+	t := &template{def: &def, compiled: compiled}
+	t.read = func(c *Call, uri string, variables uritemplate.Values) (*mcp.ReadResourceResult, error) {
+		res, err := fn(c, uri, variables)
+		if err != nil {
+			return nil, err
+		}
+		return ownContents(res)
+	}
+	return &TemplateFeature{t: t}, checkOptions("template "+def.URITemplate, def.Meta, nil)
+}
+
+// LegalName makes a name that a tool may have of any text: letters, digits, "-"
+// and "." stay, every run of other characters becomes "_", and what is longer
+// than 128 characters is cut and ends in a digest, as does a text that has
+// nothing to keep. Different texts may give the same name.
+func LegalName(text string) string {
+	const most, tail = 128, 8
+	sum := sha256.Sum256([]byte(text))
+	digest := hex.EncodeToString(sum[:tail/2])
+	parts := strings.FieldsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.", r)
+	})
+	name := strings.Join(parts, "_")
+	switch {
+	case strings.Trim(name, "_-.") == "":
+		return "tool_" + digest
+	case len(name) > most:
+		return name[:most-tail-1] + "_" + digest
+	}
+	return name
+}
+
+// must is for constructors whose errors are mistakes in the program.
+func must[F any](f F, err error) F {
+	if err != nil {
+		panic("server: " + err.Error())
+	}
+	return f
+}
+
+// firstSlice returns the first slice that is not nil.
+func firstSlice[E any](a, b []E) []E {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// firstMeta returns the first of the two that is not nil.
+func firstMeta(a, b mcp.Meta) mcp.Meta {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
