@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -37,6 +38,15 @@ type ToolOptions struct {
 	// It must be quick, and is called by many goroutines. Lists with such a tool
 	// are never shared between callers. Default: all see the same.
 	Variant func(ctx context.Context, def mcp.Tool) mcp.Tool
+	// Rate is the most calls per second of the tool by each caller, with a
+	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
+	// it is ten times as high for the anonymous callers of one address, and
+	// does not hold for principal.Local. Default Limits.ToolRate.
+	Rate float64
+	// Timeout is the most time that a call may take, with progress or without;
+	// time in which a person is asked does not count. [Unlimited] is none.
+	// Default: Limits.CallTimeout and Limits.MaxCallTime.
+	Timeout time.Duration
 }
 
 // A ToolFeature is a tool on its way into a server.
@@ -52,6 +62,7 @@ type tool struct {
 	def  *mcp.Tool
 	in   *schema.Compiled
 	out  *schema.Compiled // nil without structured output
+	row  *row             // of tools/call with the tool's own limits; nil without
 	call func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
 	// variant is the definition for one caller; nil: the same for all.
 	variant func(ctx context.Context, def mcp.Tool) mcp.Tool
@@ -72,7 +83,7 @@ func (t *tool) forCaller(c *Call) Result {
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
 	def.Name = prefix + "_" + def.Name
-	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call, variant: t.variant}
+	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, row: t.row, call: t.call, variant: t.variant}
 }
 
 // With sets options and returns the feature.
@@ -154,7 +165,7 @@ func (f *ToolFeature) check() error {
 func (f *ToolFeature) register(s *Server) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
-	t := &tool{def: &def, in: f.t.in, out: f.t.out, call: f.t.call}
+	t := &tool{def: &def, in: f.t.in, out: f.t.out, row: s.toolRow(o), call: f.t.call}
 	d := t.def
 	d.Title, d.Annotations = cmp.Or(o.Title, d.Title), cmp.Or(o.Annotations, d.Annotations)
 	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
@@ -231,7 +242,10 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		case "name":
 			err = c.decodeToolName(p, raw)
 		case "arguments":
-			if p.Arguments = raw; raw[0] != '{' {
+			switch {
+			case raw[0] == '{':
+				p.Arguments = raw
+			case string(raw) != "null": // which is as good as absent (ruling 33)
 				err = at("/arguments", errors.New("expected an object"))
 			}
 		case "_meta":
