@@ -88,6 +88,7 @@ type Server struct {
 	rates        rates
 	deadlines    deadlines
 	rows         map[string]*row
+	handshakes   []string                        // the versions served that have a handshake
 	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
 	hello        atomic.Pointer[greeting]        // the last one of a handshake
 
@@ -151,6 +152,11 @@ func New(name, version string, opts *Options) *Server {
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
+		}
+	}
+	for _, f := range revision.Handshakes() {
+		if s.allows(f) {
+			s.handshakes = append(s.handshakes, f.Version)
 		}
 	}
 	seal, err := newSealer(s.opts.StateKeys)

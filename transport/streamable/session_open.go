@@ -23,6 +23,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			return
 		}
 	}
+	h.deadlines(w) // once in each session is soon enough to warn
 	s, status, e := h.newSession(who)
 	if e != nil {
 		refuse(w, r, status, e)
