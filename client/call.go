@@ -37,6 +37,7 @@ type call struct {
 	waits   int
 	size    int // bytes of the result
 	tried   tried
+	retry   *retry // nil until it is refused
 }
 
 // What was tried once already.
@@ -170,7 +171,16 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 		if err := k.allowed(s); err != nil {
 			return nil, nil, err
 		}
+		if err := k.pace(); err != nil {
+			return nil, nil, err
+		}
 		in, err := k.exchange(cn, s, rd)
+		if refusal := failure(in, err); refusal != nil && k.ctx.Err() == nil && refused(refusal, k.harmless) {
+			if err := k.refusedBefore().again(k.ctx, refusal); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
 		if err != nil {
 			if k.again(cn, err) || k.outgrown(cn, s, err) {
 				continue
@@ -249,6 +259,38 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 		return nil, cause
 	}
 	return nil, err
+}
+
+// failure is why there is no result: the error of the link, or that of the
+// server.
+func failure(in *jsonrpc.Incoming, err error) error {
+	if err == nil && in.Error != nil {
+		return in.Error
+	}
+	return err
+}
+
+// pace holds a request back while others like it wait because they were
+// refused.
+func (k *call) pace() error {
+	if k.retry != nil || k.c.paces.n.Load() == 0 {
+		return nil
+	}
+	r := k.refusedBefore()
+	var err error
+	r.sent, err = k.c.paces.enter(k.ctx, r.about)
+	return err
+}
+
+// refusedBefore returns what is known of refusals of the request.
+func (k *call) refusedBefore() *retry {
+	if k.retry == nil {
+		k.retry = &retry{c: k.c, about: paceKey{method: k.method}}
+		if k.method == mcp.MethodToolsCall || k.method == mcp.MethodPromptsGet {
+			k.retry.about.target = k.target
+		}
+	}
+	return k.retry
 }
 
 // again reports whether the request may be sent once more after its

@@ -34,6 +34,7 @@ type Client struct {
 	level  atomic.Pointer[mcp.LogLevel]
 	tools  toolBook
 	inbox  inbox
+	paces  paces
 
 	mu       sync.Mutex
 	closed   bool

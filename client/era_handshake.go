@@ -87,7 +87,9 @@ func (o *opener) initialize(ctx context.Context, f *revision.Facts) (*jsonrpc.In
 	if err != nil {
 		return nil, err
 	}
-	return o.cn.do(ctx, mcp.MethodInitialize, params, transport.Route{})
+	return o.c.insist(ctx, mcp.MethodInitialize, nil, func() (*jsonrpc.Incoming, error) {
+		return o.cn.do(ctx, mcp.MethodInitialize, params, transport.Route{})
+	})
 }
 
 // pickLegacy returns the newest allowed revision of this era in a list.
@@ -197,7 +199,7 @@ func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) 
 // connection ends. Changes of lists come without being asked for.
 func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 	filter := w.within(cn.session().caps)
-	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions)
+	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions, func(err error) { w.refused(err, false) })
 	defer func() { e.unsubscribe(cn, held) }()
 	if err != nil {
 		return err
@@ -212,7 +214,7 @@ func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 
 // subscribe subscribes to what nobody on this connection has subscribed to.
 // It returns those that the server agreed to, and the last refusal.
-func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string) (held []string, refusal, err error) {
+func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string, noted func(error)) (held []string, refusal, err error) {
 	cn.subMu.Lock()
 	defer cn.subMu.Unlock()
 	for _, uri := range uris {
@@ -220,7 +222,7 @@ func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string) (hel
 			held = append(held, uri)
 			continue
 		}
-		err := e.ask(ctx, cn, mcp.MethodResourcesSubscribe, &mcp.SubscribeParams{URI: uri})
+		err := e.ask(ctx, cn, mcp.MethodResourcesSubscribe, &mcp.SubscribeParams{URI: uri}, noted)
 		var peer *jsonrpc.Error
 		switch {
 		case err == nil:
@@ -247,15 +249,15 @@ func (e *handshake) unsubscribe(cn *conn, uris []string) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(e.c.ctx, abandonTime)
-		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}); err != nil {
+		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}, nil); err != nil {
 			e.c.log.Debug("a subscription could not be given up", "uri", uri, "err", err)
 		}
 		cancel()
 	}
 }
 
-// ask sends a small request of the client's own.
-func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any) error {
+// ask sends a small request of the client's own; see insist.
+func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any, noted func(error)) error {
 	ctx, cancel := e.c.limited(ctx, e.c.opts.CallTimeout)
 	defer cancel()
 	params, err := shape.For(e.f).DownParams(method, params)
@@ -266,7 +268,7 @@ func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any
 	if cn.link.Traits().Routes {
 		route = e.route(nil)
 	}
-	in, err := cn.do(ctx, method, params, route)
+	in, err := e.c.insist(ctx, method, noted, func() (*jsonrpc.Incoming, error) { return cn.do(ctx, method, params, route) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", method, err)
@@ -277,7 +279,7 @@ func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any
 }
 
 func (e *handshake) sendLevel(ctx context.Context, cn *conn, level mcp.LogLevel) error {
-	return e.ask(ctx, cn, mcp.MethodSetLevel, &mcp.SetLevelParams{Level: level})
+	return e.ask(ctx, cn, mcp.MethodSetLevel, &mcp.SetLevelParams{Level: level}, nil)
 }
 
 func (e *handshake) setLevel(ctx context.Context, c *Client, level mcp.LogLevel) error {

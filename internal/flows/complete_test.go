@@ -80,7 +80,7 @@ func TestSEC_COMP_1(t *testing.T) {
 		return completing(o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
-		_, c := join(nil)
+		_, c := join(&client.Options{Retries: -1})
 		long := string(make([]byte, 51))
 		for name, p := range map[string]mcp.CompleteParams{
 			"prompt":   {Ref: mcp.PromptRef("none"), Argument: mcp.CompletionArgument{Name: "file"}},
