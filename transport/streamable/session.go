@@ -166,7 +166,7 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	s.mu.Unlock()
 	x := &exchange{st: st}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
-	run := s.admit(requestContext{s.ctx, r.Context()}, &x.Exchange)
+	run := s.admit(&sessionContext{s.ctx, r}, &x.Exchange)
 	if run == nil {
 		x.abandon()
 		return
@@ -186,22 +186,6 @@ func (s *session) admit(ctx context.Context, x *transport.Exchange) (run func())
 	s.order.Lock()
 	defer s.order.Unlock()
 	return s.core.Begin(ctx, x)
-}
-
-// A requestContext ends with the session and has the values of the request:
-// who calls, what is traced.
-type requestContext struct {
-	context.Context                 //nolint:containedctx // it is one
-	values          context.Context //nolint:containedctx // of the request, which it is made for
-}
-
-// Value looks at the session, which has what package context wants to know and
-// nothing else, before the request.
-func (c requestContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
 }
 
 // tell says, once, that the client will send no more.
