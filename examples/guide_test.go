@@ -103,7 +103,11 @@ func path(t *testing.T, name string) string {
 func TestBlocks(t *testing.T) {
 	bin := programs(t)
 	for page, text := range pages(t) {
+		newcomer := newNewcomer(t)
 		for _, b := range blocks(page, text) {
+			if newcomer.takes(t, b, bin) {
+				continue
+			}
 			if reason, ok := strings.CutPrefix(b.directive, "not run: "); ok && reason != "" {
 				if b.language == "json" {
 					checkJSON(t, b)
