@@ -145,7 +145,7 @@ func TestElicitFormAtRunTime(t *testing.T) {
 	form := &mcp.ElicitSchema{Required: []string{"size"}, Properties: mcp.Properties{{Name: "size", Schema: mcp.PrimitiveSchema{
 		Type: "string", Enum: []string{"s", "l"}, EnumNames: []string{"Small", "Large"},
 	}}}}
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("forms", "1", o)
 		s.Add(server.Tool("size", "", func(ctx context.Context, _ none) (string, error) {
 			r, err := server.ElicitForm(ctx, "Which?", form)

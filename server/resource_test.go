@@ -211,7 +211,7 @@ func TestResourceRegistration(t *testing.T) {
 
 // Proves: FLOW-RES, in every revision, through the client.
 func TestResourceEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(
 			serving("test:a", "A").With(server.ResourceOptions{Title: "The A", Description: "First.", Size: new(int64(1))}),

@@ -194,7 +194,7 @@ func TestFLOW_ELICIT_P_Required(t *testing.T) {
 				})
 			}
 			return "sent", nil
-		}))(quiet())
+		}))(t, quiet())
 		h := &openTap{Server: s}
 		var asked []string
 		c, err := client.Connect(t.Context(), mem.New(h, nil), &client.Options{
