@@ -26,6 +26,9 @@ type Facts struct {
 	Priming bool
 	// VersionHeader: HTTP requests after negotiation carry MCP-Protocol-Version.
 	VersionHeader bool
+	// Assumed: HTTP requests without MCP-Protocol-Version, and with nothing else
+	// that tells their revision, are of this one.
+	Assumed bool
 	// RouteHeaders: HTTP requests carry Mcp-Method, Mcp-Name, Mcp-Param-*.
 	RouteHeaders bool
 	// NullID: an error for a message whose id could not be read carries
@@ -172,6 +175,17 @@ func Newest() *Facts { return &all[0] }
 func NewestHandshake() *Facts {
 	for i := range all {
 		if all[i].Handshake {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Assumed returns the revision of an HTTP request that does not tell its own
+// (spec 2025-11-25, basic/transports, Protocol Version Header).
+func Assumed() *Facts {
+	for i := range all {
+		if all[i].Assumed {
 			return &all[i]
 		}
 	}

@@ -144,6 +144,7 @@ var all = [...]Facts{
 	{
 		Version:              "2025-03-26",
 		Handshake:            true,
+		Assumed:              true,
 		Batch:                true,
 		Sessions:             true,
 		Resume:               true,

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
-	"github.com/parley-mcp/parley/transport"
 )
 
 // Restore opens a session here that was open on another endpoint of the same
@@ -43,6 +42,9 @@ func (h *Handler) Restore(ctx context.Context, id string, who *principal.Princip
 func (h *Handler) restore(ctx context.Context, id string, who *principal.Principal, messages [][]byte) error {
 	if len(id) == 0 || len(id) > maxSessionID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 		return fmt.Errorf("the id must be 1 to %d visible ASCII characters, as OnSession told it", maxSessionID)
+	}
+	if h.opts.Sessionless {
+		return errors.New("this endpoint keeps no sessions (Sessionless)")
 	}
 	parsed, err := h.recorded(messages)
 	if err != nil {
@@ -107,9 +109,7 @@ func (s *session) replay(ctx context.Context, messages []*jsonrpc.Incoming) erro
 			s.accept(m)
 			continue
 		}
-		x := &opening{s: s}
-		x.Exchange = transport.Exchange{In: m, Principal: s.who, Out: x, Carrier: &s.carrier}
-		answer, e := x.run(ctx)
+		answer, e := s.perform(ctx, s.who, m)
 		answer.free()
 		if err := context.Cause(ctx); err != nil {
 			return err
