@@ -244,6 +244,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
+		nc.alone = c.sessionless()
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {

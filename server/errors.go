@@ -50,10 +50,15 @@ type NotCapableError struct {
 	// Required is what is missing.
 	Required mcp.ClientCapabilities
 	what     string
+	alone    bool // no session is kept for the client
 }
 
 // Error names the missing capability.
 func (e *NotCapableError) Error() string {
+	if e.alone {
+		return "this server keeps no sessions for clients of this protocol revision, and cannot ask them for " + e.what +
+			"; clients of the stateless revision can be asked"
+	}
 	return "the client did not declare the capability for " + e.what
 }
 

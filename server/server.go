@@ -231,8 +231,8 @@ func (s *Server) freeze() {
 	})
 }
 
-// Serve handles one self-contained request: one of the stateless revision that
-// belongs to no connection. It implements transport.Handler.
+// Serve handles one self-contained request: one of the stateless revision, or
+// one of another that its carrier keeps no session for. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
@@ -243,6 +243,12 @@ func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 		return
 	}
 	defer s.leave(c)
+	if x.Version != "" && x.In.Method == mcp.MethodInitialize {
+		if err := s.greet(c); err != nil {
+			s.refuse(ctx, x, c.facts, err)
+		}
+		return
+	}
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
 		return

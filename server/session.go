@@ -280,12 +280,6 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 
 func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {
 	s := p.srv
-	if in.ParamsArray || in.Params.IsZero() {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
-	}
-	if _, ok := in.Params.Member("protocolVersion"); !ok {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -294,14 +288,9 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	if p.facts != nil {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize was sent already on this connection; it negotiated %s", p.facts.Version)
 	}
-	params, err := s.greeted(in.Params.Raw())
+	params, f, err := s.agree(in)
 	if err != nil {
-		return nil, invalidParams(mcp.MethodInitialize, err)
-	}
-	f := s.handshakeFor(params.ProtocolVersion)
-	if f == nil {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.Versions()).
-			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
+		return nil, err
 	}
 	p.facts = f
 	p.hello = params
@@ -309,12 +298,37 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.feed.p = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
+	return s.welcome(f, s.capabilities(f)), nil
+}
+
+// agree reads what a client says in its handshake, and picks the revision.
+func (s *Server) agree(in *jsonrpc.Incoming) (*mcp.InitializeParams, *revision.Facts, error) {
+	if in.ParamsArray || in.Params.IsZero() {
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
+	}
+	if _, ok := in.Params.Member("protocolVersion"); !ok {
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
+	}
+	params, err := s.greeted(in.Params.Raw())
+	if err != nil {
+		return nil, nil, invalidParams(mcp.MethodInitialize, err)
+	}
+	f := s.handshakeFor(params.ProtocolVersion)
+	if f == nil {
+		return nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.Versions()).
+			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
+	}
+	return params, f, nil
+}
+
+// welcome is the answer to a handshake.
+func (s *Server) welcome(f *revision.Facts, caps *mcp.ServerCapabilities) *mcp.InitializeResult {
 	return &mcp.InitializeResult{
 		ProtocolVersion: f.Version,
-		Capabilities:    *s.capabilities(f),
+		Capabilities:    *caps,
 		ServerInfo:      s.info,
 		Instructions:    s.opts.Instructions,
-	}, nil
+	}
 }
 
 // A greeting is what a client said in its handshake, and its text. Clients of

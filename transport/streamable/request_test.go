@@ -45,11 +45,15 @@ func TestRequestFrom(t *testing.T) {
 	id := s.open(v2511)
 	for _, tenant := range []string{"one", "two"} { // of this request, not of the one that opened the session
 		about := []string{"X-Tenant", tenant, "Authorization", "Bearer secret", "Cookie", "a=b"}
-		for era, r := range map[string]outcome{
-			"modern": s.modern("tools/call", `"name":"ask","arguments":{}`, append([]string{"Mcp-Name", "ask"}, about...)...),
-			"legacy": s.send(http.MethodPost, rpc(1, "tools/call", `"name":"ask","arguments":{}`), append([]string{"Mcp-Session-Id", id}, about...)...),
+		for era, call := range map[string]func() outcome{
+			"modern": func() outcome {
+				return s.modern("tools/call", `"name":"ask","arguments":{}`, append([]string{"Mcp-Name", "ask"}, about...)...)
+			},
+			"legacy": func() outcome {
+				return s.send(http.MethodPost, rpc(1, "tools/call", `"name":"ask","arguments":{}`), append([]string{"Mcp-Session-Id", id}, about...)...)
+			},
 		} {
-			s.check(era, r, 200, tenant+" "+tenant+" Bearer secret")
+			s.check(era, call(), 200, tenant+" "+tenant+" Bearer secret")
 			if got, want := <-seen, tenant+" acme q=1 []"; got != want {
 				t.Errorf("%s: middleware saw %q, want %q", era, got, want)
 			}
