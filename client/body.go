@@ -26,8 +26,8 @@ type message struct {
 	body body
 }
 
-// request makes the message that carries the call, once.
-func (k *call) request(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Outgoing {
+// message makes the message that carries the call, once.
+func (k *call) message(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Outgoing {
 	m := &message{body: body{k: k, s: s, id: id, params: params, rd: rd}}
 	m.Outgoing = jsonrpc.Outgoing{ID: id, Method: k.method, Params: &m.body}
 	return &m.Outgoing
@@ -84,7 +84,7 @@ func (b *body) extra(dst []byte, start int) []byte {
 		dst, _ = b.id.AppendJSON(dst)
 	}
 	dst = k.appendTrace(dst, first)
-	for name, value := range k.meta {
+	for name, value := range k.opts.Meta {
 		dst = append(appendMember(dst, first, name), value...)
 	}
 	if len(dst) == first {

@@ -187,9 +187,9 @@ func (o *opener) killed(err error) error {
 // wants, and again after a failure that may pass.
 func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 	for tries, refusals := 1, 0; ; tries++ {
-		s, err := o.discover(ctx, f)
+		d, err := o.discover(ctx, f)
 		if err == nil {
-			return o.settleOn(ctx, f, s)
+			return o.settleOn(ctx, d)
 		}
 		var peer *jsonrpc.Error
 		switch {
@@ -251,15 +251,15 @@ func unreached(err error) bool {
 }
 
 // settleOn chooses from what a discovered server supports.
-func (o *opener) settleOn(ctx context.Context, f *revision.Facts, s *discovered) error {
-	chosen := o.pick(s.versions)
+func (o *opener) settleOn(ctx context.Context, d *mcp.DiscoverResult) error {
+	chosen := o.pick(d.SupportedVersions)
 	switch {
 	case chosen == nil:
-		return &UnsupportedVersionError{Offered: s.versions, Allowed: o.names()}
+		return &UnsupportedVersionError{Offered: d.SupportedVersions, Allowed: o.names()}
 	case chosen.Handshake:
 		return o.handshake(ctx, chosen, nil)
 	}
-	sess := newStateless(o.c, chosen, s)
+	sess := newStateless(o.c, chosen, d)
 	o.cn.sess.Store(sess)
 	return o.cn.link.Establish(ctx, transport.Established{Version: chosen.Version})
 }

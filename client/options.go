@@ -77,6 +77,14 @@ type Options struct {
 	// in order, for extensions.
 	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
 
+	// Middleware wraps each request, the first outermost; default none.
+	Middleware []Middleware
+	// OneAtATime makes requests of the handshake era wait for each other, so
+	// that it is known which one a question of the server belongs to also where
+	// the carrier does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
+	// handler that calls the client in its own context does not wait.
+	OneAtATime bool
+
 	// Versions are the revisions that may be used; default all. One pins
 	// it. The newest that suits both sides is taken.
 	Versions []string

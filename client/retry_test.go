@@ -235,7 +235,7 @@ func (s *front) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestToldToWait(t *testing.T) {
 	const hour = `{"retryAfterMs":3600000}`
 	for name, test := range map[string]struct {
-		f        failing
+		f        *failing
 		times    int
 		pinned   bool
 		deadline time.Duration
@@ -243,24 +243,26 @@ func TestToldToWait(t *testing.T) {
 		probes   int
 		after    time.Duration
 	}{
-		"seconds":            {f: failing{status: 429, header: "7"}, times: 1, want: modern, probes: 2, after: 7 * time.Second},
-		"milliseconds":       {f: failing{code: -31001, data: `{"retryAfterMs":1500}`}, times: 1, want: modern, probes: 2, after: 1500 * time.Millisecond},
-		"both":               {f: failing{status: 503, code: -31002, header: "1", data: `{"retryAfterMs":1500}`}, times: 1, want: modern, probes: 2, after: 1500 * time.Millisecond},
-		"date":               {f: failing{status: 503, header: "Sat, 01 Jan 2000 00:00:09 GMT"}, times: 1, want: modern, probes: 2, after: 9 * time.Second},
-		"nonsense":           {f: failing{status: 503, header: "soon"}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
-		"negative":           {f: failing{code: -31001, data: `{"retryAfterMs":-1}`}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
-		"no number":          {f: failing{code: -31001, data: `["later"]`}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
-		"an hour":            {f: failing{status: 429, header: "3600"}, times: -1, want: newest, probes: 1},
-		"an hour, pinned":    {f: failing{status: 429, header: "3600"}, times: -1, pinned: true, want: "(tried once; the server asks to wait 1h0m0s)", probes: 1},
-		"an hour in data":    {f: failing{code: -31001, data: hour}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
-		"beyond all numbers": {f: failing{code: -31001, data: `{"retryAfterMs":9223372036854775807}`}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
-		"0 ms for ever":      {f: failing{code: -31001, data: `{"retryAfterMs":0}`}, times: -1, pinned: true, want: "(tried 6 times)", probes: 6, after: 500 * time.Millisecond},
-		"beyond the deadline": {f: failing{status: 429, header: "20"}, times: -1, pinned: true, deadline: 10 * time.Second,
-			want: "(tried once; the server asks to wait 20s)", probes: 1},
+		"seconds":            {f: &failing{status: 429, header: "7"}, times: 1, want: modern, probes: 2, after: 7 * time.Second},
+		"milliseconds":       {f: &failing{code: -31001, data: `{"retryAfterMs":1500}`}, times: 1, want: modern, probes: 2, after: 1500 * time.Millisecond},
+		"both":               {f: &failing{status: 503, code: -31002, header: "1", data: `{"retryAfterMs":1500}`}, times: 1, want: modern, probes: 2, after: 1500 * time.Millisecond},
+		"date":               {f: &failing{status: 503, header: "Sat, 01 Jan 2000 00:00:09 GMT"}, times: 1, want: modern, probes: 2, after: 9 * time.Second},
+		"nonsense":           {f: &failing{status: 503, header: "soon"}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
+		"negative":           {f: &failing{code: -31001, data: `{"retryAfterMs":-1}`}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
+		"no number":          {f: &failing{code: -31001, data: `["later"]`}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
+		"an hour":            {f: &failing{status: 429, header: "3600"}, times: -1, want: newest, probes: 1},
+		"an hour, pinned":    {f: &failing{status: 429, header: "3600"}, times: -1, pinned: true, want: "(tried once; the server asks to wait 1h0m0s)", probes: 1},
+		"an hour in data":    {f: &failing{code: -31001, data: hour}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
+		"beyond all numbers": {f: &failing{code: -31001, data: `{"retryAfterMs":9223372036854775807}`}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
+		"0 ms for ever":      {f: &failing{code: -31001, data: `{"retryAfterMs":0}`}, times: -1, pinned: true, want: "(tried 6 times)", probes: 6, after: 500 * time.Millisecond},
+		"beyond the deadline": {
+			f: &failing{status: 429, header: "20"}, times: -1, pinned: true, deadline: 10 * time.Second,
+			want: "(tried once; the server asks to wait 20s)", probes: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // its time begins with the year 2000
-				f := &test.f
+				f := test.f
 				f.method = mcp.MethodDiscover
 				f.set(test.times)
 				s := &front{f: f}

@@ -218,6 +218,9 @@ type Traits struct {
 	Abandons bool
 	// Routes says that the link carries a Route.
 	Routes bool
+	// Session is the id of the session that the server gave to the link, if
+	// the carrier has such a thing. It is a secret.
+	Session string
 }
 
 // Established is the outcome of negotiation.
