@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -39,7 +38,7 @@ func ada(p *till) *client.Options {
 // again for each question.
 func TestEveryRevision(t *testing.T) {
 	p := &till{paid: make(map[string]bool)}
-	build := func(o *server.Options) *server.Server { return newServer(o, p) }
+	build := func(_ testing.TB, o *server.Options) *server.Server { return newServer(o, p) }
 	mcptest.EachEra(t, build, ada(p), func(t *testing.T, era mcptest.Era, c *client.Client) {
 		asks := map[string][2]string{
 			"advertise": {`{"show":"Cats"}`, "Go!"},
@@ -65,15 +64,15 @@ func TestEveryRevision(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	p := &till{paid: make(map[string]bool)}
 	no := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Decline() }}
-	text, err := client.Call[string](t.Context(), try.Client(t, newServer(nil, p), no), "book", showIn{"Cats"})
+	text, err := client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p), no), "book", showIn{"Cats"})
 	if err != nil || text != "Nothing was booked." {
 		t.Errorf("%q, %v", text, err)
 	}
-	_, err = client.Call[string](t.Context(), try.Client(t, newServer(nil, p), nil), "book", showIn{"Cats"})
+	_, err = client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p)), "book", showIn{"Cats"})
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || refused.Code != mcp.CodeMissingClientCapability {
 		t.Errorf("%v", err)
 	}
-	text, err = client.Call[string](t.Context(), try.Client(t, newServer(nil, p), nil), "advertise", showIn{"Cats"})
+	text, err = client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p)), "advertise", showIn{"Cats"})
 	if err != nil || text != "Come and see Cats!" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -55,6 +55,15 @@ func either(context.Context, mcp.None) (string, error) {
 	return "", err
 }
 
+// mapped says in one place what callers may know of errors that are not made
+// for them: it is Options.MapError.
+func mapped(_ context.Context, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return mcp.Errorf("the server may not read this; tell the operator")
+	}
+	return nil
+}
+
 func newServer(o *server.Options) *server.Server {
 	s := server.New("failures", "1.0.0", o)
 	s.Add(

@@ -11,9 +11,9 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/examples/internal/page"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -34,7 +34,7 @@ func answer(err error) string {
 // The page's table is what a client of this program gets.
 func TestTable(t *testing.T) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	c := try.Client(t, newServer(&server.Options{Logger: quiet}), nil)
+	c := mcptest.Client(t, newServer(&server.Options{Logger: quiet}))
 	var table strings.Builder
 	table.WriteString("| what happens | what the caller gets |\n|---|---|\n")
 	for _, row := range [][3]string{
@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 // What is hidden from callers is in the log, under the same reference.
 func TestLog(t *testing.T) {
 	var log strings.Builder
-	c := try.Client(t, newServer(&server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), nil)
+	c := mcptest.Client(t, newServer(&server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 	_, err := client.Call[mcp.None](t.Context(), c, "load", nil)
 	ref := reference.FindString(fmt.Sprint(err))
 	if ref == "" || strings.Contains(err.Error(), "private") {
@@ -66,14 +66,21 @@ func TestLog(t *testing.T) {
 }
 
 func TestExposeErrors(t *testing.T) {
-	c := try.Client(t, newServer(&server.Options{ExposeErrors: true}), nil)
+	c := mcptest.Client(t, newServer(&server.Options{ExposeErrors: true}))
 	if _, err := client.Call[mcp.None](t.Context(), c, "load", nil); err == nil || !strings.Contains(err.Error(), "/srv/private/accounts.db") {
 		t.Error(err)
 	}
 }
 
+func TestMapError(t *testing.T) {
+	c := mcptest.Client(t, newServer(&server.Options{MapError: mapped}))
+	if _, err := client.Call[mcp.None](t.Context(), c, "load", nil); err == nil || !strings.Contains(err.Error(), "the server may not read this") {
+		t.Error(err)
+	}
+}
+
 func TestEither(t *testing.T) {
-	c := try.Client(t, newServer(nil), nil)
+	c := mcptest.Client(t, newServer(nil))
 	if _, err := client.Call[mcp.None](t.Context(), c, "either", nil); err == nil || !strings.Contains(err.Error(), "tell the operator") {
 		t.Error(err)
 	}

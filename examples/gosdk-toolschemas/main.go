@@ -14,7 +14,7 @@ import (
 )
 
 type input struct {
-	Name string `json:"name" desc:"the person to greet" maxlen:"10"`
+	Name string `json:"name" desc:"the person to greet"`
 }
 
 type output struct {
@@ -22,6 +22,9 @@ type output struct {
 }
 
 func greet(_ context.Context, in input) (output, error) { return output{"Hi " + in.Name}, nil }
+
+// atMostTen is a schema that is known only at run time.
+var atMostTen = mcp.RawValue(`{"type":"object","properties":{"name":{"type":"string","maxLength":10}}}`)
 
 // written takes checked JSON; what it gives is checked too.
 func written(_ context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
@@ -37,10 +40,12 @@ func main() {
 	s := server.New("greeter", "1.0.0", nil)
 	s.Add(
 		server.Tool("simple_greeting", "Schemas made of types.", greet),
+		server.Tool("customized_greeting", "Another schema for the same type.", greet).
+			With(server.ToolOptions{InputSchema: atMostTen}),
 		server.RawTool(mcp.Tool{
 			Name:         "manual_greeting",
 			Description:  "Schemas that are written.",
-			InputSchema:  mcp.RawValue(`{"type":"object","properties":{"name":{"type":"string","maxLength":10}}}`),
+			InputSchema:  atMostTen,
 			OutputSchema: mcp.RawValue(`{"type":"object","properties":{"greeting":{"type":"string"}}}`),
 		}, written),
 		server.RawTool(mcp.Tool{

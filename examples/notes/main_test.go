@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 )
 
 // start makes a server with an empty database, and a client of it.
@@ -18,7 +18,7 @@ func start(t *testing.T, o *client.Options) *client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.db.Close() })
-	return try.Client(t, b.server, o)
+	return mcptest.Client(t, b.server, o)
 }
 
 func TestAddAndFind(t *testing.T) {

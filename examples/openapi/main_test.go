@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 )
 
 // shop is an API that says what it was asked.
@@ -35,7 +35,7 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := try.Client(t, s, nil)
+	c := mcptest.Client(t, s)
 	for _, test := range []struct{ tool, args, want string }{
 		{"list_pets", `{"kind":"cat","limit":2}`, "GET /pets?kind=cat&limit=2 "},
 		{"get_pet", `{"id":7}`, "GET /pets/7? "},
@@ -67,7 +67,7 @@ func TestBadOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for tool, err := range try.Client(t, s, nil).Tools(t.Context()) {
+	for tool, err := range mcptest.Client(t, s).Tools(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}

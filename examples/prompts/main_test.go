@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 )
 
 func TestPrompts(t *testing.T) {
-	c, ctx := try.Client(t, newServer(), nil), t.Context()
+	c, ctx := mcptest.Client(t, newServer()), t.Context()
 	res, err := c.GetPrompt(ctx, "review", map[string]string{"language": "go", "focus": "names"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestPrompts(t *testing.T) {
 }
 
 func TestCompletion(t *testing.T) {
-	c := try.Client(t, newServer(), nil)
+	c := mcptest.Client(t, newServer())
 	for _, test := range []struct {
 		prompt, argument, value string
 		sofar                   map[string]string

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -30,7 +30,7 @@ func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var builds atomic.Int32
 		r := &releaser{machines: []string{"a", "b"}, step: time.Second, built: func(string) { builds.Add(1) }}
-		c := try.Client(t, newServer(r), person("faster"))
+		c := mcptest.Client(t, newServer(r), person("faster"))
 		var told []string
 		res, err := c.CallTool(t.Context(), "release", releaseIn{Tag: "v7"}, &client.CallOptions{
 			OnProgress: func(_, _ float64, message string) { told = append(told, message) },
@@ -52,7 +52,7 @@ func TestRelease(t *testing.T) {
 
 func TestDecline(t *testing.T) {
 	r := &releaser{built: func(string) {}}
-	c := try.Client(t, newServer(r), person(""))
+	c := mcptest.Client(t, newServer(r), person(""))
 	text, err := client.Call[string](t.Context(), c, "release", releaseIn{Tag: "v7"})
 	if err != nil || text != "Nothing was copied." {
 		t.Errorf("%q, %v", text, err)
@@ -74,7 +74,7 @@ func TestCancel(t *testing.T) {
 				return res, err
 			}
 		})
-		c := try.Client(t, s, person("x"))
+		c := mcptest.Client(t, s, person("x"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := client.Call[string](ctx, c, "release", releaseIn{Tag: "v7"}); !errors.Is(err, context.DeadlineExceeded) {
@@ -90,7 +90,7 @@ func TestCancel(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &releaser{machines: []string{"a"}, step: time.Hour, built: func(string) {}}
-		c := try.Client(t, newServer(r), person("x"))
+		c := mcptest.Client(t, newServer(r), person("x"))
 		_, err := c.CallTool(t.Context(), "release", releaseIn{Tag: "v7"}, &client.CallOptions{NoTimeout: true})
 		if late, ok := errors.AsType[*jsonrpc.Error](err); !ok || late.Code != mcp.CodeTimeout {
 			t.Errorf("%v", err)

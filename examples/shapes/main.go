@@ -89,6 +89,31 @@ func newest(context.Context, mcp.None) (mcp.With[hit], error) {
 	return mcp.With[hit]{Value: h, Content: []mcp.Content{mcp.Text("The newest film is " + h.Title + ".")}}, nil
 }
 
+// A period is checked by its schema, and then by itself.
+type period struct {
+	From int `json:"from" desc:"first year"`
+	To   int `json:"to" desc:"last year"`
+}
+
+// Validate has the last word about arguments; its text is for the model.
+func (p period) Validate() error {
+	if p.To < p.From {
+		return fmt.Errorf("to must not be before from")
+	}
+	return nil
+}
+
+// between gives all of a period.
+func between(_ context.Context, in period) (searchOut, error) {
+	out := searchOut{Hits: []hit{}}
+	for _, h := range catalog["book"] {
+		if in.From <= h.Year && h.Year <= in.To {
+			out.Hits = append(out.Hits, h)
+		}
+	}
+	return out, nil
+}
+
 // remove gives nothing but success, or an error that the model reads.
 func remove(_ context.Context, in struct {
 	Title string `json:"title" minlen:"1"`
@@ -116,6 +141,7 @@ func newServer() *server.Server {
 		server.Tool("chart", "Draws a chart.", chart),
 		server.Tool("report", "Reports about the catalogue.", report),
 		server.Tool("newest", "Tells the newest film.", newest),
+		server.Tool("between", "Lists the books of some years.", between),
 		server.Tool("remove", "Removes by title.", remove).With(server.ToolOptions{
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: &yes},
 		}),

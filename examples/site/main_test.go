@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/try"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 )
 
 func docs(t *testing.T) *os.Root {
@@ -28,7 +28,7 @@ func docs(t *testing.T) *os.Root {
 }
 
 func TestRead(t *testing.T) {
-	c, ctx := try.Client(t, newServer(docs(t)), nil), t.Context()
+	c, ctx := mcptest.Client(t, newServer(docs(t))), t.Context()
 	for uri, want := range map[string]string{
 		"site:///licence":  "You may copy this.",
 		"city:///oslo":     cities["oslo"],
@@ -54,7 +54,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	c, ctx := try.Client(t, newServer(docs(t)), nil), t.Context()
+	c, ctx := mcptest.Client(t, newServer(docs(t))), t.Context()
 	var uris []string
 	for r, err := range c.Resources(ctx) {
 		if err != nil {
@@ -76,7 +76,7 @@ func TestLists(t *testing.T) {
 // A subscriber is told that the clock goes on.
 func TestSubscribe(t *testing.T) {
 	updated := make(chan string, 1)
-	c := try.Client(t, newServer(docs(t)), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) {
+	c := mcptest.Client(t, newServer(docs(t)), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) {
 		select {
 		case updated <- uri:
 		default:

@@ -49,4 +49,10 @@ func Check(t *testing.T, file, name, want string) {
 }
 
 // Code is text as code within a table.
-func Code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+func Code(text string) string {
+	text = strings.ReplaceAll(text, "|", `\|`)
+	if strings.Contains(text, "`") {
+		return "`` " + text + " ``"
+	}
+	return "`" + text + "`"
+}
