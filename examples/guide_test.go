@@ -275,6 +275,9 @@ func TestProgramsAreInTheGuide(t *testing.T) {
 	}
 }
 
+// fenced is a block of code, where brackets are no links.
+var fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+
 var link = regexp.MustCompile(`\]\(([^)\s#]*)(#[^)\s]*)?\)`)
 
 // Links between pages, and to files of the repository, lead somewhere.
@@ -286,7 +289,7 @@ func TestLinks(t *testing.T) {
 	}
 	texts["README.md"] = string(readme)
 	for page, text := range texts {
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			target, anchor := m[1], strings.TrimPrefix(m[2], "#")
 			if strings.Contains(target, "://") {
 				continue

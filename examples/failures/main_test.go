@@ -60,7 +60,8 @@ func TestLog(t *testing.T) {
 	if ref == "" || strings.Contains(err.Error(), "private") {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), strings.TrimPrefix(ref, "ref ")) || !strings.Contains(log.String(), "/srv/private/accounts.db") {
+	if !strings.Contains(log.String(), strings.TrimPrefix(ref, "ref ")) || !strings.Contains(log.String(), `level=ERROR msg="handler error" method=tools/call target=load ref=`) ||
+		!strings.Contains(log.String(), `err="open /srv/private/accounts.db: permission denied"`) {
 		t.Errorf("log: %s", log.String())
 	}
 }

@@ -92,7 +92,8 @@ func TestTimeout(t *testing.T) {
 		r := &releaser{machines: []string{"a"}, step: time.Hour, built: func(string) {}}
 		c := mcptest.Client(t, newServer(r), person("x"))
 		_, err := c.CallTool(t.Context(), "release", releaseIn{Tag: "v7"}, &client.CallOptions{NoTimeout: true})
-		if late, ok := errors.AsType[*jsonrpc.Error](err); !ok || late.Code != mcp.CodeTimeout {
+		if late, ok := errors.AsType[*jsonrpc.Error](err); !ok || late.Code != mcp.CodeTimeout ||
+			late.Message != "the call took too long: over 5m0s altogether (ToolOptions.Timeout)" {
 			t.Errorf("%v", err)
 		}
 	})
