@@ -309,7 +309,7 @@ func (k *call) allowed(s *session) error {
 	if k.row == nil {
 		return nil
 	}
-	if k.row.From == mcp.Server {
+	if k.row.From == mcp.FromServer {
 		return fmt.Errorf("%w: %s is sent by servers only", ErrNotCapable, k.method)
 	}
 	if !s.facts.Has(k.method) {

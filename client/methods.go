@@ -309,7 +309,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	}
 	s := cn.session()
 	row, known := mcp.Lookup(method)
-	if known && (!s.facts.Has(method) || row.From == mcp.Server || !c.caps.Has(row.Capability)) {
+	if known && (!s.facts.Has(method) || row.From == mcp.FromServer || !c.caps.Has(row.Capability)) {
 		return fmt.Errorf("%s: %w", method, ErrNotCapable)
 	}
 	m := &jsonrpc.Outgoing{Method: method}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -110,13 +111,13 @@ func ExampleClient() {
 
 func ExampleEachEra() {
 	build := func(tb testing.TB, o *server.Options) *server.Server {
-		dir, err := os.MkdirTemp("", "notes") // what a server opens is closed with tb.Cleanup
+		db, err := os.Create(filepath.Join(tb.TempDir(), "notes")) // what a server opens is closed with tb.Cleanup
 		if err != nil {
 			tb.Fatal(err)
 		}
-		tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+		tb.Cleanup(func() { _ = db.Close() })
 		s := server.New("notes", "1", o)
-		s.Add(server.Text("note:1", "first", "Kept in "+dir))
+		s.Add(server.Text("note:1", "first", "Kept in "+db.Name()))
 		return s
 	}
 	test := func(t *testing.T) {

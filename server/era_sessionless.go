@@ -1,8 +1,6 @@
 package server
 
 import (
-	"errors"
-
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -39,16 +37,27 @@ func (c *Call) admitSessionless() error {
 }
 
 // greet serves an initialize request that opens no session: the client is told
-// what it can have without one, and brings the revision with each request.
+// what it can have without one, and brings the revision with each request. An
+// error refuses it before middleware.
 func (s *Server) greet(c *Call) error {
 	c.use(revision.NewestHandshake())
-	_, f, err := s.agree(c.x.In)
+	if c.x.Batched { // ruling 10
+		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a JSON-RPC batch; send it by itself")
+	}
+	params, f, err := s.agree(c.x.In)
 	if err != nil {
 		return err
 	}
 	c.use(f)
-	if err := s.answer(c, s.welcome(f, s.capabilitiesSessionless(f))); err != nil && !errors.Is(err, jsonrpc.ErrEnded) {
-		s.log.Debug("initialize not answered", "err", err)
+	c.params, c.caps = params, &params.Capabilities
+	c.row = initializeRow(s.welcome(f, s.capabilitiesSessionless(f)))
+	answer, err := s.run(c, s.serve)
+	if err != nil {
+		s.answerError(c, err)
+		return nil
+	}
+	if err := s.answer(c, answer); err != nil {
+		s.log.DebugContext(c, "initialize not answered", "err", err)
 	}
 	return nil
 }

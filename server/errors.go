@@ -81,7 +81,6 @@ func reference() string {
 }
 
 // wireError decides what a peer learns of an error, and logs the rest.
-// design: only errors made for the peer show their text.
 func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	if shown := s.shown(c, err); shown != nil {
 		return shown
@@ -160,7 +159,7 @@ func (s *Server) hide(c *Call, err error) string {
 		return err.Error()
 	}
 	ref := reference()
-	s.log.Error("handler error", "method", c.Method(), "target", c.target, "ref", ref, "err", err)
+	s.log.ErrorContext(c, "handler error", "ref", ref, "err", err)
 	return (&internalError{ref: ref}).Error()
 }
 
@@ -168,7 +167,7 @@ func (s *Server) hide(c *Call, err error) string {
 func (s *Server) answerError(c *Call, err error) {
 	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
-		s.log.Debug("error not delivered", "method", c.Method(), "err", err)
+		s.log.DebugContext(c, "error not delivered", "err", err)
 	}
 }
 

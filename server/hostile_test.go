@@ -486,7 +486,7 @@ func TestAllAtOnce(t *testing.T) {
 					<-begin
 					for range 1000 {
 						c.Round()
-						c.Flow()
+						c.RoundsID()
 						_ = server.Progress(ctx, 100, 0, "") // may be late
 						runtime.Gosched()
 					}

@@ -200,7 +200,7 @@ func (f *PromptFeature) check() error {
 	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *PromptFeature) register(s *Server) {
+func (f *PromptFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
@@ -213,8 +213,7 @@ func (f *PromptFeature) register(s *Server) {
 		maps.Copy(p.complete.byName, o.Complete)
 	}
 	s.warnIcons("prompt "+d.Name, d.Icons)
-	s.prompts.put(map[string]*prompt{p.def.Name: p})
-	s.hub.listChanged(KindPrompt)
+	return added(&to.prompts, "prompt", d.Name, p)
 }
 
 // getPrompt serves prompts/get.
@@ -263,7 +262,7 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 		}
 		v := arguments[name]
 		if over(len(v), c.srv.limits.MaxArgument) {
-			return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s is longer than %d bytes", name, p.def.Name, c.srv.limits.MaxArgument)
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s is longer than %d bytes (Limits.MaxArgument)", name, p.def.Name, c.srv.limits.MaxArgument)
 		}
 		for _, r := range v {
 			if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {

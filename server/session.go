@@ -264,18 +264,47 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	f, feed := p.facts, p.feed
+	c.params, c.caps = p.hello, &p.hello.Capabilities
+	p.mu.Unlock()
+	c.use(f)
+	c.row = initializeRow(result)
+	p.srv.freeze()
 	return func() {
 		defer p.count(-1)
+		answer, err := p.srv.run(c, p.srv.serve)
+		if err != nil {
+			p.unmake(feed) // the client may try again
+			p.srv.answerError(c, err)
+			return
+		}
 		p.mu.Lock()
 		p.ready = true
-		f := p.facts
 		p.mu.Unlock()
-		c.use(f)
-		if err := p.srv.answer(c, result); err != nil {
-			p.srv.log.Debug("initialize not answered", "err", err)
+		if err := p.srv.answer(c, answer); err != nil {
+			p.srv.log.DebugContext(c, "initialize not answered", "err", err)
 		}
-		p.feed.release()
+		feed.release()
 	}, nil
+}
+
+// initializeRow is the row of a handshake, for middleware: what it serves has
+// been decided.
+func initializeRow(result *mcp.InitializeResult) *row {
+	m, _ := mcp.Lookup(mcp.MethodInitialize)
+	return &row{Method: m, serve: func(*Call) (Result, error) { return result, nil }}
+}
+
+// unmake takes a handshake back that middleware refused.
+func (p *session) unmake(feed *feed) {
+	p.mu.Lock()
+	ended := p.ended
+	p.facts, p.hello, p.feed = nil, nil, nil
+	p.mu.Unlock()
+	if !ended { // or Close does it
+		feed.close()
+	}
 }
 
 func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {

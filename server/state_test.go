@@ -441,7 +441,7 @@ func TestMaxRounds(t *testing.T) {
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
 			rounds = append(rounds, c.Round())
-			flows[c.Flow()] = true
+			flows[c.RoundsID()] = true
 			return next(c)
 		}
 	})

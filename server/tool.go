@@ -31,6 +31,15 @@ type ToolOptions struct {
 	// others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
+	// Rate is the most calls per second of the tool by each caller, with a
+	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
+	// it is ten times as high for the anonymous callers of one address, and
+	// does not hold for principal.Local. Default Limits.ToolRate.
+	Rate float64
+	// Timeout is the most time that a call may take, with progress or without;
+	// time in which a person is asked does not count. [Unlimited] is none.
+	// Default: Limits.CallTimeout and Limits.MaxCallTime.
+	Timeout time.Duration
 	// InputSchema is advertised and checked in the place of the schema made of
 	// the tool's type, for what is known only at run time: the values of an
 	// enum, a better description. What fits it is decoded into the type; members
@@ -50,15 +59,6 @@ type ToolOptions struct {
 	// It must be quick, and is called by many goroutines. Lists with such a tool
 	// are never shared between callers. Default: all see the same.
 	Variant func(ctx context.Context, def mcp.Tool) mcp.Tool
-	// Rate is the most calls per second of the tool by each caller, with a
-	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
-	// it is ten times as high for the anonymous callers of one address, and
-	// does not hold for principal.Local. Default Limits.ToolRate.
-	Rate float64
-	// Timeout is the most time that a call may take, with progress or without;
-	// time in which a person is asked does not count. [Unlimited] is none.
-	// Default: Limits.CallTimeout and Limits.MaxCallTime.
-	Timeout time.Duration
 }
 
 // A ToolFeature is a tool on its way into a server.
@@ -219,7 +219,7 @@ func (f *ToolFeature) schemas() (in, out *schema.Compiled, err error) {
 	return in, out, nil
 }
 
-func (f *ToolFeature) register(s *Server) {
+func (f *ToolFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &tool{def: &def, row: s.toolRow(o), call: f.t.call}
@@ -236,11 +236,10 @@ func (f *ToolFeature) register(s *Server) {
 		s.varies.Store(true)
 	}
 	s.warnIcons("tool "+d.Name, d.Icons)
-	if secret := t.in.Secretish(); len(secret) > 0 {
+	if secret := t.in.SecretMembers(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)
 	}
-	s.tools.put(map[string]*tool{d.Name: t})
-	s.hub.listChanged(KindTool)
+	return added(&to.tools, "tool", d.Name, t)
 }
 
 // argumentError says that the arguments do not fit the input schema.

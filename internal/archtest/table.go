@@ -17,8 +17,9 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal", ""},
-	{"mcp jsonrpc schema oauth", "internal/wire"},
+	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal netguard", ""},
+	{"mcp jsonrpc schema", "internal/wire"},
+	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
 	{"transport/web", "transport jsonrpc principal"},
@@ -40,8 +41,10 @@ var rows = []row{
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"host", "mcp client schema principal transport"},
+	{"contrib/prometheus", "public contrib/prometheus/metrics"},
+	{"contrib/...", "public"},
 	{"app/cmd/parley", "app/cli"},
-	{"app/cli", "public app/... !app/cmd/..."},
+	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
@@ -89,7 +92,7 @@ var reservations = []reservation{
 
 // workspace lists the modules of go.work: those that change together and need
 // no foreign SDK.
-var workspace = []string{".", "./app", "./conformance"}
+var workspace = []string{".", "./app", "./conformance", "./contrib/otel", "./contrib/prometheus"}
 
 // dependencies gives, for each module of the workspace, the modules it
 // requires directly and the record of the decision for each.
@@ -114,8 +117,22 @@ var dependencies = map[string]map[string]string{
 		"golang.org/x/crypto":             "docs/decisions/0024-x-crypto.md",
 		"github.com/coreos/go-oidc/v3":    "docs/decisions/0025-go-oidc.md",
 		"golang.org/x/oauth2":             "docs/decisions/0025-go-oidc.md",
+		"go.opentelemetry.io/otel":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":    "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":  "docs/decisions/0038-opentelemetry.md",
 	},
 	"./conformance": {},
+	"./contrib/otel": {
+		"go.opentelemetry.io/otel":            "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/metric":     "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk/metric": "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":      "docs/decisions/0038-opentelemetry.md",
+	},
+	"./contrib/prometheus": {
+		"github.com/prometheus/client_golang": "docs/decisions/0039-prometheus.md",
+		"github.com/prometheus/common":        "docs/decisions/0039-prometheus.md",
+	},
 }
 
 // maxLines is the length that a file of code, tests aside, must not exceed.

@@ -96,10 +96,11 @@ func TestSessionlessReplicas(t *testing.T) {
 	address, hits := replicas(t, lone)
 	for _, version := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
-			var progressed, logged atomic.Int64
+			var progressed atomic.Int64
+			logged := make(chan struct{}, 200)
 			c, err := client.Connect(t.Context(), streamable.URL(address), &client.Options{
 				Versions: []string{version},
-				OnLog:    func(context.Context, *mcp.LogParams) { logged.Add(1) },
+				OnLog:    func(context.Context, *mcp.LogParams) { logged <- struct{}{} },
 				OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 					return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: map[string]mcp.RawValue{"yes": mcp.RawValue("true")}}, nil
 				},
@@ -124,14 +125,17 @@ func TestSessionlessReplicas(t *testing.T) {
 				}
 				text := fmt.Sprint("call ", i)
 				res, err := c.CallTool(t.Context(), "echo", map[string]string{"text": text}, &client.CallOptions{
-					OnProgress: func(client.Progress) { progressed.Add(1) },
+					OnProgress: func(float64, float64, string) { progressed.Add(1) },
 				})
 				if err != nil || res.Content[0].(*mcp.TextContent).Text != text {
 					t.Fatalf("call %d: %v %v", i, res, err)
 				}
 			}
-			if progressed.Load() != 100 || logged.Load() != 100 {
-				t.Errorf("%d notices of progress and %d log messages, want 100 of each", progressed.Load(), logged.Load())
+			for range 100 {
+				<-logged
+			}
+			if progressed.Load() != 100 {
+				t.Errorf("%d notices of progress, want 100", progressed.Load())
 			}
 			res, err := c.CallTool(t.Context(), "sure", nil, nil)
 			if err != nil {
@@ -185,6 +189,7 @@ func TestSessionlessMessages(t *testing.T) {
 		{"batch of notifications", "POST", `[{"jsonrpc":"2.0","method":"notifications/x"}]`, nil, 202, nil},
 		{"batch of responses", "POST", `[{"jsonrpc":"2.0","id":1,"result":{}}]`, nil, 400, []string{"asked nothing"}},
 		{"batch with a handshake", "POST", "[" + hello + "]", nil, 200, []string{"-32600"}},
+		{"batch with another era", "POST", "[" + strings.Replace(call, `"params":{`, `"params":{`+meta("{}")+`,`, 1) + "]", nil, 200, []string{"-32600"}},
 		{"batch of another revision", "POST", "[" + call + "]", []string{"MCP-Protocol-Version", autumn}, 400, []string{"-32600"}},
 		{"GET", "GET", "", nil, 405, nil},
 		{"DELETE", "DELETE", "", []string{"Mcp-Session-Id", "gone"}, 405, nil},
@@ -201,5 +206,47 @@ func TestSessionlessMessages(t *testing.T) {
 		if allow := r.header.Get("Allow"); test.status == 405 && allow != "POST" {
 			t.Errorf("%s: Allow is %q", test.name, allow)
 		}
+	}
+}
+
+func rpc(id int, method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s}}`, id, method, params)
+}
+
+// Middleware sees the handshake of clients without session too, and may refuse it.
+func TestSessionlessMiddleware(t *testing.T) {
+	s := lone()
+	var seen []string
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			seen = append(seen, c.Method()+" "+c.Version()+" "+c.SessionID())
+			if p, ok := c.Params().(*mcp.InitializeParams); ok && p.ClientInfo.Name == "mallory" {
+				return nil, mcp.Errorf("not you")
+			}
+			return next(c)
+		}
+	})
+	h := streamable.NewHandler(s, &streamable.Options{Sessionless: true})
+	post := func(body string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	hello := func(name string) string {
+		return rpc(1, "initialize", `"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"`+name+`","version":"1"}`)
+	}
+	if got := post(hello("ada")); !strings.Contains(got, "serverInfo") {
+		t.Errorf("ada: %s", got)
+	}
+	if got := post(hello("mallory")); !strings.Contains(got, "not you") {
+		t.Errorf("mallory: %s", got)
+	}
+	if got := strings.Join(seen, ","); got != "initialize 2025-06-18 ,initialize 2025-06-18 " {
+		t.Errorf("middleware saw %q", got)
+	}
+	if err := h.Shutdown(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
