@@ -94,7 +94,6 @@ type Server struct {
 	rates        rates
 	deadlines    deadlines
 	rows         map[string]*row
-	handshakes   []string                        // the versions served that have a handshake
 	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
 	handshakes   []string                        // the versions served that have a handshake
 	hello        atomic.Pointer[greeting]        // the last one of a handshake
