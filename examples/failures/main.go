@@ -28,16 +28,15 @@ func withdraw(_ context.Context, in amount) (string, error) {
 	return "done", nil
 }
 
-// load fails with an error that is nobody's business but the operator's.
+// load fails with an error that is for the operator alone.
 func load(context.Context, mcp.None) (string, error) {
 	return "", fmt.Errorf("open /srv/private/accounts.db: %w", fs.ErrPermission)
 }
 
 // crash is a mistake in the program. The server goes on.
 func crash(context.Context, mcp.None) (string, error) {
-	var none map[string]int
-	none["x"] = 1
-	return "", nil
+	var names []string
+	return names[0], nil
 }
 
 // refuse answers with an error of the protocol, for the program that calls and

@@ -60,8 +60,8 @@ func TestLog(t *testing.T) {
 	if ref == "" || strings.Contains(err.Error(), "private") {
 		t.Fatal(err)
 	}
-	if !strings.Contains(log.String(), strings.TrimPrefix(ref, "ref ")) || !strings.Contains(log.String(), `level=ERROR msg="handler error" method=tools/call target=load ref=`) ||
-		!strings.Contains(log.String(), `err="open /srv/private/accounts.db: permission denied"`) {
+	if !strings.Contains(log.String(), strings.TrimPrefix(ref, "ref ")) || !strings.Contains(log.String(), `level=ERROR msg="handler error" ref=`) ||
+		!strings.Contains(log.String(), `err="open /srv/private/accounts.db: permission denied" mcp.method=tools/call mcp.target=load `) {
 		t.Errorf("log: %s", log.String())
 	}
 }

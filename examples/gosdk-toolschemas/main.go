@@ -48,10 +48,10 @@ func main() {
 			InputSchema:  atMostTen,
 			OutputSchema: mcp.RawValue(`{"type":"object","properties":{"greeting":{"type":"string"}}}`),
 		}, written),
-		server.RawTool(mcp.Tool{
+		server.UncheckedTool(mcp.Tool{
 			Name:        "unvalidated_greeting",
-			Description: "A schema that allows everything.",
-			InputSchema: mcp.RawValue(`{"type":"object"}`),
+			Description: "A schema that nothing is checked against.",
+			InputSchema: mcp.RawValue(`{"type":"object","properties":{"name":{"type":"string"}}}`),
 		}, written),
 	)
 	if err := stdio.Serve(context.Background(), s); err != nil {

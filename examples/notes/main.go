@@ -38,7 +38,9 @@ func open(file string) (*book, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1) // SQLite has one writer; a database in memory has one connection
-	if _, err := db.Exec(`CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL)`); err != nil {
+	_, err = db.ExecContext(context.Background(),
+		`CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, title TEXT NOT NULL, text TEXT NOT NULL)`)
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	b := &book{db: db, server: server.New("notes", "1.0.0", nil)}

@@ -21,7 +21,7 @@ func shop(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such pet", http.StatusNotFound)
 		return
 	}
-	fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
+	_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
 }
 
 func TestOperations(t *testing.T) {

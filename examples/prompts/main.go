@@ -56,8 +56,7 @@ func newServer() *server.Server {
 		server.Prompt("review", "Reviews code.", review).With(server.PromptOptions{
 			Title: "Review code",
 			Complete: map[string]server.Completer{
-				"language": server.Choices("go", "python", "rust"),
-				"focus":    server.Choices("errors", "names", "speed", "tests"),
+				"focus": server.Choices("errors", "names", "speed", "tests"),
 			},
 		}),
 		server.Prompt("explain", "Explains an issue.", explain).With(server.PromptOptions{

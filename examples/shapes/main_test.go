@@ -101,6 +101,9 @@ func TestPitfalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.TryAdd(one, one); err == nil {
+		t.Error("two tools of one name were added at once")
+	}
 	if err := s.TryAdd(one); err != nil {
 		t.Error(err)
 	}

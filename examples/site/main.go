@@ -71,7 +71,7 @@ func newServer(docs *os.Root) *server.Server {
 			Watch:       tick,
 		}),
 		server.Template("city:///{name}", "city", read).With(server.TemplateOptions{
-			MIME:     "text/plain",
+			MIMEType: "text/plain",
 			Complete: map[string]server.Completer{"name": names},
 		}),
 		server.Directory("docs:///", docs),

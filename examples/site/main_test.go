@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -75,19 +76,21 @@ func TestLists(t *testing.T) {
 
 // A subscriber is told that the clock goes on.
 func TestSubscribe(t *testing.T) {
-	updated := make(chan string, 1)
-	c := mcptest.Client(t, newServer(docs(t)), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) {
-		select {
-		case updated <- uri:
-		default:
+	synctest.Test(t, func(t *testing.T) {
+		updated := make(chan string, 1)
+		c := mcptest.Client(t, newServer(docs(t)), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) {
+			select {
+			case updated <- uri:
+			default:
+			}
+		}})
+		sub, err := c.Subscribe(t.Context(), "clock:///utc")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}})
-	sub, err := c.Subscribe(t.Context(), "clock:///utc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sub.Close()
-	if uri := <-updated; uri != "clock:///utc" {
-		t.Errorf("updated: %s", uri)
-	}
+		defer sub.Close()
+		if uri := <-updated; uri != "clock:///utc" {
+			t.Errorf("updated: %s", uri)
+		}
+	})
 }

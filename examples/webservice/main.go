@@ -61,11 +61,11 @@ func measure(reg prometheus.Registerer) server.Middleware {
 		return func(c *server.Call) (server.Result, error) {
 			begun := time.Now()
 			res, err := next(c)
-			outcome, target := server.OutcomeOf(c, res, err), ""
-			if c.Method() == mcp.MethodToolsCall && outcome != server.OutcomeRefused {
-				target = c.Target() // names that callers make up would be labels too
+			target := ""
+			if c.Offered() { // names that callers make up would be labels too
+				target = c.Target()
 			}
-			total.WithLabelValues(c.Method(), target, outcome.String()).Inc()
+			total.WithLabelValues(c.Method(), target, server.OutcomeOf(c, res, err).String()).Inc()
 			seconds.WithLabelValues(c.Method()).Observe(time.Since(begun).Seconds())
 			return res, err
 		}
@@ -87,7 +87,7 @@ func routes(k keys, reg *prometheus.Registry) (http.Handler, *streamable.Handler
 
 	r := chi.NewRouter()
 	r.Use(middleware.RequestID, middleware.Recoverer)
-	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	r.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 	r.Group(func(r chi.Router) {
 		r.Use(
