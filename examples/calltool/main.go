@@ -127,17 +127,15 @@ type person struct {
 	out     io.Writer
 }
 
-func (p *person) say(format string, args ...any) { p.print(format+"\n", args...) }
-
-func (p *person) print(format string, args ...any) {
+func (p *person) say(format string, args ...any) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	_, _ = fmt.Fprintf(p.out, format, args...)
+	_, _ = fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// next asks a question on one line and reads the answer, which is in p.in.Text.
+// next asks a question and reads a line, which is in p.in.Text.
 func (p *person) next(format string, args ...any) bool {
-	p.print(format+" ", args...)
+	p.say(format, args...)
 	return p.in.Scan()
 }
 
@@ -148,7 +146,7 @@ func (p *person) form(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitRe
 	p.say("%s asks: %s", asker(r), host.EscapeLine(r.Params.Message))
 	values := map[string]mcp.RawValue{}
 	for _, field := range r.Form().Properties {
-		if !p.next("%s (%s):", host.EscapeLine(field.Name), field.Schema.Type) {
+		if !p.next("%s (%s)?", host.EscapeLine(field.Name), field.Schema.Type) {
 			return client.CancelElicit() // nobody is there
 		}
 		line := p.in.Text()
@@ -195,7 +193,7 @@ func (p *person) model(_ context.Context, m *mcp.CreateMessageParams) (*mcp.Crea
 			p.say("The server asks your model: %s", host.Escape(host.ContentText(content)))
 		}
 	}
-	if !p.next("Answer, or nothing to refuse:") || p.in.Text() == "" {
+	if !p.next("Your answer, or nothing to refuse?") || p.in.Text() == "" {
 		return nil, client.ErrRefused
 	}
 	return &mcp.CreateMessageResult{
