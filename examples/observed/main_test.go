@@ -208,7 +208,9 @@ func TestQuestion(t *testing.T) {
 	ts := httptest.NewServer(endpoint)
 	defer ts.Close()
 	c, err := client.Connect(t.Context(), streamable.URL(ts.URL), &client.Options{
-		OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(sure{true}) },
+		OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			return client.Accept(sure{true})
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
