@@ -219,7 +219,10 @@ func (c *Call) find(uri string) (*found, bool) {
 	if f, exists := c.findFile(uri); exists {
 		return f, f != nil
 	}
-	return c.findTemplate(uri)
+	if f, exists := c.findTemplate(uri); exists {
+		return f, f != nil
+	}
+	return c.findUnlisted(uri)
 }
 
 // canRead reports whether uri exists for the caller.

@@ -142,7 +142,8 @@ func (f *TemplateFeature) register(s *Server) {
 	s.hub.listChanged(KindTemplate)
 }
 
-// findTemplate finds the most specific template that a URI matches.
+// findTemplate finds the most specific template that a URI matches. What a
+// template has and the caller may not see exists, and is nil.
 func (c *Call) findTemplate(uri string) (*found, bool) {
 	var (
 		best   *template
@@ -160,12 +161,15 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 			best, values = t, v
 		}
 	}
-	if best == nil || !c.seesOffered(best) {
+	if best == nil {
 		return nil, false
+	}
+	if !c.seesOffered(best) {
+		return nil, true
 	}
 	inner, _ := strings.CutPrefix(uri, best.prefix)
 	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels, Scopes: best.item.Scopes}, best.at) {
-		return nil, false
+		return nil, true
 	}
 	f := &found{mime: best.def.MIMEType, cache: best.cache, scopes: best.item.Scopes, at: best.at}
 	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, inner, values) }
