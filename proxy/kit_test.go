@@ -105,7 +105,7 @@ type confirm struct {
 
 // upstream is a server with something of everything.
 func upstream() *server.Server {
-	s := server.New("upstream", "2.0.0", &server.Options{Instructions: "Be kind.", Logger: quiet})
+	s := server.New("upstream", "2.0.0", &server.Options{Instructions: "Be kind.", Logger: quiet, Limits: unlimited})
 	s.Add(
 		server.Tool("add", "Adds two numbers.", func(_ context.Context, in sum) (total, error) {
 			return total{in.A + in.B}, nil
@@ -170,3 +170,8 @@ func accept(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 }
 
 var errTest = errors.New("test")
+
+// unlimited are limits without rates: tests are quicker than people.
+var unlimited = server.Limits{
+	ToolRate: server.Unlimited, ListRate: server.Unlimited, CompletionRate: server.Unlimited, PingRate: server.Unlimited,
+}
