@@ -22,17 +22,19 @@ var (
 type annotations struct {
 	c       *Compiled
 	headers bool
+	// anyDialect says that nobody here has to understand the schema.
+	anyDialect bool
 	path    []string // names of members, as long as reach
 }
 
 // readAnnotations reads what the library does not: dialects, header bindings
 // and names that look like secrets.
-func readAnnotations(raw wire.RawValue, ignoreHeaders bool) (*Compiled, error) {
+func readAnnotations(raw wire.RawValue, lim *Limits) (*Compiled, error) {
 	root, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	a := annotations{c: &Compiled{}, headers: !ignoreHeaders}
+	a := annotations{c: &Compiled{}, headers: !lim.IgnoreHeaders, anyDialect: lim.Unchecked}
 	a.c.typ, _ = text(root, "type")
 	return a.c, a.schema(root, true)
 }
@@ -48,7 +50,7 @@ func text(o wire.Object, name string) (string, bool) {
 
 // schema reads one subschema; reach says that only "properties" led to it.
 func (a *annotations) schema(o wire.Object, reach bool) error {
-	if err := checkDialect(o); err != nil {
+	if err := checkDialect(o); err != nil && !a.anyDialect {
 		return err
 	}
 	if _, ok := o.Member("x-mcp-header"); ok && a.headers {

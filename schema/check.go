@@ -45,6 +45,18 @@ func (c *Compiled) checkInferred(raw wire.RawValue) (wire.RawValue, error) {
 	return raw, nil
 }
 
+// spelt returns raw with its integers spelt as Go's decoders want them, whether
+// it fits or not.
+func (c *Compiled) spelt(raw wire.RawValue) wire.RawValue {
+	var k checker
+	k.raw = raw
+	k.value(c.root, skipSpace(raw, 0))
+	if k.over() || len(k.respelt) == 0 {
+		return raw
+	}
+	return k.respell()
+}
+
 func (k *checker) respell() wire.RawValue {
 	var dst []byte
 	from := 0
@@ -57,13 +69,18 @@ func (k *checker) respell() wire.RawValue {
 
 // value checks the value at i and returns the position after it.
 func (k *checker) value(n *node, i int) int {
-	if n.kind == kindRef {
-		n = n.ref
-	}
 	if i < 0 || i >= len(k.raw) {
 		return k.breakOff()
 	}
 	c := k.raw[i]
+	switch {
+	case n.nullable && c == 'n':
+		return k.skip(i)
+	case n.kind == kindOwn:
+		return k.own(n, i)
+	case n.kind == kindRef:
+		n = n.ref
+	}
 	if n.kind == kindAny || kindAt(c) != wireType(n.kind) {
 		if n.kind != kindAny {
 			k.fail("expected " + types[n.kind] + ", got " + kindAt(c))
@@ -116,7 +133,7 @@ func (k *checker) skip(i int) int {
 
 // anyText reports whether every text will do.
 func (n *node) anyText() bool {
-	return n.kind == kindString && n.minLen < 0 && n.maxLen < 0 && n.pattern == nil && n.enum == nil && n.format == nil
+	return n.kind == kindString && n.digits == kindAny && n.minLen < 0 && n.maxLen < 0 && n.pattern == nil && n.enum == nil && n.format == nil
 }
 
 func (k *checker) text(n *node, i int) int {
@@ -149,6 +166,9 @@ func (k *checker) text(n *node, i int) int {
 	case kindBytes:
 		k.bytes(s)
 	default:
+	}
+	if n.digits != kindAny && !n.isDigits(string(s)) {
+		k.fail("expected " + digitWords[n.digits] + " in a string")
 	}
 	if n.format != nil && !n.format.valid(string(s)) {
 		k.fail("expected the format " + n.format.name)

@@ -117,6 +117,11 @@ func TestProblemsAreListedAndBounded(t *testing.T) {
 	if !errors.As(err, &e) || len(e.Problems) != schema.MaxProblems || !e.More {
 		t.Errorf("got %v", err)
 	}
+	type deep struct{ L []struct{ M []int } }
+	err = of[deep](t, nil).Check([]byte(`{"L":[{"M":[` + strings.Repeat(`"topsecret",`, 100) + `""]}]}`))
+	if !errors.As(err, &e) || len(e.Problems) != schema.MaxProblems || !e.More || !strings.HasPrefix(err.Error(), "/L/0/M/0: expected integer") {
+		t.Errorf("got %v", err)
+	}
 	if strings.Contains(err.Error(), "topsecret") {
 		t.Errorf("the error shows a value: %v", err)
 	}

@@ -14,7 +14,8 @@ type member struct {
 	index    []int
 	sf       reflect.StructField
 	optional bool // by its tag or type
-	nullable bool // would be encoded as null when nil
+	nullable bool // encoded as null when nil
+	quoted   bool // a number in a string
 	pointer  bool // in a struct embedded by pointer
 }
 
@@ -90,13 +91,16 @@ func (w *walk) field(m member) (*field, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.output && m.nullable {
-		return nil, w.errorf("a nil %s would be encoded as null, which the schema does not allow; add omitzero to its json tag", m.sf.Type)
-	}
 	f := &field{name: m.name, index: m.index, typ: m.sf.Type}
-	if f.node, err = w.value(m.sf.Type, tags); err != nil {
+	if m.quoted {
+		f.node, err = w.quoted(m.sf.Type, tags)
+	} else {
+		f.node, err = w.value(m.sf.Type, tags)
+	}
+	if err != nil {
 		return nil, err
 	}
+	f.node.nullable = w.output && m.nullable
 	f.node.title, f.node.desc = cmp.Or(tags.title, f.node.title), cmp.Or(tags.desc, f.node.desc)
 	if f.fallback, err = w.fallback(f, tags); err != nil {
 		return nil, err
@@ -206,6 +210,8 @@ func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed boo
 			omits = true
 		case "embed", "inline":
 			embed = true
+		case "string":
+			m.quoted = true
 		default:
 			return nil, false, w.errorf("field %s: the json option %q is not supported", sf.Name, option)
 		}
@@ -213,7 +219,7 @@ func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed boo
 	if sf.Anonymous && name == "" && deref(sf.Type).Kind() == reflect.Struct {
 		return m, true, nil
 	}
-	m.optional = omits || sf.Type.Kind() == reflect.Pointer
 	m.nullable = sf.Type.Kind() == reflect.Pointer && !omits
+	m.optional = omits || m.nullable && !w.output
 	return m, embed, nil
 }

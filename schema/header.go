@@ -147,7 +147,10 @@ func (w *walk) header(f *field, tags *tagSet) (err error) {
 	if tags.header == nil {
 		return nil
 	}
-	t := types[f.node.kind]
+	if f.node.own != nil {
+		return w.errorf("tag header does not fit a type that says its schema itself: %w", ErrHeader)
+	}
+	t := f.node.jsonType()
 	if t != "string" && t != "integer" && t != "boolean" {
 		return w.errorf("tag header fits strings, integers and booleans only: %w", ErrHeader)
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ type walkOptions struct {
 	additional bool // unknown members are tolerated
 	output     bool // values are encoded
 	form       bool // only what a form can have
+	types      map[reflect.Type]wire.RawValue
 }
 
 // walk is one inference.
@@ -44,6 +46,12 @@ type definition struct {
 	node *node
 }
 
+// unfit are types of the standard library whose members are nobody's business.
+var unfit = map[reflect.Type]string{
+	reflect.TypeFor[url.URL]():       "use a string with the tag format:\"uri\", or a type of your own with MarshalText and UnmarshalText",
+	reflect.TypeFor[time.Location](): "use a string with the name of the time zone",
+}
+
 var (
 	timeType     = reflect.TypeFor[time.Time]()
 	durationType = reflect.TypeFor[time.Duration]()
@@ -55,7 +63,7 @@ func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
 	}
 	w := &walk{walkOptions: o, path: []string{t.String()}, cyclic: map[reflect.Type]bool{}}
 	w.root = deref(t)
-	if o.form && classify(w.root) != kindStruct {
+	if o.form && w.classify(w.root) != kindStruct {
 		return nil, w.errorf("a form is a struct; wrap the value in one")
 	}
 	root, err := w.rootOf()
@@ -64,7 +72,7 @@ func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
 	}
 	w.spreadDefaults()
 	c := &Compiled{
-		typ: types[root.kind], headers: w.headers, secrets: w.secrets,
+		typ: root.jsonType(), headers: w.headers, secrets: w.secrets,
 		root: root, goType: t, lenient: o.additional,
 	}
 	c.flat = c.isFlat()
@@ -132,6 +140,14 @@ func hasMethod(t reflect.Type, names ...string) bool {
 	return false
 }
 
+// classify says what a type is in this walk.
+func (w *walk) classify(t reflect.Type) nodeKind {
+	if _, ok := w.types[t]; ok {
+		return kindOwn
+	}
+	return classify(t)
+}
+
 // classify says what a type is, and kindRef if it cannot be described.
 func classify(t reflect.Type) nodeKind {
 	switch {
@@ -139,6 +155,8 @@ func classify(t reflect.Type) nodeKind {
 		return kindTime
 	case t == durationType:
 		return kindDuration
+	case t.Kind() != reflect.Interface && hasMethod(t, schemaMethod):
+		return kindOwn
 	case hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom"):
 		return kindAny
 	case hasMethod(t, "MarshalText", "UnmarshalText", "AppendText"):
@@ -171,11 +189,11 @@ func classify(t reflect.Type) nodeKind {
 }
 
 // parts returns the types that the schema of t is made of.
-func parts(t reflect.Type) []reflect.Type {
+func (w *walk) parts(t reflect.Type) []reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return []reflect.Type{t.Elem()}
 	}
-	switch classify(t) {
+	switch w.classify(t) {
 	case kindArray, kindMap:
 		return []reflect.Type{t.Elem()}
 	case kindStruct:
@@ -202,7 +220,7 @@ func (w *walk) isCyclic(t reflect.Type) bool {
 	seen := map[reflect.Type]bool{}
 	var find func(u reflect.Type) bool
 	find = func(u reflect.Type) bool {
-		for _, p := range parts(u) {
+		for _, p := range w.parts(u) {
 			if p == t {
 				return true
 			}
@@ -281,7 +299,7 @@ func (w *walk) nameFor(t reflect.Type) string {
 
 // build makes the node of a type, with the constraints of its tags.
 func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
-	n := &node{kind: classify(t), minLen: -1, maxLen: -1}
+	n := &node{kind: w.classify(t), minLen: -1, maxLen: -1}
 	w.nodes = append(w.nodes, n)
 	if len(w.nodes) > maxNodes {
 		return nil, w.errorf("more than %d places; %w", maxNodes, ErrTooComplex)
@@ -309,11 +327,16 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 		n.flo, n.fhi, n.bits = math.Inf(-1), math.Inf(1), t.Bits()
 	case kindAny:
 		err = w.anything(t)
+	case kindOwn:
+		err = w.own(n, t)
 	case kindArray:
 		err = w.array(n, t, tags)
 	case kindMap:
 		err = w.mapping(n, t)
 	case kindStruct:
+		if way, ok := unfit[t]; ok {
+			return nil, w.errorf("type %s has no JSON form of its own; %s", t, way)
+		}
 		err = w.structure(n, t)
 	case kindBytes:
 		if t.Kind() == reflect.Array {

@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"net/netip"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -218,11 +219,30 @@ func TestProgrammerErrors(t *testing.T) {
 			X struct{} `default:"{}"`
 		}](), []string{".X: tag default", "fields of a struct"}},
 		{reflect.TypeFor[struct {
-			S string `description:"x"`
-		}](), []string{".S: tag description", "write desc"}},
+			S string `jsonschema:"required,description=x"`
+		}](), []string{".S: tag jsonschema", "plain text", "desc", "JSONSchema"}},
 		{reflect.TypeFor[struct {
-			S int `json:"s,string"`
-		}](), []string{"field S", `"string"`}},
+			S string `jsonschema:"required"`
+		}](), []string{".S: tag jsonschema"}},
+		{reflect.TypeFor[struct {
+			S int `minLen:"1"`
+		}](), []string{".S: tag minLen", "write minlen"}},
+		{reflect.TypeFor[struct {
+			S string `json:"s,string"`
+		}](), []string{".S: ", `"string" fits numbers only`}},
+		{reflect.TypeFor[struct {
+			N int `json:"n,string" min:"1"`
+		}](), []string{".N: tag min", "number in a string"}},
+		{reflect.TypeFor[struct{ U url.URL }](), []string{".U: type url.URL", `format:"uri"`}},
+		{reflect.TypeFor[struct{ U *url.URL }](), []string{".U: type url.URL"}},
+		{reflect.TypeFor[struct{ L time.Location }](), []string{".L: type time.Location", "time zone"}},
+		{reflect.TypeFor[struct{ P panicking }](), []string{".P: method JSONSchema", "panicked", "boom"}},
+		{reflect.TypeFor[struct{ P withParams }](), []string{".P: method JSONSchema", "no parameters"}},
+		{reflect.TypeFor[struct{ P notASchema }](), []string{".P: schema given for", "invalid"}},
+		{reflect.TypeFor[struct{ P referring }](), []string{".P: schema given for", "$ref does not work inside"}},
+		{reflect.TypeFor[struct {
+			P shape `header:"P"`
+		}](), []string{".P: tag header"}},
 		{reflect.StructOf([]reflect.StructField{
 			{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"a"`},
 			{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"a"`},
@@ -245,15 +265,66 @@ func TestProgrammerErrors(t *testing.T) {
 	}
 }
 
-func TestOutputRefusesNullableMembers(t *testing.T) {
-	_, err := schema.Of[struct{ P *int }](&schema.Options{Output: true})
-	if err == nil || !strings.Contains(err.Error(), "omitzero") {
-		t.Errorf("a pointer without omitzero: %v", err)
+// A nil pointer of an output is null, and the schema says so; those of an input
+// are absent or have a value.
+func TestNullableOutputs(t *testing.T) {
+	type inner struct {
+		A int `json:"a"`
 	}
-	if _, err := schema.Of[struct {
-		P *int `json:",omitzero"`
-	}](&schema.Options{Output: true}); err != nil {
-		t.Error(err)
+	type out struct {
+		S *string  `json:"s" desc:"Text."`
+		E *string  `json:"e" enum:"a,b" title:"E"`
+		I *inner   `json:"i"`
+		N *node    `json:"n" desc:"Tree."`
+		L *[]int   `json:"l"`
+		W *shape   `json:"w"`
+		O *string  `json:"o,omitzero"`
+		A *any     `json:"a"`
+		P **string `json:"p"`
+	}
+	c := of[out](t, &schema.Options{Output: true})
+	want := `{"type":"object","properties":{"s":{"type":["string","null"],"description":"Text."},` +
+		`"e":{"title":"E","anyOf":[{"type":"string","enum":["a","b"]},{"type":"null"}]},` +
+		`"i":{"type":["object","null"],"properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false},` +
+		`"n":{"description":"Tree.","anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]},` +
+		`"l":{"type":["array","null"],"items":{"type":"integer"}},` +
+		`"w":{"anyOf":[` + shapeSchema + `,{"type":"null"}]},"o":{"type":"string"},"a":{},"p":{"type":["string","null"]}},` +
+		`"required":["s","e","i","n","l","w","a","p"],"additionalProperties":false`
+	if got := string(c.JSON()); !strings.HasPrefix(got, want) {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	foreign, err := schema.Compile(c.JSON(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []out{
+		{},
+		{S: new("x"), E: new("a"), I: &inner{1}, N: &node{Name: "n"}, L: &[]int{1}, W: &shape{round: true}, O: new("o"), A: new(any), P: new(new("p"))},
+	} {
+		raw, err := wire.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(raw); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+		if err := foreign.Check(raw); err != nil {
+			t.Errorf("%s, by the text of the schema: %v", raw, err)
+		}
+	}
+	const rest = `"i":null,"n":null,"l":null,"w":null,"a":null,"p":null}`
+	for raw, want := range map[string]string{
+		`{"e":null,` + rest:                   `member "s" is required`,
+		`{"s":1,"e":null,` + rest:             "/s: expected string, got number",
+		`{"s":null,"e":"c",` + rest:           `/e: must be one of "a", "b"`,
+		`{"s":null,"e":null,"o":null,` + rest: "/o: expected string, got null",
+	} {
+		if err := c.Check([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", raw, err, want)
+		}
+	}
+	if err := of[out](t, nil).Check([]byte(`{"s":null}`)); err == nil || !strings.Contains(err.Error(), "/s: expected string, got null") {
+		t.Errorf("an input takes null: %v", err)
 	}
 }
 

@@ -25,13 +25,14 @@ const (
 	kindMap
 	kindStruct
 	kindRef
+	kindOwn // what the type says itself
 )
 
 // types are the JSON types of the kinds.
 var types = [...]string{
 	kindAny: "", kindString: "string", kindTime: "string", kindDuration: "string", kindBytes: "string",
 	kindInt: "integer", kindUint: "integer", kindFloat: "number", kindBool: "boolean",
-	kindArray: "array", kindMap: "object", kindStruct: "object", kindRef: "",
+	kindArray: "array", kindMap: "object", kindStruct: "object", kindRef: "", kindOwn: "",
 }
 
 // node is one place of an inferred schema: it can print itself and check
@@ -62,6 +63,14 @@ type node struct {
 	fields []field
 	index  map[string]int // by name, if there are many
 	extra  *node          // members that no field takes; nil: refused
+
+	// A number in a string: its kind and size; its bounds do not hold.
+	digits     nodeKind
+	digitsBits int
+
+	nullable bool // null will do as well
+
+	own *Compiled // of types that say their schema themselves
 
 	// References to recursive types.
 	ref     *node
@@ -144,6 +153,9 @@ func appendMember(dst []byte, start int, name string) []byte {
 // defs the definitions if it is the root.
 func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 	start := len(dst)
+	if n.own != nil || n.nullable && (n.enum != nil || n.kind == kindRef) {
+		return n.appendWrapped(dst, f)
+	}
 	dst = append(dst, '{')
 	str := func(name, value string) {
 		if value != "" {
@@ -156,7 +168,11 @@ func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 		}
 	}
 	str("$ref", n.refText)
-	str("type", types[n.kind])
+	if n.nullable && n.kind != kindAny {
+		text("type", `["`+types[n.kind]+`","null"]`)
+	} else {
+		str("type", types[n.kind])
+	}
 	str("title", n.title)
 	str("description", n.desc)
 	str("format", n.formatName())
@@ -165,6 +181,8 @@ func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 	}
 	if n.kind == kindDuration {
 		str("pattern", durationPattern)
+	} else if n.digits != kindAny {
+		str("pattern", digitPatterns[n.digits])
 	} else if n.pattern != nil {
 		str("pattern", n.pattern.String())
 	}

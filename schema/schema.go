@@ -21,14 +21,30 @@
 //	default  value if the member is absent; the member becomes optional
 //	header   name of the HTTP header Mcp-Param-{name} that repeats the member
 //
+// For types that serve other libraries too, some of their tags are read: a plain
+// text in jsonschema, and description and jsonschema_description, are desc;
+// minimum, maximum, minLength, maxLength, minItems and maxItems are min, max,
+// minlen and maxlen. A jsonschema tag with options (required,minimum=1) is an
+// error that says what to write. The tags required, validate, binding, mcp and
+// all others are ignored: they check nothing here.
+//
 // A pointer, omitzero, omitempty or a default makes a member optional; null is
-// never allowed for it. Slices are arrays, maps objects, embedded structs are
-// inlined, recursive types go to $defs. time.Time is a date-time,
+// never allowed for it in what comes in. In outputs a pointer without omitzero
+// is required, and may be null. Slices are arrays, maps objects, embedded
+// structs are inlined, recursive types go to $defs. time.Time is a date-time,
 // time.Duration a string such as "1m30s", []byte a base64 string, types with
-// MarshalText a string; any, raw values and types with a JSON method of their
-// own allow everything. Structs refuse members they do not know unless they
-// have an inlined map. A blank field (_ struct{}) with title and desc
-// describes its struct.
+// MarshalText a string, numbers with the json option string a string of digits;
+// any, raw values and types with a JSON method of their own allow everything.
+// Structs refuse members they do not know unless they have an inlined map. A
+// blank field (_ struct{}) with title and desc describes its struct.
+//
+// # Schemas of your own
+//
+// A type with a method JSONSchema says itself what it looks like: enums, unions,
+// types with MarshalJSON. The method has no parameters and one result, which is
+// the text of a schema ([]byte, string) or encodes as one (a map, a struct); it is
+// called on a zero value. Options.Types does the same for types of others. Such
+// a schema stands inside a larger one, so it cannot refer to itself with $ref.
 package schema
 
 import (
@@ -52,7 +68,7 @@ type Compiled struct {
 	lenient bool // unknown members are allowed
 	flat    bool // isFlat
 
-	// Of a foreign one:
+	// Of a foreign one, or an edited one, which has the above too:
 	foreign *foreign
 }
 
@@ -62,9 +78,12 @@ type Options struct {
 	// such members are refused, and the schema says so.
 	AllowAdditional bool
 	// Output says that values of the type will be encoded, not decoded: a
-	// pointer member that would be encoded as null is then refused at
-	// registration, as the schema never allows null. Default: input.
+	// pointer member without omitzero is then required and may be null.
+	// Default: input.
 	Output bool
+	// Types are the schemas of types that cannot say theirs themselves, as
+	// JSON text; each holds wherever the type is used. Default none.
+	Types map[reflect.Type]wire.RawValue
 }
 
 // For infers the schema of the type t and of what it is made of. A type or tag
@@ -74,7 +93,7 @@ func For(t reflect.Type, o *Options) (*Compiled, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	return infer(t, walkOptions{additional: o.AllowAdditional, output: o.Output})
+	return infer(t, walkOptions{additional: o.AllowAdditional, output: o.Output, types: o.Types})
 }
 
 // Of is [For] the type T.
@@ -88,6 +107,22 @@ func Of[T any](o *Options) (*Compiled, error) {
 // Requested Schema). The error names the field that a form cannot have.
 func Elicitation(t reflect.Type) (*Compiled, error) {
 	return infer(t, walkOptions{additional: true, form: true})
+}
+
+// Edit returns a schema with another text for the same Go type: values are
+// checked against raw, as [Compile] makes it, and decoded into the type, whose
+// defaults are filled in; members that the type does not know are then ignored.
+// raw must demand the same JSON type.
+func (c *Compiled) Edit(raw wire.RawValue, o *Limits) (*Compiled, error) {
+	edited, err := Compile(raw, o)
+	if err != nil {
+		return nil, err
+	}
+	if edited.typ != c.typ {
+		return nil, fmt.Errorf("%w: its type is %q, that of the Go type is %q", ErrInvalid, edited.typ, c.typ)
+	}
+	edited.root, edited.goType, edited.lenient = c.root, c.goType, true
+	return edited, nil
 }
 
 // JSON returns the text of the schema to advertise. It must not be changed.
@@ -129,14 +164,18 @@ func (c *Compiled) Decode(raw wire.RawValue, v any) error {
 		if err := c.foreign.check(raw); err != nil {
 			return err
 		}
-		return wire.Decode(raw, v)
+		if c.root == nil {
+			return wire.Decode(raw, v)
+		}
 	}
 	target := reflect.ValueOf(v)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Type().Elem() != c.goType {
 		return fmt.Errorf("decoding into %T: the schema was made for *%s", v, c.goType)
 	}
-	raw, err := c.checkInferred(raw)
-	if err != nil {
+	var err error
+	if c.foreign != nil {
+		raw = c.spelt(raw)
+	} else if raw, err = c.checkInferred(raw); err != nil {
 		return err
 	}
 	if c.flat && target.Elem().IsZero() {

@@ -22,9 +22,28 @@ type tagSet struct {
 var noTags = &tagSet{}
 
 // misspelt are keys that people write for ours.
-var misspelt = map[string]string{
-	"description": "desc", "minimum": "min", "maximum": "max", "minLength": "minlen", "maxLength": "maxlen",
-	"minItems": "minlen", "maxItems": "maxlen", "minLen": "minlen", "maxLen": "maxlen", "jsonschema": "desc",
+var misspelt = map[string]string{"minLen": "minlen", "maxLen": "maxlen"}
+
+// others are the keys of other libraries that mean the same as ours.
+var others = map[string][]string{
+	"desc": {"description", "jsonschema_description"}, "min": {"minimum"}, "max": {"maximum"},
+	"minlen": {"minLength", "minItems"}, "maxlen": {"maxLength", "maxItems"},
+}
+
+// schemaOption is an option of a jsonschema tag as other libraries write it.
+var schemaOption = regexp.MustCompile(`^\s*(-|required|nullable|[A-Za-z_]+=.*)\s*$`)
+
+// described reads the tag jsonschema, whose text is a description for some
+// libraries and a list of options for others.
+func (w *walk) described(sf reflect.StructField) (string, error) {
+	text := sf.Tag.Get("jsonschema")
+	items := strings.Split(text, ",")
+	plain := func(item string) bool { return !schemaOption.MatchString(item) }
+	if plain(items[0]) || !strings.Contains(items[0], "=") && slices.ContainsFunc(items, plain) {
+		return text, nil
+	}
+	return "", w.errorf("tag jsonschema:%q: options are not read here, only a plain text as the description; "+
+		"write the tags desc, min, max, enum, default and so on beside it, or give the schema by a method %s", text, schemaMethod)
 }
 
 func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
@@ -34,13 +53,22 @@ func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
 		}
 	}
 	get := func(key string) *string {
-		if s, ok := sf.Tag.Lookup(key); ok {
-			return &s
+		for _, name := range append([]string{key}, others[key]...) {
+			if s, ok := sf.Tag.Lookup(name); ok {
+				return &s
+			}
 		}
 		return nil
 	}
+	described, err := w.described(sf)
+	if err != nil {
+		return nil, err
+	}
+	if desc := get("desc"); desc != nil {
+		described = *desc
+	}
 	return &tagSet{
-		title: sf.Tag.Get("title"), desc: sf.Tag.Get("desc"),
+		title: sf.Tag.Get("title"), desc: described,
 		min: get("min"), max: get("max"), minlen: get("minlen"), maxlen: get("maxlen"),
 		pattern: get("pattern"), enum: get("enum"), format: get("format"),
 		titles: get("titles"), fallback: get("default"), header: get("header"),
@@ -310,6 +338,9 @@ func (w *walk) fallback(f *field, tags *tagSet) (*fallback, error) {
 // fallbackText turns the text of a default tag into JSON.
 func (w *walk) fallbackText(n *node, text string) (wire.RawValue, error) {
 	quoted := wire.RawValue(wire.AppendString(nil, text))
+	if n.own != nil && n.own.typ == "string" {
+		return quoted, nil
+	}
 	switch n.kind {
 	case kindString, kindTime:
 		return quoted, nil
@@ -340,7 +371,7 @@ func listText(items *node, text string) wire.RawValue {
 		if len(dst) > 1 {
 			dst = append(dst, ',')
 		}
-		if types[items.kind] == "string" {
+		if items.jsonType() == "string" {
 			dst = wire.AppendString(dst, item)
 		} else {
 			dst = append(dst, item...)
@@ -360,7 +391,7 @@ func (w *walk) formKind(t reflect.Type, k nodeKind) error {
 			return nil
 		}
 	case kindArray:
-		if classify(deref(t.Elem())) == kindString && w.reach == 0 {
+		if w.classify(deref(t.Elem())) == kindString && w.reach == 0 {
 			return nil
 		}
 	case kindDuration:

@@ -49,9 +49,10 @@ func (k *trail) fail(reason string) {
 
 func (k *trail) over() bool { return k.more || k.broken }
 
-// breakOff ends the walk over a text that is not JSON.
+// breakOff ends the walk over a text that is not JSON. A walk that has ended
+// over its problems has not seen the rest of the text.
 func (k *trail) breakOff() int {
-	k.broken = true
+	k.broken = !k.more
 	return len(k.raw)
 }
 

@@ -84,5 +84,5 @@ func (c *Call) fillResult(res Result, resultType string) {
 func (stateless) level(c *Call) mcp.LogLevel { return c.meta.LogLevel }
 
 func (stateless) refusal(_ *Call, err *NotCapableError) *jsonrpc.Error {
-	return toWire(missingCapability(err.Required))
+	return toWire(missingCapability(err))
 }

@@ -78,6 +78,15 @@ func reference() string {
 // wireError decides what a peer learns of an error, and logs the rest.
 // design: only errors made for the peer show their text.
 func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
+	if shown := s.shown(c, err); shown != nil {
+		return shown
+	}
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+}
+
+// shown is what a peer learns of an error, or nil if that is only that there was
+// one.
+func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 	var (
 		we *jsonrpc.Error
 		me *mcp.Error
@@ -107,7 +116,17 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	case c.Err() != nil && (isEnd(err) || errors.Is(err, context.Cause(c))):
 		return s.endError(c)
 	}
-	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+	return nil
+}
+
+// mapped is what Options.MapError makes of an error that would be hidden.
+func (c *Call) mapped(err error) error {
+	if f := c.srv.opts.MapError; f != nil && err != nil && !c.waits() && c.srv.shown(c, err) == nil {
+		if m := f(c, err); m != nil {
+			return m
+		}
+	}
+	return err
 }
 
 // isEnd reports whether err only says that a context ended.
@@ -203,9 +222,9 @@ func unsupportedVersion(requested string, supported []string) *mcp.Error {
 		With(mcp.UnsupportedVersionData{Supported: supported, Requested: requested})
 }
 
-func missingCapability(required mcp.ClientCapabilities) *mcp.Error {
-	return mcp.NewError(mcp.CodeMissingClientCapability, "the client did not declare a capability that this request needs").
-		With(mcp.MissingCapabilityData{RequiredCapabilities: required})
+func missingCapability(lacks *NotCapableError) *mcp.Error {
+	return mcp.NewError(mcp.CodeMissingClientCapability, "%v", lacks).
+		With(mcp.MissingCapabilityData{RequiredCapabilities: lacks.Required})
 }
 
 func tooManyListens(limit int) *mcp.Error {

@@ -32,7 +32,7 @@ func ForeignTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawVal
 		return nil, fmt.Errorf("tool %q: inputSchema: %w", def.Name, err)
 	}
 	t := &tool{def: &def, in: in}
-	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+	t.call = func(c *Call, _ *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
 		res, err := fn(c, arguments)
 		if err != nil {
 			return nil, err

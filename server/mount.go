@@ -75,8 +75,8 @@ type mount struct {
 }
 
 // Mount offers the features of another server too: its tools and prompts as
-// prefix_name, its resources under prefix+URI ("gh+file:///x"). The other
-// server's middleware and visibility hold for them, inside those of s, and its
+// prefix_name, its resources under prefix+URI ("gh+file:///x"), also where a
+// result of it links or embeds a resource that it offers. The other server's middleware and visibility hold for them, inside those of s, and its
 // change notices reach the clients of s. The prefix follows the rules of URI
 // schemes: a letter, then letters, digits, "-" or ".". A feature of s itself
 // hides a mounted one of the same name. It panics if the prefix is unusable, and
@@ -107,11 +107,14 @@ func (s *Server) Mount(prefix string, other *Server) {
 type place struct {
 	srv    *Server
 	prefix string
+	uris   string // what mounting put in front of the URIs of its first server
 }
 
-// mountedAt adds the place of a feature in s, where at is where it was mounted from.
+// mountedAt adds the place of a feature in s, where at is where it was mounted
+// from, and prefix ends in "_" or "+".
 func (s *Server) mountedAt(at []place, prefix string) []place {
-	return append(slices.Clone(at), place{srv: s, prefix: prefix + at[len(at)-1].prefix})
+	last := at[len(at)-1]
+	return append(slices.Clone(at), place{srv: s, prefix: prefix + last.prefix, uris: prefix[:len(prefix)-1] + "+" + last.uris})
 }
 
 // own is what a feature of s has in common with all features.
@@ -131,11 +134,12 @@ func (c *Call) within(at []place, next Func) (Result, error) {
 	if len(at) == 1 {
 		return next(c)
 	}
-	for _, p := range at[:len(at)-1] {
+	for i, p := range at[:len(at)-1] {
 		p.srv.freeze()
 		for _, mw := range slices.Backward(p.srv.middleware) {
 			next = mw(next)
 		}
+		next = p.srv.renaming(next, strings.TrimSuffix(at[i+1].uris, p.uris))
 	}
 	return next(c)
 }

@@ -29,7 +29,8 @@ type PromptOptions struct {
 	// complete its arguments; others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
-	// Complete suggests values of arguments, by name. Default none.
+	// Complete suggests values of arguments, by name. Default: the values of the
+	// tag enum, for arguments that have it.
 	Complete map[string]Completer
 	// CompleteRaw answers completions of the arguments that Complete does not
 	// name, for gateways. Its Ref is the prompt as its own server knows it.
@@ -47,7 +48,8 @@ type prompt struct {
 	offered
 	def      *mcp.Prompt
 	complete completers
-	kinds    map[string]string // JSON type of each argument
+	kinds    map[string]string    // JSON type of each argument
+	enums    map[string]Completer // of arguments with an enum
 	get      func(c *Call, arguments mcp.RawValue) (*mcp.GetPromptResult, error)
 	raw      func(c *Call, arguments map[string]string) (*mcp.GetPromptResult, error) // in the place of get
 }
@@ -96,10 +98,14 @@ func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Cont
 	if err != nil {
 		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
 	}
+	if t := reflect.TypeFor[Args](); in.Type() != "object" || t.Kind() == reflect.Map {
+		return nil, fmt.Errorf("prompt %q: arguments: type %s does not name them; use a struct, mcp.None for none, or RawPrompt for those known at run time only", name, t)
+	}
 	p := &prompt{def: &mcp.Prompt{Name: name, Description: description}}
-	if p.def.Arguments, p.kinds, err = promptArguments(in.JSON()); err != nil {
+	if err := p.readArguments(in.JSON()); err != nil {
 		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)
 	}
+	validate := validatorOf[Args]()
 	conv, err := messagesOf[Out]()
 	if err != nil {
 		return nil, fmt.Errorf("prompt %q: %w", name, err)
@@ -108,6 +114,11 @@ func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Cont
 		var args Args
 		if err := in.Decode(arguments, &args); err != nil {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
+		}
+		if validate != nil {
+			if err := validate(&args); err != nil {
+				return nil, mcp.NewError(mcp.CodeInvalidParams, "invalid arguments of prompt %s: %v", name, err)
+			}
 		}
 		v, err := fn(c, args)
 		if err != nil {
@@ -118,44 +129,66 @@ func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Cont
 	return &PromptFeature{p: p}, nil
 }
 
-// promptArguments reads the arguments of a prompt off the schema of their type.
-func promptArguments(raw mcp.RawValue) ([]mcp.PromptArgument, map[string]string, error) {
+// readArguments reads the arguments of a prompt off the schema of their type.
+// Those with an enum complete by it.
+func (p *prompt) readArguments(raw mcp.RawValue) error {
 	var s struct {
 		Required   []string     `json:"required"`
 		Properties mcp.RawValue `json:"properties"`
 	}
 	if err := wire.Decode(raw, &s); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if s.Properties == nil {
-		return nil, nil, nil
+		return nil
 	}
 	o, err := wire.ParseObject(s.Properties, wire.Limits{})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	kinds := make(map[string]string)
-	var args []mcp.PromptArgument
+	p.kinds, p.enums = make(map[string]string), make(map[string]Completer)
 	for name, def := range o.All() {
 		var d struct {
-			Type        string `json:"type"`
-			Title       string `json:"title"`
-			Description string `json:"description"`
+			Type        string   `json:"type"`
+			Title       string   `json:"title"`
+			Description string   `json:"description"`
+			Enum        []any    `json:"enum"`
+			OneOf       []choice `json:"oneOf"`
 		}
 		if err := wire.Decode(def, &d); err != nil {
-			return nil, nil, fmt.Errorf("argument %q: %w", name, err)
+			return fmt.Errorf("argument %q: %w", name, err)
 		}
 		switch d.Type {
 		case "string", "integer", "number", "boolean":
 		default:
-			return nil, nil, fmt.Errorf("argument %q: arguments of prompts are strings, numbers or booleans, not %q", name, d.Type)
+			return fmt.Errorf("argument %q: arguments of prompts are strings, numbers or booleans, not %q", name, d.Type)
 		}
-		kinds[name] = d.Type
-		args = append(args, mcp.PromptArgument{
+		for _, c := range d.OneOf {
+			d.Enum = append(d.Enum, c.Const)
+		}
+		if len(d.Enum) > 0 {
+			p.enums[name] = choicesOf(d.Enum)
+		}
+		p.kinds[name] = d.Type
+		p.def.Arguments = append(p.def.Arguments, mcp.PromptArgument{
 			Name: name, Title: d.Title, Description: d.Description, Required: slices.Contains(s.Required, name),
 		})
 	}
-	return args, kinds, nil
+	return nil
+}
+
+// A choice is a value of an enum with a title.
+type choice struct {
+	Const any `json:"const"`
+}
+
+// choicesOf completes by the values of an enum.
+func choicesOf(enum []any) Completer {
+	var values []string
+	for _, v := range enum {
+		values = append(values, fmt.Sprint(v))
+	}
+	return Choices(values...)
 }
 
 func (f *PromptFeature) check() error {
@@ -173,7 +206,12 @@ func (f *PromptFeature) register(s *Server) {
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
 	d := p.def
 	d.Title, d.Icons, d.Meta = cmp.Or(o.Title, d.Title), firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
-	p.offered, p.complete = s.own(KindPrompt, d.Name, o.Labels, o.Scopes), completers{o.Complete, o.CompleteRaw}
+	p.offered, p.complete = s.own(KindPrompt, d.Name, o.Labels, o.Scopes), completers{maps.Clone(f.p.enums), o.CompleteRaw}
+	if p.complete.byName == nil {
+		p.complete.byName = o.Complete
+	} else {
+		maps.Copy(p.complete.byName, o.Complete)
+	}
 	s.warnIcons("prompt "+d.Name, d.Icons)
 	s.prompts.put(map[string]*prompt{p.def.Name: p})
 	s.hub.listChanged(KindPrompt)
@@ -249,7 +287,7 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 func messagesOf[Out any]() (func(Out) (*mcp.GetPromptResult, error), error) {
 	switch t := reflect.TypeFor[Out](); t {
 	case reflect.TypeFor[string](), reflect.TypeFor[mcp.PromptMessage](), reflect.TypeFor[[]mcp.PromptMessage](),
-		reflect.TypeFor[*mcp.GetPromptResult]():
+		reflect.TypeFor[*mcp.GetPromptResult](), reflect.TypeFor[mcp.GetPromptResult]():
 	default:
 		return nil, fmt.Errorf("a %v is no message; use string, mcp.PromptMessage, a slice of those, or *mcp.GetPromptResult", t)
 	}
@@ -262,6 +300,8 @@ func messagesOf[Out any]() (func(Out) (*mcp.GetPromptResult, error), error) {
 			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{v}}, nil
 		case []mcp.PromptMessage:
 			return &mcp.GetPromptResult{Messages: v}, nil
+		case mcp.GetPromptResult:
+			return &v, nil
 		case *mcp.GetPromptResult:
 			return ownPrompt(v)
 		}

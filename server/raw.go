@@ -26,10 +26,28 @@ func RawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) 
 
 // NewRawTool is [RawTool] with an error in the place of a panic.
 func NewRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) (*ToolFeature, error) {
+	return newRawTool(def, fn, false)
+}
+
+// UncheckedTool is [RawTool] for gateways to servers that check for themselves:
+// the schemas of the definition are advertised as they are, in any dialect, and
+// neither arguments nor results are checked against them. fn must expect any
+// JSON object. It panics if the definition cannot be served; [NewUncheckedTool]
+// returns an error.
+func UncheckedTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) *ToolFeature {
+	return must(NewUncheckedTool(def, fn))
+}
+
+// NewUncheckedTool is [UncheckedTool] with an error in the place of a panic.
+func NewUncheckedTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) (*ToolFeature, error) {
+	return newRawTool(def, fn, true)
+}
+
+func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error), unchecked bool) (*ToolFeature, error) {
 	if err := checkToolName(def.Name); err != nil {
 		return nil, err
 	}
-	in, err := schema.Compile(def.InputSchema, nil)
+	in, err := schema.Compile(def.InputSchema, &schema.Limits{Unchecked: unchecked})
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: inputSchema: %w", def.Name, err)
 	}
@@ -38,11 +56,15 @@ func NewRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 	}
 	t := &tool{def: &def, in: in}
 	if def.OutputSchema != nil {
-		if t.out, err = schema.Compile(def.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
+		out, err := schema.Compile(def.OutputSchema, &schema.Limits{IgnoreHeaders: true, Unchecked: unchecked})
+		if err != nil {
 			return nil, fmt.Errorf("tool %q: outputSchema: %w", def.Name, err)
 		}
+		if !unchecked {
+			t.out = out
+		}
 	}
-	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+	t.call = func(c *Call, in *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
 		if err := in.Check(arguments); err != nil {
 			return nil, &argumentError{err}
 		}
@@ -188,4 +210,3 @@ func firstMeta(a, b mcp.Meta) mcp.Meta {
 	}
 	return b
 }
-

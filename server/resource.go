@@ -157,7 +157,7 @@ func (f *ResourceFeature) register(s *Server) {
 func contentsOf[Out any]() (func(Out) (*mcp.ReadResourceResult, error), error) {
 	switch t := reflect.TypeFor[Out](); t {
 	case reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[mcp.ResourceContents](),
-		reflect.TypeFor[[]mcp.ResourceContents](), reflect.TypeFor[*mcp.ReadResourceResult]():
+		reflect.TypeFor[[]mcp.ResourceContents](), reflect.TypeFor[*mcp.ReadResourceResult](), reflect.TypeFor[mcp.ReadResourceResult]():
 	default:
 		return nil, fmt.Errorf("a %v is no contents; use string, []byte, mcp.ResourceContents, a slice of those, or *mcp.ReadResourceResult", t)
 	}
@@ -174,6 +174,8 @@ func contentsOf[Out any]() (func(Out) (*mcp.ReadResourceResult, error), error) {
 			return one(v), nil
 		case []mcp.ResourceContents:
 			return &mcp.ReadResourceResult{Contents: v}, nil
+		case mcp.ReadResourceResult:
+			return &v, nil
 		case *mcp.ReadResourceResult:
 			return ownContents(v)
 		}

@@ -42,6 +42,11 @@ type Options struct {
 	// local tools whose user is their author. Default false: only errors of
 	// package mcp are shown, others become "internal error" with a reference.
 	ExposeErrors bool
+	// MapError makes an error for the caller of one that would be hidden, such
+	// as one of package mcp for sql.ErrNoRows, in all handlers and middleware.
+	// What it returns is then treated as if the handler had returned it; nil
+	// leaves the error as it is. ctx is that of the request. Default: none.
+	MapError func(ctx context.Context, err error) error
 	// ProgressEvery merges the progress of a request: at most one notification
 	// in this time, the newest, and always the last one. Default 0: all are
 	// sent.
@@ -206,6 +211,13 @@ func (s *Server) freeze() {
 		}
 		for _, mw := range slices.Backward(s.middleware) {
 			next = mw(next)
+		}
+		if s.opts.MapError != nil {
+			inner := next
+			next = func(c *Call) (Result, error) {
+				res, err := inner(c)
+				return res, c.mapped(err)
+			}
 		}
 		s.serve = next
 	})

@@ -104,11 +104,17 @@ func NewTemplate[V, Out any](uriTemplate, name string, fn func(ctx context.Conte
 	if err != nil {
 		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
 	}
+	validate := validatorOf[V]()
 	t := &template{def: &mcp.ResourceTemplate{URITemplate: uriTemplate, Name: name}, compiled: compiled}
 	t.read = func(c *Call, _ string, values uritemplate.Values) (*mcp.ReadResourceResult, error) {
 		var v V
 		if err := binder.Decode(values, &v); err != nil {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
+		}
+		if validate != nil {
+			if err := validate(&v); err != nil {
+				return nil, mcp.NewError(mcp.CodeInvalidParams, "the URI does not fit the template %s: %v", uriTemplate, err)
+			}
 		}
 		out, err := fn(c, v)
 		if err != nil {
@@ -140,6 +146,15 @@ func (f *TemplateFeature) register(s *Server) {
 	s.warnIcons("template "+d.URITemplate, d.Icons)
 	s.templates.put(map[string]*template{d.URITemplate: t})
 	s.hub.listChanged(KindTemplate)
+}
+
+// matches reports whether a URI is of the template, where it is offered.
+func (t *template) matches(uri string) bool {
+	inner, ok := strings.CutPrefix(uri, t.prefix)
+	if ok {
+		_, ok = t.compiled.Match(inner)
+	}
+	return ok
 }
 
 // findTemplate finds the most specific template that a URI matches. What a

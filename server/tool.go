@@ -30,6 +30,18 @@ type ToolOptions struct {
 	// others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
+	// InputSchema is advertised and checked in the place of the schema made of
+	// the tool's type, for what is known only at run time: the values of an
+	// enum, a better description. What fits it is decoded into the type; members
+	// that the type does not know are ignored. Its type is "object". Default:
+	// the schema of the type or the definition.
+	InputSchema mcp.RawValue
+	// OutputSchema is the same for structured results, which are checked
+	// against it. Default: the schema of the type or the definition.
+	OutputSchema mcp.RawValue
+	// Types are the schemas of Go types in the arguments and the result that
+	// cannot say theirs themselves; see package schema. Default none.
+	Types map[reflect.Type]mcp.RawValue
 	// Variant returns the definition that the caller of a list is shown, made of
 	// def, the one that everybody else sees: a shorter description, an argument
 	// less. Its name is that of def, whatever it says. Calls are checked against
@@ -52,7 +64,9 @@ type tool struct {
 	def  *mcp.Tool
 	in   *schema.Compiled
 	out  *schema.Compiled // nil without structured output
-	call func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error)
+	call func(c *Call, in *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error)
+	// infer makes the schemas anew of the types of a typed tool; nil for others.
+	infer func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error)
 	// variant is the definition for one caller; nil: the same for all.
 	variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 }
@@ -72,7 +86,9 @@ func (t *tool) forCaller(c *Call) Result {
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
 	def.Name = prefix + "_" + def.Name
-	return def.Name, &tool{offered: s.mounted(t, prefix+"_"), def: &def, in: t.in, out: t.out, call: t.call, variant: t.variant}
+	copied := *t
+	copied.offered, copied.def = s.mounted(t, prefix+"_"), &def
+	return def.Name, &copied
 }
 
 // With sets options and returns the feature.
@@ -83,10 +99,11 @@ func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
 
 // Tool makes a tool of a function. Its input schema is made of In, a struct
 // with the tags of package schema; arguments are checked against it before fn
-// runs. Out decides the shape of the result:
+// runs, and so is its method Validate() error if it has one, whose error the model
+// sees. Out decides the shape of the result:
 //
 //   - string: text; mcp.Content, []mcp.Content: content; mcp.None: nothing;
-//   - *mcp.CallToolResult: all in the author's hands;
+//   - *mcp.CallToolResult or mcp.CallToolResult: all in the author's hands;
 //   - mcp.With[T]: structured output of T together with content;
 //   - anything else: structured output, with an output schema made of Out,
 //     and the same JSON as text.
@@ -107,25 +124,37 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 	if err := checkToolName(name); err != nil {
 		return nil, err
 	}
-	in, err := schema.For(reflect.TypeFor[In](), nil)
-	if err != nil {
-		return nil, fmt.Errorf("tool %q: arguments: %w", name, err)
+	conv, result := outputOf[Out]()
+	t := &tool{def: &mcp.Tool{Name: name, Description: description}}
+	t.infer = func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error) {
+		if in, err = argumentsOf(reflect.TypeFor[In](), types); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: arguments: %w", name, err)
+		}
+		if result == nil {
+			return in, nil, nil
+		}
+		if out, err = schema.For(result, &schema.Options{Output: true, Types: types}); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: result: %w", name, err)
+		}
+		return in, out, nil
 	}
-	conv, out, err := outputOf[Out]()
-	if err != nil {
-		return nil, fmt.Errorf("tool %q: result: %w", name, err)
+	var err error
+	if t.in, t.out, err = t.infer(nil); err != nil {
+		return nil, err
 	}
-	t := &tool{def: &mcp.Tool{Name: name, Description: description, InputSchema: in.JSON()}, in: in, out: out}
-	if out != nil {
-		t.def.OutputSchema = out.JSON()
-	}
-	t.call = func(c *Call, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+	validate := validatorOf[In]()
+	t.call = func(c *Call, in *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
 		run := new(struct { // in one piece of memory
 			in  In
 			out textResult
 		})
 		if err := in.Decode(arguments, &run.in); err != nil {
 			return nil, &argumentError{err}
+		}
+		if validate != nil {
+			if err := validate(&run.in); err != nil {
+				return nil, &argumentError{err}
+			}
 		}
 		res, err := fn(c, run.in)
 		if err != nil {
@@ -148,14 +177,46 @@ func checkToolName(name string) error {
 }
 
 func (f *ToolFeature) check() error {
+	if _, _, err := f.schemas(); err != nil {
+		return err
+	}
 	return checkOptions("tool "+f.t.def.Name, f.opts.Meta, f.opts.Scopes)
+}
+
+// schemas are those of the tool, as its options change them.
+func (f *ToolFeature) schemas() (in, out *schema.Compiled, err error) {
+	o, name := &f.opts, f.t.def.Name
+	in, out = f.t.in, f.t.out
+	if len(o.Types) > 0 && f.t.infer != nil {
+		if in, out, err = f.t.infer(o.Types); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.InputSchema != nil {
+		if in, err = in.Edit(o.InputSchema, nil); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: InputSchema: %w", name, err)
+		}
+	}
+	if o.OutputSchema != nil {
+		if out == nil && f.t.infer != nil {
+			return nil, nil, fmt.Errorf("tool %q: OutputSchema: its result type has no structured output", name)
+		}
+		if out, err = schema.Compile(o.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
+			return nil, nil, fmt.Errorf("tool %q: OutputSchema: %w", name, err)
+		}
+	}
+	return in, out, nil
 }
 
 func (f *ToolFeature) register(s *Server) {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
-	t := &tool{def: &def, in: f.t.in, out: f.t.out, call: f.t.call}
+	t := &tool{def: &def, call: f.t.call}
 	d := t.def
+	t.in, t.out, _ = f.schemas() // check has seen the error
+	if d.InputSchema = t.in.JSON(); t.out != nil {
+		d.OutputSchema = t.out.JSON()
+	}
 	d.Title, d.Annotations = cmp.Or(o.Title, d.Title), cmp.Or(o.Annotations, d.Annotations)
 	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	t.offered = s.own(KindTool, d.Name, o.Labels, o.Scopes)
@@ -215,9 +276,9 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 // runTool runs a tool, inside the middleware of its own server if it is mounted.
 func (c *Call) runTool(t *tool, arguments mcp.RawValue) (Result, error) {
 	if len(t.at) == 1 {
-		return t.call(c, arguments)
+		return t.call(c, t.in, arguments)
 	}
-	return c.within(t.at, func(c *Call) (Result, error) { return t.call(c, arguments) })
+	return c.within(t.at, func(c *Call) (Result, error) { return t.call(c, t.in, arguments) })
 }
 
 // decodeCallTool decodes the parameters of tools/call, the request that is sent
@@ -280,8 +341,11 @@ func at(pointer string, err error) error {
 // toolError decides between a failed call, which the model sees, and a
 // protocol error.
 func (c *Call) toolError(err error) (Result, error) {
+	var args *argumentError
+	if !errors.As(err, &args) {
+		err = c.mapped(err)
+	}
 	var (
-		args  *argumentError
 		coded *mcp.Error
 		nc    *NotCapableError
 	)
@@ -311,91 +375,4 @@ func (c *Call) toolError(err error) (Result, error) {
 
 func failed(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(text)}, IsError: true}
-}
-
-// withContent is mcp.With of any type.
-type withContent interface {
-	Parts() (value any, content []mcp.Content)
-	ValueType() reflect.Type
-}
-
-// outputOf says how results of type Out become tool results, and their schema.
-// The function is given memory for a result with one text.
-func outputOf[Out any]() (func(Out, *textResult) (*mcp.CallToolResult, error), *schema.Compiled, error) {
-	t := reflect.TypeFor[Out]()
-	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
-		out, err := schema.For(w.ValueType(), &schema.Options{Output: true})
-		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.structured(any(v).(withContent)) }, out, err
-	}
-	switch t {
-	case reflect.TypeFor[string]():
-		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.of(any(v).(string)), nil }, nil, nil
-	case reflect.TypeFor[mcp.Content](), reflect.TypeFor[[]mcp.Content](),
-		reflect.TypeFor[mcp.Contents](), reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult]():
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil, nil
-	}
-	if t.Implements(reflect.TypeFor[mcp.Content]()) {
-		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
-			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
-		}, nil, nil
-	}
-	out, err := schema.For(t, &schema.Options{Output: true})
-	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.json(v) }, out, err
-}
-
-// plain makes a result without structured content.
-func plain(v any) (*mcp.CallToolResult, error) {
-	switch v := v.(type) {
-	case []mcp.Content:
-		return &mcp.CallToolResult{Content: v}, nil
-	case mcp.Contents:
-		return &mcp.CallToolResult{Content: v}, nil
-	case mcp.None:
-		return &mcp.CallToolResult{Content: mcp.Contents{}}, nil
-	case *mcp.CallToolResult:
-		if v == nil {
-			return nil, errors.New("the tool returned no result")
-		}
-		own := *v // the author's value may be shared between calls
-		return &own, nil
-	case mcp.Content:
-		return &mcp.CallToolResult{Content: mcp.Contents{v}}, nil
-	}
-	return nil, errors.New("the tool returned no content")
-}
-
-// A textResult is the memory of a result with one text.
-type textResult struct {
-	result  mcp.CallToolResult
-	content [1]mcp.Content
-	text    mcp.TextContent
-}
-
-// of makes the result.
-func (r *textResult) of(text string) *mcp.CallToolResult {
-	r.text.Text = text
-	r.content[0] = &r.text
-	r.result.Content = r.content[:]
-	return &r.result
-}
-
-// json makes a result with structured content, and the same as text for
-// clients of revisions that do not know it.
-func (r *textResult) json(v any) (*mcp.CallToolResult, error) {
-	raw, err := wire.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
-	}
-	res := r.of(string(raw))
-	res.StructuredContent = raw
-	return res, nil
-}
-
-func (r *textResult) structured(w withContent) (*mcp.CallToolResult, error) {
-	v, content := w.Parts()
-	res, err := r.json(v)
-	if err == nil && len(content) > 0 {
-		res.Content = content
-	}
-	return res, err
 }

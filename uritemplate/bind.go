@@ -29,7 +29,8 @@ var (
 // Bind matches the fields of the struct type t, by their tag uri:"name", with
 // the variables of a template. A field is a string, integer, boolean, a type
 // with UnmarshalText or a pointer to one of these; an exploded variable is a
-// []string. Each variable needs a field and each tagged field a variable; the
+// []string, and none of a simple expression: {x*} is a list with commas, which
+// is hardly ever meant. Each variable needs a field and each tagged field a variable; the
 // error names the one that has none. t may also be [Values], which takes all.
 func Bind(t reflect.Type, tmpl *Template) (*Binder, error) {
 	if t == valuesType {
@@ -51,6 +52,10 @@ func Bind(t reflect.Type, tmpl *Template) (*Binder, error) {
 		}
 		if byPointer(t, f.Index) {
 			return nil, fmt.Errorf("field %s.%s: it is in a struct embedded by pointer; embed the struct itself", t, f.Name)
+		}
+		if tmpl.plainList(name) {
+			return nil, fmt.Errorf("field %s.%s: {%s*} is a list with commas and matches no slash; write {+%s} for a text with slashes, "+
+				"{/%s*} for the segments of a path, {%s} for one value, or take Values", t, f.Name, name, name, name, name)
 		}
 		if err := bindable(f, tmpl.explodes(name)); err != nil {
 			return nil, fmt.Errorf("field %s.%s: %w", t, f.Name, err)
@@ -80,6 +85,18 @@ func (t *Template) explodes(name string) bool {
 		for _, v := range p.variables {
 			if v.name == name {
 				return v.explode
+			}
+		}
+	}
+	return false
+}
+
+// plainList says whether a variable is exploded in a simple expression.
+func (t *Template) plainList(name string) bool {
+	for _, p := range t.parts {
+		for _, v := range p.variables {
+			if v.name == name {
+				return v.explode && p.operator == 0
 			}
 		}
 	}

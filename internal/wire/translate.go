@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func reason(err *json.SemanticError) string {
 	case err.Err == nil:
 		return "expected " + want + got
 	case errors.Is(err.Err, strconv.ErrRange):
-		return "number is out of range for " + err.GoType.String()
+		return "number is out of range"
 	case errors.Is(err.Err, strconv.ErrSyntax):
 		return "expected " + want + ", got another kind of number"
 	case err.GoType == nil:
@@ -85,8 +86,13 @@ func ownText(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	first, _, _ := strings.Cut(t.PkgPath(), "/")
-	return strings.Contains(first, ".") || first == "main"
+	return first != "" && !slices.Contains(standard, first)
 }
+
+// standard are the first elements of the paths of the standard library.
+var standard = strings.Fields(`archive bufio bytes cmp compress container context crypto database debug embed encoding errors
+	expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime
+	slices sort strconv strings structs sync syscall testing text time unicode unique unsafe weak`)
 
 // typeName says in JSON's words what a type takes.
 func typeName(t reflect.Type) string {
@@ -104,8 +110,11 @@ func typeName(t reflect.Type) string {
 	case reflect.TypeFor[[]byte]():
 		return "base64"
 	}
+	if words, ok := standardTexts[t.String()]; ok {
+		return words
+	}
 	if decodesItself(t) {
-		return "a valid " + t.String()
+		return "another value"
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -123,7 +132,14 @@ func typeName(t reflect.Type) string {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return "integer of 0 or more"
 	}
-	return t.String()
+	return "another value"
+}
+
+// standardTexts say what types of the standard library take that decode a text.
+var standardTexts = map[string]string{
+	"netip.Addr": "an IP address", "net.IP": "an IP address", "netip.AddrPort": "an IP address and port",
+	"netip.Prefix": "a network such as 192.0.2.0/24", "big.Int": "an integer", "big.Float": "a number", "big.Rat": "a fraction",
+	"regexp.Regexp": "a regular expression", "slog.Level": "a log level",
 }
 
 // encodeError says where a value of ours could not be encoded. Its text is

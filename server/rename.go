@@ -1,0 +1,111 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// The results of a mounted server name its resources as it knows them. A client
+// of the server that it is mounted in reaches them with the prefix of the mount.
+
+// renaming puts prefix in front of the URIs of resources of s in the results of
+// next. URIs of others stay as they are, and what the author returned is not
+// changed.
+func (s *Server) renaming(next Func, prefix string) Func {
+	return func(c *Call) (Result, error) {
+		res, err := next(c)
+		r := renamer{s, prefix}
+		switch res := res.(type) {
+		case *mcp.CallToolResult:
+			if res != nil {
+				res.Content = renameAll(res.Content, r.content)
+			}
+		case *mcp.GetPromptResult:
+			if res != nil {
+				res.Messages = renameAll(res.Messages, r.message)
+			}
+		case *mcp.ReadResourceResult:
+			if res != nil {
+				res.Contents = renameAll(res.Contents, r.contents)
+			}
+		}
+		return res, err
+	}
+}
+
+// renameAll renames the items of a list, in a copy if there is anything to rename.
+func renameAll[S ~[]E, E any](list S, rename func(E) (E, bool)) S {
+	copied := false
+	for i, item := range list {
+		item, changed := rename(item)
+		if changed && !copied {
+			list, copied = slices.Clone(list), true
+		}
+		if changed {
+			list[i] = item
+		}
+	}
+	return list
+}
+
+// A renamer renames the resources of a mounted server.
+type renamer struct {
+	s      *Server
+	prefix string
+}
+
+func (r renamer) content(c mcp.Content) (mcp.Content, bool) {
+	switch c := c.(type) {
+	case *mcp.ResourceLink:
+		if c != nil && r.s.hasResource(c.URI) {
+			own := *c
+			own.URI = r.prefix + c.URI
+			return &own, true
+		}
+	case *mcp.EmbeddedResource:
+		if c != nil {
+			if contents, changed := r.contents(c.Resource); changed {
+				own := *c
+				own.Resource = contents
+				return &own, true
+			}
+		}
+	}
+	return c, false
+}
+
+func (r renamer) message(m mcp.PromptMessage) (mcp.PromptMessage, bool) {
+	content, changed := r.content(m.Content)
+	m.Content = content
+	return m, changed
+}
+
+func (r renamer) contents(rc mcp.ResourceContents) (mcp.ResourceContents, bool) {
+	if rc.URI == "" || !r.s.hasResource(rc.URI) {
+		return rc, false
+	}
+	rc.URI = r.prefix + rc.URI
+	return rc, true
+}
+
+// hasResource reports whether a URI is one that s offers, whether the caller may see it or not.
+func (s *Server) hasResource(uri string) bool {
+	if over(len(uri), s.limits.MaxURI) || checkURI(uri) != nil {
+		return false
+	}
+	if _, ok := s.resourcesWithoutFiles().byKey[uri]; ok {
+		return true
+	}
+	for _, d := range s.allDirs().byKey {
+		if _, err := d.filePath(uri); err == nil {
+			return true
+		}
+	}
+	for _, t := range s.allTemplates().byKey {
+		if t.matches(uri) {
+			return true
+		}
+	}
+	return false
+}
