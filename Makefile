@@ -15,13 +15,13 @@ GOFUMPT_VERSION := v0.12.0
 ALL := ./... ./app/... ./conformance/...
 MODULES := . app conformance
 # Modules with the SDKs of others, which stay outside the workspace.
-APART := interop bench
+APART := interop bench examples
 
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz microbench bench guard conformance interop vet tools check
+.PHONY: all help fmt lint test standalone race fuzz microbench bench guard examples firstrun flake soak conformance interop vet cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -70,6 +70,15 @@ guard: ## fail if a request has become dearer: allocations, bytes, CPU beside th
 	cd bench && GOWORK=off $(GO) test ./...
 	cd bench && GOWORK=off $(GO) run . -guard
 
+firstrun: ## build and run the program with empty caches; at most 120 s on two processors
+	.ci/firstrun
+
+flake: ## run every test package FLAKE_COUNT times (20) while all processors are busy
+	.ci/flake
+
+soak: flake ## what takes hours: every test many times on a busy machine, fuzzing for long
+	$(MAKE) fuzz FUZZTIME=5m
+
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
 	$(GO) test ./conformance/...
 	$(GO) run ./conformance/runner
@@ -79,9 +88,20 @@ interop: ## talk to the SDKs of others, in both directions; needs npm and a netw
 	cd interop/peers && npm ci
 	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 ./...
 
+examples: ## build the programs of examples and try what the guide shows
+	cd examples && GOWORK=off $(GO) test -count=1 ./...
+
 vet: ## run go vet over every module
 	$(GO) vet work
 	for module in $(APART); do (cd "$$module" && GOWORK=off $(GO) vet ./...) || exit 1; done
+
+# A test is built, not run: it must be possible on each system.
+cross: ## go vet, and a build of the program and of every test, for Windows and macOS
+	@for target in windows/amd64 darwin/arm64; do \
+		echo "vet and test builds for $$target"; \
+		export GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0; \
+		$(GO) vet work && $(GO) build -o /dev/null ./app/cmd/parley && $(GO) test -c -o /dev/null work | { grep -v "no test files" || true; } || exit 1; \
+	done
 
 tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools
 

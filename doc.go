@@ -14,6 +14,8 @@
 //   - mcp has the vocabulary: the types and methods as the newest revision
 //     says them.
 //   - schema makes JSON Schemas of Go types and checks values against them.
+//   - oauth and the packages beneath it are authorization, for clients, servers
+//     and authorization servers; netguard fetches what strangers name.
 //   - host puts policy, consent and budgets between a model and its servers.
 //   - mcptest joins a client and a server in every revision and transport, for
 //     your tests.

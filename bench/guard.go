@@ -72,6 +72,13 @@ func (b *bench) guard(ctx context.Context, r *report.Run) error {
 			broken = errors.Join(broken, errors.New(text))
 		}
 	}
+	lines, ok := guardRegistration()
+	for _, line := range lines {
+		b.print(line + "\n")
+		if !ok {
+			broken = errors.Join(broken, errors.New(line))
+		}
+	}
 	if broken != nil {
 		return fmt.Errorf("dearer than it was; mend it, or raise the ceiling and say why:\n%w", broken)
 	}

@@ -26,8 +26,8 @@ type message struct {
 	body body
 }
 
-// request makes the message that carries the call, once.
-func (k *call) request(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Outgoing {
+// message makes the message that carries the call, once.
+func (k *call) message(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Outgoing {
 	m := &message{body: body{k: k, s: s, id: id, params: params, rd: rd}}
 	m.Outgoing = jsonrpc.Outgoing{ID: id, Method: k.method, Params: &m.body}
 	return &m.Outgoing

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -27,16 +28,23 @@ type call struct {
 	opts   CallOptions
 	meta   map[string]mcp.RawValue
 	first  *round // what the caller answered by itself
+	public Request
+	origin context.Context                           //nolint:containedctx // the caller's
+	send   func(ctx context.Context) (Result, error) // for the middleware
 
 	still   still           // what ctx is made of
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
 	clock   clock
 	tracker *tracker
-	rounds  int
 	waits   int
 	size    int // bytes of the result
 	tried   tried
+	retry   *retry // nil until it is refused
+
+	sent     atomic.Int64 // the id of the last attempt
+	attempts atomic.Int32
+	rounds   atomic.Int32 // how often the server asked
 }
 
 // What was tried once already.
@@ -56,32 +64,55 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 		k.opts = *opts
 	}
 	for key := range k.opts.Meta {
-		if err := mcp.ValidMetaKey(key); err != nil {
+		if err := checkMetaKey(key); err != nil {
 			return nil, fmt.Errorf("%s: %w", method, err)
-		}
-		if mcp.ReservedMetaKey(key) {
-			return nil, fmt.Errorf("%s: _meta key %q is reserved by the protocol", method, key)
 		}
 	}
 	k.meta = k.opts.Meta
 	k.row, _ = mcp.Lookup(method)
+	k.public.k = k
 	return k, nil
+}
+
+// own prepares a request that the client sends by itself.
+func (c *Client) own(method string, params any) *call {
+	k := &call{c: c, method: method, params: params}
+	k.row, _ = mcp.Lookup(method)
+	k.public.k = k
+	return k
 }
 
 // do carries a call out and decodes its result into out, in the newest shape;
 // a *mcp.RawValue takes the text as it came, nil takes nothing.
-func (k *call) do(ctx context.Context, out any) (err error) {
+func (k *call) do(ctx context.Context, out any) error {
 	c := k.c
 	key, keyed := k.cacheKey()
-	var generation uint64
-	if keyed {
-		generation = c.opts.Cache.generation()
-	}
 	if keyed && !k.opts.NoCache {
 		if raw := c.opts.Cache.get(key); raw != nil {
 			k.size = len(raw)
 			return k.decode(c.session(), raw, out)
 		}
+	}
+	if c.chain == nil {
+		k.origin = ctx
+		return k.carry(ctx, out, key, keyed)
+	}
+	return k.doThrough(ctx, out, func(ctx context.Context, out any) error { return k.carry(ctx, out, key, keyed) })
+}
+
+// carry carries a call out that no cache answers.
+func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (err error) {
+	c := k.c
+	var generation uint64
+	if keyed {
+		generation = c.opts.Cache.generation()
+	}
+	if c.opts.OneAtATime {
+		leave, err := k.takeTurn(ctx)
+		if err != nil {
+			return k.wrap(err)
+		}
+		defer leave()
 	}
 	if err := k.start(ctx); err != nil {
 		return k.wrap(err)
@@ -99,8 +130,60 @@ func (k *call) do(ctx context.Context, out any) (err error) {
 	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
-	if keyed && k.rounds+k.waits == 0 && k.first == nil {
+	if keyed && k.rounds.Load() == 0 && k.waits == 0 && k.first == nil {
 		k.keep(key, in.Result, generation)
+	}
+	return nil
+}
+
+// takeTurn waits until no other call of the handshake era is under way. The
+// caller must leave then. A call by a handler of the one under way goes within
+// its turn.
+func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
+	c := k.c
+	outer, _ := ctx.Value(requestKey{}).(*call)
+	c.mu.Lock()
+	free := !c.last.facts.Handshake || outer != nil && outer == c.holder
+	c.mu.Unlock()
+	if free {
+		return func() {}, nil
+	}
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-c.ctx.Done():
+		return nil, ErrClosed
+	}
+	c.hold(k)
+	return func() {
+		c.hold(nil)
+		<-c.turn
+	}, nil
+}
+
+// hold notes whose turn it is.
+func (c *Client) hold(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holder = k
+}
+
+// during returns the call that a question of the server belongs to, or nil if
+// nobody can tell: id is that of the request in whose answer it came, if any.
+func (c *Client) during(id mcp.ID) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id.IsZero() {
+		if _, under := c.calls[c.holder]; under {
+			return c.holder
+		}
+		return nil
+	}
+	for k := range c.calls {
+		if mcp.IntID(k.sent.Load()) == id {
+			return k
+		}
 	}
 	return nil
 }
@@ -116,7 +199,9 @@ func (k *call) wrap(err error) error {
 // start begins the call's time.
 func (k *call) start(ctx context.Context) error {
 	c := k.c
-	k.still = still{ctx, &k.clock, c}
+	k.tried, k.retry, k.waits = tried{}, nil, 0
+	k.rounds.Store(0)
+	k.still = still{ctx, &k.clock, c, k}
 	k.ctx, k.end = context.WithCancelCause(&k.still)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {
@@ -170,7 +255,16 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 		if err := k.allowed(s); err != nil {
 			return nil, nil, err
 		}
+		if err := k.pace(); err != nil {
+			return nil, nil, err
+		}
 		in, err := k.exchange(cn, s, rd)
+		if refusal := failure(in, err); refusal != nil && k.ctx.Err() == nil && refused(refusal, k.harmless) {
+			if err := k.refusedBefore().again(k.ctx, refusal); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
 		if err != nil {
 			if k.again(cn, err) || k.outgrown(cn, s, err) {
 				continue
@@ -223,12 +317,12 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 	if k.ctx.Err() != nil {
 		return nil, context.Cause(k.ctx)
 	}
-	id := k.c.nextID()
+	id := k.nextID()
 	params, err := s.shape.DownParams(k.method, k.params)
 	if err != nil {
 		return nil, err
 	}
-	m := k.request(s, id, params, rd)
+	m := k.message(s, id, params, rd)
 	var route transport.Route
 	if cn.link.Traits().Routes {
 		route = s.era.route(k)
@@ -249,6 +343,46 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 		return nil, cause
 	}
 	return nil, err
+}
+
+// failure is why there is no result: the error of the link, or that of the
+// server.
+func failure(in *jsonrpc.Incoming, err error) error {
+	if err == nil && in.Error != nil {
+		return in.Error
+	}
+	return err
+}
+
+// pace holds a request back while others like it wait because they were
+// refused.
+func (k *call) pace() error {
+	if k.retry != nil || k.c.paces.n.Load() == 0 {
+		return nil
+	}
+	r := k.refusedBefore()
+	var err error
+	r.sent, err = k.c.paces.enter(k.ctx, r.about)
+	return err
+}
+
+// refusedBefore returns what is known of refusals of the request.
+func (k *call) refusedBefore() *retry {
+	if k.retry == nil {
+		k.retry = &retry{c: k.c, about: paceKey{method: k.method}}
+		if k.method == mcp.MethodToolsCall || k.method == mcp.MethodPromptsGet {
+			k.retry.about.target = k.target
+		}
+	}
+	return k.retry
+}
+
+// nextID returns an id for the next attempt.
+func (k *call) nextID() mcp.ID {
+	id := k.c.lastID.Add(1)
+	k.sent.Store(id)
+	k.attempts.Add(1)
+	return mcp.IntID(id)
 }
 
 // again reports whether the request may be sent once more after its

@@ -32,8 +32,11 @@ type Client struct {
 
 	lastID atomic.Int64 // ids are never used twice, not even on another link
 	level  atomic.Pointer[mcp.LogLevel]
+	chain  Func          // of Options.Middleware; nil if there is none
+	turn   chan struct{} // with OneAtATime: has an element while a call has its turn
 	tools  toolBook
 	inbox  inbox
+	paces  paces
 
 	mu       sync.Mutex
 	closed   bool
@@ -44,6 +47,7 @@ type Client struct {
 	failures int       // connections that failed or died young, in a row
 	retryAt  time.Time // when to dial next
 	calls    map[*call]struct{}
+	holder   *call // whose turn it is
 	progress map[mcp.ID]*progressing
 	waits    map[*clock]struct{} // of those who wait for what belongs to no call
 	asking   int                 // persons being asked for what belongs to no call
@@ -76,6 +80,8 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	if c.server == "" {
 		c.server = "client " + strconv.FormatInt(clients.Add(1), 10)
 	}
+	c.chain = chained(o.Middleware)
+	c.turn = make(chan struct{}, 1)
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	// Who is nobody by name is the same as nobody else.
 	c.partition = cmp.Or(o.Principal, "\x00"+rand.Text())
@@ -134,6 +140,18 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
+// Session returns the id of the session that the server keeps for this client;
+// empty if there is none, as in the stateless era, on pipes, and while there is
+// no connection. It lets its holder act as this client.
+func (c *Client) Session() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cur == nil {
+		return ""
+	}
+	return c.cur.link.Traits().Session
+}
+
 // session returns what was negotiated last; never nil once connected.
 func (c *Client) session() *session {
 	c.mu.Lock()
@@ -167,6 +185,3 @@ func (c *Client) Connected() bool {
 	defer c.mu.Unlock()
 	return c.cur != nil
 }
-
-// nextID returns an id for a request.
-func (c *Client) nextID() mcp.ID { return mcp.IntID(c.lastID.Add(1)) }

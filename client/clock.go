@@ -63,6 +63,18 @@ func (k *clock) touch() {
 	}
 }
 
+// rest is how long nothing may be heard before the clock ends the call; more
+// than longestTold if nothing is limited.
+func (k *clock) rest() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.timer == nil || k.stopped > 0 {
+		return 2 * longestTold
+	}
+	now := time.Now()
+	return min(k.silent.Sub(now), k.last.Sub(now))
+}
+
 // pause stops the clock until the matching resume.
 func (k *clock) pause() {
 	k.mu.Lock()

@@ -156,10 +156,28 @@ func (cn *conn) late(id mcp.ID) {
 	}
 }
 
-// do sends one request and waits for its response.
-func (cn *conn) do(ctx context.Context, method string, params any, route transport.Route) (*jsonrpc.Incoming, error) {
-	m := &jsonrpc.Outgoing{ID: cn.c.nextID(), Method: method, Params: jsonrpc.JSON(params)}
-	return cn.link.Do(ctx, m, route)
+// sendOwn sends a request that the client makes by itself, with params in the
+// words of its revision, and waits for its result; again if it is refused, of
+// which noted, if not nil, is told. An error of the server is the error.
+func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route transport.Route, noted func(error)) (wire.RawValue, error) {
+	result, err := k.through(ctx, func(ctx context.Context) (Result, error) {
+		k.ctx = ctx
+		in, err := cn.c.insist(ctx, k.method, noted, func() (*jsonrpc.Incoming, error) {
+			return cn.link.Do(ctx, k.message(&session{era: era}, k.nextID(), params, nil), route)
+		})
+		if err = failure(in, err); err != nil {
+			return nil, err
+		}
+		return in.Result.Raw(), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := result.(wire.RawValue)
+	if !ok {
+		return nil, k.wrap(fmt.Errorf("middleware returned a %T as result, not a %T", result, raw))
+	}
+	return raw, nil
 }
 
 // lost is called once when a connection has ended by itself.

@@ -181,8 +181,8 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// Ruling 4: a server that ends at the probe gets a handshake on another
-// connection.
+// Rulings 4 and 31: a server that ends at the probe gets another probe, and then
+// a handshake, each on a connection of its own.
 func TestProbeKills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{versions: []string{newest}}
@@ -191,7 +191,7 @@ func TestProbeKills(t *testing.T) {
 			return nil, errSilent
 		}}
 		c := connect(t, s, nil)
-		if c.Version() != newest || len(s.conns) != 2 {
+		if c.Version() != newest || len(s.conns) != 3 {
 			t.Errorf("version %s over %d connections", c.Version(), len(s.conns))
 		}
 	})

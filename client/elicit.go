@@ -21,9 +21,12 @@ type ElicitRequest struct {
 	Params *mcp.ElicitParams
 	// Server is what the asking server says about itself, or nil.
 	Server *mcp.Implementation
-	// Method and Target say which request the question belongs to, for
-	// example tools/call and the tool's name; empty if that is unknown, as in
-	// the handshake era.
+	// Call is the request of this client that the question belongs to, or nil
+	// if that is not known; see [RequestFrom]. The context of the handler has
+	// the values of that request's context.
+	Call *Request
+	// Method and Target are those of Call, for example tools/call and the
+	// tool's name; empty without it.
 	Method, Target string
 	// Page is the page to visit; nil for a form.
 	Page *ElicitPage
@@ -109,8 +112,11 @@ func CancelElicit() (*mcp.ElicitResult, error) {
 }
 
 // prepareElicit checks a question to the person.
-func (c *Client) prepareElicit(of about, p *mcp.ElicitParams) (*question, error) {
-	r := &ElicitRequest{Params: p, Method: of.method, Target: of.target}
+func (c *Client) prepareElicit(of *call, p *mcp.ElicitParams) (*question, error) {
+	r := &ElicitRequest{Params: p, Call: of.request()}
+	if of != nil {
+		r.Method, r.Target = of.method, of.target
+	}
 	if s := c.session(); s != nil {
 		r.Server = s.server
 	}

@@ -27,20 +27,19 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 	ctx, cancel := o.c.limited(ctx, o.c.opts.CallTimeout)
 	defer cancel()
 	for range 2 {
-		in, err := o.initialize(ctx, f)
-		if err != nil {
-			return because(fmt.Errorf("initialize: %w", err), cause)
+		result, err := o.initialize(ctx, f)
+		if err == nil {
+			return o.shake(ctx, f, result)
 		}
-		if in.Error == nil {
-			return o.shake(ctx, f, in)
-		}
-		offered := offeredVersions(in.Error)
+		var refusal *jsonrpc.Error
+		errors.As(err, &refusal)
+		offered := offeredVersions(refusal)
 		next := o.pickLegacy(offered)
 		if next == nil || next == f {
 			if offered != nil {
-				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: in.Error}
+				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: err}
 			}
-			return because(fmt.Errorf("initialize: %w", in.Error), cause)
+			return because(fmt.Errorf("initialize: %w", err), cause)
 		}
 		f = next
 	}
@@ -78,7 +77,7 @@ func innermost(err error) error {
 }
 
 // initialize sends the request of that name, which is never cancelled.
-func (o *opener) initialize(ctx context.Context, f *revision.Facts) (*jsonrpc.Incoming, error) {
+func (o *opener) initialize(ctx context.Context, f *revision.Facts) (wire.RawValue, error) {
 	p := &mcp.InitializeParams{ProtocolVersion: f.Version, Capabilities: *o.c.caps, ClientInfo: o.c.opts.Info}
 	if o.c.opts.HideInfo {
 		p.ClientInfo = mcp.Implementation{Name: "client", Version: "0"}
@@ -87,7 +86,7 @@ func (o *opener) initialize(ctx context.Context, f *revision.Facts) (*jsonrpc.In
 	if err != nil {
 		return nil, err
 	}
-	return o.cn.do(ctx, mcp.MethodInitialize, params, transport.Route{})
+	return o.cn.sendOwn(ctx, o.c.own(mcp.MethodInitialize, p), &handshake{o.c, f}, params, transport.Route{}, nil)
 }
 
 // pickLegacy returns the newest allowed revision of this era in a list.
@@ -105,11 +104,11 @@ func (o *opener) pickLegacy(offered []string) *revision.Facts {
 // shake reads the server's half and completes the handshake (spec 2025-11-25,
 // basic/lifecycle: a client that does not support the version in the response
 // SHOULD disconnect).
-func (o *opener) shake(ctx context.Context, asked *revision.Facts, in *jsonrpc.Incoming) error {
+func (o *opener) shake(ctx context.Context, asked *revision.Facts, result wire.RawValue) error {
 	var head struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
-	if err := wire.Decode(in.Result.Raw(), &head); err != nil {
+	if err := wire.Decode(result, &head); err != nil {
 		return fmt.Errorf("initialize: result of the server: %w", err)
 	}
 	f := o.pickLegacy([]string{head.ProtocolVersion})
@@ -118,7 +117,7 @@ func (o *opener) shake(ctx context.Context, asked *revision.Facts, in *jsonrpc.I
 	}
 	var r mcp.InitializeResult
 	sh := shape.For(f)
-	if err := sh.UpResult(mcp.MethodInitialize, in.Result.Raw(), &r); err != nil {
+	if err := sh.UpResult(mcp.MethodInitialize, result, &r); err != nil {
 		return fmt.Errorf("initialize: result of the server: %w", err)
 	}
 	if f != asked {
@@ -197,7 +196,7 @@ func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) 
 // connection ends. Changes of lists come without being asked for.
 func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 	filter := w.within(cn.session().caps)
-	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions)
+	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions, func(err error) { w.refused(err, false) })
 	defer func() { e.unsubscribe(cn, held) }()
 	if err != nil {
 		return err
@@ -212,7 +211,7 @@ func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 
 // subscribe subscribes to what nobody on this connection has subscribed to.
 // It returns those that the server agreed to, and the last refusal.
-func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string) (held []string, refusal, err error) {
+func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string, noted func(error)) (held []string, refusal, err error) {
 	cn.subMu.Lock()
 	defer cn.subMu.Unlock()
 	for _, uri := range uris {
@@ -220,7 +219,7 @@ func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string) (hel
 			held = append(held, uri)
 			continue
 		}
-		err := e.ask(ctx, cn, mcp.MethodResourcesSubscribe, &mcp.SubscribeParams{URI: uri})
+		err := e.ask(ctx, cn, mcp.MethodResourcesSubscribe, &mcp.SubscribeParams{URI: uri}, noted)
 		var peer *jsonrpc.Error
 		switch {
 		case err == nil:
@@ -247,18 +246,18 @@ func (e *handshake) unsubscribe(cn *conn, uris []string) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(e.c.ctx, abandonTime)
-		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}); err != nil {
+		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}, nil); err != nil {
 			e.c.log.Debug("a subscription could not be given up", "uri", uri, "err", err)
 		}
 		cancel()
 	}
 }
 
-// ask sends a small request of the client's own.
-func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any) error {
+// ask sends a small request of the client's own; see insist.
+func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any, noted func(error)) error {
 	ctx, cancel := e.c.limited(ctx, e.c.opts.CallTimeout)
 	defer cancel()
-	params, err := shape.For(e.f).DownParams(method, params)
+	down, err := shape.For(e.f).DownParams(method, params)
 	if err != nil {
 		return err
 	}
@@ -266,18 +265,14 @@ func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any
 	if cn.link.Traits().Routes {
 		route = e.route(nil)
 	}
-	in, err := cn.do(ctx, method, params, route)
-	switch {
-	case err != nil:
+	if _, err := cn.sendOwn(ctx, e.c.own(method, params), e, down, route, noted); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
-	case in.Error != nil:
-		return fmt.Errorf("%s: %w", method, in.Error)
 	}
 	return nil
 }
 
 func (e *handshake) sendLevel(ctx context.Context, cn *conn, level mcp.LogLevel) error {
-	return e.ask(ctx, cn, mcp.MethodSetLevel, &mcp.SetLevelParams{Level: level})
+	return e.ask(ctx, cn, mcp.MethodSetLevel, &mcp.SetLevelParams{Level: level}, nil)
 }
 
 func (e *handshake) setLevel(ctx context.Context, c *Client, level mcp.LogLevel) error {

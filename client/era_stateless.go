@@ -22,12 +22,6 @@ type stateless struct {
 	logs    bool   // the server sends logs
 }
 
-// discovered is the answer to a probe.
-type discovered struct {
-	result   mcp.DiscoverResult
-	versions []string
-}
-
 // newEra returns the era for a revision before anything is known of the server.
 func newEra(c *Client, f *revision.Facts) *stateless {
 	caps := *c.caps
@@ -49,29 +43,47 @@ func newEra(c *Client, f *revision.Facts) *stateless {
 }
 
 // newStateless makes the session with a server that was discovered.
-func newStateless(c *Client, f *revision.Facts, d *discovered) *session {
+func newStateless(c *Client, f *revision.Facts, d *mcp.DiscoverResult) *session {
 	e := newEra(c, f)
-	e.logs = d.result.Capabilities.Logging != nil
+	e.logs = d.Capabilities.Logging != nil
 	return &session{
 		era: e, facts: f, shape: shape.For(f),
-		server: d.result.Meta.ServerInfo, caps: &d.result.Capabilities, instructions: d.result.Instructions,
+		server: d.Meta.ServerInfo, caps: &d.Capabilities, instructions: d.Instructions,
 	}
 }
 
 // discover probes the server with a revision.
-func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, error) {
+func (o *opener) discover(ctx context.Context, f *revision.Facts) (*mcp.DiscoverResult, error) {
 	limit := o.c.opts.DiscoverProbe
 	if len(o.legacy) == 0 {
 		limit = o.c.opts.CallTimeout // there is nothing to fall back to
 	}
 	ctx, cancel := o.c.limited(ctx, limit)
 	defer cancel()
+	k := o.c.own(mcp.MethodDiscover, nil)
+	result, err := k.through(ctx, func(ctx context.Context) (Result, error) {
+		r, err := o.discoverOnce(ctx, k, f)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, ok := result.(*mcp.DiscoverResult)
+	if !ok || r == nil {
+		return nil, fmt.Errorf("server/discover: middleware returned a %T as result, not a %T", result, r)
+	}
+	return r, nil
+}
+
+// discoverOnce sends the probe.
+func (o *opener) discoverOnce(ctx context.Context, k *call, f *revision.Facts) (*mcp.DiscoverResult, error) {
 	e := newEra(o.c, f)
-	k := &call{c: o.c, method: mcp.MethodDiscover}
-	k.row, _ = mcp.Lookup(k.method)
 	k.ctx = ctx
 	generation := o.c.opts.Cache.generation()
-	m := k.request(&session{era: e}, o.c.nextID(), nil, nil)
+	m := k.message(&session{era: e}, k.nextID(), nil, nil)
 	o.cn.mu.Lock()
 	o.cn.probed = m.ID
 	o.cn.mu.Unlock()
@@ -84,13 +96,13 @@ func (o *opener) discover(ctx context.Context, f *revision.Facts) (*discovered, 
 		return nil, err
 	}
 	if in.Error != nil {
-		return nil, in.Error
+		return nil, explain(in.Error)
 	}
-	d := &discovered{}
-	if err := shape.For(f).UpResult(k.method, in.Result.Raw(), &d.result); err != nil {
+	d := new(mcp.DiscoverResult)
+	if err := shape.For(f).UpResult(k.method, in.Result.Raw(), d); err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}
-	if d.versions = d.result.SupportedVersions; len(d.versions) == 0 {
+	if len(d.SupportedVersions) == 0 {
 		return nil, errors.New("server/discover: the result names no version")
 	}
 	if key, ok := k.cacheKey(); ok {
@@ -126,7 +138,7 @@ func (e *stateless) abandon(cn *conn, id mcp.ID, cause error) {
 // settle drives questions that the server asks by its answer.
 func (e *stateless) settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error) {
 	if in.Error != nil {
-		return nil, in.Error
+		return nil, explain(in.Error)
 	}
 	return k.settleResult(ctx, in.Result)
 }
@@ -181,15 +193,22 @@ func (e *stateless) hold(ctx context.Context, cn *conn, w *watch) error {
 		w.acknowledged(e.c, filter)
 		return cn.wait(ctx)
 	}
-	id := e.c.nextID()
+	k := e.c.own(mcp.MethodListen, &mcp.ListenParams{Notifications: *filter})
+	_, err := k.through(ctx, func(ctx context.Context) (Result, error) { return nil, e.listen(ctx, cn, k, w) })
+	return err
+}
+
+// listen sends a subscriptions/listen and returns when it has ended, with why.
+func (e *stateless) listen(ctx context.Context, cn *conn, k *call, w *watch) error {
+	id := k.nextID()
 	lctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	cn.mu.Lock()
 	cn.listens[id] = &listening{w: w, end: end}
 	cn.mu.Unlock()
 	defer cn.forget(id)
-	k := &call{c: e.c, method: mcp.MethodListen, ctx: lctx}
-	m := k.request(cn.session(), id, &mcp.ListenParams{Notifications: *filter}, nil)
+	k.ctx = lctx
+	m := k.message(cn.session(), id, k.params, nil)
 	var route transport.Route
 	if cn.link.Traits().Routes {
 		route = e.route(k)

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -77,6 +81,62 @@ func (e *UnsupportedVersionError) Is(target error) bool { return target == ErrUn
 
 // Unwrap returns the server's error.
 func (e *UnsupportedVersionError) Unwrap() error { return e.Cause }
+
+// CapabilityError says that the server needs a capability of this client that
+// was not declared, and so refused a request (code -32021). It is an
+// [ErrNotCapable].
+type CapabilityError struct {
+	// Required are what the client would have to declare.
+	Required mcp.ClientCapabilities
+	// Err is the server's error.
+	Err *jsonrpc.Error
+}
+
+// Error names the capabilities, and what would declare them.
+func (e *CapabilityError) Error() string {
+	var missing []string
+	add := func(needed bool, name, by string) {
+		if needed {
+			missing = append(missing, name+" (set "+by+")")
+		}
+	}
+	c := &e.Required
+	if c.Elicitation != nil {
+		add(c.Elicitation.URL == nil || c.Elicitation.Form != nil, mcp.CapElicitationForm, "Options.OnElicit")
+		add(c.Elicitation.URL != nil, mcp.CapElicitationURL, "Options.OnElicitURL")
+	}
+	if c.Sampling != nil {
+		add(true, mcp.CapSampling, "Options.OnSample")
+		add(c.Sampling.Tools != nil, mcp.CapSamplingTools, "Options.SampleTools")
+		add(c.Sampling.Context != nil, mcp.CapSamplingContext, "Options.SampleContext")
+	}
+	add(c.Roots != nil, mcp.CapRoots, "Options.OnRoots")
+	for _, name := range slices.Sorted(maps.Keys(c.Extensions)) {
+		add(true, fmt.Sprintf("extension %.64q", name), "Options.Extensions")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Experimental)) {
+		add(true, fmt.Sprintf("experimental %.64q", name), "Options.Experimental")
+	}
+	if len(missing) == 0 {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v; this client does not declare %s", e.Err, strings.Join(missing, ", "))
+}
+
+// Is makes the error an ErrNotCapable.
+func (e *CapabilityError) Is(target error) bool { return target == ErrNotCapable }
+
+// Unwrap returns the server's error.
+func (e *CapabilityError) Unwrap() error { return e.Err }
+
+// explain adds to an error of the server what its data says.
+func explain(e *jsonrpc.Error) error {
+	var data mcp.MissingCapabilityData
+	if e.Code != mcp.CodeMissingClientCapability || len(e.Data) == 0 || wire.Decode(e.Data, &data) != nil {
+		return e
+	}
+	return &CapabilityError{Required: data.RequiredCapabilities, Err: e}
+}
 
 // ToolError is the failure of a tool: a result with isError, which is meant
 // to be read by the model or the person who asked.

@@ -17,34 +17,48 @@ import (
 type opener struct {
 	c              *Client
 	cn             *conn
+	begin          beginning
 	modern, legacy []*revision.Facts // allowed by Options.Versions, newest first
 	woken          bool              // a silent server was probed again
+	unsure         bool              // the handshake was tried after a failure that may pass
 }
+
+// A beginning is how the negotiation on one connection begins. A connection
+// that ends at the probe is followed by one with the next beginning.
+type beginning uint8
+
+const (
+	beginProbe beginning = iota
+	beginProbeAgain
+	// beginHandshake: some old servers end when they meet a request before
+	// initialize.
+	beginHandshake
+)
 
 // dial makes a connection and negotiates on it. The caller adopts it, or
 // tears it down.
 func (c *Client) dial(ctx context.Context) (*conn, error) {
-	cn, err := c.connect(ctx, false)
-	if err == nil {
-		return cn, nil
+	for begin := beginProbe; ; begin++ {
+		cn, err := c.connect(ctx, begin)
+		var dead *probeKilledError
+		if !errors.As(err, &dead) {
+			return cn, err
+		}
+		if begin == beginHandshake || sleep(ctx, firstPause) != nil {
+			return nil, err
+		}
 	}
-	var dead *probeKilledError
-	if errors.As(err, &dead) && ctx.Err() == nil {
-		// Some old servers end when they meet a request before initialize.
-		return c.connect(ctx, true)
-	}
-	return nil, err
 }
 
-// A probeKilledError says that the connection ended during the probe, and
-// that a handshake may do better on another one.
+// A probeKilledError says that the connection ended during the probe, and that
+// another one may do better.
 type probeKilledError struct{ err error }
 
 func (e *probeKilledError) Error() string { return e.err.Error() }
 func (e *probeKilledError) Unwrap() error { return e.err }
 
 // connect dials and negotiates, once.
-func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
+func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
 	cn := &conn{
 		c: c, ready: make(chan struct{}), done: make(chan struct{}),
 		peer:    jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: c.opts.MaxInFlight, Logger: c.log}),
@@ -59,16 +73,26 @@ func (c *Client) connect(ctx context.Context, noProbe bool) (*conn, error) {
 		_ = cn.teardown(err)
 		return nil, err
 	}
-	o := &opener{c: c, cn: cn}
+	o := &opener{c: c, cn: cn, begin: begin}
 	o.allowed()
-	if err := o.open(ctx, noProbe); err != nil {
+	if err := o.open(ctx); err != nil {
 		died := cn.over()
 		_ = cn.teardown(err)
 		return nil, cn.ended(err, died)
 	}
-	c.opts.Eras.Remember(c.dialer.Key(), cn.session().facts.Version)
+	o.remember()
 	cn.late(mcp.ID{})
 	return cn, nil
+}
+
+// remember keeps what was negotiated for the next connection. Of the handshake
+// era it keeps only what a probe has shown (ruling 31).
+func (o *opener) remember() {
+	f := o.cn.session().facts
+	if f.Handshake && (o.unsure || len(o.modern) == 0) {
+		return
+	}
+	o.c.opts.Eras.Remember(o.c.dialer.Key(), f.Version)
 }
 
 // ended makes of the error of a negotiation that the end of the connection
@@ -124,8 +148,12 @@ func (o *opener) pick(offered []string) *revision.Facts {
 // open negotiates, and sets the connection's session (rulings 1 to 5; spec
 // 2026-07-28, basic/versioning and basic/transports/stdio: a client that
 // speaks both eras SHOULD probe with server/discover).
-func (o *opener) open(ctx context.Context, noProbe bool) error {
-	if len(o.modern) == 0 || noProbe {
+func (o *opener) open(ctx context.Context) error {
+	if len(o.modern) == 0 {
+		return o.handshake(ctx, o.legacy[0], nil)
+	}
+	if o.begin == beginHandshake {
+		o.unsure = true
 		return o.handshake(ctx, o.legacy[0], nil)
 	}
 	if known, ok := o.c.opts.Eras.Recall(o.c.dialer.Key()); ok && len(o.legacy) > 0 {
@@ -134,33 +162,49 @@ func (o *opener) open(ctx context.Context, noProbe bool) error {
 			if err == nil || ctx.Err() != nil || errors.Is(err, transport.ErrDenied) {
 				return err
 			}
-			// The memory does not fit any more: find out anew.
-			o.c.opts.Eras.Remember(o.c.dialer.Key(), "")
+			if !passes(err) {
+				// The memory does not fit any more: find out anew.
+				o.c.opts.Eras.Remember(o.c.dialer.Key(), "")
+			}
 			if o.cn.over() {
-				return &probeKilledError{err}
+				return o.killed(err)
 			}
 		}
 	}
 	return o.probe(ctx, o.modern[0])
 }
 
-// probe asks for the server's versions, at most twice.
+// killed is the error of a negotiation whose connection has ended: a
+// probeKilledError if another connection is to be made.
+func (o *opener) killed(err error) error {
+	if o.begin == beginProbeAgain && len(o.legacy) == 0 {
+		return err
+	}
+	return &probeKilledError{err}
+}
+
+// probe asks for the server's versions: again with the version that the server
+// wants, and again after a failure that may pass.
 func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
-	for attempt := range 2 {
-		s, err := o.discover(ctx, f)
+	for tries, refusals := 1, 0; ; tries++ {
+		d, err := o.discover(ctx, f)
 		if err == nil {
-			return o.settleOn(ctx, f, s)
+			return o.settleOn(ctx, d)
 		}
 		var peer *jsonrpc.Error
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, transport.ErrDenied):
-			return fmt.Errorf("server/discover: %w", err) // a handshake would not be let in either
-		case errors.As(err, &peer):
-		case unreached(err) && !o.cn.over():
-			return fmt.Errorf("server/discover: %w", err) // a handshake would not arrive either
-		default:
+		case errors.Is(err, transport.ErrDenied), unreached(err) && !o.cn.over():
+			return fmt.Errorf("server/discover: %w", err) // a handshake would fail in the same way
+		case o.cn.over():
+			return o.killed(fmt.Errorf("server/discover: %w", err))
+		case passes(err):
+			if err = o.pauseProbe(ctx, tries, err); err != nil {
+				return o.fallBack(ctx, err)
+			}
+			continue
+		case !errors.As(err, &peer):
 			return o.fallBack(ctx, err)
 		}
 		switch peer.Code {
@@ -172,7 +216,7 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 			next := o.pick(offered)
 			// A server that offers what it has just refused may have changed its
 			// mind, or another one behind the same address answers: ask again, once.
-			if next == nil || next == f && attempt > 0 {
+			if refusals++; next == nil || next == f && refusals > 1 || refusals > len(o.modern)+1 {
 				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: err}
 			}
 			if next.Handshake {
@@ -185,7 +229,20 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 			return o.fallBack(ctx, err)
 		}
 	}
-	return &UnsupportedVersionError{Allowed: o.names()}
+}
+
+// pauseProbe waits before the probe is repeated after a failure that may pass:
+// once, or as often as other requests if there is no handshake to fall back to.
+// The error says that it is not to be repeated (ruling 31).
+func (o *opener) pauseProbe(ctx context.Context, tries int, failure error) error {
+	repeats, after := 1, told(failure)
+	if len(o.legacy) == 0 {
+		repeats = max(repeats, o.c.opts.Retries)
+	}
+	if tries > repeats || after > left(ctx) || sleep(ctx, max(after, firstPause)) != nil {
+		return &RetryError{Tries: tries, RetryAfter: after, Err: failure}
+	}
+	return nil
 }
 
 // unreached says that nothing was sent: the server could not be reached.
@@ -194,15 +251,15 @@ func unreached(err error) bool {
 }
 
 // settleOn chooses from what a discovered server supports.
-func (o *opener) settleOn(ctx context.Context, f *revision.Facts, s *discovered) error {
-	chosen := o.pick(s.versions)
+func (o *opener) settleOn(ctx context.Context, d *mcp.DiscoverResult) error {
+	chosen := o.pick(d.SupportedVersions)
 	switch {
 	case chosen == nil:
-		return &UnsupportedVersionError{Offered: s.versions, Allowed: o.names()}
+		return &UnsupportedVersionError{Offered: d.SupportedVersions, Allowed: o.names()}
 	case chosen.Handshake:
 		return o.handshake(ctx, chosen, nil)
 	}
-	sess := newStateless(o.c, chosen, s)
+	sess := newStateless(o.c, chosen, d)
 	o.cn.sess.Store(sess)
 	return o.cn.link.Establish(ctx, transport.Established{Version: chosen.Version})
 }
@@ -211,14 +268,19 @@ func (o *opener) settleOn(ctx context.Context, f *revision.Facts, s *discovered)
 // 2026-07-28, basic/transports/stdio: the fallback MUST NOT be keyed to one
 // specific error code).
 func (o *opener) fallBack(ctx context.Context, cause error) error {
-	if len(o.legacy) == 0 {
-		return &UnsupportedVersionError{Allowed: o.names(), Cause: fmt.Errorf("server/discover: %w", cause)}
+	silent := errors.Is(cause, ErrTimeout)
+	if passes(cause) || silent && o.cn.link.Traits().Routes {
+		o.unsure = true
 	}
-	if o.cn.over() {
-		return &probeKilledError{fmt.Errorf("server/discover: %w", cause)}
+	if len(o.legacy) == 0 {
+		cause = fmt.Errorf("server/discover: %w", cause)
+		if o.unsure || silent {
+			return cause // nothing is known of its versions
+		}
+		return &UnsupportedVersionError{Allowed: o.names(), Cause: cause}
 	}
 	err := o.handshake(ctx, o.legacy[0], cause)
-	if err != nil && errors.Is(cause, ErrTimeout) && !o.woken && ctx.Err() == nil && !o.cn.over() {
+	if err != nil && silent && !o.woken && ctx.Err() == nil && !o.cn.over() {
 		// It may only have been slow to start: now that it speaks, it may
 		// know the probe.
 		o.woken = true
@@ -253,17 +315,16 @@ func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refu
 	if err != nil {
 		return err
 	}
-	c.renewed(cn)
+	o.renewed()
 	return nil
 }
 
 // renewed makes known what a living connection negotiated anew.
-func (c *Client) renewed(cn *conn) {
-	s := cn.session()
-	c.mu.Lock()
-	c.last = s
-	c.mu.Unlock()
-	c.opts.Eras.Remember(c.dialer.Key(), s.facts.Version)
+func (o *opener) renewed() {
+	o.c.mu.Lock()
+	o.c.last = o.cn.session()
+	o.c.mu.Unlock()
+	o.remember()
 }
 
 // recheck asks a server for its versions again that refuses requests of a
@@ -295,7 +356,7 @@ func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal 
 		c.log.Info("the server refuses its revision, and older ones too", "refusal", refusal, "err", err)
 		return false
 	}
-	c.renewed(cn)
+	o.renewed()
 	return true
 }
 

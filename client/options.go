@@ -77,6 +77,14 @@ type Options struct {
 	// in order, for extensions.
 	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
 
+	// Middleware wraps each request, the first outermost; default none.
+	Middleware []Middleware
+	// OneAtATime makes requests of the handshake era wait for each other, so
+	// that it is known which one a question of the server belongs to also where
+	// the carrier does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
+	// handler that calls the client in its own context does not wait.
+	OneAtATime bool
+
 	// Versions are the revisions that may be used; default all. One pins
 	// it. The newest that suits both sides is taken.
 	Versions []string
@@ -93,6 +101,16 @@ type Options struct {
 	// DiscoverProbe is how long a server may be silent to the first request
 	// before it is taken for one of the handshake era; default 5 s.
 	DiscoverProbe time.Duration
+	// Retries is how often a request is sent again that the server refused
+	// before it ran, because there were too many: the codes -31001 and -31002
+	// and the HTTP status 429. A bare 503, which a proxy may send after the
+	// request has run, is repeated only if doing it twice is harmless: lists,
+	// reads, prompts, completion, and tools as TrustAnnotations says. The
+	// client waits as long as the server asks, if the time of the call and one
+	// minute allow that; requests that wait for the same limit go one after
+	// another. In the end the error is a [RetryError]. Default 5; -1 means
+	// that nothing is sent again.
+	Retries int
 	// MaxRounds is how often a server may ask within one call; default 8.
 	MaxRounds int
 	// MaxInFlight is how many questions of the server are open at once;
@@ -179,6 +197,7 @@ func (o *Options) defaults() (Options, error) {
 	r.CallTimeout = cmp.Or(r.CallTimeout, time.Minute)
 	r.MaxCallTime = cmp.Or(r.MaxCallTime, 10*time.Minute)
 	r.DiscoverProbe = cmp.Or(r.DiscoverProbe, 5*time.Second)
+	r.Retries = cmp.Or(r.Retries, 5)
 	r.MaxRounds = cmp.Or(r.MaxRounds, 8)
 	r.MaxInFlight = cmp.Or(r.MaxInFlight, 256)
 	r.MaxItems = cmp.Or(r.MaxItems, 10_000)

@@ -64,12 +64,12 @@ func (k *call) settleResult(ctx context.Context, result wire.Object) (*round, er
 // basic/patterns/mrtr: the state MUST be echoed exactly, and MUST NOT be
 // there if it was absent).
 func (k *call) input(ctx context.Context, r *mcp.InputRequiredResult) (*round, error) {
-	if k.rounds++; k.rounds > k.c.opts.MaxRounds {
+	if int(k.rounds.Add(1)) > k.c.opts.MaxRounds {
 		return nil, fmt.Errorf("%w: more than %d times in one call", ErrTooManyRounds, k.c.opts.MaxRounds)
 	}
 	k.clock.pause()
 	defer k.clock.resume()
-	responses, err := k.c.answers(ctx, about{k.method, k.target}, r.InputRequests)
+	responses, err := k.c.answers(ctx, k, r.InputRequests)
 	if err != nil {
 		return nil, err
 	}
@@ -88,20 +88,18 @@ func (k *call) wait(ctx context.Context, state *string) (*round, error) {
 	return &round{state: state}, nil
 }
 
-// about says which request a question belongs to, as far as that is known.
-type about struct{ method, target string }
-
 // Answer has questions of the server answered by the client's handlers, all
 // at once, as it happens by itself during calls. It is for extensions that
 // carry questions in results of their own. The error is [ErrNotCapable] if a
 // kind of question was not declared, before anybody is asked, and
-// [ErrInputRefused] if a handler refused.
+// [ErrInputRefused] if a handler refused. The handlers' context is made of ctx.
 func (c *Client) Answer(ctx context.Context, questions mcp.InputRequests) (mcp.InputResponses, error) {
-	return c.answers(ctx, about{}, questions)
+	k, _ := ctx.Value(requestKey{}).(*call)
+	return c.answers(ctx, k, questions)
 }
 
 // answers asks all questions at once. The first that fails ends the others.
-func (c *Client) answers(ctx context.Context, of about, questions mcp.InputRequests) (mcp.InputResponses, error) {
+func (c *Client) answers(ctx context.Context, of *call, questions mcp.InputRequests) (mcp.InputResponses, error) {
 	if len(questions) > maxQuestions {
 		return nil, fmt.Errorf("%w: %d questions at once", ErrTooManyRounds, len(questions))
 	}
@@ -157,7 +155,7 @@ func (c *Client) answer(ctx context.Context, q *question) (wire.RawValue, error)
 // Elicitation Required Error"; ruling 18).
 func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error) {
 	c := k.c
-	if k.rounds++; k.rounds > c.opts.MaxRounds {
+	if int(k.rounds.Add(1)) > c.opts.MaxRounds {
 		return nil, fmt.Errorf("%w: more than %d times in one call", ErrTooManyRounds, c.opts.MaxRounds)
 	}
 	var data mcp.URLElicitationRequiredData
@@ -175,7 +173,7 @@ func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error
 		if !p.IsURL() || p.ElicitationID == "" {
 			return nil, fmt.Errorf("%w: an elicitation without page or id", refusal)
 		}
-		q, err := c.prepareElicit(about{k.method, k.target}, p)
+		q, err := c.prepareElicit(k, p)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", refusal, err)
 		}

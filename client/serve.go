@@ -47,7 +47,7 @@ func (e *invalidError) Unwrap() error { return e.err }
 
 // prepare checks a question of the server: whether it was declared, and
 // whether it is well formed. Nobody is asked yet (SEC-CAP-1).
-func (c *Client) prepare(s *session, of about, method string, raw wire.RawValue) (*question, error) {
+func (c *Client) prepare(s *session, of *call, method string, raw wire.RawValue) (*question, error) {
 	if len(raw) == 0 {
 		raw = wire.RawValue("{}")
 	}
@@ -132,7 +132,11 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 		cn.refuse(m, jsonrpc.ErrTooMany)
 		return
 	}
-	ctx, end, err := cn.peer.Begin(cn.c.ctx, m.ID)
+	of, around := cn.c.during(m.During), cn.c.ctx
+	if of != nil {
+		around = of.ctx
+	}
+	ctx, end, err := cn.peer.Begin(around, m.ID)
 	if err != nil {
 		cn.asked.Add(-size)
 		cn.refuse(m, err)
@@ -141,8 +145,12 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 	started := cn.c.spawn(func() {
 		defer cn.asked.Add(-size)
 		defer end()
-		result, err := cn.respond(ctx, m)
-		if ctx.Err() != nil {
+		result, err := cn.respond(ctx, m, of)
+		switch {
+		case cn.c.ctx.Err() == nil && around.Err() != nil:
+			// The server may still wait, although it has answered the call.
+			result, err = nil, jsonrpc.NewError(mcp.CodeInternalError, "the request that the question belongs to has ended")
+		case ctx.Err() != nil:
 			return // withdrawn: it SHOULD NOT be answered any more
 		}
 		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Result: result, Error: cn.c.wireError(m.Method, err)})
@@ -187,7 +195,7 @@ func (cn *conn) reply(m *jsonrpc.Outgoing) {
 }
 
 // respond carries out a request of the server.
-func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body, error) {
+func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of *call) (jsonrpc.Body, error) {
 	c, s := cn.c, cn.session()
 	switch {
 	case m.Method == mcp.MethodPing:
@@ -197,13 +205,11 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body,
 	case m.ParamsArray:
 		return nil, jsonrpc.NewError(mcp.CodeInvalidParams, "params must be an object")
 	}
-	q, err := c.prepare(s, about{}, m.Method, m.Params.Raw())
+	q, err := c.prepare(s, of, m.Method, m.Params.Raw())
 	if err != nil {
 		return nil, err
 	}
-	c.pauseAll()
-	v, err := c.run(ctx, q)
-	c.resumeAll()
+	v, err := c.runPaused(ctx, q, of)
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +217,19 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming) (jsonrpc.Body,
 		return nil, err
 	}
 	return jsonrpc.JSON(v), nil
+}
+
+// runPaused asks a question while the clock of the call that it belongs to
+// stands still.
+func (c *Client) runPaused(ctx context.Context, q *question, of *call) (any, error) {
+	if of != nil {
+		of.clock.pause()
+		defer of.clock.resume()
+	} else {
+		c.pauseAll()
+		defer c.resumeAll()
+	}
+	return c.run(ctx, q)
 }
 
 // pauseAll stops the clocks of all calls while a person is asked: on a shared

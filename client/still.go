@@ -13,14 +13,20 @@ type still struct {
 	context.Context //nolint:containedctx // it is one
 	clock           *clock
 	c               *Client
+	call            *call // nil if it is of no call
 }
 
 var _ transport.Clock = (*still)(nil)
 
-// Value gives the clock, and the rest of the context around.
+// Value gives the clock and the call, and the rest of the context around.
 func (s *still) Value(key any) any {
-	if key == (transport.ClockKey{}) {
+	switch key {
+	case transport.ClockKey{}:
 		return s
+	case requestKey{}:
+		if s.call != nil {
+			return s.call
+		}
 	}
 	return s.Context.Value(key)
 }
@@ -55,7 +61,7 @@ func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Cont
 		still
 		clock clock
 	})
-	l.still = still{ctx, &l.clock, c}
+	l.still = still{ctx, &l.clock, c, nil}
 	own, end := context.WithCancelCause(&l.still)
 	l.clock.start(end, limit, 2*limit)
 	return own, func() {

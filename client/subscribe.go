@@ -103,7 +103,7 @@ type watch struct {
 	mu    sync.Mutex
 	told  bool // ready is closed
 	acked mcp.SubscriptionFilter
-	err   error
+	err   error // why it failed or, until the server agrees, why it refused last
 }
 
 // A listening is a watch on one connection of the stateless era.
@@ -129,7 +129,7 @@ func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
 // ends it, with growing pauses (ruling 24).
 func (c *Client) keepWatching(ctx context.Context, w *watch) {
 	defer close(w.done)
-	pause := firstPause
+	pause, refusals := firstPause, 0
 	for {
 		began := time.Now()
 		err := c.watchOnce(ctx, w)
@@ -144,10 +144,25 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 			return
 		}
 		if time.Since(began) > longPause {
-			pause = firstPause
+			pause, refusals = firstPause, 0
 		}
-		c.log.Debug("a watch will be renewed", "err", err, "after", pause)
-		if sleep(ctx, pause+rand.N(pause/4)) == nil {
+		after := told(err)
+		if later(err) {
+			refusals++
+			var failed *RetryError // of an era that repeats its requests by itself
+			enough := errors.As(err, &failed) || refusals > c.opts.Retries || after > longestTold
+			if failed == nil {
+				failed = &RetryError{Tries: refusals, RetryAfter: after, Err: err}
+			}
+			if w.refused(failed, enough) {
+				return
+			}
+			if refusals == 1 {
+				c.log.Warn("the server does not let this client watch now; it will be asked again", "err", err)
+			}
+		}
+		c.log.Debug("a watch will be renewed", "err", err, "after", max(pause, after))
+		if sleep(ctx, max(after, pause)+rand.N(pause/4)) == nil {
 			pause = min(2*pause, longPause)
 		}
 	}
@@ -162,25 +177,29 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	s := cn.session()
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
-	if errors.Is(err, transport.ErrDenied) {
+	if errors.Is(err, transport.ErrDenied) || later(err) {
 		return err
 	}
 	if !errors.As(err, &refusal) {
 		c.recheck(ctx, cn, s, err)
 		return err
 	}
-	switch refusal.Code {
-	case mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeTimeout, mcp.CodeShuttingDown:
-		return err // later it may agree
-	case mcp.CodeUnsupportedVersion:
-		if offeredVersions(refusal) != nil && c.renegotiate(ctx, cn, s, refusal) == nil {
-			return err
-		}
+	if refusal.Code == mcp.CodeUnsupportedVersion && offeredVersions(refusal) != nil && c.renegotiate(ctx, cn, s, refusal) == nil {
+		return err
 	}
 	if c.recheck(ctx, cn, s, refusal) {
 		return err
 	}
 	return &watchRefusedError{err}
+}
+
+// later reports whether a server that refused a watch may agree to it later.
+func later(err error) bool {
+	var refusal *jsonrpc.Error
+	if errors.As(err, &refusal) && (refusal.Code == mcp.CodeTimeout || refusal.Code == mcp.CodeShuttingDown) {
+		return true
+	}
+	return refused(err, func() bool { return true })
 }
 
 // A watchRefusedError says that the server will never agree to a watch.
@@ -197,8 +216,31 @@ func (w *watch) wait(ctx context.Context) error {
 		defer w.mu.Unlock()
 		return w.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), w.err)
+	}
+	return context.Cause(ctx)
+}
+
+// refused notes that the server refused the watch for now. It reports whether
+// that ends the watch: enough tries end one for resources that the server never
+// agreed to. Others go on: nobody would take them up again.
+func (w *watch) refused(err error, enough bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told {
+		return false
+	}
+	w.err = err
+	if !enough || len(w.filter.ResourceSubscriptions) == 0 {
+		return false
+	}
+	w.told = true
+	close(w.ready)
+	return true
 }
 
 // acknowledged notes what the server agreed to. When it did so before, what
@@ -208,7 +250,7 @@ func (w *watch) acknowledged(c *Client, filter *mcp.SubscriptionFilter) {
 	w.acked = *filter
 	again := w.told
 	if !again {
-		w.told = true
+		w.told, w.err = true, nil
 		close(w.ready)
 	}
 	w.mu.Unlock()

@@ -59,6 +59,9 @@ type Incoming struct {
 	Error *Error
 	// Size is the number of bytes of the message.
 	Size int
+	// During is the id of the request of ours in whose answer a carrier found
+	// the message; zero if the carrier cannot tell.
+	During ID
 
 	index wire.Index // of Params or Result
 }

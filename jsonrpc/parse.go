@@ -122,7 +122,7 @@ func (p *parser) call() *Error {
 		p.in.Kind = Notification
 	}
 	switch {
-	case p.params == nil:
+	case p.params == nil, string(p.params) == "null": // null is as good as absent (ruling 33)
 	case p.params[0] == '{':
 		p.in.Params, _ = p.envelope.Object("params")
 	case p.params[0] == '[':

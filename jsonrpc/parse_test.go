@@ -91,7 +91,7 @@ func TestParseRefuses(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":null,"method":"m"}`, invalid, none, false, false, "got null"},
 		{`{"jsonrpc":"2.0","id":1.5,"method":"m"}`, invalid, none, false, false, "fraction"},
 		{`{"jsonrpc":"2.0","id":{},"method":"m"}`, invalid, none, false, false, "got object"},
-		{`{"jsonrpc":"2.0","id":1,"method":"m","params":null}`, invalid, one, false, false, "leave it out"},
+		{`{"jsonrpc":"2.0","id":1,"method":"m","params":false}`, invalid, one, false, false, "leave it out"},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":"x"}`, invalid, one, false, false, "must be an object"},
 		{`{"jsonrpc":"2.0","method":"m","params":"x"}`, invalid, none, true, false, "must be an object"},
 		{`{"jsonrpc":"1.0","method":"m"}`, invalid, none, true, false, `exactly "2.0"`},
@@ -168,6 +168,16 @@ func TestIsBatch(t *testing.T) {
 	for text, want := range map[string]bool{"[": true, " \t\r\n[1]": true, "{}": false, "": false, " ": false, `"["`: false} {
 		if got := jsonrpc.IsBatch([]byte(text)); got != want {
 			t.Errorf("IsBatch(%q) = %v", text, got)
+		}
+	}
+}
+
+// Null for no params is taken, in requests and notifications. Ruling 33.
+func TestParseNullParams(t *testing.T) {
+	for _, text := range []string{`{"jsonrpc":"2.0","id":1,"method":"m","params":null}`, `{"jsonrpc":"2.0","method":"m","params":null}`, `{"params":null,"jsonrpc":"2.0","method":"m"}`} {
+		in, err := jsonrpc.Parse([]byte(text), jsonrpc.Limits{})
+		if err != nil || !in.Params.IsZero() || in.ParamsArray || len(in.Params.Raw()) > 0 {
+			t.Errorf("%s: %+v, %v", text, in, err)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/parley-mcp/parley/netguard"
 )
 
 // FetchOptions adjust a Fetcher. The zero value, and nil, are safe.
@@ -45,17 +47,13 @@ type FetchOptions struct {
 
 // A Fetcher makes every request to the outside for metadata, keys, tokens
 // and registrations: https alone (http on loopback hosts if loopback is
-// allowed), the dialled address checked against private, link-local, shared,
-// mapped, translated (NAT64, 6to4, Teredo) and other special ranges after
-// resolution (so that rebinding does not help), no redirects of a POST, none
-// to another origin, bodies and times bounded, no cookies, no credentials of
-// the environment. spec, security best practices, SSRF. It may be used by many
+// allowed), the dialled address checked as package netguard does, no redirects
+// of a POST, none to another origin, bodies and times bounded, no cookies, no
+// credentials of the environment. spec, security best practices, SSRF. It may be used by many
 // goroutines at once.
 type Fetcher struct {
 	options   FetchOptions
-	allow     allowList
-	loopback  bool
-	transport *http.Transport
+	transport *netguard.Transport
 	pair      *Fetcher // the same with loopback, or itself
 }
 
@@ -70,10 +68,13 @@ func NewFetcher(o *FetchOptions) *Fetcher {
 	if options.MaxRedirects == 0 {
 		options.MaxRedirects = 3
 	}
-	f := &Fetcher{options: options, allow: newAllowList(options.AllowHosts)}
-	f.transport = f.newTransport()
-	local := &Fetcher{options: options, allow: f.allow, loopback: true}
-	local.transport = local.newTransport()
+	rules := netguard.Rules{
+		AllowHosts: options.AllowHosts, MaxBody: options.MaxBody,
+		Proxy: options.Proxy, TLS: options.TLS, Resolve: options.Resolve,
+	}
+	f := &Fetcher{options: options, transport: netguard.NewTransport(&rules)}
+	rules.Loopback = true
+	local := &Fetcher{options: options, transport: netguard.NewTransport(&rules)}
 	f.pair, local.pair = local, local
 	return f
 }
@@ -83,24 +84,6 @@ func positive[T int64 | time.Duration](n, otherwise T) T {
 		return n
 	}
 	return otherwise
-}
-
-func (f *Fetcher) newTransport() *http.Transport {
-	t := &http.Transport{
-		Proxy:                  routeProxy,
-		DialContext:            f.dial,
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // so that no small body grows
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        time.Minute,
-		TLSHandshakeTimeout:    10 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}
-	if f.options.TLS != nil {
-		t.TLSClientConfig = f.options.TLS.Clone()
-	}
-	return t
 }
 
 // Loopback returns a Fetcher that differs from f in that it may dial loopback
@@ -215,6 +198,30 @@ func (f *Fetcher) post(ctx context.Context, target, contentType string, body []b
 	return f.send(ctx, http.MethodPost, u, header, body)
 }
 
+// check says whether a URL may be fetched, as far as the URL tells; the
+// address is checked when it is dialled.
+func (f *Fetcher) check(target string) (*url.URL, error) {
+	u, err := parseURL(target, maxAuthorizationURL)
+	if err != nil {
+		return nil, &BlockedError{URL: shown(target), Reason: err.Error()}
+	}
+	u.Host = strings.ToLower(u.Host)
+	if err := f.transport.Check(u); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// shown is a URL that is none, for an error: without query, bounded.
+func shown(target string) string {
+	target, _, _ = strings.Cut(target, "?")
+	target, _, _ = strings.Cut(target, "#")
+	if i := strings.LastIndexByte(target, '@'); i >= 0 {
+		target = target[i+1:] // what stands before may be a password
+	}
+	return cleanText(target, 256)
+}
+
 // send makes one request and reads its answer.
 func (f *Fetcher) send(ctx context.Context, method string, u *url.URL, header http.Header, body []byte) (*Response, error) {
 	r, err := f.exchange(ctx, method, u, header, body)
@@ -222,8 +229,7 @@ func (f *Fetcher) send(ctx context.Context, method string, u *url.URL, header ht
 		return r, nil
 	}
 	if blocked, ok := errors.AsType[*BlockedError](err); ok {
-		// Of the dialer, which knows the host alone.
-		return nil, &BlockedError{URL: withoutQuery(u), Reason: blocked.Reason}
+		return nil, blocked
 	}
 	return nil, fmt.Errorf("fetch %s: %w", withoutQuery(u), err)
 }
@@ -240,9 +246,6 @@ func (f *Fetcher) exchange(ctx context.Context, method string, u *url.URL, heade
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}
-	if req, err = f.route(req); err != nil {
-		return nil, err
-	}
 	// RoundTrip, not a Client: there are no cookies, no redirects and no
 	// referrers to switch off, and errors without URLs.
 	resp, err := f.transport.RoundTrip(req)
@@ -250,27 +253,13 @@ func (f *Fetcher) exchange(ctx context.Context, method string, u *url.URL, heade
 		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode < http.StatusOK {
-		return nil, errors.New("answer switches protocols") // and its body has no end
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, f.options.MaxBody+1))
+	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
-	}
-	if int64(len(data)) > f.options.MaxBody {
-		return nil, fmt.Errorf("answer is larger than %d bytes", f.options.MaxBody)
 	}
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: data, URL: u.String()}, nil
 }
 
 // A BlockedError says that a URL or the address behind it must not be
 // fetched, and how it can be allowed.
-type BlockedError struct {
-	// URL has no query.
-	URL    string
-	Reason string
-}
-
-func (e *BlockedError) Error() string {
-	return "blocked: " + e.URL + ": " + e.Reason
-}
+type BlockedError = netguard.BlockedError

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/parley-mcp/parley/netguard"
 )
 
 // Longest URLs that are read: of metadata, and of a whole authorization
@@ -226,18 +228,7 @@ func cutLoopbackPort(raw string) (host, rest string, ok bool) {
 // LoopbackHost reports whether a host name, without port, stands for this
 // machine by itself: localhost, names below it, 127.0.0.0/8, ::1. Other
 // spellings of these addresses, such as 127.1, do not.
-func LoopbackHost(host string) bool {
-	if inner, ok := strings.CutPrefix(host, "["); ok {
-		if host, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(host, ":") {
-			return false
-		}
-	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.IsLoopback() && addr.Zone() == "" && !addr.Is4In6()
-	}
-	host = strings.ToLower(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") && checkHost(host) == nil
-}
+func LoopbackHost(host string) bool { return netguard.LoopbackHost(host) }
 
 // withoutQuery is u for errors and logs.
 func withoutQuery(u *url.URL) string {

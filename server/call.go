@@ -73,6 +73,7 @@ func (c *Call) in(ctx context.Context) *Call {
 // extras are what most requests do not need: a memory of what was asked, and of
 // what was told on the way.
 type extras struct {
+	turn     *turn // of a request that came a little too early
 	asks     recorder
 	progress progressState
 	logs     logState

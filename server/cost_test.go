@@ -41,8 +41,10 @@ func (s *sink) exchange(tb testing.TB, text []byte) *transport.Exchange {
 }
 
 // cost is what f allocates each time, in objects and bytes.
-func cost(f func()) (objects, size float64) {
-	const rounds = 200
+func cost(f func()) (objects, size float64) { return costOf(200, f) }
+
+// costOf is cost, measured over a number of rounds.
+func costOf(rounds int, f func()) (objects, size float64) {
 	f()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var before, after runtime.MemStats
@@ -51,7 +53,7 @@ func cost(f func()) (objects, size float64) {
 		f()
 	}
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / rounds, float64(after.TotalAlloc-before.TotalAlloc) / rounds
+	return float64(after.Mallocs-before.Mallocs) / float64(rounds), float64(after.TotalAlloc-before.TotalAlloc) / float64(rounds)
 }
 
 func checkCost(t *testing.T, what string, objects, size float64, f func()) {

@@ -76,11 +76,10 @@ func (f *DirectoryFeature) check() error {
 	return checkOptions("directory "+f.d.prefix, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *DirectoryFeature) register(s *Server) {
+func (f *DirectoryFeature) register(s *Server, to *adding) error {
 	// A copy: the same feature may be added again, or to another server.
 	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
-	s.dirs.put(map[string]*directory{d.prefix: d})
-	s.hub.listChanged(KindResource)
+	return added(&to.dirs, "directory", d.prefix, d)
 }
 
 // lookAlikes are characters that look like a dot or a slash.

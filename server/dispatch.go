@@ -21,6 +21,8 @@ type row struct {
 	serve  func(c *Call) (Result, error)
 	// limit says in which bucket a request is counted.
 	limit limit
+	// own are the limits of the tool that a row of tools/call is for.
+	own toolLimits
 	// required are the members that params must have.
 	required []string
 	ext      *Extension // whose method it is, or nil
@@ -59,7 +61,7 @@ func method[P any, PP interface {
 func coreRows() map[string]*row {
 	rows := make(map[string]*row)
 	for _, r := range []row{
-		method(mcp.MethodDiscover, (*Call).discover, listRate),
+		method(mcp.MethodDiscover, (*Call).discover, noRate),
 		method(mcp.MethodPing, (*Call).ping, pingRate),
 		method(mcp.MethodToolsList, (*Call).listTools, listRate),
 		method(mcp.MethodToolsCall, (*Call).callTool, toolRate, "name"),
@@ -84,10 +86,11 @@ func coreRows() map[string]*row {
 type limit uint8
 
 const (
-	toolRate limit = iota // per target; the others count all requests of a kind
+	toolRate limit = iota // per target; the others count all requests of a method
 	listRate
 	completionRate
 	pingRate
+	noRate
 )
 
 // enter does what comes before middleware, in this order: the era admits the
@@ -128,8 +131,8 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if err := c.era().open(c); err != nil {
 		return err
 	}
-	if wait := c.paced(); wait > 0 {
-		return rateLimited(wait)
+	if err := c.paced(); err != nil {
+		return err
 	}
 	return c.declared(r)
 }
@@ -170,8 +173,15 @@ func (c *Call) targetOf(params jsonrpc.Object) string {
 
 // handle runs an admitted call to its answer.
 func (s *Server) handle(c *Call) {
+	if err := c.waitTurn(); err != nil {
+		if !errors.Is(context.Cause(c), ErrCancelled) {
+			c.untrack()
+			s.answerError(c, err)
+		}
+		return
+	}
 	if !c.row.Long {
-		c.clock.start(c, s.limits.CallTimeout, s.limits.MaxCallTime)
+		c.startClock()
 		defer c.clock.stop()
 	}
 	res, err := s.run(c, s.serve)

@@ -136,9 +136,11 @@ func isEnd(err error) bool {
 
 // endError words why a call was ended.
 func (s *Server) endError(c *Call) *jsonrpc.Error {
-	switch cause := context.Cause(c); {
-	case errors.Is(cause, ErrTimeout):
-		return toWire(timedOut(s.limits.CallTimeout))
+	cause := context.Cause(c)
+	if late, ok := errors.AsType[*timeoutError](cause); ok {
+		return toWire(timedOut(late))
+	}
+	switch {
 	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
 		return toWire(shuttingDown())
 	}
@@ -201,16 +203,20 @@ func retryable(code int64, wait time.Duration, format string, args ...any) *mcp.
 	return mcp.NewError(code, format, args...).With(mcp.RetryData{RetryAfterMs: (wait + time.Millisecond - 1).Milliseconds()})
 }
 
-func rateLimited(wait time.Duration) *mcp.Error {
-	return retryable(mcp.CodeRateLimited, wait, "too many requests of this kind; try again in %v", wait.Round(time.Millisecond))
-}
-
 func tooMany(limit int) *mcp.Error {
-	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way; wait for answers first", limit)
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way on this connection or session (Limits.MaxInFlight); wait for answers first", limit)
 }
 
-func timedOut(after time.Duration) *mcp.Error {
-	return retryable(mcp.CodeTimeout, 0, "the call was ended: it took too long (%v without progress, or too long altogether)", after)
+// tooManyOf is tooMany for self-contained requests.
+func tooManyOf(anonymous bool, limit int) *mcp.Error {
+	if anonymous {
+		return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by the anonymous callers of one address (Limits.MaxAnonymousInFlight); wait for answers first", limit)
+	}
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by one caller (Limits.MaxInFlight); wait for answers first", limit)
+}
+
+func timedOut(late *timeoutError) *mcp.Error {
+	return retryable(mcp.CodeTimeout, 0, "%v", late)
 }
 
 func shuttingDown() *mcp.Error {
@@ -227,6 +233,9 @@ func missingCapability(lacks *NotCapableError) *mcp.Error {
 		With(mcp.MissingCapabilityData{RequiredCapabilities: lacks.Required})
 }
 
-func tooManyListens(limit int) *mcp.Error {
-	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open; end one first", limit)
+func tooManyListens(anonymous bool, limit int) *mcp.Error {
+	if anonymous {
+		return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open by the anonymous callers of one address (Limits.MaxAnonymousListens); end one first", limit)
+	}
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d subscriptions open by one caller (Limits.MaxListens); end one first", limit)
 }

@@ -177,7 +177,7 @@ func TestCallTimeoutBesideStalledPeer(t *testing.T) {
 		synctest.Wait()
 		begun := time.Now()
 		l.fails(l.tool("deaf", emptyBody), mcp.CodeTimeout)
-		if took := time.Since(begun); took != time.Minute {
+		if took := time.Since(begun); took != 10*time.Minute {
 			t.Errorf("it took %v", took)
 		}
 		close(let)

@@ -11,13 +11,32 @@ const Unlimited = -1
 
 // Limits bound what peers may ask of a server. A zero field means its default;
 // [Unlimited] switches a limit off where that makes sense.
+//
+// A limit of each caller counts by identity (see principal.Principal): all
+// connections, sessions and requests of one caller together. Anonymous callers
+// are counted by network address, and one address may be many people: a proxy,
+// an office, a host of agents. For them rates are ten times as high, and the
+// counts have fields of their own. An address is that of the connection, or
+// what a trusted proxy says (web.Access.TrustedProxies). [principal.Local],
+// the owner of a pipe, has no rates.
+//
+// A request over a rate by up to a second waits for its turn on the server;
+// beyond that it is refused with the time after which to try again.
+//
+// Transports count connections and sessions: see the options of
+// transport/streamable, transport/sse and transport/websocket.
 type Limits struct {
-	// MaxInFlight is the most requests under way per connection or session. Default 256.
+	// MaxInFlight is the most requests under way on one connection or in one
+	// session, and the most self-contained requests (stateless revision, over
+	// HTTP) of one identified caller. Default 256.
 	MaxInFlight int
+	// MaxAnonymousInFlight is the most self-contained requests under way of
+	// the anonymous callers of one address. Default 1,024.
+	MaxAnonymousInFlight int
 	// MaxBatch is the most messages in a JSON-RPC array. Default 100.
 	MaxBatch int
 	// CallTimeout ends a call that shows no progress. It is stopped while a
-	// person is asked. Default 60 s.
+	// person is asked. Default 60 s, and 10 min for principal.Local.
 	CallTimeout time.Duration
 	// MaxCallTime ends a call in spite of its progress; time in which a
 	// person is asked does not count. Default 10 min.
@@ -28,8 +47,12 @@ type Limits struct {
 	MaxState int
 	// StateExpiry is how long a requestState is good for. Default 10 min.
 	StateExpiry time.Duration
-	// MaxListens is the most subscriptions/listen streams of one principal. Default 16.
+	// MaxListens is the most subscriptions/listen streams of one identified
+	// caller. Default 16.
 	MaxListens int
+	// MaxAnonymousListens is the most subscriptions/listen streams of the
+	// anonymous callers of one address. Default 1,000.
+	MaxAnonymousListens int
 	// MaxSubscriptions is the most resources watched by one listen or session. Default 256.
 	MaxSubscriptions int
 	// ChangeRate is the most change notices per second and session. Notices
@@ -44,9 +67,13 @@ type Limits struct {
 	MaxArgument int
 	// MaxURI is the most bytes of a resource URI. Default 8 KiB.
 	MaxURI int
-	// ToolRate is the most calls per second of one tool by one principal;
-	// ListRate, CompletionRate and PingRate count all such requests of one
-	// principal. Each allows a burst of one second. Defaults 50, 20, 20 and 10.
+	// ToolRate is the most requests per second of each caller for one tool,
+	// prompt or resource. ListRate counts each of these methods on its own: the
+	// lists, logging/setLevel and subscriptions/listen. CompletionRate and
+	// PingRate count completion/complete and ping. Each rate allows a burst of
+	// ten seconds' worth; server/discover is not counted. For the anonymous
+	// callers of one address each is ten times as high; principal.Local has
+	// none. Defaults 50, 100, 50 and 50.
 	ToolRate, ListRate, CompletionRate, PingRate float64
 	// LogRate is the most log messages per second of one session or request;
 	// what is over it is counted and told in the next. Default 100.
@@ -56,6 +83,7 @@ type Limits struct {
 // filled returns the limits with defaults in place of zeros.
 func (l Limits) filled() Limits {
 	fill(&l.MaxInFlight, 256)
+	fill(&l.MaxAnonymousInFlight, 1024)
 	fill(&l.MaxBatch, 100)
 	fill(&l.CallTimeout, 60*time.Second)
 	fill(&l.MaxCallTime, 10*time.Minute)
@@ -63,6 +91,7 @@ func (l Limits) filled() Limits {
 	fill(&l.MaxState, 16<<10)
 	fill(&l.StateExpiry, 10*time.Minute)
 	fill(&l.MaxListens, 16)
+	fill(&l.MaxAnonymousListens, 1000)
 	fill(&l.MaxSubscriptions, 256)
 	fill(&l.ChangeRate, 50)
 	fill(&l.PageSize, 100)
@@ -70,12 +99,16 @@ func (l Limits) filled() Limits {
 	fill(&l.MaxArgument, 64<<10)
 	fill(&l.MaxURI, 8<<10)
 	fill(&l.ToolRate, 50)
-	fill(&l.ListRate, 20)
-	fill(&l.CompletionRate, 20)
-	fill(&l.PingRate, 10)
+	fill(&l.ListRate, 100)
+	fill(&l.CompletionRate, 50)
+	fill(&l.PingRate, 50)
 	fill(&l.LogRate, 100)
 	return l
 }
+
+// localCallTimeout is the default of CallTimeout for principal.Local, who can
+// end the process.
+const localCallTimeout = 10 * time.Minute
 
 // fill sets a zero to its default.
 func fill[T int | float64 | time.Duration](field *T, value T) {

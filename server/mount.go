@@ -15,13 +15,15 @@ import (
 type Feature interface {
 	// check says why the feature cannot be served, or nil.
 	check() error
-	// register puts the feature into a server.
-	register(s *Server)
+	// register makes the feature ready for a server, and puts it among those
+	// that are added to it.
+	register(s *Server, to *adding) error
 }
 
-// Add offers features, replacing those of the same name or URI, and tells
-// clients that the lists changed. It panics if a feature cannot be served;
-// [Server.TryAdd] returns an error.
+// Add offers features, replacing those of the same name or URI that were added
+// before, and tells clients that the lists changed. It panics if a feature
+// cannot be served, or if two of features have the same name or URI;
+// [Server.TryAdd] returns an error. Many features are added fastest in one call.
 func (s *Server) Add(features ...Feature) {
 	if err := s.TryAdd(features...); err != nil {
 		panic("server: " + err.Error())
@@ -31,14 +33,47 @@ func (s *Server) Add(features ...Feature) {
 // TryAdd is [Server.Add] with an error in the place of a panic: then none of the
 // features has been added.
 func (s *Server) TryAdd(features ...Feature) error {
+	var a adding
 	for _, f := range features {
 		if err := f.check(); err != nil {
 			return err
 		}
+		if err := f.register(s, &a); err != nil {
+			return err
+		}
 	}
-	for _, f := range features {
-		f.register(s)
+	if s.tools.put(a.tools) {
+		s.hub.listChanged(KindTool)
 	}
+	if s.prompts.put(a.prompts) {
+		s.hub.listChanged(KindPrompt)
+	}
+	changed := s.resources.put(a.resources)
+	changed = s.templates.put(a.templates) || changed
+	if s.dirs.put(a.dirs) || changed {
+		s.hub.listChanged(KindResource)
+	}
+	return nil
+}
+
+// adding is what one call of Add brings, by name or URI.
+type adding struct {
+	tools     map[string]*tool
+	prompts   map[string]*prompt
+	resources map[string]*resource
+	templates map[string]*template
+	dirs      map[string]*directory
+}
+
+// added puts a feature among those that are added.
+func added[T any](to *map[string]T, what, name string, feature T) error {
+	if *to == nil {
+		*to = make(map[string]T)
+	}
+	if _, twice := (*to)[name]; twice {
+		return fmt.Errorf("two features are the %s %q; leave one out, or add them in two calls if the second is to replace the first", what, name)
+	}
+	(*to)[name] = feature
 	return nil
 }
 

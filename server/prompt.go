@@ -200,7 +200,7 @@ func (f *PromptFeature) check() error {
 	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *PromptFeature) register(s *Server) {
+func (f *PromptFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
@@ -213,8 +213,7 @@ func (f *PromptFeature) register(s *Server) {
 		maps.Copy(p.complete.byName, o.Complete)
 	}
 	s.warnIcons("prompt "+d.Name, d.Icons)
-	s.prompts.put(map[string]*prompt{p.def.Name: p})
-	s.hub.listChanged(KindPrompt)
+	return added(&to.prompts, "prompt", d.Name, p)
 }
 
 // getPrompt serves prompts/get.

@@ -1,83 +1,143 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 )
 
-// maxBuckets bounds the memory of the rate limiter. When it is full, buckets
-// that are full again, and so say nothing, are dropped.
-const maxBuckets = 10_000
+const (
+	// burstTime is how long a full bucket lasts at its rate.
+	burstTime = 10 * time.Second
+	// anonymousRates is how many times higher rates are for the anonymous
+	// callers of one address, who may be many people.
+	anonymousRates = 10
+	// maxTurn is how long a request that comes too early waits for its turn.
+	maxTurn = time.Second
+	// maxWaiting is the most requests of a server that wait for their turn.
+	// Each counts as in flight for its connection or caller too.
+	maxWaiting = 4096
+	// maxBuckets bounds the memory of the rate limiter. When it is full,
+	// buckets that are full again, and so say nothing, are dropped.
+	maxBuckets = 10_000
+	// slots is how many buckets a caller has for targets that it can make up.
+	slots = 64
+)
 
-// rates holds one token bucket for each principal and kind of request.
+// rates holds one token bucket for each caller and kind of request.
 type rates struct {
 	mu      sync.Mutex
 	buckets map[rateKey]*rate.Limiter
+	waiting atomic.Int32
 }
 
 type rateKey struct {
 	principal      string
-	limit          limit
 	method, target string
 	slot           uint8 // of targets that are not told apart by name
 	later          bool  // a later round of an asked request
 }
 
-// slots is how many buckets a caller has for targets that it can make up.
-const slots = 64
+// toolLimits are the limits of one tool; zeros mean the server's.
+type toolLimits struct {
+	rate    float64
+	timeout time.Duration
+}
+
+// toolRow is the row of tools/call for a tool that has limits of its own, or nil.
+func (s *Server) toolRow(o ToolOptions) *row {
+	if o.Rate == 0 && o.Timeout == 0 {
+		return nil
+	}
+	r := *s.rows[mcp.MethodToolsCall]
+	r.own = toolLimits{rate: o.Rate, timeout: o.Timeout}
+	return &r
+}
 
 var slotSeed = maphash.MakeSeed()
 
-// paced takes a token for a request, and gives how long to wait if there is none.
-func (c *Call) paced() time.Duration {
-	l := &c.srv.limits
-	k := rateKey{principal: c.limitKey(), limit: c.row.limit}
-	perSecond := l.ToolRate
-	switch c.row.limit {
-	case listRate:
-		perSecond = l.ListRate
-	case completionRate:
-		perSecond = l.CompletionRate
-	case pingRate:
-		perSecond = l.PingRate
-	case toolRate:
-		k.method = c.Method()
-		k.target, k.slot = c.bucket()
+// paced takes a token for a request. If one will be there soon it is reserved
+// for waitTurn; otherwise the request is refused.
+func (c *Call) paced() error {
+	target, slot, t := c.bucket()
+	if t != nil && t.row != nil {
+		c.row = t.row
 	}
-	if c.Round() > 0 && perSecond > 0 {
+	who := c.Principal()
+	perSecond, option := c.rate()
+	if perSecond < 0 || who == principal.Local {
+		return nil
+	}
+	k := rateKey{principal: c.limitKey(), method: c.row.Name, target: target, slot: slot}
+	if who.Anonymous() {
+		perSecond *= anonymousRates
+	}
+	allowed := perSecond
+	if c.Round() > 0 {
 		// The later rounds of a request do not count against new requests,
 		// but a state that is sent again and again is limited too.
-		k.later, perSecond = true, perSecond*float64(max(1, l.MaxRounds))
+		k.later, allowed = true, perSecond*float64(max(1, c.srv.limits.MaxRounds))
 	}
-	return c.srv.rates.wait(k, perSecond)
+	turn, wait := c.srv.rates.take(k, allowed)
+	if wait > maxTurn {
+		return c.rateLimited(target, perSecond, option, wait)
+	}
+	if turn != nil {
+		c.extras().turn = turn
+	}
+	return nil
 }
 
-// bucket names the bucket of the target of a request. A caller must not get a
-// new one for each name that it makes up: tools and prompts that it cannot
-// see, which are those that do not exist, share one. What may be numberless,
-// such as the resources of a template or the tasks of an extension, is spread
-// over a few.
-func (c *Call) bucket() (target string, slot uint8) {
-	known := false
+// rate is how many requests like this one a caller may send per second, and
+// the option that says so; a negative one is no limit.
+func (c *Call) rate() (perSecond float64, option string) {
+	l := &c.srv.limits
+	switch c.row.limit {
+	case listRate:
+		return l.ListRate, "Limits.ListRate"
+	case completionRate:
+		return l.CompletionRate, "Limits.CompletionRate"
+	case pingRate:
+		return l.PingRate, "Limits.PingRate"
+	case noRate:
+		return Unlimited, ""
+	}
+	if own := c.row.own.rate; own != 0 {
+		return own, "ToolOptions.Rate"
+	}
+	return l.ToolRate, "Limits.ToolRate"
+}
+
+// bucket names the bucket of the target of a request, and the tool that it
+// calls. A caller must not get a new bucket for each name that it makes up:
+// tools and prompts that it cannot see, which are those that do not exist,
+// share one. What may be numberless, such as the resources of a template or
+// the tasks of an extension, is spread over a few.
+func (c *Call) bucket() (target string, slot uint8, t *tool) {
+	if c.row.limit != toolRate {
+		return "", 0, nil
+	}
 	switch c.Method() {
 	case mcp.MethodToolsCall:
-		t, ok := c.srv.allTools().byKey[c.target]
-		known = ok && c.visibly(t)
+		if t, ok := c.srv.allTools().byKey[c.target]; ok && c.visibly(t) {
+			return t.def.Name, 0, t
+		}
 	case mcp.MethodPromptsGet:
-		p, ok := c.srv.allPrompts().byKey[c.target]
-		known = ok && c.visibly(p)
+		if p, ok := c.srv.allPrompts().byKey[c.target]; ok && c.visibly(p) {
+			return p.def.Name, 0, nil
+		}
 	default:
-		return "", uint8(maphash.String(slotSeed, c.target) % slots)
+		return "", uint8(maphash.String(slotSeed, c.target) % slots), nil
 	}
-	if !known {
-		return "", 0
-	}
-	return c.target, 0
+	return "", 0, nil
 }
 
 // visibly is seesOffered where a panic of the author's Visible would not be
@@ -90,11 +150,32 @@ func (c *Call) visibly(f listed) (seen bool) {
 	return seen
 }
 
-// wait takes a token. It returns 0 if there was one, else how long to wait.
-func (r *rates) wait(k rateKey, perSecond float64) time.Duration {
-	if perSecond < 0 {
-		return 0
+// rateLimited says which limit a request is over, whose it is, and which
+// option changes it.
+func (c *Call) rateLimited(target string, perSecond float64, option string, wait time.Duration) error {
+	what := c.row.Name
+	switch {
+	case target != "":
+		what += fmt.Sprintf(" of %q", clip(target))
+	case c.Method() == mcp.MethodToolsCall || c.Method() == mcp.MethodPromptsGet:
+		what += " of unknown names"
+	case c.row.limit == toolRate && c.row.Target != "":
+		what += fmt.Sprintf(" of one %s", c.row.Target)
 	}
+	whose := fmt.Sprintf("each caller (%s)", option)
+	if c.Principal().Anonymous() {
+		whose = fmt.Sprintf("the anonymous callers of one address (%d times %s)", anonymousRates, option)
+	}
+	return retryable(mcp.CodeRateLimited, wait, "rate limit: %v %s per second for %s; try again in %v",
+		perSecond, what, whose, wait.Round(time.Millisecond))
+}
+
+// A turn is when a request that came too early may go on.
+type turn struct{ token *rate.Reservation }
+
+// take takes a token. Without one it returns how long to wait; up to maxTurn
+// the token that will be there then is reserved.
+func (r *rates) take(k rateKey, perSecond float64) (*turn, time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,18 +187,28 @@ func (r *rates) wait(k rateKey, perSecond float64) time.Duration {
 		if len(r.buckets) >= maxBuckets {
 			r.sweep(now)
 		}
-		b = rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))
+		b = rate.NewLimiter(rate.Limit(perSecond), burst(perSecond))
 		r.buckets[k] = b
 	}
 	if b.AllowN(now, 1) {
-		return 0
+		return nil, 0
 	}
-	short := 1 - b.TokensAt(now)
-	return time.Duration(short / perSecond * float64(time.Second))
+	token := b.ReserveN(now, 1)
+	wait := token.DelayFrom(now)
+	if wait > maxTurn {
+		token.CancelAt(now)
+		return nil, wait
+	}
+	return &turn{token}, wait
+}
+
+// burst is how many requests a full bucket holds.
+func burst(perSecond float64) int {
+	return int(min(max(1, perSecond*burstTime.Seconds()), 1<<30))
 }
 
 // sweep drops the buckets that are full again, or, under attack by more
-// principals than there is room for, all of them.
+// callers than there is room for, all of them.
 func (r *rates) sweep(now time.Time) {
 	for k, b := range r.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {
@@ -126,5 +217,34 @@ func (r *rates) sweep(now time.Time) {
 	}
 	if len(r.buckets) >= maxBuckets {
 		clear(r.buckets)
+	}
+}
+
+// waitTurn waits until a request that came too early may go on. The end of the
+// call or of the server ends it.
+func (c *Call) waitTurn() error {
+	m := c.more.Load()
+	if m == nil || m.turn == nil {
+		return nil
+	}
+	token, r := m.turn.token, &c.srv.rates
+	defer r.waiting.Add(-1)
+	wait := token.Delay()
+	if r.waiting.Add(1) > maxWaiting {
+		token.Cancel()
+		return retryable(mcp.CodeRateLimited, wait, "rate limit: more than %d requests wait for their turn on this server; try again in %v",
+			maxWaiting, wait.Round(time.Millisecond))
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.Done():
+		token.Cancel()
+		return context.Cause(c)
+	case <-c.srv.done:
+		token.Cancel()
+		return errShutdown
 	}
 }

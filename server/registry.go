@@ -8,10 +8,14 @@ import (
 )
 
 // A registry holds the features of one kind, sorted by key. Readers take a
-// snapshot without a lock; writers replace it.
+// snapshot, without a lock but for the first one after a change.
 type registry[T any] struct {
-	mu  sync.Mutex
-	now atomic.Pointer[snapshot[T]]
+	now atomic.Pointer[snapshot[T]] // nil after a change, until it is read
+
+	mu         sync.Mutex
+	generation uint64
+	items      map[string]T
+	shared     bool // items are those of a snapshot, and must not change
 }
 
 // A snapshot is the state of a registry at one generation. It never changes.
@@ -22,51 +26,59 @@ type snapshot[T any] struct {
 	pages      pages
 }
 
+// load returns the snapshot of the present state. It is made for the first
+// reader after a change, so that many changes in a row cost what they are.
 func (r *registry[T]) load() *snapshot[T] {
 	if s := r.now.Load(); s != nil {
 		return s
 	}
-	return &snapshot[T]{}
-}
-
-// update replaces the content by what edit makes of a copy. It reports
-// whether anything was to be done.
-func (r *registry[T]) update(edit func(items map[string]T) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old := r.load()
-	items := maps.Clone(old.byKey)
-	if items == nil {
-		items = make(map[string]T)
+	if s := r.now.Load(); s != nil {
+		return s
 	}
-	if !edit(items) {
-		return false
-	}
-	r.now.Store(&snapshot[T]{
-		generation: old.generation + 1,
-		keys:       slices.Sorted(maps.Keys(items)),
-		byKey:      items,
-	})
-	return true
+	s := &snapshot[T]{generation: r.generation, keys: slices.Sorted(maps.Keys(r.items)), byKey: r.items}
+	r.shared = true
+	r.now.Store(s)
+	return s
 }
 
-// put adds or replaces items.
-func (r *registry[T]) put(items map[string]T) {
-	r.update(func(now map[string]T) bool {
-		maps.Copy(now, items)
-		return len(items) > 0
-	})
+// change notes a change and makes items ready for it. The lock is held.
+func (r *registry[T]) change() {
+	if r.shared {
+		r.items, r.shared = maps.Clone(r.items), false
+	}
+	if r.items == nil {
+		r.items = make(map[string]T)
+	}
+	r.generation++
+	r.now.Store(nil)
+}
+
+// put adds or replaces items, and reports whether there were any.
+func (r *registry[T]) put(items map[string]T) bool {
+	if len(items) == 0 {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.change()
+	maps.Copy(r.items, items)
+	return true
 }
 
 // remove takes keys out and reports whether any was there.
 func (r *registry[T]) remove(keys ...string) bool {
-	return r.update(func(now map[string]T) bool {
-		before := len(now)
-		for _, k := range keys {
-			delete(now, k)
-		}
-		return len(now) < before
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.ContainsFunc(keys, func(k string) bool { _, ok := r.items[k]; return ok }) {
+		return false
+	}
+	r.change()
+	for _, k := range keys {
+		delete(r.items, k)
+	}
+	return true
 }
 
 // after returns the position of the first key beyond key.

@@ -139,7 +139,7 @@ func (f *ResourceFeature) check() error {
 	return checkOptions("resource "+f.r.def.URI, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *ResourceFeature) register(s *Server) {
+func (f *ResourceFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.r.def
 	// A copy: the same feature may be added again, or to another server.
 	r := &resource{def: &def, read: f.r.read}
@@ -149,8 +149,7 @@ func (f *ResourceFeature) register(s *Server) {
 	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels, o.Scopes), o.Cache, o.Watch
 	s.warnIcons("resource "+d.URI, d.Icons)
-	s.resources.put(map[string]*resource{d.URI: r})
-	s.hub.listChanged(KindResource)
+	return added(&to.resources, "resource", d.URI, r)
 }
 
 // contentsOf says how a value of type Out becomes contents.

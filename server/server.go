@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -83,16 +83,19 @@ type Cache struct {
 // the change notices, may be called at any time by any goroutine; Use,
 // Visible, Mount and Extend belong before the first request.
 type Server struct {
-	info      mcp.Implementation
-	opts      Options
-	limits    Limits
-	log       *slog.Logger
-	seal      *sealer
-	rates     rates
-	deadlines deadlines
-	rows      map[string]*row
-	metas     [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
-	hello     atomic.Pointer[greeting]        // the last one of a handshake
+	info   mcp.Implementation
+	opts   Options
+	limits Limits
+	// localTimeout is CallTimeout for principal.Local.
+	localTimeout time.Duration
+	log          *slog.Logger
+	seal         *sealer
+	rates        rates
+	deadlines    deadlines
+	rows         map[string]*row
+	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	handshakes   []string                        // the versions served that have a handshake
+	hello        atomic.Pointer[greeting]        // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -147,6 +150,7 @@ func New(name, version string, opts *Options) *Server {
 		WebsiteURL: s.opts.WebsiteURL, Icons: s.opts.Icons,
 	}
 	s.limits = s.opts.Limits.filled()
+	s.localTimeout = cmp.Or(s.opts.Limits.CallTimeout, localCallTimeout)
 	s.log = s.opts.Logger
 	if s.log == nil {
 		s.log = slog.Default()
@@ -154,6 +158,11 @@ func New(name, version string, opts *Options) *Server {
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
+		}
+	}
+	for _, f := range revision.Handshakes() {
+		if s.allows(f) {
+			s.handshakes = append(s.handshakes, f.Version)
 		}
 	}
 	seal, err := newSealer(s.opts.StateKeys)
@@ -310,8 +319,13 @@ func (s *Server) board(c *Call) error {
 		return errShutdown
 	}
 	who := s.callers.at(key)
-	if over(who.under+1, s.limits.MaxInFlight) {
-		return jsonrpc.ErrTooMany
+	anonymous := c.Principal().Anonymous()
+	most := s.limits.MaxInFlight
+	if anonymous {
+		most = s.limits.MaxAnonymousInFlight
+	}
+	if over(who.under+1, most) {
+		return tooManyOf(anonymous, most)
 	}
 	who.under++
 	c.caller = who

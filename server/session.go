@@ -194,7 +194,10 @@ func (p *session) Rules() transport.Rules {
 	if f == nil { // Ruling 9: not yet negotiated peers get what JSON-RPC says
 		return transport.Rules{NullID: true, MaxBatch: p.srv.limits.MaxBatch}
 	}
-	return transport.Rules{Version: f.Version, Batch: f.Batch, MaxBatch: p.srv.limits.MaxBatch, NullID: f.NullID}
+	return transport.Rules{
+		Version: f.Version, Serves: p.srv.handshakes,
+		Batch: f.Batch, MaxBatch: p.srv.limits.MaxBatch, NullID: f.NullID,
+	}
 }
 
 // Ending ends the subscriptions of a client that sends no more.

@@ -150,7 +150,7 @@ func (c *Call) bound() ([]byte, error) {
 	parts := []string{"state", c.srv.info.Name, c.Principal().Identity(), c.Method()}
 	for _, name := range c.row.Binding {
 		raw, ok := c.x.In.Params.Member(name)
-		if !ok {
+		if !ok || string(raw) == "null" { // ruling 33
 			parts = append(parts, "")
 			continue
 		}

@@ -23,7 +23,7 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 	f := c.session.feed
 	n, has := f.wants(topicURI + p.URI)
 	if !has && over(n+1, c.srv.limits.MaxSubscriptions) {
-		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d subscriptions in one session; unsubscribe from some first", c.srv.limits.MaxSubscriptions)
+		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d subscriptions in one session (Limits.MaxSubscriptions); unsubscribe from some first", c.srv.limits.MaxSubscriptions)
 	}
 	f.follow(p.URI, c.watch)
 	return &mcp.EmptyResult{}, nil
@@ -102,7 +102,7 @@ func (c *Call) unlisten() (Result, error) {
 func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionFilter, error) {
 	s := c.srv
 	if over(len(want.ResourceSubscriptions), s.limits.MaxSubscriptions) {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d resourceSubscriptions in one subscription", s.limits.MaxSubscriptions)
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d resourceSubscriptions in one subscription (Limits.MaxSubscriptions)", s.limits.MaxSubscriptions)
 	}
 	ack := &mcp.SubscriptionFilter{}
 	for _, l := range []struct {
@@ -146,9 +146,13 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 func (h *hub) enlist(c *Call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := c.limitKey()
-	if over(h.listens[key]+1, h.srv.limits.MaxListens) {
-		return tooManyListens(h.srv.limits.MaxListens)
+	key, anonymous := c.limitKey(), c.Principal().Anonymous()
+	most := h.srv.limits.MaxListens
+	if anonymous {
+		most = h.srv.limits.MaxAnonymousListens
+	}
+	if over(h.listens[key]+1, most) {
+		return tooManyListens(anonymous, most)
 	}
 	h.listens[key]++
 	return nil

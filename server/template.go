@@ -134,7 +134,7 @@ func (f *TemplateFeature) check() error {
 	return checkOptions("template "+f.t.def.URITemplate, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *TemplateFeature) register(s *Server) {
+func (f *TemplateFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
@@ -144,8 +144,7 @@ func (f *TemplateFeature) register(s *Server) {
 	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels, o.Scopes), o.Cache
 	t.watch, t.complete = o.Watch, completers{o.Complete, o.CompleteRaw}
 	s.warnIcons("template "+d.URITemplate, d.Icons)
-	s.templates.put(map[string]*template{d.URITemplate: t})
-	s.hub.listChanged(KindTemplate)
+	return added(&to.templates, "template", d.URITemplate, t)
 }
 
 // matches reports whether a URI is of the template, where it is offered.

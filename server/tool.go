@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -42,6 +43,15 @@ type ToolOptions struct {
 	// Types are the schemas of Go types in the arguments and the result that
 	// cannot say theirs themselves; see package schema. Default none.
 	Types map[reflect.Type]mcp.RawValue
+	// Rate is the most calls per second of the tool by each caller, with a
+	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
+	// it is ten times as high for the anonymous callers of one address, and
+	// does not hold for principal.Local. Default Limits.ToolRate.
+	Rate float64
+	// Timeout is the most time that a call may take, with progress or without;
+	// time in which a person is asked does not count. [Unlimited] is none.
+	// Default: Limits.CallTimeout and Limits.MaxCallTime.
+	Timeout time.Duration
 	// Variant returns the definition that the caller of a list is shown, made of
 	// def, the one that everybody else sees: a shorter description, an argument
 	// less. Its name is that of def, whatever it says. Calls are checked against
@@ -64,6 +74,7 @@ type tool struct {
 	def  *mcp.Tool
 	in   *schema.Compiled
 	out  *schema.Compiled // nil without structured output
+	row  *row             // of tools/call with the tool's own limits; nil without
 	call func(c *Call, in *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error)
 	// infer makes the schemas anew of the types of a typed tool; nil for others.
 	infer func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error)
@@ -208,10 +219,10 @@ func (f *ToolFeature) schemas() (in, out *schema.Compiled, err error) {
 	return in, out, nil
 }
 
-func (f *ToolFeature) register(s *Server) {
+func (f *ToolFeature) register(s *Server, to *adding) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
-	t := &tool{def: &def, call: f.t.call}
+	t := &tool{def: &def, row: s.toolRow(o), call: f.t.call}
 	d := t.def
 	t.in, t.out, _ = f.schemas() // check has seen the error
 	if d.InputSchema = t.in.JSON(); t.out != nil {
@@ -228,8 +239,7 @@ func (f *ToolFeature) register(s *Server) {
 	if secret := t.in.Secretish(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)
 	}
-	s.tools.put(map[string]*tool{d.Name: t})
-	s.hub.listChanged(KindTool)
+	return added(&to.tools, "tool", d.Name, t)
 }
 
 // argumentError says that the arguments do not fit the input schema.
@@ -292,7 +302,10 @@ func decodeCallTool(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error
 		case "name":
 			err = c.decodeToolName(p, raw)
 		case "arguments":
-			if p.Arguments = raw; raw[0] != '{' {
+			switch {
+			case raw[0] == '{':
+				p.Arguments = raw
+			case string(raw) != "null": // which is as good as absent (ruling 33)
 				err = at("/arguments", errors.New("expected an object"))
 			}
 		case "_meta":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,7 +20,7 @@ type sum struct {
 }
 
 // give makes a tool that takes nothing and gives one value.
-func give[Out any](name string, v Out) server.Feature {
+func give[Out any](name string, v Out) *server.ToolFeature {
 	return server.Tool(name, "Gives.", func(context.Context, none) (Out, error) { return v, nil })
 }
 
@@ -327,5 +328,59 @@ func TestToolEachEra(t *testing.T) {
 		if _, err := c.CallTool(t.Context(), "nosuch", nil, nil); err == nil || errors.Is(err, client.ErrClosed) {
 			t.Errorf("unknown tool: %v", err)
 		}
+	})
+}
+
+// Null for an optional object is as good as none, in every revision, and
+// nowhere else. Ruling 33.
+func TestNullIsAbsence(t *testing.T) {
+	each(t, versions, func(t *testing.T, v string) {
+		synctest.Test(t, func(t *testing.T) {
+			heard := make(chan struct{}, 1)
+			o := quiet()
+			o.OnRootsChanged = func(context.Context) { heard <- struct{}{} }
+			s := newServer(o, give("a", "x"), echo(), server.Text("test:a", "a", ""), asker("drop", "Drop?"),
+				server.Prompt("p", "", func(_ context.Context, in struct {
+					A string `json:"a,omitzero"`
+				},
+				) (string, error) {
+					return "got " + in.A, nil
+				}).With(server.PromptOptions{Complete: map[string]server.Completer{"a": server.Choices("x")}}))
+			l := join(t, s, v)
+			l.text(l.call("tools/call", `{"name":"a","arguments":null}`))
+			l.result(l.call("prompts/get", `{"name":"p","arguments":null}`))
+			l.result(l.call("completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""},"context":null}`))
+			for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+				l.result(l.call(method, `{"cursor":null}`))
+			}
+			if l.modern() {
+				l.text(l.call("tools/call", `{"name":"a","arguments":null,"inputResponses":null}`))
+				res := l.asked(l.call("tools/call", `{"name":"drop","arguments":null}`))
+				if got := l.text(l.call("tools/call", with(`{"name":"drop"}`, res.answers(accepted)))); got != "accept true" {
+					t.Errorf("null and none are two: %q", got)
+				}
+			} else {
+				for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list", "ping"} {
+					l.send(`{"jsonrpc":"2.0","id":99,"method":"` + method + `","params":null}`)
+					l.result(l.wait("99"))
+					l.result(l.call(method, `{"_meta":null}`))
+				}
+				l.text(l.call("tools/call", `{"name":"a","arguments":null,"_meta":null}`))
+				l.result(l.call("resources/read", `{"uri":"test:a","_meta":null}`))
+				l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":null}`)
+				<-heard
+				l.send(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":null}`)
+				l.fails(l.wait("99"), mcp.CodeInvalidParams)
+			}
+			for method, params := range map[string]string{
+				"tools/call": `{"name":null}`, "prompts/get": `{"name":null}`, "resources/read": `{"uri":null}`,
+				"completion/complete": `{"ref":null,"argument":{"name":"a","value":""}}`,
+			} {
+				l.fails(l.call(method, params), map[bool]int64{true: mcp.CodeInvalidParams, false: mcp.CodeResourceNotFoundLegacy}[l.modern() || method != "resources/read"])
+			}
+			if m := l.call("tools/call", `{"name":"echo","arguments":{"text":null}}`); m.Error == nil && !strings.Contains(m.raw, `"isError":true`) {
+				t.Errorf("null for a text is taken: %s", m.raw)
+			}
+		})
 	})
 }

@@ -3,9 +3,29 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/parley-mcp/parley/principal"
 )
+
+// A timeoutError is the cause that a call over its time is cancelled with. It
+// is [ErrTimeout], and says which limit that was.
+type timeoutError struct {
+	after time.Duration
+	limit string // the option that sets it
+	idle  bool   // it is of the time without progress
+}
+
+func (e *timeoutError) Error() string {
+	if e.idle {
+		return fmt.Sprintf("%v: no progress for %v (%s)", ErrTimeout, e.after, e.limit)
+	}
+	return fmt.Sprintf("%v: over %v altogether (%s)", ErrTimeout, e.after, e.limit)
+}
+
+func (e *timeoutError) Unwrap() error { return ErrTimeout }
 
 // A watchdog ends a call that shows no progress for too long, or that takes
 // too long altogether. While a person is asked, its time stands still.
@@ -22,6 +42,51 @@ type watchdog struct {
 	queued bool
 	ended  bool
 	paused int32
+}
+
+// timeouts are the time that the call may take without progress and
+// altogether; negative ones are none.
+func (c *Call) timeouts() (idle, most time.Duration) {
+	l := &c.srv.limits
+	switch {
+	case c.row.own.timeout != 0:
+		return Unlimited, c.row.own.timeout
+	case c.Principal() == principal.Local:
+		return c.srv.localTimeout, l.MaxCallTime
+	}
+	return l.CallTimeout, l.MaxCallTime
+}
+
+func (c *Call) startClock() {
+	idle, most := c.timeouts()
+	c.clock.start(c, idle, most)
+}
+
+// Deadline is when the call will be ended at the latest: Limits.MaxCallTime or
+// ToolOptions.Timeout after it began, or when the context that it came with
+// ends. It moves back by the time in which a person is asked. Without progress
+// the call ends before, after Limits.CallTimeout, which is no part of it: that
+// time begins again with each progress.
+func (c *Call) Deadline() (at time.Time, ok bool) {
+	at, ok = c.scope.Deadline()
+	if own, limited := c.clock.latest(); limited && (!ok || own.Before(at)) {
+		return own, true
+	}
+	return at, ok
+}
+
+// latest is when the hard cap ends the call.
+func (w *watchdog) latest() (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.call == nil || w.left < 0 {
+		return time.Time{}, false
+	}
+	begun := w.begun
+	if w.paused > 0 {
+		begun = w.now()
+	}
+	return w.call.srv.deadlines.base.Add(time.Duration(begun.after(w.left))), true
 }
 
 // start begins the time of a call. Negative limits are none.
@@ -119,10 +184,23 @@ func (w *watchdog) fire() {
 	w.mu.Unlock()
 	defer close(w.fired)
 	c := w.call
-	c.cancelWith(ErrTimeout)
+	late := w.reason()
+	c.cancelWith(late)
 	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
-	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target))
-	c.srv.answerError(c, timedOut(c.srv.limits.CallTimeout))
+	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target), "limit", late.limit)
+	c.srv.answerError(c, timedOut(late))
+}
+
+// reason says which limit ends the call.
+func (w *watchdog) reason() *timeoutError {
+	idle, most := w.call.timeouts()
+	switch {
+	case idle >= 0 && (w.left < 0 || w.idle < w.left):
+		return &timeoutError{after: idle, limit: "Limits.CallTimeout", idle: true}
+	case w.call.row.own.timeout != 0:
+		return &timeoutError{after: most, limit: "ToolOptions.Timeout"}
+	}
+	return &timeoutError{after: most, limit: "Limits.MaxCallTime"}
 }

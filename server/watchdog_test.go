@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -24,12 +25,19 @@ func TestCallTimeout(t *testing.T) {
 				cause = context.Cause(ctx)
 				return "", ctx.Err()
 			}), echo())
-			l := join(t, s, v)
+			l := joinAs(t, s, v, ada)
 			begun := time.Now()
 			m := l.tool("waits", emptyBody)
 			l.fails(m, mcp.CodeTimeout)
-			if took := time.Since(begun); took != time.Minute {
-				t.Errorf("it took %v", took)
+			if took := time.Since(begun); took != time.Minute || !strings.Contains(m.Error.Message, "no progress for 1m0s (Limits.CallTimeout)") {
+				t.Errorf("after %v: %s", took, m.Error.Message)
+			}
+			local := join(t, s, v) // the owner of a pipe
+			begun = time.Now()
+			m = local.tool("waits", emptyBody)
+			local.fails(m, mcp.CodeTimeout)
+			if took := time.Since(begun); took != 10*time.Minute || !strings.Contains(m.Error.Message, "over 10m0s altogether (Limits.MaxCallTime)") {
+				t.Errorf("on a pipe after %v: %s", took, m.Error.Message)
 			}
 			decode[mcp.RetryData](t, m.Error.Data)
 			synctest.Wait()
@@ -259,5 +267,89 @@ func TestCallTimeoutEndless(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	})
+}
+
+// A tool may have a time of its own, and each handler sees when its call ends
+// at the latest.
+func TestDeadline(t *testing.T) {
+	each(t, bothEras, func(t *testing.T, v string) {
+		synctest.Test(t, func(t *testing.T) {
+			type seen struct {
+				left time.Duration
+				ok   bool
+			}
+			saw := make(chan seen, 1)
+			look := func(ctx context.Context, _ none) (string, error) {
+				at, ok := ctx.Deadline()
+				saw <- seen{time.Until(at), ok}
+				if err := server.Progress(ctx, 1, 0, ""); err != nil {
+					return "", err
+				}
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			o := quiet()
+			o.Limits.MaxCallTime = 30 * time.Second
+			s := newServer(
+				o, server.Tool("usual", "", look),
+				server.Tool("short", "", look).With(server.ToolOptions{Timeout: 5 * time.Second}),
+				server.Tool("long", "", look).With(server.ToolOptions{Timeout: 2 * time.Hour}),
+			)
+			top := server.New("top", "1", quiet())
+			top.Mount("m", s)
+			for name, c := range map[string]struct {
+				srv  *server.Server
+				most time.Duration
+				text string
+			}{
+				"usual":   {s, 30 * time.Second, "over 30s altogether (Limits.MaxCallTime)"},
+				"short":   {s, 5 * time.Second, "over 5s altogether (ToolOptions.Timeout)"},
+				"long":    {s, 2 * time.Hour, "over 2h0m0s altogether (ToolOptions.Timeout)"},
+				"m_short": {top, 5 * time.Second, "over 5s altogether (ToolOptions.Timeout)"},
+			} {
+				l := joinAs(t, c.srv, v, ada)
+				begun := time.Now()
+				m := l.tool(name, emptyBody)
+				l.fails(m, mcp.CodeTimeout)
+				if took := time.Since(begun); took != c.most || !strings.Contains(m.Error.Message, c.text) {
+					t.Errorf("%s: after %v: %s", name, took, m.Error.Message)
+				}
+				if got := <-saw; got != (seen{c.most, true}) {
+					t.Errorf("%s: its deadline is %+v", name, got)
+				}
+			}
+			free := newServer(nil, server.Tool("free", "", func(ctx context.Context, _ none) (string, error) {
+				_, ok := ctx.Deadline()
+				time.Sleep(24 * time.Hour)
+				return fmt.Sprint(ok), ctx.Err()
+			}).With(server.ToolOptions{Timeout: server.Unlimited}))
+			l := joinAs(t, free, v, ada)
+			if got := l.text(l.tool("free", emptyBody)); got != "false" {
+				t.Errorf("without a limit there is a deadline: %s", got)
+			}
+		})
+	})
+}
+
+// The deadline moves back by the time in which a person is asked.
+func TestDeadlineAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var before, after time.Time
+		s := newServer(nil, server.Tool("asks", "", func(ctx context.Context, _ none) (string, error) {
+			before, _ = ctx.Deadline()
+			_, err := server.Elicit[sure](ctx, "Sure?")
+			after, _ = ctx.Deadline()
+			return "done", err
+		}))
+		l := joinAs(t, s, v2511, ada)
+		id := l.start("tools/call", toolParams("asks", emptyBody))
+		question := l.next()
+		time.Sleep(time.Hour)
+		l.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + accepted + `}`)
+		l.text(l.wait(id))
+		if moved := after.Sub(before); moved != time.Hour {
+			t.Errorf("it moved by %v", moved)
+		}
 	})
 }

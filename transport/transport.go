@@ -77,6 +77,10 @@ type Session interface {
 type Rules struct {
 	// Version is the negotiated revision, empty before negotiation.
 	Version string
+	// Serves are the versions with a handshake that a message may name beside
+	// it (MCP-Protocol-Version); the relation stays in the negotiated one. Nil
+	// means all that the carrier knows. Nobody may write to it.
+	Serves []string
 	// Batch says that JSON-RPC arrays are allowed.
 	Batch bool
 	// MaxBatch is the most messages that one array may hold.
@@ -209,6 +213,9 @@ type Traits struct {
 	Abandons bool
 	// Routes says that the link carries a Route.
 	Routes bool
+	// Session is the id of the session that the server gave to the link, if
+	// the carrier has such a thing. It is a secret.
+	Session string
 }
 
 // Established is the outcome of negotiation.

@@ -80,7 +80,7 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 	f.StringVar(&flags.autoApprove, "auto-approve", "", "for tests: whoever comes is `USER` and agrees; on this machine alone")
 	f.DurationVar(&flags.lifetime, "access-lifetime", 0, "`TIME` that access tokens last, such as 5m (default 10m)")
 	f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append what happens to, as JSON lines (default: lines beside the results)")
-	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For says who comes, for limits and the audit; may be given several times")
+	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits and the audit; may be given several times")
 	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where people sign in")
 	f.StringVar(&flags.upstreamClient, "upstream-client", "", "`ID` of this server there")
 	f.StringVar(&flags.upstreamSecret, "upstream-secret-file", "", "`FILE` with the secret of this server there")
@@ -197,13 +197,13 @@ func (f *issuing) options() (*issuer.Options, error) {
 	if err != nil {
 		return nil, usagef("--http %q: write it as HOST:PORT or :PORT", f.http)
 	}
-	near := name == "" || loopback(name)
+	near := name == "" || oauth.LoopbackHost(name)
 	if !near && f.issuer == "" {
 		return nil, usagef("--http %q can be reached from other machines; give its public URL with --issuer https://…", f.http)
 	}
 	if f.autoApprove != "" {
 		u, err := url.Parse(f.issuer)
-		if !near || f.issuer != "" && (err != nil || !loopback(u.Hostname())) {
+		if !near || f.issuer != "" && (err != nil || !oauth.LoopbackHost(u.Hostname())) {
 			return nil, &usageError{errNotHere}
 		}
 		if f.upstream != "" {
@@ -221,7 +221,8 @@ func (f *issuing) options() (*issuer.Options, error) {
 		return nil, err
 	}
 	o := &issuer.Options{
-		AccessLifetime: f.lifetime, Registration: issuer.RegistrationPolicy{On: f.registration}, Remote: trusted.remote,
+		AccessLifetime: f.lifetime, Registration: issuer.RegistrationPolicy{On: f.registration},
+		Remote: func(r *http.Request) string { return web.ClientAddress(r, trusted) },
 	}
 	for _, flag := range f.resources {
 		r, err := readResource(flag)

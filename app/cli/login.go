@@ -82,7 +82,7 @@ func (f *loginFlags) check() (secret string, err error) {
 	}
 	if f.document != "" {
 		u, err := oauth.CheckEndpoint(f.document)
-		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !loopback(u.Hostname()) {
+		if err != nil || strings.Trim(u.Path, "/") == "" || u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()) {
 			return "", usagef("--client-metadata %q: write the https URL of the document, with its path", shown(f.document))
 		}
 	}

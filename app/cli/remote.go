@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -68,7 +68,7 @@ func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, er
 	if len(p.headers) == 0 {
 		return nil, nil
 	}
-	if (u.Scheme == "http" || u.Scheme == "ws") && !loopback(u.Hostname()) {
+	if (u.Scheme == "http" || u.Scheme == "ws") && !oauth.LoopbackHost(u.Hostname()) {
 		return nil, fmt.Errorf("--header would go unencrypted over %s; use %ss", u.Scheme, u.Scheme)
 	}
 	h := make(http.Header)
@@ -162,17 +162,9 @@ func hostName(u *url.URL) string {
 	return clean
 }
 
-// loopback says whether a host name stands for this machine.
-func loopback(name string) bool {
-	if a, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
-		return a.IsLoopback()
-	}
-	return name == "localhost" || strings.HasSuffix(name, ".localhost")
-}
-
 // everywhere says whether an address to listen on can be reached from other
 // machines.
 func everywhere(addr string) bool {
 	name, _, err := net.SplitHostPort(addr)
-	return err == nil && name != "" && !loopback(name)
+	return err == nil && name != "" && !oauth.LoopbackHost(name)
 }

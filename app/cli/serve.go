@@ -38,6 +38,7 @@ type serving struct {
 	http    string
 	hosts   []string
 	origins []string
+	proxies []string
 
 	auth     string
 	resource string
@@ -76,8 +77,8 @@ then need the scope everything:write.`,
 			if cmd.Flags().Changed("http") && flags.http == "" {
 				return usagef("--http is empty; write it as HOST:PORT or :PORT")
 			}
-			if flags.http == "" && len(flags.hosts)+len(flags.origins) > 0 {
-				return usagef("--allow-host and --allow-origin go with --http")
+			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
+				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
 			}
 			if flags.http == "" && flags.auth != "" {
 				return usagef("--auth goes with --http: over standard input and output the caller is known")
@@ -105,6 +106,7 @@ then need the scope everything:write.`,
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
+	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
@@ -135,7 +137,11 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	if err := flags.checkAuth(); err != nil {
 		return err
 	}
-	access := web.Access{Hosts: flags.hosts, Origins: flags.origins}
+	trusted, err := readProxies(flags.proxies)
+	if err != nil {
+		return err
+	}
+	access := web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted}
 	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
 	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
 	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
@@ -149,7 +155,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	listening := false
-	err := web.Serve(ctx, flags.http, door, &web.ServeOptions{
+	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
 		Logger: p.logger(),
 		Listening: func(addr net.Addr) {

@@ -41,7 +41,7 @@ func (s *serving) checkAuth() error {
 			return usagef("--resource %q: %w", s.resource, err)
 		}
 	}
-	if u, err := url.Parse(s.resource); err == nil && u.Hostname() != "" && !loopback(u.Hostname()) && !everywhere(s.http) {
+	if u, err := url.Parse(s.resource); err == nil && u.Hostname() != "" && !oauth.LoopbackHost(u.Hostname()) && !everywhere(s.http) {
 		// Under this name a proxy in front asks; see web.Access.Hosts.
 		if len(s.hosts) == 0 {
 			s.hosts = []string{"localhost", "127.0.0.1", "[::1]"}
@@ -90,7 +90,7 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 // endpoint there. One elsewhere is behind a proxy, with addresses of its own.
 func strays(resource, endpoint string) bool {
 	u, err := url.Parse(resource)
-	if err != nil || !loopback(u.Hostname()) {
+	if err != nil || !oauth.LoopbackHost(u.Hostname()) {
 		return false
 	}
 	at, err := url.Parse(endpoint)

@@ -338,7 +338,7 @@ func signInURL(address string) (*url.URL, error) {
 	case "wss":
 		u.Scheme = "https"
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname())) {
 		return nil, usagef("%q: tokens are sent over https, or within this machine, alone; write https:// or wss://, if the server speaks that", shown(address))
 	}
 	return u, nil

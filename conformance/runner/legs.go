@@ -34,7 +34,8 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 	err = errors.Join(
 		runServer(ctx, s, filepath.Join(bin, "server"), output, got),
 		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got),
-		runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got))
+		runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got),
+		runOldServer(ctx, s, filepath.Join(bin, "server"), output, got))
 	return planned, got, err
 }
 
@@ -51,6 +52,29 @@ func runServer(ctx context.Context, s *suite, program, output string, got map[sc
 			}
 			if err := collect(dir, legServer, revision, got); err != nil {
 				return err
+			}
+		}
+		return nil
+	})
+}
+
+// runOldServer runs the scenarios of the older version of the suite against the
+// fixture server.
+func runOldServer(ctx context.Context, s *suite, program, output string, got map[scenario]*result) error {
+	old := &suite{node: s.node, script: s.old}
+	return withServer(ctx, program, nil, filepath.Join(output, "old-server.log"), func(url string) error {
+		for _, sc := range oldScenarios {
+			say("%s", sc)
+			dir := filepath.Join(output, sc.leg, sc.name)
+			if _, err := old.run(ctx, dir, nil, "server", "--url", url, "--scenario", sc.name); err != nil {
+				return fmt.Errorf("%s: %w", sc, err)
+			}
+			results, err := readResults(dir, legServer)
+			if err != nil {
+				return err
+			}
+			if r := results[sc.name]; r != nil {
+				got[sc] = r
 			}
 		}
 		return nil

@@ -15,7 +15,8 @@ import (
 
 // A scenario is one scenario of the suite, run for one revision.
 type scenario struct {
-	// leg is [legServer], [legClient] or [legIssuer]: which side is tested.
+	// leg is [legServer], [legClient], [legIssuer] or [legOldServer]: which side
+	// is tested, and by which version of the suite.
 	leg string
 	// revision is the protocol revision that is spoken on the wire.
 	revision string
@@ -28,10 +29,12 @@ const (
 	legServer = "server"
 	legClient = "client"
 	legIssuer = "authorization-server"
+	// legOldServer tests servers with what only an older version of the suite asks.
+	legOldServer = "old-server"
 )
 
 // legs are all of them, in the order of the table.
-var legs = []string{legServer, legClient, legIssuer}
+var legs = []string{legServer, legClient, legIssuer, legOldServer}
 
 // authorization reports whether a scenario for clients is one of authorization.
 func (s scenario) authorization() bool {

@@ -31,7 +31,15 @@ const (
 
 // suite is the installed suite.
 type suite struct {
-	node, script string
+	// node is Node.js, script the suite, old an older version of it.
+	node, script, old string
+}
+
+// oldScenarios are those of the older version that ask for more than the newer
+// one does.
+var oldScenarios = []scenario{
+	// Requests of a session in several supported revisions.
+	{leg: legOldServer, revision: "2025-11-25", name: "server-sse-multiple-streams"},
 }
 
 // install makes .suite below home hold what suite/package-lock.json says. No
@@ -72,7 +80,11 @@ func install(ctx context.Context, home string) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &suite{node, filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")}, nil
+	return &suite{
+		node:   node,
+		script: filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+		old:    filepath.Join(modules, "conformance-old", "dist", "index.js"),
+	}, nil
 }
 
 // findNode takes the pinned Node.js, or where none is pinned for the platform
@@ -118,8 +130,8 @@ func (s *suite) list(ctx context.Context, revision string, flags ...string) ([]s
 }
 
 // plan returns all scenarios that are run: those of the sets of each revision,
-// those of authorization that only a revision without a set has, and those for
-// authorization servers, which are in no set.
+// those of authorization that only a revision without a set has, those for
+// authorization servers, which are in no set, and those of the older version.
 func (s *suite) plan(ctx context.Context) ([]scenario, error) {
 	old, err := s.list(ctx, oldestRevision, "--client", "--spec-version", oldestRevision)
 	if err != nil {
@@ -135,7 +147,7 @@ func (s *suite) plan(ctx context.Context) ([]scenario, error) {
 	}
 	newest := revisions[len(revisions)-1]
 	list, err := s.list(ctx, newest, "--authorization", "--spec-version", newest)
-	return append(planned, list...), err
+	return slices.Concat(planned, list, oldScenarios), err
 }
 
 // run runs the suite with its results in dir, and what it says in a file

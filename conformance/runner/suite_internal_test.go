@@ -41,6 +41,7 @@ func TestPlan(t *testing.T) {
 		{leg: legServer, revision: "2026-07-28", name: "ping"},
 		{leg: legClient, revision: "2026-07-28", name: "auth/new"},
 		{leg: legIssuer, revision: "2026-07-28", name: "grant"},
+		{leg: legOldServer, revision: "2025-11-25", name: "server-sse-multiple-streams"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("planned %v\nwant %v", got, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/internal/archtest"
+	"github.com/parley-mcp/parley/internal/revision"
 )
 
 // TestRepository holds the whole repository to the rules.
@@ -198,7 +199,8 @@ func TestDocs(t *testing.T) {
 func TestDates(t *testing.T) {
 	const date = "\n// 2025-06-18\nconst d = \"v2025-06-18\"\n"
 	got := tree(t, map[string]string{
-		"internal/revision/a.go":       "package revision" + date,
+		"internal/revision/a.go":       "package revision\nvar rows = []string{\"2025-06-18\", `2024-11-05`}\n// 2023-01-01\n",
+		"internal/revision/a_test.go":  "package revision\nconst other = \"2023-06-01\"",
 		"internal/revision/shape/a.go": "package shape" + date,
 		"internal/revisions/a.go":      "package revisions" + date,
 		"mcp/a.go":                     "package mcp" + date,
@@ -206,6 +208,7 @@ func TestDates(t *testing.T) {
 		"mcp/raw.go":                   "package mcp\nconst r = `2024-11-05`",
 		"mcp/testdata/a.go":            "package mcp" + date,
 		"schema/a.go":                  "package schema\nconst layout = \"2006-01-02T15:04\"",
+		"app/model/a.go":               "package model\nvar header = []string{\"anthropic-version\", \"2023-06-01\", \"2023-01-01\"}",
 	}).Dates()
 	expect(
 		t, got,
@@ -213,6 +216,22 @@ func TestDates(t *testing.T) {
 		"mcp/a.go:3: the date 2025-06-18 outside internal/revision: ask for the fact, not the date",
 		"mcp/raw.go:2: the date 2024-11-05 outside internal/revision: ask for the fact, not the date",
 	)
+}
+
+// The rule knows the revisions that the library has.
+func TestDatesOfTheLibrary(t *testing.T) {
+	const rows = "internal/revision/table.go"
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(rows)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range revision.All() {
+		got := tree(t, map[string]string{
+			rows:         string(text),
+			"mcp/new.go": "package mcp\nconst v = \"" + f.Version + "\"",
+		}).Dates()
+		expect(t, got, "mcp/new.go:2: the date "+f.Version+" outside internal/revision: ask for the fact, not the date")
+	}
 }
 
 // sound is a repository of module files alone, without a breach: what each
@@ -383,9 +402,10 @@ func TestPage(t *testing.T) {
 func TestCheck(t *testing.T) {
 	files := sound()
 	maps.Copy(files, map[string]string{
-		"docs/architecture.md": archtest.Table(),
-		"mcp/broken.go":        "package",
-		"schema/a.go":          "package schema; import _ \"encoding/json\"\nconst d = \"2025-06-18\"",
+		"docs/architecture.md":   archtest.Table(),
+		"internal/revision/a.go": "// Package revision has one row.\npackage revision\nconst row = \"2025-06-18\"",
+		"mcp/broken.go":          "package",
+		"schema/a.go":            "package schema; import _ \"encoding/json\"\nconst d = \"2025-06-18\"",
 	})
 	got, err := tree(t, files).Check()
 	if err != nil {

@@ -58,30 +58,46 @@ func (t *Tree) Docs() []Problem {
 	return found
 }
 
-var protocolDate = regexp.MustCompile(`20\d\d-\d\d-\d\d`)
+var date = regexp.MustCompile(`20\d\d-\d\d-\d\d`)
 
-// layoutDate is the date by which package time writes layouts: no revision.
-const layoutDate = "2006-01-02"
-
-// Dates reports string literals that hold a date such as a protocol
-// revision's, outside the revision room. Comments may name revisions, and so
-// may tests.
+// Dates reports string literals that hold the date of a protocol revision
+// outside internal/revision. Which dates these are is read from the literals
+// of that package; others, such as a provider's version header or the date of
+// a foreign schema, may stand anywhere. Comments may name revisions, and so may
+// tests.
 func (t *Tree) Dates() []Problem {
-	var found []Problem
+	revisions := map[string]bool{}
 	for _, src := range t.sources {
-		if src.test || matches(dateRooms, src.pkg) {
-			continue
-		}
-		for n := range ast.Preorder(src.file) {
-			lit, ok := n.(*ast.BasicLit)
-			if !ok || lit.Kind != token.STRING {
-				continue
-			}
-			for _, date := range protocolDate.FindAllString(lit.Value, -1) {
-				if date != layoutDate {
-					found = append(found, t.at(lit.Pos(), "the date %s outside internal/revision: ask for the fact, not the date", date))
+		if !src.test && src.pkg == revisionPackage {
+			for _, lit := range literals(src.file) {
+				for _, d := range date.FindAllString(lit.Value, -1) {
+					revisions[d] = true
 				}
 			}
+		}
+	}
+	var found []Problem
+	for _, src := range t.sources {
+		if src.test || matches(datePackages, src.pkg) {
+			continue
+		}
+		for _, lit := range literals(src.file) {
+			for _, d := range date.FindAllString(lit.Value, -1) {
+				if revisions[d] {
+					found = append(found, t.at(lit.Pos(), "the date %s outside internal/revision: ask for the fact, not the date", d))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// literals returns the string literals of a file.
+func literals(f *ast.File) []*ast.BasicLit {
+	var found []*ast.BasicLit
+	for n := range ast.Preorder(f) {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			found = append(found, lit)
 		}
 	}
 	return found

@@ -34,7 +34,7 @@ func internal(pkg string) bool {
 
 // public says whether a package belongs to the library and to everyone.
 func public(pkg string) bool {
-	return !internal(pkg) && !matches("app/... conformance/... bench/... interop/...", pkg)
+	return !internal(pkg) && !matches("app/... conformance/... bench/... interop/... examples/...", pkg)
 }
 
 // rowOf returns the row of a package.
@@ -73,7 +73,7 @@ func own(path string) (pkg string, ok bool) {
 }
 
 // Imports reports imports against the direction of the table, packages
-// without a row, and foreign packages outside the rooms kept for them. Tests
+// without a row, and foreign packages outside the importers that they are kept for. Tests
 // may import what they like, but those outside the library never its internal
 // packages: Go's own rule goes by path and would let them in.
 func (t *Tree) Imports() []Problem {
@@ -115,7 +115,7 @@ func breach(src source, r row, path string) string {
 		return ""
 	}
 	for _, kept := range reservations {
-		if within(kept.path, path) && !matches(kept.rooms, src.pkg) {
+		if within(kept.path, path) && !matches(kept.importers, src.pkg) {
 			return src.pkg + " must not import " + path + ": " + kept.why
 		}
 	}

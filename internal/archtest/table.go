@@ -17,8 +17,9 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal", ""},
-	{"mcp jsonrpc schema oauth", "internal/wire"},
+	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal netguard", ""},
+	{"mcp jsonrpc schema", "internal/wire"},
+	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
 	{"transport/web", "transport jsonrpc principal"},
@@ -46,22 +47,23 @@ var rows = []row{
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
+	{"examples/...", "public"},
 }
 
-// A reservation keeps a package that is not ours for a few rooms. Tests are
+// A reservation keeps a package that is not ours for a few importers. Tests are
 // exempt.
 type reservation struct {
 	// path is the package; what lies beneath it is kept as well.
 	path string
-	// rooms are the packages that may import it, as in row.packages.
-	rooms string
-	// why is told to whoever imports it elsewhere.
+	// importers are the packages that may import it, as in row.packages.
+	importers string
+	// why is the reason that the error gives for an import elsewhere.
 	why string
 }
 
 var reservations = []reservation{
 	{
-		"encoding/json", "internal/wire app/... conformance/... bench/... interop/...",
+		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/...",
 		"the library has one JSON codec, and it is strict",
 	},
 	{
@@ -120,6 +122,9 @@ var dependencies = map[string]map[string]string{
 // maxLines is the length that a file of code, tests aside, must not exceed.
 const maxLines = 600
 
-// dateRooms are the packages where a protocol revision may be named by its
-// date: the revision room, and modules that are fixtures or measurements.
-const dateRooms = "internal/revision/... conformance/... bench/... interop/..."
+// revisionPackage is where the protocol revisions have their dates.
+const revisionPackage = "internal/revision"
+
+// datePackages are the packages where a protocol revision may be named by its
+// date: internal/revision, and modules that are fixtures or measurements.
+const datePackages = "internal/revision/... conformance/... bench/... interop/... examples/..."

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // completing is a server that completes.
@@ -75,11 +76,11 @@ func TestFLOW_COMPLETE_P(t *testing.T) {
 // Proves: SEC-COMP-1: reference and argument are checked, the rate is limited.
 func TestSEC_COMP_1(t *testing.T) {
 	build := func(o *server.Options) *server.Server {
-		o.Limits.CompletionRate, o.Limits.MaxArgument = 20, 50
+		o.Limits.MaxArgument = 50
 		return completing(o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
-		_, c := join(nil)
+		_, c := join(&client.Options{Retries: -1})
 		long := string(make([]byte, 51))
 		for name, p := range map[string]mcp.CompleteParams{
 			"prompt":   {Ref: mcp.PromptRef("none"), Argument: mcp.CompletionArgument{Name: "file"}},
@@ -92,17 +93,19 @@ func TestSEC_COMP_1(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		limited := 0
-		for range 40 {
-			_, err := c.Complete(t.Context(), &mcp.CompleteParams{Ref: mcp.PromptRef("review"), Argument: mcp.CompletionArgument{Name: "file"}})
-			if code(err) == mcp.CodeRateLimited {
-				limited++
-			} else if err != nil {
-				t.Error(err)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.Limits.CompletionRate = 0.5
+		l := dial(t, completing(o), &stdio.Options{Principal: ada})
+		l.shake(june, "{}")
+		for i := range 40 {
+			m := l.ask(`{"jsonrpc":"2.0","id":%d,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"file","value":""}}}`, i)
+			if i < 5 { // a burst of ten seconds' worth
+				m.want("", "error")
+			} else {
+				m.fails(mcp.CodeRateLimited, fmt.Sprint(i))
 			}
-		}
-		if limited != 25 { // a burst of 20, of which 5 were spent above
-			t.Errorf("%d of 40 were refused, want 25", limited)
 		}
 	})
 }

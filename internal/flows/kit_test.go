@@ -19,6 +19,7 @@ import (
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -37,6 +38,9 @@ const (
 var versions = []string{newest, autumn, june, march, y2024}
 
 type raw = wire.RawValue
+
+// ada is a caller over HTTP, whom rates hold for.
+var ada = &principal.Principal{Issuer: "https://as.example", Subject: "ada", Client: "c1"}
 
 // quiet is a server's options for tests that look at its answers only.
 func quiet() *server.Options {

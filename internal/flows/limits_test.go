@@ -205,6 +205,7 @@ func TestSEC_DOS_1(t *testing.T) {
 				o := quiet()
 				o.Limits.MaxInFlight = 3
 				o.Limits.CallTimeout = 10 * time.Second
+				o.Limits.ToolRate = 0.9 // a burst of 9
 				s := with(
 					server.Tool("sum", "Adds.", sum),
 					server.Tool("wait", "Waits.", func(ctx context.Context, _ mcp.None) (string, error) {
@@ -212,7 +213,7 @@ func TestSEC_DOS_1(t *testing.T) {
 						return "", context.Cause(ctx)
 					}),
 				)(o)
-				l := dial(t, s, &stdio.Options{MaxMessage: 10_000})
+				l := dial(t, s, &stdio.Options{MaxMessage: 10_000, Principal: ada})
 				params := ""
 				if version == newest {
 					params = meta("{}") + ","
@@ -254,10 +255,10 @@ func TestSEC_DOS_1(t *testing.T) {
 					call(30, "sum", `{"a":1,"b":2}`)
 					codes[l.next().code()]++
 				}
-				if refused := codes[fmt.Sprint(mcp.CodeRateLimited)]; refused != 51 { // a burst of 50, of which one was spent above
-					t.Errorf("%d of 100 calls at once were refused, want 51: %v in %v", refused, codes, time.Since(begun))
+				if refused := codes[fmt.Sprint(mcp.CodeRateLimited)]; refused != 92 { // a burst of 9, of which one was spent above
+					t.Errorf("%d of 100 calls at once were refused, want 92: %v in %v", refused, codes, time.Since(begun))
 				}
-				time.Sleep(time.Second)
+				time.Sleep(2 * time.Second)
 				alive()
 				l.silent()
 			})

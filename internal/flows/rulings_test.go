@@ -14,7 +14,9 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // Ruling 6: what is deprecated is declared only if there is a handler for it.
@@ -139,7 +141,7 @@ func TestEnvelope(t *testing.T) {
 				for line, code := range map[string]int{
 					`{"jsonrpc":"2.0","id":1,"method":"ping"} x`: -32700,
 					`{"id":1,"method":"ping"}`:                   -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600, `{"jsonrpc":2.0,"id":1,"method":"ping"}`: -32600,
-					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`: -32600,
+					`{"jsonrpc":"2.0","id":1,"method":7}`: -32600, `{"jsonrpc":"2.0","id":1,"method":"ping","params":7}`: -32600,
 					`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`: -32602,
 					`{"jsonrpc":"2.0","id":1,"method":"rpc.x"}`:            -32601,
 				} {
@@ -149,6 +151,7 @@ func TestEnvelope(t *testing.T) {
 					}
 					m.fails(code, "1")
 				}
+				l.ask(`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`).want("{}", "result") // ruling 33
 				l.ask(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping","more":[1]}`).want("9007199254740993", "id")
 				l.silent()
 			})
@@ -190,16 +193,16 @@ func TestOwnCodes(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		o := quiet()
-		o.Limits.PingRate = 2
-		l := dial(t, server.New("s", "1", o), nil)
+		o.Limits.PingRate = 0.2
+		l := dial(t, server.New("s", "1", o), &stdio.Options{Principal: ada})
 		l.shake(june, "{}")
 		for range 2 {
 			l.ask(ping, 1).want("{}", "result")
 		}
 		m := l.ask(ping, 2)
 		m.fails(mcp.CodeRateLimited, "2")
-		m.want("500", "error", "data", "retryAfterMs")
-		time.Sleep(500 * time.Millisecond)
+		m.want("5000", "error", "data", "retryAfterMs")
+		time.Sleep(5 * time.Second)
 		l.ask(ping, 3).want("{}", "result")
 	})
 }
@@ -259,26 +262,30 @@ func TestIconWarnings(t *testing.T) {
 	}
 }
 
-// Ruling 30: rate limits are on unless somebody switches them off.
+// Ruling 30: rate limits are on unless somebody switches them off, and never
+// for the owner of a pipe. Over the burst of 500 each call waits for its turn.
 func TestRatesByDefault(t *testing.T) {
 	for name, test := range map[string]struct {
 		limits server.Limits
-		want   int
-	}{"default": {server.Limits{}, 150}, "unlimited": {server.Limits{ToolRate: server.Unlimited}, 0}} {
+		who    *principal.Principal
+		took   time.Duration
+	}{
+		"default":   {server.Limits{}, ada, 2 * time.Second},
+		"unlimited": {server.Limits{ToolRate: server.Unlimited}, ada, 0},
+		"local":     {server.Limits{}, principal.Local, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := quiet()
 				o.Limits = test.limits
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(o), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(o), &stdio.Options{Principal: test.who})
 				l.shake(june, "{}")
-				refused := 0
-				for range 200 {
-					if l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2}}}`).code() != "" {
-						refused++
-					}
+				begun := time.Now()
+				for range 600 {
+					l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2}}}`).want("", "error")
 				}
-				if refused != test.want {
-					t.Errorf("%d of 200 were refused, want %d", refused, test.want)
+				if took := time.Since(begun); took != test.took {
+					t.Errorf("600 calls took %v, want %v", took, test.took)
 				}
 			})
 		})

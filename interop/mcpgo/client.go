@@ -21,6 +21,12 @@ func Run(ctx context.Context, t transport.Interface, version string, skip ...str
 	return script.Run(ctx, events, skip, func() (script.Client, error) { return connect(ctx, t, version, events) })
 }
 
+// Connect makes a client of the server that t leads to. version is
+// the revision to ask for.
+func Connect(ctx context.Context, t transport.Interface, version string) (script.Client, error) {
+	return connect(ctx, t, version, script.NewEvents())
+}
+
 // peer is the SDK's client.
 type peer struct {
 	*client.Client

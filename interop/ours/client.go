@@ -19,6 +19,13 @@ func Run(ctx context.Context, dialer transport.Dialer, version string, skip ...s
 	return script.Run(ctx, events, skip, func() (script.Client, error) { return connect(ctx, dialer, version, events) })
 }
 
+// Connect makes a client of the server that dialer leads to. version is
+// the only revision that may be used; none means that
+// all may.
+func Connect(ctx context.Context, dialer transport.Dialer, version string) (script.Client, error) {
+	return connect(ctx, dialer, version, script.NewEvents())
+}
+
 // peer is our client.
 type peer struct{ *client.Client }
 

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ var face = web.Face{
 type Handler struct {
 	handler transport.Handler
 	o       Options
+	warned  sync.Once      // that the endpoint cannot stream
 	serving sync.WaitGroup // requests of sessions; none is added once closing
 
 	mu       sync.Mutex
@@ -100,15 +102,13 @@ type refusal struct {
 
 var (
 	refusedClosing = &refusal{http.StatusServiceUnavailable, web.ShuttingDown()}
-	refusedFull    = tooMany("this server has as many streams open as it can serve; try again later")
-	refusedMany    = tooMany("you have as many streams open as one caller may; close some")
 	refusedUnknown = &refusal{http.StatusNotFound, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"no such session; open a stream with GET and post to the address it names")}
 )
 
 // tooMany refuses a client that may come back later.
-func tooMany(why string) *refusal {
-	return &refusal{http.StatusTooManyRequests, web.TooMany("%s", why)}
+func tooMany(format string, args ...any) *refusal {
+	return &refusal{http.StatusTooManyRequests, web.TooMany(format, args...)}
 }
 
 // write answers the request.
@@ -132,7 +132,11 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 	defer s.end() // a panic of the handler must not leave a stream that writes
 	defer context.AfterFunc(r.Context(), func() { s.cancel(errGone) })()
 	if err := s.out.prepare(); err != nil {
-		h.o.Logger.Error("this endpoint cannot stream; middleware in front of it needs an Unwrap method for http.ResponseController", "error", err)
+		kind, _ := web.InnerWriter(w)
+		h.warned.Do(func() {
+			h.o.Logger.Error("this endpoint cannot stream; add an Unwrap method (http.ResponseController) to the ResponseWriter of the middleware in front of it, "+
+				"or take the middleware away from this endpoint (http.TimeoutHandler)", "type", kind, "error", err)
+		})
 		refuse(w, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
 		return
 	}
@@ -173,13 +177,17 @@ func (h *Handler) enter(s *session) *refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := s.who.LimitKey()
-	switch {
+	open := h.streams[key]
+	switch anonymous := s.who.Anonymous(); {
 	case h.closing:
 		return refusedClosing
 	case len(h.sessions) >= h.o.MaxSessions:
-		return refusedFull
-	case h.streams[key] >= h.o.MaxSessionsPerPrincipal:
-		return refusedMany
+		return tooMany("this server has %d streams open, which is the most it takes (MaxSessions); try again later", len(h.sessions))
+	case !anonymous && open >= h.o.MaxSessionsPerPrincipal:
+		return tooMany("you have %d streams open, which is the most of one caller (MaxSessionsPerPrincipal); close one first", open)
+	case anonymous && open >= h.o.MaxSessionsPerAddress:
+		return tooMany("the anonymous callers of your address (%s) have %d streams open, which is the most of one address (MaxSessionsPerAddress); close one first",
+			cmp.Or(s.who.Remote, "unknown"), open)
 	}
 	h.serving.Add(1)
 	h.sessions[s.id] = s

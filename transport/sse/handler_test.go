@@ -174,6 +174,28 @@ func TestMaxSessions(t *testing.T) {
 	open(t, s.Client(), s.URL, ada)
 }
 
+// Anonymous callers of one address are counted together and named callers one
+// by one; a refusal says which limit it was.
+func TestMaxSessionsPerAddress(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{
+		Access: web.Access{Principal: byName}, MaxSessionsPerPrincipal: 1, MaxSessionsPerAddress: 2,
+	}))
+	refused := func(who http.Header, want string) {
+		t.Helper()
+		code, body, _ := status(t, s.Client(), http.MethodGet, s.URL, who, nil)
+		if code != http.StatusTooManyRequests || !strings.Contains(body, want) {
+			t.Errorf("one stream too many is answered %d %s, want 429 and %s", code, body, want)
+		}
+	}
+	ada := http.Header{"X-Name": {"ada"}}
+	open(t, s.Client(), s.URL, nil)
+	open(t, s.Client(), s.URL, nil)
+	refused(nil, "MaxSessionsPerAddress")
+	open(t, s.Client(), s.URL, ada)
+	refused(ada, "MaxSessionsPerPrincipal")
+}
+
 // Proves: SEC-DOS-1. All times are the defaults, on the bubble's clock.
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

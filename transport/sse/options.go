@@ -14,6 +14,7 @@ import (
 const (
 	DefaultMaxSessions             = 10_000
 	DefaultMaxSessionsPerPrincipal = 100
+	DefaultMaxSessionsPerAddress   = 1000
 	DefaultReadTimeout             = 30 * time.Second
 	DefaultKeepAlive               = 15 * time.Second
 )
@@ -28,9 +29,16 @@ type Options struct {
 	MaxMessage int
 	// MaxDepth is how deep JSON may be nested. Default 64.
 	MaxDepth int
-	// MaxSessions is the most streams open at once, MaxSessionsPerPrincipal
-	// the most of one caller; more are answered 429. Defaults 10,000 and 100.
-	MaxSessions, MaxSessionsPerPrincipal int
+	// MaxSessions is the most streams open at once; more are answered 429.
+	// Default 10,000.
+	MaxSessions int
+	// MaxSessionsPerPrincipal is the most streams of one caller whom
+	// authentication has named; more are answered 429. Default 100.
+	MaxSessionsPerPrincipal int
+	// MaxSessionsPerAddress is the most streams of the anonymous callers of one
+	// address, who may be many people behind a proxy; more are answered 429.
+	// Default 1,000.
+	MaxSessionsPerAddress int
 	// ReadTimeout is how long a client may take to send a body, before it is
 	// answered 408. Default 30 s.
 	ReadTimeout time.Duration
@@ -55,6 +63,7 @@ func (o *Options) defaults() Options {
 	d.MaxDepth = limit(d.MaxDepth, frame.DefaultMaxDepth)
 	d.MaxSessions = limit(d.MaxSessions, DefaultMaxSessions)
 	d.MaxSessionsPerPrincipal = limit(d.MaxSessionsPerPrincipal, DefaultMaxSessionsPerPrincipal)
+	d.MaxSessionsPerAddress = limit(d.MaxSessionsPerAddress, DefaultMaxSessionsPerAddress)
 	d.ReadTimeout = span(d.ReadTimeout, DefaultReadTimeout)
 	d.WriteStall = span(d.WriteStall, frame.DefaultWriteStall)
 	d.KeepAlive = span(d.KeepAlive, DefaultKeepAlive)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // spill is how much of a body over the limit is read all the same, so that the
@@ -75,11 +75,10 @@ func (h *Handler) join(r *http.Request, who *principal.Principal) (*session, *re
 
 // isJSON reports whether the body is what it has to be, or has answered.
 func isJSON(w http.ResponseWriter, r *http.Request) bool {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err == nil && kind == "application/json" && r.Header.Get("Content-Encoding") == "" {
+	if types := r.Header["Content-Type"]; len(types) == 1 && web.IsJSON(types[0]) && r.Header.Get("Content-Encoding") == "" {
 		return true
 	}
-	refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json, without Content-Encoding")
+	refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json in UTF-8, without Content-Encoding")
 	return false
 }
 

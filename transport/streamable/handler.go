@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +35,7 @@ type Handler struct {
 	priming  lateList     // requests of sessions whose streams begin soon
 	patience lateList     // those of the others
 	known    atomic.Value // a type of response writers that have deadlines
+	warned   sync.Once    // about a response writer that cannot do all that it should
 
 	ending chan struct{} // closed when Shutdown begins
 }
@@ -215,26 +215,6 @@ func (h *Handler) stopping() bool {
 	default:
 		return false
 	}
-}
-
-// deadlines reports whether a writer takes deadlines, of which net/http ends
-// the context of a request that does not keep to them.
-func (h *Handler) deadlines(w http.ResponseWriter) bool {
-	if o, ok := w.(*open); ok {
-		w = o.ResponseWriter
-	}
-	_, wrapped := w.(interface{ Unwrap() http.ResponseWriter })
-	kind := reflect.TypeOf(w)
-	if !wrapped && h.known.Load() == kind {
-		return true
-	}
-	if http.NewResponseController(w).SetWriteDeadline(time.Time{}) != nil {
-		return false
-	}
-	if !wrapped {
-		h.known.CompareAndSwap(nil, kind)
-	}
-	return true
 }
 
 // Serve serves h at Path on the TCP address addr until ctx ends, and returns

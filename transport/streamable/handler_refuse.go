@@ -17,11 +17,12 @@ const codeTimeout = -31003
 
 // Why sessions and what is in them end.
 var (
-	errStopped = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
-	errDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
-	errIdle    = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
-	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
-	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
+	errStopped   = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
+	errDeleted   = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
+	errDisplaced = fmt.Errorf("%w: the session made place for another one of its address", transport.ErrClosed)
+	errIdle      = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
+	errRefused   = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
+	errNobody    = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
 
 // scopesOf are what the data of an error of insufficient scope says is needed.
@@ -34,10 +35,6 @@ func scopesOf(e *jsonrpc.Error) []string {
 		return nil // a gateway may pass any error on
 	}
 	return data.Scopes
-}
-
-func errTooManySessions(what string, limit int) *jsonrpc.Error {
-	return web.TooMany("%s has %d sessions, which is the most; end one with DELETE, or try again later", what, limit)
 }
 
 func errUnknown() *jsonrpc.Error {

@@ -1,12 +1,12 @@
 package streamable
 
 import (
-	"mime"
 	"net/http"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // Names of headers as net/http keeps them.
@@ -158,15 +158,7 @@ func isJSON(contentType []string) bool {
 	if len(contentType) != 1 {
 		return false
 	}
-	if contentType[0] == "application/json" {
-		return true
-	}
-	media, params, err := mime.ParseMediaType(contentType[0])
-	if err != nil || media != "application/json" {
-		return false
-	}
-	charset, ok := params["charset"]
-	return !ok || strings.EqualFold(charset, "utf-8")
+	return contentType[0] == "application/json" || web.IsJSON(contentType[0])
 }
 
 // isIdentity reports whether a body is said to be sent as it is. Nothing is

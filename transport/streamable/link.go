@@ -169,7 +169,10 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 // Traits says that a Route is carried, and that the end of a context is a
 // cancellation unless there is a session.
 func (l *link) Traits() transport.Traits {
-	return transport.Traits{Routes: true, Abandons: l.session.Load() == nil}
+	if s := l.session.Load(); s != nil {
+		return transport.Traits{Routes: true, Session: s.id}
+	}
+	return transport.Traits{Routes: true, Abandons: true}
 }
 
 // Close ends the session, if there is one, and all requests under way. It

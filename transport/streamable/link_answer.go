@@ -220,9 +220,10 @@ func interrupted(format string, args ...any) error {
 // refused reads a response that says no. A JSON-RPC error in it is the answer
 // (spec 2026-07-28, basic/transports/streamable-http: statuses 400 and 404
 // carry errors of the protocol), whatever its id: servers that could not read
-// ours write null, or something of their own. Two things are told by the
-// status alone: who may not come needs its headers, and a server that has
-// forgotten a session may say so in any words.
+// ours write null, or something of their own. Three things are told by the
+// status: a caller that is not let in needs its headers, so does one that may
+// try again later, and a server that has forgotten a session may say so in any
+// words.
 func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	var data []byte
 	if mediaType(resp) != eventstream.ContentType {
@@ -231,18 +232,21 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	in, err := jsonrpc.Parse(data, x.l.limits)
 	told := err == nil && in.Error != nil
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		status := web.NewStatusError(resp)
+	status := web.NewStatusError(resp)
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		if told {
 			return nil, status.Because(in.Error)
 		}
 		return nil, status
-	case http.StatusNotFound:
+	case code == http.StatusNotFound:
 		told = told && (!x.s.tracked() || !x.id.IsZero() && in.ID == x.id)
 	}
-	if !told {
-		return nil, x.judge(web.NewStatusError(resp))
+	switch {
+	case !told:
+		return nil, x.judge(status)
+	case status.Temporary() && resp.StatusCode != http.StatusInternalServerError:
+		return nil, status.Because(in.Error) // the status and its headers say when to try again
 	}
 	if x.elsewhere(resp.StatusCode) && in.ID != x.id {
 		// An endpoint for another purpose may word its refusals alike, but does
@@ -324,6 +328,7 @@ func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		default:
+			in.During = x.id
 			x.l.in.Receive(in)
 		}
 	}

@@ -21,8 +21,16 @@ type Options struct {
 	// since reading takes stack for each level.
 	MaxDepth int
 	// MaxSessions is the most sessions of revisions with a handshake at once;
-	// MaxSessionsPerPrincipal the most of one caller. Defaults 10,000 and 100.
-	MaxSessions, MaxSessionsPerPrincipal int
+	// more are answered 429. Default 10,000.
+	MaxSessions int
+	// MaxSessionsPerPrincipal is the most sessions of one caller whom
+	// authentication has named; more are answered 429. Default 100.
+	MaxSessionsPerPrincipal int
+	// MaxSessionsPerAddress is the most sessions of the anonymous callers of
+	// one address, who may be many people behind a proxy. One more ends the
+	// session among them that was idle the longest; it is answered 429 only if
+	// each has a request under way or a stream open. Default 1,000.
+	MaxSessionsPerAddress int
 	// SessionIdle ends a session that nobody uses: no request under way, no
 	// stream open. Default 30 min.
 	SessionIdle time.Duration
@@ -70,6 +78,7 @@ func (o *Options) filled() Options {
 	size(&d.MaxDepth, 64)
 	size(&d.MaxSessions, 10_000)
 	size(&d.MaxSessionsPerPrincipal, 100)
+	size(&d.MaxSessionsPerAddress, 1000)
 	size(&d.ReplayBuffer, 1<<20)
 	span(&d.SessionIdle, 30*time.Minute)
 	span(&d.ReplayTime, 5*time.Minute)

@@ -22,8 +22,7 @@ type posting struct {
 	st  *stream
 	c   connection
 	x   exchange
-	r   *http.Request // whose context ends with its connection
-	ctx requestContext
+	ctx sessionContext // the context of its request ends with the connection
 
 	admitted atomic.Bool // the session lets others in again
 
@@ -46,7 +45,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, who *principal.P
 	if !s.alive(w) {
 		return
 	}
-	p := &posting{r: r, ctx: requestContext{s.ctx, r.Context()}}
+	p := &posting{ctx: sessionContext{s.ctx, r}}
 	p.st = &stream{s: s, post: p, conn: &p.c, waiting: 1}
 	p.st.box = &p.st.inbox
 	p.st.inbox = mailbox{queue: p.st.one[:0], reader: &p.c}
@@ -80,7 +79,7 @@ func (p *posting) start() {
 // lost reports whether what is sent now would reach nobody: the client has gone
 // and has no id to come back with. The session's mutex is held.
 func (p *posting) lost() bool {
-	return p.st.conn == &p.c && p.st.number == 0 && p.r.Context().Err() != nil
+	return p.st.conn == &p.c && p.st.number == 0 && p.ctx.r.Context().Err() != nil
 }
 
 // work writes the stream until it is over, its client goes or another
@@ -97,7 +96,7 @@ func (p *posting) work() {
 	if concluded {
 		return
 	}
-	if p.r.Context().Err() == nil {
+	if p.ctx.r.Context().Err() == nil {
 		p.follow()
 	}
 	p.c.s.mu.Lock()
@@ -118,7 +117,7 @@ func (p *posting) hangUp() {
 		p.c.giveUp() // over HTTP/2 that ends the stream
 		return
 	}
-	if p.c.failed == nil && p.c.streaming && p.r.ProtoAtLeast(1, 1) {
+	if p.c.failed == nil && p.c.streaming && p.ctx.r.ProtoAtLeast(1, 1) {
 		_ = conn.SetWriteDeadline(time.Now().Add(p.c.h.opts.WriteStall))
 		_, _ = io.WriteString(conn, "0\r\n\r\n") // who has gone needs no end
 	}
@@ -128,7 +127,7 @@ func (p *posting) hangUp() {
 func (p *posting) follow() {
 	timer := time.NewTimer(p.c.h.opts.KeepAlive)
 	defer timer.Stop()
-	p.c.follow(p.r.Context(), timer)
+	p.c.follow(p.ctx.r.Context(), timer)
 }
 
 // answered writes the response, on the goroutine that answers: the handler may
@@ -164,7 +163,7 @@ func (p *posting) claim() bool {
 // write writes the response when nothing is to come any more.
 func (p *posting) write() {
 	switch {
-	case p.r.Context().Err() != nil: // nobody is there to take it
+	case p.ctx.r.Context().Err() != nil: // nobody is there to take it
 	case p.st.chatty:
 		p.follow()
 	default:

@@ -17,9 +17,10 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 		h.unanswered(w, r, m)
 		return
 	}
-	ctx, c := r.Context(), new(call)
+	c := new(call)
+	c.ctx = requestContext{r.Context(), r}
 	if !h.deadlines(w) {
-		ctx, c.cancel = context.WithCancelCause(ctx) // deadlines end it otherwise
+		c.ctx.Context, c.cancel = context.WithCancelCause(c.ctx.Context) // deadlines end it otherwise
 		defer c.cancel(nil)
 	}
 	// A literal would be made on the stack, which the write of the answer needs:
@@ -30,7 +31,7 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 	c.begin(h, w)
 	defer c.close()
 	h.list.attend(c.open, c, errStopped)
-	h.core.Serve(ctx, &c.Exchange)
+	h.core.Serve(&c.ctx, &c.Exchange)
 	c.abort()
 }
 

@@ -63,7 +63,7 @@ func TestModernBesideSessions(t *testing.T) {
 		s.check("initialize", r, 200, version)
 		id := r.header.Get("Mcp-Session-Id")
 		s.check("initialized", s.send(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id), 202)
-		s.check("version", s.send(http.MethodPost, rpc(2, "ping", ""), "Mcp-Session-Id", id, "MCP-Protocol-Version", v2503), 400)
+		s.check("version", s.send(http.MethodPost, rpc(2, "ping", ""), "Mcp-Session-Id", id, "MCP-Protocol-Version", v2503), 200)
 		f := s.follow(http.MethodPost, rpc(1, "tools/call", `"name":"drop","arguments":{},"_meta":{"progressToken":"p"}`), "Mcp-Session-Id", id, "MCP-Protocol-Version", version)
 		if version == v2511 {
 			f.primed()

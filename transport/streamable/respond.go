@@ -223,7 +223,13 @@ func (o *response) allow(begun time.Time, n int64) {
 // outcome notes how writing has ended.
 func (o *response) outcome(now time.Time, err error) error {
 	switch {
-	case err == nil, errors.Is(err, errors.ErrUnsupported):
+	case err == nil:
+		o.wrote, o.flushed = now, true
+		return nil
+	case errors.Is(err, errors.ErrUnsupported): // what was written leaves at the end
+		if o.streaming {
+			o.h.warn(o.ResponseWriter)
+		}
 		o.wrote, o.flushed = now, true
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):

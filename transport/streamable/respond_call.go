@@ -24,6 +24,7 @@ const maxPending = 32 << 10
 type call struct {
 	transport.Exchange
 	response
+	ctx    requestContext
 	cancel context.CancelCauseFunc // nil where net/http itself ends what it cannot write
 
 	mu      sync.Mutex

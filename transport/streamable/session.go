@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,23 +103,32 @@ func (s *session) release() { s.h.sessions.release(s) }
 // nullID says how an error without id is written.
 func (s *session) nullID() bool { return s.facts.NullID }
 
-// speaks checks the version that a request names; false if it was refused. A
-// client that names none has negotiated one (spec 2025-11-25,
-// basic/transports, Protocol Version Header).
+// speaks checks the version that a request names; false if it was refused. It
+// may be any that is served here, and decides nothing: the session goes on in
+// the negotiated one, which a client that names none means (spec 2025-11-25,
+// basic/transports, Protocol Version Header: "invalid or unsupported" is 400;
+// ruling 32).
 func (s *session) speaks(w http.ResponseWriter, r *http.Request) bool {
 	values := r.Header[headerVersion]
-	if len(values) == 0 {
+	if len(values) == 0 || len(values) == 1 && s.serves(values[0]) {
 		return true
 	}
-	if len(values) == 1 {
-		_, known := revision.Lookup(values[0])
-		if values[0] == s.rules.Version || s.rules.Version == "" && known {
-			return true
-		}
+	why := "is not served here"
+	if len(values) > 1 {
+		why = errDoubled
 	}
 	s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"MCP-Protocol-Version is %.32q, but the session negotiated %s; send that, or nothing", values[0], s.facts.Version))
+		"MCP-Protocol-Version %.32q: %s; the session negotiated %s: send that, or leave the header out", values[0], why, s.facts.Version))
 	return false
+}
+
+// serves reports whether messages of the session may name a version.
+func (s *session) serves(version string) bool {
+	if version == s.rules.Version {
+		return version != ""
+	}
+	f, ok := revision.Lookup(version)
+	return ok && f.Handshake && (s.rules.Serves == nil || slices.Contains(s.rules.Serves, version))
 }
 
 // settle takes over what the handshake negotiated.
@@ -156,7 +166,7 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	s.mu.Unlock()
 	x := &exchange{st: st}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
-	run := s.admit(requestContext{s.ctx, r.Context()}, &x.Exchange)
+	run := s.admit(&sessionContext{s.ctx, r}, &x.Exchange)
 	if run == nil {
 		x.abandon()
 		return
@@ -176,22 +186,6 @@ func (s *session) admit(ctx context.Context, x *transport.Exchange) (run func())
 	s.order.Lock()
 	defer s.order.Unlock()
 	return s.core.Begin(ctx, x)
-}
-
-// A requestContext ends with the session and has the values of the request:
-// who calls, what is traced.
-type requestContext struct {
-	context.Context                 //nolint:containedctx // it is one
-	values          context.Context //nolint:containedctx // of the request, which it is made for
-}
-
-// Value looks at the session, which has what package context wants to know and
-// nothing else, before the request.
-func (c requestContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.values.Value(key)
 }
 
 // tell says, once, that the client will send no more.

@@ -23,6 +23,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			return
 		}
 	}
+	h.deadlines(w) // once in each session is soon enough to warn
 	s, status, e := h.newSession(who)
 	if e != nil {
 		refuse(w, r, status, e)
@@ -47,7 +48,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	}
 	x := &opening{s: s}
 	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x}
-	answer, e := x.run(requestContext{s.ctx, r.Context()})
+	answer, e := x.run(&sessionContext{s.ctx, r})
 	if e == nil {
 		s.settle()
 		if e := h.sessions.register(s); e != nil {

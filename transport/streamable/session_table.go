@@ -1,8 +1,10 @@
 package streamable
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,14 +18,14 @@ type table struct {
 	h     *Handler
 	every time.Duration // between two looks
 
-	mu     sync.Mutex
-	byID   map[string]*session   // those that clients may use
-	all    map[*session]struct{} // those too that begin or end just now
-	counts map[string]int        // by who is counted
-	timer  *time.Timer
-	armed  bool
-	over   bool
-	work   sync.WaitGroup // looks, and ends in the background
+	mu    sync.Mutex
+	byID  map[string]*session   // those that clients may use
+	all   map[*session]struct{} // those too that begin or end just now
+	owned map[string][]*session // by the limit key of their owner, in no order
+	timer *time.Timer
+	armed bool
+	over  bool
+	work  sync.WaitGroup // looks, and ends in the background
 }
 
 func (t *table) init(h *Handler) {
@@ -31,28 +33,69 @@ func (t *table) init(h *Handler) {
 	t.every = max(min(h.opts.SessionIdle, h.opts.ReplayTime)/8, time.Millisecond)
 	t.byID = make(map[string]*session)
 	t.all = make(map[*session]struct{})
-	t.counts = make(map[string]int)
+	t.owned = make(map[string][]*session)
 }
 
 // reserve counts a session that begins and gives it its id, or says why not,
-// with a status.
+// with a status. To make place for an anonymous caller it ends an idle session
+// of the same address: whoever sends more than the others must not keep them out.
 func (t *table) reserve(s *session) (status int, e *jsonrpc.Error) {
 	s.id = rand.Text() // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &t.h.opts
-	switch {
+	owned := len(t.owned[s.key])
+	switch anonymous := s.who.Anonymous(); {
 	case t.over:
 		return http.StatusServiceUnavailable, web.ShuttingDown()
 	case len(t.all) >= o.MaxSessions:
-		return http.StatusTooManyRequests, errTooManySessions("the server", o.MaxSessions)
-	case t.counts[s.key] >= o.MaxSessionsPerPrincipal:
-		return http.StatusTooManyRequests, errTooManySessions("the caller", o.MaxSessionsPerPrincipal)
+		return http.StatusTooManyRequests, web.TooMany(
+			"this server has %d sessions, which is the most it takes (MaxSessions); try again later", len(t.all))
+	case !anonymous && owned >= o.MaxSessionsPerPrincipal:
+		return http.StatusTooManyRequests, web.TooMany(
+			"you have %d sessions, which is the most of one caller (MaxSessionsPerPrincipal); end one with DELETE, or try again later", owned)
+	case anonymous && owned >= o.MaxSessionsPerAddress && !t.displace(s.key):
+		return http.StatusTooManyRequests, web.TooMany(
+			"the anonymous callers of your address (%s) have %d sessions, all of them in use, which is the most of one address (MaxSessionsPerAddress); end one with DELETE, or try again later",
+			cmp.Or(s.who.Remote, "unknown"), owned)
 	}
 	t.all[s] = struct{}{}
-	t.counts[s.key]++
+	t.owned[s.key] = append(t.owned[s.key], s)
 	t.arm()
 	return 0, nil
+}
+
+// displace ends the session under key that nobody has used for the longest
+// time; false if all are in use. The lock is held.
+func (t *table) displace(key string) bool {
+	var oldest *session
+	for _, s := range t.owned[key] {
+		if s.busy == 0 && !s.unlinked && (oldest == nil || s.used.Before(oldest.used)) {
+			oldest = s
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.unlinked = true
+	delete(t.byID, oldest.id)
+	t.disown(oldest)
+	t.work.Go(func() { oldest.end(errDisplaced) })
+	return true
+}
+
+// disown takes a session out of those of its owner. The lock is held.
+func (t *table) disown(s *session) {
+	owned := t.owned[s.key]
+	i := slices.Index(owned, s)
+	if i < 0 {
+		return
+	}
+	if owned = slices.Delete(owned, i, i+1); len(owned) == 0 {
+		delete(t.owned, s.key)
+		return
+	}
+	t.owned[s.key] = owned
 }
 
 // register lets the client use a session, unless it or the endpoint ends.
@@ -111,9 +154,7 @@ func (t *table) forget(s *session) {
 		return
 	}
 	delete(t.all, s)
-	if t.counts[s.key]--; t.counts[s.key] == 0 {
-		delete(t.counts, s.key)
-	}
+	t.disown(s)
 }
 
 // background ends a session on a goroutine that wait waits for. While the

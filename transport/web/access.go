@@ -3,6 +3,7 @@ package web
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -13,8 +14,9 @@ import (
 // Access says who may reach an HTTP endpoint. The zero value is safe: see the
 // fields. It is never written to, and many goroutines may use it.
 //
-// Only the connection and its request count. What a proxy says of itself, such
-// as X-Forwarded-Host, anybody can say, and is not looked at.
+// Only the connection and its request count. Headers that a proxy writes, such
+// as X-Forwarded-Host, any client can write too and are ignored, but for the
+// address of the caller: see TrustedProxies.
 //
 // spec 2026-07-28, basic/transports/streamable-http, Security & Endpoint:
 // servers MUST validate the Origin header of all requests. SEC-HTTP-1.
@@ -37,8 +39,17 @@ type Access struct {
 	Origins []string
 	// Principal says who calls; nil is an anonymous caller. Default:
 	// principal.FromContext of the request's context, as authentication in
-	// front leaves it, else an anonymous caller known by its address.
+	// front leaves it, else an anonymous caller known by its address (see
+	// TrustedProxies).
 	Principal func(r *http.Request) *principal.Principal
+	// TrustedProxies are the networks of reverse proxies in front. For a
+	// connection from one of them the address of an anonymous caller, which
+	// limits count by, is the one in X-Forwarded-For or Forwarded, as told at
+	// [ClientAddress]; from any other these headers are ignored. Without it all
+	// who come through a proxy are one anonymous caller. Every proxy in it must
+	// append to the header or replace it: one that hands it on unchanged lets
+	// callers choose their address. Default none.
+	TrustedProxies []netip.Prefix
 }
 
 // A Face is what an endpoint shows to pages of other origins (CORS).
@@ -77,7 +88,7 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*princi
 	if p := a.named(r); p != nil {
 		return p, true
 	}
-	return &principal.Principal{Remote: remoteOf(r.RemoteAddr)}, true
+	return &principal.Principal{Remote: remoteOf(a.address(r))}, true
 }
 
 // admitHost checks Host, and answers a request that must not pass.
@@ -136,6 +147,15 @@ func (a *Access) judgeOrigin(origins []string, r *http.Request) (own, listed boo
 	// name leads here: then Origin and Host are the same, and that is the attack.
 	safe := len(a.Hosts) > 0 || host.safe()
 	return page && safe && o.is(host), false
+}
+
+// address is what an anonymous caller is known by: where its connection comes
+// from, or what a trusted proxy says.
+func (a *Access) address(r *http.Request) string {
+	if len(a.TrustedProxies) == 0 {
+		return r.RemoteAddr
+	}
+	return ClientAddress(r, a.TrustedProxies)
 }
 
 // named says who sends a request that was let in; nil is an anonymous caller.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -63,7 +64,8 @@ func portOf(u *url.URL) string {
 
 // A StatusError says that a server answered with a status that carries no
 // message of the protocol, or where the status counts for more. With 401 and
-// 403 it is a transport.ErrDenied.
+// 403 it is a transport.ErrDenied; with 408, 429 and 5xx errors.As finds a
+// transport.TemporaryError.
 type StatusError struct {
 	// Status is the HTTP status code.
 	Status int
@@ -151,6 +153,41 @@ func (e *StatusError) Unwrap() error { return e.cause }
 // Is makes the error a transport.ErrDenied if its status says so.
 func (e *StatusError) Is(target error) bool {
 	return target == transport.ErrDenied && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+}
+
+// As gives errors.As a transport.TemporaryError for the statuses that may pass:
+// 408, 429 and 5xx. With 429 the request has not run (RFC 6585, section 4).
+func (e *StatusError) As(target any) bool {
+	temporary, ok := target.(**transport.TemporaryError)
+	if !ok || !e.Temporary() {
+		return false
+	}
+	*temporary = &transport.TemporaryError{
+		Busy:       e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable,
+		NotRun:     e.Status == http.StatusTooManyRequests,
+		RetryAfter: e.retryAfter(time.Now()),
+		Err:        e,
+	}
+	return true
+}
+
+// Temporary reports whether the status may be another one later, for the same
+// request.
+func (e *StatusError) Temporary() bool {
+	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
+}
+
+// retryAfter reads the header of that name: seconds, or a date (RFC 9110,
+// section 10.2.3). What is neither says nothing.
+func (e *StatusError) retryAfter(now time.Time) time.Duration {
+	text := strings.TrimSpace(e.Header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
 }
 
 // Error says the status, what it means here and what to do.

@@ -52,7 +52,7 @@ func (g *Gate) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principa
 	if p := g.access.named(r); p != nil {
 		return p, true
 	}
-	return g.anonymous(r.RemoteAddr), true
+	return g.anonymous(g.access.address(r)), true
 }
 
 // remembers reports whether the Host of a request was let in before, and still
@@ -63,8 +63,8 @@ func (g *Gate) remembers(r *http.Request) bool {
 		(k.loopback || len(g.access.Hosts) > 0 || !onLoopback(r))
 }
 
-// anonymous is the caller at an address of a connection. It is always the same
-// one for as long as the address is remembered.
+// anonymous is the caller at an address, which may have a port. It is always
+// the same one for as long as the address is remembered.
 func (g *Gate) anonymous(address string) *principal.Principal {
 	place := &g.remote[spot(address)]
 	k := place.Load()
@@ -86,11 +86,11 @@ func spot(address string) (n uint64) {
 	return n * 0x9e3779b97f4a7c15 >> (64 - remoteBits)
 }
 
-// remoteOf is the host of an address of a connection.
+// remoteOf is the host of an address of a connection, or of one without port.
 func remoteOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return address // no network address: a Unix socket, or a test
+		return address // without port, or no network address: a Unix socket, or a test
 	}
 	return host
 }

@@ -27,6 +27,7 @@ import (
 const (
 	DefaultMaxConns             = 10_000
 	DefaultMaxConnsPerPrincipal = 100
+	DefaultMaxConnsPerAddress   = 1000
 )
 
 // parting is how long a client may take for the end of a body that nobody
@@ -45,10 +46,16 @@ type Options struct {
 	// Access says who may reach the endpoint. Its Origins decide which pages
 	// may: a browser asks nobody else before it opens a WebSocket.
 	Access web.Access
-	// MaxConns is how many connections there may be at once, and
-	// MaxConnsPerPrincipal how many of one caller; others get 429. Negative is
-	// no limit. Defaults: 10,000 and 100.
-	MaxConns, MaxConnsPerPrincipal int
+	// MaxConns is how many connections there may be at once; others get 429.
+	// Negative is no limit. Default: 10,000.
+	MaxConns int
+	// MaxConnsPerPrincipal is how many connections one caller may have whom
+	// authentication has named; others get 429. Negative is no limit. Default: 100.
+	MaxConnsPerPrincipal int
+	// MaxConnsPerAddress is how many connections the anonymous callers of one
+	// address may have, who may be many people behind a proxy; others get 429.
+	// Negative is no limit. Default: 1,000.
+	MaxConnsPerAddress int
 	// MaxMessage is the size in bytes of the largest message that is taken.
 	// A longer one is answered with an error; one of more than 16 times the
 	// size closes the connection (1009). Negative is no limit. Default: 4 MiB.
@@ -96,6 +103,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	}
 	e.o.MaxConns = cmp.Or(e.o.MaxConns, DefaultMaxConns)
 	e.o.MaxConnsPerPrincipal = cmp.Or(e.o.MaxConnsPerPrincipal, DefaultMaxConnsPerPrincipal)
+	e.o.MaxConnsPerAddress = cmp.Or(e.o.MaxConnsPerAddress, DefaultMaxConnsPerAddress)
 	e.o.MaxMessage = size(e.o.MaxMessage, frame.DefaultMaxMessage)
 	e.o.KeepAlive = cmp.Or(e.o.KeepAlive, DefaultKeepAlive)
 	e.o.WriteStall = patience(e.o.WriteStall)
@@ -255,21 +263,29 @@ func (h *Handler) enter(who *principal.Principal) (status int, e *jsonrpc.Error)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := who.LimitKey()
-	switch {
+	open := h.callers[key]
+	switch anonymous := who.Anonymous(); {
 	case h.closing:
 		return http.StatusServiceUnavailable, web.ShuttingDown()
-	case h.o.MaxConns >= 0 && h.count >= h.o.MaxConns:
+	case over(h.count+1, h.o.MaxConns):
 		return http.StatusTooManyRequests, web.TooMany(
-			"the server has %d connections, which is its limit; try again later", h.count)
-	case h.o.MaxConnsPerPrincipal >= 0 && h.callers[key] >= h.o.MaxConnsPerPrincipal:
+			"this server has %d connections, which is the most it takes (MaxConns); try again later", h.count)
+	case !anonymous && over(open+1, h.o.MaxConnsPerPrincipal):
 		return http.StatusTooManyRequests, web.TooMany(
-			"you have %d connections, which is the limit for one caller; close one first", h.callers[key])
+			"you have %d connections, which is the most of one caller (MaxConnsPerPrincipal); close one first", open)
+	case anonymous && over(open+1, h.o.MaxConnsPerAddress):
+		return http.StatusTooManyRequests, web.TooMany(
+			"the anonymous callers of your address (%s) have %d connections, which is the most of one address (MaxConnsPerAddress); close one first",
+			cmp.Or(who.Remote, "unknown"), open)
 	}
 	h.count++
 	h.callers[key]++
 	h.running.Add(1)
 	return 0, nil
 }
+
+// over reports whether n is beyond limit, which a negative one never is.
+func over(n, limit int) bool { return limit >= 0 && n > limit }
 
 // leave counts a connection out.
 func (h *Handler) leave(who *principal.Principal) {

@@ -222,7 +222,7 @@ func TestMaxConns(t *testing.T) {
 		return &principal.Principal{Subject: r.Header.Get("X-Who")}
 	}
 	_, d := serve(t, mcptest.TransportPeer(), &websocket.Options{
-		Access: web.Access{Principal: who}, MaxConns: 3, MaxConnsPerPrincipal: 2,
+		Access: web.Access{Principal: who}, MaxConns: 5, MaxConnsPerPrincipal: 2, MaxConnsPerAddress: 1,
 	})
 	as := func(name string) http.Header { return http.Header{"X-Who": {name}} }
 	refused := func(name, want string) {
@@ -241,9 +241,12 @@ func TestMaxConns(t *testing.T) {
 		}
 	}
 	var conns []*coder.Conn
-	for _, name := range []string{"ada", "ada", "bob"} {
+	for _, name := range []string{"ada", "ada", "bob", "", "eve"} {
 		if name == "bob" {
-			refused("ada", "you have 2 connections, which is the limit for one caller; close one first")
+			refused("ada", "you have 2 connections, which is the most of one caller (MaxConnsPerPrincipal); close one first")
+		}
+		if name == "eve" {
+			refused("", "MaxConnsPerAddress")
 		}
 		c, _, err := open(t, d, as(name)) //nolint:bodyclose // it is the connection
 		if err != nil {
@@ -251,7 +254,7 @@ func TestMaxConns(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	refused("eve", "the server has 3 connections, which is its limit; try again later")
+	refused("eve", "this server has 5 connections, which is the most it takes (MaxConns); try again later")
 	if err := conns[0].Close(coder.StatusNormalClosure, ""); err != nil {
 		t.Fatal(err)
 	}

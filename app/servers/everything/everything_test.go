@@ -155,9 +155,9 @@ func TestAsking(t *testing.T) {
 		}
 		if era.Version >= "2025-06-18" {
 			asks["drop-table"] = [2]string{`{"table":"t"}`, "dropped t, because: too old (ticket 1001)"}
-		}
-		if era.Version >= "2025-11-25" { // older forms have no multiple choice, older clients no pages
 			asks["trigger-elicitation-request"] = [2]string{`{}`, "Name: Ada; colour: blue; newsletter: true"}
+		}
+		if era.Version >= "2025-11-25" { // older clients open no pages
 			asks["trigger-url-elicitation"] = [2]string{`{}`, "The person agreed to go there."}
 		}
 		for tool, want := range asks {

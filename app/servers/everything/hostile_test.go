@@ -148,7 +148,7 @@ var kinds = []struct {
 	}},
 	{"wrong params", func(h *hostile) (string, verdict) {
 		id := h.next()
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":%s}`, id, h.of(`5`, `"x"`, `true`, `null`, `-0`)), refused(id, noRequest)
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list","params":%s}`, id, h.of(`5`, `"x"`, `true`, `false`, `-0`)), refused(id, noRequest)
 	}},
 	{"params as an array", func(h *hostile) (string, verdict) {
 		id := h.next()

@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
@@ -32,6 +33,11 @@ func (s *Shape) elicitParams(d *draft[mcp.ElicitParams]) error {
 
 func (s *Shape) form(d *draft[mcp.ElicitSchema]) error {
 	zero(d, true, func(f *mcp.ElicitSchema) *string { return &f.Schema })
+	if slices.ContainsFunc(d.v.Properties, s.unfit) {
+		if err := s.dropUnfit(d); err != nil {
+			return err
+		}
+	}
 	fields, changed, err := edited(d.v.Properties, s.field)
 	if changed {
 		d.edit().Properties = fields
@@ -39,14 +45,33 @@ func (s *Shape) form(d *draft[mcp.ElicitSchema]) error {
 	return err
 }
 
+// unfit reports whether the revision has no such field: a multiple choice,
+// where there are only choices of one.
+func (s *Shape) unfit(p mcp.Property) bool {
+	return !s.facts.FormEnums && p.Schema.Kind() == mcp.FieldChoices
+}
+
+// dropUnfit leaves the optional fields out that the revision cannot say. One
+// that must be filled is an error (ruling 34).
+func (s *Shape) dropUnfit(d *draft[mcp.ElicitSchema]) error {
+	fit := make(mcp.Properties, 0, len(d.v.Properties))
+	for _, p := range d.v.Properties {
+		switch {
+		case !s.unfit(p):
+			fit = append(fit, p)
+		case slices.Contains(d.v.Required, p.Name):
+			return s.cannot(fmt.Sprintf("the required multiple choice %q of a form (a choice of one would fit, or make the field optional)", p.Name))
+		}
+	}
+	d.edit().Properties = fit
+	return nil
+}
+
 // field translates one field of a form for revisions in which a choice is an
 // enum, whose titles are enumNames, and only booleans have defaults.
 func (s *Shape) field(d *draft[mcp.Property]) error {
 	if !s.facts.FormEnums {
-		switch schema := &d.v.Schema; {
-		case schema.Kind() == mcp.FieldChoices:
-			return s.cannot(fmt.Sprintf("the multiple choice %q", d.v.Name))
-		case schema.OneOf != nil:
+		if schema := &d.v.Schema; schema.OneOf != nil {
 			options := schema.OneOf
 			values, names := make([]string, len(options)), make([]string, len(options))
 			for i, option := range options {

@@ -2,6 +2,7 @@ package shape_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,14 @@ func elicit(schema mcp.PrimitiveSchema) *mcp.ElicitParams {
 			Properties: mcp.Properties{{Name: "c", Schema: schema}},
 		},
 	}
+}
+
+// required makes every field of a form required.
+func required(p *mcp.ElicitParams) *mcp.ElicitParams {
+	for _, field := range p.RequestedSchema.Properties {
+		p.RequestedSchema.Required = append(p.RequestedSchema.Required, field.Name)
+	}
+	return p
 }
 
 func sample(blocks ...mcp.Content) *mcp.CreateMessageParams {
@@ -163,6 +172,15 @@ var rows = []row{
 	{
 		"multi-select enum", mcp.MethodElicit, false,
 		elicit(mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"a"}}}),
+		map[string]string{
+			v1125: `{"mode":"form","message":"?","requestedSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",
+				"properties":{"c":{"type":"array","items":{"type":"string","enum":["a"]}}}}}`,
+			v0618: `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`, v0326: "", v2024: "",
+		},
+	},
+	{
+		"required multi-select enum", mcp.MethodElicit, false,
+		required(elicit(mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"a"}}})),
 		map[string]string{
 			v0618: "", v0326: "", v2024: "",
 		},
@@ -428,5 +446,16 @@ func BenchmarkDownResult(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A field that must be filled and cannot be said is named, with the revision
+// and what would fit. Ruling 34.
+func TestUnfitField(t *testing.T) {
+	f, _ := revision.Lookup(v0618)
+	p := required(elicit(mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"a"}}}))
+	_, err := shape.For(f).DownParams(mcp.MethodElicit, p)
+	if err == nil || !strings.Contains(err.Error(), `multiple choice "c"`) || !strings.Contains(err.Error(), "a choice of one would fit") || !strings.Contains(err.Error(), v0618) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package oauth
+package netguard
 
 import (
 	"net/netip"
@@ -115,7 +115,7 @@ func embedded(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// An allowList is FetchOptions.AllowHosts, read.
+// An allowList is Rules.AllowHosts, read.
 type allowList struct {
 	names    map[string]bool
 	networks []netip.Prefix

@@ -1,4 +1,4 @@
-package oauth
+package netguard
 
 import (
 	"context"
@@ -15,43 +15,10 @@ import (
 // maxAddresses is how many addresses of a name are tried.
 const maxAddresses = 8
 
-// check says whether a URL may be fetched, as far as the URL tells; the
-// address is checked when it is dialled.
-func (f *Fetcher) check(target string) (*url.URL, error) {
-	u, err := parseURL(target, maxAuthorizationURL)
-	if err != nil {
-		return nil, &BlockedError{URL: shown(target), Reason: err.Error()}
-	}
-	u.Host = strings.ToLower(u.Host)
-	host := u.Hostname()
-	switch {
-	case u.Scheme != "https" && !LoopbackHost(host):
-		return nil, &BlockedError{URL: withoutQuery(u), Reason: "must be https"}
-	case u.Scheme != "https" && !f.loopback:
-		return nil, &BlockedError{URL: withoutQuery(u), Reason: "must be https: this machine itself is not allowed here"}
-	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		if reason := f.judge(host, addr); reason != "" {
-			return nil, &BlockedError{URL: withoutQuery(u), Reason: reason}
-		}
-	}
-	return u, nil
-}
-
-// shown is a URL that is none, for an error: without query, bounded.
-func shown(target string) string {
-	target, _, _ = strings.Cut(target, "?")
-	target, _, _ = strings.Cut(target, "#")
-	if i := strings.LastIndexByte(target, '@'); i >= 0 {
-		target = target[i+1:] // what stands before may be a password
-	}
-	return cleanText(target, 256)
-}
-
 // judge says why an address must not be dialled for a host, or "".
-func (f *Fetcher) judge(host string, addr netip.Addr) string {
-	local := LoopbackHost(host)
-	if f.loopback && local {
+func (t *Transport) judge(host string, addr netip.Addr) string {
+	host = strings.ToLower(host)
+	if t.rules.Loopback && LoopbackHost(host) {
 		// Nothing but this machine goes by these names, and no http leaves it.
 		if a := addr.Unmap(); a.IsLoopback() {
 			return ""
@@ -60,9 +27,9 @@ func (f *Fetcher) judge(host string, addr netip.Addr) string {
 	}
 	kind := classify(addr)
 	switch {
-	case kind.class == public, f.allow.contains(kind.addr):
+	case kind.class == public, t.allow.contains(kind.addr):
 		return ""
-	case kind.class == private && f.allow.opens(host):
+	case kind.class == private && t.allow.opens(host):
 		return ""
 	}
 	reason := "address " + addr.String() + " is not public (" + kind.name + ")"
@@ -74,7 +41,7 @@ func (f *Fetcher) judge(host string, addr netip.Addr) string {
 
 // dial connects to an address that the transport asks for, host and port of
 // the URL or of the proxy.
-func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if routeOf(ctx) != nil {
 		// The operator's proxy may be anywhere.
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -89,7 +56,7 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 		if err != nil {
 			return &BlockedError{URL: host, Reason: "dials no address"}
 		}
-		if reason := f.judge(host, to.Addr()); reason != "" {
+		if reason := t.judge(host, to.Addr()); reason != "" {
 			return &BlockedError{URL: host, Reason: reason}
 		}
 		return nil
@@ -98,10 +65,10 @@ func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 	if LoopbackHost(host) && strings.HasSuffix(host, ".localhost") {
 		name = "localhost" // resolvers need not know names below it (RFC 6761, section 6.3)
 	}
-	if _, err := netip.ParseAddr(name); err == nil || f.options.Resolve == nil {
+	if _, err := netip.ParseAddr(name); err == nil || t.rules.Resolve == nil {
 		return d.DialContext(ctx, network, net.JoinHostPort(name, port))
 	}
-	addresses, err := f.options.Resolve(ctx, name)
+	addresses, err := t.rules.Resolve(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("resolve %s: %w", name, err)
 	}
@@ -134,16 +101,17 @@ func dialFirst(ctx context.Context, d *net.Dialer, network string, addresses []s
 // sees as well.
 type routeKey struct{}
 
-// route puts the proxy of a request, if there is one, into its context.
-func (f *Fetcher) route(req *http.Request) (*http.Request, error) {
-	if f.options.Proxy == nil || LoopbackHost(req.URL.Hostname()) {
-		return req, nil // the proxy's loopback is not ours
+// route returns the context of a request, with its proxy if there is one.
+func (t *Transport) route(req *http.Request) (context.Context, error) {
+	ctx := req.Context()
+	if t.rules.Proxy == nil || LoopbackHost(req.URL.Hostname()) {
+		return ctx, nil // the proxy's loopback is not ours
 	}
-	proxy, err := f.options.Proxy(req)
+	proxy, err := t.rules.Proxy(req)
 	if err != nil || proxy == nil {
-		return req, err
+		return ctx, err
 	}
-	return req.WithContext(context.WithValue(req.Context(), routeKey{}, proxy)), nil
+	return context.WithValue(ctx, routeKey{}, proxy), nil
 }
 
 func routeOf(ctx context.Context) *url.URL {

@@ -1,0 +1,80 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+)
+
+// Header returns the first value of a header of the HTTP request that carried
+// the message which ctx belongs to, or "". ctx is the context of a handler or
+// middleware, or one derived from it. In a session the request with the message
+// counts, not the one that opened the session. It may be called after the HTTP
+// request has ended, and by many goroutines at once.
+//
+// Any header can be asked for, Authorization too, unless authentication in
+// front has taken it away, as package guard does. A token that was made out to
+// this server must not be passed on to another one (spec 2026-07-28,
+// basic/authorization, Access Token Privilege Restriction).
+func Header(ctx context.Context, name string) string {
+	r, ok := ctx.Value(requestKey{}).(*http.Request)
+	if !ok {
+		return ""
+	}
+	return r.Header.Get(name)
+}
+
+// RequestFrom returns a copy of the HTTP request that carried the message which
+// ctx belongs to, for its URL, path values, host, TLS state and headers; nil
+// outside of one. What [Header] says of ctx holds here too. The copy has no
+// body, and none of the headers with which a client proves who it is
+// (Authorization, Proxy-Authorization, Cookie, DPoP): ask Header for those by
+// name. It belongs to the caller, and each call makes a new one.
+func RequestFrom(ctx context.Context) *http.Request {
+	r, ok := ctx.Value(requestKey{}).(*http.Request)
+	if !ok {
+		return nil
+	}
+	c := r.Clone(ctx)
+	c.Body, c.ContentLength, c.TransferEncoding = http.NoBody, 0, nil
+	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie", "Dpop"} {
+		delete(c.Header, name)
+	}
+	return c
+}
+
+// requestKey is the key of the *http.Request in the context of a message.
+type requestKey struct{}
+
+// A requestContext is the context of an HTTP request, and has that itself among
+// its values.
+type requestContext struct {
+	context.Context //nolint:containedctx // it is one
+	r               *http.Request
+}
+
+// Value gives the request, and else what its context has.
+func (c *requestContext) Value(key any) any {
+	if key == (requestKey{}) {
+		return c.r
+	}
+	return c.Context.Value(key)
+}
+
+// A sessionContext ends with the session and has the values of the request:
+// who calls, what is traced.
+type sessionContext struct {
+	context.Context //nolint:containedctx // it is one
+	r               *http.Request
+}
+
+// Value looks at the session, which has what package context wants to know and
+// nothing else, before the request.
+func (c *sessionContext) Value(key any) any {
+	if key == (requestKey{}) {
+		return c.r
+	}
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.r.Context().Value(key)
+}
