@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -107,5 +108,6 @@ func (s *Server) hasResource(uri string) bool {
 			return true
 		}
 	}
-	return false
+	// Clients fetch links to the web by themselves, unless a list names them.
+	return s.readsUnlisted() && !strings.HasPrefix(uri, "https:") && !strings.HasPrefix(uri, "http:")
 }
