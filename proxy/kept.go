@@ -90,13 +90,11 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 	owner := caller.Principal().Identity()
 	var k *kept
 	if again {
-		if k = p.kept.find(key, owner); k == nil {
-			return nil, errGone
-		}
+		k, err = p.kept.resume(ctx, key, owner, caller)
 	} else {
-		k = c.begin(caller, owner)
+		k, err = c.begin(caller, owner)
 	}
-	if err := k.attach(ctx, caller); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	asked := make(map[string]bool)
@@ -121,48 +119,56 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 	}
 }
 
-// begin starts the call in the background.
-func (c *call) begin(caller *server.Call, owner string) *kept {
+// begin starts the call in the background, attached to the first round.
+func (c *call) begin(caller *server.Call, owner string) (*kept, error) {
 	p := c.p
 	k := &kept{
 		table: &p.kept, key: rand.Text(), owner: owner,
 		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	k.free <- struct{}{}
 	k.ask = k.put
-	p.kept.add(k)
-	own, cancel := context.WithCancelCause(p.ctx)
+	k.caller.Store(caller)
+	k.expiry = time.AfterFunc(p.kept.time, k.expire)
+	k.expiry.Stop()
+	ctx, cancel := context.WithCancelCause(p.ctx)
 	k.cancel = cancel
-	k.expiry = time.AfterFunc(p.kept.time, k.expire) // stopped by attach
-	meta := caller.Meta()
-	own = c.traced(own, caller)
-	p.wg.Go(func() {
+	ctx, meta := c.traced(ctx, caller), caller.Meta()
+	p.kept.add(k)
+	if !p.spawn(func() {
 		defer cancel(nil)
 		defer close(k.done)
-		k.res, k.err = c.send(own, &k.asking, meta)
-		if k.err != nil && own.Err() != nil {
-			k.err = context.Cause(own)
+		k.res, k.err = c.send(ctx, &k.asking, meta)
+		if k.err != nil && ctx.Err() != nil {
+			k.err = context.Cause(ctx)
 		}
-	})
-	return k
+	}) {
+		cancel(ErrClosed)
+		p.kept.remove(k)
+		return nil, ErrClosed
+	}
+	return k, nil
 }
 
-// attach makes a round the one that waits for the call. Another round that
-// waits already goes first.
-func (k *kept) attach(ctx context.Context, caller *server.Call) error {
+// resume makes a round the one that waits for a call. Another round that waits
+// already goes first.
+func (t *keptCalls) resume(ctx context.Context, key, owner string, caller *server.Call) (*kept, error) {
+	k := t.find(key, owner)
+	if k == nil {
+		return nil, errGone
+	}
 	select {
 	case <-k.free:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	k.expiry.Stop()
-	if !k.table.attach(k) { // the round before has taken the result
+	if !t.attach(k) { // the round before has taken the result
 		k.free <- struct{}{}
-		return errGone
+		return nil, errGone
 	}
 	k.caller.Store(caller)
 	k.tell()
-	return nil
+	return k, nil
 }
 
 // detach leaves the call alone until the caller's next round, if there may be

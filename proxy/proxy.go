@@ -63,6 +63,9 @@ type Proxy struct {
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
 
+	mu     sync.Mutex
+	closed bool
+
 	lists lists
 	turns turns
 	calls calls
@@ -100,8 +103,19 @@ func Connect(ctx context.Context, dialer transport.Dialer, o *Options) (*Proxy, 
 		_ = p.Close()
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	p.wg.Go(p.keepLists)
+	p.spawn(p.keepLists)
 	return p, nil
+}
+
+// spawn runs f on a goroutine that Close waits for. It reports false, and does
+// nothing, when the proxy is closed.
+func (p *Proxy) spawn(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.wg.Go(f)
+	}
+	return !p.closed
 }
 
 // init makes what the handlers of the client need.
@@ -151,6 +165,9 @@ func (p *Proxy) Client() *client.Client { return p.client }
 // them is left: no goroutine, no process. Calls of Server answer with an error
 // from then on.
 func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
 	p.stop(ErrClosed)
 	err := p.client.Close()
 	p.wg.Wait()

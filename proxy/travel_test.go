@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,17 +21,10 @@ import (
 
 // Progress and log messages reach the caller, before the answer.
 func TestProgressAndLogs(t *testing.T) {
-	var mu sync.Mutex
-	var logs []string
-	o := &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) {
-		mu.Lock()
-		defer mu.Unlock()
-		logs = append(logs, p.Logger+" "+string(p.Data))
-	}}
+	var logs record
+	o := &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.add(p.Logger + " " + string(p.Data)) }}
 	eachEra(t, upstream(), o, func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
-		mu.Lock()
-		logs = nil
-		mu.Unlock()
+		logs.take()
 		var steps []string
 		r, err := c.CallTool(t.Context(), "up_work", nil, &client.CallOptions{OnProgress: func(progress, total float64, message string) {
 			if total != 3 || progress != float64(len(steps)+1) {
@@ -44,10 +38,8 @@ func TestProgressAndLogs(t *testing.T) {
 		if err := c.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{`work {"msg":"half way"}`}; !slices.Equal(logs, want) {
-			t.Errorf("logs %q", logs)
+		if got := logs.take(); !slices.Equal(got, []string{`work {"msg":"half way"}`}) {
+			t.Errorf("logs %q", got)
 		}
 	})
 }
@@ -69,14 +61,14 @@ func modes(t *testing.T, body func(t *testing.T, up, caller string)) {
 func TestCancel(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
 		up := server.New("upstream", "1", &server.Options{Logger: quiet})
-		var ended, under int
+		var ended, under atomic.Int64
 		up.Add(server.Tool("wait", "Waits.", func(ctx context.Context, _ mcp.None) (string, error) {
-			under++
+			under.Add(1)
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), server.ErrCancelled) {
 				t.Errorf("ended by %v", context.Cause(ctx))
 			}
-			ended++
+			ended.Add(1)
 			return "", ctx.Err()
 		}))
 		p := connect(t, up, version, nil)
@@ -91,14 +83,14 @@ func TestCancel(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if want := map[string]int{v2511: 1, v2607: 3}[version]; under != want {
-			t.Errorf("%d under way at once, want %d", under, want)
+		if want := map[string]int64{v2511: 1, v2607: 3}[version]; under.Load() != want {
+			t.Errorf("%d under way at once, want %d", under.Load(), want)
 		}
 		cancel()
 		wg.Wait()
 		synctest.Wait()
-		if ended != under {
-			t.Errorf("%d of %d ended", ended, under)
+		if ended.Load() != under.Load() {
+			t.Errorf("%d of %d ended", ended.Load(), under.Load())
 		}
 	})
 }
@@ -108,10 +100,10 @@ func TestCancel(t *testing.T) {
 func TestSilentUpstream(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
 		up := server.New("upstream", "1", &server.Options{Logger: quiet, Limits: server.Limits{CallTimeout: server.Unlimited, MaxCallTime: server.Unlimited}})
-		ended := 0
+		var ended atomic.Int64
 		up.Add(server.Tool("wait", "Waits.", func(ctx context.Context, _ mcp.None) (string, error) {
 			<-ctx.Done()
-			ended++
+			ended.Add(1)
 			return "", ctx.Err()
 		}))
 		p := connect(t, up, version, &proxy.Options{Server: server.Options{Limits: server.Limits{CallTimeout: 20 * time.Second}}})
@@ -122,7 +114,7 @@ func TestSilentUpstream(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		synctest.Wait()
-		if ended != 1 {
+		if ended.Load() != 1 {
 			t.Error("the call goes on upstream")
 		}
 	})
@@ -135,11 +127,11 @@ func TestListChanges(t *testing.T) {
 		p := connect(t, up, version, nil)
 		top := server.New("top", "1", &server.Options{Logger: quiet, DeclareTools: true, DeclarePrompts: true, DeclareResources: true})
 		top.Mount("up", p.Server())
-		told := make(map[string]int)
+		var told record
 		c := join(t, top, caller, &client.Options{
-			OnToolsChanged:     func(context.Context) { told["tools"]++ },
-			OnPromptsChanged:   func(context.Context) { told["prompts"]++ },
-			OnResourcesChanged: func(context.Context) { told["resources"]++ },
+			OnToolsChanged:     func(context.Context) { told.add("tools") },
+			OnPromptsChanged:   func(context.Context) { told.add("prompts") },
+			OnResourcesChanged: func(context.Context) { told.add("resources") },
 		})
 		names := func() string {
 			var out []string
@@ -179,18 +171,17 @@ func TestListChanges(t *testing.T) {
 		if got := names(); got != "up_t up_p up+x:///r up+x:///{v}" {
 			t.Errorf("after adding: %s", got)
 		}
-		if told["tools"] == 0 || told["prompts"] == 0 || told["resources"] == 0 {
-			t.Errorf("told of %v", told)
+		if got := told.take(); !slices.Contains(got, "tools") || !slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
+			t.Errorf("told of %v", got)
 		}
-		clear(told)
 		up.RemoveTools("t")
 		up.RemoveResources("x:///{v}")
 		time.Sleep(time.Second) // of fake time
 		if got := names(); got != "up_p up+x:///r" {
 			t.Errorf("after removing: %s", got)
 		}
-		if told["tools"] == 0 || told["prompts"] != 0 || told["resources"] == 0 {
-			t.Errorf("told of %v", told)
+		if got := told.take(); !slices.Contains(got, "tools") || slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
+			t.Errorf("told of %v", got)
 		}
 	})
 }
@@ -213,19 +204,19 @@ func upstreamFeatures() []server.Feature {
 func TestSubscriptions(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
 		up := server.New("upstream", "1", &server.Options{Logger: quiet})
-		watched := 0
+		var watched atomic.Int64
 		for _, uri := range []string{"x:///a", "x:///b"} {
 			up.Add(server.Text(uri, uri, "text").With(server.ResourceOptions{Watch: func(ctx context.Context, _ func()) {
-				watched++
+				watched.Add(1)
 				<-ctx.Done()
-				watched--
+				watched.Add(-1)
 			}}))
 		}
 		p := connect(t, up, version, nil)
 		top := server.New("top", "1", &server.Options{Logger: quiet})
 		top.Mount("up", p.Server())
-		var told []string
-		o := &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told = append(told, uri) }}
+		var told record
+		o := &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.add(uri) }}
 		var subs []*client.Subscription
 		for range 3 {
 			c := join(t, top, caller, o)
@@ -236,23 +227,23 @@ func TestSubscriptions(t *testing.T) {
 			subs = append(subs, sub)
 		}
 		time.Sleep(time.Second) // of fake time
-		if watched != 2 {
-			t.Errorf("%d are watched upstream, want 2", watched)
+		if n := watched.Load(); n != 2 {
+			t.Errorf("%d are watched upstream, want 2", n)
 		}
 		up.ResourceUpdated("x:///a")
 		time.Sleep(time.Second) // of fake time
-		if !slices.Equal(told, []string{"up+x:///a", "up+x:///a", "up+x:///a"}) {
-			t.Errorf("told of %q", told)
+		if got := told.take(); !slices.Equal(got, []string{"up+x:///a", "up+x:///a", "up+x:///a"}) {
+			t.Errorf("told of %q", got)
 		}
 		for _, sub := range subs {
-			if watched == 0 {
+			if watched.Load() == 0 {
 				t.Error("given up too early")
 			}
 			sub.Close()
 			time.Sleep(time.Second) // of fake time
 		}
-		if watched != 0 {
-			t.Errorf("%d are still watched upstream", watched)
+		if n := watched.Load(); n != 0 {
+			t.Errorf("%d are still watched upstream", n)
 		}
 	})
 }

@@ -1,0 +1,185 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/server"
+)
+
+// asking is a server whose tools ask in every way. What came back to the tool is
+// its result, or in the record if the call ended before.
+func asking() (*server.Server, *record) {
+	s := server.New("asking", "1", &server.Options{Logger: quiet, Limits: unlimited})
+	seen := new(record)
+	say := func(v any, err error) (string, error) {
+		if err == nil {
+			return fmt.Sprint(v), nil
+		}
+		if !errors.Is(err, server.ErrInputPending) {
+			seen.add(err.Error())
+		}
+		return "", err
+	}
+	s.Add(
+		server.Tool("form", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+		server.Tool("both", "Asks two things at once.", func(ctx context.Context, _ mcp.None) (string, error) {
+			var wg sync.WaitGroup
+			var a, b server.Answer[confirm]
+			var errA, errB error
+			wg.Go(func() { a, errA = server.Elicit[confirm](ctx, "A?") })
+			wg.Go(func() { b, errB = server.Elicit[confirm](ctx, "B?") })
+			wg.Wait()
+			return say(a.Action+" "+b.Action, errors.Join(errA, errB))
+		}),
+		server.Tool("url", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			tries := 0
+			ok, err := server.ElicitURL(ctx, "https://example.com/pay", "Pay", func(context.Context) (bool, error) {
+				tries++
+				return tries > 1, nil
+			})
+			return say(ok, err)
+		}),
+		server.Tool("sample", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			p := &mcp.CreateMessageParams{MaxTokens: 10, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("hi")}}}}
+			r, err := server.Sample(ctx, p) //nolint:staticcheck // the revisions have it
+			if err != nil {
+				return say("", err)
+			}
+			return r.Content[0].(*mcp.TextContent).Text + " by " + r.Model, nil
+		}),
+		server.Tool("roots", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			r, err := server.Roots(ctx) //nolint:staticcheck // the revisions have it
+			return say(r, err)
+		}),
+		server.Prompt("form", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+		server.Resource("form:///", "form", func(ctx context.Context) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+	)
+	return s, seen
+}
+
+// answers answers everything.
+func answers() *client.Options {
+	return &client.Options{
+		OnElicit:    accept,
+		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(nil) },
+		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+			text := p.Messages[0].Content[0].(*mcp.TextContent).Text
+			return &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: "m1", Content: mcp.Contents{mcp.Text(text + " there")}}, nil
+		},
+		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///r"}}, nil },
+	}
+}
+
+// All kinds of questions come to the caller and their answers back, in all
+// combinations of eras and from tools, prompts and resources.
+func TestQuestions(t *testing.T) {
+	up, _ := asking()
+	eachEra(t, up, answers(), func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
+		want := map[string]string{"sample": "hi there by m1", "roots": "[{file:///r  map[]}]"}
+		if era.Version >= v2506 {
+			want["form"], want["both"] = "accept", "accept accept"
+		}
+		if era.Version >= v2511 {
+			want["url"] = "true"
+		}
+		for tool, want := range want {
+			r, err := c.CallTool(t.Context(), "up_"+tool, nil, nil)
+			if got := text(t, r, err); got != want {
+				t.Errorf("%s: %s", tool, got)
+			}
+		}
+		if era.Version < v2506 {
+			return
+		}
+		m, err := c.GetPrompt(t.Context(), "up_form", nil, nil)
+		if err != nil || m.Messages[0].Content.(*mcp.TextContent).Text != "accept" {
+			t.Errorf("prompt: %+v, %v", m, err)
+		}
+		r, err := c.ReadResource(t.Context(), "up+form:///", nil)
+		if err != nil || r.Contents[0].Text != "accept" {
+			t.Errorf("resource: %+v, %v", r, err)
+		}
+	})
+}
+
+// Declining and cancelling are answers; what a person refuses altogether reaches
+// an upstream server with a handshake, and ends the call at a stateless one.
+func TestRefusals(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, seen := asking()
+		p := connect(t, up, version, nil)
+		var answer func() (*mcp.ElicitResult, error)
+		o := answers()
+		o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return answer() }
+		o.OnSample = func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+			return nil, client.ErrRefused
+		}
+		c := join(t, p.Server(), caller, o)
+		for want, f := range map[string]func() (*mcp.ElicitResult, error){"decline": client.Decline, "cancel": client.CancelElicit} {
+			answer = f
+			r, err := c.CallTool(t.Context(), "form", nil, nil)
+			if got := text(t, r, err); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		r, err := c.CallTool(t.Context(), "sample", nil, nil)
+		if caller == v2607 { // its client ends the call itself
+			if !errors.Is(err, client.ErrInputRefused) {
+				t.Errorf("refused sampling: %+v, %v", r, err)
+			}
+			return
+		}
+		if got := text(t, r, err); !r.IsError || !strings.Contains(got, "refused by the user") {
+			t.Errorf("refused sampling: %s", got)
+		}
+		if got := seen.take(); (len(got) == 1) != (version == v2511) {
+			t.Errorf("upstream was told %q", got)
+		}
+	})
+}
+
+// A caller that cannot answer is not asked: the upstream server is refused as by a
+// client without the capability, and the caller told what is missing if the call
+// ends by it.
+func TestIncapableCaller(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, seen := asking()
+		p := connect(t, up, version, nil)
+		c := join(t, p.Server(), caller, nil)
+		for _, tool := range []string{"form", "url", "sample", "roots", "both"} {
+			r, err := c.CallTool(t.Context(), tool, nil, nil)
+			e, coded := errors.AsType[*jsonrpc.Error](err)
+			switch {
+			case version == v2607 && caller == v2607:
+				if !coded || e.Code != mcp.CodeMissingClientCapability || !strings.Contains(string(e.Data), "requiredCapabilities") {
+					t.Errorf("%s: %+v, %v", tool, r, err)
+				}
+			case err != nil || !r.IsError:
+				t.Errorf("%s: %+v, %v", tool, r, err)
+			}
+		}
+		for _, told := range seen.take() {
+			if !strings.Contains(told, "cannot answer") {
+				t.Errorf("upstream was told %q", told)
+			}
+		}
+	})
+}
