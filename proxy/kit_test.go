@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/proxy"
@@ -194,3 +195,5 @@ func (r *record) take() []string {
 	r.items = nil
 	return items
 }
+
+func decode(raw mcp.RawValue, v any) error { return wire.Decode(raw, v) }

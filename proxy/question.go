@@ -87,7 +87,7 @@ func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.Elici
 	params := *r.Params
 	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
 	a := p.asking(ctx)
-	if a != nil && params.ElicitationID != "" {
+	if a != nil {
 		params.ElicitationID = a.page(params.ElicitationID)
 	}
 	return answer[mcp.ElicitResult](ctx, a, &params)
@@ -169,8 +169,11 @@ func (a *asking) within(ctx context.Context) context.Context {
 }
 
 // page names an elicitation of the upstream server for the caller, for whom ids
-// of several servers must not clash.
+// of several servers must not clash. Stateless revisions have no such ids.
 func (a *asking) page(id string) string {
+	if caller := a.caller.Load(); id == "" || caller == nil || !caller.Handshake() {
+		return ""
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pages == nil {

@@ -97,9 +97,6 @@ func TestQuestions(t *testing.T) {
 		if era.Version >= v2506 {
 			want["form"], want["both"] = "accept", "accept accept"
 		}
-		if era.Version >= v2511 {
-			want["url"] = "true"
-		}
 		for tool, want := range want {
 			r, err := c.CallTool(t.Context(), "up_"+tool, nil, nil)
 			if got := text(t, r, err); got != want {
@@ -180,6 +177,41 @@ func TestIncapableCaller(t *testing.T) {
 			if !strings.Contains(told, "cannot answer") {
 				t.Errorf("upstream was told %q", told)
 			}
+		}
+	})
+}
+
+// Opening a URL is consent alone: the call goes on when the upstream server knows
+// that the matter is settled, and then the caller is told, if its revision knows
+// of it, under the id that it was given.
+func TestURL(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, _ := asking()
+		p := connect(t, up, version, nil)
+		var ids record
+		o := answers()
+		o.OnElicitURL = func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			if r.Page.URL != "https://example.com/pay" {
+				t.Errorf("page %q", r.Page.URL)
+			}
+			ids.add(r.Params.ElicitationID)
+			return client.Accept(nil)
+		}
+		o.OnElicitationComplete = func(_ context.Context, id string) { ids.add(id) }
+		c := join(t, p.Server(), caller, o)
+		r, err := c.CallTool(t.Context(), "url", nil, nil)
+		if got := text(t, r, err); got != "true" {
+			t.Errorf("got %s", got)
+		}
+		if err := c.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		got := ids.take()
+		if version == v2511 && caller == v2511 && (len(got) != 2 || got[0] == "" || got[0] != got[1]) {
+			t.Errorf("ids %q", got)
+		}
+		if caller == v2607 && (len(got) != 1 || got[0] != "") {
+			t.Errorf("ids %q", got)
 		}
 	})
 }
