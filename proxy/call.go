@@ -94,7 +94,7 @@ func (p *Proxy) drain(ctx context.Context) {
 
 // live carries a call out while its caller waits.
 func (k *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
-	a := new(asking)
+	a := &asking{owner: caller.Principal().LimitKey()}
 	a.caller.Store(caller)
 	a.ask = func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
 		return server.Ask(a.within(ctx), params, server.AskOptions{Key: key})
@@ -105,15 +105,14 @@ func (k *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error
 // send sends the request to an upstream server with a handshake, which may ask a
 // while.
 func (k *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
-	leave, err := k.p.turns.take(ctx, k.p, a)
-	if err != nil {
+	if err := k.p.turns.take(ctx, k.p, a); err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer k.p.turns.leave(ctx, k.p, a)
 	defer k.p.calls.begin(a)()
 	defer k.p.drain(ctx)
 	res := k.result()
-	err = k.p.client.Request(context.WithValue(ctx, askingKey{}, a), k.method, k.params, res, a.options(meta))
+	err := k.p.client.Request(context.WithValue(ctx, askingKey{}, a), k.method, k.params, res, a.options(meta))
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +173,9 @@ func (p *Proxy) failure(ctx context.Context, err error) error {
 		return err
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if e.Code == mcp.CodeMissingClientCapability && server.CallFrom(ctx).Handshake() { // ruling 5: not in those revisions
+			return mcp.Errorf("%s", e.Message)
+		}
 		out := mcp.NewError(e.Code, "%s", e.Message)
 		if len(e.Data) > 0 {
 			out = out.With(mcp.RawValue(e.Data))

@@ -39,15 +39,16 @@
 //	stateless  handshake  the upstream call is kept in this process while the
 //	                      caller's rounds go on: Options.MaxKept and KeptTime
 //
-// A server with a handshake says at no point which of several calls on one pipe a
-// question belongs to. The proxy therefore calls its tools, prompts and resources
-// one after another, unless Options.NoQuestions leaves nothing to ask.
+// A server with a handshake need not say which of several calls a question belongs
+// to, and on a pipe it cannot. The proxy therefore has it run one call of a tool,
+// a prompt or a resource at a time, unless Options.NoQuestions leaves nothing to
+// ask. While a question waits for its answer, other calls of the same caller go
+// on, and those of other callers wait.
 //
-// The proxy declares to the upstream server that all kinds of questions can be
-// answered, since it connects before it knows its callers. What the caller of the
-// moment cannot answer is refused as a client without the capability refuses it,
-// and a caller of a stateless revision is told what it would have to declare if
-// that ends the call.
+// A stateless upstream server is told with each request what the caller of that
+// request can answer. One with a handshake was told before there was a caller that
+// everything can be answered; what the caller of the moment cannot answer is then
+// refused as a client without the capability refuses it.
 //
 // # Identity
 //

@@ -126,14 +126,17 @@ func (c *call) begin(caller *server.Call, owner string) (*kept, error) {
 		table: &p.kept, key: rand.Text(), owner: owner,
 		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	k.ask = k.put
+	k.ask, k.asking.owner = k.put, caller.Principal().LimitKey()
 	k.caller.Store(caller)
 	k.expiry = time.AfterFunc(p.kept.time, k.expire)
 	k.expiry.Stop()
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	k.cancel = cancel
 	ctx, meta := c.traced(ctx, caller), caller.Meta()
-	p.kept.add(k)
+	if err := p.kept.add(k); err != nil {
+		cancel(err)
+		return nil, err
+	}
 	if !p.spawn(func() {
 		defer cancel(nil)
 		defer close(k.done)
@@ -265,24 +268,33 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 	return pending
 }
 
-// add notes a call.
-func (t *keptCalls) add(k *kept) {
+// add notes a call, unless there would be no room for it if it asks.
+func (t *keptCalls) add(k *kept) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.byKey[k.key] = k
-}
-
-// hold counts a call among those that no round waits for, or refuses it.
-func (t *keptCalls) hold(k *kept) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.detached >= t.most || t.count[k.owner] >= t.perPrincipal {
+	if t.full(k.asking.owner) {
 		return mcp.NewError(mcp.CodeTooManyInFlight, "too many calls wait for answers to questions; answer those first").
 			With(mcp.RetryData{RetryAfterMs: time.Second.Milliseconds()})
 	}
+	t.byKey[k.key] = k
+	return nil
+}
+
+// full reports whether no more calls of a caller may wait for answers.
+func (t *keptCalls) full(owner string) bool {
+	return t.detached >= t.most || t.count[owner] >= t.perPrincipal
+}
+
+// hold counts a call among those that no round waits for, if there is room.
+func (t *keptCalls) hold(k *kept) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full(k.asking.owner) {
+		return mcp.NewError(mcp.CodeInternalError, "the call asked a question and was ended: too many calls of this server wait for answers already; answer those first")
+	}
 	k.counted = true
 	t.detached++
-	t.count[k.owner]++
+	t.count[k.asking.owner]++
 	return nil
 }
 
@@ -300,8 +312,8 @@ func (t *keptCalls) uncount(k *kept) {
 	}
 	k.counted = false
 	t.detached--
-	if t.count[k.owner]--; t.count[k.owner] == 0 {
-		delete(t.count, k.owner)
+	if t.count[k.asking.owner]--; t.count[k.asking.owner] == 0 {
+		delete(t.count, k.asking.owner)
 	}
 }
 

@@ -27,7 +27,8 @@ type Options struct {
 	// Icons and Instructions are those of the upstream server by default.
 	Server server.Options
 	// NoQuestions declares no capability to the upstream server, so that it asks
-	// nothing. Its calls then run at the same time also if it has a handshake.
+	// nothing but what handlers in Client answer. Its calls then run at the same
+	// time also if it has a handshake.
 	NoQuestions bool
 	// Refresh is how often lists are read again that the upstream server does
 	// not tell the changes of. Results that it lets clients keep are kept as
@@ -38,10 +39,11 @@ type Options struct {
 	MaxRounds int
 	// MaxKept is how many calls of an upstream server with a handshake wait for
 	// the answers of callers of stateless revisions, in all and for one
-	// principal; what would be more is ended. Defaults 256 and 16.
+	// principal (anonymous callers: one address); more calls are refused until
+	// there is room. Defaults 256 and 16.
 	MaxKept, MaxKeptPerPrincipal int
 	// KeptTime is how long such a call waits. Then it is cancelled, since its
-	// caller may never come back, and others wait for their turn. Default 5 min.
+	// caller may never come back, and others wait for their turn. Default 2 min.
 	KeptTime time.Duration
 	// Logger takes what nobody else is told: tools that cannot be offered, log
 	// messages that belong to no caller. Default slog.Default.
@@ -86,7 +88,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, o *Options) (*Proxy, 
 	p.opts.MaxRounds = cmp.Or(p.opts.MaxRounds, 8)
 	p.opts.MaxKept = cmp.Or(p.opts.MaxKept, 256)
 	p.opts.MaxKeptPerPrincipal = cmp.Or(p.opts.MaxKeptPerPrincipal, 16)
-	p.opts.KeptTime = cmp.Or(p.opts.KeptTime, 5*time.Minute)
+	p.opts.KeptTime = cmp.Or(p.opts.KeptTime, 2*time.Minute)
 	p.log = p.opts.Logger
 	if p.log == nil {
 		p.log = slog.Default()

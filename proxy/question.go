@@ -25,6 +25,8 @@ type asking struct {
 	// ask brings a question to the caller. key names it among those of the call.
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
+	owner string       // who calls, for turns
+	open  int          // questions without an answer; the mutex of the turns holds
 	asked atomic.Int64 // questions so far
 	mu    sync.Mutex
 	pages map[string]string // ElicitationIDs: the upstream server's → what the caller was told
@@ -90,17 +92,17 @@ func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.Elici
 	if a != nil {
 		params.ElicitationID = a.page(params.ElicitationID)
 	}
-	return answer[mcp.ElicitResult](ctx, a, &params)
+	return answer[mcp.ElicitResult](ctx, p, a, &params)
 }
 
 func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	own := *params
 	own.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: own.Meta.Extra}}
-	return answer[mcp.CreateMessageResult](ctx, p.asking(ctx), &own)
+	return answer[mcp.CreateMessageResult](ctx, p, p.asking(ctx), &own)
 }
 
 func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
-	res, err := answer[mcp.ListRootsResult](ctx, p.asking(ctx), &mcp.ListRootsParams{})
+	res, err := answer[mcp.ListRootsResult](ctx, p, p.asking(ctx), &mcp.ListRootsParams{})
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +115,12 @@ func (p *Proxy) asking(ctx context.Context) *asking {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 		return a
 	}
-	return p.turns.now.Load()
+	return p.turns.asking()
 }
 
 // answer asks the caller of a call and decodes what it says. ctx ends when the
 // upstream server withdraws the question.
-func answer[R any](ctx context.Context, a *asking, params mcp.Params) (*R, error) {
+func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
 	if a == nil {
 		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
 	}
@@ -126,6 +128,7 @@ func answer[R any](ctx context.Context, a *asking, params mcp.Params) (*R, error
 	if n > maxAsked {
 		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
 	}
+	defer p.turns.waiting(a)()
 	raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
 	if err != nil {
 		return nil, refusal(params, err)

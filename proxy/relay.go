@@ -61,6 +61,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 	ctx = c.traced(ctx, caller)
 	options := a.options(caller.Meta())
 	options.ResultTypes = []string{mcp.ResultInputRequired}
+	options.Capabilities = c.p.capabilities(caller)
 	began, waits, asked := time.Now(), 0, 0
 	for {
 		responses, err := c.askAll(ctx, &st, &asked)
@@ -163,7 +164,7 @@ func (c *call) askAll(ctx context.Context, st *rounds, asked *int) (mcp.InputRes
 	var last mcp.InputResponses
 	for ; *asked < len(st.Asked); *asked++ {
 		var err error
-		if last, err = c.askRound(ctx, *asked, st.Asked[*asked]); err != nil {
+		if last, err = c.askRound(ctx, st.Asked[:*asked], st.Asked[*asked]); err != nil {
 			return nil, err
 		}
 	}
@@ -173,9 +174,10 @@ func (c *call) askAll(ctx context.Context, st *rounds, asked *int) (mcp.InputRes
 	return last, nil
 }
 
-// askRound asks the questions of one round at once. All of them are noted before
-// it returns ErrInputPending; any other error ends those that wait.
-func (c *call) askRound(ctx context.Context, n int, questions mcp.InputRequests) (mcp.InputResponses, error) {
+// askRound asks the questions of one round at once, under the keys that they have
+// unless an earlier round had the same. All of them are noted before it returns
+// ErrInputPending; any other error ends those that wait.
+func (c *call) askRound(ctx context.Context, before []mcp.InputRequests, questions mcp.InputRequests) (mcp.InputResponses, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var (
@@ -185,7 +187,11 @@ func (c *call) askRound(ctx context.Context, n int, questions mcp.InputRequests)
 		out     = make(mcp.InputResponses, len(questions))
 	)
 	ask := func(key string, q *mcp.InputRequest) {
-		raw, err := askRaw(ctx, q, strconv.Itoa(n)+" "+key)
+		own := key
+		if slices.ContainsFunc(before, func(r mcp.InputRequests) bool { return r[key] != nil }) {
+			own += "#" + strconv.Itoa(len(before))
+		}
+		raw, err := c.askRaw(ctx, q, own)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -208,7 +214,7 @@ func (c *call) askRound(ctx context.Context, n int, questions mcp.InputRequests)
 }
 
 // askRaw asks one question and gives the answer in the newest shape.
-func askRaw(ctx context.Context, q *mcp.InputRequest, key string) (mcp.RawValue, error) {
+func (c *call) askRaw(ctx context.Context, q *mcp.InputRequest, key string) (mcp.RawValue, error) {
 	if q == nil {
 		return nil, fmt.Errorf("%w: a question is null", client.ErrMalformed)
 	}
@@ -229,6 +235,10 @@ func askRaw(ctx context.Context, q *mcp.InputRequest, key string) (mcp.RawValue,
 			return nil, fmt.Errorf("%w: %s: %w", client.ErrMalformed, q.Method, err)
 		}
 	}
+	if c.p.answers(params) {
+		out, err := c.p.client.Answer(ctx, mcp.InputRequests{key: q})
+		return out[key], err
+	}
 	raw, err := server.Ask(ctx, params, server.AskOptions{Key: key})
 	if err != nil {
 		return nil, err
@@ -237,4 +247,53 @@ func askRaw(ctx context.Context, q *mcp.InputRequest, key string) (mcp.RawValue,
 		return nil, err
 	}
 	return wire.Marshal(res)
+}
+
+// answers reports whether the program that made the proxy answers a question
+// itself, with a handler in Options.Client.
+func (p *Proxy) answers(params mcp.Params) bool {
+	o := &p.opts.Client
+	switch q := params.(type) {
+	case *mcp.ElicitParams:
+		return q.IsURL() && o.OnElicitURL != nil || !q.IsURL() && o.OnElicit != nil
+	case *mcp.CreateMessageParams:
+		return o.OnSample != nil
+	default:
+		return o.OnRoots != nil
+	}
+}
+
+// capabilities are what a stateless upstream server is told of the client of one
+// request: what its caller can answer, and what the program itself does.
+func (p *Proxy) capabilities(caller *server.Call) *mcp.ClientCapabilities {
+	own, can := &p.opts.Client, caller.ClientCapabilities()
+	asks := !p.opts.NoQuestions
+	form, url := own.OnElicit != nil || asks && server.CanElicit(caller), own.OnElicitURL != nil || asks && server.CanElicitURL(caller)
+	caps := new(mcp.ClientCapabilities)
+	if form || url {
+		caps.Elicitation = new(mcp.ElicitationCapability)
+	}
+	if form {
+		caps.Elicitation.Form = mcp.Settings{}
+	}
+	if url {
+		caps.Elicitation.URL = mcp.Settings{}
+	}
+	tools, context := own.SampleTools, own.SampleContext
+	if own.OnSample == nil {
+		tools, context = asks && can.HasSamplingTools(), asks && can.HasSamplingContext()
+	}
+	if own.OnSample != nil || asks && server.CanSample(caller) {
+		caps.Sampling = new(mcp.SamplingCapability)
+		if tools {
+			caps.Sampling.Tools = mcp.Settings{}
+		}
+		if context {
+			caps.Sampling.Context = mcp.Settings{}
+		}
+	}
+	if own.OnRoots != nil || asks && server.CanRoots(caller) {
+		caps.Roots = new(mcp.RootsCapability)
+	}
+	return caps
 }

@@ -2,50 +2,100 @@ package proxy
 
 import (
 	"context"
-	"sync/atomic"
+	"slices"
+	"sync"
 	"time"
 )
 
 // settleTime bounds how long a cancelled call keeps others waiting.
 const settleTime = 2 * time.Second
 
-// turns let the calls of an upstream server with a handshake go one after
-// another, since on a pipe nothing says which call a question belongs to.
+// turns order the calls of an upstream server with a handshake, since on a pipe
+// nothing says which call a question belongs to. One call runs at a time. While
+// it waits for the answer to a question, others of the same caller may run: a
+// question then belongs to the one that runs. Other callers wait until it is
+// over, so that nobody is ever shown what was meant for another.
 type turns struct {
-	free chan struct{} // has an element while nobody has the turn
-	now  atomic.Pointer[asking]
+	mu      sync.Mutex
+	under   []*asking     // calls under way, in the order in which they began; all of one caller
+	changed chan struct{} // closed and made anew when somebody may take a turn
 }
 
-func (t *turns) init() {
-	t.free = make(chan struct{}, 1)
-	t.free <- struct{}{}
-}
+func (t *turns) init() { t.changed = make(chan struct{}) }
 
-// take waits for the turn of a call, which must leave then. ctx is that of the
-// call: if it has ended when the call leaves, the upstream server is asked for a
-// sign of life first, so that a question which it sent before it heard of the
-// cancellation is not taken for one of the next call.
-func (t *turns) take(ctx context.Context, p *Proxy, a *asking) (leave func(), err error) {
-	if p.opts.NoQuestions || p.client.Modern() {
-		return func() {}, nil
-	}
-	select {
-	case <-t.free:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-p.ctx.Done():
-		return nil, ErrClosed
-	}
-	t.now.Store(a)
-	return func() {
-		t.now.Store(nil)
-		if ctx.Err() != nil && p.ctx.Err() == nil && p.client.Connected() {
-			ping, cancel := context.WithTimeout(p.ctx, settleTime)
-			if err := p.client.Ping(ping); err != nil {
-				p.log.Debug("the upstream server gave no sign of life after a call was cancelled", "server", p.name(), "err", err)
-			}
-			cancel()
+// take waits for the turn of a call, which must leave then.
+func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
+	for {
+		t.mu.Lock()
+		if p.opts.NoQuestions || p.client.Modern() || t.free(a.owner) {
+			t.under = append(t.under, a)
+			t.mu.Unlock()
+			return nil
 		}
-		t.free <- struct{}{}
-	}, nil
+		changed := t.changed
+		t.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.ctx.Done():
+			return ErrClosed
+		}
+	}
+}
+
+// free reports whether a call of that caller may run.
+func (t *turns) free(owner string) bool {
+	return !slices.ContainsFunc(t.under, func(u *asking) bool { return u.owner != owner || u.open == 0 })
+}
+
+// leave ends the turn of a call whose context was ctx. If that has ended, the
+// upstream server is asked for a sign of life first, so that a question which it
+// sent before it heard of the cancellation is not taken for one of the next call.
+func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
+	if ctx.Err() != nil && p.ctx.Err() == nil && p.client.Connected() {
+		ping, cancel := context.WithTimeout(p.ctx, settleTime)
+		if err := p.client.Ping(ping); err != nil {
+			p.log.Debug("the upstream server gave no sign of life after a call was cancelled", "server", p.name(), "err", err)
+		}
+		cancel()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
+	t.tell()
+}
+
+// waiting lets others run while a question of a call waits for its answer.
+func (t *turns) waiting(a *asking) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.open++
+	t.tell()
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		a.open--
+	}
+}
+
+func (t *turns) tell() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// asking returns the call that a question belongs to if nothing else says so:
+// the last that runs, or the last of those that wait. It is nil if there is none.
+func (t *turns) asking() *asking {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, u := range slices.Backward(t.under) {
+		if u.open == 0 {
+			return u
+		}
+	}
+	if n := len(t.under); n > 0 {
+		return t.under[n-1]
+	}
+	return nil
 }
