@@ -58,7 +58,8 @@ type kept struct {
 	err    error
 	expiry *time.Timer // belongs to who has attached
 
-	counted bool // among the detached ones; the table's mutex holds
+	lacks   *server.NotCapableError // why a question could not be asked; belongs to the round
+	counted bool                    // among the detached ones; the table's mutex holds
 
 	mu        sync.Mutex
 	questions []*question
@@ -71,7 +72,7 @@ type question struct {
 	params mcp.Params
 	ctx    context.Context //nolint:containedctx // it ends when the question is withdrawn
 	reply  chan reply      // has room for the one answer
-	sent   bool            // the caller was asked in some round
+	sent   bool            // the caller was asked, or could not be
 	over   bool            // answered
 }
 
@@ -102,11 +103,14 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 		select {
 		case <-k.done:
 			k.end()
-			return k.res, k.err
+			return k.outcome()
 		case <-ctx.Done():
 			k.abandon(context.Cause(ctx))
 			return nil, context.Cause(ctx)
 		case <-k.news:
+			if k.asksAnew() { // what is asked at the same time makes one round
+				p.settle(ctx)
+			}
 			if !k.askCaller(ctx, caller, asked) {
 				continue
 			}
@@ -254,7 +258,7 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 		if asked[q.key] || q.ctx.Err() != nil && !brought && !q.over {
 			continue // asked in this round; or withdrawn, and nobody waits for the answer
 		}
-		asked[q.key] = true
+		asked[q.key], q.sent = true, true
 		raw, err := server.Ask(ctx, q.params, server.AskOptions{Key: q.key})
 		if errors.Is(err, server.ErrInputPending) {
 			pending = true
@@ -262,10 +266,32 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 		}
 		if !q.over {
 			q.over = true
+			_ = errors.As(err, &k.lacks)
 			q.reply <- reply{raw, err}
 		}
 	}
 	return pending
+}
+
+// asksAnew reports whether there is a question that no round has asked.
+func (k *kept) asksAnew() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.questions, func(q *question) bool { return !q.sent && q.ctx.Err() == nil })
+}
+
+// outcome is what the caller gets of a call that is over. If it failed for want of
+// an answer that the caller cannot give, the caller is told what to declare (spec
+// 2026-07-28, basic/index: -32021).
+func (k *kept) outcome() (mcp.Result, error) {
+	failed := k.err != nil
+	if r, ok := k.res.(*mcp.CallToolResult); ok && k.err == nil {
+		failed = r.IsError
+	}
+	if failed && k.lacks != nil {
+		return nil, k.lacks
+	}
+	return k.res, k.err
 }
 
 // add notes a call, unless there would be no room for it if it asks.

@@ -64,13 +64,19 @@ func eachEra(t *testing.T, up *server.Server, o *client.Options, body func(t *te
 	t.Helper()
 	for _, version := range upstreams {
 		t.Run("upstream "+version, func(t *testing.T) {
-			p := connect(t, up, version, nil)
-			build := func(o *server.Options) *server.Server {
-				top := server.New("top", "1.0.0", o)
-				top.Mount("up", p.Server())
-				return top
+			plain := func(o *server.Options) *server.Server { return server.New("top", "1.0.0", o) }
+			for _, era := range mcptest.Eras(plain) {
+				t.Run(era.String(), func(t *testing.T) {
+					mcptest.NoLeaks(t)
+					p := connect(t, up, version, nil)
+					c := mcptest.Join(t, func(o *server.Options) *server.Server {
+						top := plain(o)
+						top.Mount("up", p.Server())
+						return top
+					}, o, era)
+					body(t, version, era, c)
+				})
 			}
-			mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) { body(t, version, era, c) })
 		})
 	}
 }

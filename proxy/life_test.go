@@ -28,7 +28,7 @@ type caller struct{ c *client.Client }
 // byHand connects a caller that declares forms and answers none by itself.
 func byHand(t *testing.T, h transport.Handler, who *principal.Principal) caller {
 	t.Helper()
-	c, err := client.Connect(t.Context(), mem.New(h, &mem.Options{Principal: who}), &client.Options{Versions: []string{v2607}, OnElicit: accept})
+	c, err := client.Connect(t.Context(), mem.New(h, &mem.Options{Principal: who}), &client.Options{Versions: []string{v2607}, OnElicit: accept, Retries: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func TestIncapableCaller(t *testing.T) {
 			r, err := c.CallTool(t.Context(), tool, nil, nil)
 			e, coded := errors.AsType[*jsonrpc.Error](err)
 			switch {
-			case version == v2607 && caller == v2607:
+			case caller == v2607:
 				if !coded || e.Code != mcp.CodeMissingClientCapability || !strings.Contains(string(e.Data), "requiredCapabilities") {
 					t.Errorf("%s: %+v, %v", tool, r, err)
 				}

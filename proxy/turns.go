@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settleTime bounds how long a cancelled call keeps others waiting.
+// settleTime bounds how long the upstream server may take for a sign of life.
 const settleTime = 2 * time.Second
 
 // turns order the calls of an upstream server with a handshake, since on a pipe
@@ -49,16 +49,12 @@ func (t *turns) free(owner string) bool {
 	return !slices.ContainsFunc(t.under, func(u *asking) bool { return u.owner != owner || u.open == 0 })
 }
 
-// leave ends the turn of a call whose context was ctx. If that has ended, the
-// upstream server is asked for a sign of life first, so that a question which it
-// sent before it heard of the cancellation is not taken for one of the next call.
+// leave ends the turn of a call whose context was ctx. If that has ended, what the
+// upstream server sent before it heard of the cancellation must arrive first: a
+// question among it is none of the next call.
 func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
-	if ctx.Err() != nil && p.ctx.Err() == nil && p.client.Connected() {
-		ping, cancel := context.WithTimeout(p.ctx, settleTime)
-		if err := p.client.Ping(ping); err != nil {
-			p.log.Debug("the upstream server gave no sign of life after a call was cancelled", "server", p.name(), "err", err)
-		}
-		cancel()
+	if ctx.Err() != nil {
+		p.settle(p.ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,4 +94,17 @@ func (t *turns) asking() *asking {
 		return t.under[n-1]
 	}
 	return nil
+}
+
+// settle returns when what the upstream server sent so far has arrived: its answer
+// to a ping comes behind it.
+func (p *Proxy) settle(ctx context.Context) {
+	if ctx.Err() != nil || !p.client.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if err := p.client.Ping(ctx); err != nil {
+		p.log.Debug("the upstream server gave no sign of life", "server", p.name(), "err", err)
+	}
 }
