@@ -145,7 +145,7 @@ func (c *Call) findUnlisted(uri string) (*found, bool) {
 // reader returns who reads an unlisted URI, as what, and where it is offered.
 func (s *Server) reader(uri string) (*Reader, string, []place) {
 	for _, m := range s.mounts {
-		inner, ok := strings.CutPrefix(uri, m.prefix+"+")
+		inner, ok := unmounted(m.prefix+"+", uri)
 		if !ok {
 			continue
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/uritemplate"
@@ -66,7 +65,7 @@ func (t *template) alone() Result {
 
 func (t *template) under(s *Server, prefix string) (string, *template) {
 	def := *t.def
-	def.URITemplate = prefix + "+" + def.URITemplate
+	def.URITemplate = mounted(prefix+"+", def.URITemplate)
 	return def.URITemplate, &template{
 		offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
 		read: t.read, watch: t.watch, prefix: prefix + "+" + t.prefix,
@@ -149,7 +148,7 @@ func (f *TemplateFeature) register(s *Server, to *adding) error {
 
 // matches reports whether a URI is of the template, where it is offered.
 func (t *template) matches(uri string) bool {
-	inner, ok := strings.CutPrefix(uri, t.prefix)
+	inner, ok := unmounted(t.prefix, uri)
 	if ok {
 		_, ok = t.compiled.Match(inner)
 	}
@@ -166,7 +165,7 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 	snap := c.srv.allTemplates()
 	for _, k := range snap.keys { // sorted, so that equals are decided stably
 		t := snap.byKey[k]
-		inner, ok := strings.CutPrefix(uri, t.prefix)
+		inner, ok := unmounted(t.prefix, uri)
 		if !ok {
 			continue
 		}
@@ -181,7 +180,7 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 	if !c.seesOffered(best) {
 		return nil, true
 	}
-	inner, _ := strings.CutPrefix(uri, best.prefix)
+	inner, _ := unmounted(best.prefix, uri)
 	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels, Scopes: best.item.Scopes}, best.at) {
 		return nil, true
 	}
