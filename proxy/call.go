@@ -93,26 +93,26 @@ func (p *Proxy) drain(ctx context.Context) {
 }
 
 // live carries a call out while its caller waits.
-func (k *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
+func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
 	a := &asking{owner: caller.Principal().LimitKey()}
 	a.caller.Store(caller)
 	a.ask = func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
 		return server.Ask(a.within(ctx), params, server.AskOptions{Key: key})
 	}
-	return k.send(k.traced(ctx, caller), a, caller.Meta())
+	return c.send(c.traced(ctx, caller), a, caller.Meta())
 }
 
 // send sends the request to an upstream server with a handshake, which may ask a
 // while.
-func (k *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
-	if err := k.p.turns.take(ctx, k.p, a); err != nil {
+func (c *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
+	if err := c.p.turns.take(ctx, c.p, a); err != nil {
 		return nil, err
 	}
-	defer k.p.turns.leave(ctx, k.p, a)
-	defer k.p.calls.begin(a)()
-	defer k.p.drain(ctx)
-	res := k.result()
-	err := k.p.client.Request(context.WithValue(ctx, askingKey{}, a), k.method, k.params, res, a.options(meta))
+	defer c.p.turns.leave(ctx, c.p, a)
+	defer c.p.calls.begin(a)()
+	defer c.p.drain(ctx)
+	res := c.result()
+	err := c.p.client.Request(context.WithValue(ctx, askingKey{}, a), c.method, c.params, res, a.options(meta))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (k *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.
 }
 
 // traced adds the trace context of the caller.
-func (k *call) traced(ctx context.Context, caller *server.Call) context.Context {
+func (c *call) traced(ctx context.Context, caller *server.Call) context.Context {
 	m := caller.Meta()
 	if m.TraceParent == "" && m.Baggage == "" {
 		return ctx

@@ -127,7 +127,7 @@ func upstream() *server.Server {
 					return "", err
 				}
 			}
-			return "done", server.Log(ctx, mcp.LogWarning, "work", map[string]string{"msg": "half way"}) //nolint:staticcheck // the revisions have it
+			return "done", server.Log(ctx, mcp.LogWarning, "work", map[string]string{"msg": "half way"})
 		}),
 		server.Tool("ask", "Asks twice.", func(ctx context.Context, _ mcp.None) (string, error) {
 			first, err := server.Elicit[confirm](ctx, "First?")
@@ -142,13 +142,15 @@ func upstream() *server.Server {
 		}),
 		server.Prompt("greet", "Greets.", func(_ context.Context, in struct {
 			Name string `json:"name"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "Hello " + in.Name, nil
 		}).With(server.PromptOptions{Complete: map[string]server.Completer{"name": server.Choices("ada", "adam", "bob")}}),
 		server.Text("note:///one", "one", "first note"),
 		server.Template("note:///{id}", "notes", func(_ context.Context, v struct {
 			ID string `uri:"id"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			if v.ID == "none" {
 				return "", server.ErrNotFound
 			}
@@ -203,3 +205,8 @@ func (r *record) take() []string {
 }
 
 func decode(raw mcp.RawValue, v any) error { return wire.Decode(raw, v) }
+
+// answerSeven fills in a form of the example.
+func answerSeven(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+	return client.Accept(map[string]int{"candles": 7})
+}

@@ -57,14 +57,14 @@ func asking() (*server.Server, *record) {
 		}),
 		server.Tool("sample", "", func(ctx context.Context, _ mcp.None) (string, error) {
 			p := &mcp.CreateMessageParams{MaxTokens: 10, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("hi")}}}}
-			r, err := server.Sample(ctx, p) //nolint:staticcheck // the revisions have it
+			r, err := server.Sample(ctx, p)
 			if err != nil {
 				return say("", err)
 			}
 			return r.Content[0].(*mcp.TextContent).Text + " by " + r.Model, nil
 		}),
 		server.Tool("roots", "", func(ctx context.Context, _ mcp.None) (string, error) {
-			r, err := server.Roots(ctx) //nolint:staticcheck // the revisions have it
+			r, err := server.Roots(ctx)
 			return say(r, err)
 		}),
 		server.Prompt("form", "", func(ctx context.Context, _ mcp.None) (string, error) {

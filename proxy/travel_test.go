@@ -193,7 +193,8 @@ func upstreamFeatures() []server.Feature {
 		server.Text("x:///r", "r", "text"),
 		server.Template("x:///{v}", "v", func(context.Context, struct {
 			V string `uri:"v"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "", nil
 		}),
 	}

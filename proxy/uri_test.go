@@ -32,7 +32,8 @@ func linking() *server.Server {
 		server.Text("ui://chart/page", "page", "<html>"),
 		server.Template("ui://chart/{part}", "parts", func(_ context.Context, v struct {
 			Part string `uri:"part"`
-		}) (string, error) {
+		},
+		) (string, error) {
 			return "part " + v.Part, nil
 		}),
 	)

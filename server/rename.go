@@ -95,7 +95,7 @@ func (r renamer) contents(rc mcp.ResourceContents) (mcp.ResourceContents, bool) 
 // pageScheme is that of pages which show the results of tools. Hosts look for it,
 // so it stays in front.
 //
-// spec 2026-01-26, apps: "UI resources use the ui:// URI scheme".
+// SEP-1865 (apps): the URI of a page begins with ui://.
 const pageScheme = "ui://"
 
 // mounted is what a URI of a mounted server is called; prefix ends in "+".
