@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
 )
@@ -267,4 +269,36 @@ func TestWaitingForAnAnswer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A URL that takes minutes does not run into time limits: rounds without a question
+// follow one another, with what the upstream server wants to get back.
+func TestSlowURL(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up := server.New("upstream", "1", &server.Options{Logger: quiet})
+		end := time.Now().Add(3 * time.Minute)
+		var asked atomic.Int64
+		up.Add(server.Tool("url", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			ok, err := server.ElicitURL(ctx, "https://example.com/pay", "Pay", func(context.Context) (bool, error) { return time.Now().After(end), nil })
+			return fmt.Sprint(ok), err
+		}))
+		p := connect(t, up, version, &proxy.Options{Server: server.Options{Limits: server.Limits{CallTimeout: time.Minute}}})
+		o := answers()
+		o.CallTimeout = 10 * time.Minute
+		o.OnElicitURL = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked.Add(1)
+			return client.Accept(nil)
+		}
+		c := join(t, p.Server(), caller, o)
+		r, err := c.CallTool(t.Context(), "url", nil, nil)
+		if version == v2511 { // that the person is busy is known upstream alone: the time limit holds
+			if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != mcp.CodeTimeout {
+				t.Errorf("got %+v, %v", r, err)
+			}
+			return
+		}
+		if got := text(t, r, err); got != "true" || asked.Load() != 1 {
+			t.Errorf("got %s after %d questions", got, asked.Load())
+		}
+	})
 }
