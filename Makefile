@@ -12,8 +12,8 @@ GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
 
 # Packages of the modules that change together.
-ALL := ./... ./app/... ./conformance/...
-MODULES := . app conformance
+ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
+MODULES := . app conformance contrib/otel contrib/prometheus
 # Modules with the SDKs of others, which stay outside the workspace.
 APART := interop bench examples
 
@@ -46,8 +46,8 @@ standalone: ## run the library's tests without the workspace, as its users get i
 
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
-race: ## run the tests of the library and the program with the race detector
-	GORACE=atexit_sleep_ms=0 $(GO) test -race ./... ./app/...
+race: ## run the tests of the library, the program and contrib with the race detector
+	GORACE=atexit_sleep_ms=0 $(GO) test -race ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@list=$$($(GO) test -list '^Fuzz' $(ALL)); \

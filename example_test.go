@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/signal"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // A server that a client starts as a child process.
@@ -166,6 +168,17 @@ func Example_guarded() {
 		log.Fatal(err)
 	}
 	log.Fatal(http.ListenAndServe("127.0.0.1:8080", g.Handler(streamable.NewHandler(s, nil))))
+}
+
+// A server behind a reverse proxy.
+func Example_proxied() {
+	s := server.New("hello", "1.0.0", nil)
+	access := web.Access{
+		Hosts:          []string{"mcp.example"},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+	}
+	h := streamable.NewHandler(s, &streamable.Options{Access: access})
+	log.Fatal(http.ListenAndServe("10.1.2.3:8080", h))
 }
 
 // A client that signs in when a server wants to know who calls: in the

@@ -84,7 +84,7 @@ func (b *body) extra(dst []byte, start int) []byte {
 		dst, _ = b.id.AppendJSON(dst)
 	}
 	dst = k.appendTrace(dst, first)
-	for name, value := range k.meta {
+	for name, value := range k.opts.Meta {
 		dst = append(appendMember(dst, first, name), value...)
 	}
 	if len(dst) == first {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -26,22 +27,21 @@ type call struct {
 	params any         // in the newest shape, without _meta
 	args   wire.RawValue
 	opts   CallOptions
-	meta   map[string]mcp.RawValue
-	first  *round // what the caller answered by itself
-	public Request
-	origin context.Context                           //nolint:containedctx // the caller's
-	send   func(ctx context.Context) (Result, error) // for the middleware
+	first  *round        // what the caller answered by itself
+	mw     *inMiddleware // nil without middleware
 
 	still   still           // what ctx is made of
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
 	clock   clock
 	tracker *tracker
-	waits   int
-	size    int // bytes of the result
-	tried   tried
 	retry   *retry // nil until it is refused
+	waits   int32
+	size    int32 // bytes of the result
+	tried   tried
+	hasTurn bool // its own, or that of the call around it
 
+	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
 	attempts atomic.Int32
 	rounds   atomic.Int32 // how often the server asked
@@ -68,9 +68,8 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 			return nil, fmt.Errorf("%s: %w", method, err)
 		}
 	}
-	k.meta = k.opts.Meta
 	k.row, _ = mcp.Lookup(method)
-	k.public.k = k
+	k.still.self.k = k
 	return k, nil
 }
 
@@ -78,7 +77,7 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 func (c *Client) own(method string, params any) *call {
 	k := &call{c: c, method: method, params: params}
 	k.row, _ = mcp.Lookup(method)
-	k.public.k = k
+	k.still.self.k = k
 	return k
 }
 
@@ -89,12 +88,11 @@ func (k *call) do(ctx context.Context, out any) error {
 	key, keyed := k.cacheKey()
 	if keyed && !k.opts.NoCache {
 		if raw := c.opts.Cache.get(key); raw != nil {
-			k.size = len(raw)
+			k.measure(raw)
 			return k.decode(c.session(), raw, out)
 		}
 	}
 	if c.chain == nil {
-		k.origin = ctx
 		return k.carry(ctx, out, key, keyed)
 	}
 	return k.doThrough(ctx, out, func(ctx context.Context, out any) error { return k.carry(ctx, out, key, keyed) })
@@ -126,7 +124,7 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	if err != nil {
 		return k.wrap(err)
 	}
-	k.size = len(in.Result.Raw())
+	k.measure(in.Result.Raw())
 	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
@@ -136,6 +134,9 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	return nil
 }
 
+// measure notes the size of the result.
+func (k *call) measure(result wire.RawValue) { k.size = int32(min(len(result), math.MaxInt32)) }
+
 // takeTurn waits until no other call of the handshake era is under way. The
 // caller must leave then. A call by a handler of the one under way goes within
 // its turn.
@@ -143,9 +144,12 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 	c := k.c
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
-	free := !c.last.facts.Handshake || outer != nil && outer == c.holder
+	stateless := !c.last.facts.Handshake
+	_, within := c.calls[outer]
+	within = within && outer.hasTurn
 	c.mu.Unlock()
-	if free {
+	if stateless || within {
+		k.hasTurn = within
 		return func() {}, nil
 	}
 	select {
@@ -156,6 +160,7 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 		return nil, ErrClosed
 	}
 	c.hold(k)
+	k.hasTurn = true
 	return func() {
 		c.hold(nil)
 		<-c.turn
@@ -201,7 +206,7 @@ func (k *call) start(ctx context.Context) error {
 	c := k.c
 	k.tried, k.retry, k.waits = tried{}, nil, 0
 	k.rounds.Store(0)
-	k.still = still{ctx, &k.clock, c, k}
+	k.still = still{ctx, &k.clock, c, Request{k}}
 	k.ctx, k.end = context.WithCancelCause(&k.still)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {
@@ -247,38 +252,12 @@ func (k *call) finish() (err error) {
 func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 	rd := k.first
 	for {
-		cn, err := k.c.live(k.ctx)
+		s, in, err := k.attempt(rd)
 		if err != nil {
 			return nil, nil, err
 		}
-		s := cn.session()
-		if err := k.allowed(s); err != nil {
-			return nil, nil, err
-		}
-		if err := k.pace(); err != nil {
-			return nil, nil, err
-		}
-		in, err := k.exchange(cn, s, rd)
-		if refusal := failure(in, err); refusal != nil && k.ctx.Err() == nil && refused(refusal, k.harmless) {
-			if err := k.refusedBefore().again(k.ctx, refusal); err != nil {
-				return nil, nil, err
-			}
+		if in == nil {
 			continue
-		}
-		if err != nil {
-			if k.again(cn, err) || k.outgrown(cn, s, err) {
-				continue
-			}
-			return nil, nil, err
-		}
-		if in.Error != nil {
-			repeat, err := k.repair(cn, s, in.Error)
-			if err != nil {
-				return nil, nil, err
-			}
-			if repeat {
-				continue
-			}
 		}
 		next, err := s.era.settle(k.ctx, k, in)
 		switch {
@@ -291,13 +270,46 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 	}
 }
 
+// attempt sends the request once. Without an answer and without an error it is
+// to be sent again.
+func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
+	cn, err := k.c.live(k.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := cn.session()
+	if err := k.allowed(s); err != nil {
+		return nil, nil, err
+	}
+	if err := k.pace(); err != nil {
+		return nil, nil, err
+	}
+	in, err := k.exchange(cn, s, rd)
+	failed := failure(in, err)
+	switch {
+	case failed == nil:
+		return s, in, nil
+	case k.ctx.Err() == nil && refused(failed, k.harmless):
+		return nil, nil, k.refusedBefore().again(k.ctx, failed)
+	case err != nil:
+		if k.again(cn, err) || k.outgrown(cn, s, err) {
+			return nil, nil, nil
+		}
+		return nil, nil, err
+	}
+	if repeat, err := k.repair(cn, s, in.Error); repeat || err != nil {
+		return nil, nil, err
+	}
+	return s, in, nil
+}
+
 // allowed refuses what the revision does not have or the server did not
 // declare, without sending it.
 func (k *call) allowed(s *session) error {
 	if k.row == nil {
 		return nil
 	}
-	if k.row.From == mcp.Server {
+	if k.row.From == mcp.FromServer {
 		return fmt.Errorf("%w: %s is sent by servers only", ErrNotCapable, k.method)
 	}
 	if !s.facts.Has(k.method) {

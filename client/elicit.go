@@ -123,10 +123,10 @@ func (c *Client) prepareElicit(of *call, p *mcp.ElicitParams) (*question, error)
 	var handler func(context.Context, *ElicitRequest) (*mcp.ElicitResult, error)
 	var err error
 	switch p.Mode {
-	case "", mcp.ElicitForm:
+	case "", mcp.ModeForm:
 		handler = c.opts.OnElicit
 		r.form, err = compileForm(p.RequestedSchema)
-	case mcp.ElicitURL:
+	case mcp.ModeURL:
 		handler = c.opts.OnElicitURL
 		r.Page, err = readPage(p.URL)
 	}

@@ -281,7 +281,7 @@ func (k *call) takeMeta(raw wire.RawValue) error {
 	if err != nil {
 		return err
 	}
-	meta := make(map[string]mcp.RawValue, o.Len()+len(k.meta))
+	meta := make(map[string]mcp.RawValue, o.Len()+len(k.opts.Meta))
 	for name, value := range o.All() {
 		if err := mcp.ValidMetaKey(name); err != nil {
 			return err
@@ -293,10 +293,10 @@ func (k *call) takeMeta(raw wire.RawValue) error {
 		}
 		meta[name] = value
 	}
-	for name, value := range k.meta {
+	for name, value := range k.opts.Meta {
 		meta[name] = value
 	}
-	k.meta = meta
+	k.opts.Meta = meta
 	return nil
 }
 
@@ -309,7 +309,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	}
 	s := cn.session()
 	row, known := mcp.Lookup(method)
-	if known && (!s.facts.Has(method) || row.From == mcp.Server || !c.caps.Has(row.Capability)) {
+	if known && (!s.facts.Has(method) || row.From == mcp.FromServer || !c.caps.Has(row.Capability)) {
 		return fmt.Errorf("%s: %w", method, ErrNotCapable)
 	}
 	m := &jsonrpc.Outgoing{Method: method}

@@ -53,7 +53,7 @@ func (k *call) request() *Request {
 	if k == nil {
 		return nil
 	}
-	return &k.public
+	return &k.still.self
 }
 
 // Method is the method, for example "tools/call".
@@ -90,7 +90,12 @@ func (r *Request) Attempts() int { return int(r.k.attempts.Load()) }
 func (r *Request) Rounds() int { return int(r.k.rounds.Load()) }
 
 // Context is the context that the request was made with.
-func (r *Request) Context() context.Context { return r.k.origin }
+func (r *Request) Context() context.Context {
+	if r.k.mw != nil {
+		return r.k.mw.origin
+	}
+	return r.k.still.Context
+}
 
 // Client is whose request it is.
 func (r *Request) Client() *Client { return r.k.c }
@@ -108,7 +113,7 @@ func (r *Request) Session() string { return r.k.c.Session() }
 
 // Meta are the members of _meta that were given with the request or added to
 // it. They must not be written to.
-func (r *Request) Meta() map[string]mcp.RawValue { return r.k.meta }
+func (r *Request) Meta() map[string]mcp.RawValue { return r.k.opts.Meta }
 
 // SetMeta adds a member to _meta, before the next Func is called. The value is
 // encoded as JSON. Keys that the protocol reserves are refused; for the trace
@@ -121,10 +126,10 @@ func (r *Request) SetMeta(key string, value any) error {
 	if err != nil {
 		return fmt.Errorf("%s: _meta key %q: %w", r.k.method, key, err)
 	}
-	meta := make(map[string]mcp.RawValue, len(r.k.meta)+1)
-	maps.Copy(meta, r.k.meta) // the caller's own is not written to
+	meta := make(map[string]mcp.RawValue, len(r.k.opts.Meta)+1)
+	maps.Copy(meta, r.k.opts.Meta) // the caller's own is not written to
 	meta[key] = raw
-	r.k.meta = meta
+	r.k.opts.Meta = meta
 	return nil
 }
 
@@ -145,21 +150,26 @@ func chained(list []Middleware) Func {
 	if len(list) == 0 {
 		return nil
 	}
-	f := func(ctx context.Context, r *Request) (Result, error) { return r.k.send(ctx) }
+	f := func(ctx context.Context, r *Request) (Result, error) { return r.k.mw.send(ctx) }
 	for i := len(list) - 1; i >= 0; i-- {
 		f = list[i](f)
 	}
 	return f
 }
 
+// inMiddleware is what a call needs that middleware wraps.
+type inMiddleware struct {
+	origin context.Context //nolint:containedctx // the caller's
+	send   func(ctx context.Context) (Result, error)
+}
+
 // through has the middleware send a request.
 func (k *call) through(ctx context.Context, send func(ctx context.Context) (Result, error)) (Result, error) {
-	k.origin = ctx
 	if k.c.chain == nil {
 		return send(ctx)
 	}
-	k.send = send
-	return k.c.chain(ctx, &k.public)
+	k.mw = &inMiddleware{ctx, send}
+	return k.c.chain(ctx, k.request())
 }
 
 // doThrough is carry by way of the middleware. Each attempt has a result of its

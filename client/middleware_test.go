@@ -293,8 +293,12 @@ func TestOneAtATime(t *testing.T) {
 		under := 0
 		s := &script{versions: []string{newest}}
 		s.on = tool(func(r *req) (any, error) {
-			if text(r.in, "name") == `"inner"` {
+			if text(r.in, "name") == `"innermost"` {
 				return raw(done), nil
+			}
+			if text(r.in, "name") == `"inner"` {
+				_, err := r.conn.ask(r.ctx, mcp.MethodElicit, `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
+				return raw(done), err
 			}
 			if under++; under > 1 {
 				t.Error("two at once")
@@ -309,8 +313,12 @@ func TestOneAtATime(t *testing.T) {
 		})
 		var c *client.Client
 		c = connect(t, s, &client.Options{OneAtATime: true, OnRoots: func(ctx context.Context) ([]mcp.Root, error) {
-			_, err := c.CallTool(ctx, "inner", nil, nil)
-			return nil, err
+			return nil, second(c.CallTool(ctx, "inner", nil, nil))
+		}, OnElicit: func(ctx context.Context, _ *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			if err := second(c.CallTool(ctx, "innermost", nil, nil)); err != nil {
+				return nil, err
+			}
+			return client.Decline()
 		}})
 		var wg sync.WaitGroup
 		for range 5 {

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -81,13 +83,15 @@ func TestManyCalls(t *testing.T) {
 		do     func(ctx context.Context, c *client.Client, n int) error
 		within time.Duration // all at once
 	}{
-		"120 calls":            {all(50), 120, call, 5 * time.Second},
-		"500 calls":            {all(50), 500, call, 20 * time.Second},
-		"500 calls, 20/s":      {all(20), 500, call, time.Minute},
-		"120 mixed":            {all(20), 120, mixed, 20 * time.Second},
-		"500 mixed":            {all(20), 500, mixed, 30 * time.Second},
-		"many under way":       {server.Limits{MaxInFlight: 20, ToolRate: server.Unlimited}, 120, slow, 30 * time.Second},
-		"many, and a low rate": {server.Limits{MaxInFlight: 20, ToolRate: 10}, 120, slow, time.Minute},
+		"120 calls":             {all(50), 120, call, 5 * time.Second},
+		"120 calls at defaults": {server.Limits{}, 120, call, 5 * time.Second},
+		"120 mixed at defaults": {server.Limits{}, 120, mixed, 20 * time.Second},
+		"500 calls":             {all(50), 500, call, 20 * time.Second},
+		"500 calls, 20/s":       {all(20), 500, call, time.Minute},
+		"120 mixed":             {all(20), 120, mixed, 20 * time.Second},
+		"500 mixed":             {all(20), 500, mixed, 30 * time.Second},
+		"many under way":        {server.Limits{MaxInFlight: 20, ToolRate: server.Unlimited}, 120, slow, 30 * time.Second},
+		"many, and a low rate":  {server.Limits{MaxInFlight: 20, ToolRate: 10}, 120, slow, time.Minute},
 	} {
 		eras(t, func(t *testing.T, versions []string) {
 			t.Run(name, func(t *testing.T) {
@@ -106,7 +110,7 @@ func TestManyCalls(t *testing.T) {
 					if took := time.Since(start); took > test.within {
 						t.Errorf("%d at once took %v", test.n, took)
 					}
-					for n := range test.n {
+					for n := range min(test.n, 120) {
 						if err := test.do(t.Context(), c, n); err != nil {
 							t.Fatalf("call %d after another: %v", n, err)
 						}
@@ -297,6 +301,57 @@ func TestSubscribeRefusedForNow(t *testing.T) {
 						t.Errorf("error %v, want %s", err, test.says)
 					}
 				})
+			})
+		})
+	}
+}
+
+// A server that lets a little more wait, for a second, and refuses the rest with
+// the time at which it would have had room: nothing says how many may come
+// then. So does one that many clients share.
+func TestPaceIsFound(t *testing.T) {
+	for name, test := range map[string]struct {
+		rate, clients, calls int
+		waits                time.Duration
+		within               time.Duration
+	}{
+		"fast":         {rate: 50, clients: 1, calls: 500, waits: time.Second, within: 30 * time.Second},
+		"slow":         {rate: 10, clients: 1, calls: 300, waits: time.Second, within: time.Minute},
+		"many clients": {rate: 50, clients: 50, calls: 4, within: 10 * time.Second},
+		"they wait":    {rate: 50, clients: 50, calls: 4, waits: time.Second, within: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limiter := rate.NewLimiter(rate.Limit(test.rate), test.rate)
+				s := &script{on: tool(func(*req) (any, error) {
+					now := time.Now()
+					r := limiter.ReserveN(now, 1)
+					if wait := r.DelayFrom(now); wait > test.waits {
+						r.CancelAt(now)
+						return nil, jsonrpc.NewError(mcp.CodeRateLimited, "too many").With(mcp.RetryData{RetryAfterMs: wait.Milliseconds() + 1})
+					} else {
+						time.Sleep(wait) // of fake time
+					}
+					return raw(done), nil
+				})}
+				start := time.Now()
+				var wg sync.WaitGroup
+				for range test.clients {
+					c := connect(t, s, nil)
+					for range test.calls {
+						wg.Go(func() {
+							if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+				}
+				wg.Wait()
+				took, sent, calls := time.Since(start), len(s.got(mcp.MethodToolsCall)), test.clients*test.calls
+				t.Logf("%d calls took %v and %d messages", calls, took, sent)
+				if took > test.within || sent > 5*calls {
+					t.Errorf("%d calls took %v and %d messages", calls, took, sent)
+				}
 			})
 		})
 	}

@@ -188,5 +188,5 @@ func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor 
 		return nil, nil, 0, err
 	}
 	items, next = l.items(&page)
-	return next, items, k.size, nil
+	return next, items, int(k.size), nil
 }

@@ -255,8 +255,10 @@ func TestToldToWait(t *testing.T) {
 		"an hour in data":    {f: &failing{code: -31001, data: hour}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
 		"beyond all numbers": {f: &failing{code: -31001, data: `{"retryAfterMs":9223372036854775807}`}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
 		"0 ms for ever":      {f: &failing{code: -31001, data: `{"retryAfterMs":0}`}, times: -1, pinned: true, want: "(tried 6 times)", probes: 6, after: 500 * time.Millisecond},
-		"beyond the deadline": {f: &failing{status: 429, header: "20"}, times: -1, pinned: true, deadline: 10 * time.Second,
-			want: "(tried once; the server asks to wait 20s)", probes: 1},
+		"beyond the deadline": {
+			f: &failing{status: 429, header: "20"}, times: -1, pinned: true, deadline: 10 * time.Second,
+			want: "(tried once; the server asks to wait 20s)", probes: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // its time begins with the year 2000

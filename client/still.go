@@ -13,7 +13,7 @@ type still struct {
 	context.Context //nolint:containedctx // it is one
 	clock           *clock
 	c               *Client
-	call            *call // nil if it is of no call
+	self            Request // of no call, if it is zero
 }
 
 var _ transport.Clock = (*still)(nil)
@@ -24,8 +24,8 @@ func (s *still) Value(key any) any {
 	case transport.ClockKey{}:
 		return s
 	case requestKey{}:
-		if s.call != nil {
-			return s.call
+		if s.self.k != nil {
+			return s.self.k
 		}
 	}
 	return s.Context.Value(key)
@@ -61,7 +61,7 @@ func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Cont
 		still
 		clock clock
 	})
-	l.still = still{ctx, &l.clock, c, nil}
+	l.still = still{ctx, &l.clock, c, Request{}}
 	own, end := context.WithCancelCause(&l.still)
 	l.clock.start(end, limit, 2*limit)
 	return own, func() {
@@ -71,7 +71,7 @@ func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Cont
 }
 
 // everybody is a context of what the client does for all calls, such as making
-// a connection: whoever asks a person there stops the time of all of them.
+// a connection: asking a person there stops the time of all of them.
 type everybody struct {
 	context.Context //nolint:containedctx // it is one
 	c               *Client

@@ -29,10 +29,10 @@ func (l *link) options() *client.Options {
 	}
 	if h.opts.Elicitor != nil {
 		o.OnElicit = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			return l.elicit(ctx, mcp.ElicitForm, &ElicitQuestion{Params: r.Params})
+			return l.elicit(ctx, mcp.ModeForm, &ElicitQuestion{Params: r.Params})
 		}
 		o.OnElicitURL = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			return l.elicit(ctx, mcp.ElicitURL, &ElicitQuestion{Params: r.Params, Page: r.Page})
+			return l.elicit(ctx, mcp.ModeURL, &ElicitQuestion{Params: r.Params, Page: r.Page})
 		}
 	}
 	may := h.opts.Policy.Decide(KindSampling, l.spec.Name, sampleRequest).Effect

@@ -30,7 +30,7 @@ func IsBatch(data []byte) bool {
 func ParseBatch(data []byte, lim Limits, limit int) ([]BatchItem, error) {
 	elements, err := wire.ParseArray(data, lim, limit)
 	if err != nil {
-		return nil, &ParseError{Err: parseFailure(err, "send fewer messages at once, or one by one")}
+		return nil, &ParseError{Err: parseFailure(err, "send fewer messages at once (the server's Limits.MaxBatch), or one by one")}
 	}
 	if len(elements) == 0 {
 		return nil, &ParseError{Err: NewError(CodeInvalidRequest, "invalid request: the array of messages is empty")}

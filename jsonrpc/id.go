@@ -3,7 +3,8 @@ package jsonrpc
 import "github.com/parley-mcp/parley/internal/wire"
 
 // ID identifies a request: a string or an integer. IDs are comparable; the
-// zero ID is absent.
+// zero ID is absent. Its methods are IsZero, Equal(ID), String, AppendJSON,
+// MarshalJSON and UnmarshalJSON.
 type ID = wire.ID
 
 // Limits bound a message; see the fields.

@@ -40,7 +40,7 @@ func (l *lazyContext) make() *cancelContext {
 
 // derive makes a context that ends with the parent.
 func (l *lazyContext) derive() *cancelContext {
-	if _, timed := l.Context.Deadline(); timed || l.Context.Done() == nil {
+	if _, timed := l.Deadline(); timed || l.Context.Done() == nil {
 		ctx, cancel := context.WithCancelCause(l.Context)
 		return &cancelContext{ctx, cancel}
 	}

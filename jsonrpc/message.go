@@ -15,7 +15,17 @@ const Version = "2.0"
 // RawValue is the text of one JSON value, known to be valid.
 type RawValue = wire.RawValue
 
-// Object is a validated JSON object with an index of its members.
+// Object is a validated JSON object with an index of its members. Its methods:
+//
+//	IsZero() bool                              whether it is absent
+//	Raw() RawValue                             its text
+//	Len() int                                  how many members it has
+//	Member(name string) (RawValue, bool)       the value of a member
+//	Object(name string) (Object, bool)         that of a member that is an object
+//	At(i int) (name []byte, value RawValue)    the members, in the order of the text
+//	All() iter.Seq2[string, RawValue]          the same, for range
+//	Equal(Object) bool                         whether the values are the same
+//	CheckNames(known ...string) error          refuses members that are like known ones but for case
 type Object = wire.Object
 
 // Codes of JSON-RPC 2.0, section 5.1.

@@ -6,7 +6,8 @@ import "github.com/parley-mcp/parley/internal/wire"
 type RawValue = wire.RawValue
 
 // ID identifies a request, a subscription or a progress stream: a string or an
-// integer. IDs can be compared with ==; the zero ID means absent.
+// integer. IDs can be compared with ==; the zero ID means absent. Its methods are
+// IsZero, Equal(ID), String, AppendJSON, MarshalJSON and UnmarshalJSON.
 type ID = wire.ID
 
 // StringID returns the ID that is the string s.

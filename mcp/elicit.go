@@ -4,7 +4,7 @@ package mcp
 // sending them to a web page. Servers MUST NOT ask for secrets with a form.
 type ElicitParams struct {
 	RequestBase
-	// Mode is [ElicitForm] or [ElicitURL]; empty means form.
+	// Mode is [ModeForm] or [ModeURL]; empty means form.
 	Mode string `json:"mode,omitzero"`
 	// Message tells the user what is asked, and why.
 	Message string `json:"message"`
@@ -19,12 +19,12 @@ type ElicitParams struct {
 
 // The modes of elicitation.
 const (
-	ElicitForm = "form"
-	ElicitURL  = "url"
+	ModeForm = "form"
+	ModeURL  = "url"
 )
 
 // IsURL reports whether the user is sent to a web page.
-func (p *ElicitParams) IsURL() bool { return p.Mode == ElicitURL }
+func (p *ElicitParams) IsURL() bool { return p.Mode == ModeURL }
 
 // ElicitResult is what the user answered.
 type ElicitResult struct {

@@ -115,6 +115,16 @@ const (
 	FieldChoices
 )
 
+var fieldKindNames = [...]string{"unknown", "string", "number", "integer", "boolean", "choice", "choices"}
+
+// String is the kind in a word, such as "choice".
+func (k FieldKind) String() string {
+	if int(k) < len(fieldKindNames) {
+		return fieldKindNames[k]
+	}
+	return fieldKindNames[FieldUnknown]
+}
+
 // Kind says what the field is.
 func (s *PrimitiveSchema) Kind() FieldKind {
 	switch s.Type {

@@ -102,3 +102,14 @@ func FuzzElicitSchema(f *testing.F) {
 		}
 	})
 }
+
+func TestFieldKindString(t *testing.T) {
+	for kind, want := range map[mcp.FieldKind]string{
+		mcp.FieldUnknown: "unknown", mcp.FieldString: "string", mcp.FieldNumber: "number", mcp.FieldInteger: "integer",
+		mcp.FieldBoolean: "boolean", mcp.FieldChoice: "choice", mcp.FieldChoices: "choices", 99: "unknown",
+	} {
+		if got := kind.String(); got != want {
+			t.Errorf("kind %d is %q, want %q", uint8(kind), got, want)
+		}
+	}
+}

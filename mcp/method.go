@@ -11,10 +11,10 @@ type Side uint8
 
 // The sides.
 const (
-	Client Side = 1 << iota
-	Server
-	// Both sides may send it.
-	Both = Client | Server
+	FromClient Side = 1 << iota
+	FromServer
+	// FromBoth: both sides may send it.
+	FromBoth = FromClient | FromServer
 )
 
 // Method is a row of the table of methods.

@@ -6,122 +6,122 @@ import "reflect"
 // them a revision has is no business of this table. Nobody may write to it.
 var Methods = []Method{
 	{
-		Name: MethodComplete, From: Client, Capability: CapCompletions, Retry: true,
+		Name: MethodComplete, From: FromClient, Capability: CapCompletions, Retry: true,
 		Params: reflect.TypeFor[CompleteParams](), Result: reflect.TypeFor[CompleteResult](),
 	},
 	{
-		Name: MethodElicit, From: Server, Capability: CapElicitation,
+		Name: MethodElicit, From: FromServer, Capability: CapElicitation,
 		Params: reflect.TypeFor[ElicitParams](), Result: reflect.TypeFor[ElicitResult](),
 	},
 	{
-		Name: MethodInitialize, From: Client,
+		Name: MethodInitialize, From: FromClient,
 		Params: reflect.TypeFor[InitializeParams](), Result: reflect.TypeFor[InitializeResult](),
 	},
 	{
-		Name: MethodSetLevel, From: Client, Capability: CapLogging, Retry: true,
+		Name: MethodSetLevel, From: FromClient, Capability: CapLogging, Retry: true,
 		Params: reflect.TypeFor[SetLevelParams](), Result: reflect.TypeFor[EmptyResult](),
 	},
 	{
-		Name: NotifyCancelled, From: Both, Notification: true,
+		Name: NotifyCancelled, From: FromBoth, Notification: true,
 		Params: reflect.TypeFor[CancelledParams](),
 	},
 	{
-		Name: NotifyElicitationComplete, From: Server, Notification: true,
+		Name: NotifyElicitationComplete, From: FromServer, Notification: true,
 		Params: reflect.TypeFor[ElicitationCompleteParams](),
 	},
 	{
-		Name: NotifyInitialized, From: Client, Notification: true,
+		Name: NotifyInitialized, From: FromClient, Notification: true,
 		Params: reflect.TypeFor[NotificationParams](),
 	},
 	{
-		Name: NotifyMessage, From: Server, Notification: true, Capability: CapLogging,
+		Name: NotifyMessage, From: FromServer, Notification: true, Capability: CapLogging,
 		Params: reflect.TypeFor[LogParams](),
 	},
 	{
-		Name: NotifyProgress, From: Both, Notification: true,
+		Name: NotifyProgress, From: FromBoth, Notification: true,
 		Params: reflect.TypeFor[ProgressParams](),
 	},
 	{
-		Name: NotifyPromptsListChanged, From: Server, Notification: true, Capability: CapPromptsListChanged,
+		Name: NotifyPromptsListChanged, From: FromServer, Notification: true, Capability: CapPromptsListChanged,
 		Params: reflect.TypeFor[NotificationParams](),
 	},
 	{
-		Name: NotifyResourcesListChanged, From: Server, Notification: true, Capability: CapResourcesListChanged,
+		Name: NotifyResourcesListChanged, From: FromServer, Notification: true, Capability: CapResourcesListChanged,
 		Params: reflect.TypeFor[NotificationParams](),
 	},
 	{
-		Name: NotifyResourcesUpdated, From: Server, Notification: true, Capability: CapResourcesSubscribe, Target: "uri",
+		Name: NotifyResourcesUpdated, From: FromServer, Notification: true, Capability: CapResourcesSubscribe, Target: "uri",
 		Params: reflect.TypeFor[ResourceUpdatedParams](),
 	},
 	{
-		Name: NotifyRootsListChanged, From: Client, Notification: true, Capability: CapRootsListChanged,
+		Name: NotifyRootsListChanged, From: FromClient, Notification: true, Capability: CapRootsListChanged,
 		Params: reflect.TypeFor[NotificationParams](),
 	},
 	{
-		Name: NotifySubscriptionsAcknowledged, From: Server, Notification: true,
+		Name: NotifySubscriptionsAcknowledged, From: FromServer, Notification: true,
 		Params: reflect.TypeFor[AcknowledgedParams](),
 	},
 	{
-		Name: NotifyToolsListChanged, From: Server, Notification: true, Capability: CapToolsListChanged,
+		Name: NotifyToolsListChanged, From: FromServer, Notification: true, Capability: CapToolsListChanged,
 		Params: reflect.TypeFor[NotificationParams](),
 	},
 	{
-		Name: MethodPing, From: Both, Retry: true,
+		Name: MethodPing, From: FromBoth, Retry: true,
 		Params: reflect.TypeFor[EmptyParams](), Result: reflect.TypeFor[EmptyResult](),
 	},
 	{
-		Name: MethodPromptsGet, From: Client, Capability: CapPrompts, Retry: true,
+		Name: MethodPromptsGet, From: FromClient, Capability: CapPrompts, Retry: true,
 		Target: "name", Binding: []string{"name", "arguments"}, Asks: true,
 		Params: reflect.TypeFor[GetPromptParams](), Result: reflect.TypeFor[GetPromptResult](),
 	},
 	{
-		Name: MethodPromptsList, From: Client, Capability: CapPrompts, Retry: true, Cacheable: true,
+		Name: MethodPromptsList, From: FromClient, Capability: CapPrompts, Retry: true, Cacheable: true,
 		Params: reflect.TypeFor[ListParams](), Result: reflect.TypeFor[ListPromptsResult](),
 	},
 	{
-		Name: MethodResourcesList, From: Client, Capability: CapResources, Retry: true, Cacheable: true,
+		Name: MethodResourcesList, From: FromClient, Capability: CapResources, Retry: true, Cacheable: true,
 		Params: reflect.TypeFor[ListParams](), Result: reflect.TypeFor[ListResourcesResult](),
 	},
 	{
-		Name: MethodResourcesRead, From: Client, Capability: CapResources, Retry: true, Cacheable: true,
+		Name: MethodResourcesRead, From: FromClient, Capability: CapResources, Retry: true, Cacheable: true,
 		Target: "uri", Binding: []string{"uri"}, Asks: true,
 		Params: reflect.TypeFor[ReadResourceParams](), Result: reflect.TypeFor[ReadResourceResult](),
 	},
 	{
-		Name: MethodResourcesSubscribe, From: Client, Capability: CapResourcesSubscribe, Retry: true, Target: "uri",
+		Name: MethodResourcesSubscribe, From: FromClient, Capability: CapResourcesSubscribe, Retry: true, Target: "uri",
 		Params: reflect.TypeFor[SubscribeParams](), Result: reflect.TypeFor[EmptyResult](),
 	},
 	{
-		Name: MethodResourcesTemplates, From: Client, Capability: CapResources, Retry: true, Cacheable: true,
+		Name: MethodResourcesTemplates, From: FromClient, Capability: CapResources, Retry: true, Cacheable: true,
 		Params: reflect.TypeFor[ListParams](), Result: reflect.TypeFor[ListResourceTemplatesResult](),
 	},
 	{
-		Name: MethodResourcesUnsubscribe, From: Client, Capability: CapResourcesSubscribe, Retry: true, Target: "uri",
+		Name: MethodResourcesUnsubscribe, From: FromClient, Capability: CapResourcesSubscribe, Retry: true, Target: "uri",
 		Params: reflect.TypeFor[UnsubscribeParams](), Result: reflect.TypeFor[EmptyResult](),
 	},
 	{
-		Name: MethodRootsList, From: Server, Capability: CapRoots,
+		Name: MethodRootsList, From: FromServer, Capability: CapRoots,
 		Params: reflect.TypeFor[ListRootsParams](), Result: reflect.TypeFor[ListRootsResult](),
 	},
 	{
-		Name: MethodCreateMessage, From: Server, Capability: CapSampling,
+		Name: MethodCreateMessage, From: FromServer, Capability: CapSampling,
 		Params: reflect.TypeFor[CreateMessageParams](), Result: reflect.TypeFor[CreateMessageResult](),
 	},
 	{
-		Name: MethodDiscover, From: Client, Retry: true, Cacheable: true,
+		Name: MethodDiscover, From: FromClient, Retry: true, Cacheable: true,
 		Params: reflect.TypeFor[DiscoverParams](), Result: reflect.TypeFor[DiscoverResult](),
 	},
 	{
-		Name: MethodListen, From: Client, Long: true, Retry: true,
+		Name: MethodListen, From: FromClient, Long: true, Retry: true,
 		Params: reflect.TypeFor[ListenParams](), Result: reflect.TypeFor[ListenResult](),
 	},
 	{
-		Name: MethodToolsCall, From: Client, Capability: CapTools,
+		Name: MethodToolsCall, From: FromClient, Capability: CapTools,
 		Target: "name", Binding: []string{"name", "arguments"}, Asks: true,
 		Params: reflect.TypeFor[CallToolParams](), Result: reflect.TypeFor[CallToolResult](),
 	},
 	{
-		Name: MethodToolsList, From: Client, Capability: CapTools, Retry: true, Cacheable: true,
+		Name: MethodToolsList, From: FromClient, Capability: CapTools, Retry: true, Cacheable: true,
 		Params: reflect.TypeFor[ListParams](), Result: reflect.TypeFor[ListToolsResult](),
 	},
 }

@@ -468,8 +468,8 @@ func TestMethodsFollowSchemas(t *testing.T) {
 			return property(def, "method")["const"].(string)
 		}
 		for union, side := range map[string]mcp.Side{
-			"ClientRequest": mcp.Client, "ClientNotification": mcp.Client,
-			"ServerRequest": mcp.Server, "ServerNotification": mcp.Server, "InputRequest": mcp.Server,
+			"ClientRequest": mcp.FromClient, "ClientNotification": mcp.FromClient,
+			"ServerRequest": mcp.FromServer, "ServerNotification": mcp.FromServer, "InputRequest": mcp.FromServer,
 		} {
 			def, ok := defs[union].(object)
 			if !ok {

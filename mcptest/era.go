@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,8 +25,10 @@ import (
 )
 
 // A Build makes a server out of options, to which it may add. The options that
-// it is given carry the keys that all servers of a test share.
-type Build func(o *server.Options) *server.Server
+// it is given carry the keys that all servers of a test share. What it opens
+// for the server is closed with tb.Cleanup, and is then no leak. It may be called
+// several times in a test, also by several goroutines at once (see Era.Fresh).
+type Build func(tb testing.TB, o *server.Options) *server.Server
 
 // An Era is one way in which a client and a server can be joined.
 type Era struct {
@@ -33,6 +36,9 @@ type Era struct {
 	Version string
 	// Transport is "mem", "stdio", "streamable", "sse" or "websocket".
 	Transport string
+	// Stateless says that the revision has neither handshake nor sessions.
+	// Join does not need it.
+	Stateless bool
 	// Fresh says that every request is handled by a server value of its own,
 	// so that only what travels on the wire survives between the rounds of
 	// an asked request: hidden state shows.
@@ -48,19 +54,45 @@ func (e Era) String() string {
 	return name
 }
 
+// A Filter says whether EachEra is to run an era.
+type Filter func(era Era) bool
+
+// Over keeps the eras over these transports.
+func Over(transports ...string) Filter {
+	return func(era Era) bool { return slices.Contains(transports, era.Transport) }
+}
+
+// In keeps the eras of these protocol revisions.
+func In(versions ...string) Filter {
+	return func(era Era) bool { return slices.Contains(versions, era.Version) }
+}
+
+// Stateless keeps the eras of revisions without handshake.
+func Stateless(era Era) bool { return era.Stateless }
+
+// Sessions keeps the eras of revisions with handshake and sessions.
+func Sessions(era Era) bool { return !era.Stateless }
+
 // EachEra runs a test body for every protocol revision over memory, pipes and
 // Streamable HTTP, for the oldest over HTTP+SSE, and for one of each family of
 // revisions over WebSocket, with
 // a client that is connected to a server of its own. Client options may be
-// nil; their Versions are replaced. Afterwards client and server are closed,
+// nil; their Versions are replaced. With filters, only the eras are run that all
+// of them keep; that none is left fails the test. Afterwards client and server are closed,
 // and a goroutine that is left fails the test.
 //
 // An ask in a stateless revision always runs the handler again from the top.
 // On top of that the stateless revisions are run with a fresh server value for
 // every request.
-func EachEra(t *testing.T, build Build, o *client.Options, body func(t *testing.T, era Era, c *client.Client)) {
+func EachEra(t *testing.T, build Build, o *client.Options, body func(t *testing.T, era Era, c *client.Client), filters ...Filter) {
 	t.Helper()
-	for _, era := range Eras(build) {
+	eras := slices.DeleteFunc(Eras(t, build), func(era Era) bool {
+		return slices.ContainsFunc(filters, func(keep Filter) bool { return !keep(era) })
+	})
+	if len(eras) == 0 {
+		t.Error("the filters leave no era to run")
+	}
+	for _, era := range eras {
 		t.Run(era.String(), func(t *testing.T) {
 			NoLeaks(t)
 			body(t, era, Join(t, build, o, era))
@@ -68,22 +100,23 @@ func EachEra(t *testing.T, build Build, o *client.Options, body func(t *testing.
 	}
 }
 
-// Eras lists what EachEra runs.
-func Eras(build Build) []Era {
-	s := build(options())
+// Eras lists what EachEra runs without filters.
+func Eras(tb testing.TB, build Build) []Era {
+	tb.Helper()
+	s := build(tb, options())
 	defer shut(s)
 	var eras []Era
 	versions, stateless := s.Versions(), modern(s)
 	for _, v := range versions {
 		for _, carrier := range []string{"mem", "stdio", "streamable"} {
-			eras = append(eras, Era{Version: v, Transport: carrier})
+			eras = append(eras, Era{Version: v, Transport: carrier, Stateless: slices.Contains(stateless, v)})
 		}
 	}
 	for _, v := range stateless {
 		eras = append(eras,
-			Era{Version: v, Transport: "websocket"},
-			Era{Version: v, Transport: "mem", Fresh: true},
-			Era{Version: v, Transport: "streamable", Fresh: true})
+			Era{Version: v, Transport: "websocket", Stateless: true},
+			Era{Version: v, Transport: "mem", Stateless: true, Fresh: true},
+			Era{Version: v, Transport: "streamable", Stateless: true, Fresh: true})
 	}
 	if shaken := versions[len(stateless):]; len(shaken) > 0 {
 		eras = append(eras,
@@ -93,15 +126,44 @@ func Eras(build Build) []Era {
 	return eras
 }
 
+// Client connects a client to a server in memory, for the length of the test:
+//
+//	c := mcptest.Client(t, s)
+//
+// Its options may be left out.
+func Client(t testing.TB, h transport.Handler, o ...*client.Options) *client.Client {
+	t.Helper()
+	var opts *client.Options
+	if len(o) > 0 {
+		opts = o[0]
+	}
+	return connect(t, mem.New(h, nil), opts)
+}
+
+// connect connects a client that is closed at the end of the test.
+func connect(t testing.TB, d transport.Dialer, o *client.Options) *client.Client {
+	t.Helper()
+	c, err := client.Connect(t.Context(), d, o)
+	if err != nil {
+		t.Fatalf("connecting: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("closing the client: %v", err)
+		}
+	})
+	return c
+}
+
 // Join connects a client to a server in the way of an era, for the length of
 // the test.
-func Join(t *testing.T, build Build, o *client.Options, era Era) *client.Client {
+func Join(t testing.TB, build Build, o *client.Options, era Era) *client.Client {
 	t.Helper()
 	var h transport.Handler
 	if era.Fresh {
-		h = &fresh{build: build}
+		h = &fresh{tb: t, build: build}
 	} else {
-		s := build(options())
+		s := build(t, options())
 		t.Cleanup(func() { shut(s) })
 		h = s
 	}
@@ -110,16 +172,7 @@ func Join(t *testing.T, build Build, o *client.Options, era Era) *client.Client 
 		opts = *o
 	}
 	opts.Versions = []string{era.Version}
-	c, err := client.Connect(t.Context(), Dialer(t, h, era.Transport), &opts)
-	if err != nil {
-		t.Fatalf("connecting in %v: %v", era, err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Errorf("closing the client: %v", err)
-		}
-	})
-	return c
+	return connect(t, Dialer(t, h, era.Transport), &opts)
 }
 
 // Dialer joins to a handler by a transport: "mem"; "stdio" for lines on a pair
@@ -215,19 +268,23 @@ func (p *piped) Dial(ctx context.Context, in transport.Inbox) (transport.Link, e
 func (p *piped) Key() string { return "" }
 
 // fresh hands every request to a server of its own.
-type fresh struct{ build Build }
+type fresh struct {
+	tb    testing.TB
+	build Build
+}
 
 func (f *fresh) Serve(ctx context.Context, x *transport.Exchange) {
-	s := f.build(options())
+	s := f.build(f.tb, options())
 	defer shut(s)
 	s.Serve(ctx, x)
 }
 
 func (f *fresh) Open(conn transport.Conn) (transport.Session, error) {
-	return &freshSession{build: f.build, conn: conn, live: make(map[transport.Session]struct{})}, nil
+	return &freshSession{tb: f.tb, build: f.build, conn: conn, live: make(map[transport.Session]struct{})}, nil
 }
 
 type freshSession struct {
+	tb    testing.TB
 	build Build
 	conn  transport.Conn
 	mu    sync.Mutex
@@ -235,7 +292,7 @@ type freshSession struct {
 }
 
 func (f *freshSession) Begin(ctx context.Context, x *transport.Exchange) func() {
-	s := f.build(options())
+	s := f.build(f.tb, options())
 	one, err := s.Open(f.conn)
 	if err != nil {
 		panic("mcptest: a new server refuses a connection: " + err.Error())

@@ -17,7 +17,7 @@ type sure struct {
 
 // Proves: FLOW-ELICIT-P, with two questions in one handler.
 func TestEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("drop", "Asks twice.", func(ctx context.Context, _ struct{}) (string, error) {
 			n, err := server.Once(ctx, "ticket", func() (int, error) { return 7, nil })

@@ -137,8 +137,8 @@ func newPublished(text []byte) (*published, error) {
 		return nil, nil
 	}
 	p.sent = map[mcp.Side]map[string]string{
-		mcp.Client: p.union("ClientRequest", "ClientNotification"),
-		mcp.Server: p.union("ServerRequest", "ServerNotification"),
+		mcp.FromClient: p.union("ClientRequest", "ClientNotification"),
+		mcp.FromServer: p.union("ServerRequest", "ServerNotification"),
 	}
 	return p, nil
 }
@@ -241,9 +241,9 @@ func (p *published) checkError(m *jsonrpc.Incoming, raw mcp.RawValue) error {
 
 // checkResult checks the answer to a request of the other side.
 func (p *published) checkResult(from mcp.Side, method string, m *jsonrpc.Incoming, raw mcp.RawValue) error {
-	name := p.sent[(mcp.Client|mcp.Server)&^from][method]
+	name := p.sent[(mcp.FromClient|mcp.FromServer)&^from][method]
 	if name == "" {
-		return fmt.Errorf("a result for %q, which the %s does not send", method, side((mcp.Client|mcp.Server)&^from))
+		return fmt.Errorf("a result for %q, which the %s does not send", method, side((mcp.FromClient|mcp.FromServer)&^from))
 	}
 	stem := strings.TrimSuffix(name, "Request")
 	result := p.first(stem+"Result", "EmptyResult")
@@ -262,7 +262,7 @@ func (p *published) checkResult(from mcp.Side, method string, m *jsonrpc.Incomin
 }
 
 func side(s mcp.Side) string {
-	if s == mcp.Client {
+	if s == mcp.FromClient {
 		return "client"
 	}
 	return "server"

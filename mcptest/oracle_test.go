@@ -32,27 +32,27 @@ func TestOracle(t *testing.T) {
 		answers, raw  string
 		wrong         string // part of the error, or empty
 	}{
-		{"request", "2024-11-05", mcp.Client, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, ""},
-		{"request of the other side", "2024-11-05", mcp.Server, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "does not send"},
-		{"both sides ping", "2025-11-25", mcp.Server, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ""},
-		{"newest has no ping", "2026-07-28", mcp.Client, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "does not send"},
-		{"newest needs meta", "2026-07-28", mcp.Client, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "_meta"},
-		{"only notification", "2026-07-28", mcp.Client, "", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ""},
-		{"missing member", "2025-06-18", mcp.Client, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "name"},
-		{"result", "2025-06-18", mcp.Server, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, ""},
-		{"wrong result", "2025-06-18", mcp.Server, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"tools":{}}}`, "tools"},
-		{"empty result", "2025-03-26", mcp.Server, "logging/setLevel", `{"jsonrpc":"2.0","id":1,"result":{}}`, ""},
-		{"result of a question", "2025-06-18", mcp.Client, "elicitation/create", `{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"a":1}}}`, ""},
-		{"wrong answer", "2025-06-18", mcp.Client, "elicitation/create", `{"jsonrpc":"2.0","id":1,"result":{"action":"maybe"}}`, "action"},
-		{"result of nothing", "2025-06-18", mcp.Server, "nothing", `{"jsonrpc":"2.0","id":1,"result":{}}`, "does not send"},
-		{"asking", "2026-07-28", mcp.Server, "tools/call", `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}`, ""},
-		{"asking where none may", "2026-07-28", mcp.Server, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}`, "ListTools"},
-		{"error", "2026-07-28", mcp.Server, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}`, ""},
-		{"error without code", "2024-11-05", mcp.Server, "", `{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}`, "code"},
+		{"request", "2024-11-05", mcp.FromClient, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, ""},
+		{"request of the other side", "2024-11-05", mcp.FromServer, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "does not send"},
+		{"both sides ping", "2025-11-25", mcp.FromServer, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, ""},
+		{"newest has no ping", "2026-07-28", mcp.FromClient, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "does not send"},
+		{"newest needs meta", "2026-07-28", mcp.FromClient, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`, "_meta"},
+		{"only notification", "2026-07-28", mcp.FromClient, "", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ""},
+		{"missing member", "2025-06-18", mcp.FromClient, "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, "name"},
+		{"result", "2025-06-18", mcp.FromServer, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, ""},
+		{"wrong result", "2025-06-18", mcp.FromServer, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"tools":{}}}`, "tools"},
+		{"empty result", "2025-03-26", mcp.FromServer, "logging/setLevel", `{"jsonrpc":"2.0","id":1,"result":{}}`, ""},
+		{"result of a question", "2025-06-18", mcp.FromClient, "elicitation/create", `{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"a":1}}}`, ""},
+		{"wrong answer", "2025-06-18", mcp.FromClient, "elicitation/create", `{"jsonrpc":"2.0","id":1,"result":{"action":"maybe"}}`, "action"},
+		{"result of nothing", "2025-06-18", mcp.FromServer, "nothing", `{"jsonrpc":"2.0","id":1,"result":{}}`, "does not send"},
+		{"asking", "2026-07-28", mcp.FromServer, "tools/call", `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}`, ""},
+		{"asking where none may", "2026-07-28", mcp.FromServer, "tools/list", `{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}`, "ListTools"},
+		{"error", "2026-07-28", mcp.FromServer, "", `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"no"}}`, ""},
+		{"error without code", "2024-11-05", mcp.FromServer, "", `{"jsonrpc":"2.0","id":1,"error":{"message":"no"}}`, "code"},
 		// Ruling 9: older schemas cannot say that there is no id.
-		{"error without id", "2024-11-05", mcp.Server, "", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}`, ""},
-		{"unknown revision", "1999-01-01", mcp.Client, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "no schema"},
-		{"no message", "2024-11-05", mcp.Client, "", `{"id":1,"id":2}`, "not a message"},
+		{"error without id", "2024-11-05", mcp.FromServer, "", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}`, ""},
+		{"unknown revision", "1999-01-01", mcp.FromClient, "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "no schema"},
+		{"no message", "2024-11-05", mcp.FromClient, "", `{"id":1,"id":2}`, "not a message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := o.Check(c.version, c.from, c.answers, mcp.RawValue(c.raw))
@@ -86,13 +86,13 @@ func TestOracleExamples(t *testing.T) {
 	checked := 0
 	for _, file := range files {
 		kind := filepath.Base(filepath.Dir(file))
-		from, method := mcp.Client, ""
+		from, method := mcp.FromClient, ""
 		switch stem, response := strings.CutSuffix(kind, "ResultResponse"); {
 		case response:
-			from, method = mcp.Server, answers[stem]
+			from, method = mcp.FromServer, answers[stem]
 		case kind == "CancelledNotification":
 		case strings.HasSuffix(kind, "Notification"):
-			from = mcp.Server
+			from = mcp.FromServer
 		case !strings.HasSuffix(kind, "Request") || kind == "ElicitRequest" || kind == "CreateMessageRequest" || kind == "ListRootsRequest":
 			continue // a part of a message
 		}

@@ -20,7 +20,7 @@ type trace struct {
 type asked struct{ method, version string }
 
 func newTrace(o *Oracle) *trace {
-	return &trace{oracle: o, asked: map[mcp.Side]map[jsonrpc.ID]asked{mcp.Client: {}, mcp.Server: {}}}
+	return &trace{oracle: o, asked: map[mcp.Side]map[jsonrpc.ID]asked{mcp.FromClient: {}, mcp.FromServer: {}}}
 }
 
 // see checks a line of one side.
@@ -31,7 +31,7 @@ func (tr *trace) see(from mcp.Side, line []byte) error {
 // note takes notice of a client's line that need not be a message.
 func (tr *trace) note(line []byte) {
 	_ = tr.each(line, func(raw []byte) error {
-		_ = tr.one(mcp.Client, raw, false) // what is no message has no answer that matters
+		_ = tr.one(mcp.FromClient, raw, false) // what is no message has no answer that matters
 		return nil
 	})
 }
@@ -78,7 +78,7 @@ func (tr *trace) one(from mcp.Side, raw []byte, check bool) error {
 // none yet.
 func (tr *trace) about(from mcp.Side, m *jsonrpc.Incoming) asked {
 	if m.Kind == jsonrpc.Response {
-		a := tr.asked[(mcp.Client|mcp.Server)&^from][m.ID]
+		a := tr.asked[(mcp.FromClient|mcp.FromServer)&^from][m.ID]
 		if v := text(m.Result, "protocolVersion"); a.method == mcp.MethodInitialize && v != "" {
 			tr.negotiated = v
 			a.version = v

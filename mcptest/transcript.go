@@ -244,7 +244,7 @@ func (p *player) say(e *entry) error {
 		return err
 	}
 	if e.mark == ">" {
-		if err := p.trace.see(mcp.Client, []byte(text)); err != nil {
+		if err := p.trace.see(mcp.FromClient, []byte(text)); err != nil {
 			return fmt.Errorf("the client's message %.400s: %w", text, err)
 		}
 	} else {
@@ -334,7 +334,7 @@ func (p *player) next() (*tree, error) {
 		if !ok {
 			return nil, errors.Join(errOver, p.readOK)
 		}
-		if err := p.trace.see(mcp.Server, line); err != nil {
+		if err := p.trace.see(mcp.FromServer, line); err != nil {
 			return nil, fmt.Errorf("the server's message %.2000s: %w", line, err)
 		}
 		return parseTree(line)

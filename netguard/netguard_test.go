@@ -56,7 +56,13 @@ func (s *site) client(t *testing.T, r netguard.Rules) *http.Client {
 	return c
 }
 
-func get(t *testing.T, c *http.Client, target string) (*http.Response, string, error) {
+// An answer is a response that was read.
+type answer struct {
+	status         int
+	encoding, body string
+}
+
+func get(t *testing.T, c *http.Client, target string) (answer, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	if err != nil {
@@ -64,11 +70,11 @@ func get(t *testing.T, c *http.Client, target string) (*http.Response, string, e
 	}
 	resp, err := c.Do(req)
 	if err != nil {
-		return nil, "", err
+		return answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
-	return resp, string(data), err
+	return answer{resp.StatusCode, resp.Header.Get("Content-Encoding"), string(data)}, err
 }
 
 func wantBlocked(t *testing.T, what string, err error) {
@@ -105,14 +111,14 @@ func TestAttackSSRF(t *testing.T) {
 		for _, address := range notPublic {
 			s.resolve(address)
 			for _, target := range []string{s.secure, s.plain} {
-				_, _, err := get(t, c, target+"/?q=secret")
+				_, err := get(t, c, target+"/?q=secret")
 				wantBlocked(t, name+", name at "+address, err)
 			}
 			if name == "loopback" && netguard.LoopbackHost(address) {
 				continue
 			}
 			host := strings.ReplaceAll(net.JoinHostPort(address, "80"), "%", "%25")
-			_, _, err := get(t, c, "http://"+host+"/")
+			_, err := get(t, c, "http://"+host+"/")
 			wantBlocked(t, name+", "+address, err)
 		}
 	}
@@ -123,18 +129,18 @@ func TestAttackRebinding(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(http.ResponseWriter, *http.Request) {})
 	c := s.client(t, netguard.Rules{AllowHosts: []string{"127.0.0.1"}})
-	if _, _, err := get(t, c, s.secure); err != nil {
+	if _, err := get(t, c, s.secure); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{"10.0.0.1", "127.0.0.2", "169.254.169.254"} {
 		s.resolve(address)
 		c.CloseIdleConnections()
-		_, _, err := get(t, c, s.secure)
+		_, err := get(t, c, s.secure)
 		wantBlocked(t, address, err)
 	}
 	// Of several addresses those that are allowed are dialled, the others never.
 	s.resolve("10.0.0.1", "not an address", "127.0.0.1")
-	if _, _, err := get(t, c, s.secure); err != nil {
+	if _, err := get(t, c, s.secure); err != nil {
 		t.Error(err)
 	}
 }
@@ -195,8 +201,7 @@ func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Pointer[http.Header]
 	other := newSite(t, func(_ http.ResponseWriter, r *http.Request) { seen.Store(&r.Header) })
-	var s *site
-	s = newSite(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		if to := r.URL.Query().Get("to"); to != "" {
 			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 		}
@@ -209,7 +214,7 @@ func TestAttackRedirect(t *testing.T) {
 		if to == "http://2130706433/" {
 			s.resolve("127.0.0.1") // as resolvers of systems read it
 		}
-		_, _, err := get(t, c, s.plain+"/?to="+url.QueryEscape(to))
+		_, err := get(t, c, s.plain+"/?to="+url.QueryEscape(to))
 		wantBlocked(t, to, err)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.plain+"/?to="+url.QueryEscape(other.plain), nil)
@@ -238,11 +243,11 @@ func TestAttackRedirect(t *testing.T) {
 	}
 	loop := s.plain + "/?to=" + url.QueryEscape("/?to=%2F%3Fto%3D%252F")
 	c = s.client(t, netguard.Rules{Plain: true, AllowHosts: []string{"example.com"}, MaxRedirects: 1})
-	if _, _, err := get(t, c, loop); err == nil || !strings.Contains(err.Error(), "more than 1 redirects") {
+	if _, err := get(t, c, loop); err == nil || !strings.Contains(err.Error(), "more than 1 redirects") {
 		t.Errorf("got error %v, want one about redirects", err)
 	}
 	c = s.client(t, netguard.Rules{Plain: true, AllowHosts: []string{"example.com"}, MaxRedirects: -1})
-	if resp, _, err := get(t, c, loop); err != nil || resp.StatusCode != http.StatusTemporaryRedirect {
+	if got, err := get(t, c, loop); err != nil || got.status != http.StatusTemporaryRedirect {
 		t.Errorf("without redirects: got error %v, want the redirect itself", err)
 	}
 }
@@ -311,10 +316,10 @@ func TestAttackDecompressionBomb(t *testing.T) {
 	})
 	c := s.client(t, netguard.Rules{AllowHosts: []string{"example.com"}, MaxBody: limit, Decompress: true})
 	for path := range answers {
-		resp, body, err := get(t, c, s.secure+path)
+		got, err := get(t, c, s.secure+path)
 		if strings.HasSuffix(path, "-bomb") {
-			if large, ok := errors.AsType[*netguard.TooLargeError](err); !ok || large.Limit != limit || len(body) > limit {
-				t.Errorf("%s: got %d bytes and error %v, want a *TooLargeError", path, len(body), err)
+			if large, ok := errors.AsType[*netguard.TooLargeError](err); !ok || large.Limit != limit || len(got.body) > limit {
+				t.Errorf("%s: got %d bytes and error %v, want a *TooLargeError", path, len(got.body), err)
 			}
 			continue
 		}
@@ -322,13 +327,13 @@ func TestAttackDecompressionBomb(t *testing.T) {
 		if path == "/empty" {
 			want = ""
 		}
-		if err != nil || body != want || resp.Header.Get("Content-Encoding") != "" {
-			t.Errorf("%s: got %d bytes, encoding %q, error %v", path, len(body), resp.Header.Get("Content-Encoding"), err)
+		if err != nil || got.body != want || got.encoding != "" {
+			t.Errorf("%s: got %d bytes, encoding %q, error %v", path, len(got.body), got.encoding, err)
 		}
 	}
 	for _, path := range []string{"/brotli", "/cut"} {
-		if _, body, err := get(t, c, s.secure+path); err == nil {
-			t.Errorf("%s: got %d bytes, want an error", path, len(body))
+		if got, err := get(t, c, s.secure+path); err == nil {
+			t.Errorf("%s: got %d bytes, want an error", path, len(got.body))
 		}
 	}
 }

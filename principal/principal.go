@@ -23,8 +23,16 @@ type Principal struct {
 	Client string
 	// Scopes are what the caller's token allows.
 	Scopes []string
-	// Remote is the network address that an anonymous caller is limited by.
-	// It is never part of the identity that state is bound to.
+	// Groups are the groups or roles that Subject has at Issuer, as a verifier
+	// of tokens reports them (guard.Token) or Access.Principal sets them, for
+	// policies of the operator: Server.Visible, middleware, a gateway. Nothing
+	// in the library decides by them, and they are no part of the identity. Nil
+	// if unknown. Like Scopes the slice must not be written to.
+	Groups []string
+	// Remote is the network address that an anonymous caller is limited by:
+	// over HTTP that of the connection, or what a trusted proxy says
+	// (web.Access.TrustedProxies). It is never part of the identity that state
+	// is bound to.
 	Remote string
 	// Challenge returns what a carrier over HTTP writes into WWW-Authenticate
 	// when the caller lacks scopes; nil: nothing. It may be called from many
@@ -33,7 +41,8 @@ type Principal struct {
 }
 
 // Local is the caller of a server that runs as a child process or in the same
-// process: whoever owns the pipe.
+// process: the owner of the pipe, who can end the process. Rates do not hold
+// for it.
 var Local = &Principal{Subject: "local"}
 
 // Anonymous reports whether nobody vouches for the caller. It holds for nil.
@@ -53,7 +62,7 @@ func (p *Principal) Identity() string {
 
 // LimitKey is the name that rate and session limits count under: the identity,
 // or the remote address of an anonymous caller. Of an IPv6 address the network
-// of 64 bits counts, since whoever has one address of it has them all.
+// of 64 bits counts: one machine has all of its addresses.
 func (p *Principal) LimitKey() string {
 	if id := p.Identity(); id != "" {
 		return id

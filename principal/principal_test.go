@@ -19,6 +19,7 @@ func TestIdentity(t *testing.T) {
 		{Issuer: "a b"},
 		{Issuer: "a", Client: "b"},
 		{Client: "a"},
+		{Client: "c", Groups: []string{"a"}},
 	} {
 		id := p.Identity()
 		if other, ok := seen[id]; ok || id == "" {
@@ -49,6 +50,9 @@ func TestAnonymous(t *testing.T) {
 		if got := test.p.LimitKey(); got != test.key {
 			t.Errorf("%s: limited as %q, want %q", name, got, test.key)
 		}
+	}
+	if member := (&principal.Principal{Subject: "a", Groups: []string{"read"}}); member.Identity() != (&principal.Principal{Subject: "a"}).Identity() || member.Has("read") {
+		t.Error("a group is part of the identity, or a scope")
 	}
 	if nobody.Has("read") || !anonymous.Has("read") || anonymous.Has("write") {
 		t.Error("scopes are not what was granted")

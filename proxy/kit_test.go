@@ -64,13 +64,13 @@ func eachEra(t *testing.T, up *server.Server, o *client.Options, body func(t *te
 	t.Helper()
 	for _, version := range upstreams {
 		t.Run("upstream "+version, func(t *testing.T) {
-			plain := func(o *server.Options) *server.Server { return server.New("top", "1.0.0", o) }
-			for _, era := range mcptest.Eras(plain) {
+			plain := func(_ testing.TB, o *server.Options) *server.Server { return server.New("top", "1.0.0", o) }
+			for _, era := range mcptest.Eras(t, plain) {
 				t.Run(era.String(), func(t *testing.T) {
 					mcptest.NoLeaks(t)
 					p := connect(t, up, version, nil)
-					c := mcptest.Join(t, func(o *server.Options) *server.Server {
-						top := plain(o)
+					c := mcptest.Join(t, func(tb testing.TB, o *server.Options) *server.Server {
+						top := plain(tb, o)
 						top.Mount("up", p.Server())
 						return top
 					}, o, era)

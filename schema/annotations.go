@@ -24,7 +24,7 @@ type annotations struct {
 	headers bool
 	// anyDialect says that nobody here has to understand the schema.
 	anyDialect bool
-	path    []string // names of members, as long as reach
+	path       []string // names of members, as long as reach
 }
 
 // readAnnotations reads what the library does not: dialects, header bindings

@@ -59,3 +59,28 @@ func ExampleCompile() {
 	// /port: must be at most 65535
 	// reference to another document: https://example.com/port.json; put what it refers to under $defs
 }
+
+// A unit is an enum that says so itself, wherever it is used.
+type unit string
+
+// JSONSchema returns the schema of a unit.
+func (unit) JSONSchema() string { return `{"type":"string","enum":["celsius","kelvin"]}` }
+
+// A type with a method JSONSchema says itself what it looks like; a description
+// that is written for another library is read.
+func ExampleOf_types() {
+	type reading struct {
+		Value float64 `json:"value" jsonschema:"what was measured"`
+		Unit  unit    `json:"unit" default:"celsius"`
+	}
+	c, err := schema.Of[reading](nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(c.JSON()))
+	fmt.Println(c.Check([]byte(`{"value":20,"unit":"feet"}`)))
+	// Output:
+	// {"type":"object","properties":{"value":{"type":"number","description":"what was measured"},"unit":{"allOf":[{"type":"string","enum":["celsius","kelvin"]}],"default":"celsius"}},"required":["value"],"additionalProperties":false}
+	// /unit: must be one of "celsius", "kelvin"
+}

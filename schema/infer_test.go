@@ -424,14 +424,14 @@ func TestSecretish(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"Password", "api_key", "authToken", "clientSecret"}
-	if diff := cmp.Diff(want, c.Secretish()); diff != "" {
+	if diff := cmp.Diff(want, c.SecretMembers()); diff != "" {
 		t.Error(diff)
 	}
 	f, err := schema.Compile([]byte(`{"type":"object","properties":{"name":{},"db":{"properties":{"passwd":{"type":"string"}}},"hasToken":{"type":"boolean"}}}`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"passwd"}, f.Secretish()); diff != "" {
+	if diff := cmp.Diff([]string{"passwd"}, f.SecretMembers()); diff != "" {
 		t.Error(diff)
 	}
 }

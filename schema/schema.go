@@ -136,9 +136,9 @@ func (c *Compiled) Type() string { return c.typ }
 // of the schema.
 func (c *Compiled) Headers() []HeaderBinding { return c.headers }
 
-// Secretish returns the names of members that look like secrets (password,
+// SecretMembers returns the names of members that look like secrets (password,
 // token, apiKey), for warnings at registration.
-func (c *Compiled) Secretish() []string { return c.secrets }
+func (c *Compiled) SecretMembers() []string { return c.secrets }
 
 // Check says whether raw, which must have passed the strict pass of the wire,
 // fits the schema. Empty raw counts as an empty object if the schema demands

@@ -88,13 +88,13 @@ func ElicitForm(ctx context.Context, message string, form *mcp.ElicitSchema, o .
 func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker *schema.Compiled, o []AskOptions, take func(mcp.RawValue) error) (*mcp.ElicitResult, error) {
 	q := &question{
 		key: key1(o), what: "a form", method: mcp.MethodElicit,
-		params: &mcp.ElicitParams{Mode: mcp.ElicitForm, Message: message, RequestedSchema: form},
+		params: &mcp.ElicitParams{Mode: mcp.ModeForm, Message: message, RequestedSchema: form},
 	}
 	if c := CallFrom(ctx); c != nil {
 		// spec 2026-07-28, client/elicitation: servers "MUST NOT use form mode
 		// elicitation to request sensitive information".
-		if secret := checker.Secretish(); len(secret) > 0 {
-			c.srv.log.Warn("a form asks for what looks like secrets; use ElicitURL for those", "target", c.target, "fields", secret)
+		if secret := checker.SecretMembers(); len(secret) > 0 {
+			c.srv.log.WarnContext(c, "a form asks for what looks like secrets; use ElicitURL for those", "fields", secret)
 		}
 	}
 	res := new(mcp.ElicitResult)
@@ -130,7 +130,7 @@ func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker
 func ElicitURL(ctx context.Context, url, message string, done func(context.Context) (bool, error), o ...AskOptions) (bool, error) {
 	q := &question{
 		key: key1(o), what: "opening a URL", method: mcp.MethodElicit,
-		params: &mcp.ElicitParams{Mode: mcp.ElicitURL, Message: message, URL: url},
+		params: &mcp.ElicitParams{Mode: mcp.ModeURL, Message: message, URL: url},
 	}
 	var res mcp.ElicitResult
 	q.check = func(raw mcp.RawValue) error { return decodeElicit(raw, &res) }
@@ -228,6 +228,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
+		nc.alone = c.sessionless()
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {

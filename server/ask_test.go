@@ -34,31 +34,41 @@ func visit(done func(context.Context) (bool, error)) server.Feature {
 // not count. Proves: FLOW-ELICIT-P, SEC-ELICIT-2. Ruling 18.
 func TestElicitURLModern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		paid := time.Now().Add(5 * time.Minute)
-		s := newServer(unlimited(), visit(func(context.Context) (bool, error) { return time.Now().After(paid), nil }))
-		l := join(t, s, v2607)
-		res := l.asked(l.tool("pay", emptyBody))
-		for _, q := range res.InputRequests {
-			if got := string(q["params"]); !strings.Contains(got, `"url":"https://pay.example/7"`) || !strings.Contains(got, `"mode":"url"`) || strings.Contains(got, "elicitationId") {
-				t.Errorf("asked %s", got)
-			}
-		}
-		m := l.retry("pay", emptyBody, res, `{"action":"accept"}`)
-		rounds := 0
-		for ; rounds < 50 && strings.Contains(m.raw, mcp.ResultInputRequired); rounds++ {
-			again := l.asked(m)
-			if len(again.InputRequests) != 0 || again.RequestState == nil {
-				t.Fatalf("asked anew: %s", m.raw)
-			}
-			m = l.retry("pay", emptyBody, again, accepted)
-		}
-		if got := l.text(m); got != "paid" || rounds < 10 {
-			t.Errorf("%q after %d rounds", got, rounds)
-		}
-		if got := l.text(l.retry("pay", emptyBody, res, `{"action":"decline"}`)); got != "declined" {
-			t.Errorf("got %q", got)
-		}
+		elicitURLModern(t, 0)
 	})
+	synctest.Test(t, func(t *testing.T) {
+		elicitURLModern(t, 5*time.Second) // less than a round
+	})
+}
+
+func elicitURLModern(t *testing.T, most time.Duration) {
+	t.Helper()
+	paid := time.Now().Add(5 * time.Minute)
+	o := unlimited()
+	o.Limits.MaxCallTime = most
+	s := newServer(o, visit(func(context.Context) (bool, error) { return time.Now().After(paid), nil }))
+	l := join(t, s, v2607)
+	res := l.asked(l.tool("pay", emptyBody))
+	for _, q := range res.InputRequests {
+		if got := string(q["params"]); !strings.Contains(got, `"url":"https://pay.example/7"`) || !strings.Contains(got, `"mode":"url"`) || strings.Contains(got, "elicitationId") {
+			t.Errorf("asked %s", got)
+		}
+	}
+	m := l.retry("pay", emptyBody, res, `{"action":"accept"}`)
+	rounds := 0
+	for ; rounds < 50 && strings.Contains(m.raw, mcp.ResultInputRequired); rounds++ {
+		again := l.asked(m)
+		if len(again.InputRequests) != 0 || again.RequestState == nil {
+			t.Fatalf("asked anew: %s", m.raw)
+		}
+		m = l.retry("pay", emptyBody, again, accepted)
+	}
+	if got := l.text(m); got != "paid" || rounds < 10 {
+		t.Errorf("%q after %d rounds", got, rounds)
+	}
+	if got := l.text(l.retry("pay", emptyBody, res, `{"action":"decline"}`)); got != "declined" {
+		t.Errorf("got %q", got)
+	}
 }
 
 // In the handshake era the call waits, and the client is told when it is done;
@@ -145,7 +155,7 @@ func TestElicitFormAtRunTime(t *testing.T) {
 	form := &mcp.ElicitSchema{Required: []string{"size"}, Properties: mcp.Properties{{Name: "size", Schema: mcp.PrimitiveSchema{
 		Type: "string", Enum: []string{"s", "l"}, EnumNames: []string{"Small", "Large"},
 	}}}}
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("forms", "1", o)
 		s.Add(server.Tool("size", "", func(ctx context.Context, _ none) (string, error) {
 			r, err := server.ElicitForm(ctx, "Which?", form)

@@ -152,7 +152,7 @@ func (c *Call) Target() string { return c.target }
 func (c *Call) Params() any { return c.params }
 
 // ID is the id of the request. In the stateless revision each round of an
-// asked request has a new one; see Flow.
+// asked request has a new one; see RoundsID.
 func (c *Call) ID() jsonrpc.ID { return c.x.In.ID }
 
 // Version is the protocol revision of the request.
@@ -209,8 +209,8 @@ func (c *Call) Round() int {
 	return round
 }
 
-// Flow names all rounds of one request; it is empty before the first ask.
-func (c *Call) Flow() string {
+// RoundsID names all rounds of one request; it is empty before the first ask.
+func (c *Call) RoundsID() string {
 	flow, _ := c.asked()
 	return flow
 }

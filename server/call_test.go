@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -138,6 +139,9 @@ func TestMiddlewareTimeout(t *testing.T) {
 				ctx, cancel := context.WithTimeout(c, time.Second)
 				defer cancel()
 				res, err := next(c.WithContext(ctx))
+				if c.Method() == "initialize" {
+					return res, err
+				}
 				if got := server.OutcomeOf(c, res, err); got != server.OutcomeTimedOut {
 					t.Errorf("the outcome is %v", got)
 				}
@@ -170,7 +174,7 @@ func TestCauseOfCancelledCall(t *testing.T) {
 			s.Use(func(next server.Func) server.Func {
 				return func(c *server.Call) (server.Result, error) {
 					res, err := next(c)
-					if got := server.OutcomeOf(c, res, err); got != server.OutcomeCancelled {
+					if got := server.OutcomeOf(c, res, err); got != server.OutcomeCancelled && c.Method() != "initialize" {
 						t.Errorf("the outcome is %v", got)
 					}
 					return res, err
@@ -277,7 +281,9 @@ func TestCallCarrier(t *testing.T) {
 	s := newServer(nil, echo())
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
-			got = append(got, c.Transport()+" "+c.SessionID())
+			if c.Method() != "initialize" {
+				got = append(got, c.Transport()+" "+c.SessionID())
+			}
 			return next(c)
 		}
 	})
@@ -299,5 +305,69 @@ func TestCallCarrier(t *testing.T) {
 	want := "stdio |memory | |pigeon s1"
 	if all := strings.Join(got, "|"); all != want {
 		t.Errorf("got %q, want %q", all, want)
+	}
+}
+
+// The handshake reaches middleware, which may refuse it, tell each client other
+// instructions, and see who it is; a client that was refused may try again.
+func TestMiddlewareSeesHandshake(t *testing.T) {
+	s := newServer(nil, echo())
+	refuse := true
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			if c.Method() != "initialize" {
+				return next(c)
+			}
+			hello, _ := c.Params().(*mcp.InitializeParams)
+			if hello == nil || hello.ClientInfo.Name != "raw" || c.ClientInfo().Name != "raw" || c.Version() != v2511 || c.Transport() != "stdio" || !c.ClientCapabilities().HasForm() {
+				t.Errorf("the handshake is %+v of %v in %s", hello, c.ClientInfo(), c.Version())
+			}
+			res, err := next(c)
+			if out, ok := res.(*mcp.InitializeResult); ok {
+				out.Instructions = "For " + hello.ClientInfo.Name
+			}
+			if refuse {
+				return nil, mcp.NewError(-7, "not today")
+			}
+			return res, err
+		}
+	})
+	l := dial(t, s, v2511, nil)
+	params := `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}`
+	if got := l.fails(l.call("initialize", params), -7); got != "not today" {
+		t.Errorf("got %q", got)
+	}
+	l.fails(l.tool("echo", `{"text":"a"}`), mcp.CodeInvalidRequest)
+	refuse = false
+	if got := string(l.result(l.call("initialize", params))); !strings.Contains(got, `"instructions":"For raw"`) {
+		t.Errorf("got %s", got)
+	}
+	if got := l.text(l.tool("echo", `{"text":"a"}`)); got != "a" {
+		t.Errorf("got %q", got)
+	}
+	s.Add(server.Text("test:a", "a", "A"))
+	l.note(mcp.NotifyResourcesListChanged) // one feed, not two
+	l.call("ping", "{}")
+	if len(l.notes) > 0 {
+		t.Errorf("told twice: %v", l.notes)
+	}
+}
+
+// A session that middleware refuses is none over HTTP either.
+func TestMiddlewareRefusesSession(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := newServer(nil, echo())
+	s.Use(func(next server.Func) server.Func {
+		return func(*server.Call) (server.Result, error) { return nil, mcp.NewError(-7, "not today") }
+	})
+	for _, carrier := range []string{"streamable", "sse", "websocket"} {
+		version := v2511
+		if carrier == "sse" {
+			version = v2024
+		}
+		_, err := client.Connect(t.Context(), mcptest.Dialer(t, s, carrier), &client.Options{Versions: []string{version}})
+		if err == nil || !strings.Contains(err.Error(), "not today") {
+			t.Errorf("%s: got %v", carrier, err)
+		}
 	}
 }

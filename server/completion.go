@@ -84,7 +84,7 @@ func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown argument %q: one of %q", clip(p.Argument.Name), found.arguments)
 	}
 	if over(len(p.Argument.Value), c.srv.limits.MaxArgument) {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q is longer than %d bytes", p.Argument.Name, c.srv.limits.MaxArgument)
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q is longer than %d bytes (Limits.MaxArgument)", p.Argument.Name, c.srv.limits.MaxArgument)
 	}
 	complete := found.complete.of(p.Argument.Name, found.ref)
 	if complete == nil {

@@ -64,12 +64,18 @@ func (f *DirectoryFeature) With(o ResourceOptions) *DirectoryFeature {
 // neither listed nor read. While somebody subscribes to a file, its size and
 // time are looked at every second.
 //
-// The size is checked before the bytes are read.
+// The size is checked before the bytes are read. It panics if prefix is no such
+// URI; [NewDirectory] returns an error.
 func Directory(prefix string, root *os.Root) *DirectoryFeature {
+	return must(NewDirectory(prefix, root))
+}
+
+// NewDirectory is [Directory] with an error in the place of a panic.
+func NewDirectory(prefix string, root *os.Root) (*DirectoryFeature, error) {
 	if err := checkURI(prefix); err != nil || !strings.HasSuffix(prefix, "/") {
-		panic(fmt.Sprintf("server.Directory %q: the prefix must be an absolute URI that ends with a slash", prefix))
+		return nil, fmt.Errorf("directory %q: the prefix must be an absolute URI that ends with a slash", clip(prefix))
 	}
-	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}
+	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}, nil
 }
 
 func (f *DirectoryFeature) check() error {
@@ -158,8 +164,8 @@ func (d *directory) item(p string) Item {
 
 // mimeOf is the type of a file by its name; "" is for the contents to tell.
 func (d *directory) mimeOf(p string) string {
-	if d.opts.MIME != "" {
-		return d.opts.MIME
+	if d.opts.MIMEType != "" {
+		return d.opts.MIMEType
 	}
 	return mime.TypeByExtension(path.Ext(p))
 }

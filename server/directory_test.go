@@ -182,9 +182,9 @@ func TestDirectoryListing(t *testing.T) {
 func TestDirectoryOptions(t *testing.T) {
 	root, _ := tree(t)
 	for _, prefix := range []string{"", "w/", "file:///w", "file:///w w/"} {
-		panics(t, "server.Directory", func() { server.Directory(prefix, root) })
+		panics(t, "directory", func() { server.Directory(prefix, root) })
 	}
-	s := newServer(nil, server.Directory("file:///w/", root).With(server.ResourceOptions{MIME: "text/x-all", Cache: &server.Cache{TTL: time.Minute}}))
+	s := newServer(nil, server.Directory("file:///w/", root).With(server.ResourceOptions{MIMEType: "text/x-all", Cache: &server.Cache{TTL: time.Minute}}))
 	l := join(t, s, v2607)
 	got := decode[readResult](t, l.result(l.read1("file:///w/a.txt")))
 	if got.Contents[0].MIMEType != "text/x-all" || *got.TTLMs != 60000 {

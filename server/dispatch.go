@@ -261,7 +261,7 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 		}
 		v := recover()
 		ref := reference()
-		s.log.Error("handler panicked", "method", c.Method(), "target", c.target, "ref", ref, "panic", v, "stack", string(debug.Stack()))
+		s.log.ErrorContext(c, "handler panicked", "ref", ref, "panic", v, "stack", string(debug.Stack()))
 		res, err = nil, &internalError{ref: ref, panicked: true}
 		if v == nil { // runtime.Goexit: run does not return, so the peer is answered here
 			s.answerError(c, err)
@@ -279,6 +279,6 @@ func (s *Server) refuse(ctx context.Context, x *transport.Exchange, facts *revis
 		c.facts = revision.Newest()
 	}
 	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.wireError(c, err)}); err != nil {
-		s.log.Debug("refusal not delivered", "err", err)
+		s.log.DebugContext(c, "refusal not delivered", "err", err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // An era is how requests live in a family of revisions: with a handshake and a
-// session, or each for itself. There are two; each is one file.
+// session, or each for itself. There are two, each one file, and what is left of
+// the first where no sessions are kept.
 type era interface {
 	// open checks, after decoding, what the era wants of every request, and
 	// fills in the client's capabilities.
@@ -44,6 +45,9 @@ func (c *Call) admit(in *jsonrpc.Incoming) error {
 	version, modern, err := modernVersion(in)
 	if err != nil {
 		return err
+	}
+	if !modern && c.x.Version != "" {
+		return c.admitSessionless()
 	}
 	if !modern && c.x.Route.Carried {
 		return c.admitByRoute()
@@ -78,10 +82,13 @@ func modernVersion(in *jsonrpc.Incoming) (version string, modern bool, err error
 
 // era is that of the call's revision.
 func (c *Call) era() era {
-	if c.facts.Handshake {
-		return handshake{}
+	switch {
+	case !c.facts.Handshake:
+		return stateless{}
+	case c.session == nil:
+		return sessionless{}
 	}
-	return stateless{}
+	return handshake{}
 }
 
 // use sets the revision of a call.

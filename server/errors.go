@@ -50,10 +50,15 @@ type NotCapableError struct {
 	// Required is what is missing.
 	Required mcp.ClientCapabilities
 	what     string
+	alone    bool // no session is kept for the client
 }
 
 // Error names the missing capability.
 func (e *NotCapableError) Error() string {
+	if e.alone {
+		return "this server keeps no sessions for clients of this protocol revision, and cannot ask them for " + e.what +
+			"; clients of the stateless revision can be asked"
+	}
 	return "the client did not declare the capability for " + e.what
 }
 
@@ -76,7 +81,6 @@ func reference() string {
 }
 
 // wireError decides what a peer learns of an error, and logs the rest.
-// design: only errors made for the peer show their text.
 func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 	if shown := s.shown(c, err); shown != nil {
 		return shown
@@ -155,7 +159,7 @@ func (s *Server) hide(c *Call, err error) string {
 		return err.Error()
 	}
 	ref := reference()
-	s.log.Error("handler error", "method", c.Method(), "target", c.target, "ref", ref, "err", err)
+	s.log.ErrorContext(c, "handler error", "ref", ref, "err", err)
 	return (&internalError{ref: ref}).Error()
 }
 
@@ -163,7 +167,7 @@ func (s *Server) hide(c *Call, err error) string {
 func (s *Server) answerError(c *Call, err error) {
 	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
 	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
-		s.log.Debug("error not delivered", "method", c.Method(), "err", err)
+		s.log.DebugContext(c, "error not delivered", "err", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Server) Extend(e Extension) {
 // row makes the row of a method of the extension.
 func (e *Extension) row(d MethodDef) row {
 	return row{
-		Method: &mcp.Method{Name: d.Name, From: mcp.Client, Target: d.Target},
+		Method: &mcp.Method{Name: d.Name, From: mcp.FromClient, Target: d.Target},
 		ext:    e, def: &d,
 		limit: toolRate,
 		decode: func(_ *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {

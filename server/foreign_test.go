@@ -25,7 +25,9 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	prompt, err := server.ForeignPrompt(mcp.Prompt{Name: "two words", Meta: meta, Arguments: []mcp.PromptArgument{{Name: "a", Required: true}}},
-		func(context.Context, map[string]string) (*mcp.GetPromptResult, error) { return &mcp.GetPromptResult{}, nil })
+		func(context.Context, map[string]string) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{}, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

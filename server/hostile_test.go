@@ -459,7 +459,7 @@ func TestMalformedAnswer(t *testing.T) {
 // A handler may do everything at once, from goroutines that outlive it.
 func TestAllAtOnce(t *testing.T) {
 	var left sync.WaitGroup
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		o.Limits = server.Limits{LogRate: server.Unlimited}
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
@@ -486,7 +486,7 @@ func TestAllAtOnce(t *testing.T) {
 					<-begin
 					for range 1000 {
 						c.Round()
-						c.Flow()
+						c.RoundsID()
 						_ = server.Progress(ctx, 100, 0, "") // may be late
 						runtime.Gosched()
 					}

@@ -71,9 +71,9 @@ type Limits struct {
 	// prompt or resource. ListRate counts each of these methods on its own: the
 	// lists, logging/setLevel and subscriptions/listen. CompletionRate and
 	// PingRate count completion/complete and ping. Each rate allows a burst of
-	// ten seconds' worth; server/discover is not counted. For the anonymous
-	// callers of one address each is ten times as high; principal.Local has
-	// none. Defaults 50, 100, 50 and 50.
+	// ten seconds' worth, ListRate of five; server/discover is not counted. For
+	// the anonymous callers of one address each is ten times as high;
+	// principal.Local has none. Defaults 50, 100, 50 and 50.
 	ToolRate, ListRate, CompletionRate, PingRate float64
 	// LogRate is the most log messages per second of one session or request;
 	// what is over it is counted and told in the next. Default 100.

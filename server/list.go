@@ -265,7 +265,11 @@ func (c *Call) listPrompts(p *mcp.ListParams) (Result, error) {
 }
 
 func (c *Call) listResources(p *mcp.ListParams) (Result, error) {
-	return page(c, listing{mcp.MethodResourcesList, "resources"}, c.srv.allResources(), p.Cursor)
+	all, err := c.withListed(c.srv.allResources())
+	if err != nil {
+		return nil, err
+	}
+	return page(c, listing{mcp.MethodResourcesList, "resources"}, all, p.Cursor)
 }
 
 func (c *Call) listTemplates(p *mcp.ListParams) (Result, error) {

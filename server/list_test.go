@@ -188,7 +188,7 @@ func TestCursorOfCaller(t *testing.T) {
 
 // Our client pages by itself, whatever changes meanwhile. Proves: FLOW-TOOL.
 func TestPagesEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 4
 		s := server.New("eras", "1", o)
 		s.Add(numbered(10)...)

@@ -94,8 +94,11 @@ const metaDropped = "dev.parley/droppedMessages"
 // request, to its client; outside of one, to the clients of sessions whose
 // level it meets (ruling 25: the stateless revision has no place for those,
 // they go to fallback alone). Every record goes to fallback too, unless that
-// is nil.
+// is nil, and says there which request it is about (RequestLogs).
 func (s *Server) LogHandler(logger string, fallback slog.Handler) slog.Handler {
+	if fallback != nil {
+		fallback = RequestLogs(fallback)
+	}
 	return &logHandler{srv: s, logger: logger, fallback: fallback}
 }
 

@@ -9,8 +9,10 @@ type Result any
 // Func handles a request.
 type Func func(c *Call) (Result, error)
 
-// Middleware wraps the handling of every request: logging, limits, audit,
-// authorization. It runs in each round of an asked request; see Call.Round.
+// Middleware wraps the handling of every request that is admitted, initialize
+// among them: logging, limits, audit, authorization. What is malformed, unknown
+// or over a rate is refused before. It runs in each round of an asked request;
+// see Call.Round. Next gets c, or what Call.WithContext makes of it.
 type Middleware func(next Func) Func
 
 // Kind says what an Item is.

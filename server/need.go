@@ -22,7 +22,7 @@ const (
 func needOf(q *question) need {
 	switch p := q.params.(type) {
 	case *mcp.ElicitParams:
-		if p.Mode == mcp.ElicitURL {
+		if p.Mode == mcp.ModeURL {
 			return needURL
 		}
 		return needForm

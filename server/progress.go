@@ -86,7 +86,7 @@ func (c *Call) lastProgress() {
 	}
 	m.progress.held = nil
 	if err := c.notify(c, mcp.NotifyProgress, p); err != nil {
-		c.srv.log.Debug("last progress not delivered", "err", err)
+		c.srv.log.DebugContext(c, "last progress not delivered", "err", err)
 	}
 }
 

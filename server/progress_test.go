@@ -152,7 +152,7 @@ func TestProgressLate(t *testing.T) {
 
 // Proves: FLOW-PROGRESS, in every revision and transport.
 func TestProgressEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
 			for i := range 3 {

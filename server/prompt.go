@@ -262,7 +262,7 @@ func (c *Call) promptJSON(p *prompt, arguments map[string]string) (mcp.RawValue,
 		}
 		v := arguments[name]
 		if over(len(v), c.srv.limits.MaxArgument) {
-			return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s is longer than %d bytes", name, p.def.Name, c.srv.limits.MaxArgument)
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "argument %q of prompt %s is longer than %d bytes (Limits.MaxArgument)", name, p.def.Name, c.srv.limits.MaxArgument)
 		}
 		for _, r := range v {
 			if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {

@@ -119,7 +119,7 @@ func TestPromptRegistration(t *testing.T) {
 
 // Proves: FLOW-PROMPT, FLOW-ELICIT-P: prompts may ask too, in every revision.
 func TestPromptEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(review().With(server.PromptOptions{Title: "Review"}))
 		s.Add(server.Prompt("asks", "", func(ctx context.Context, _ none) (string, error) {

@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// burstTime is how long a full bucket lasts at its rate.
-	burstTime = 10 * time.Second
+	// burstTime is how long a full bucket lasts at its rate, and listBurstTime
+	// how long one of a list.
+	burstTime     = 10 * time.Second
+	listBurstTime = 5 * time.Second
 	// anonymousRates is how many times higher rates are for the anonymous
 	// callers of one address, who may be many people.
 	anonymousRates = 10
@@ -86,7 +88,11 @@ func (c *Call) paced() error {
 		// but a state that is sent again and again is limited too.
 		k.later, allowed = true, perSecond*float64(max(1, c.srv.limits.MaxRounds))
 	}
-	turn, wait := c.srv.rates.take(k, allowed)
+	full := burstTime
+	if c.row.limit == listRate {
+		full = listBurstTime
+	}
+	turn, wait := c.srv.rates.take(k, allowed, full)
 	if wait > maxTurn {
 		return c.rateLimited(target, perSecond, option, wait)
 	}
@@ -109,6 +115,7 @@ func (c *Call) rate() (perSecond float64, option string) {
 		return l.PingRate, "Limits.PingRate"
 	case noRate:
 		return Unlimited, ""
+	case toolRate:
 	}
 	if own := c.row.own.rate; own != 0 {
 		return own, "ToolOptions.Rate"
@@ -173,9 +180,10 @@ func (c *Call) rateLimited(target string, perSecond float64, option string, wait
 // A turn is when a request that came too early may go on.
 type turn struct{ token *rate.Reservation }
 
-// take takes a token. Without one it returns how long to wait; up to maxTurn
-// the token that will be there then is reserved.
-func (r *rates) take(k rateKey, perSecond float64) (*turn, time.Duration) {
+// take takes a token of a bucket that lasts for the time full. Without one it
+// returns how long to wait; up to maxTurn the token that will be there then is
+// reserved.
+func (r *rates) take(k rateKey, perSecond float64, full time.Duration) (*turn, time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +195,7 @@ func (r *rates) take(k rateKey, perSecond float64) (*turn, time.Duration) {
 		if len(r.buckets) >= maxBuckets {
 			r.sweep(now)
 		}
-		b = rate.NewLimiter(rate.Limit(perSecond), burst(perSecond))
+		b = rate.NewLimiter(rate.Limit(perSecond), burst(perSecond, full))
 		r.buckets[k] = b
 	}
 	if b.AllowN(now, 1) {
@@ -203,12 +211,12 @@ func (r *rates) take(k rateKey, perSecond float64) (*turn, time.Duration) {
 }
 
 // burst is how many requests a full bucket holds.
-func burst(perSecond float64) int {
-	return int(min(max(1, perSecond*burstTime.Seconds()), 1<<30))
+func burst(perSecond float64, full time.Duration) int {
+	return int(min(max(1, perSecond*full.Seconds()), 1<<30))
 }
 
-// sweep drops the buckets that are full again, or, under attack by more
-// callers than there is room for, all of them.
+// sweep drops the buckets that are full again, or all of them if the callers
+// are more than maxBuckets.
 func (r *rates) sweep(now time.Time) {
 	for k, b := range r.buckets {
 		if b.TokensAt(now) >= float64(b.Burst()) {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,15 +23,15 @@ import (
 func TestRates(t *testing.T) {
 	for _, c := range []struct {
 		method, params string
-		burst          int
+		burst, rate    int
 		versions       []string
 	}{
-		{"tools/call", `{"name":"echo","arguments":{"text":"x"}}`, 500, bothEras},
-		{"tools/list", `{}`, 1000, bothEras},
-		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}`, 500, bothEras},
-		{"ping", `{}`, 500, []string{v2511}},
-		{"prompts/get", `{"name":"p","arguments":{"a":"x"}}`, 500, bothEras},
-		{"resources/read", `{"uri":"test:a"}`, 500, bothEras},
+		{"tools/call", `{"name":"echo","arguments":{"text":"x"}}`, 500, 50, bothEras},
+		{"tools/list", `{}`, 500, 100, bothEras},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}`, 500, 50, bothEras},
+		{"ping", `{}`, 500, 50, []string{v2511}},
+		{"prompts/get", `{"name":"p","arguments":{"a":"x"}}`, 500, 50, bothEras},
+		{"resources/read", `{"uri":"test:a"}`, 500, 50, bothEras},
 	} {
 		for _, v := range c.versions {
 			t.Run(c.method+"/"+v, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestRates(t *testing.T) {
 					if took := time.Since(begun); took != 0 {
 						t.Errorf("a burst took %v", took)
 					}
-					for range c.burst / 10 { // a second's worth more has to wait
+					for range c.rate { // a second's worth more has to wait
 						l.start(c.method, c.params)
 					}
 					synctest.Wait()
@@ -64,7 +65,7 @@ func TestRates(t *testing.T) {
 						t.Errorf("another caller waited for %v", took)
 					}
 					time.Sleep(time.Duration(wait) * time.Millisecond)
-					for range c.burst / 10 {
+					for range c.rate {
 						l.result(l.next())
 					}
 					again.result(again.call(c.method, c.params))
@@ -459,6 +460,33 @@ func TestTurnsAreBounded(t *testing.T) {
 		wg.Wait()
 		if got := refused.Load(); got != callers*rate-most {
 			t.Errorf("%d of %d were refused, want %d", got, callers*rate, callers*rate-most)
+		}
+	})
+}
+
+// On a busy connection requests run on the goroutine that reads (decision
+// 0017). One that waits for its turn gives the reading up: what comes behind it
+// is answered before.
+func TestTurnOnReader(t *testing.T) {
+	each(t, bothEras, func(t *testing.T, v string) {
+		o := quiet()
+		o.Limits.ToolRate = 2
+		s := newServer(o, give("a", "x"), echo())
+		l := joinAs(t, s, v, ada)
+		var burst strings.Builder
+		for i := range 22 { // the last two wait for half a second and a whole one
+			burst.WriteString(l.request(fmt.Sprint(100+i), "tools/call", toolParams("a", emptyBody)) + "\n")
+		}
+		burst.WriteString(l.request("200", "tools/list", emptyBody))
+		l.send(burst.String())
+		var order []string
+		for range 23 {
+			m := l.next()
+			l.result(m)
+			order = append(order, string(m.ID))
+		}
+		if !slices.Equal(order[21:], []string{"120", "121"}) {
+			t.Errorf("answered in the order %v", order)
 		}
 	})
 }

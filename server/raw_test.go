@@ -106,8 +106,13 @@ func TestConstructorErrors(t *testing.T) {
 		{tool(mcp.Tool{Name: "a", InputSchema: mcp.RawValue(`{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`)}), `tool "a": inputSchema`},
 		{tool(mcp.Tool{Name: "a", InputSchema: object, OutputSchema: mcp.RawValue(`7`)}), "outputSchema"},
 		{tool(mcp.Tool{Name: "a", InputSchema: object, Meta: reserved}), "reserved"},
-		{prompt, "is no message"}, {twice, "twice"}, {resource, "U+0020"}, {raw, "no scheme"}, {template, "template"},
-		{rawTemplate, "template"}, {meta, "reserved"},
+		{prompt, "is no message"},
+		{twice, "twice"},
+		{resource, "U+0020"},
+		{raw, "no scheme"},
+		{template, "template"},
+		{rawTemplate, "template"},
+		{meta, "reserved"},
 		{s.TryAdd(echo(), server.Text("test:a", "a", "").With(server.ResourceOptions{Meta: reserved})), "reserved"},
 	} {
 		if try.err == nil || !strings.Contains(try.err.Error(), try.want) || strings.Contains(try.err.Error(), "parley:") {

@@ -19,9 +19,9 @@ import (
 type ResourceOptions struct {
 	// Title and Description are for people and models. Default none.
 	Title, Description string
-	// MIME is the type of the contents. Default: text/plain for text,
+	// MIMEType is the type of the contents. Default: text/plain for text,
 	// application/octet-stream for bytes.
-	MIME string
+	MIMEType string
 	// Size is the size of the contents in bytes, if known.
 	Size *int64
 	// Annotations are hints for clients. Default none.
@@ -144,7 +144,7 @@ func (f *ResourceFeature) register(s *Server, to *adding) error {
 	// A copy: the same feature may be added again, or to another server.
 	r := &resource{def: &def, read: f.r.read}
 	d := r.def
-	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIME, d.MIMEType)
+	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIMEType, d.MIMEType)
 	d.Size, d.Annotations = cmp.Or(o.Size, d.Size), cmp.Or(o.Annotations, d.Annotations)
 	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	r.offered, r.cache, r.watch = s.own(KindResource, d.URI, o.Labels, o.Scopes), o.Cache, o.Watch
@@ -303,5 +303,5 @@ func (c *Call) name(rc *mcp.ResourceContents, uri, mime string) {
 }
 
 func tooLarge(limit int) *mcp.Error {
-	return mcp.NewError(mcp.CodeTooLarge, "the resource is larger than the limit of %d bytes", limit)
+	return mcp.NewError(mcp.CodeTooLarge, "the resource is larger than the limit of %d bytes (Limits.MaxResource)", limit)
 }

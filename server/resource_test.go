@@ -46,7 +46,7 @@ func TestResourceContents(t *testing.T) {
 		serving("test:one", mcp.ResourceContents{Text: "x", MIMEType: "text/html"}),
 		serving("test:many", []mcp.ResourceContents{{Text: "a"}, {URI: "test:other", Blob: []byte("b")}}),
 		serving("test:own", &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{{Text: "own"}}}),
-		serving("test:typed", "x").With(server.ResourceOptions{MIME: "text/x-go"}),
+		serving("test:typed", "x").With(server.ResourceOptions{MIMEType: "text/x-go"}),
 	)
 	each(t, versions, func(t *testing.T, v string) {
 		l := join(t, s, v)
@@ -211,7 +211,7 @@ func TestResourceRegistration(t *testing.T) {
 
 // Proves: FLOW-RES, in every revision, through the client.
 func TestResourceEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(
 			serving("test:a", "A").With(server.ResourceOptions{Title: "The A", Description: "First.", Size: new(int64(1))}),

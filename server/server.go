@@ -63,7 +63,8 @@ type Options struct {
 	// that its roots changed. Default: ignored.
 	OnRootsChanged func(ctx context.Context)
 	// Logger takes what peers are not told: panics, internal errors, dropped
-	// messages. Default slog.Default.
+	// messages; lines about a request say which (see RequestLogs). Default
+	// slog.Default.
 	Logger *slog.Logger
 }
 
@@ -151,10 +152,7 @@ func New(name, version string, opts *Options) *Server {
 	}
 	s.limits = s.opts.Limits.filled()
 	s.localTimeout = cmp.Or(s.opts.Limits.CallTimeout, localCallTimeout)
-	s.log = s.opts.Logger
-	if s.log == nil {
-		s.log = slog.Default()
-	}
+	s.log = slog.New(RequestLogs(cmp.Or(s.opts.Logger, slog.Default()).Handler()))
 	for _, v := range s.opts.Versions {
 		if _, ok := revision.Lookup(v); !ok {
 			panic("server.New: unknown protocol revision " + v + " in Options.Versions")
@@ -232,8 +230,8 @@ func (s *Server) freeze() {
 	})
 }
 
-// Serve handles one self-contained request: one of the stateless revision that
-// belongs to no connection. It implements transport.Handler.
+// Serve handles one self-contained request: one of the stateless revision, or
+// one of another that its carrier keeps no session for. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
@@ -244,6 +242,18 @@ func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 		return
 	}
 	defer s.leave(c)
+	if x.Version != "" && x.In.Method == mcp.MethodInitialize {
+		if err := s.greet(c); err != nil {
+			s.refuse(ctx, x, c.facts, err)
+		}
+		return
+	}
+	if x.Batched {
+		if _, modern, _ := modernVersion(x.In); modern { // what is wrong with it is for enter to say
+			s.refuse(ctx, x, nil, errBatched)
+			return
+		}
+	}
 	if err := c.enter(x.In); err != nil {
 		s.refuse(ctx, x, c.facts, err)
 		return

@@ -264,28 +264,51 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	f, feed := p.facts, p.feed
+	c.params, c.caps = p.hello, &p.hello.Capabilities
+	p.mu.Unlock()
+	c.use(f)
+	c.row = initializeRow(result)
+	p.srv.freeze()
 	return func() {
 		defer p.count(-1)
+		answer, err := p.srv.run(c, p.srv.serve)
+		if err != nil {
+			p.unmake(feed) // the client may try again
+			p.srv.answerError(c, err)
+			return
+		}
 		p.mu.Lock()
 		p.ready = true
-		f := p.facts
 		p.mu.Unlock()
-		c.use(f)
-		if err := p.srv.answer(c, result); err != nil {
-			p.srv.log.Debug("initialize not answered", "err", err)
+		if err := p.srv.answer(c, answer); err != nil {
+			p.srv.log.DebugContext(c, "initialize not answered", "err", err)
 		}
-		p.feed.release()
+		feed.release()
 	}, nil
+}
+
+// initializeRow is the row of a handshake, for middleware: what it serves has
+// been decided.
+func initializeRow(result *mcp.InitializeResult) *row {
+	m, _ := mcp.Lookup(mcp.MethodInitialize)
+	return &row{Method: m, serve: func(*Call) (Result, error) { return result, nil }}
+}
+
+// unmake takes a handshake back that middleware refused.
+func (p *session) unmake(feed *feed) {
+	p.mu.Lock()
+	ended := p.ended
+	p.facts, p.hello, p.feed = nil, nil, nil
+	p.mu.Unlock()
+	if !ended { // or Close does it
+		feed.close()
+	}
 }
 
 func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error) {
 	s := p.srv
-	if in.ParamsArray || in.Params.IsZero() {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
-	}
-	if _, ok := in.Params.Member("protocolVersion"); !ok {
-		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -294,14 +317,9 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	if p.facts != nil {
 		return nil, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize was sent already on this connection; it negotiated %s", p.facts.Version)
 	}
-	params, err := s.greeted(in.Params.Raw())
+	params, f, err := s.agree(in)
 	if err != nil {
-		return nil, invalidParams(mcp.MethodInitialize, err)
-	}
-	f := s.handshakeFor(params.ProtocolVersion)
-	if f == nil {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.Versions()).
-			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
+		return nil, err
 	}
 	p.facts = f
 	p.hello = params
@@ -309,12 +327,37 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.feed.p = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
+	return s.welcome(f, s.capabilities(f)), nil
+}
+
+// agree reads what a client says in its handshake, and picks the revision.
+func (s *Server) agree(in *jsonrpc.Incoming) (*mcp.InitializeParams, *revision.Facts, error) {
+	if in.ParamsArray || in.Params.IsZero() {
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs params: protocolVersion, capabilities and clientInfo")
+	}
+	if _, ok := in.Params.Member("protocolVersion"); !ok {
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
+	}
+	params, err := s.greeted(in.Params.Raw())
+	if err != nil {
+		return nil, nil, invalidParams(mcp.MethodInitialize, err)
+	}
+	f := s.handshakeFor(params.ProtocolVersion)
+	if f == nil {
+		return nil, nil, mcp.NewError(mcp.CodeInvalidParams, "unsupported protocol version %q: this server speaks %v", clip(params.ProtocolVersion), s.Versions()).
+			With(mcp.UnsupportedVersionData{Supported: s.Versions(), Requested: params.ProtocolVersion})
+	}
+	return params, f, nil
+}
+
+// welcome is the answer to a handshake.
+func (s *Server) welcome(f *revision.Facts, caps *mcp.ServerCapabilities) *mcp.InitializeResult {
 	return &mcp.InitializeResult{
 		ProtocolVersion: f.Version,
-		Capabilities:    *s.capabilities(f),
+		Capabilities:    *caps,
 		ServerInfo:      s.info,
 		Instructions:    s.opts.Instructions,
-	}, nil
+	}
 }
 
 // A greeting is what a client said in its handshake, and its text. Clients of

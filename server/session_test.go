@@ -391,7 +391,7 @@ func TestRootsChanged(t *testing.T) {
 
 // What a handler sees of its request. Proves: FLOW-INIT, FLOW-PING.
 func TestCallFacts(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("facts", "", func(ctx context.Context, _ none) (string, error) {
 			c := server.CallFrom(context.WithValue(ctx, jobKey{}, 1))

@@ -95,7 +95,7 @@ func (c *Call) suspend() (Result, error) {
 		r.round++
 	}
 	if over(r.round, c.srv.limits.MaxRounds) {
-		return nil, mcp.NewError(mcp.CodeInternalError, "the request asked in more than %d rounds", c.srv.limits.MaxRounds)
+		return nil, mcp.NewError(mcp.CodeInternalError, "the request asked in more than %d rounds (Limits.MaxRounds)", c.srv.limits.MaxRounds)
 	}
 	res := &mcp.InputRequiredResult{}
 	for _, p := range r.pending {
@@ -136,7 +136,7 @@ func (c *Call) sealState() (string, error) {
 		return "", fmt.Errorf("sealing the state of the request: %w", err)
 	}
 	if over(len(plain), c.srv.limits.MaxState) {
-		return "", fmt.Errorf("the answers and results of Once take %d bytes, over MaxState (%d)", len(plain), c.srv.limits.MaxState)
+		return "", fmt.Errorf("the answers and results of Once take %d bytes, over Limits.MaxState (%d)", len(plain), c.srv.limits.MaxState)
 	}
 	bound, err := c.bound()
 	if err != nil {
@@ -196,10 +196,10 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 
 // await waits a while for done, and then has the client repeat the request.
 func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, error)) error {
+	c.clock.pause() // before the timeout is set: see Call.Deadline
+	defer c.clock.resume()
 	ctx, cancel := context.WithTimeoutCause(c, awaitRound, errRoundOver)
 	defer cancel()
-	c.clock.pause()
-	defer c.clock.resume()
 	err := poll(ctx, done)
 	if errors.Is(err, errRoundOver) {
 		c.extras().asks.pause()

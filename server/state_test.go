@@ -260,7 +260,7 @@ func TestStateNotDeterministic(t *testing.T) {
 
 // The same question twice needs keys, and has two answers with them; in every era.
 func TestSameQuestionTwice(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, in struct {
 			Keys bool `json:"keys"`
@@ -306,7 +306,7 @@ func TestSameQuestionTwice(t *testing.T) {
 // Questions of several goroutines become one round, and the handler's context
 // lives until it returns.
 func TestConcurrentAsks(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
 			var wg sync.WaitGroup
@@ -441,7 +441,7 @@ func TestMaxRounds(t *testing.T) {
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
 			rounds = append(rounds, c.Round())
-			flows[c.Flow()] = true
+			flows[c.RoundsID()] = true
 			return next(c)
 		}
 	})
@@ -461,7 +461,7 @@ func TestMaxRounds(t *testing.T) {
 // The kinds of questions travel as the revision says, and their answers back.
 // Proves: FLOW-SAMPLE-P, FLOW-ROOTS, FLOW-ELICIT-P. Ruling 17.
 func TestAskKinds(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("sample", "", func(ctx context.Context, _ none) (string, error) {
 			res, err := server.Sample(ctx, &mcp.CreateMessageParams{MaxTokens: 5, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("hi")}}}})

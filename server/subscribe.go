@@ -72,8 +72,8 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 		if cause := context.Cause(c); !errors.Is(cause, context.DeadlineExceeded) {
 			return nil, cause
 		}
-		// The time that whoever let the caller in gave it, such as that of its
-		// token: with another one it may subscribe anew.
+		// The time that the caller was given, such as that of its token: with
+		// another one it may subscribe anew.
 	case <-over:
 	case <-c.x.Ending:
 	case <-c.srv.done:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -15,8 +16,8 @@ import (
 type TemplateOptions struct {
 	// Title and Description are for people and models. Default none.
 	Title, Description string
-	// MIME is the type of all resources of the template. Default: as for Resource.
-	MIME string
+	// MIMEType is the type of all resources of the template. Default: as for Resource.
+	MIMEType string
 	// Annotations are hints for clients. Default none.
 	Annotations *mcp.Annotations
 	// Icons for people. Default none.
@@ -38,6 +39,12 @@ type TemplateOptions struct {
 	// name, for gateways. Its Ref is the template as its own server knows it.
 	// Default none.
 	CompleteRaw RawCompleter
+	// List gives the resources of the template that resources/list shows, for
+	// the caller of ctx: those that exist. URIs that the template does not
+	// match, or that another resource has, are left out. Such lists are never
+	// shared between callers, and Server.ResourcesChanged says that they
+	// changed. Default: none is shown.
+	List func(ctx context.Context) ([]mcp.Resource, error)
 	// Watch runs while somebody is subscribed to uri; see ResourceOptions.
 	Watch func(ctx context.Context, uri string, changed func())
 }
@@ -56,6 +63,7 @@ type template struct {
 	complete completers
 	read     func(c *Call, uri string, values uritemplate.Values) (*mcp.ReadResourceResult, error)
 	watch    func(ctx context.Context, uri string, changed func())
+	list     func(ctx context.Context) ([]mcp.Resource, error)
 	prefix   string // what mounting put in front
 }
 
@@ -68,7 +76,7 @@ func (t *template) under(s *Server, prefix string) (string, *template) {
 	def.URITemplate = mounted(prefix+"+", def.URITemplate)
 	return def.URITemplate, &template{
 		offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
-		read: t.read, watch: t.watch, prefix: prefix + "+" + t.prefix,
+		read: t.read, watch: t.watch, list: t.list, prefix: prefix + "+" + t.prefix,
 	}
 }
 
@@ -138,12 +146,54 @@ func (f *TemplateFeature) register(s *Server, to *adding) error {
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}
 	d := t.def
-	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIME, d.MIMEType)
+	d.Title, d.Description, d.MIMEType = cmp.Or(o.Title, d.Title), cmp.Or(o.Description, d.Description), cmp.Or(o.MIMEType, d.MIMEType)
 	d.Annotations, d.Icons, d.Meta = cmp.Or(o.Annotations, d.Annotations), firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	t.offered, t.cache = s.own(KindTemplate, d.URITemplate, o.Labels, o.Scopes), o.Cache
 	t.watch, t.complete = o.Watch, completers{o.Complete, o.CompleteRaw}
+	if t.list = o.List; t.list != nil {
+		s.varies.Store(true)
+	}
 	s.warnIcons("template "+d.URITemplate, d.Icons)
 	return added(&to.templates, "template", d.URITemplate, t)
+}
+
+// ResourcesChanged tells clients that the list of resources changed, for lists
+// that come from TemplateOptions.List. It may be called at any time.
+func (s *Server) ResourcesChanged() { s.hub.listChanged(KindResource) }
+
+// withListed adds the resources that templates list for the caller.
+func (c *Call) withListed(snap *snapshot[*resource]) (*snapshot[*resource], error) {
+	items := snap.byKey
+	for _, t := range c.srv.allTemplates().byKey {
+		if t.list == nil || !c.seesOffered(t) {
+			continue
+		}
+		defs, err := t.list(c)
+		if err != nil {
+			return nil, err
+		}
+		if len(items) == len(snap.byKey) {
+			items = maps.Clone(items)
+			if items == nil {
+				items = make(map[string]*resource)
+			}
+		}
+		for _, def := range defs {
+			if _, ok := t.compiled.Match(def.URI); !ok || checkURI(def.URI) != nil {
+				c.srv.log.Warn("a listed resource does not fit its template", "template", t.def.URITemplate, "uri", clip(def.URI))
+				continue
+			}
+			o := offered{item: Item{Kind: KindResource, Name: def.URI, Labels: t.item.Labels, Scopes: t.item.Scopes}, at: t.at, texts: new(encodings)}
+			def.URI, def.MIMEType = t.prefix+def.URI, cmp.Or(def.MIMEType, t.def.MIMEType)
+			if _, taken := items[def.URI]; !taken {
+				items[def.URI] = &resource{offered: o, def: &def}
+			}
+		}
+	}
+	if len(items) == len(snap.byKey) {
+		return snap, nil
+	}
+	return &snapshot[*resource]{generation: snap.generation, keys: slices.Sorted(maps.Keys(items)), byKey: items}, nil
 }
 
 // matches reports whether a URI is of the template, where it is offered.

@@ -31,7 +31,7 @@ func templates() []server.Feature {
 		server.Template("gh://{owner}/{name}", "repo", func(_ context.Context, v repo) (string, error) {
 			return fmt.Sprintf("repo %s of %s", v.Name, v.Owner), nil
 		}).With(server.TemplateOptions{
-			MIME: "text/x-repo", Title: "Repository",
+			MIMEType: "text/x-repo", Title: "Repository",
 			Complete: map[string]server.Completer{
 				"owner": server.Choices("ada", "adam", "bob"),
 				"name": func(_ context.Context, value string, sofar map[string]string) ([]string, error) {
@@ -210,4 +210,44 @@ func TestCompleteCapability(t *testing.T) {
 		}
 		l.fails(m, mcp.CodeMethodNotFound)
 	}
+}
+
+// Templates list what exists, for each caller what is theirs, here and where the
+// server is mounted; what does not fit stays out.
+func TestTemplateListsResources(t *testing.T) {
+	var text logs
+	child := newServer(&server.Options{Logger: text.logger(), Cache: server.Cache{Public: true}}, server.Text("note:of/static", "fixed", "F"),
+		server.Template("note:of/{id}", "notes", func(_ context.Context, v struct {
+			ID string `uri:"id"`
+		},
+		) (string, error) {
+			return "note " + v.ID, nil
+		}).With(server.TemplateOptions{MIMEType: "text/x-note", List: func(ctx context.Context) ([]mcp.Resource, error) {
+			who := server.Caller(ctx).Subject
+			if who == "bob" {
+				return nil, mcp.Errorf("no notes for %s", who)
+			}
+			return []mcp.Resource{{URI: "note:of/" + who, Name: who}, {URI: "note:of/static", Name: "taken"}, {URI: "else:x", Name: "x"}}, nil
+		}}))
+	top := newServer(nil)
+	top.Mount("n", child)
+	for prefix, s := range map[string]*server.Server{"": child, "n+": top} {
+		l := joinAs(t, s, v2607, ada)
+		got := string(l.result(l.call("resources/list", emptyBody)))
+		want := `"resources":[{"uri":"` + prefix + `note:of/ada","name":"ada","mimeType":"text/x-note"},{"uri":"` + prefix + `note:of/static","name":"fixed"}]`
+		if !strings.Contains(got, want) || !strings.Contains(got, `"cacheScope":"private"`) {
+			t.Errorf("got %s", got)
+		}
+		if got := string(l.result(l.call("resources/read", `{"uri":"`+prefix+`note:of/ada"}`))); !strings.Contains(got, "note ada") {
+			t.Errorf("got %s", got)
+		}
+		l = joinAs(t, s, v2607, bob)
+		l.fails(l.call("resources/list", emptyBody), mcp.CodeInternalError)
+	}
+	if !strings.Contains(text.String(), "does not fit its template") || !strings.Contains(text.String(), "else:x") {
+		t.Errorf("no warning: %s", text.String())
+	}
+	l := join(t, child, v2511)
+	child.ResourcesChanged()
+	l.note(mcp.NotifyResourcesListChanged)
 }

@@ -31,6 +31,15 @@ type ToolOptions struct {
 	// others get NeedScopes. It is listed all the same, so that clients can
 	// ask for them; to hide it is Server.Visible's affair. Default none.
 	Scopes []string
+	// Rate is the most calls per second of the tool by each caller, with a
+	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
+	// it is ten times as high for the anonymous callers of one address, and
+	// does not hold for principal.Local. Default Limits.ToolRate.
+	Rate float64
+	// Timeout is the most time that a call may take, with progress or without;
+	// time in which a person is asked does not count. [Unlimited] is none.
+	// Default: Limits.CallTimeout and Limits.MaxCallTime.
+	Timeout time.Duration
 	// InputSchema is advertised and checked in the place of the schema made of
 	// the tool's type, for what is known only at run time: the values of an
 	// enum, a better description. What fits it is decoded into the type; members
@@ -43,15 +52,6 @@ type ToolOptions struct {
 	// Types are the schemas of Go types in the arguments and the result that
 	// cannot say theirs themselves; see package schema. Default none.
 	Types map[reflect.Type]mcp.RawValue
-	// Rate is the most calls per second of the tool by each caller, with a
-	// burst of ten seconds' worth; [Unlimited] is none. As with Limits.ToolRate
-	// it is ten times as high for the anonymous callers of one address, and
-	// does not hold for principal.Local. Default Limits.ToolRate.
-	Rate float64
-	// Timeout is the most time that a call may take, with progress or without;
-	// time in which a person is asked does not count. [Unlimited] is none.
-	// Default: Limits.CallTimeout and Limits.MaxCallTime.
-	Timeout time.Duration
 	// Variant returns the definition that the caller of a list is shown, made of
 	// def, the one that everybody else sees: a shorter description, an argument
 	// less. Its name is that of def, whatever it says. Calls are checked against
@@ -236,7 +236,7 @@ func (f *ToolFeature) register(s *Server, to *adding) error {
 		s.varies.Store(true)
 	}
 	s.warnIcons("tool "+d.Name, d.Icons)
-	if secret := t.in.Secretish(); len(secret) > 0 {
+	if secret := t.in.SecretMembers(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)
 	}
 	return added(&to.tools, "tool", d.Name, t)

@@ -292,7 +292,7 @@ func drain(l *line) {
 // The same tools through the client, over every transport and revision.
 // Proves: FLOW-TOOL.
 func TestToolEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("add", "Adds.", func(_ context.Context, in struct {
 			A int `json:"a"`

@@ -32,15 +32,15 @@ func TraceFrom(ctx context.Context) Trace {
 	}
 	t := Trace{Parent: c.meta.TraceParent, State: c.meta.TraceState, Baggage: c.meta.Baggage}
 	if t.Parent != "" && (!traceParent.MatchString(t.Parent) || strings.HasPrefix(t.Parent, "ff-") || zeroTrace(t.Parent)) {
-		c.srv.log.Info("malformed traceparent dropped", "method", c.Method())
+		c.srv.log.InfoContext(c, "malformed traceparent dropped")
 		t.Parent = ""
 	}
 	if t.State != "" && (t.Parent == "" || !traceState.MatchString(t.State)) {
-		c.srv.log.Info("malformed tracestate dropped", "method", c.Method())
+		c.srv.log.InfoContext(c, "malformed tracestate dropped")
 		t.State = ""
 	}
 	if len(t.Baggage) > maxBaggage || strings.ContainsFunc(t.Baggage, func(r rune) bool { return r < ' ' || r > '~' }) {
-		c.srv.log.Info("malformed baggage dropped", "method", c.Method())
+		c.srv.log.InfoContext(c, "malformed baggage dropped")
 		t.Baggage = ""
 	}
 	return t

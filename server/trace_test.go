@@ -70,7 +70,7 @@ func TestTrace(t *testing.T) {
 
 // From the client's context to the handler, in every revision.
 func TestTraceEachEra(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("eras", "1", o)
 		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) { return server.TraceFrom(ctx).Parent, nil }))
 		return s

@@ -64,9 +64,10 @@ func (c *Call) startClock() {
 
 // Deadline is when the call will be ended at the latest: Limits.MaxCallTime or
 // ToolOptions.Timeout after it began, or when the context that it came with
-// ends. It moves back by the time in which a person is asked. Without progress
-// the call ends before, after Limits.CallTimeout, which is no part of it: that
-// time begins again with each progress.
+// ends. While a person is asked the time stands still: there is no deadline of
+// ours then, and afterwards it is later by as much. Without progress the call
+// ends before, after Limits.CallTimeout, which is no part of it: that time
+// begins again with each progress.
 func (c *Call) Deadline() (at time.Time, ok bool) {
 	at, ok = c.scope.Deadline()
 	if own, limited := c.clock.latest(); limited && (!ok || own.Before(at)) {
@@ -75,18 +76,15 @@ func (c *Call) Deadline() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// latest is when the hard cap ends the call.
+// latest is when the hard cap ends the call. There is none during a pause: a
+// context that is derived then must keep a timer of its own.
 func (w *watchdog) latest() (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.call == nil || w.left < 0 {
+	if w.call == nil || w.left < 0 || w.paused > 0 {
 		return time.Time{}, false
 	}
-	begun := w.begun
-	if w.paused > 0 {
-		begun = w.now()
-	}
-	return w.call.srv.deadlines.base.Add(time.Duration(begun.after(w.left))), true
+	return w.call.srv.deadlines.base.Add(time.Duration(w.begun.after(w.left))), true
 }
 
 // start begins the time of a call. Negative limits are none.
@@ -189,7 +187,7 @@ func (w *watchdog) fire() {
 	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
-	c.srv.log.Warn("call took too long", "method", c.Method(), "target", clip(c.target), "limit", late.limit)
+	c.srv.log.WarnContext(c, "call took too long", "limit", late.limit)
 	c.srv.answerError(c, timedOut(late))
 }
 

@@ -43,7 +43,7 @@ var (
 // Its methods may be called by many goroutines at once.
 type Handler interface {
 	// Serve handles one self-contained request, which belongs to no
-	// connection, and returns when it has been answered or abandoned. It
+	// connection (see Exchange.Version), and returns when it has been answered or abandoned. It
 	// answers through x.Out. The end of ctx is the peer's going away.
 	Serve(ctx context.Context, x *Exchange)
 	// Open begins a relation with a peer that will be back: a pipe, a
@@ -113,6 +113,11 @@ type Exchange struct {
 	Out       Responder
 	// Carrier says what the exchange came by; nil if that is not known.
 	Carrier *Carrier
+	// Version is the revision, one with a handshake, of a request that belongs
+	// to no session: a carrier that keeps none gives such requests to
+	// Handler.Serve, initialize among them. Empty means that a request without
+	// session is of a revision without handshake, and says its own.
+	Version string
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
 	// Ending is closed when the carrier is about to end although the peer is

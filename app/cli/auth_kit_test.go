@@ -162,12 +162,17 @@ type place struct {
 	issuer string
 	said   *bytes.Buffer
 
-	mu sync.Mutex // for said
+	mu    sync.Mutex    // for said and grown
+	grown chan struct{} // closed when more was said; may be nil
 }
 
 func (p *place) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.grown != nil {
+		close(p.grown)
+		p.grown = nil
+	}
 	return p.said.Write(b)
 }
 

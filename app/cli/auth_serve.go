@@ -101,7 +101,7 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
-	options.Audit, options.Logger = audit.event, p.logger()
+	options.Audit, options.Logger = audit.event, p.serverLogger()
 
 	db, err := openDatabase(ctx, flags.database)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 	var broken error
 	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
-		Logger: p.logger(),
+		Logger: p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
 			name := flags.issuer
@@ -316,6 +316,7 @@ func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Lo
 		}
 		return made, nil
 	}
+	options.Subjects = db
 	return signin.NewPasswords(db, &signin.PasswordOptions{Remote: options.Remote}), nil
 }
 

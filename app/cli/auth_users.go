@@ -79,7 +79,7 @@ func (p *program) userCommand() *cobra.Command {
 	var file string
 	add := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Add a user, or give one another password",
+		Short: "Add a user, or give one another password and sign the user out everywhere",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.addUser(cmd.Context(), database, args[0], file)
@@ -88,7 +88,7 @@ func (p *program) userCommand() *cobra.Command {
 	add.Flags().StringVar(&file, "password-file", "", "`FILE` with the password (default: it is asked for)")
 	remove := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Remove a user, and revoke what the user granted",
+		Short: "Remove a user, sign the user out everywhere, and revoke what the user granted",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDatabase(cmd.Context(), database, func(db *records.DB) error {

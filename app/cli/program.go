@@ -51,12 +51,26 @@ func (p *program) globals(f *pflag.FlagSet) {
 	f.BoolVarP(&p.verbose, "verbose", "v", false, "show what goes on between this program and the servers")
 }
 
-// logger takes what is no result and no error.
+// logger takes what is no result and no error. Without --verbose a command that
+// uses servers shows none of it.
 func (p *program) logger() *slog.Logger {
 	if !p.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return p.logFrom(slog.LevelDebug)
+}
+
+// serverLogger is the logger of a command that is a server: what goes wrong
+// there nobody else is told. Without --verbose it begins at warnings.
+func (p *program) serverLogger() *slog.Logger {
+	if !p.verbose {
+		return p.logFrom(slog.LevelWarn)
+	}
+	return p.logger()
+}
+
+func (p *program) logFrom(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: level}))
 }
 
 // rules are the rules of the command line.

@@ -46,19 +46,19 @@ func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 		w.Close()
 	}()
 	lines := bufio.NewReader(said)
-	line, err := lines.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
+	var found []string
+	for found == nil {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
 	}
 	rest := make(chan struct{})
 	go func() {
 		defer close(rest)
 		_, _ = io.Copy(io.Discard, lines)
 	}()
-	found := regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
-	if found == nil {
-		t.Fatalf("no address in %q", line)
-	}
 	return found[1], sync.OnceFunc(func() {
 		interrupts <- os.Interrupt
 		if code := <-done; code != 0 {
@@ -229,6 +229,7 @@ func TestServeHTTPUsage(t *testing.T) {
 		words string
 	}{
 		{[]string{"--allow-host", "x"}, "go with --http"},
+		{[]string{"--sessionless"}, "goes with --http"},
 		{[]string{"--http", "8080"}, "HOST:PORT"},
 		{[]string{"--http", ""}, "HOST:PORT"},
 		{[]string{"--server", "everything"}, "a server itself"},
@@ -242,10 +243,51 @@ func TestServeHTTPUsage(t *testing.T) {
 		{[]string{"--http", taken, "--allow-origin", "*"}, "like https://app.example"},
 		{[]string{"--http", taken, "--allow-origin", "https://*.example"}, "like https://app.example"},
 		{[]string{"--http", taken, "--allow-host", "https://app.example"}, "like mcp.example"},
+		{[]string{"--metrics", "9090"}, "HOST:PORT"},
+		{[]string{"--metrics", ""}, "HOST:PORT"},
+		{[]string{"--metrics", taken}, "choose another port"},
+		{[]string{"--otlp", ""}, "like http://localhost:4318"},
+		{[]string{"--otlp", "localhost:4318"}, "like http://localhost:4318"},
+		{[]string{"--otlp", "http://me:secret@localhost:4318"}, "as a header"},
 	} {
 		code, _, err := command(t, append([]string{"serve", "everything"}, tt.args...)...)
 		if code != 1 || !strings.Contains(err, tt.words) {
 			t.Errorf("parley serve everything %v: exit code %d\n%s", tt.args, code, err)
 		}
+	}
+}
+
+// Without sessions a client of a revision that has them gets no id for one, and
+// its calls are served all the same.
+func TestServeSessionless(t *testing.T) {
+	post := func(address, body string) (id, answer string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Header.Get("Mcp-Session-Id"), string(text)
+	}
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
+	list := `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	if id, answer := post(serveHTTP(t), hello); id == "" {
+		t.Errorf("by default there is no session: %s", answer)
+	}
+	address := serveHTTP(t, "--sessionless")
+	if id, answer := post(address, hello); id != "" || !strings.Contains(answer, "2025-11-25") {
+		t.Errorf("initialize: session %q, %s", id, answer)
+	}
+	if _, answer := post(address, list); !strings.Contains(answer, `"echo"`) {
+		t.Errorf("the list is %s", answer)
 	}
 }

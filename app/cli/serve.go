@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/server"
@@ -40,9 +41,13 @@ type serving struct {
 	origins []string
 	proxies []string
 
+	sessionless bool
+
 	auth     string
 	resource string
 	scopes   []string
+
+	observing
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -59,58 +64,86 @@ HTTP+SSE at /sse, and WebSocket is at /ws. An address without host, such as
 :8080, is reached from this machine alone. Nobody is asked who they are: do
 not open it to others.
 
+With --sessionless no sessions are kept at /mcp for clients of revisions before
+the newest: each request is served by itself, and these clients are asked nothing
+and told of no changes.
+
 With --auth callers need a token of an authorization server, made out to the
 endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
 for all three endpoints. Tools that change something, such as toggle-extra-tool,
-then need the scope everything:write.`,
+then need the scope everything:write.
+
+With --metrics a page for Prometheus shows how many requests there are, how they
+go and how long they take, at an address of its own. With --otlp traces of them go
+to a collector of OpenTelemetry, over HTTP as JSON; keys that it wants are in the
+environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		Example: `  parley serve everything
   parley serve everything --http 127.0.0.1:8080
-  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read`,
+  parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read
+  parley serve everything --http 127.0.0.1:8080 --metrics :9090 --otlp http://localhost:4318`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != bundled {
-				return usagef("there is no built-in server %q; there is %q", args[0], bundled)
-			}
-			if len(p.serverFlags)+len(p.headers) > 0 {
-				return usagef("serve is a server itself; --server and --header are for commands that use one")
-			}
-			if cmd.Flags().Changed("http") && flags.http == "" {
-				return usagef("--http is empty; write it as HOST:PORT or :PORT")
-			}
-			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
-				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
-			}
-			if flags.http == "" && flags.auth != "" {
-				return usagef("--auth goes with --http: over standard input and output the caller is known")
-			}
-			if flags.auth == "" && (flags.resource != "" || len(flags.scopes) > 0) {
-				return usagef("--resource and --scope go with --auth")
-			}
-			write := ""
-			if flags.auth != "" {
-				write = writeScope
-			}
-			s := everything.New(version(), &everything.Options{
-				WriteScope: write,
-				// Clients keep what this key seals; it is good for one run.
-				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
-				Logger: p.logger(),
-			})
-			if flags.http != "" {
-				return p.serveHTTP(cmd.Context(), s, flags)
-			}
-			return p.serveStdio(cmd.Context(), s)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, args[0], flags) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
 	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
+	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
+	flags.observed(f)
 	return cmd
+}
+
+// serve serves a built-in server as the flags say.
+func (p *program) serve(cmd *cobra.Command, name string, flags *serving) error {
+	if name != bundled {
+		return usagef("there is no built-in server %q; there is %q", name, bundled)
+	}
+	if len(p.serverFlags)+len(p.headers) > 0 {
+		return usagef("serve is a server itself; --server and --header are for commands that use one")
+	}
+	if err := flags.checkTogether(cmd.Flags()); err != nil {
+		return err
+	}
+	write := ""
+	if flags.auth != "" {
+		write = writeScope
+	}
+	s := everything.New(version(), &everything.Options{
+		WriteScope: write,
+		// Clients keep what this key seals; it is good for one run.
+		Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
+		Logger: p.serverLogger(),
+	})
+	stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if flags.http != "" {
+		return p.serveHTTP(cmd.Context(), s, flags)
+	}
+	return p.serveStdio(cmd.Context(), s)
+}
+
+// checkTogether refuses flags that do not go together.
+func (s *serving) checkTogether(set *pflag.FlagSet) error {
+	switch {
+	case set.Changed("http") && s.http == "":
+		return usagef("--http is empty; write it as HOST:PORT or :PORT")
+	case s.http == "" && len(s.hosts)+len(s.origins)+len(s.proxies) > 0:
+		return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+	case s.http == "" && s.sessionless:
+		return usagef("--sessionless goes with --http: standard input and output belong to one client")
+	case s.http == "" && s.auth != "":
+		return usagef("--auth goes with --http: over standard input and output the caller is known")
+	case s.auth == "" && (s.resource != "" || len(s.scopes) > 0):
+		return usagef("--resource and --scope go with --auth")
+	}
+	return nil
 }
 
 func (p *program) serveStdio(ctx context.Context, s *server.Server) error {
@@ -142,9 +175,9 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		return err
 	}
 	access := web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted}
-	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Logger: p.logger()})
-	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.logger()})
-	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.logger()})
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.serverLogger()})
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
+	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
 	mux := http.NewServeMux()
 	for path, h := range map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets} {
 		mux.Handle(path, h)
@@ -157,7 +190,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 	listening := false
 	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
-		Logger: p.logger(),
+		Logger: p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
 			guarded, err := g.protect(mux, reachable(addr))

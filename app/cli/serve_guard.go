@@ -70,7 +70,7 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 		Scopes:  g.flags.scopes,
 		Name:    bundled,
 		Origins: g.flags.origins,
-		Logger:  g.p.logger(),
+		Logger:  g.p.serverLogger(),
 	})
 	if err != nil {
 		g.err = usagef("--auth and --resource: %w", err)

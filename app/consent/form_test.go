@@ -115,7 +115,7 @@ func TestPage(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		res, err := consent.New(strings.NewReader(line+"\n"), &out).Elicit(t.Context(), &host.ElicitQuestion{
-			Server: "shop", Params: &mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "Pay", URL: page.URL}, Page: page,
+			Server: "shop", Params: &mcp.ElicitParams{Mode: mcp.ModeURL, Message: "Pay", URL: page.URL}, Page: page,
 		})
 		if err != nil || res.Action != want || res.Content != nil {
 			t.Errorf("%q: %+v, %v; want %s", line, res, err, want)

@@ -94,7 +94,7 @@ func TestThrottle(t *testing.T) {
 	now := time.Unix(1_900_000_000, 0)
 	th := newThrottle(func() time.Time { return now })
 	fail := func(user, address string) time.Duration {
-		_, wait := th.begin(user, address)
+		_, wait := th.begin(strange(user, address))
 		return wait
 	}
 	// At one time as many get through as are free, whatever becomes of them.
@@ -129,7 +129,7 @@ func TestThrottle(t *testing.T) {
 	// guess at others without end.
 	now = now.Add(2 * forgetAfter)
 	for i := range 2 * addressRule.free {
-		if a, wait := th.begin("mine", "b"); wait == 0 {
+		if a, wait := th.begin(strange("mine", "b")); wait == 0 {
 			a.succeed()
 		}
 		wait = fail(strconv.Itoa(i), "b")
@@ -137,7 +137,7 @@ func TestThrottle(t *testing.T) {
 	if wait == 0 {
 		t.Error("successes hide guesses from the same address")
 	}
-	if a, wait := th.begin("mine", "d"); wait > 0 {
+	if a, wait := th.begin(strange("mine", "d")); wait > 0 {
 		t.Errorf("after success elsewhere: %v", wait)
 	} else {
 		a.forget()

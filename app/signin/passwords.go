@@ -36,8 +36,11 @@ type PasswordOptions struct {
 }
 
 // Passwords is an issuer.Login that asks for name and password. Attempts are
-// slowed down by user and by address, each process for itself; it takes as
-// long for users that are not there as for those that are.
+// slowed down by user and by address, each process for itself, but for browsers
+// where the user has signed in before with this password: a cookie, which is no
+// login, gives each of them a count of its own, so that nobody who guesses
+// elsewhere shuts a user out there. It takes as long for users that are not there as for those that are. Its Person.Stamp is
+// issuer.Hash of the password's hash, for Options.Subjects of the issuer.
 type Passwords struct {
 	users  Users
 	remote func(*http.Request) string
@@ -45,6 +48,7 @@ type Passwords struct {
 
 	hashing *hashing
 	slow    *throttle
+	known   *throttle // for known browsers, so that others do not push their counts out
 	// nobody is the hash that is computed for users that are not there.
 	nobody string
 }
@@ -65,7 +69,7 @@ func NewPasswords(users Users, o *PasswordOptions) *Passwords {
 	}
 	return &Passwords{
 		users: users, remote: options.Remote, now: options.Now,
-		hashing: newHashing(), slow: newThrottle(options.Now), nobody: nobodyHash,
+		hashing: newHashing(), slow: newThrottle(options.Now), known: newThrottle(options.Now), nobody: nobodyHash,
 	}
 }
 
@@ -107,16 +111,17 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		p.show(w, v, http.StatusForbidden, name, textWrong)
 		return
 	}
-	address := (&principal.Principal{Remote: p.remote(r)}).LimitKey()
-	attempt, wait := p.slow.begin(name, address)
+	attempt, known, wait := p.begin(r, v, name)
 	if wait > 0 {
+		v.Refused(r, "too many attempts")
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		p.show(w, v, http.StatusTooManyRequests, name, textSlow)
 		return
 	}
-	subject, err := p.check(r.Context(), name, password)
+	subject, stamp, err := p.check(r.Context(), name, password)
 	switch {
 	case errors.Is(err, errWrong):
+		v.Refused(r, errWrong.Error())
 		p.show(w, v, http.StatusForbidden, name, textWrong)
 	case errors.Is(err, errBusy):
 		attempt.forget()
@@ -126,31 +131,44 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		v.Fail(w, r, err)
 	default:
 		attempt.succeed()
-		v.Done(w, r, issuer.Person{Subject: subject, Name: name, AuthTime: p.now()})
+		p.remember(w, v, name, stamp, known)
+		v.Done(w, r, issuer.Person{Subject: subject, Name: name, AuthTime: p.now(), Stamp: stamp})
 	}
+}
+
+// begin begins an attempt, or says how long it must wait. known is the id of a
+// known browser.
+func (p *Passwords) begin(r *http.Request, v *issuer.Visit, name string) (a *attempt, known string, wait time.Duration) {
+	if known = p.knownBrowser(r.Context(), r, v, name); known != "" {
+		a, wait = p.known.begin(familiar(name, known))
+		return a, known, wait
+	}
+	address := (&principal.Principal{Remote: p.remote(r)}).LimitKey()
+	a, wait = p.slow.begin(strange(name, address))
+	return a, "", wait
 }
 
 var errWrong = errors.New("name or password is wrong")
 
-// check returns the subject of a user whose password this is, or errWrong
-// after the same work.
-func (p *Passwords) check(ctx context.Context, name, password string) (string, error) {
+// check returns the subject of a user whose password this is, and the stamp
+// that goes with it, or errWrong after the same work.
+func (p *Passwords) check(ctx context.Context, name, password string) (subject, stamp string, err error) {
 	hash, subject, err := p.users.User(ctx, name)
 	known := err == nil
 	switch {
 	case errors.Is(err, issuer.ErrNotFound):
 		hash = p.nobody
 	case err != nil:
-		return "", fmt.Errorf("look for user: %w", err)
+		return "", "", fmt.Errorf("look for user: %w", err)
 	}
 	ok, err := p.hashing.verify(ctx, hash, password)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if !ok || !known {
-		return "", errWrong
+		return "", "", errWrong
 	}
-	return subject, nil
+	return subject, issuer.Hash(hash), nil
 }
 
 type passwordForm struct {

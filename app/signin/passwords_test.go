@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,8 +42,8 @@ func (u *users) User(_ context.Context, name string) (hash, subject string, err 
 	defer u.mu.Unlock()
 	u.asked[name]++
 	switch name {
-	case "ada":
-		return u.hash, "subject-of-ada", nil
+	case "ada", "eve":
+		return u.hash, "subject-of-" + name, nil
 	case "broken":
 		return "", "", errors.New("the disk is gone")
 	}
@@ -170,11 +173,130 @@ func TestAttackGuessing(t *testing.T) {
 			t.Fatalf("an attempt after %v: %d", wait, got.status)
 		}
 	}
+	for text, want := range map[string]int{"name or password is wrong": 7, "too many attempts": 3} {
+		if got := strings.Count(s.log.String(), text); got != want {
+			t.Errorf("the audit log says %d times %q, want %d", got, text, want)
+		}
+	}
 	// Who comes from elsewhere is not shut out, and success forgets.
 	address = "2001:db8::1"
 	if got := p.submit(form, "name", "ada", "password", rightPassword); got.status != http.StatusOK || !strings.Contains(got.body, "Allow") {
 		t.Errorf("from another address: %d", got.status)
 	}
+}
+
+// Attack: shutting a user out by guesses from everywhere. A browser where the
+// user signed in before is not slowed down by them; a cookie that is forged, of
+// another user, or of an older password is worth nothing, and one that is good
+// has a count of its own.
+func TestAttackLockOut(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	people := newUsers(t)
+	var address atomic.Int32
+	s := newSite(t, clock, signin.NewPasswords(people, &signin.PasswordOptions{
+		Now: clock.Now, Remote: func(*http.Request) string {
+			n := address.Add(1)
+			return netip.AddrFrom4([4]byte{198, 18, byte(n >> 8), byte(n)}).String()
+		},
+	}))
+	signIn := func(p *person, name string) *page {
+		return p.submit(p.open(s.request("prompt", "login")), "name", name, "password", rightPassword)
+	}
+	isIn := func(got *page) bool { return got.away != nil || strings.Contains(got.body, "Allow") }
+	known, eve := newPerson(t), newPerson(t)
+	if !isIn(signIn(known, "ada")) || !isIn(signIn(eve, "eve")) {
+		t.Fatal("the first sign-in does not work")
+	}
+	jar := func(p *person) []*http.Cookie {
+		var found []*http.Cookie
+		u, err := url.Parse(s.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.client.Jar.Cookies(u) {
+			if strings.HasPrefix(c.Name, "parley-known-") {
+				found = append(found, c)
+			}
+		}
+		return found
+	}
+	cookies := jar(known)
+	if len(cookies) != 1 || strings.Contains(cookies[0].Value, "ada") {
+		t.Fatalf("cookies of a known browser: %v", cookies)
+	}
+
+	// Strangers, some with cookies that are not good for ada.
+	id, mac, _ := strings.Cut(cookies[0].Value, ".")
+	u, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strangers := []*person{newPerson(t), eve, newPerson(t), newPerson(t), newPerson(t)}
+	for i, value := range map[int]string{2: mac + "." + id, 3: id + "." + strings.Repeat("A", len(mac)), 4: jar(eve)[0].Value} {
+		strangers[i].client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: value, Path: "/"}})
+	}
+	checked := 0
+	forms := make([]*page, len(strangers))
+	for i, p := range strangers {
+		forms[i] = p.open(s.request("prompt", "login"))
+	}
+	for i := range 1000 {
+		got := strangers[i%len(strangers)].submit(forms[i%len(strangers)], "name", "ada", "password", "guess guess")
+		switch got.status {
+		case http.StatusForbidden:
+			checked++
+		case http.StatusTooManyRequests:
+		default:
+			t.Fatalf("a guess: %d", got.status)
+		}
+	}
+	if checked > 21 {
+		t.Errorf("%d guesses of strangers were checked at one time", checked)
+	}
+	if got := signIn(newPerson(t), "ada"); got.status != http.StatusTooManyRequests {
+		t.Errorf("a stranger with the right password: %d", got.status)
+	}
+	if got := signIn(known, "ada"); !isIn(got) {
+		t.Errorf("the known browser is shut out: %d %s", got.status, got.body)
+	}
+	if cookies := jar(known); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Value, id) {
+		t.Errorf("the browser is known as %v after it signed in again", cookies)
+	}
+
+	// A cookie that was stolen has one count, wherever it is used.
+	checked = 0
+	thieves := []*person{newPerson(t), newPerson(t)}
+	for i, p := range thieves {
+		p.client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: cookies[0].Value, Path: "/"}})
+		forms[i] = p.open(s.request("prompt", "login"))
+	}
+	for i := range 20 {
+		if thieves[i%2].submit(forms[i%2], "name", "ada", "password", "guess guess").status == http.StatusForbidden {
+			checked++
+		}
+	}
+	if checked > 5 {
+		t.Errorf("%d guesses with a stolen cookie were checked at one time", checked)
+	}
+
+	// With the password the cookie ends.
+	people.change(t)
+	if got := known.submit(known.open(s.request("prompt", "login")), "name", "ada", "password", rightPassword); got.status != http.StatusTooManyRequests {
+		t.Errorf("a browser that was known under another password: %d", got.status)
+	}
+}
+
+// change gives everybody another hash, of the same password.
+func (u *users) change(t *testing.T) {
+	t.Helper()
+	hash, err := signin.HashPassword(rightPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hash = hash
 }
 
 func TestHashPassword(t *testing.T) {

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// A throttle slows attempts down that fail: those for one user from one
-// address, all for one user, and all from one address. After some that are free,
-// each makes the next wait, twice as long each time up to a bound; so nobody is
-// shut out for good by somebody who guesses. It is of bounded size, and may be
-// used by many goroutines at once.
+// A throttle slows attempts down that fail, in the buckets that they count in.
+// After some that are free, each makes the next wait, twice as long each time up
+// to a bound; so nobody is shut out for good by somebody who guesses. It is of
+// bounded size, and may be used by many goroutines at once.
 type throttle struct {
 	now   func() time.Time
 	limit int
@@ -19,8 +18,23 @@ type throttle struct {
 }
 
 // A tryKey is a user from an address; one of them is empty in the counts of
-// all users, or all addresses.
+// all users, or all addresses. Of a known browser it is the id instead.
 type tryKey struct{ user, address string }
+
+// A bucket is what attempts count in, under its rule.
+type bucket struct {
+	key  tryKey
+	rule rule
+}
+
+// strange are the buckets of an attempt from anywhere: those for one user from
+// one address, all for one user, and all from one address.
+func strange(user, address string) []bucket {
+	return []bucket{{tryKey{user, address}, pairRule}, {tryKey{user, ""}, userRule}, {tryKey{"", address}, addressRule}}
+}
+
+// familiar is the bucket of a known browser. Nobody else's attempts count there.
+func familiar(user, id string) []bucket { return []bucket{{tryKey{user, id}, pairRule}} }
 
 type try struct {
 	failed int
@@ -53,29 +67,28 @@ func newThrottle(now func() time.Time) *throttle {
 // An attempt counts as failed until it is told otherwise, so that attempts at
 // the same time slow each other down.
 type attempt struct {
-	throttle      *throttle
-	user, address string
+	throttle *throttle
+	buckets  []bucket
 }
 
 // begin begins an attempt, or says how long it must wait.
-func (t *throttle) begin(user, address string) (*attempt, time.Duration) {
+func (t *throttle) begin(buckets []bucket) (*attempt, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	rules := map[tryKey]rule{{user, address}: pairRule, {user, ""}: userRule, {"", address}: addressRule}
 	var wait time.Duration
-	for key := range rules {
-		if old := t.tries[key]; old != nil && !old.forgotten(now) {
+	for _, b := range buckets {
+		if old := t.tries[b.key]; old != nil && !old.forgotten(now) {
 			wait = max(wait, old.until.Sub(now))
 		}
 	}
 	if wait > 0 {
 		return nil, wait
 	}
-	for key, r := range rules {
-		t.count(key, r, now)
+	for _, b := range buckets {
+		t.count(b.key, b.rule, now)
 	}
-	return &attempt{t, user, address}, 0
+	return &attempt{t, buckets}, 0
 }
 
 func (y *try) forgotten(now time.Time) bool { return now.Sub(y.last) >= forgetAfter }
@@ -113,14 +126,14 @@ func (t *throttle) makeRoom(now time.Time) {
 	}
 }
 
-// succeed forgets the failures of the user from this address, and takes the
-// attempt back elsewhere: who has one account does not get to guess at others
-// without end.
+// succeed forgets the failures in the first bucket, that of the user from this
+// address or browser, and takes the attempt back in the others: who has one
+// account does not get to guess at others without end.
 func (a *attempt) succeed() {
 	a.forget()
 	a.throttle.mu.Lock()
 	defer a.throttle.mu.Unlock()
-	delete(a.throttle.tries, tryKey{a.user, a.address})
+	delete(a.throttle.tries, a.buckets[0].key)
 }
 
 // forget takes the attempt back.
@@ -128,8 +141,8 @@ func (a *attempt) forget() {
 	t := a.throttle
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, key := range []tryKey{{a.user, a.address}, {a.user, ""}, {"", a.address}} {
-		if y := t.tries[key]; y != nil {
+	for _, b := range a.buckets {
+		if y := t.tries[b.key]; y != nil {
 			y.failed = max(0, y.failed-1)
 			y.until = time.Time{}
 		}

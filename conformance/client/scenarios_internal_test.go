@@ -16,7 +16,7 @@ import (
 
 // serve returns what builds a server of features.
 func serve(features ...server.Feature) mcptest.Build {
-	return func(o *server.Options) *server.Server {
+	return func(_ testing.TB, o *server.Options) *server.Server {
 		s := server.New("suite", "1", o)
 		s.Add(features...)
 		return s

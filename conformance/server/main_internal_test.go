@@ -12,6 +12,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/server"
 )
 
 // asked are handlers for everything that the fixtures ask, and answers that
@@ -40,12 +41,13 @@ var asked = &client.Options{
 // what the suite itself is for.
 func eachEra(t *testing.T, body func(t *testing.T, c *client.Client)) {
 	t.Helper()
-	for _, era := range mcptest.Eras(newServer) {
+	build := func(_ testing.TB, o *server.Options) *server.Server { return newServer(o) }
+	for _, era := range mcptest.Eras(t, build) {
 		if era.Transport != "mem" || era.Version != "2025-11-25" && era.Version != "2026-07-28" {
 			continue
 		}
 		t.Run(era.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { body(t, mcptest.Join(t, newServer, asked, era)) })
+			synctest.Test(t, func(t *testing.T) { body(t, mcptest.Join(t, build, asked, era)) })
 		})
 	}
 }

@@ -22,14 +22,14 @@ func resources() []server.Feature {
 			With(server.ResourceOptions{Description: "A text that does not change."}),
 		server.Resource("test://static-binary", "static-binary", func(context.Context) ([]byte, error) {
 			return picture(), nil
-		}).With(server.ResourceOptions{Description: "An image that does not change.", MIME: "image/png"}),
+		}).With(server.ResourceOptions{Description: "An image that does not change.", MIMEType: "image/png"}),
 		server.Resource("test://watched-resource", "watched-resource", func(context.Context) (string, error) {
 			return time.Now().UTC().Format(time.RFC3339), nil
 		}).With(server.ResourceOptions{Description: "A text that changes while it is watched.", Watch: tick}),
 		server.Template("test://template/{id}/data", "template", func(_ context.Context, in item) (string, error) {
 			text, err := json.Marshal(map[string]any{"id": in.ID, "templateTest": true, "data": "Data for ID: " + in.ID})
 			return string(text), err
-		}).With(server.TemplateOptions{Description: "Data by its id.", MIME: "application/json"}),
+		}).With(server.TemplateOptions{Description: "Data by its id.", MIMEType: "application/json"}),
 	}
 }
 

@@ -123,6 +123,20 @@ func TestImports(t *testing.T) {
 			text: `package main; import _ "` + home + `server"`,
 			want: []string{"app/cmd/parley/a.go:1: app/cmd/parley must not import " + home + "server: see the import table in docs/architecture.md"},
 		},
+		"contrib to the library": {
+			file: "contrib/otel/a.go",
+			text: `package otelmcp; import _ "` + home + `server"`,
+		},
+		"library to contrib": {
+			file: "mcptest/a.go",
+			text: `package mcptest; import _ "` + home + `contrib/otel"`,
+			want: []string{"mcptest/a.go:1: mcptest must not import " + home + "contrib/otel: see the import table in docs/architecture.md"},
+		},
+		"contrib to contrib": {
+			file: "contrib/otel/a.go",
+			text: `package otelmcp; import _ "` + home + `contrib/prometheus/metrics"`,
+			want: []string{"contrib/otel/a.go:1: contrib/otel must not import " + home + "contrib/prometheus/metrics: see the import table in docs/architecture.md"},
+		},
 		"no row": {
 			file: "utils/a.go",
 			text: `package utils; import _ "` + home + `mcp"`,
@@ -238,7 +252,7 @@ func TestDatesOfTheLibrary(t *testing.T) {
 // test of Modules takes from or adds to.
 func sound() map[string]string {
 	files := map[string]string{
-		"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./app\n\t./conformance\n)\n",
+		"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./app\n\t./conformance\n\t./contrib/otel\n\t./contrib/prometheus\n)\n",
 		"go.mod": `module github.com/parley-mcp/parley
 
 require (
@@ -263,6 +277,9 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/zalando/go-keyring v0.2.8
+	go.opentelemetry.io/otel v1.47.0
+	go.opentelemetry.io/otel/sdk v1.47.0
+	go.opentelemetry.io/otel/trace v1.47.0
 	golang.org/x/crypto v0.58.0
 	golang.org/x/oauth2 v0.37.0
 	golang.org/x/term v0.47.0
@@ -270,6 +287,23 @@ require (
 )
 `,
 		"conformance/go.mod": "module github.com/parley-mcp/parley/conformance\n",
+		"contrib/otel/go.mod": `module github.com/parley-mcp/parley/contrib/otel
+
+require (
+	go.opentelemetry.io/otel v1.47.0
+	go.opentelemetry.io/otel/metric v1.47.0
+	go.opentelemetry.io/otel/sdk v1.47.0
+	go.opentelemetry.io/otel/sdk/metric v1.47.0
+	go.opentelemetry.io/otel/trace v1.47.0
+)
+`,
+		"contrib/prometheus/go.mod": `module github.com/parley-mcp/parley/contrib/prometheus
+
+require (
+	github.com/prometheus/client_golang v1.25.0
+	github.com/prometheus/common v0.72.0
+)
+`,
 	}
 	records := map[string]string{
 		"0001-json-codec":    "github.com/go-json-experiment/json",
@@ -288,6 +322,8 @@ require (
 		"0023-age":           "filippo.io/age",
 		"0024-x-crypto":      "golang.org/x/crypto",
 		"0025-go-oidc":       "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
+		"0038-opentelemetry": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
+		"0039-prometheus":    "github.com/prometheus/client_golang github.com/prometheus/common",
 	}
 	for name, module := range records {
 		files["docs/decisions/"+name+".md"] = module
@@ -307,11 +343,11 @@ func TestModules(t *testing.T) {
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:17: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:20: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},
-			want:   []string{"go.work:8: no replace: the library is tested with the versions its users get"},
+			want:   []string{"go.work:10: no replace: the library is tested with the versions its users get"},
 		},
 		"home in the workspace": {
 			change: map[string]string{"go.work": "replace github.com/parley-mcp/parley v0.0.0 => .\n"},
@@ -319,13 +355,16 @@ func TestModules(t *testing.T) {
 		"home with a slash": {
 			change: map[string]string{"go.work": "replace github.com/parley-mcp/parley v0.0.0 => ./\n"},
 		},
+		"a module below home": {
+			change: map[string]string{"go.work": "replace github.com/parley-mcp/parley/contrib/otel v0.0.0 => ./contrib/otel\n"},
+		},
 		"home to another folder": {
 			change: map[string]string{"go.work": "replace github.com/parley-mcp/parley v0.0.0 => ./app\n"},
-			want:   []string{"go.work:8: no replace: the library is tested with the versions its users get"},
+			want:   []string{"go.work:10: no replace: the library is tested with the versions its users get"},
 		},
 		"another module in the workspace": {
 			change: map[string]string{"go.work": "use ./bench\n"},
-			want:   []string{`go.work: uses ["." "./app" "./bench" "./conformance"], want exactly ["." "./app" "./conformance"]`},
+			want:   []string{`go.work: uses ["." "./app" "./bench" "./conformance" "./contrib/otel" "./contrib/prometheus"], want exactly ["." "./app" "./conformance" "./contrib/otel" "./contrib/prometheus"]`},
 		},
 		"another dependency": {
 			change: map[string]string{"conformance/go.mod": "require \"example.org/new\" v1.0.0\n"},
@@ -372,7 +411,7 @@ func TestModulesUnused(t *testing.T) {
 }
 
 func TestModulesMissing(t *testing.T) {
-	for _, name := range []string{"go.work", "go.mod", "app/go.mod", "conformance/go.mod"} {
+	for _, name := range []string{"go.work", "go.mod", "app/go.mod", "conformance/go.mod", "contrib/otel/go.mod"} {
 		files := sound()
 		delete(files, name)
 		if _, err := archtest.Modules(repository(files)); err == nil {

@@ -34,7 +34,7 @@ func internal(pkg string) bool {
 
 // public says whether a package belongs to the library and to everyone.
 func public(pkg string) bool {
-	return !internal(pkg) && !matches("app/... conformance/... bench/... interop/... examples/...", pkg)
+	return !internal(pkg) && !matches("app/... conformance/... contrib/... bench/... interop/... examples/...", pkg)
 }
 
 // rowOf returns the row of a package.

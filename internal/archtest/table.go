@@ -45,8 +45,10 @@ var rows = []row{
 	},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"host", "mcp client schema principal transport"},
+	{"contrib/prometheus", "public contrib/prometheus/metrics"},
+	{"contrib/...", "public"},
 	{"app/cmd/parley", "app/cli"},
-	{"app/cli", "public app/... !app/cmd/..."},
+	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
@@ -94,7 +96,7 @@ var reservations = []reservation{
 
 // workspace lists the modules of go.work: those that change together and need
 // no foreign SDK.
-var workspace = []string{".", "./app", "./conformance"}
+var workspace = []string{".", "./app", "./conformance", "./contrib/otel", "./contrib/prometheus"}
 
 // dependencies gives, for each module of the workspace, the modules it
 // requires directly and the record of the decision for each.
@@ -119,8 +121,22 @@ var dependencies = map[string]map[string]string{
 		"golang.org/x/crypto":             "docs/decisions/0024-x-crypto.md",
 		"github.com/coreos/go-oidc/v3":    "docs/decisions/0025-go-oidc.md",
 		"golang.org/x/oauth2":             "docs/decisions/0025-go-oidc.md",
+		"go.opentelemetry.io/otel":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":    "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":  "docs/decisions/0038-opentelemetry.md",
 	},
 	"./conformance": {},
+	"./contrib/otel": {
+		"go.opentelemetry.io/otel":            "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/metric":     "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk":        "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/sdk/metric": "docs/decisions/0038-opentelemetry.md",
+		"go.opentelemetry.io/otel/trace":      "docs/decisions/0038-opentelemetry.md",
+	},
+	"./contrib/prometheus": {
+		"github.com/prometheus/client_golang": "docs/decisions/0039-prometheus.md",
+		"github.com/prometheus/common":        "docs/decisions/0039-prometheus.md",
+	},
 }
 
 // maxLines is the length that a file of code, tests aside, must not exceed.

@@ -13,7 +13,7 @@ import (
 )
 
 // batching is a server with tools that batches need.
-func batching() *server.Server {
+func batching(t testing.TB) *server.Server {
 	o := quiet()
 	o.Limits.MaxBatch = 5
 	return with(
@@ -23,7 +23,7 @@ func batching() *server.Server {
 			return "", context.Cause(ctx)
 		}),
 		server.Tool("roots", "Tells the roots.", tellRoots),
-	)(o)
+	)(t, o)
 }
 
 const ping = `{"jsonrpc":"2.0","id":%d,"method":"ping"}`
@@ -49,7 +49,7 @@ func (m message) members() map[string]message {
 // Proves: FLOW-BATCH-P. Ruling 10.
 func TestFLOW_BATCH_P(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, batching(), nil)
+		l := dial(t, batching(t), nil)
 		l.ask(`[`+ping+`]`, 1).fails(-32600, "null") // before negotiation; ruling 9
 		l.shake(march, `{"roots":{}}`)
 		got := l.ask(`[`+ping+`,{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"sum","arguments":{"a":1,"b":2}}},{"jsonrpc":"2.0","id":3,"method":"none"}]`, 1).members()
@@ -87,7 +87,7 @@ func TestFLOW_BATCH_P(t *testing.T) {
 // not hold the others back for ever; answers to questions may come as a batch.
 func TestFLOW_BATCH_P_Cancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, batching(), nil)
+		l := dial(t, batching(t), nil)
 		l.shake(march, `{"roots":{}}`)
 		l.send(`[`+ping+`,{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}]`, 1)
 		l.silent()
@@ -117,7 +117,7 @@ func TestFLOW_BATCH_P_Refused(t *testing.T) {
 		}
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, batching(), nil)
+				l := dial(t, batching(t), nil)
 				id := "null" // not negotiated, or an older revision
 				if version != newest {
 					l.shake(version, "{}")

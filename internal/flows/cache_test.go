@@ -48,13 +48,13 @@ func (k *counted) spent(method string) int {
 // said and forgotten when it tells of a change; older revisions keep nothing.
 func TestFLOW_CACHE_P(t *testing.T) {
 	var calls counted
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Cache = server.Cache{TTL: time.Minute}
 		s := with(
 			server.Tool("sum", "Adds.", sum), server.Text("x:a", "a", "A"),
 			server.Text("x:short", "s", "S").With(server.ResourceOptions{Cache: &server.Cache{TTL: time.Second}}),
 			server.Text("x:never", "n", "N").With(server.ResourceOptions{Cache: &server.Cache{}}),
-		)(o)
+		)(t, o)
 		s.Use(calls.wrap)
 		return s
 	}
@@ -122,7 +122,7 @@ func TestFLOW_CACHE_P_Scope(t *testing.T) {
 				var calls counted
 				o := quiet()
 				o.Cache = server.Cache{TTL: time.Minute, Public: test.public}
-				s := with(server.Text("x:a", "a", "A"))(o)
+				s := with(server.Text("x:a", "a", "A"))(t, o)
 				s.Use(calls.wrap)
 				if test.visible {
 					s.Visible(func(context.Context, server.Item) bool { return true })
@@ -169,7 +169,7 @@ func TestFLOW_CACHE_P_Hints(t *testing.T) {
 				}](ctx, "n?")
 				return fmt.Sprint(a.Value.N), err
 			}),
-		)(o)
+		)(t, o)
 		l := dial(t, s, nil)
 		hints := func(m message, ttl, scope string) {
 			t.Helper()
@@ -193,7 +193,7 @@ func TestFLOW_CACHE_P_Hints(t *testing.T) {
 		m.want(`[{"uri":"x:ask","mimeType":"text/plain","text":"5"}]`, "result", "contents")
 		hints(m, "0", `"private"`)
 		// The default is not to be cached, and private.
-		plain := dial(t, with(server.Text("x:a", "a", "A"))(quiet()), nil)
+		plain := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 		hints(plain.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{%s,"uri":"x:a"}}`, meta("{}")), "0", `"private"`)
 	})
 }

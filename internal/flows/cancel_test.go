@@ -70,7 +70,7 @@ func TestSEC_CANCEL_1(t *testing.T) {
 						return "done", nil
 					}),
 					server.Tool("sum", "Adds.", sum),
-				)(quiet())
+				)(t, quiet())
 				l, other := dial(t, s, nil), dial(t, s, nil)
 				params := ""
 				if version == newest {
@@ -118,7 +118,7 @@ func TestSEC_CANCEL_1(t *testing.T) {
 // Proves: FLOW-CANCEL-P: initialize is not cancelled (ruling 13).
 func TestFLOW_CANCEL_P_Initialize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+		l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 		l.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, june)
 		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 		l.next().want(`"`+june+`"`, "result", "protocolVersion")
@@ -161,9 +161,9 @@ func TestFLOW_CANCEL_P_Question(t *testing.T) {
 
 // Proves: FLOW-CANCEL-P: races between answers and cancellations are harmless.
 func TestFLOW_CANCEL_P_Races(t *testing.T) {
-	mcptest.EachEra(t, func(o *server.Options) *server.Server {
+	mcptest.EachEra(t, func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.ToolRate = server.Unlimited
-		return with(server.Tool("sum", "Adds.", sum))(o)
+		return with(server.Tool("sum", "Adds.", sum))(t, o)
 	}, nil, func(t *testing.T, _ mcptest.Era, c *client.Client) {
 		const n = 200
 		got := make(chan error, n)
@@ -211,7 +211,7 @@ func TestFLOW_PING_P(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, build(quiet()), nil)
+		l := dial(t, build(t, quiet()), nil)
 		l.ask(`{"jsonrpc":"2.0","id":"p","method":"ping"}`).want(`{"jsonrpc":"2.0","id":"p","result":{}}`)
 		l.shake(march, "{}")
 		l.ask(`{"jsonrpc":"2.0","id":-1,"method":"ping"}`).want(`{"jsonrpc":"2.0","id":-1,"result":{}}`)

@@ -15,7 +15,7 @@ import (
 )
 
 // completing is a server that completes.
-func completing(o *server.Options) *server.Server {
+func completing(t testing.TB, o *server.Options) *server.Server {
 	many := make([]string, 250)
 	for i := range many {
 		many[i] = fmt.Sprintf("v%03d", i)
@@ -30,7 +30,7 @@ func completing(o *server.Options) *server.Server {
 		server.Template("gh://{owner}/issues/{id}", "issue", readIssue).With(server.TemplateOptions{Complete: map[string]server.Completer{
 			"owner": server.Choices(many...),
 		}}),
-	)(o)
+	)(t, o)
 }
 
 // Proves: FLOW-COMPLETE-P
@@ -75,9 +75,9 @@ func TestFLOW_COMPLETE_P(t *testing.T) {
 
 // Proves: SEC-COMP-1: reference and argument are checked, the rate is limited.
 func TestSEC_COMP_1(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.MaxArgument = 50
-		return completing(o)
+		return completing(t, o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		_, c := join(&client.Options{Retries: -1})
@@ -97,7 +97,7 @@ func TestSEC_COMP_1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := quiet()
 		o.Limits.CompletionRate = 0.5
-		l := dial(t, completing(o), &stdio.Options{Principal: ada})
+		l := dial(t, completing(t, o), &stdio.Options{Principal: ada})
 		l.shake(june, "{}")
 		for i := range 40 {
 			m := l.ask(`{"jsonrpc":"2.0","id":%d,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"file","value":""}}}`, i)
@@ -121,7 +121,7 @@ func TestCompletionWithoutCapability(t *testing.T) {
 				},
 				) (string, error) {
 					return a.A, nil
-				}))(quiet()), nil)
+				}))(t, quiet()), nil)
 				l.shake(version, "{}").want("", "result", "capabilities", "completions")
 				m := l.ask(ask)
 				if version == y2024 {
@@ -129,7 +129,7 @@ func TestCompletionWithoutCapability(t *testing.T) {
 				} else {
 					m.fails(-32601, "1")
 				}
-				full := dial(t, completing(quiet()), nil)
+				full := dial(t, completing(t, quiet()), nil)
 				want := "{}"
 				if version == y2024 {
 					want = ""

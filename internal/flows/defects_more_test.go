@@ -29,7 +29,7 @@ func TestDefectM0(t *testing.T) {
 		}),
 	)
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, build(quiet()), nil)
+		l := dial(t, build(t, quiet()), nil)
 		l.shake(autumn, "{}")
 		for _, params := range []string{`{"name":"nosuch","NAME":"t"}`, `{"Name":"t"}`, `{"name":"t","Arguments":{}}`, `{"nam\u0065":"open","NAMe":"t"}`} {
 			l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}`, params).fails(-32602, "1")
@@ -49,7 +49,7 @@ func TestDefectM0(t *testing.T) {
 // Elsewhere a listen on stdio stops everything behind it.
 func TestDefectM1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(server.Text("x:a", "a", "A"))(quiet()), nil)
+		l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 		for i := range 5 {
 			l.ask(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{%s,"notifications":{"resourcesListChanged":true}}}`, i, meta("{}"))
 		}
@@ -61,7 +61,7 @@ func TestDefectM1(t *testing.T) {
 // Elsewhere a line of stdio has no limit.
 func TestDefectM2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(server.Text("x:a", "a", "A"))(quiet()), &stdio.Options{MaxMessage: 1000})
+		l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), &stdio.Options{MaxMessage: 1000})
 		l.shake(june, "{}")
 		part := strings.Repeat("x", 1000)
 		if _, err := io.WriteString(l.conn, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"`); err != nil {
@@ -100,9 +100,9 @@ func TestDefectM3(t *testing.T) {
 
 // Elsewhere pages go by name, and of resources of one name some are never reached.
 func TestDefectM4(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 2
-		s := with()(o)
+		s := with()(t, o)
 		for i := range 5 {
 			s.Add(server.Text(fmt.Sprintf("x:%d", i), "one name", "X"))
 		}
@@ -140,7 +140,7 @@ func TestDefectM5(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, build(quiet()), nil)
+		l := dial(t, build(t, quiet()), nil)
 		caps := meta(`{"elicitation":{}}`)
 		first := l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":"ask"}}`, caps)
 		retry := func(responses string) message {
@@ -162,7 +162,7 @@ func TestDefectM5(t *testing.T) {
 func TestDefectM6(t *testing.T) {
 	for _, version := range versions {
 		synctest.Test(t, func(t *testing.T) {
-			l := dial(t, with(server.Tool("panic", "P.", func(context.Context, mcp.None) (string, error) { panic("db7") }))(quiet()), nil)
+			l := dial(t, with(server.Tool("panic", "P.", func(context.Context, mcp.None) (string, error) { panic("db7") }))(t, quiet()), nil)
 			params := ""
 			if version == newest {
 				params = "," + meta("{}")
@@ -183,8 +183,8 @@ func TestDefectM7(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := with(server.Tool("who", "Says what it knows.", func(ctx context.Context, _ mcp.None) (string, error) {
 			return server.CallFrom(ctx).Version() + fmt.Sprint(server.CanRoots(ctx)), nil
-		}))(quiet())
-		one, two, third := dial(t, s, nil), dial(t, s, nil), dial(t, with(server.Text("x:a", "a", "A"))(quiet()), nil)
+		}))(t, quiet())
+		one, two, third := dial(t, s, nil), dial(t, s, nil), dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 		one.shake(june, `{"roots":{}}`)
 		two.shake(march, `{}`)
 		third.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`).fails(-32600, "1")
@@ -203,7 +203,7 @@ func TestDefectM7(t *testing.T) {
 // Elsewhere what a session may see is lost in the era without sessions.
 func TestDefectM10(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(server.Tool("admin", "A.", sum), server.Tool("all", "B.", sum))(quiet())
+		s := with(server.Tool("admin", "A.", sum), server.Tool("all", "B.", sum))(t, quiet())
 		s.Visible(func(ctx context.Context, it server.Item) bool {
 			return it.Name != "admin" || slices.Contains(server.Caller(ctx).Scopes, "admin")
 		})
@@ -248,7 +248,7 @@ func TestDefectM5_Others(t *testing.T) {
 		for _, version := range []string{newest, autumn} {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := dial(t, with(test.feature)(quiet()), nil)
+					l := dial(t, with(test.feature)(t, quiet()), nil)
 					if version != newest {
 						l.shake(version, test.caps)
 					}

@@ -45,7 +45,7 @@ func twice() server.Feature {
 func TestDefectG1(t *testing.T) {
 	for _, version := range []string{autumn, june} {
 		synctest.Test(t, func(t *testing.T) {
-			l := dial(t, with(twice())(quiet()), nil)
+			l := dial(t, with(twice())(t, quiet()), nil)
 			l.shake(version, `{"elicitation":{}}`)
 			l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"twice"}}`)
 			for i := range 2 {
@@ -71,7 +71,7 @@ func TestDefectG2(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var looks atomic.Int32
-		l := dial(t, with(visit(&looks, 1000))(quiet()), nil)
+		l := dial(t, with(visit(&looks, 1000))(t, quiet()), nil)
 		caps := meta(`{"elicitation":{"url":{}}}`)
 		m := l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":"visit"}}`, caps)
 		m = l.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{%s,"name":"visit","requestState":%s,"inputResponses":{%q:{"action":"accept"}}}}`, caps, m.at("result", "requestState"), keyOf(m))
@@ -101,7 +101,7 @@ func TestDefectG3(t *testing.T) {
 
 // Elsewhere a panic in a handler ends the process.
 func TestDefectG4(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.OnRootsChanged = func(context.Context) { panic("roots") }
 		s := with(
 			server.Tool("panic", "Panics.", func(context.Context, mcp.None) (string, error) { panic("tool") }),
@@ -111,7 +111,7 @@ func TestDefectG4(t *testing.T) {
 			}}),
 			server.Text("x:a", "a", "A").With(server.ResourceOptions{Watch: func(context.Context, func()) { panic("watch") }}),
 			server.Text("x:hidden", "h", "H"),
-		)(o)
+		)(t, o)
 		s.Visible(func(_ context.Context, it server.Item) bool {
 			if it.Name == "x:hidden" {
 				panic("visible")
@@ -151,7 +151,7 @@ func TestDefectG4(t *testing.T) {
 // Elsewhere a client without elicitation is asked to elicit.
 func TestDefectG5(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(twice())(quiet()), nil)
+		l := dial(t, with(twice())(t, quiet()), nil)
 		for i, caps := range []string{`{}`, `{"sampling":{},"roots":{}}`, `{"elicitation":{"url":{}}}`} {
 			m := l.ask(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s,"name":"twice"}}`, i, meta(caps))
 			m.fails(mcp.CodeMissingClientCapability, fmt.Sprint(i))
@@ -172,7 +172,7 @@ func TestDefectG8(t *testing.T) {
 				changed() // at once: before the acknowledgement, if it could
 				<-ctx.Done()
 			}}),
-		)(quiet())
+		)(t, quiet())
 		l := dial(t, s, nil)
 		listen := func(id, uri string) {
 			t.Helper()
@@ -218,7 +218,7 @@ func TestDefectG9(t *testing.T) {
 				a, err := server.Elicit[number](ctx, "n?")
 				return &mcp.ReadResourceResult{Contents: []mcp.ResourceContents{{Text: fmt.Sprint(a.Value.N)}}, Cacheable: mcp.Cacheable{TTLMs: &ttl}}, err
 			}),
-		)(quiet())
+		)(t, quiet())
 		s.Use(reads.wrap)
 		l := dial(t, s, nil)
 		m := l.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{%s,"uri":"x:ttl"}}`, meta("{}"))
@@ -248,7 +248,7 @@ func TestDefectG9(t *testing.T) {
 		},
 		) (string, error) {
 			return "n", nil
-		}))(o)
+		}))(t, o)
 		s2.Use(reads.wrap)
 		c2, err := client.Connect(t.Context(), mem.New(s2, nil), &client.Options{CacheEntries: 3})
 		if err != nil {
@@ -299,7 +299,7 @@ func TestDefectG12(t *testing.T) {
 // Elsewhere cursors of strangers are decoded by gob.
 func TestDefectG13(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+		l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 		l.shake(june, "{}")
 		for _, cursor := range []string{"", "Iv+BAwEBCXBhZ2VUb2tlbgH/ggABAQEHTGFzdFVJRAEMAAAA", "\x00\xff", strings.Repeat("/", 100_000)} {
 			l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":%s}}`, jsonText(t, strings.ToValidUTF8(cursor, "?"))).fails(-32602, "1")
@@ -346,7 +346,7 @@ func TestDefectG16(t *testing.T) {
 	}
 	for _, version := range []string{newest, march} {
 		synctest.Test(t, func(t *testing.T) {
-			l := dial(t, with(tool("safe"), tool("danger"))(quiet()), nil)
+			l := dial(t, with(tool("safe"), tool("danger"))(t, quiet()), nil)
 			params := ""
 			if version == newest {
 				params = "," + meta("{}")

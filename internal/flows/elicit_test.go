@@ -190,11 +190,11 @@ func TestFLOW_ELICIT_P_Required(t *testing.T) {
 		s := with(server.Tool("mail", "Needs a sign-in.", func(context.Context, mcp.None) (string, error) {
 			if runs.Add(1) == 1 {
 				return "", mcp.NewError(mcp.CodeURLElicitationRequired, "sign in first").With(mcp.URLElicitationRequiredData{
-					Elicitations: []mcp.ElicitParams{{Mode: mcp.ElicitURL, Message: "sign in", URL: "https://as.example/", ElicitationID: "e-1"}},
+					Elicitations: []mcp.ElicitParams{{Mode: mcp.ModeURL, Message: "sign in", URL: "https://as.example/", ElicitationID: "e-1"}},
 				})
 			}
 			return "sent", nil
-		}))(quiet())
+		}))(t, quiet())
 		h := &openTap{Server: s}
 		var asked []string
 		c, err := client.Connect(t.Context(), mem.New(h, nil), &client.Options{

@@ -15,9 +15,9 @@ import (
 
 // Proves: FLOW-INIT-P
 func TestFLOW_INIT_P(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Instructions, o.Title = "be kind", "Flows"
-		s := with(server.Text("x:a", "a", "A"))(o)
+		s := with(server.Text("x:a", "a", "A"))(t, o)
 		return s
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
@@ -81,7 +81,7 @@ func TestFLOW_INIT_P_Choice(t *testing.T) {
 // say, and what is answered otherwise.
 func TestFLOW_INIT_P_Modern(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(server.Text("x:a", "a", "A"))(quiet())
+		s := with(server.Text("x:a", "a", "A"))(t, quiet())
 		l := dial(t, s, nil)
 		modern := func() {
 			t.Helper()
@@ -115,7 +115,7 @@ func TestFLOW_INIT_P_Handshake(t *testing.T) {
 	for _, asked := range append([]string{unknown, "2040-01-01"}, versions...) {
 		t.Run(asked, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, with(server.Text("x:a", "a", "A"))(quiet()), nil)
+				l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 				l.ask(`{"jsonrpc":"2.0","id":0,"method":"resources/list"}`).fails(-32600, "0")
 				l.ask(`{"jsonrpc":"2.0","id":0,"method":"ping"}`).want("{}", "result")
 				want := asked
@@ -153,9 +153,9 @@ func TestFLOW_INIT_P_Handshake(t *testing.T) {
 // Proves: SEC-INIT-1: a server says no more of itself than it was told to, and
 // a client no more than it must.
 func TestSEC_INIT_1(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.HideInfo = true
-		return with(server.Tool("who", "Says what it knows of the client.", whoAsks))(o)
+		return with(server.Tool("who", "Says what it knows of the client.", whoAsks))(t, o)
 	}
 	hidden := &client.Options{Info: mcp.Implementation{Name: "me", Version: "7"}, HideInfo: true}
 	mcptest.EachEra(t, build, hidden, func(t *testing.T, era mcptest.Era, c *client.Client) {

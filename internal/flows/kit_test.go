@@ -54,7 +54,7 @@ type joiner func(o *client.Options) (*server.Server, *client.Client)
 // requests, so that it can be changed under way.
 func eachServer(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcptest.Era, join joiner)) {
 	t.Helper()
-	for _, era := range mcptest.Eras(build) {
+	for _, era := range mcptest.Eras(t, build) {
 		if era.Fresh {
 			continue
 		}
@@ -79,8 +79,8 @@ func bubbles(t *testing.T, build mcptest.Build, body func(t *testing.T, era mcpt
 func joining(t *testing.T, build mcptest.Build, era mcptest.Era) joiner {
 	return func(o *client.Options) (*server.Server, *client.Client) {
 		var s *server.Server
-		c := mcptest.Join(t, func(so *server.Options) *server.Server {
-			s = build(so)
+		c := mcptest.Join(t, func(tb testing.TB, so *server.Options) *server.Server {
+			s = build(tb, so)
 			return s
 		}, o, era)
 		return s, c
@@ -89,7 +89,7 @@ func joining(t *testing.T, build mcptest.Build, era mcptest.Era) joiner {
 
 // with makes a Build of features.
 func with(features ...server.Feature) mcptest.Build {
-	return func(o *server.Options) *server.Server {
+	return func(t testing.TB, o *server.Options) *server.Server {
 		s := server.New("flows", "1.2.3", o)
 		s.Add(features...)
 		return s

@@ -20,8 +20,8 @@ import (
 // not even sent.
 func TestSEC_CAP_1(t *testing.T) {
 	var calls counted
-	build := func(o *server.Options) *server.Server {
-		s := with()(o)
+	build := func(t testing.TB, o *server.Options) *server.Server {
+		s := with()(t, o)
 		s.Use(calls.wrap)
 		return s
 	}
@@ -92,7 +92,7 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 		for _, version := range versions {
 			t.Run(what+"/"+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := dial(t, with(feature)(quiet()), nil)
+					l := dial(t, with(feature)(t, quiet()), nil)
 					params := ""
 					if version == newest {
 						params = "," + meta(`{"experimental":{"x":{}},"tools":{}}`)
@@ -115,9 +115,9 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 // Proves: SEC-PAGE-1. Ruling 21: cursors are opaque and sealed; "" is one; a
 // bad one is -32602, and our client starts again.
 func TestSEC_PAGE_1(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 2
-		s := with()(o)
+		s := with()(t, o)
 		for i := range 5 {
 			s.Add(server.Text(fmt.Sprintf("x:%d", i), "same name", "X"), server.Tool(fmt.Sprintf("t%d", i), "T.", sum))
 		}
@@ -126,7 +126,7 @@ func TestSEC_PAGE_1(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := build(quiet())
+				s := build(t, quiet())
 				l := dial(t, s, nil)
 				params := ""
 				if version == newest {
@@ -212,7 +212,7 @@ func TestSEC_DOS_1(t *testing.T) {
 						<-ctx.Done()
 						return "", context.Cause(ctx)
 					}),
-				)(o)
+				)(t, o)
 				l := dial(t, s, &stdio.Options{MaxMessage: 10_000, Principal: ada})
 				params := ""
 				if version == newest {

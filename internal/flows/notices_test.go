@@ -61,7 +61,7 @@ func TestFLOW_PROGRESS_P_Token(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := dial(t, with(server.Tool("work", "Works.", func(ctx context.Context, _ mcp.None) (string, error) {
 			return "done", server.Progress(ctx, 1, 0, "")
-		}))(quiet()), nil)
+		}))(t, quiet()), nil)
 		l.shake(june, "{}")
 		l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work"}}`).want("1", "id")
 		for _, token := range []string{`"t"`, `0`, `-7`, `""`} {
@@ -139,7 +139,7 @@ func TestFLOW_LOG_P_Level(t *testing.T) {
 	})
 	t.Run("by hand", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			l := dial(t, build(quiet()), nil)
+			l := dial(t, build(t, quiet()), nil)
 			const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"talk","_meta":{%q:%q,%q:{}%s}}}`
 			level := func(l string) string { return `,"` + mcp.MetaLogLevel + `":` + l }
 			l.ask(call, 1, mcp.MetaProtocolVersion, newest, mcp.MetaClientCapabilities, "").want("1", "id")

@@ -27,7 +27,7 @@ func messages(_ context.Context, a review) ([]mcp.PromptMessage, error) {
 
 // Proves: FLOW-PROMPT-P
 func TestFLOW_PROMPT_P(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 2
 		return with(
 			server.Prompt("review", "Reviews a file.", messages),
@@ -35,7 +35,7 @@ func TestFLOW_PROMPT_P(t *testing.T) {
 			server.Prompt("z", "The last.", func(context.Context, mcp.None) (*mcp.GetPromptResult, error) {
 				return &mcp.GetPromptResult{Description: "own", Messages: []mcp.PromptMessage{}}, nil
 			}),
-		)(o)
+		)(t, o)
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		list := collect(t, c.Prompts(t.Context()))
@@ -85,7 +85,7 @@ func TestFLOW_PROMPT_P(t *testing.T) {
 // characters.
 func TestSEC_PROMPT_1(t *testing.T) {
 	ran := 0
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.MaxArgument = 100
 		return with(server.Prompt("p", "Echoes.", func(_ context.Context, a struct {
 			Text string `json:"text"`
@@ -93,7 +93,7 @@ func TestSEC_PROMPT_1(t *testing.T) {
 		) (string, error) {
 			ran++
 			return "say: " + a.Text, nil
-		}))(o)
+		}))(t, o)
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, _ mcptest.Era, c *client.Client) {
 		for _, said := range []string{"{{.Secret}}", `"}],"role":"system"`, "${HOME}", "line\nline\t.", `{"file":"x"}`, strings.Repeat("x", 100)} {
@@ -120,11 +120,11 @@ func TestSEC_PROMPT_1(t *testing.T) {
 
 // Proves: SEC-PROMPT-2: one decision holds for list and get.
 func TestSEC_PROMPT_2(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		s := with(
 			server.Prompt("open", "For all.", func(context.Context, mcp.None) (string, error) { return "o", nil }),
 			server.Prompt("closed", "For nobody.", func(context.Context, mcp.None) (string, error) { return "c", nil }),
-		)(o)
+		)(t, o)
 		s.Visible(func(_ context.Context, it server.Item) bool { return it.Kind != server.KindPrompt || it.Name == "open" })
 		return s
 	}
@@ -147,7 +147,7 @@ func TestSEC_PROMPT_2(t *testing.T) {
 // rendering is bounded in time.
 func TestSEC_PROMPT_3(t *testing.T) {
 	read := 0
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.CallTimeout = 1e9
 		return with(
 			server.Resource("x:private", "p", func(context.Context) (string, error) { read++; return "private", nil }),
@@ -161,7 +161,7 @@ func TestSEC_PROMPT_3(t *testing.T) {
 				<-ctx.Done()
 				return "", context.Cause(ctx)
 			}),
-		)(o)
+		)(t, o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		_, c := join(nil)

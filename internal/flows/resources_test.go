@@ -54,7 +54,7 @@ func notFound(t *testing.T, version, uri string, err error) {
 // Proves: FLOW-RES-P, SEC-RES-2. Ruling 23: the order of lists is stated, and
 // what the caller may not see answers like what does not exist.
 func TestFLOW_RES_P(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 10
 		s := with(
 			server.Resource("x:blob", "blob", func(context.Context) ([]byte, error) { return []byte{0, 1, 254, 255}, nil }),
@@ -63,7 +63,7 @@ func TestFLOW_RES_P(t *testing.T) {
 			server.Template("gh://{owner}/issues/{id}", "issue", readIssue),
 			server.Template("gh://{owner}/hidden/{id}", "hidden", readIssue),
 			server.Resource("x:broken", "broken", func(context.Context) (string, error) { return "", errors.New("db7 is down") }),
-		)(o)
+		)(t, o)
 		for i := range 25 {
 			s.Add(server.Text(fmt.Sprintf("n:%02d", i), "many", "number"))
 		}
@@ -148,8 +148,8 @@ func jungle(t *testing.T) *os.Root {
 // Proves: SEC-RES-1, for file: and for a scheme of one's own.
 func TestSEC_RES_1(t *testing.T) {
 	root := jungle(t)
-	build := func(o *server.Options) *server.Server {
-		return with(server.Directory("file:///srv/", root), server.Directory("docs://all/", root))(o)
+	build := func(t testing.TB, o *server.Options) *server.Server {
+		return with(server.Directory("file:///srv/", root), server.Directory("docs://all/", root))(t, o)
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		for _, prefix := range []string{"file:///srv/", "docs://all/"} {
@@ -192,13 +192,13 @@ func TestSEC_RES_1(t *testing.T) {
 // client's own.
 func TestSEC_RES_3(t *testing.T) {
 	root := jungle(t)
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.MaxResource = 1999
 		return with(
 			server.Directory("file:///srv/", root),
 			server.Text("x:big", "big", strings.Repeat("x", 2000)),
 			server.Text("x:fits", "fits", strings.Repeat("x", 1999)),
-		)(o)
+		)(t, o)
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, _ mcptest.Era, c *client.Client) {
 		for _, uri := range []string{"file:///srv/big", "x:big"} {
@@ -213,7 +213,7 @@ func TestSEC_RES_3(t *testing.T) {
 	t.Run("client", func(t *testing.T) {
 		for _, version := range versions {
 			synctest.Test(t, func(t *testing.T) {
-				s := with(server.Text("x:big", "big", strings.Repeat("x", 200_000)), server.Text("x:fits", "fits", "x"))(quiet())
+				s := with(server.Text("x:big", "big", strings.Repeat("x", 200_000)), server.Text("x:fits", "fits", "x"))(t, quiet())
 				c, err := client.Connect(t.Context(), mem.New(s, &mem.Options{MaxResponse: 100_000}), &client.Options{Versions: []string{version}})
 				if err != nil {
 					t.Fatal(err)
@@ -234,7 +234,7 @@ func TestSEC_RES_3(t *testing.T) {
 // what it may, in lists and by name; nothing tells the rest from what does not
 // exist.
 func TestSEC_RES_2(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		s := with(
 			server.Text("x:ann", "ann", "A").With(server.ResourceOptions{Labels: []string{"ann"}}),
 			server.Text("x:all", "all", "B"),
@@ -243,7 +243,7 @@ func TestSEC_RES_2(t *testing.T) {
 			server.Tool("all", "All's.", whoAsks),
 			server.Prompt("ann", "Ann's.", func(context.Context, mcp.None) (string, error) { return "hi", nil }).With(server.PromptOptions{Labels: []string{"ann"}}),
 			server.Prompt("all", "All's.", func(context.Context, mcp.None) (string, error) { return "hi", nil }),
-		)(o)
+		)(t, o)
 		s.Visible(func(ctx context.Context, it server.Item) bool {
 			for _, label := range it.Labels {
 				if server.Caller(ctx).Subject != label {
@@ -257,7 +257,7 @@ func TestSEC_RES_2(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := build(quiet())
+				s := build(t, quiet())
 				for _, who := range []string{"ann", "bob"} {
 					seesAll(t, s, version, who, who == "ann")
 				}

@@ -30,9 +30,9 @@ func tellRoots(ctx context.Context, _ mcp.None) (string, error) {
 // Proves: FLOW-ROOTS-P
 func TestFLOW_ROOTS_P(t *testing.T) {
 	changed := make(chan string, 8)
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.OnRootsChanged = func(context.Context) { changed <- "changed" }
-		return with(server.Tool("roots", "Tells the roots.", tellRoots))(o)
+		return with(server.Tool("roots", "Tells the roots.", tellRoots))(t, o)
 	}
 	eachServer(t, build, func(t *testing.T, era mcptest.Era, join joiner) {
 		roots := []mcp.Root{{URI: "file:///srv/a", Name: "a"}}

@@ -79,7 +79,7 @@ func TestDuplicateIDs(t *testing.T) {
 				l := dial(t, with(server.Tool("wait", "Waits.", func(context.Context, mcp.None) (string, error) {
 					<-release
 					return "done", nil
-				}), server.Tool("roots", "Tells the roots.", tellRoots))(quiet()), nil)
+				}), server.Tool("roots", "Tells the roots.", tellRoots))(t, quiet()), nil)
 				params := ""
 				if version == newest {
 					params = "," + meta(`{}`)
@@ -123,7 +123,7 @@ func TestEnvelope(t *testing.T) {
 	for _, version := range []string{"", autumn, june} {
 		t.Run("after "+version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 				absent := "null"
 				if version != "" {
 					l.shake(version, "{}")
@@ -165,7 +165,7 @@ func TestNotificationsUnanswered(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(quiet()), nil)
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, quiet()), nil)
 				if version != newest {
 					l.shake(version, "{}")
 				}
@@ -227,7 +227,7 @@ func TestTraceContext(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, build(quiet()), nil)
+		l := dial(t, build(t, quiet()), nil)
 		l.shake(june, "{}")
 		for _, bad := range []string{`"00-00000000000000000000000000000000-b7ad6b7169203331-01"`, `"ff-x"`, `"` + strings.Repeat("0", 5000) + `"`} {
 			l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"trace","_meta":{"traceparent":%s,"tracestate":"v=1"}}}`, bad).
@@ -241,7 +241,7 @@ func TestTraceContext(t *testing.T) {
 					t.Error("the key was accepted")
 				}
 			}()
-			with(server.Tool("t", "T.", sum).With(server.ToolOptions{Meta: mcp.Meta{key: raw("1")}}))(quiet())
+			with(server.Tool("t", "T.", sum).With(server.ToolOptions{Meta: mcp.Meta{key: raw("1")}}))(t, quiet())
 		})
 	}
 }
@@ -255,7 +255,7 @@ func TestIconWarnings(t *testing.T) {
 	} {
 		var log strings.Builder
 		o := &server.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		with(server.Tool("t", "T.", sum).With(server.ToolOptions{Icons: []mcp.Icon{{Src: src}}}))(o)
+		with(server.Tool("t", "T.", sum).With(server.ToolOptions{Icons: []mcp.Icon{{Src: src}}}))(t, o)
 		if got := strings.Contains(log.String(), "icon"); got != warned {
 			t.Errorf("%q: the log says %q", src, log.String())
 		}
@@ -278,7 +278,7 @@ func TestRatesByDefault(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := quiet()
 				o.Limits = test.limits
-				l := dial(t, with(server.Tool("sum", "Adds.", sum))(o), &stdio.Options{Principal: test.who})
+				l := dial(t, with(server.Tool("sum", "Adds.", sum))(t, o), &stdio.Options{Principal: test.who})
 				l.shake(june, "{}")
 				begun := time.Now()
 				for range 600 {

@@ -75,7 +75,7 @@ func TestFLOW_SHUTDOWN_P(t *testing.T) {
 // once.
 func TestFLOW_SHUTDOWN_P_Listen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(server.Text("x:a", "a", "A"))(quiet())
+		s := with(server.Text("x:a", "a", "A"))(t, quiet())
 		l := dial(t, s, nil)
 		l.ask(`{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{%s,"notifications":{"resourceSubscriptions":["x:a"]}}}`, meta("{}")).
 			want(`["x:a"]`, "params", "notifications", "resourceSubscriptions")
@@ -120,7 +120,7 @@ func TestFLOW_SHUTDOWN_P_Input(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		l := dial(t, with(server.Text("x:a", "a", "A"))(quiet()), nil)
+		l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 		l.shake(june, "{}")
 		l.conn.Close()
 		if err := <-l.done; err != nil {

@@ -31,8 +31,8 @@ func TestFLOW_SUB_P(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	build := func(o *server.Options) *server.Server {
-		return with(server.Directory("file:///notes/", root))(o)
+	build := func(t testing.TB, o *server.Options) *server.Server {
+		return with(server.Directory("file:///notes/", root))(t, o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		write(t, "a.txt", "one")
@@ -91,7 +91,7 @@ func TestFLOW_SUB_P(t *testing.T) {
 // subscribed is not told.
 func TestFLOW_SUB_P_Told(t *testing.T) {
 	watching := make(chan string, 16)
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		return with(
 			server.Text("x:a", "a", "A"), server.Text("x:b", "b", "B"),
 			server.Template("gh://{owner}/issues/{id}", "issue", readIssue).With(server.TemplateOptions{
@@ -102,7 +102,7 @@ func TestFLOW_SUB_P_Told(t *testing.T) {
 					watching <- "ends " + uri
 				},
 			}),
-		)(o)
+		)(t, o)
 	}
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		changes := make(chan string, 16)
@@ -152,10 +152,10 @@ func TestFLOW_SUB_P_Told(t *testing.T) {
 // Proves: SEC-RES-4: subscriptions are limited, and changes are merged and
 // paced, none lost.
 func TestSEC_RES_4(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.MaxSubscriptions = 3
 		o.Limits.ChangeRate = 2
-		s := with()(o)
+		s := with()(t, o)
 		for i := range 5 {
 			s.Add(server.Text(fmt.Sprintf("x:%d", i), "x", "X"))
 		}
@@ -200,9 +200,9 @@ func TestSEC_RES_4(t *testing.T) {
 
 // Proves: FLOW-LIST-CHANGED-P
 func TestFLOW_LIST_CHANGED_P(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.DeclareTools, o.DeclarePrompts, o.DeclareResources = true, true, true
-		return with()(o)
+		return with()(t, o)
 	}
 	eachServer(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
 		told := make(chan string, 64)
@@ -242,7 +242,7 @@ func TestFLOW_LIST_CHANGED_P(t *testing.T) {
 // each stream carries its own id.
 func TestFLOW_LIST_CHANGED_P_Asked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := with(server.Tool("sum", "Adds.", sum), server.Text("x:a", "a", "A"))(quiet())
+		s := with(server.Tool("sum", "Adds.", sum), server.Text("x:a", "a", "A"))(t, quiet())
 		l := dial(t, s, nil)
 		l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%s}}`, meta("{}"))
 		s.RemoveTools("sum")

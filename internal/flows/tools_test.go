@@ -31,7 +31,7 @@ func sum(_ context.Context, in sumIn) (sumOut, error) { return sumOut{in.A + in.
 
 // Proves: FLOW-TOOL-P
 func TestFLOW_TOOL_P(t *testing.T) {
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Limits.PageSize = 3
 		s := with(
 			server.Tool("sum", "Adds.", sum),
@@ -45,7 +45,7 @@ func TestFLOW_TOOL_P(t *testing.T) {
 				func(_ context.Context, arguments raw) (*mcp.CallToolResult, error) {
 					return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(string(arguments))}}, nil
 				}),
-		)(o)
+		)(t, o)
 		return s
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
@@ -181,8 +181,8 @@ func TestSEC_TOOL_3(t *testing.T) {
 	t.Run("a server that breaks its promise", func(t *testing.T) {
 		for _, version := range []string{newest, autumn, june} {
 			synctest.Test(t, func(t *testing.T) {
-				build := func(o *server.Options) *server.Server {
-					s := with(tool)(o)
+				build := func(t testing.TB, o *server.Options) *server.Server {
+					s := with(tool)(t, o)
 					s.Use(func(next server.Func) server.Func {
 						return func(c *server.Call) (server.Result, error) {
 							res, err := next(c)
@@ -210,7 +210,7 @@ func TestSEC_TOOL_3(t *testing.T) {
 func TestSEC_TOOL_6(t *testing.T) {
 	const inside = "db.internal:5432 password=hunter2"
 	var log strings.Builder
-	build := func(o *server.Options) *server.Server {
+	build := func(t testing.TB, o *server.Options) *server.Server {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		return with(
 			server.Tool("error", "Fails.", func(context.Context, mcp.None) (string, error) { return "", errors.New(inside) }),
@@ -221,7 +221,7 @@ func TestSEC_TOOL_6(t *testing.T) {
 			}),
 			server.Resource("x:panic", "p", func(context.Context) (string, error) { panic(inside) }),
 			server.Prompt("panic", "Panics.", func(context.Context, mcp.None) (string, error) { panic(inside) }),
-		)(o)
+		)(t, o)
 	}
 	mcptest.EachEra(t, build, nil, func(t *testing.T, _ mcptest.Era, c *client.Client) {
 		refs := map[string]string{}

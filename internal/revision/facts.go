@@ -26,6 +26,9 @@ type Facts struct {
 	Priming bool
 	// VersionHeader: HTTP requests after negotiation carry MCP-Protocol-Version.
 	VersionHeader bool
+	// Assumed: HTTP requests without MCP-Protocol-Version, and with nothing else
+	// that tells their revision, are of this one.
+	Assumed bool
 	// RouteHeaders: HTTP requests carry Mcp-Method, Mcp-Name, Mcp-Param-*.
 	RouteHeaders bool
 	// NullID: an error for a message whose id could not be read carries
@@ -123,12 +126,18 @@ const (
 	// MetaVersionKey is the member of a request's _meta that names a revision
 	// without handshake.
 	MetaVersionKey = "io.modelcontextprotocol/protocolVersion"
-	// Initialize is the method that opens a relation of a revision with one.
-	Initialize = "initialize"
+	// Initialize is the method that opens a relation of a revision with one,
+	// and Initialized the notification by which the client agrees.
+	Initialize  = "initialize"
+	Initialized = "notifications/initialized"
 )
 
 // Has reports whether the revision has the method.
 func (f *Facts) Has(method string) bool { return methods[method]&f.bit != 0 }
+
+// Stateful reports whether a request of this method changes what a session
+// holds: a session is what these requests have made of it.
+func Stateful(method string) bool { return stateful[method] }
 
 // HTTPStatus is the status of the HTTP response that carries a JSON-RPC error
 // with this code as its only message. A request without the metadata that it
@@ -166,6 +175,17 @@ func Newest() *Facts { return &all[0] }
 func NewestHandshake() *Facts {
 	for i := range all {
 		if all[i].Handshake {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Assumed returns the revision of an HTTP request that does not tell its own
+// (spec 2025-11-25, basic/transports, Protocol Version Header).
+func Assumed() *Facts {
+	for i := range all {
+		if all[i].Assumed {
 			return &all[i]
 		}
 	}

@@ -144,6 +144,7 @@ var all = [...]Facts{
 	{
 		Version:              "2025-03-26",
 		Handshake:            true,
+		Assumed:              true,
 		Batch:                true,
 		Sessions:             true,
 		Resume:               true,
@@ -203,4 +204,12 @@ var methods = map[string]rows{
 	"subscriptions/listen":                     in20260728,
 	"tools/call":                               inAll,
 	"tools/list":                               inAll,
+}
+
+// stateful are the requests after which a session is another one.
+var stateful = map[string]bool{
+	"initialize":            true,
+	"logging/setLevel":      true,
+	"resources/subscribe":   true,
+	"resources/unsubscribe": true,
 }

@@ -125,12 +125,12 @@ func TestAttackTokenInTrailer(t *testing.T) {
 func TestAttackWrongUserCache(t *testing.T) {
 	t.Parallel()
 	v := guard.Func(issuerID, func(_ context.Context, token string) (*guard.Token, error) {
-		return &guard.Token{Subject: "user of " + token, Audience: []string{resource}, Scopes: []string{token}}, nil
+		return &guard.Token{Subject: "user of " + token, Audience: []string{resource}, Scopes: []string{token}, Groups: []string{"group of " + token}}, nil
 	})
 	b := (&bench{t: t, clock: newClock()}).with(v, &guard.Options{CacheSize: 32})
 	h := b.guard.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := principal.FromContext(r.Context())
-		_, _ = fmt.Fprint(w, p.Subject, p.Scopes)
+		_, _ = fmt.Fprint(w, p.Subject, p.Scopes, p.Groups)
 	}))
 	var wg sync.WaitGroup
 	for worker := range 8 {
@@ -141,7 +141,7 @@ func TestAttackWrongUserCache(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer "+token)
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
-				if want := fmt.Sprintf("user of %s[%s]", token, token); w.Body.String() != want {
+				if want := fmt.Sprintf("user of %s[%s] [group of %s]", token, token, token); w.Body.String() != want {
 					t.Errorf("%s: %d %s", token, w.Code, w.Body)
 				}
 			}

@@ -288,7 +288,7 @@ func (g *Guard) isAudience(audience string) bool {
 // remembered is what a valid token amounts to.
 func (g *Guard) remembered(t *Token, now time.Time) *verified {
 	p := &principal.Principal{
-		Issuer: t.Issuer, Subject: t.Subject, Client: t.Client, Scopes: g.scopes.expand(t.Scopes), Challenge: g.bearer,
+		Issuer: t.Issuer, Subject: t.Subject, Client: t.Client, Scopes: g.scopes.expand(t.Scopes), Groups: slices.Clone(t.Groups), Challenge: g.bearer,
 	}
 	if t.Thumbprint != "" {
 		p.Challenge = g.dpop

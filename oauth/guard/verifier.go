@@ -35,6 +35,9 @@ type Token struct {
 	Audience []string
 	// Scopes are what it allows.
 	Scopes []string
+	// Groups are the subject's groups or roles, for [principal.Principal]. A
+	// verifier made by [Func] may set them; the others leave them empty.
+	Groups []string
 	// Expiry is when it ends, and NotBefore when it begins, with tolerance for
 	// clocks that differ, if any. The zero time is unknown.
 	Expiry, NotBefore time.Time

@@ -3,6 +3,7 @@ package issuer
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -67,7 +68,11 @@ func (s *Server) refuseJSON(w http.ResponseWriter, r *http.Request, e *oauth.Err
 	if status == 0 {
 		status = http.StatusBadRequest
 	}
-	s.log.InfoContext(r.Context(), "request was refused", "path", r.URL.Path, "error", e.Code,
+	level, text := slog.LevelInfo, "request was refused"
+	if status >= http.StatusInternalServerError {
+		level, text = slog.LevelError, "request failed" // by a fault of ours
+	}
+	s.log.Log(r.Context(), level, text, "path", r.URL.Path, "error", e.Code,
 		"description", e.Description, "reason", reason, "remote", s.opts.Remote(r))
 	answerJSON(w, status, e)
 }

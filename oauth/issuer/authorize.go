@@ -109,6 +109,9 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 		person.AuthTime = s.now()
 		it.Person = &person
 		it.Approved = it.Approved || s.vouched(c) || onDevice(it.Redirect)
+	} else if err := s.forgetGone(r, it); err != nil {
+		s.answerError(w, r, it, s.broken(r.Context(), "proceeding", err), "")
+		return
 	}
 	next, err := s.next(r.Context(), c, it)
 	if err != nil {
@@ -139,6 +142,24 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 	redirect(w, s.path(page)+"?visit="+handle)
 }
 
+// forgetGone takes the person out of an interaction who is not there any more,
+// or has another password: whoever sits at the browser must sign in.
+func (s *Server) forgetGone(r *http.Request, it *interaction) error {
+	if it.Person == nil {
+		return nil
+	}
+	ok, err := s.current(r.Context(), it.Person.Subject, it.Person.Stamp)
+	if err != nil || ok {
+		return err
+	}
+	s.audit(r.Context(), Event{
+		Name: "login", Outcome: oauth.LoginRequired, Client: it.Client, Subject: it.Person.Subject, Resource: it.Resource,
+		Remote: s.opts.Remote(r), Reason: errPersonGone.Error(),
+	})
+	it.Person, it.Approved = nil, false
+	return nil
+}
+
 // issue grants what was asked for and sends the code to the client.
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
 	ctx, now := r.Context(), s.now()
@@ -156,6 +177,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 	grant := &Grant{
 		ID: oauth.NewSecret(), ClientID: c.ID, Subject: it.Person.Subject, Scopes: it.Scopes, Resource: it.Resource,
 		Key: it.Key, AuthTime: it.Person.AuthTime, Created: now, Expires: now.Add(lifetime), Claims: it.Person.Claims,
+		Stamp: it.Person.Stamp,
 	}
 	secret := oauth.NewSecret()
 	code := &Code{

@@ -282,10 +282,11 @@ func TestDocumentAuthenticates(t *testing.T) {
 		form = change(form, "client_assertion", signed.Get("client_assertion"), "client_assertion_type", oauth.ClientAssertionJWT)
 		return s.post("/token", "application/x-www-form-urlencoded", form.Encode())
 	}
-	if status, body := ask(redeem(id, d.code(id)), key); status != http.StatusOK {
+	reading := func(g *issuer.Grant, _ *issuer.Code) { g.Scopes = []string{"notes:read"} }
+	if status, body := ask(redeem(id, d.code(id, reading)), key); status != http.StatusOK {
 		t.Errorf("the client itself: %d %s", status, body)
 	}
-	if status, body := ask(redeem(id, d.code(id)), newKey(t)); status != http.StatusUnauthorized {
+	if status, body := ask(redeem(id, d.code(id, reading)), newKey(t)); status != http.StatusUnauthorized {
 		t.Errorf("another key: %d %s", status, body)
 	}
 	form := params("grant_type", oauth.GrantClientCredentials, "client_id", id, "resource", mcpServer)

@@ -60,7 +60,17 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: g.Scopes})
+	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, refuse(oauth.InvalidGrant, badCode, errPersonGone)
+	}
+	scopes, err := s.narrowedScopes(res, q.client, g.Scopes, nil) // some may not be configured any more
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
 	if err != nil {
 		return nil, err
 	}

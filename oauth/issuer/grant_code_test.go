@@ -189,3 +189,18 @@ func TestAttackClientIDNotCheckedAtRedeem(t *testing.T) {
 		}
 	})
 }
+
+// A scope that is no longer configured when the code comes is not issued.
+func TestCodeOfRemovedScope(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil, nil)
+	wide := func(g *issuer.Grant, _ *issuer.Code) { g.Scopes = []string{"read", "write"} }
+	some, none := d.code("public", wide), d.code("public")
+	d.server = d.open(func(o *issuer.Options) { o.Resources[0].Scopes = o.Resources[0].Scopes[:1] })
+	if got := d.want(redeem("public", some)).text("scope"); got != "read" {
+		t.Errorf("scopes %q, want read alone", got)
+	}
+	if got := d.token(redeem("public", none)).brief(); got != oauth.InvalidScope {
+		t.Errorf("a code for nothing that is left: %s", got)
+	}
+}

@@ -118,7 +118,27 @@ func (s *Server) ownToken(ctx context.Context, raw string, now time.Time) (*jwt.
 	if ok, err := s.stillThere(ctx, token, now); err != nil || !ok {
 		return nil, err
 	}
+	if ok, err := s.personThere(ctx, token, now); err != nil || !ok {
+		return nil, err
+	}
 	return token, nil
+}
+
+// personThere says whether the person is still there who signed in for a token.
+func (s *Server) personThere(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
+	if s.opts.Subjects == nil || token.Claims.Grant == "" {
+		return true, nil
+	}
+	g, err := s.store.Grant(ctx, token.Claims.Grant, now)
+	switch {
+	case errors.Is(err, ErrRevoked), errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the grant of a token: %w", err)
+	case g.Stamp == "":
+		return true, nil // nobody signed in for it
+	}
+	return s.current(ctx, g.Subject, g.Stamp)
 }
 
 // stillThere says whether whoever a token was issued to is still one of ours:

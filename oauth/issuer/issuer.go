@@ -47,6 +47,13 @@ type Options struct {
 	ConsentLifetime time.Duration
 	// LoginLifetime is how long a browser stays signed in. Default 8 h.
 	LoginLifetime time.Duration
+	// Subjects is asked whether the person is still there, before a browser
+	// counts as signed in, a code is issued or redeemed, a refresh token
+	// used, and a token that came from these introspected or exchanged; so a
+	// person who was removed gets nothing more, in no process. Access tokens that
+	// are out stay good to their end for those who verify them without
+	// introspection. Default: everybody stays.
+	Subjects Subjects
 	// DPoPNonce asks for nonces in DPoP proofs. Default false.
 	DPoPNonce bool
 	// TokenEndpointAudience takes client assertions whose audience is the token

@@ -3,6 +3,7 @@ package issuer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"strings"
@@ -42,11 +43,39 @@ type Person struct {
 	AuthTime time.Time `json:"auth_time,omitzero"`
 	// Claims are further claims for access tokens, as a JSON object. Default none.
 	Claims []byte `json:"claims,omitzero"`
+	// Stamp is what Options.Subjects recognises this proof by, of at most 255
+	// bytes: something that changes with the password, say. It is stored as it
+	// is. Default none.
+	Stamp string `json:"stamp,omitzero"`
 }
 
+// Subjects says whether people are still there. It may be used by many
+// goroutines at once.
+type Subjects interface {
+	// Current reports whether what a person began stands: the person is still
+	// there, and nothing has happened that ends it, such as a changed password.
+	// stamp is the Person.Stamp of the login that it began with.
+	Current(ctx context.Context, subject, stamp string) (bool, error)
+}
+
+// current asks Options.Subjects, if there are any.
+func (s *Server) current(ctx context.Context, subject, stamp string) (bool, error) {
+	if s.opts.Subjects == nil {
+		return true, nil
+	}
+	ok, err := s.opts.Subjects.Current(ctx, subject, stamp)
+	if err != nil {
+		return false, fmt.Errorf("asking whether a person is still there: %w", err)
+	}
+	return ok, nil
+}
+
+// errPersonGone is why a code or a refresh token is refused.
+var errPersonGone = errors.New("the person is not there any more, or has another password")
+
 func (p *Person) check() error {
-	if p.Subject == "" || len(p.Subject) > 255 || len(p.Name) > 1024 {
-		return errors.New("subject must have 1 to 255 bytes, name at most 1,024")
+	if p.Subject == "" || len(p.Subject) > 255 || len(p.Name) > 1024 || len(p.Stamp) > 255 {
+		return errors.New("subject must have 1 to 255 bytes, name at most 1,024, stamp at most 255")
 	}
 	if p.Claims != nil {
 		if _, err := wire.ParseObject(p.Claims, wire.Limits{Bytes: 16 << 10}); err != nil {
@@ -165,6 +194,16 @@ func (v *Visit) Done(w http.ResponseWriter, r *http.Request, p Person) {
 	})
 	v.it.Person, v.it.Fresh = &p, false
 	s.proceed(w, r, v.client, v.it)
+}
+
+// Refused tells the audit log that the Login did not believe the browser, and
+// why: a wrong password, say. The visit goes on; the Login answers. reason must
+// hold nothing that was typed in.
+func (v *Visit) Refused(r *http.Request, reason string) {
+	v.server.audit(r.Context(), Event{
+		Name: "login", Outcome: oauth.AccessDenied, Client: v.it.Client, Resource: v.it.Resource,
+		Remote: v.server.opts.Remote(r), Reason: reason,
+	})
 }
 
 // Cancel ends the visit: the person does not want to sign in, or may not. The

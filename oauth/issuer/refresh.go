@@ -72,6 +72,13 @@ func (s *Server) redeemRefresh(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if err != nil && !errors.Is(err, ErrRevoked) {
 		return nil, fmt.Errorf("reading the grant of a refresh token: %w", err)
 	}
+	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
+	case err != nil:
+		return nil, err
+	case !ok:
+		gone := s.store.RevokeGrant(ctx, g.ID, q.now)
+		return nil, refuse(oauth.InvalidGrant, badRefresh, errors.Join(errPersonGone, gone))
+	}
 	// That the grant is revoked is for the rotation to find: it also sees reuse.
 	answer, err := s.refreshAccess(ctx, q, g)
 	if err != nil {

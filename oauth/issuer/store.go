@@ -150,8 +150,10 @@ type Grant struct {
 	// for bearer tokens.
 	Key      string
 	AuthTime time.Time
-	Created  time.Time
-	Expires  time.Time
+	// Stamp is the Person.Stamp of the login; empty without one.
+	Stamp   string
+	Created time.Time
+	Expires time.Time
 	// Claims are further claims for access tokens, as a JSON object; may be nil.
 	Claims []byte
 }

@@ -108,7 +108,11 @@ func (h *Handler) other(o *open, r *http.Request, who *principal.Principal, bare
 	case http.MethodDelete:
 		h.delete(o, r, who)
 	default:
-		notAllowed(o.ResponseWriter, r, "GET, POST, DELETE")
+		allow := "GET, POST, DELETE"
+		if h.opts.Sessionless {
+			allow = http.MethodPost
+		}
+		notAllowed(o.ResponseWriter, r, allow)
 	}
 }
 
@@ -132,7 +136,7 @@ func (h *Handler) part(o *open, read bool) {
 // requests, or what the client missed of any stream (spec 2025-11-25,
 // basic/transports, Listening for Messages, Resumability).
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
-	if isModern(r) || len(r.Header[headerSession]) == 0 {
+	if isModern(r) || h.opts.Sessionless || len(r.Header[headerSession]) == 0 {
 		notAllowed(w, r, "POST")
 		return
 	}
@@ -159,7 +163,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Pri
 // delete ends a session at the wish of its client (spec 2025-11-25,
 // basic/transports, Session Management).
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
-	if isModern(r) {
+	if isModern(r) || h.opts.Sessionless {
 		notAllowed(w, r, "POST")
 		return
 	}
@@ -171,7 +175,7 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.
 	if !s.speaks(w, r) {
 		return
 	}
-	s.end(errDeleted)
+	s.end(ErrDeleted)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -192,11 +196,11 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	case <-h.list.quiet:
 	case <-ctx.Done():
 		err = ctx.Err()
-		h.list.expire(errStopped)
+		h.list.expire(ErrStopped)
 	}
 	var closing sync.WaitGroup // at once: none waits for another's handlers to be told
 	for _, s := range sessions {
-		closing.Go(func() { s.end(errStopped) })
+		closing.Go(func() { s.end(ErrStopped) })
 	}
 	closing.Wait()
 	<-h.list.quiet

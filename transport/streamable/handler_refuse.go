@@ -15,14 +15,21 @@ import (
 // It is that of package mcp, which no carrier imports; a test compares them.
 const codeTimeout = -31003
 
-// Why sessions and what is in them end.
+// Why sessions end, in [SessionEvent], to be found with errors.Is; each is
+// transport.ErrClosed too. Others are the handler's own.
 var (
-	errStopped   = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
-	errDeleted   = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
-	errDisplaced = fmt.Errorf("%w: the session made place for another one of its address", transport.ErrClosed)
-	errIdle      = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
-	errRefused   = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
-	errNobody    = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
+	// ErrStopped says that the endpoint was shut down.
+	ErrStopped = fmt.Errorf("%w: the server is shutting down", transport.ErrClosed)
+	// ErrDeleted says that the client ended its session.
+	ErrDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
+	// ErrIdle says that nobody used the session for SessionIdle.
+	ErrIdle = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
+	// ErrDisplaced says that an idle session made place for another one of its
+	// address; see MaxSessionsPerAddress.
+	ErrDisplaced = fmt.Errorf("%w: the session made place for another one of its address", transport.ErrClosed)
+
+	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
+	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
 
 // scopesOf are what the data of an error of insufficient scope says is needed.

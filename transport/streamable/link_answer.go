@@ -233,13 +233,13 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	in, err := jsonrpc.Parse(data, x.l.limits)
 	told := err == nil && in.Error != nil
 	status := web.NewStatusError(resp)
-	switch code := resp.StatusCode; {
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		if told {
 			return nil, status.Because(in.Error)
 		}
 		return nil, status
-	case code == http.StatusNotFound:
+	case http.StatusNotFound:
 		told = told && (!x.s.tracked() || !x.id.IsZero() && in.ID == x.id)
 	}
 	switch {

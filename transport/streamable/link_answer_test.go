@@ -117,6 +117,9 @@ func TestStatus(t *testing.T) {
 		{status: 403, body: rpcError("", -32000)},
 		{status: 400, elsewhere: true, body: `{"detail":"Not Found"}`},
 		{status: 404, elsewhere: true, body: answerTo("1")},
+		{status: 408, body: rpcError("1", -32000)},
+		{status: 429, body: rpcError("1", -31001)},
+		{status: 503, body: rpcError("", -31002)},
 	}
 	for _, test := range tests {
 		for _, method := range []string{"initialize", "server/discover", "tools/call"} {

@@ -20,6 +20,17 @@ type Options struct {
 	// MaxDepth is how deep JSON may be nested. Default 64; -1 means 10,000,
 	// since reading takes stack for each level.
 	MaxDepth int
+	// Sessionless serves clients of revisions with a handshake without sessions,
+	// so that each request may reach another replica, without affinity:
+	// initialize is answered without Mcp-Session-Id, and each request by itself,
+	// in the revision that its MCP-Protocol-Version names (2025-03-26 without).
+	// What needs a session is not offered: handlers cannot ask such clients for
+	// anything (ErrNotCapable), they cannot subscribe, hear of no changes of
+	// lists, set no log level and resume no stream; GET and DELETE are 405.
+	// Progress and log messages of a request still go on its own stream. Clients
+	// of revisions without handshake notice nothing, and can be asked. Replicas
+	// need the same StateKeys in their server.Options. Default: sessions.
+	Sessionless bool
 	// MaxSessions is the most sessions of revisions with a handshake at once;
 	// more are answered 429. Default 10,000.
 	MaxSessions int
@@ -31,6 +42,11 @@ type Options struct {
 	// session among them that was idle the longest; it is answered 429 only if
 	// each has a request under way or a stream open. Default 1,000.
 	MaxSessionsPerAddress int
+	// OnSession is told when a session opens, changes and ends, for metrics and
+	// for records that Restore opens it from elsewhere. It is called before the
+	// client learns of what it tells; for one session one call at a time, for
+	// several many. It must be quick. Default: nobody is told.
+	OnSession func(e SessionEvent)
 	// SessionIdle ends a session that nobody uses: no request under way, no
 	// stream open. Default 30 min.
 	SessionIdle time.Duration

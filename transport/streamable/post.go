@@ -38,6 +38,10 @@ func (h *Handler) batch(w http.ResponseWriter, r *http.Request, who *principal.P
 		refuse(w, r, http.StatusBadRequest, errBatch())
 		return
 	}
+	if h.opts.Sessionless {
+		h.batchSessionless(w, r, who, data)
+		return
+	}
 	if s := h.caller(w, r, who); s != nil {
 		defer s.release()
 		s.batch(w, r, who, data)
@@ -53,6 +57,8 @@ func (h *Handler) single(w http.ResponseWriter, r *http.Request, who *principal.
 		h.malformed(w, r, who, modern, err)
 	case modern || namesVersion(m):
 		h.modern(w, r, who, m)
+	case h.opts.Sessionless:
+		h.sessionless(w, r, who, m)
 	case m.Kind == jsonrpc.Request && m.Method == revision.Initialize && len(r.Header[headerSession]) == 0:
 		h.initialize(w, r, who, m)
 	default:
@@ -215,7 +221,7 @@ func (h *Handler) malformed(w http.ResponseWriter, r *http.Request, who *princip
 	null := false
 	if !modern {
 		null = nullID(r)
-		if len(r.Header[headerSession]) > 0 {
+		if len(r.Header[headerSession]) > 0 && !h.opts.Sessionless {
 			s := h.caller(w, r, who)
 			if s == nil {
 				return

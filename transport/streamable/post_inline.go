@@ -52,7 +52,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, who *principal.P
 	p.c.s, p.c.st = s, p.st
 	p.c.begin(s.h, w)
 	p.c.begun = p.c.wrote
-	p.x = exchange{st: p.st, Exchange: transport.Exchange{In: m, Principal: who, Out: &p.x}}
+	p.x = exchange{st: p.st, Exchange: transport.Exchange{In: m, Principal: who, Out: &p.x, Carrier: &s.carrier}}
 	defer p.conclude() // also if the handler ends its goroutine
 	defer p.x.abandon()
 	run := s.admit(&p.ctx, &p.x.Exchange)

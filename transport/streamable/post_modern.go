@@ -8,6 +8,7 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // modern serves a message of a revision without handshake: a request is a call
@@ -23,17 +24,28 @@ func (h *Handler) modern(w http.ResponseWriter, r *http.Request, who *principal.
 		c.ctx.Context, c.cancel = context.WithCancelCause(c.ctx.Context) // deadlines end it otherwise
 		defer c.cancel(nil)
 	}
+	readRoute(&c.Route, r.Header)
+	h.call(w, who, m, c)
+}
+
+// call has a request handled that belongs to no session.
+func (h *Handler) call(w http.ResponseWriter, who *principal.Principal, m *jsonrpc.Incoming, c *call) {
 	// A literal would be made on the stack, which the write of the answer needs:
 	// what net/http takes of it and our frames fit into 8 KiB, so that it need not
 	// grow for each request.
-	c.In, c.Principal, c.Out, c.Ending = m, who, c, h.ending
-	readRoute(&c.Route, r.Header)
+	c.In, c.Principal, c.Out, c.Carrier, c.Ending = m, who, c, &selfContained, h.ending
 	c.begin(h, w)
 	defer c.close()
-	h.list.attend(c.open, c, errStopped)
+	h.list.attend(c.open, c, ErrStopped)
 	h.core.Serve(&c.ctx, &c.Exchange)
 	c.abort()
 }
+
+// carrierName is what the transport is called to handlers of requests.
+const carrierName = "http"
+
+// selfContained is the carrier of requests that belong to no session.
+var selfContained = transport.Carrier{Name: carrierName}
 
 // unanswered serves what is no request.
 func (h *Handler) unanswered(w http.ResponseWriter, r *http.Request, m *jsonrpc.Incoming) {
@@ -46,8 +58,12 @@ func (h *Handler) unanswered(w http.ResponseWriter, r *http.Request, m *jsonrpc.
 		"responses are not sent in this protocol revision; send the request again with its input responses"))
 }
 
-// facts are those of the revision that a modern request names.
+// facts are those of the revision that a modern request names, or of the one
+// that a request without session is served in.
 func (c *call) facts() *revision.Facts {
+	if c.legacy != nil {
+		return c.legacy
+	}
 	meta, _ := c.In.Params.Object("_meta")
 	raw, _ := meta.Member(revision.MetaVersionKey)
 	version := c.Route.Version

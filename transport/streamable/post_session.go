@@ -29,20 +29,10 @@ func (s *session) batch(w http.ResponseWriter, r *http.Request, who *principal.P
 		s.refuse(w, http.StatusBadRequest, errBatch())
 		return
 	}
-	items, err := jsonrpc.ParseBatch(data, s.h.limits, s.rules.MaxBatch)
-	if err != nil {
-		bad, ok := errors.AsType[*jsonrpc.ParseError](err)
-		if !ok {
-			bad = &jsonrpc.ParseError{Err: jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)}
-		}
-		s.refuse(w, http.StatusBadRequest, bad.Err)
-		return
-	}
-	requests, responses, others := census(items)
+	items, requests, e := s.h.readBatch(data, s.rules.MaxBatch)
 	switch {
-	case responses && (requests || others):
-		s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"a batch holds either requests and notifications, or responses, not both"))
+	case e != nil:
+		s.refuse(w, http.StatusBadRequest, e)
 	case requests:
 		s.request(w, r, true, func(st *stream) {
 			for _, item := range items {
@@ -55,6 +45,25 @@ func (s *session) batch(w http.ResponseWriter, r *http.Request, who *principal.P
 		}
 		w.WriteHeader(http.StatusAccepted)
 	}
+}
+
+// readBatch reads an array of messages and reports whether there are requests in
+// it, or what is answered like one.
+func (h *Handler) readBatch(data []byte, most int) (items []jsonrpc.BatchItem, requests bool, _ *jsonrpc.Error) {
+	items, err := jsonrpc.ParseBatch(data, h.limits, most)
+	if err != nil {
+		bad, ok := errors.AsType[*jsonrpc.ParseError](err)
+		if !ok {
+			return nil, false, jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)
+		}
+		return nil, false, bad.Err
+	}
+	requests, responses, others := census(items)
+	if responses && (requests || others) {
+		return nil, false, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a batch holds either requests and notifications, or responses, not both")
+	}
+	return items, requests, nil
 }
 
 // census says what is in a batch: requests, and what is answered like one;

@@ -2,6 +2,7 @@ package streamable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,7 +23,13 @@ func TestRequestFrom(t *testing.T) {
 	seen := make(chan string, 1)
 	core.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
+			if c.Method() != "tools/call" {
+				return next(c)
+			}
 			r := streamable.RequestFrom(c)
+			if c.Method() != "tools/call" {
+				return next(c)
+			}
 			seen <- fmt.Sprintf("%s %s %s %s", streamable.Header(c, "x-tenant"), r.PathValue("tenant"), r.URL.RawQuery, r.Header["Authorization"])
 			r.Header.Set("X-Tenant", "changed") // a copy
 			return next(c)
@@ -45,11 +52,15 @@ func TestRequestFrom(t *testing.T) {
 	id := s.open(v2511)
 	for _, tenant := range []string{"one", "two"} { // of this request, not of the one that opened the session
 		about := []string{"X-Tenant", tenant, "Authorization", "Bearer secret", "Cookie", "a=b"}
-		for era, r := range map[string]outcome{
-			"modern": s.modern("tools/call", `"name":"ask","arguments":{}`, append([]string{"Mcp-Name", "ask"}, about...)...),
-			"legacy": s.send(http.MethodPost, rpc(1, "tools/call", `"name":"ask","arguments":{}`), append([]string{"Mcp-Session-Id", id}, about...)...),
+		for era, call := range map[string]func() outcome{
+			"modern": func() outcome {
+				return s.modern("tools/call", `"name":"ask","arguments":{}`, append([]string{"Mcp-Name", "ask"}, about...)...)
+			},
+			"legacy": func() outcome {
+				return s.send(http.MethodPost, rpc(1, "tools/call", `"name":"ask","arguments":{}`), append([]string{"Mcp-Session-Id", id}, about...)...)
+			},
 		} {
-			s.check(era, r, 200, tenant+" "+tenant+" Bearer secret")
+			s.check(era, call(), 200, tenant+" "+tenant+" Bearer secret")
 			if got, want := <-seen, tenant+" acme q=1 []"; got != want {
 				t.Errorf("%s: middleware saw %q, want %q", era, got, want)
 			}
@@ -91,4 +102,63 @@ func TestRequestFromAfterItsEnd(t *testing.T) {
 	if s := <-got; s != "one one" {
 		t.Errorf("the handler saw %q, want the headers of its own request", s)
 	}
+}
+
+// On an endpoint without sessions too a client that goes cancels nothing
+// (ruling 13), and the end of the endpoint cancels what is left.
+func TestSessionlessDisconnect(t *testing.T) {
+	mcptest.NoLeaks(t)
+	started, gone, got := make(chan struct{}), make(chan struct{}), make(chan error, 2)
+	s := newSite(t, newPeer(map[string]method{
+		"wait": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+			close(started)
+			<-gone
+			for range 3 { // which nobody reads
+				_ = x.Out.Send(ctx, &jsonrpc.Outgoing{Method: "step"})
+			}
+			got <- ctx.Err()
+			return echo(x.In.Params), nil
+		},
+		"last": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+			close(started)
+			<-ctx.Done()
+			got <- context.Cause(ctx)
+			return nil, errNone
+		},
+	}), &streamable.Options{Sessionless: true})
+	begin := func(name string) (failed chan error, cancel context.CancelFunc) {
+		ctx, cancel := context.WithCancel(t.Context())
+		failed = make(chan error, 1)
+		go func() {
+			r, err := s.do(ctx, http.MethodPost, rpc(1, name, ""))
+			if err == nil {
+				r.Body.Close()
+			}
+			failed <- err
+		}()
+		<-started
+		return failed, cancel
+	}
+	failed, cancel := begin("wait")
+	cancel()
+	if err := <-failed; err == nil {
+		t.Error("the request did not end")
+	}
+	s.check("another request", s.send(http.MethodPost, rpc(2, "echo", "")), 200)
+	close(gone)
+	if err := <-got; err != nil {
+		t.Errorf("the request was cancelled with its connection: %v", err)
+	}
+	started = make(chan struct{})
+	failed, cancel = begin("last")
+	defer cancel()
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := s.h.Shutdown(over); !errors.Is(err, context.Canceled) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if err := <-got; !errors.Is(err, streamable.ErrStopped) {
+		t.Errorf("the last request was cancelled with %v, want ErrStopped", err)
+	}
+	<-failed // it was cut off, or answered
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -16,8 +17,9 @@ import (
 // then those who send wait too.
 const maxPending = 32 << 10
 
-// A call is one modern request: it stands for itself and is answered by the
-// response to its POST (spec 2026-07-28, basic/transports/streamable-http).
+// A call is one request that belongs to no session: it stands for itself and is
+// answered by the response to its POST (spec 2026-07-28,
+// basic/transports/streamable-http).
 //
 // Whoever sets writing is the only one who uses the response, without holding
 // mu: what comes meanwhile waits, and leaves in his next write.
@@ -26,6 +28,7 @@ type call struct {
 	response
 	ctx    requestContext
 	cancel context.CancelCauseFunc // nil where net/http itself ends what it cannot write
+	legacy *revision.Facts         // of a request of a revision with a handshake, else nil
 
 	mu      sync.Mutex
 	over    bool          // answered, or the response has ended
@@ -158,6 +161,11 @@ func (c *call) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	if err != nil {
 		return err
 	}
+	return c.deliver(b, m.Error)
+}
+
+// deliver sends what answers the request, which is e if it is an error.
+func (c *call) deliver(b *buffer, e *jsonrpc.Error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
@@ -174,7 +182,7 @@ func (c *call) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 		c.add(b)
 		c.pump()
 	case c.broken == nil:
-		c.written(c.whole(m, b))
+		c.written(c.whole(e, b))
 	}
 	return c.broken
 }
@@ -216,14 +224,14 @@ func (c *call) settle() {
 
 // whole sends the response at once: as JSON, or, with what waits before it, as
 // a stream that is complete.
-func (c *call) whole(m *jsonrpc.Outgoing, b *buffer) error {
-	if m.Error != nil && m.Error.Code == codeTimeout {
+func (c *call) whole(e *jsonrpc.Error, b *buffer) error {
+	if e != nil && e.Code == codeTimeout {
 		// Its handler may go on, and the next request on the connection would
 		// wait for it.
 		c.Header().Set("Connection", "close")
 	}
 	if c.pending == nil {
-		return c.body(c.status(m.Error), b.b, m.Error, c.Principal)
+		return c.body(c.status(e), b.b, e, c.Principal)
 	}
 	c.add(b)
 	out := c.pending
@@ -232,9 +240,10 @@ func (c *call) whole(m *jsonrpc.Outgoing, b *buffer) error {
 	return c.events(out.b)
 }
 
-// fail ends the request of a client that does not take what is written.
+// fail ends the request of a client that does not take what is written; in
+// revisions with a handshake a disconnect is no cancellation (ruling 13).
 func (c *call) fail(err error) {
-	if c.cancel != nil {
+	if c.cancel != nil && c.legacy == nil {
 		c.cancel(err)
 	}
 }

@@ -22,11 +22,11 @@ const maxBatch = 100
 // but those of its requests: a disconnect ends none of them (ruling 13).
 type session struct {
 	h        *Handler
-	id       string // visible ASCII; known to the client alone
 	who      *principal.Principal
-	identity string          // what of who must be the same in every request
-	key      string          // what of who is counted under
-	ctx      context.Context //nolint:containedctx // lives as long as the session
+	identity string            // what of who must be the same in every request
+	key      string            // what of who is counted under
+	carrier  transport.Carrier // with the session's id: visible ASCII, known to the client alone
+	ctx      context.Context   //nolint:containedctx // lives as long as the session
 	cancel   context.CancelCauseFunc
 	gone     chan struct{} // closed when nothing more will come
 
@@ -38,6 +38,9 @@ type session struct {
 	core   transport.Session
 	ending sync.Once
 	finish sync.Once
+
+	reports  sync.Mutex // held while OnSession is called
+	reported SessionState
 
 	// These belong to the table.
 	busy     int // requests and streams
@@ -53,16 +56,19 @@ type session struct {
 	last      uint64 // number of the newest stream
 }
 
-// newSession makes a session that is counted but not known by its id yet. The
-// error refuses it, with a status.
-func (h *Handler) newSession(who *principal.Principal) (_ *session, status int, _ *jsonrpc.Error) {
+// id names the session.
+func (s *session) id() string { return s.carrier.SessionID }
+
+// newSession makes a session that is counted but not known by its id yet; an
+// empty id has one made. The error refuses it, with a status.
+func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, status int, _ *jsonrpc.Error) {
 	now := time.Now()
 	s := &session{
 		h: h, who: who, identity: who.Identity(), key: who.LimitKey(),
 		gone: make(chan struct{}), facts: revision.NewestHandshake(),
 		busy: 1, used: now, quiet: now,
 	}
-	if status, e := h.sessions.reserve(s); e != nil {
+	if status, e := h.sessions.reserve(s, id); e != nil {
 		return nil, status, e
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -165,7 +171,7 @@ func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *p
 	st.waiting++
 	s.mu.Unlock()
 	x := &exchange{st: st}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Batched: batched}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier, Batched: batched}
 	run := s.admit(&sessionContext{s.ctx, r}, &x.Exchange)
 	if run == nil {
 		x.abandon()
@@ -221,6 +227,7 @@ func (s *session) end(cause error) {
 			s.forget("")
 		}
 		s.h.sessions.forget(s)
+		s.report(SessionEvent{State: SessionEnded, Cause: cause})
 	})
 }
 
@@ -228,7 +235,7 @@ func (s *session) end(cause error) {
 func (s *session) forget(name string) {
 	ctx, cancel := s.h.storing(context.Background())
 	defer cancel()
-	if err := s.h.events.Forget(ctx, s.id, name); err != nil {
+	if err := s.h.events.Forget(ctx, s.id(), name); err != nil {
 		s.h.log.Warn("forgetting the events of a stream", "error", err)
 	}
 }

@@ -24,7 +24,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		}
 	}
 	h.deadlines(w) // once in each session is soon enough to warn
-	s, status, e := h.newSession(who)
+	s, status, e := h.newSession(who, "")
 	if e != nil {
 		refuse(w, r, status, e)
 		return
@@ -46,9 +46,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		refuse(w, r, http.StatusServiceUnavailable, e)
 		return
 	}
-	x := &opening{s: s}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x}
-	answer, e := x.run(&sessionContext{s.ctx, r})
+	answer, e := s.perform(&sessionContext{s.ctx, r}, who, m)
 	if e == nil {
 		s.settle()
 		if e := h.sessions.register(s); e != nil {
@@ -57,7 +55,8 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			return
 		}
 		registered = true
-		w.Header()[headerSession] = []string{s.id}
+		s.reportMessage(SessionOpened, m)
+		w.Header()[headerSession] = []string{s.id()}
 	} else {
 		s.end(errRefused)
 	}
@@ -86,10 +85,23 @@ func (s *session) open() error {
 	return nil
 }
 
-// An opening is the exchange of a handshake.
-type opening struct {
+// perform has the server carry out a request whose answer is not written by
+// itself. What it sends before goes to the session's own stream: a client that
+// opens a session does not know yet whether there is one.
+func (s *session) perform(ctx context.Context, who *principal.Principal, m *jsonrpc.Incoming) (*buffer, *jsonrpc.Error) {
+	x := &keptExchange{out: (*conn)(s)}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier}
+	if run := s.admit(ctx, &x.Exchange); run != nil {
+		run()
+	}
+	return x.end()
+}
+
+// A keptExchange is a request whose answer is kept for who handles it: that of a
+// handshake, or of one request of an array.
+type keptExchange struct {
 	transport.Exchange
-	s *session
+	out jsonrpc.Sender // takes what is sent before the answer
 
 	mu     sync.Mutex
 	answer *buffer
@@ -97,11 +109,8 @@ type opening struct {
 	over   bool
 }
 
-// run has the handshake made and returns its answer, with the error in it.
-func (x *opening) run(ctx context.Context) (*buffer, *jsonrpc.Error) {
-	if run := x.s.admit(ctx, &x.Exchange); run != nil {
-		run()
-	}
+// end returns the answer, with the error in it. There is one if nobody gave one.
+func (x *keptExchange) end() (*buffer, *jsonrpc.Error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
@@ -113,20 +122,19 @@ func (x *opening) run(ctx context.Context) (*buffer, *jsonrpc.Error) {
 	return x.answer, x.failed
 }
 
-// Send sends on the session's own stream: the client does not know yet whether
-// there is a session.
-func (x *opening) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+// Send sends a message ahead of the answer.
+func (x *keptExchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
 	x.mu.Lock()
 	over := x.over
 	x.mu.Unlock()
 	if over {
 		return jsonrpc.ErrEnded
 	}
-	return (*conn)(x.s).Send(ctx, m)
+	return x.out.Send(ctx, m)
 }
 
 // Answer keeps the response.
-func (x *opening) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
+func (x *keptExchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	b, err := encode(m)
 	if err != nil {
 		return err

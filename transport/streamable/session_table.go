@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -36,11 +37,11 @@ func (t *table) init(h *Handler) {
 	t.owned = make(map[string][]*session)
 }
 
-// reserve counts a session that begins and gives it its id, or says why not,
-// with a status. To make place for an anonymous caller it ends an idle session
+// reserve counts a session that begins and gives it its id, a new one unless it
+// has one from elsewhere, or says why not, with a status. To make place for an anonymous caller it ends an idle session
 // of the same address: whoever sends more than the others must not keep them out.
-func (t *table) reserve(s *session) (status int, e *jsonrpc.Error) {
-	s.id = rand.Text() // never the client's choice: what it chose, others may know
+func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
+	s.carrier = transport.Carrier{Name: carrierName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := &t.h.opts
@@ -78,9 +79,9 @@ func (t *table) displace(key string) bool {
 		return false
 	}
 	oldest.unlinked = true
-	delete(t.byID, oldest.id)
+	delete(t.byID, oldest.id())
 	t.disown(oldest)
-	t.work.Go(func() { oldest.end(errDisplaced) })
+	t.work.Go(func() { oldest.end(ErrDisplaced) })
 	return true
 }
 
@@ -107,8 +108,10 @@ func (t *table) register(s *session) *jsonrpc.Error {
 		return web.ShuttingDown()
 	case s.unlinked:
 		return web.Unavailable("the session has ended already; try again later")
+	case t.byID[s.id()] != nil:
+		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "there is a session with this id already")
 	}
-	t.byID[s.id] = s
+	t.byID[s.id()] = s
 	return nil
 }
 
@@ -143,7 +146,9 @@ func (t *table) unlink(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.unlinked = true
-	delete(t.byID, s.id)
+	if t.byID[s.id()] == s { // it may never have been there, and another one is
+		delete(t.byID, s.id())
+	}
 }
 
 // forget takes a session that has ended out of the count.
@@ -195,7 +200,7 @@ func (t *table) look() {
 	var idle, rest []*session
 	for s := range t.all {
 		if s.busy == 0 && now.Sub(s.used) >= t.h.opts.SessionIdle {
-			delete(t.byID, s.id)
+			delete(t.byID, s.id())
 			idle = append(idle, s)
 		} else {
 			rest = append(rest, s)
@@ -203,7 +208,7 @@ func (t *table) look() {
 	}
 	t.mu.Unlock()
 	for _, s := range idle {
-		s.end(errIdle)
+		s.end(ErrIdle)
 	}
 	for _, s := range rest {
 		s.tidy(now)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
@@ -170,7 +171,7 @@ func (s *session) put(box *mailbox, x *exchange, b *buffer) (room <-chan struct{
 	case box.closed != nil:
 		err = box.closed
 	case box.reader == nil && box.full(b, s.h.opts.ReplayBuffer) && s.h.stopping():
-		err = errStopped // nobody comes back
+		err = ErrStopped // nobody comes back
 	case x != nil && x.st.post != nil && x.st.post.lost():
 		err = errNobody
 	case box.full(b, s.h.opts.ReplayBuffer):
@@ -215,6 +216,8 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	var failed *failure
 	if m.Error != nil {
 		failed = &failure{m.Error, x.Principal}
+	} else if revision.Stateful(x.In.Method) {
+		x.st.s.reportMessage(SessionChanged, x.In)
 	}
 	away, post, err := x.answer(b, failed)
 	if err != nil {

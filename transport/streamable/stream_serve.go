@@ -179,7 +179,7 @@ func (s *session) takeOver(r *http.Request, number, seq uint64) (*connection, er
 func (s *session) missed(r *http.Request, st *stream, seq, last uint64) ([]Event, error) {
 	ctx, cancel := s.h.storing(r.Context())
 	defer cancel()
-	events, err := s.h.events.After(ctx, s.id, st.name(), seq)
+	events, err := s.h.events.After(ctx, s.id(), st.name(), seq)
 	if err != nil {
 		return nil, err
 	}

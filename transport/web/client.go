@@ -174,7 +174,7 @@ func (e *StatusError) As(target any) bool {
 // Temporary reports whether the status may be another one later, for the same
 // request.
 func (e *StatusError) Temporary() bool {
-	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
+	return e.Status == http.StatusRequestTimeout || e.Status == http.StatusTooManyRequests || e.Status/100 == 5
 }
 
 // retryAfter reads the header of that name: seconds, or a date (RFC 9110,

@@ -2,14 +2,17 @@ package web_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -226,5 +229,51 @@ func TestStatusErrorIsShort(t *testing.T) {
 	})
 	if want := "x" + strings.Repeat("é", 255); e.Text != want {
 		t.Errorf("%d bytes are kept of a long body, want 511 that end with a whole letter", len(e.Text))
+	}
+}
+
+// Statuses that may pass are a transport.TemporaryError, with how long to wait.
+func TestStatusIsTemporary(t *testing.T) {
+	for _, test := range []struct {
+		status       int
+		after        string
+		busy, notRun bool
+		wait         time.Duration
+	}{
+		{status: 408},
+		{status: 429, busy: true, notRun: true},
+		{status: 429, after: "3", busy: true, notRun: true, wait: 3 * time.Second},
+		{status: 429, after: " 3 ", busy: true, notRun: true, wait: 3 * time.Second},
+		{status: 429, after: "-3", busy: true, notRun: true},
+		{status: 429, after: "99999999999", busy: true, notRun: true},
+		{status: 429, after: "Thu, 01 Jan 1970 00:00:00 GMT", busy: true, notRun: true},
+		{status: 500},
+		{status: 502},
+		{status: 504},
+		{status: 599},
+		{status: 503, busy: true},
+		{status: 503, after: "60", busy: true, wait: time.Minute},
+	} {
+		e := error(web.NewStatusError(&http.Response{StatusCode: test.status, Header: http.Header{"Retry-After": {test.after}}}))
+		var temporary *transport.TemporaryError
+		if !errors.As(fmt.Errorf("posting: %w", e), &temporary) {
+			t.Errorf("%d is not temporary", test.status)
+			continue
+		}
+		if temporary.Busy != test.busy || temporary.NotRun != test.notRun || temporary.RetryAfter != test.wait || temporary.Error() != e.Error() || !errors.Is(temporary, e) {
+			t.Errorf("%d, Retry-After %q: %+v", test.status, test.after, temporary)
+		}
+	}
+	for _, status := range []int{204, 307, 400, 401, 403, 404, 405, 413, 418, 426, 799} {
+		var temporary *transport.TemporaryError
+		if errors.As(web.NewStatusError(&http.Response{StatusCode: status}), &temporary) {
+			t.Errorf("%d is temporary", status)
+		}
+	}
+	in := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	var temporary *transport.TemporaryError
+	if !errors.As(web.NewStatusError(&http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {in}}}), &temporary) ||
+		temporary.RetryAfter < 50*time.Minute || temporary.RetryAfter > time.Hour {
+		t.Errorf("a date in an hour: %+v", temporary)
 	}
 }

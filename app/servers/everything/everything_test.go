@@ -23,7 +23,7 @@ import (
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
-func build(o *server.Options) *server.Server {
+func build(_ testing.TB, o *server.Options) *server.Server {
 	return everything.New("1.0.0", &everything.Options{Server: o})
 }
 

@@ -45,17 +45,17 @@ func resources(tick time.Duration) []server.Feature {
 	long := &server.Cache{TTL: time.Hour, Public: true}
 	return []server.Feature{
 		server.Text(textURI, "text", staticText).With(server.ResourceOptions{
-			Title: "Text", Description: "A text that does not change.", MIME: "text/plain", Cache: long,
+			Title: "Text", Description: "A text that does not change.", MIMEType: "text/plain", Cache: long,
 		}),
 		server.Resource(imageURI, "image", func(context.Context) ([]byte, error) {
 			return picture(), nil
 		}).With(server.ResourceOptions{
-			Title: "Image", Description: "A very small picture.", MIME: "image/png", Cache: long,
+			Title: "Image", Description: "A very small picture.", MIMEType: "image/png", Cache: long,
 		}),
 		server.Resource(ticksURI, "ticks", func(context.Context) (string, error) {
 			return fmt.Sprintf("tick %d\n", time.Since(start)/tick), nil
 		}).With(server.ResourceOptions{
-			Title: "Ticks", Description: "A text that changes all the time, for subscriptions.", MIME: "text/plain",
+			Title: "Ticks", Description: "A text that changes all the time, for subscriptions.", MIMEType: "text/plain",
 			Watch: func(ctx context.Context, changed func()) {
 				t := time.NewTicker(tick)
 				defer t.Stop()
@@ -77,7 +77,7 @@ func resources(tick time.Duration) []server.Feature {
 			}
 			return "", server.ErrNotFound
 		}).With(server.TemplateOptions{
-			Title: "City", Description: "What a city is known for.", MIME: "text/plain", Cache: long,
+			Title: "City", Description: "What a city is known for.", MIMEType: "text/plain", Cache: long,
 			Complete: map[string]server.Completer{"country": countries, "city": citiesOf},
 		}),
 	}

@@ -19,13 +19,14 @@ type grantData struct {
 	Key      string   `json:"key,omitzero"`
 	AuthTime int64    `json:"auth_time,omitzero"`
 	Claims   []byte   `json:"claims,omitzero"`
+	Stamp    string   `json:"stamp,omitzero"`
 }
 
 // AddGrant implements issuer.Store.
 func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 	const doing = "add grant"
 	data, err := encode(&grantData{
-		Scopes: g.Scopes, Resource: g.Resource, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims,
+		Scopes: g.Scopes, Resource: g.Resource, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp,
 	})
 	if err != nil {
 		return wrap(doing, err)
@@ -60,6 +61,7 @@ func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant
 		return nil, wrap(doing, err)
 	}
 	g.Scopes, g.Resource, g.Key, g.Claims = rest.Scopes, rest.Resource, rest.Key, rest.Claims
+	g.Stamp = rest.Stamp
 	g.AuthTime, g.Created, g.Expires = moment(rest.AuthTime), moment(created), moment(expires)
 	if revoked == 1 {
 		return &g, wrap(doing, issuer.ErrRevoked)

@@ -247,8 +247,19 @@ func testUsers(t *testing.T, db *records.DB) {
 	if _, err := db.AddUser(ctx, "Ada", "other", epoch.Add(time.Second)); err != nil {
 		t.Errorf("AddUser of another case: %v", err)
 	}
+	old := &issuer.Grant{ID: "old", ClientID: "c", Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}
+	if err := db.AddGrant(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	wantCurrent(t, db, subject, "hash1", true)
 	if err := db.SetPassword(ctx, "ada", "hash3"); err != nil {
 		t.Error(err)
+	}
+	wantCurrent(t, db, subject, "hash1", false)
+	wantCurrent(t, db, subject, "hash3", true)
+	wantCurrent(t, db, "nobody", "hash3", false)
+	if _, err := db.Grant(ctx, "old", epoch); !errors.Is(err, issuer.ErrRevoked) {
+		t.Errorf("grant under another password: error %v", err)
 	}
 	if err := db.SetPassword(ctx, "nobody", "hash"); !errors.Is(err, issuer.ErrNotFound) {
 		t.Errorf("SetPassword of nobody: error %v", err)
@@ -275,6 +286,7 @@ func testUsers(t *testing.T, db *records.DB) {
 	if err := errors.Join(db.AddGrant(ctx, grant), db.SetConsent(ctx, consent), db.RemoveUser(ctx, "ada")); err != nil {
 		t.Fatal(err)
 	}
+	wantCurrent(t, db, subject, "hash3", false)
 	if _, err := db.Grant(ctx, "g", epoch); !errors.Is(err, issuer.ErrRevoked) {
 		t.Errorf("grant of a removed user: error %v", err)
 	}
@@ -286,5 +298,15 @@ func testUsers(t *testing.T, db *records.DB) {
 	}
 	if again, err := db.AddUser(ctx, "ada", "hash", epoch); err != nil || again == subject {
 		t.Errorf("a later user of the same name has the subject of the first: %v", err)
+	}
+}
+
+func wantCurrent(t *testing.T, db *records.DB, subject, hash string, want bool) {
+	t.Helper()
+	if got, err := db.Current(t.Context(), subject, issuer.Hash(hash)); got != want || err != nil {
+		t.Errorf("Current with %s: %v, %v, want %v", hash, got, err, want)
+	}
+	if got, err := db.Current(t.Context(), subject, ""); got || err != nil {
+		t.Errorf("Current without a stamp: %v, %v", got, err)
 	}
 }

@@ -34,7 +34,10 @@ type DB struct {
 	dialect     dialect
 }
 
-var _ issuer.Store = (*DB)(nil)
+var (
+	_ issuer.Store    = (*DB)(nil)
+	_ issuer.Subjects = (*DB)(nil)
+)
 
 // Open opens a database, makes its tables or brings them up to date. dsn is
 // the path of an SQLite file, also as "sqlite:PATH", or the URL of a

@@ -67,30 +67,54 @@ func (d *DB) User(ctx context.Context, name string) (hash, subject string, err e
 	return hash, subject, err
 }
 
+// Current implements issuer.Subjects. The stamp of a user is the hash
+// ([issuer.Hash]) of the password's hash, so that whoever signed in with
+// another password has none that is current.
+func (d *DB) Current(ctx context.Context, subject, stamp string) (bool, error) {
+	var hash string
+	err := d.find(ctx, "look for subject", `SELECT hash FROM users WHERE subject = $1`, []any{subject}, &hash)
+	switch {
+	case errors.Is(err, issuer.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return stamp == issuer.Hash(hash), nil
+}
+
 // SetPassword replaces the hash of a user's password, or returns
-// issuer.ErrNotFound. What the user granted stays.
+// issuer.ErrNotFound. It revokes all that the user granted; consents stay. With
+// Options.Subjects, browsers that are signed in are so no more.
 func (d *DB) SetPassword(ctx context.Context, name, hash string) error {
-	const doing = "set password"
 	if hash == "" {
 		return errors.New("set password: no hash")
 	}
-	n, err := d.exec(ctx, doing, `UPDATE users SET hash = $1 WHERE name = $2`, hash, name)
-	if err == nil && n == 0 {
-		err = wrap(doing, issuer.ErrNotFound)
-	}
+	return d.change(ctx, "set password", func(tx *sql.Tx) error {
+		var subject string
+		err := tx.QueryRowContext(ctx, `UPDATE users SET hash = $1 WHERE name = $2 RETURNING subject`, hash, name).Scan(&subject)
+		if err != nil {
+			return err
+		}
+		return revokeOf(ctx, tx, subject)
+	})
+}
+
+// revokeOf revokes all that a user granted within a transaction.
+func revokeOf(ctx context.Context, tx *sql.Tx, subject string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE grants SET revoked = 1 WHERE subject = $1 AND revoked = 0`, subject)
 	return err
 }
 
 // RemoveUser removes a user, revokes all that the user granted and forgets the
-// consents. One that is not there is issuer.ErrNotFound. A browser that is
-// signed in stays so until its login ends (issuer.Options.LoginLifetime).
+// consents. One that is not there is issuer.ErrNotFound. With Options.Subjects,
+// browsers that are signed in are so no more.
 func (d *DB) RemoveUser(ctx context.Context, name string) error {
 	return d.change(ctx, "remove user", func(tx *sql.Tx) error {
 		var subject string
 		if err := tx.QueryRowContext(ctx, `DELETE FROM users WHERE name = $1 RETURNING subject`, name).Scan(&subject); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE grants SET revoked = 1 WHERE subject = $1 AND revoked = 0`, subject); err != nil {
+		if err := revokeOf(ctx, tx, subject); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `DELETE FROM consents WHERE subject = $1`, subject)

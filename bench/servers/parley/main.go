@@ -27,6 +27,7 @@ func run(c fixture.Config) error {
 	return fixture.ServeHTTP(streamable.NewHandler(s, &streamable.Options{
 		MaxMessage:              c.MaxMessage,
 		MaxSessionsPerPrincipal: -1,
+		MaxSessionsPerAddress:   -1,
 	}))
 }
 

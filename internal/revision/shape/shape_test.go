@@ -52,7 +52,7 @@ func link() *mcp.CallToolResult {
 
 func elicit(schema mcp.PrimitiveSchema) *mcp.ElicitParams {
 	return &mcp.ElicitParams{
-		Mode: mcp.ElicitForm, Message: "?",
+		Mode: mcp.ModeForm, Message: "?",
 		RequestedSchema: &mcp.ElicitSchema{
 			Schema:     "https://json-schema.org/draft/2020-12/schema",
 			Properties: mcp.Properties{{Name: "c", Schema: schema}},
@@ -187,7 +187,7 @@ var rows = []row{
 	},
 	{
 		"URL elicitation", mcp.MethodElicit, false,
-		&mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "?", URL: "https://e.test", ElicitationID: "1"},
+		&mcp.ElicitParams{Mode: mcp.ModeURL, Message: "?", URL: "https://e.test", ElicitationID: "1"},
 		map[string]string{
 			v1125: `{"mode":"url","message":"?","url":"https://e.test","elicitationId":"1"}`,
 			v0618: "", v0326: "",

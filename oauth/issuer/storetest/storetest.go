@@ -1,4 +1,8 @@
-// Package storetest holds implementations of issuer.Store to their contract.
+// Package storetest holds implementations of issuer.Store to their contract:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Test(t, func(t testing.TB) issuer.Store { return openStore(t) })
+//	}
 package storetest
 
 import (

@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// Client is middleware that counts the requests of a client, each once with all
+// that it takes:
+//
+//	client.Options{Middleware: []client.Middleware{m.Client()}}
+//
+// A name becomes a label value once a request with it ends in another way than
+// with the error that servers have for names they do not know (-32602). The
+// revision is empty for requests that ended before there was one.
+func (m *Metrics) Client() client.Middleware {
+	return func(next client.Func) client.Func {
+		return func(ctx context.Context, r *client.Request) (res client.Result, err error) {
+			s := &m.client
+			l := labels{method: s.methods.take(r.Method(), true), outcome: outcomes[server.OutcomeFailed]}
+			done := m.begin(s, &l)
+			defer func() {
+				if l.revision = r.Version(); named(r.Method()) {
+					answer, _ := errors.AsType[*jsonrpc.Error](err)
+					l.target = s.targets.take(r.Target(), answer == nil || answer.Code != jsonrpc.CodeInvalidParams)
+				}
+				done()
+			}()
+			res, err = next(ctx, r)
+			l.outcome = outcomes[outcomeOf(res, err)]
+			return res, err
+		}
+	}
+}
+
+// outcomeOf is how a request of a client went, in the words for servers.
+func outcomeOf(res client.Result, err error) server.Outcome {
+	answer, answered := errors.AsType[*jsonrpc.Error](err)
+	out, tool := res.(*mcp.CallToolResult)
+	switch {
+	case err == nil && tool && out != nil && out.IsError:
+		return server.OutcomeToolError
+	case err == nil:
+		return server.OutcomeOK
+	case errors.Is(err, client.ErrTimeout), errors.Is(err, context.DeadlineExceeded), answered && answer.Code == mcp.CodeTimeout:
+		return server.OutcomeTimedOut
+	case errors.Is(err, context.Canceled), errors.Is(err, client.ErrClosed):
+		return server.OutcomeCancelled
+	case answered && answer.Code != mcp.CodeInternalError, errors.Is(err, client.ErrInputRefused), errors.Is(err, client.ErrNotCapable):
+		return server.OutcomeRefused
+	}
+	return server.OutcomeFailed
+}
