@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// An asking is a call of the upstream server that may ask: whom its questions,
+// progress and log messages belong to.
+type asking struct {
+	// caller is the request that waits for the call: always the same, or that of
+	// the round under way, or nil between rounds.
+	caller atomic.Pointer[server.Call]
+	// ask brings a question to the caller. key names it among those of the call.
+	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
+
+	owner string       // who calls, for turns
+	open  int          // questions without an answer; the mutex of the turns holds
+	asked atomic.Int64 // questions so far
+	mu    sync.Mutex
+	pages map[string]string // ElicitationIDs: the upstream server's → what the caller was told
+}
+
+type askingKey struct{}
+
+// maxAsked is how many questions one call of an upstream server with a handshake
+// may ask.
+const maxAsked = 256
+
+// clientOptions are the options of the connection: handlers that ask callers.
+func (p *Proxy) clientOptions() *client.Options {
+	o := p.opts.Client
+	o.OnToolsChanged = both(o.OnToolsChanged, func() { p.lists.changed(toolList) })
+	o.OnPromptsChanged = both(o.OnPromptsChanged, func() { p.lists.changed(promptList) })
+	o.OnResourcesChanged = both(o.OnResourcesChanged, func() { p.lists.changed(resourceList, templateList) })
+	updated := o.OnResourceUpdated
+	o.OnResourceUpdated = func(ctx context.Context, uri string) {
+		p.watch.changed(uri)
+		if updated != nil {
+			updated(ctx, uri)
+		}
+	}
+	if o.OnLog == nil {
+		o.OnLog = p.logged
+	}
+	if p.opts.NoQuestions {
+		return &o
+	}
+	if o.OnElicit == nil {
+		o.OnElicit = p.elicit
+	}
+	if o.OnElicitURL == nil {
+		o.OnElicitURL = p.elicit
+	}
+	if o.OnElicitationComplete == nil {
+		o.OnElicitationComplete = p.elicited
+	}
+	if o.OnSample == nil {
+		o.OnSample, o.SampleTools, o.SampleContext = p.sample, true, true
+	}
+	if o.OnRoots == nil {
+		o.OnRoots = p.roots
+	}
+	return &o
+}
+
+func both(theirs func(context.Context), ours func()) func(context.Context) {
+	return func(ctx context.Context) {
+		ours()
+		if theirs != nil {
+			theirs(ctx)
+		}
+	}
+}
+
+// elicit shows the person a form or a URL.
+func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+	params := *r.Params
+	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
+	a := p.asking(ctx)
+	if a != nil {
+		params.ElicitationID = a.page(params.ElicitationID)
+	}
+	return answer[mcp.ElicitResult](ctx, p, a, &params)
+}
+
+func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+	own := *params
+	own.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: own.Meta.Extra}}
+	return answer[mcp.CreateMessageResult](ctx, p, p.asking(ctx), &own)
+}
+
+func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
+	res, err := answer[mcp.ListRootsResult](ctx, p, p.asking(ctx), &mcp.ListRootsParams{})
+	if err != nil {
+		return nil, err
+	}
+	return res.Roots, nil
+}
+
+// asking is the call that a question belongs to: what the client knows, or the
+// one whose turn it is.
+func (p *Proxy) asking(ctx context.Context) *asking {
+	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
+		return a
+	}
+	return p.turns.asking()
+}
+
+// answer asks the caller of a call and decodes what it says. ctx ends when the
+// upstream server withdraws the question.
+func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
+	if a == nil {
+		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
+	}
+	n := a.asked.Add(1)
+	if n > maxAsked {
+		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
+	}
+	defer p.turns.waiting(a)()
+	raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+	if err != nil {
+		return nil, refusal(params, err)
+	}
+	res := new(R)
+	if err := wire.DecodeParams(raw, res); err != nil {
+		return nil, fmt.Errorf("the caller's answer: %w", err)
+	}
+	return res, nil
+}
+
+// refusal is what an upstream server with a handshake is told of a question that
+// has no answer.
+func refusal(params mcp.Params, err error) error {
+	var incapable *server.NotCapableError
+	switch {
+	case errors.Is(err, server.ErrRefused):
+		return client.ErrRefused
+	case errors.As(err, &incapable):
+		code := int64(mcp.CodeMethodNotFound)
+		if _, form := params.(*mcp.ElicitParams); form { // spec 2025-11-25, client/elicitation: an undeclared mode is -32602
+			code = mcp.CodeInvalidParams
+		}
+		return mcp.NewError(code, "the client of this request cannot answer: %v", incapable)
+	}
+	if _, ok := errors.AsType[*mcp.Error](err); ok {
+		return err
+	}
+	return mcp.Errorf("the client of this request did not answer: %w", err)
+}
+
+// within is the request of the caller in a context that ends with ctx as well.
+func (a *asking) within(ctx context.Context) context.Context {
+	caller := a.caller.Load()
+	if caller == nil {
+		return ctx
+	}
+	own, cancel := context.WithCancelCause(caller)
+	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return own
+}
+
+// page names an elicitation of the upstream server for the caller, for whom ids
+// of several servers must not clash. Stateless revisions have no such ids.
+func (a *asking) page(id string) string {
+	if caller := a.caller.Load(); id == "" || caller == nil || !caller.Handshake() {
+		return ""
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pages == nil {
+		a.pages = make(map[string]string)
+	}
+	if a.pages[id] == "" {
+		a.pages[id] = rand.Text()
+	}
+	return a.pages[id]
+}
+
+// elicited tells the caller that what it opened a URL for is done.
+func (p *Proxy) elicited(_ context.Context, id string) {
+	for _, a := range p.calls.all() {
+		a.mu.Lock()
+		own := a.pages[id]
+		a.mu.Unlock()
+		caller := a.caller.Load()
+		if own == "" || caller == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(caller, noticeTime)
+		if err := caller.Elicited(ctx, own); err != nil {
+			p.log.Debug("the end of an elicitation was not delivered", "err", err)
+		}
+		cancel()
+	}
+}
+
+// noticeTime bounds how long a notice waits for a caller that does not read.
+const noticeTime = 5 * time.Second
