@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -42,6 +41,7 @@ type serving struct {
 	proxies []string
 
 	sessionless bool
+	stateKeys   []string
 
 	auth     string
 	resource string
@@ -68,6 +68,10 @@ With --sessionless no sessions are kept at /mcp for clients of revisions before
 the newest: each request is served by itself, and these clients are asked nothing
 and told of no changes.
 
+What clients carry from one request to the next, such as the state of a call that
+asks them something, is sealed with a key. Replicas behind one address need the
+same one: --state-key-file. "openssl rand -hex 32" makes a key.
+
 With --auth callers need a token of an authorization server, made out to the
 endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
 for all three endpoints. Tools that change something, such as toggle-extra-tool,
@@ -90,6 +94,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 	f.StringArrayVar(&flags.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
 	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
 	f.BoolVar(&flags.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
+	f.StringArrayVar(&flags.stateKeys, "state-key-file", nil, "`FILE` with the key that seals what clients carry between requests: 64 hexadecimal digits or 32 bytes, the same for all replicas; the first of several seals, each opens (default: a key of this run)")
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
@@ -112,11 +117,14 @@ func (p *program) serve(cmd *cobra.Command, name string, flags *serving) error {
 	if flags.auth != "" {
 		write = writeScope
 	}
+	keys, err := readStateKeys(flags.stateKeys)
+	if err != nil {
+		return err
+	}
 	s := everything.New(version(), &everything.Options{
 		WriteScope: write,
-		// Clients keep what this key seals; it is good for one run.
-		Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
-		Logger: p.serverLogger(),
+		Server:     &server.Options{StateKeys: keys},
+		Logger:     p.serverLogger(),
 	})
 	stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
 	if err != nil {
