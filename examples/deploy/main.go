@@ -1,13 +1,15 @@
-// Command deploy is a server over HTTP as it stands behind nginx or Caddy: in a
-// mux of its own, with API keys, a health check and an orderly end. See
-// docs/guide/deployment.md.
+// Command deploy is a server over HTTP as it stands behind nginx or Caddy, alone
+// or as one of several replicas: in a mux of its own, with API keys, checks of
+// its health and an orderly end. See docs/guide/deployment.md.
 //
-//	API_KEYS=ada:secret deploy -addr 127.0.0.1:8080 -host mcp.example.com -proxy 127.0.0.1/32
+//	API_KEYS=ada:secret STATE_KEY=$(openssl rand -hex 32) \
+//	  deploy -addr 127.0.0.1:8080 -host mcp.example.com -proxy 127.0.0.1/32
 package main
 
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,52 +21,70 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
+// A config is what differs between machines.
+type config struct {
+	addr, host, proxy string
+	drain             time.Duration
+	apiKeys, stateKey string
+	after             func(time.Duration) <-chan time.Time // time.After; for tests
+}
+
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8080", "address to listen at")
-	host := flag.String("host", "localhost", "public name of the server")
-	proxy := flag.String("proxy", "", "network of the reverse proxy in front, such as 127.0.0.1/32")
+	c := config{after: time.After}
+	flag.StringVar(&c.addr, "addr", "127.0.0.1:8080", "address to listen at")
+	flag.StringVar(&c.host, "host", "localhost", "public name of the server")
+	flag.StringVar(&c.proxy, "proxy", "", "network of the reverse proxy in front, such as 127.0.0.1/32")
+	flag.DurationVar(&c.drain, "drain", 0, "how long to serve on after SIGTERM, until no new requests are sent here")
 	flag.Parse()
+	c.apiKeys, c.stateKey = os.Getenv("API_KEYS"), os.Getenv("STATE_KEY")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *addr, *host, *proxy, os.Getenv("API_KEYS")); err != nil {
+	if err := run(ctx, c); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, addr, host, proxy, keyList string) error {
-	var trusted []netip.Prefix
-	if proxy != "" {
-		p, err := netip.ParsePrefix(proxy)
-		if err != nil {
-			return fmt.Errorf("-proxy: %w", err)
-		}
-		trusted = append(trusted, p)
+func run(ctx context.Context, c config) error {
+	trusted, err := parseProxy(c.proxy)
+	if err != nil {
+		return err
 	}
-	keys := parseKeys(keyList)
-	s := server.New("deploy", "1.0.0", nil)
-	s.Add(server.Tool("whoami", "Says who calls.", whoami))
-
+	s, err := newServer(c.stateKey)
+	if err != nil {
+		return err
+	}
 	endpoint := streamable.NewHandler(s, &streamable.Options{
 		Access: web.Access{
-			Hosts:          []string{host}, // the public name, as clients write it
-			TrustedProxies: trusted,        // whose X-Forwarded-For counts
+			Hosts:          []string{c.host}, // the public name, as clients write it
+			TrustedProxies: trusted,          // whose X-Forwarded-For counts
 		},
-		Logger: slog.Default(),
+		Sessionless: true, // any replica takes any request
+		Logger:      slog.Default(),
 	})
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", keys.required(endpoint)) // or the endpoint itself, for anonymous callers
+	mux.Handle("/mcp", parseKeys(c.apiKeys).required(endpoint)) // or the endpoint itself, for anonymous callers
+	var ending atomic.Bool
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if ending.Load() {
+			http.Error(w, "ending", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
 
-	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	web := &http.Server{Addr: c.addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- web.ListenAndServe() }()
 	select {
@@ -72,17 +92,69 @@ func run(ctx context.Context, addr, host, proxy, keyList string) error {
 		return err
 	case <-ctx.Done():
 	}
+	ending.Store(true) // /readyz says so, and requests still come for a moment
+	select {
+	case err := <-failed:
+		return err
+	case <-c.after(c.drain):
+	}
 	grace, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return errors.Join(endpoint.Shutdown(grace), web.Shutdown(grace))
 }
 
-func whoami(ctx context.Context, _ struct{}) (string, error) {
+func parseProxy(network string) ([]netip.Prefix, error) {
+	if network == "" {
+		return nil, nil
+	}
+	p, err := netip.ParsePrefix(network)
+	if err != nil {
+		return nil, fmt.Errorf("-proxy: %w", err)
+	}
+	return []netip.Prefix{p}, nil
+}
+
+// newServer makes the server. Replicas are given the same key, of 32 bytes in
+// hexadecimal digits; without one the server is alone.
+func newServer(stateKey string) (*server.Server, error) {
+	var o server.Options
+	if stateKey != "" {
+		key, err := hex.DecodeString(stateKey)
+		if err != nil {
+			return nil, errors.New("STATE_KEY: write hexadecimal digits, as openssl rand -hex 32 does")
+		}
+		o.StateKeys = [][]byte{key}
+	}
+	s := server.New("deploy", "1.0.0", &o)
+	s.Add(
+		server.Tool("whoami", "Says who calls.", whoami),
+		server.Tool("wipe", "Deletes everything, if the person is sure.", wipe),
+	)
+	return s, nil
+}
+
+func whoami(ctx context.Context, _ mcp.None) (string, error) {
 	who := server.Caller(ctx)
 	if who.Anonymous() {
 		return "somebody at " + who.Remote, nil
 	}
 	return who.Subject, nil
+}
+
+type sure struct {
+	Sure bool `json:"sure"`
+}
+
+// wipe asks. The answer may come to another replica than the question came from.
+func wipe(ctx context.Context, _ mcp.None) (string, error) {
+	a, err := server.Elicit[sure](ctx, "Delete everything?")
+	if err != nil {
+		return "", err
+	}
+	if !a.Accepted() || !a.Value.Sure {
+		return "Nothing was deleted.", nil
+	}
+	return "Everything is gone.", nil
 }
 
 // apiKeys are the users by the digest of their key, so that looking one up
