@@ -89,7 +89,7 @@ func (n *newcomer) prepare(t *testing.T) {
 	}
 	n.env = []string{
 		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(strings.TrimSpace(string(out)), "cache", "download"),
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOWORK=off",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
 	}
 }
 
