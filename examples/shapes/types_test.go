@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/examples/internal/page"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/schema"
 )
 
