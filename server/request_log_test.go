@@ -56,7 +56,9 @@ func TestRequestLogs(t *testing.T) {
 	}))
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
-			slog.New(s.LogHandler("", out)).WarnContext(c, "to the client too")
+			if c.Method() == mcp.MethodToolsCall { // not of the handshake
+				slog.New(s.LogHandler("", out)).WarnContext(c, "to the client too")
+			}
 			return next(c)
 		}
 	})
