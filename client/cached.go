@@ -31,7 +31,7 @@ func (k *call) cacheKey() (cacheKey, bool) {
 }
 
 // forgetPrivate forgets what only the person of this client may see, and keeps
-// nothing of it that is on its way: whoever signs in now may be another. spec
+// nothing of it that is on its way: the person who signs in now may be another. spec
 // 2026-07-28, server/utilities/caching: a private result MUST NOT be shared
 // across authorization contexts.
 func (c *Client) forgetPrivate() { c.opts.Cache.dropPrivate(c.server, c.partition) }

@@ -71,7 +71,7 @@ func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Cont
 }
 
 // everybody is a context of what the client does for all calls, such as making
-// a connection: whoever asks a person there stops the time of all of them.
+// a connection: asking a person there stops the time of all of them.
 type everybody struct {
 	context.Context //nolint:containedctx // it is one
 	c               *Client
