@@ -103,7 +103,11 @@ func path(t *testing.T, name string) string {
 func TestBlocks(t *testing.T) {
 	bin := programs(t)
 	for page, text := range pages(t) {
+		newcomer := newNewcomer(t)
 		for _, b := range blocks(page, text) {
+			if newcomer.takes(t, b, bin) {
+				continue
+			}
 			if reason, ok := strings.CutPrefix(b.directive, "not run: "); ok && reason != "" {
 				if b.language == "json" {
 					checkJSON(t, b)
@@ -271,6 +275,9 @@ func TestProgramsAreInTheGuide(t *testing.T) {
 	}
 }
 
+// fenced is a block of code, where brackets are no links.
+var fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+
 var link = regexp.MustCompile(`\]\(([^)\s#]*)(#[^)\s]*)?\)`)
 
 // Links between pages, and to files of the repository, lead somewhere.
@@ -282,7 +289,7 @@ func TestLinks(t *testing.T) {
 	}
 	texts["README.md"] = string(readme)
 	for page, text := range texts {
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
 			target, anchor := m[1], strings.TrimPrefix(m[2], "#")
 			if strings.Contains(target, "://") {
 				continue

@@ -378,7 +378,7 @@ func connectFrom(t *testing.T, public, addr, version string) *client.Client {
 	t.Helper()
 	d := streamable.URL("http://" + public + "/mcp")
 	d.Client = from(t, addr, public)
-	c, err := client.Connect(bounded(t), d, &client.Options{Versions: []string{version}, Eras: client.NewEraMemory()})
+	c, err := client.Connect(bounded(t), d, &client.Options{Versions: []string{version}, Eras: client.NewEraMemory(), Retries: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestRequestLogs(t *testing.T) {
 	}))
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
-			if c.Method() == mcp.MethodToolsCall { // not of the handshake
+			if c.Method() == mcp.MethodToolsCall {
 				slog.New(s.LogHandler("", out)).WarnContext(c, "to the client too")
 			}
 			return next(c)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/server"
@@ -81,48 +82,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
   parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read
   parley serve everything --http 127.0.0.1:8080 --metrics :9090 --otlp http://localhost:4318`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if args[0] != bundled {
-				return usagef("there is no built-in server %q; there is %q", args[0], bundled)
-			}
-			if len(p.serverFlags)+len(p.headers) > 0 {
-				return usagef("serve is a server itself; --server and --header are for commands that use one")
-			}
-			if cmd.Flags().Changed("http") && flags.http == "" {
-				return usagef("--http is empty; write it as HOST:PORT or :PORT")
-			}
-			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
-				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
-			}
-			if flags.http == "" && flags.sessionless {
-				return usagef("--sessionless goes with --http: standard input and output belong to one client")
-			}
-			if flags.http == "" && flags.auth != "" {
-				return usagef("--auth goes with --http: over standard input and output the caller is known")
-			}
-			if flags.auth == "" && (flags.resource != "" || len(flags.scopes) > 0) {
-				return usagef("--resource and --scope go with --auth")
-			}
-			write := ""
-			if flags.auth != "" {
-				write = writeScope
-			}
-			s := everything.New(version(), &everything.Options{
-				WriteScope: write,
-				// Clients keep what this key seals; it is good for one run.
-				Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
-				Logger: p.serverLogger(),
-			})
-			stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
-			if err != nil {
-				return err
-			}
-			defer stop()
-			if flags.http != "" {
-				return p.serveHTTP(cmd.Context(), s, flags)
-			}
-			return p.serveStdio(cmd.Context(), s)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return p.serve(cmd, args[0], flags) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080 (default: standard input and output)")
@@ -135,6 +95,55 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
 	flags.observed(f)
 	return cmd
+}
+
+// serve serves a built-in server as the flags say.
+func (p *program) serve(cmd *cobra.Command, name string, flags *serving) error {
+	if name != bundled {
+		return usagef("there is no built-in server %q; there is %q", name, bundled)
+	}
+	if len(p.serverFlags)+len(p.headers) > 0 {
+		return usagef("serve is a server itself; --server and --header are for commands that use one")
+	}
+	if err := flags.checkTogether(cmd.Flags()); err != nil {
+		return err
+	}
+	write := ""
+	if flags.auth != "" {
+		write = writeScope
+	}
+	s := everything.New(version(), &everything.Options{
+		WriteScope: write,
+		// Clients keep what this key seals; it is good for one run.
+		Server: &server.Options{StateKeys: [][]byte{[]byte(rand.Text())}},
+		Logger: p.serverLogger(),
+	})
+	stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if flags.http != "" {
+		return p.serveHTTP(cmd.Context(), s, flags)
+	}
+	return p.serveStdio(cmd.Context(), s)
+}
+
+// checkTogether refuses flags that do not go together.
+func (s *serving) checkTogether(set *pflag.FlagSet) error {
+	switch {
+	case set.Changed("http") && s.http == "":
+		return usagef("--http is empty; write it as HOST:PORT or :PORT")
+	case s.http == "" && len(s.hosts)+len(s.origins)+len(s.proxies) > 0:
+		return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+	case s.http == "" && s.sessionless:
+		return usagef("--sessionless goes with --http: standard input and output belong to one client")
+	case s.http == "" && s.auth != "":
+		return usagef("--auth goes with --http: over standard input and output the caller is known")
+	case s.auth == "" && (s.resource != "" || len(s.scopes) > 0):
+		return usagef("--resource and --scope go with --auth")
+	}
+	return nil
 }
 
 func (p *program) serveStdio(ctx context.Context, s *server.Server) error {

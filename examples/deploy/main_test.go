@@ -31,7 +31,9 @@ func TestRun(t *testing.T) {
 	if _, err := client.Connect(t.Context(), d, nil); err == nil {
 		t.Error("without a key: connected")
 	}
-	d.Header = func(context.Context) (http.Header, error) { return http.Header{"Authorization": {"Bearer secret"}}, nil }
+	d.Header = func(context.Context) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer secret"}}, nil
+	}
 	c, err := client.Connect(t.Context(), d, nil)
 	if err != nil {
 		t.Fatal(err)

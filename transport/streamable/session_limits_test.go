@@ -62,8 +62,9 @@ func TestSessionsPerAddress(t *testing.T) {
 	})
 }
 
-// At the default limits, 150 sessions and 40 clients that listen are served
-// from one address: hosted agents, or an office behind a proxy.
+// At the default limits, 150 sessions and 80 clients that listen, half of them of
+// the stateless revision, are served from one address: hosted agents, or an
+// office behind a proxy.
 func TestManyFromOneAddress(t *testing.T) {
 	mcptest.NoLeaks(t)
 	core := server.New("s", "1", nil)
@@ -89,8 +90,14 @@ func TestManyFromOneAddress(t *testing.T) {
 	for i, id := range ids {
 		s.check(fmt.Sprintf("call in session %d", i), s.send(http.MethodPost, rpc(1, "tools/call", `"name":"echo","arguments":{"text":"hi"}`), "Mcp-Session-Id", id), 200, "hi")
 	}
+	subscribed := make([]*feed, 40) // clients of the stateless revision
+	for i := range subscribed {
+		subscribed[i] = s.follow(http.MethodPost, modernBody(1, "subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
+			"MCP-Protocol-Version", v2607, "Mcp-Method", "subscriptions/listen")
+		subscribed[i].wants("acknowledged")
+	}
 	core.Add(server.Tool("late", "Comes later.", func(context.Context, struct{}) (string, error) { return "", nil }))
-	for _, f := range listening {
+	for _, f := range append(listening, subscribed...) {
 		f.wants("notifications/tools/list_changed")
 	}
 }

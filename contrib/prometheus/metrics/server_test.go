@@ -139,6 +139,8 @@ func TestOutcomes(t *testing.T) {
 			}
 			if version == "2026-07-28" {
 				want["method=tools/call outcome=input_required revision=2026-07-28 target=asks"] = 1
+			} else {
+				want["method=initialize outcome=ok revision="+version+" target="] = 1
 			}
 			want["method=prompts/get outcome=ok revision="+version+" target=prompt"] = 1
 			want["method=prompts/get outcome=refused revision="+version+" target=other"] = 1

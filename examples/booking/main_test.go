@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/server"
+)
+
+// ada is a person who answers what is asked, and has a model.
+func ada(p *till) *client.Options {
+	return &client.Options{
+		OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			if r.Params.Message == "When?" {
+				return client.Accept(date{Day: "2026-12-24"})
+			}
+			return client.Accept(map[string]any{"name": "Ada", "meal": "fish"})
+		},
+		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.paid["7"] = true
+			return client.Accept(nil)
+		},
+		OnSample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+			return &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: "m", Content: mcp.Contents{mcp.Text("Go!")}}, nil
+		},
+		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///work"}}, nil },
+	}
+}
+
+// Every revision and transport, where the newest revision runs the handler
+// again for each question.
+func TestEveryRevision(t *testing.T) {
+	p := &till{paid: make(map[string]bool)}
+	build := func(_ testing.TB, o *server.Options) *server.Server { return newServer(o, p) }
+	mcptest.EachEra(t, build, ada(p), func(t *testing.T, era mcptest.Era, c *client.Client) {
+		asks := map[string][2]string{
+			"advertise": {`{"show":"Cats"}`, "Go!"},
+			"folders":   {`{}`, "file:///work"},
+		}
+		if era.Version >= "2025-06-18" { // forms
+			asks["book"] = [2]string{`{"show":"Cats"}`, "2 seats for Ada, meal: fish"}
+			asks["trip"] = [2]string{`{}`, "2026-12-24 to 2026-12-24"}
+		}
+		if era.Version >= "2025-11-25" { // pages
+			asks["pay"] = [2]string{`{"order":"7"}`, "Order 7 is paid."}
+		}
+		for tool, want := range asks {
+			got, err := client.Call[string](t.Context(), c, tool, mcp.RawValue(want[0]))
+			if err != nil || got != want[1] {
+				t.Errorf("%s: %q, %v", tool, got, err)
+			}
+		}
+	})
+}
+
+// A person who says no is no error; a client that cannot ask is one.
+func TestNoAnswer(t *testing.T) {
+	p := &till{paid: make(map[string]bool)}
+	no := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Decline() }}
+	text, err := client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p), no), "book", showIn{"Cats"})
+	if err != nil || text != "Nothing was booked." {
+		t.Errorf("%q, %v", text, err)
+	}
+	_, err = client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p)), "book", showIn{"Cats"})
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); !ok || refused.Code != mcp.CodeMissingClientCapability {
+		t.Errorf("%v", err)
+	}
+	text, err = client.Call[string](t.Context(), mcptest.Client(t, newServer(nil, p)), "advertise", showIn{"Cats"})
+	if err != nil || text != "Come and see Cats!" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

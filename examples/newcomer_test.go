@@ -1,0 +1,129 @@
+package examples_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A newcomer does what a page says step by step in one folder, with a module
+// proxy that has this library as its only release. Two kinds of block are for
+// it: Go with the directive "examples/x/main.go as y/main.go" is written to a
+// file, whole, and commands with "run step" are run in the folder.
+type newcomer struct {
+	folder, proxy string
+	env           []string
+}
+
+const (
+	module  = "github.com/parley-mcp/parley"
+	release = "v0.1.0"
+)
+
+func newNewcomer(t *testing.T) *newcomer { return &newcomer{folder: t.TempDir()} }
+
+// takes reports whether a block is for the newcomer, who then has done it.
+func (n *newcomer) takes(t *testing.T, b *block, bin string) bool {
+	t.Helper()
+	if from, to, ok := strings.Cut(b.directive, ".go as "); ok && b.language == "go" {
+		b.directive = from + ".go"
+		checkGo(t, b)
+		name := filepath.Join(n.folder, filepath.FromSlash(to))
+		if err := os.WriteFile(name, []byte(b.text), 0o600); err != nil {
+			t.Errorf("%s: %v", b.at(), err)
+		}
+		return true
+	}
+	if b.directive != "run step" {
+		return false
+	}
+	if n.env == nil {
+		n.prepare(t)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
+	cmd.Dir = n.folder
+	cmd.Env = append(os.Environ(), append(n.env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))...)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s\nprinted:\n%s", b.at(), err, b.text, out)
+	} else if b.hasOutput && !like(string(out), b.output) {
+		t.Errorf("%s: %s\nprinted:\n%s\nthe page says:\n%s", b.at(), b.text, out, b.output)
+	}
+	return true
+}
+
+// prepare makes the proxy. What the library needs comes from the cache of this
+// machine, what is built goes into the usual one.
+func (n *newcomer) prepare(t *testing.T) {
+	t.Helper()
+	n.proxy = t.TempDir()
+	versions := filepath.Join(n.proxy, filepath.FromSlash(module), "@v")
+	if err := os.MkdirAll(versions, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{
+		"list": []byte(release + "\n"), release + ".mod": gomod, release + ".zip": archive(t),
+		release + ".info": []byte(`{"Version":"` + release + `","Time":"2026-01-01T00:00:00Z"}`),
+	} {
+		if err := os.WriteFile(filepath.Join(versions, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.env = []string{
+		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(strings.TrimSpace(string(out)), "cache", "download"),
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOWORK=off",
+	}
+}
+
+// archive is the library as a proxy has it: without the modules within.
+func archive(t *testing.T) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "*.go", "go.mod", "go.sum", "LICENSE")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		if dir, _, nested := strings.Cut(name, "/"); nested {
+			if _, err := os.Stat(filepath.Join(root, dir, "go.mod")); err == nil {
+				continue
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := z.Create(module + "@" + release + "/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(w, bytes.NewReader(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
