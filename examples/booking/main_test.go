@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -58,6 +59,14 @@ func TestEveryRevision(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The page shows what a client gets in the newest revision: a question is the
+// answer.
+func TestQuestion(t *testing.T) {
+	page.Shows(t, "asking.md", page.Exchange(t, newServer(nil, nil), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
+		`"name":"trip","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}}}`))
 }
 
 // A person who says no is no error; a client that cannot ask is one.
