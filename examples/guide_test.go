@@ -242,7 +242,7 @@ func programs(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
 	build := func(dir, work string, args ...string) {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o", bin + string(filepath.Separator)}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-ldflags=-s -w", "-o", bin + string(filepath.Separator)}, args...)...)
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), "GOWORK="+work)
 		if out, err := cmd.CombinedOutput(); err != nil {

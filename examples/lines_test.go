@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/examples/internal/page"
+	"github.com/parley-mcp/parley/examples/page"
 )
 
 // The examples of other libraries, and the lines of code that they have.

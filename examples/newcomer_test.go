@@ -4,7 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,38 +89,42 @@ func (n *newcomer) prepare(t *testing.T) {
 	}
 	n.env = []string{
 		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(strings.TrimSpace(string(out)), "cache", "download"),
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOWORK=off",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
 	}
 }
 
 // archive is the library as a proxy has it: without the modules within.
 func archive(t *testing.T) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "*.go", "go.mod", "go.sum", "LICENSE")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		if dir, _, nested := strings.Cut(name, "/"); nested {
-			if _, err := os.Stat(filepath.Join(root, dir, "go.mod")); err == nil {
-				continue
-			}
-		}
-		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
-			t.Fatal(err)
+			return err
+		}
+		name := path(t, file)
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(file, "go.mod")); name != "." && (err == nil || strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") && name != "go.mod" && name != "LICENSE" {
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
 		}
 		w, err := z.Create(module + "@" + release + "/" + name)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if _, err := io.Copy(w, bytes.NewReader(data)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/examples/internal/page"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/server"
 )
 

@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -368,6 +370,55 @@ func TestMiddlewareRefusesSession(t *testing.T) {
 		_, err := client.Connect(t.Context(), mcptest.Dialer(t, s, carrier), &client.Options{Versions: []string{version}})
 		if err == nil || !strings.Contains(err.Error(), "not today") {
 			t.Errorf("%s: got %v", carrier, err)
+		}
+	}
+}
+
+// Over HTTP a session has one id, which middleware knows from the handshake on;
+// self-contained requests have none.
+func TestSessionIDOverHTTP(t *testing.T) {
+	var mu sync.Mutex
+	ids := make(map[string][]string)
+	s := newServer(nil, echo())
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			ids[c.Version()+" "+c.Transport()] = append(ids[c.Version()+" "+c.Transport()], c.Method()+" "+c.SessionID())
+			return next(c)
+		}
+	})
+	d := mcptest.Dialer(t, s, "streamable")
+	for _, version := range bothEras {
+		c, err := client.Connect(t.Context(), d, &client.Options{Versions: []string{version}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Call[string](t.Context(), c, "echo", map[string]string{"text": "a"}); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	old, modern := ids[v2511+" http"], ids[v2607+" http"]
+	if len(old) == 0 || !slices.ContainsFunc(old, func(id string) bool { return strings.HasPrefix(id, "tools/call ") }) {
+		t.Fatalf("got %v", ids)
+	}
+	_, first, _ := strings.Cut(old[0], " ")
+	if !strings.HasPrefix(old[0], "initialize ") || first == "" {
+		t.Errorf("the session has no id from the beginning: %v", old)
+	}
+	for _, id := range old {
+		if _, id, _ = strings.Cut(id, " "); id != first {
+			t.Errorf("the session has several ids: %v", old)
+		}
+	}
+	for _, id := range modern {
+		if !strings.HasSuffix(id, " ") {
+			t.Errorf("a request without session has one: %v", modern)
 		}
 	}
 }

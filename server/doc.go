@@ -16,6 +16,14 @@
 // that were answered return at once. So ask first and act after, and put what
 // must not be repeated into [Once].
 //
+// [Middleware] sees every request, the handshake among them. It hands a context
+// on with [Call.WithContext], and [OutcomeOf] tells it how the request went.
+//
+// What is known only at run time is served by [RawTool], [RawPrompt],
+// [RawResource] and [RawTemplate]. Constructors panic on mistakes in the program;
+// each has a form that returns an error, such as [NewTool], and so has Add:
+// [Server.TryAdd].
+//
 // A [Server] is a transport.Handler: any transport of this module serves it.
 // Every limit is on by default; see [Limits].
 package server

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -58,6 +62,32 @@ func TestEveryRevision(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The page shows what a client gets in the newest revision: a question is the
+// answer.
+func TestQuestion(t *testing.T) {
+	page.Shows(t, "asking.md", page.Exchange(t, newServer(nil, nil), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
+		`"name":"trip","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}}}`))
+}
+
+// A handler whose question differs in the second round is caught.
+func TestNotDeterministic(t *testing.T) {
+	rounds := 0
+	s := server.New("random", "1", &server.Options{Logger: slog.New(slog.DiscardHandler)})
+	s.Add(server.Tool("ask", "Asks something else each time.", func(ctx context.Context, _ mcp.None) (string, error) {
+		rounds++
+		answer, err := server.Elicit[date](ctx, fmt.Sprintf("Question %d?", rounds))
+		return answer.Value.Day, err
+	}))
+	o := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		return client.Accept(date{Day: "2026-12-24"})
+	}}
+	_, err := client.Call[string](t.Context(), mcptest.Client(t, s, o), "ask", nil)
+	if err == nil || !strings.Contains(err.Error(), "handler is not deterministic") || rounds != 2 {
+		t.Errorf("%v, after %d rounds", err, rounds)
+	}
 }
 
 // A person who says no is no error; a client that cannot ask is one.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/examples/internal/page"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/examples/internal/page"
+	"github.com/parley-mcp/parley/examples/page"
 	"github.com/parley-mcp/parley/schema"
 )
 
@@ -50,6 +50,13 @@ func row[T any](t *testing.T, field string) string {
 		return fmt.Sprintf("| %s | %s | %s |\n", page.Code(field), in, required)
 	}
 	return fmt.Sprintf("| %s | %s; in outputs %s | %s; in outputs %s |\n", page.Code(field), in, out, required, also)
+}
+
+// The page shows what a client gets.
+func TestAnswer(t *testing.T) {
+	page.Shows(t, "tools.md", page.Exchange(t, newServer(), `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
+		`"name":"search","arguments":{"query":"bridges","limit":1},`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
 }
 
 // The page's table is what package schema makes of the types.

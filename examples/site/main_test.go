@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %+v, %v", uri, res, err)
 		}
 	}
-	for _, uri := range []string{"city:///paris", "docs:///none.md", "docs:///..%2Fsecret"} {
+	for _, uri := range []string{"city:///paris", "city:///os%2Flo", "docs:///none.md", "docs:///..%2Fsecret"} {
 		if _, err := c.ReadResource(ctx, uri, nil); err == nil || !strings.Contains(err.Error(), "resource not found") {
 			t.Errorf("%s: %v", uri, err)
 		}
