@@ -28,7 +28,6 @@ type asking struct {
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
 	owner string       // who calls, for turns
-	open  int          // questions without an answer; the mutex of the turns holds
 	asked atomic.Int64 // questions so far
 	mu    sync.Mutex
 	pages map[string]*page // by the upstream server's ElicitationID
@@ -139,12 +138,7 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 	if a == nil {
 		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
 	}
-	n := a.asked.Add(1)
-	if n > maxAsked {
-		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
-	}
-	defer p.turns.waiting(a)()
-	raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+	raw, err := p.bring(ctx, a, params)
 	if err != nil {
 		return nil, refusal(params, err)
 	}
@@ -153,6 +147,31 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 		return nil, fmt.Errorf("the caller's answer: %w", err)
 	}
 	return res, nil
+}
+
+// bring brings a question to the caller of a call and the answer back. If the call
+// ends before, the question was not its own, but that of another which waits.
+func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.RawValue, error) {
+	for {
+		n := a.asked.Add(1)
+		if n > maxAsked {
+			return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
+		}
+		p.settle(ctx) // what the call asks at the same time is on its way
+		p.turns.pause(a)
+		raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+		if err == nil {
+			return raw, p.turns.resume(ctx, p, a)
+		}
+		next := p.turns.asking()
+		if ctx.Err() != nil || p.turns.pause(a) || next == nil {
+			if ctx.Err() == nil {
+				_ = p.turns.resume(ctx, p, a) // with the error as its answer
+			}
+			return nil, err
+		}
+		a = next
+	}
 }
 
 // refusal is what an upstream server with a handshake is told of a question that
