@@ -111,6 +111,7 @@ func (c *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.
 	defer c.p.turns.leave(ctx, c.p, a)
 	defer c.p.calls.begin(a)()
 	defer c.p.drain(ctx)
+	defer a.closePages()
 	res := c.result()
 	err := c.p.client.Request(context.WithValue(ctx, askingKey{}, a), c.method, c.params, res, a.options(meta))
 	if err != nil {

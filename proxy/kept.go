@@ -99,8 +99,20 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 		return nil, err
 	}
 	asked := make(map[string]bool)
+	round := time.NewTicker(waitRound)
+	defer round.Stop()
 	for {
 		select {
+		case <-round.C:
+			if !k.waits() {
+				continue
+			}
+			// Somebody is busy on a page: the caller sees a sign of life.
+			if err := k.detach(ctx, false); err != nil {
+				k.abandon(err)
+				return nil, err
+			}
+			return nil, caller.RetryLater()
 		case <-k.done:
 			k.end()
 			return k.outcome()

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -26,10 +28,16 @@ type asking struct {
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
 	owner string       // who calls, for turns
-	open  int          // questions without an answer; the mutex of the turns holds
 	asked atomic.Int64 // questions so far
 	mu    sync.Mutex
-	pages map[string]string // ElicitationIDs: the upstream server's → what the caller was told
+	pages map[string]*page // by the upstream server's ElicitationID
+}
+
+// A page is one that the upstream server wants the caller to open.
+type page struct {
+	told string // the ElicitationID that the caller knows, or ""
+	open bool   // the caller agreed to open it, and it is not done
+	done func() // lets the caller's time go on; nil before it is open
 }
 
 type askingKey struct{}
@@ -89,10 +97,16 @@ func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.Elici
 	params := *r.Params
 	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
 	a := p.asking(ctx)
-	if a != nil {
-		params.ElicitationID = a.page(params.ElicitationID)
+	if a == nil || params.ElicitationID == "" {
+		return answer[mcp.ElicitResult](ctx, p, a, &params)
 	}
-	return answer[mcp.ElicitResult](ctx, p, a, &params)
+	pg := a.page(params.ElicitationID)
+	params.ElicitationID = pg.told
+	res, err := answer[mcp.ElicitResult](ctx, p, a, &params)
+	if err == nil && res.Action == mcp.ElicitAccept {
+		a.opened(pg)
+	}
+	return res, err
 }
 
 func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
@@ -124,12 +138,7 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 	if a == nil {
 		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
 	}
-	n := a.asked.Add(1)
-	if n > maxAsked {
-		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
-	}
-	defer p.turns.waiting(a)()
-	raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+	raw, err := p.bring(ctx, a, params)
 	if err != nil {
 		return nil, refusal(params, err)
 	}
@@ -138,6 +147,31 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 		return nil, fmt.Errorf("the caller's answer: %w", err)
 	}
 	return res, nil
+}
+
+// bring brings a question to the caller of a call and the answer back. If the call
+// ends before, the question was not its own, but that of another which waits.
+func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.RawValue, error) {
+	for {
+		n := a.asked.Add(1)
+		if n > maxAsked {
+			return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
+		}
+		p.settle(ctx) // what the call asks at the same time is on its way
+		p.turns.pause(a)
+		raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+		if err == nil {
+			return raw, p.turns.resume(ctx, p, a)
+		}
+		next := p.turns.asking()
+		if ctx.Err() != nil || p.turns.pause(a) || next == nil {
+			if ctx.Err() == nil {
+				_ = p.turns.resume(ctx, p, a) // with the error as its answer
+			}
+			return nil, err
+		}
+		a = next
+	}
 }
 
 // refusal is what an upstream server with a handshake is told of a question that
@@ -171,35 +205,98 @@ func (a *asking) within(ctx context.Context) context.Context {
 	return own
 }
 
-// page names an elicitation of the upstream server for the caller, for whom ids
-// of several servers must not clash. Stateless revisions have no such ids.
-func (a *asking) page(id string) string {
-	if caller := a.caller.Load(); id == "" || caller == nil || !caller.Handshake() {
-		return ""
-	}
+// pageTime is how long the time of a caller stands still for a page that the
+// upstream server does not say the end of.
+const pageTime = 10 * time.Minute
+
+// page returns what is known of an elicitation of the upstream server. The caller
+// gets another id, since those of several servers must not clash; stateless
+// revisions have none.
+func (a *asking) page(id string) *page {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pages == nil {
-		a.pages = make(map[string]string)
+		a.pages = make(map[string]*page)
 	}
-	if a.pages[id] == "" {
-		a.pages[id] = rand.Text()
+	if a.pages[id] == nil {
+		a.pages[id] = new(page)
+		if caller := a.caller.Load(); caller != nil && caller.Handshake() {
+			a.pages[id].told = rand.Text()
+		}
 	}
 	return a.pages[id]
+}
+
+// opened lets the caller's time stand still until a page is done: the person is
+// busy there, and the call waits for it.
+func (a *asking) opened(pg *page) {
+	resume := func() {}
+	if caller := a.caller.Load(); caller != nil {
+		resume = caller.Waiting()
+	}
+	over := sync.OnceFunc(func() {
+		resume()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		pg.open = false
+	})
+	late := time.AfterFunc(pageTime, over)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pg.open, pg.done = true, func() {
+		late.Stop()
+		over()
+	}
+}
+
+// waits reports whether the person is busy on a page.
+func (a *asking) waits() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, pg := range a.pages {
+		if pg.open {
+			return true
+		}
+	}
+	return false
+}
+
+// closePages ends the waiting for all pages of a call.
+func (a *asking) closePages() {
+	a.mu.Lock()
+	pages := slices.Collect(maps.Values(a.pages))
+	a.mu.Unlock()
+	for _, pg := range pages {
+		a.close(pg)
+	}
+}
+
+// close ends the waiting for a page.
+func (a *asking) close(pg *page) {
+	a.mu.Lock()
+	done := pg.done
+	a.mu.Unlock()
+	if done != nil {
+		done()
+	}
 }
 
 // elicited tells the caller that what it opened a URL for is done.
 func (p *Proxy) elicited(_ context.Context, id string) {
 	for _, a := range p.calls.all() {
 		a.mu.Lock()
-		own := a.pages[id]
+		pg := a.pages[id]
 		a.mu.Unlock()
+		if pg == nil {
+			continue
+		}
+		a.close(pg)
 		caller := a.caller.Load()
-		if own == "" || caller == nil {
+		if pg.told == "" || caller == nil {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(caller, noticeTime)
-		if err := caller.Elicited(ctx, own); err != nil {
+		if err := caller.Elicited(ctx, pg.told); err != nil {
 			p.log.Debug("the end of an elicitation was not delivered", "err", err)
 		}
 		cancel()

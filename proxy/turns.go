@@ -11,29 +11,80 @@ import (
 const settleTime = 2 * time.Second
 
 // turns order the calls of an upstream server with a handshake, since on a pipe
-// nothing says which call a question belongs to. One call runs at a time. While
-// it waits for the answer to a question, others of the same caller may run: a
-// question then belongs to the one that runs. Other callers wait until it is
-// over, so that nobody is ever shown what was meant for another.
+// nothing says which call a question belongs to. Each call goes to and fro between
+//
+//	running → waiting   it has asked, and what it asked at the same time has arrived
+//	waiting → running   it gets an answer
+//
+// and at most one call runs. While one waits, others of the same caller may run;
+// those of other callers begin when it is over, so that nobody is ever shown what
+// was meant for another. A question belongs to the call that runs.
 type turns struct {
-	mu      sync.Mutex
-	under   []*asking     // calls under way, in the order in which they began; all of one caller
-	changed chan struct{} // closed and made anew when somebody may take a turn
+	mu       sync.Mutex
+	under    []*asking     // calls under way, in the order in which they began; all of one caller
+	running  *asking       // nil if all wait
+	resuming int           // calls that have an answer and wait to run; they go before new ones
+	changed  chan struct{} // closed and made anew when somebody may run
 }
 
 func (t *turns) init() { t.changed = make(chan struct{}) }
 
-// take waits for the turn of a call, which must leave then.
+// take waits until a call may begin to run. It must leave then.
 func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
+	return t.await(ctx, p, func() bool {
+		if p.opts.NoQuestions || p.client.Modern() {
+			t.under = append(t.under, a)
+			return true
+		}
+		other := func(u *asking) bool { return u.owner != a.owner }
+		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) {
+			return false
+		}
+		t.under, t.running = append(t.under, a), a
+		return true
+	})
+}
+
+// pause lets others run while a call waits for an answer. It returns false if the
+// call is over.
+func (t *turns) pause(a *asking) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running == a {
+		t.running = nil
+		t.tell()
+	}
+	return slices.Contains(t.under, a)
+}
+
+// resume waits until a call may run again, which has got an answer.
+func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
+	t.mu.Lock()
+	t.resuming++
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.resuming--
+		t.tell()
+	}()
+	return t.await(ctx, p, func() bool {
+		if t.running == nil && slices.Contains(t.under, a) {
+			t.running = a
+		}
+		return t.running == a || !slices.Contains(t.under, a)
+	})
+}
+
+// await waits until try is true. The mutex is held while it is called.
+func (t *turns) await(ctx context.Context, p *Proxy, try func() bool) error {
 	for {
 		t.mu.Lock()
-		if p.opts.NoQuestions || p.client.Modern() || t.free(a.owner) {
-			t.under = append(t.under, a)
-			t.mu.Unlock()
+		ok, changed := try(), t.changed
+		t.mu.Unlock()
+		if ok {
 			return nil
 		}
-		changed := t.changed
-		t.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -42,11 +93,6 @@ func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
 			return ErrClosed
 		}
 	}
-}
-
-// free reports whether a call of that caller may run.
-func (t *turns) free(owner string) bool {
-	return !slices.ContainsFunc(t.under, func(u *asking) bool { return u.owner != owner || u.open == 0 })
 }
 
 // leave ends the turn of a call whose context was ctx. If that has ended, what the
@@ -59,20 +105,10 @@ func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
-	t.tell()
-}
-
-// waiting lets others run while a question of a call waits for its answer.
-func (t *turns) waiting(a *asking) (done func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a.open++
-	t.tell()
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		a.open--
+	if t.running == a {
+		t.running = nil
 	}
+	t.tell()
 }
 
 func (t *turns) tell() {
@@ -80,20 +116,15 @@ func (t *turns) tell() {
 	t.changed = make(chan struct{})
 }
 
-// asking returns the call that a question belongs to if nothing else says so:
-// the last that runs, or the last of those that wait. It is nil if there is none.
+// asking returns the call that a question belongs to if nothing else says so: the
+// one that runs, or else the last of those that wait. It is nil if there is none.
 func (t *turns) asking() *asking {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, u := range slices.Backward(t.under) {
-		if u.open == 0 {
-			return u
-		}
-	}
-	if n := len(t.under); n > 0 {
+	if n := len(t.under); t.running == nil && n > 0 {
 		return t.under[n-1]
 	}
-	return nil
+	return t.running
 }
 
 // settle returns when what the upstream server sent so far has arrived: its answer

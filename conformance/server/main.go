@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-func run() error {
+func run() (err error) {
 	addr := flag.String("http", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
 	behind := flag.String("proxy", "", "serve a proxy of the server, which speaks the protocol `revision` to it")
 	flag.Parse()
@@ -49,14 +49,14 @@ func run() error {
 	defer stop()
 	s := newServer(nil)
 	if *behind != "" {
-		p, err := proxied(ctx, s, *behind)
-		if err != nil {
-			return err
+		p, connecting := proxied(ctx, s, *behind)
+		if connecting != nil {
+			return connecting
 		}
-		defer p.Close()
+		defer func() { err = errors.Join(err, p.Close()) }()
 		s = p.Server()
 	}
-	err := streamable.Serve(ctx, *addr, s, &streamable.Options{
+	err = streamable.Serve(ctx, *addr, s, &streamable.Options{
 		PollAfter: pollAfter,
 		Retry:     100 * time.Millisecond,
 		HTTP: web.ServeOptions{
