@@ -13,6 +13,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/login"
+	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -80,6 +81,21 @@ func Example_client() {
 		log.Fatal(err)
 	}
 	fmt.Println(text)
+}
+
+// A server in front of another one, whose tools it offers beside its own.
+func Example_frontServer() {
+	ctx := context.Background()
+	gh, err := proxy.Connect(ctx, stdio.Command("gh-mcp"), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer gh.Close()
+	top := server.New("tools", "1.0.0", nil)
+	top.Mount("gh", gh.Server())
+	if err := stdio.Serve(ctx, top); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // Both ends in one process, as in a test.

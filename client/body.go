@@ -78,7 +78,7 @@ func (b *body) extra(dst []byte, start int) []byte {
 	k, before := b.k, len(dst)
 	dst = append(appendMember(dst, start, "_meta"), '{')
 	first := len(dst)
-	dst = b.s.era.meta(dst)
+	dst = b.s.era.meta(dst, k)
 	if k.tracker != nil {
 		dst = appendMember(dst, first, mcp.MetaProgressToken)
 		dst, _ = b.id.AppendJSON(dst)

@@ -68,7 +68,7 @@ type session struct {
 // stateless ones. Nothing else branches on it.
 type era interface {
 	// meta appends the members that each request carries in _meta.
-	meta(dst []byte) []byte
+	meta(dst []byte, k *call) []byte
 	// route says what the carrier repeats outside the body.
 	route(k *call) transport.Route
 	// abandon tells the server that nobody waits for a request any more.

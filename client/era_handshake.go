@@ -143,7 +143,7 @@ func (o *opener) shake(ctx context.Context, asked *revision.Facts, result wire.R
 	return nil
 }
 
-func (e *handshake) meta(dst []byte) []byte { return dst }
+func (e *handshake) meta(dst []byte, _ *call) []byte { return dst }
 
 func (e *handshake) route(*call) transport.Route {
 	return transport.Route{Carried: true, Version: e.f.Version}

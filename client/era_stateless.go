@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -18,28 +19,37 @@ import (
 type stateless struct {
 	c       *Client
 	version string
-	fixed   []byte // members of _meta that never change
+	who     []byte // members of _meta that never change
+	fixed   []byte // the same, and the client's capabilities
 	logs    bool   // the server sends logs
 }
 
 // newEra returns the era for a revision before anything is known of the server.
 func newEra(c *Client, f *revision.Facts) *stateless {
-	caps := *c.caps
-	if caps.Roots != nil {
-		caps.Roots = &mcp.RootsCapability{} // changes are not told in this era
-	}
 	e := &stateless{c: c, version: f.Version}
 	dst := wire.AppendString(appendMember(nil, 0, mcp.MetaProtocolVersion), f.Version)
 	if !c.opts.HideInfo {
 		dst, _ = wire.Append(appendMember(dst, 0, mcp.MetaClientInfo), &c.opts.Info)
 	}
-	dst, err := wire.Append(appendMember(dst, 0, mcp.MetaClientCapabilities), &caps)
+	e.who = dst
+	e.fixed = e.declare(slices.Clone(dst), 0, c.caps)
+	return e
+}
+
+// declare adds the member that says what the client can be asked, behind those
+// that begin at start.
+func (e *stateless) declare(dst []byte, start int, can *mcp.ClientCapabilities) []byte {
+	caps := *can
+	caps.Extensions, caps.Experimental = e.c.caps.Extensions, e.c.caps.Experimental
+	if caps.Roots != nil {
+		caps.Roots = &mcp.RootsCapability{} // changes are not told in this era
+	}
+	dst, err := wire.Append(appendMember(dst, start, mcp.MetaClientCapabilities), &caps)
 	if err != nil {
 		// Only a raw setting of the options can be unfit for JSON.
-		c.log.Error("the client's capabilities cannot be encoded", "err", err)
+		e.c.log.Error("the client's capabilities cannot be encoded", "err", err)
 	}
-	e.fixed = dst
-	return e
+	return dst
 }
 
 // newStateless makes the session with a server that was discovered.
@@ -111,8 +121,13 @@ func (o *opener) discoverOnce(ctx context.Context, k *call, f *revision.Facts) (
 	return d, nil
 }
 
-func (e *stateless) meta(dst []byte) []byte {
-	dst = append(dst, e.fixed...)
+func (e *stateless) meta(dst []byte, k *call) []byte {
+	if k.opts.Capabilities == nil {
+		dst = append(dst, e.fixed...)
+	} else {
+		start := len(dst)
+		dst = e.declare(append(dst, e.who...), start, k.opts.Capabilities)
+	}
 	if level := *e.c.level.Load(); e.logs && level != "" {
 		dst = wire.AppendString(appendMember(dst, 0, mcp.MetaLogLevel), string(level))
 	}

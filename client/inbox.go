@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -25,6 +26,7 @@ type inbox struct {
 	c      *Client
 	events chan event
 	freed  chan struct{} // told when there may be room for bytes of events
+	queued atomic.Int64  // events that wait or are handled
 
 	mu      sync.Mutex
 	held    int // bytes of events that wait or are handled
@@ -65,6 +67,9 @@ func (b *inbox) runEvents() {
 		select {
 		case e := <-b.events:
 			_ = b.c.guard(e.handler, func() { e.call(b.c.ctx) }) // the log has it, and nobody waits
+			if e.handler != "drain" {
+				b.queued.Add(-1)
+			}
 			b.free(e.size)
 		case <-b.c.ctx.Done():
 			return
@@ -75,6 +80,7 @@ func (b *inbox) runEvents() {
 // event queues something for a handler. It waits for room.
 func (b *inbox) event(m *jsonrpc.Incoming, f func(ctx context.Context)) {
 	size := len(m.Params.Raw())
+	b.queued.Add(1)
 	for !b.hold(size) {
 		select {
 		case <-b.freed:

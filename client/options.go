@@ -169,6 +169,12 @@ type CallOptions struct {
 	// the core's, as extensions define them. The caller then decodes into a
 	// RawValue with [Client.Request].
 	ResultTypes []string
+	// Capabilities are declared in the place of those of the client, in
+	// stateless revisions, where each request declares them: for a proxy, whose
+	// callers differ. What the client has no handler for the caller answers
+	// itself, with ResultTypes. Extensions and experimental capabilities are
+	// those of the client. Default: what the client has handlers for.
+	Capabilities *mcp.ClientCapabilities
 }
 
 // An EraMemory remembers the revision that each server spoke last. It may be

@@ -157,15 +157,7 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*mcp.CreateMessageResult, error) {
 	res := new(mcp.CreateMessageResult)
 	q := &question{key: key1(o), what: "a sampling", method: mcp.MethodCreateMessage, params: p}
-	q.check = func(raw mcp.RawValue) error {
-		if err := wire.DecodeParams(raw, res); err != nil {
-			return err
-		}
-		if res.Role == "" || len(res.Content) == 0 {
-			return errors.New("role or content is missing")
-		}
-		return nil
-	}
+	q.check = func(raw mcp.RawValue) error { return decodeSample(raw, res) }
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
 	}
@@ -182,15 +174,7 @@ func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*
 func Roots(ctx context.Context, o ...AskOptions) ([]mcp.Root, error) {
 	var res mcp.ListRootsResult
 	q := &question{key: key1(o), what: "the roots", method: mcp.MethodRootsList, params: &mcp.ListRootsParams{}}
-	q.check = func(raw mcp.RawValue) error {
-		if err := wire.DecodeParams(raw, &res); err != nil {
-			return err
-		}
-		if res.Roots == nil {
-			return errors.New("roots are missing")
-		}
-		return nil
-	}
+	q.check = func(raw mcp.RawValue) error { return decodeRoots(raw, &res) }
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (handshake) open(c *Call) error {
 // ask sends the question to the client and waits for the answer. The clock of
 // the call stands still meanwhile: a person may be thinking.
 func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
-	if p, ok := q.params.(*mcp.ElicitParams); ok && p.IsURL() {
+	if p, ok := q.params.(*mcp.ElicitParams); ok && p.IsURL() && p.ElicitationID == "" {
 		p.ElicitationID = rand.Text()
 	}
 	params, err := c.shape().DownParams(q.method, q.params)

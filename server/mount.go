@@ -111,7 +111,8 @@ type mount struct {
 
 // Mount offers the features of another server too: its tools and prompts as
 // prefix_name, its resources under prefix+URI ("gh+file:///x"), also where a
-// result of it links or embeds a resource that it offers. The other server's middleware and visibility hold for them, inside those of s, and its
+// result of it links or embeds a resource that it offers, or a tool names the page
+// that shows its results. Pages keep their scheme: "ui://gh+x". The other server's middleware and visibility hold for them, inside those of s, and its
 // change notices reach the clients of s. The prefix follows the rules of URI
 // schemes: a letter, then letters, digits, "-" or ".". A feature of s itself
 // hides a mounted one of the same name. It panics if the prefix is unusable, and
@@ -129,7 +130,7 @@ func (s *Server) Mount(prefix string, other *Server) {
 	defer other.hub.mu.Unlock()
 	other.hub.parents = append(other.hub.parents, func(n notice) {
 		if uri, ok := strings.CutPrefix(n.topic, topicURI); ok {
-			s.ResourceUpdated(prefix + "+" + uri)
+			s.ResourceUpdated(mounted(prefix+"+", uri))
 			return
 		}
 		s.hub.publish(n)
@@ -190,7 +191,9 @@ func (s *Server) filters() bool {
 func (c *Call) seesAt(it Item, at []place) bool {
 	for _, p := range at {
 		seen := it
-		seen.Name = p.prefix + it.Name
+		if seen.Name = p.prefix + it.Name; it.Kind == KindResource || it.Kind == KindTemplate {
+			seen.Name = mounted(p.prefix, it.Name)
+		}
 		if p.srv.visible != nil && !p.srv.visible(c, seen) {
 			return false
 		}

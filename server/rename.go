@@ -1,8 +1,11 @@
 package server
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -60,7 +63,7 @@ func (r renamer) content(c mcp.Content) (mcp.Content, bool) {
 	case *mcp.ResourceLink:
 		if c != nil && r.s.hasResource(c.URI) {
 			own := *c
-			own.URI = r.prefix + c.URI
+			own.URI = mounted(r.prefix, c.URI)
 			return &own, true
 		}
 	case *mcp.EmbeddedResource:
@@ -85,8 +88,67 @@ func (r renamer) contents(rc mcp.ResourceContents) (mcp.ResourceContents, bool) 
 	if rc.URI == "" || !r.s.hasResource(rc.URI) {
 		return rc, false
 	}
-	rc.URI = r.prefix + rc.URI
+	rc.URI = mounted(r.prefix, rc.URI)
 	return rc, true
+}
+
+// pageScheme is that of pages which show the results of tools. Hosts look for it,
+// so it stays in front.
+//
+// SEP-1865 (apps): the URI of a page begins with ui://.
+const pageScheme = "ui://"
+
+// mounted is what a URI of a mounted server is called; prefix ends in "+".
+func mounted(prefix, uri string) string {
+	if rest, ok := strings.CutPrefix(uri, pageScheme); ok {
+		return pageScheme + prefix + rest
+	}
+	return prefix + uri
+}
+
+// unmounted is the URI that mounted was given, if it has the prefix.
+func unmounted(prefix, uri string) (string, bool) {
+	if rest, ok := strings.CutPrefix(uri, pageScheme); ok {
+		rest, ok = strings.CutPrefix(rest, prefix)
+		return pageScheme + rest, ok
+	}
+	return strings.CutPrefix(uri, prefix)
+}
+
+// Where the `_meta` of a tool names the page that shows its results: a member of
+// metaUI, and in older servers a key of its own.
+const (
+	metaUI      = "ui"
+	metaPage    = "resourceUri"
+	metaPageOld = "ui/resourceUri"
+)
+
+// mountedPages renames the pages that the `_meta` of a tool names, in a copy. What
+// it cannot read stays as it is.
+func mountedPages(prefix string, m mcp.Meta) mcp.Meta {
+	own, copied := m, false
+	set := func(key string, value any) {
+		raw, err := wire.Marshal(value)
+		if err != nil {
+			return
+		}
+		if !copied {
+			own, copied = maps.Clone(m), true
+		}
+		own[key] = raw
+	}
+	var page string
+	if raw, ok := m[metaPageOld]; ok && wire.Decode(raw, &page) == nil {
+		set(metaPageOld, mounted(prefix, page))
+	}
+	var ui map[string]mcp.RawValue
+	if raw, ok := m[metaUI]; ok && wire.Decode(raw, &ui) == nil && wire.Decode(ui[metaPage], &page) == nil {
+		if name, err := wire.Marshal(mounted(prefix, page)); err == nil {
+			ui[metaPage] = name
+			set(metaUI, ui)
+		}
+	}
+	return own
 }
 
 // hasResource reports whether a URI is one that s offers, whether the caller may see it or not.
@@ -107,5 +169,6 @@ func (s *Server) hasResource(uri string) bool {
 			return true
 		}
 	}
-	return false
+	// Clients fetch links to the web by themselves, unless a list names them.
+	return s.readsUnlisted() && !strings.HasPrefix(uri, "https:") && !strings.HasPrefix(uri, "http:")
 }

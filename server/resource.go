@@ -64,7 +64,7 @@ func (r *resource) alone() Result {
 
 func (r *resource) under(s *Server, prefix string) (string, *resource) {
 	def := *r.def
-	def.URI = prefix + "+" + def.URI
+	def.URI = mounted(prefix+"+", def.URI)
 	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
 }
 
@@ -220,7 +220,10 @@ func (c *Call) find(uri string) (*found, bool) {
 	if f, exists := c.findFile(uri); exists {
 		return f, f != nil
 	}
-	return c.findTemplate(uri)
+	if f, exists := c.findTemplate(uri); exists {
+		return f, f != nil
+	}
+	return c.findUnlisted(uri)
 }
 
 // canRead reports whether uri exists for the caller.

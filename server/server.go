@@ -115,6 +115,7 @@ type Server struct {
 	visible    func(ctx context.Context, it Item) bool
 	middleware []Middleware
 	extensions []*Extension
+	unlisted   *Reader // of URIs that nothing else has, or nil
 	mounts     []*mount
 	serve      Func // middleware around the features; made at the first request
 	frozen     atomic.Bool

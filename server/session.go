@@ -495,7 +495,7 @@ func (s *Server) offers(f *revision.Facts, capability string) bool {
 	case "prompts":
 		return s.opts.DeclarePrompts || len(s.allPrompts().keys) > 0
 	case "resources", "resources.subscribe":
-		return s.opts.DeclareResources || len(s.resourcesWithoutFiles().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
+		return s.opts.DeclareResources || s.readsUnlisted() || len(s.resourcesWithoutFiles().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
 	case "completions":
 		return s.completes() || !f.CompletionCapability
 	}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/uritemplate"
@@ -74,7 +73,7 @@ func (t *template) alone() Result {
 
 func (t *template) under(s *Server, prefix string) (string, *template) {
 	def := *t.def
-	def.URITemplate = prefix + "+" + def.URITemplate
+	def.URITemplate = mounted(prefix+"+", def.URITemplate)
 	return def.URITemplate, &template{
 		offered: s.mounted(t, prefix+"+"), def: &def, cache: t.cache, compiled: t.compiled, complete: t.complete,
 		read: t.read, watch: t.watch, list: t.list, prefix: prefix + "+" + t.prefix,
@@ -199,14 +198,15 @@ func (c *Call) withListed(snap *snapshot[*resource]) (*snapshot[*resource], erro
 
 // matches reports whether a URI is of the template, where it is offered.
 func (t *template) matches(uri string) bool {
-	inner, ok := strings.CutPrefix(uri, t.prefix)
+	inner, ok := unmounted(t.prefix, uri)
 	if ok {
 		_, ok = t.compiled.Match(inner)
 	}
 	return ok
 }
 
-// findTemplate finds the most specific template that a URI matches.
+// findTemplate finds the most specific template that a URI matches. What a
+// template has and the caller may not see exists, and is nil.
 func (c *Call) findTemplate(uri string) (*found, bool) {
 	var (
 		best   *template
@@ -215,7 +215,7 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 	snap := c.srv.allTemplates()
 	for _, k := range snap.keys { // sorted, so that equals are decided stably
 		t := snap.byKey[k]
-		inner, ok := strings.CutPrefix(uri, t.prefix)
+		inner, ok := unmounted(t.prefix, uri)
 		if !ok {
 			continue
 		}
@@ -224,12 +224,15 @@ func (c *Call) findTemplate(uri string) (*found, bool) {
 			best, values = t, v
 		}
 	}
-	if best == nil || !c.seesOffered(best) {
+	if best == nil {
 		return nil, false
 	}
-	inner, _ := strings.CutPrefix(uri, best.prefix)
+	if !c.seesOffered(best) {
+		return nil, true
+	}
+	inner, _ := unmounted(best.prefix, uri)
 	if !c.seesAt(Item{Kind: KindResource, Name: inner, Labels: best.item.Labels, Scopes: best.item.Scopes}, best.at) {
-		return nil, false
+		return nil, true
 	}
 	f := &found{mime: best.def.MIMEType, cache: best.cache, scopes: best.item.Scopes, at: best.at}
 	f.read = func(c *Call) (*mcp.ReadResourceResult, error) { return best.read(c, inner, values) }

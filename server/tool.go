@@ -96,7 +96,7 @@ func (t *tool) forCaller(c *Call) Result {
 
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
-	def.Name = prefix + "_" + def.Name
+	def.Name, def.Meta = prefix+"_"+def.Name, mountedPages(prefix+"+", def.Meta)
 	copied := *t
 	copied.offered, copied.def = s.mounted(t, prefix+"_"), &def
 	return def.Name, &copied

@@ -32,26 +32,32 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 	}
 	got := make(map[scenario]*result)
 	err = errors.Join(
-		runServer(ctx, s, filepath.Join(bin, "server"), output, got),
+		runServer(ctx, s, filepath.Join(bin, "server"), legServer, nil, output, got),
+		runServer(ctx, s, filepath.Join(bin, "server"), legProxy, []string{"--proxy", revisions[1]}, output, got),
+		runServer(ctx, s, filepath.Join(bin, "server"), legProxyHandshake, []string{"--proxy", revisions[0]}, output, got),
 		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got),
 		runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got),
 		runOldServer(ctx, s, filepath.Join(bin, "server"), output, got))
 	return planned, got, err
 }
 
-// runServer starts the fixture server and runs the scenarios for servers
-// against it, all revisions against one process.
-func runServer(ctx context.Context, s *suite, program, output string, got map[scenario]*result) error {
-	return withServer(ctx, program, nil, filepath.Join(output, "server.log"), func(url string) error {
+// runServer starts the fixture server, or a proxy of it, and runs the scenarios for
+// servers against it, all revisions against one process.
+func runServer(ctx context.Context, s *suite, program, leg string, args []string, output string, got map[scenario]*result) error {
+	return withServer(ctx, program, args, filepath.Join(output, leg+".log"), func(url string) error {
 		for _, revision := range revisions {
-			dir := filepath.Join(output, legServer+"-"+revision)
-			say("%s %s", legServer, revision)
+			dir := filepath.Join(output, leg+"-"+revision)
+			say("%s %s", leg, revision)
 			// The status counts scored scenarios alone; the results say it all.
 			if _, err := s.run(ctx, dir, nil, "server", "--url", url, "--requirements", revision, "--timeout", timeout); err != nil {
 				return fmt.Errorf("server scenarios of %s: %w", revision, err)
 			}
-			if err := collect(dir, legServer, revision, got); err != nil {
+			results, err := readResults(dir, legServer)
+			if err != nil {
 				return err
+			}
+			for name, r := range results {
+				got[scenario{leg: leg, revision: revision, name: name}] = r
 			}
 		}
 		return nil

@@ -15,8 +15,7 @@ import (
 
 // A scenario is one scenario of the suite, run for one revision.
 type scenario struct {
-	// leg is [legServer], [legClient], [legIssuer] or [legOldServer]: which side
-	// is tested, and by which version of the suite.
+	// leg is one of [legs]: what is tested, and by which version of the suite.
 	leg string
 	// revision is the protocol revision that is spoken on the wire.
 	revision string
@@ -29,12 +28,16 @@ const (
 	legServer = "server"
 	legClient = "client"
 	legIssuer = "authorization-server"
+	// legProxy and legProxyHandshake test proxies of the server, which speaks the
+	// newest revision and the last one with a handshake to them.
+	legProxy          = "proxy"
+	legProxyHandshake = "proxy-handshake"
 	// legOldServer tests servers with what only an older version of the suite asks.
 	legOldServer = "old-server"
 )
 
 // legs are all of them, in the order of the table.
-var legs = []string{legServer, legClient, legIssuer, legOldServer}
+var legs = []string{legServer, legProxy, legProxyHandshake, legClient, legIssuer, legOldServer}
 
 // authorization reports whether a scenario for clients is one of authorization.
 func (s scenario) authorization() bool {

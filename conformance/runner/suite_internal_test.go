@@ -40,6 +40,10 @@ func TestPlan(t *testing.T) {
 		{leg: legClient, revision: "2025-11-25", name: "auth/new"},
 		{leg: legServer, revision: "2026-07-28", name: "ping"},
 		{leg: legClient, revision: "2026-07-28", name: "auth/new"},
+		{leg: legProxy, revision: "2025-11-25", name: "ping"},
+		{leg: legProxy, revision: "2026-07-28", name: "ping"},
+		{leg: legProxyHandshake, revision: "2025-11-25", name: "ping"},
+		{leg: legProxyHandshake, revision: "2026-07-28", name: "ping"},
 		{leg: legIssuer, revision: "2026-07-28", name: "grant"},
 		{leg: legOldServer, revision: "2025-11-25", name: "server-sse-multiple-streams"},
 	}
@@ -60,5 +64,20 @@ func TestLock(t *testing.T) {
 	}
 	if n := strings.Count(string(lock), `"integrity": "sha512-`); n != packages {
 		t.Errorf("%d packages, but %d digests", packages, n)
+	}
+}
+
+// A proxy of a server with a handshake is not held to what needs the keys and the
+// rounds of its handlers.
+func TestProxied(t *testing.T) {
+	var want []scenario
+	planned := []scenario{{leg: legClient, revision: "2026-07-28", name: "auth/new"}}
+	for _, name := range append([]string{"ping"}, askedInOrder...) {
+		planned = append(planned, scenario{leg: legServer, revision: "2026-07-28", name: name})
+		want = append(want, scenario{leg: legProxy, revision: "2026-07-28", name: name})
+	}
+	want = append(want, scenario{leg: legProxyHandshake, revision: "2026-07-28", name: "ping"})
+	if got := proxied(planned); !slices.Equal(got, want) {
+		t.Errorf("planned %v\nwant %v", got, want)
 	}
 }

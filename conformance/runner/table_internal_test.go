@@ -50,7 +50,7 @@ func TestParseTableRefuses(t *testing.T) {
 		"a line too long":      "server 2025-11-25 ping 1 0 0\n",
 		"words for numbers":    "server 2025-11-25 ping one 0\n",
 		"no success":           "server 2025-11-25 ping 0 1\n",
-		"another leg":          "proxy 2025-11-25 ping 1 0\n",
+		"another leg":          "gateway 2025-11-25 ping 1 0\n",
 		"a scenario twice":     "server 2025-11-25 ping 1 0\nserver 2025-11-25 ping 2 0\n",
 		"words for the second": "server 2025-11-25 ping 1 none\n",
 	} {

@@ -15,7 +15,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/mem"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -35,8 +38,9 @@ func main() {
 	}
 }
 
-func run() error {
+func run() (err error) {
 	addr := flag.String("http", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
+	behind := flag.String("proxy", "", "serve a proxy of the server, which speaks the protocol `revision` to it")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
@@ -44,7 +48,15 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := newServer(nil)
-	err := streamable.Serve(ctx, *addr, s, &streamable.Options{
+	if *behind != "" {
+		p, connecting := proxied(ctx, s, *behind)
+		if connecting != nil {
+			return connecting
+		}
+		defer func() { err = errors.Join(err, p.Close()) }()
+		s = p.Server()
+	}
+	err = streamable.Serve(ctx, *addr, s, &streamable.Options{
 		PollAfter: pollAfter,
 		Retry:     100 * time.Millisecond,
 		HTTP: web.ServeOptions{
@@ -56,6 +68,11 @@ func run() error {
 	ended, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(ended))
+}
+
+// proxied connects a proxy to a server in memory.
+func proxied(ctx context.Context, s *server.Server, revision string) (*proxy.Proxy, error) {
+	return proxy.Connect(ctx, mem.New(s, nil), &proxy.Options{Client: client.Options{Versions: []string{revision}}})
 }
 
 // newServer makes the server with everything that the suite looks for; o is

@@ -39,6 +39,10 @@ var rows = []row{
 	{"oauth/login oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/patience"},
 	{"oauth/issuer/storetest", "oauth oauth/issuer"},
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
+	{
+		"proxy",
+		"mcp jsonrpc schema uritemplate principal transport server client internal/wire",
+	},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"host", "mcp client schema principal transport"},
 	{"contrib/prometheus", "public contrib/prometheus/metrics"},

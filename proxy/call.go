@@ -1,0 +1,244 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// A call is a request of a caller on its way to the upstream server.
+type call struct {
+	p      *Proxy
+	method string
+	params mcp.Retryable // without answers and state
+	// result makes room for the result.
+	result func() mcp.Result
+}
+
+func (p *Proxy) callTool(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	return forward[mcp.CallToolResult](ctx, p, mcp.MethodToolsCall, params)
+}
+
+func (p *Proxy) getPrompt(ctx context.Context, params *mcp.GetPromptParams) (*mcp.GetPromptResult, error) {
+	return forward[mcp.GetPromptResult](ctx, p, mcp.MethodPromptsGet, params)
+}
+
+func (p *Proxy) read(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
+	res, err := forward[mcp.ReadResourceResult](ctx, p, mcp.MethodResourcesRead, &mcp.ReadResourceParams{URI: uri})
+	if missing(err, uri) {
+		return nil, server.ErrNotFound
+	}
+	return res, err
+}
+
+// missing reports whether the upstream server says that a resource does not
+// exist. Ruling 23: the code depends on the revision, data.uri is there.
+func missing(err error, uri string) bool {
+	e, ok := errors.AsType[*mcp.Error](err)
+	if !ok {
+		return false
+	}
+	raw, _ := e.Data.(mcp.RawValue)
+	var data mcp.ResourceNotFoundData
+	named := len(raw) > 0 && wire.Decode(raw, &data) == nil && data.URI == uri
+	return e.Code == mcp.CodeResourceNotFoundLegacy || e.Code == mcp.CodeInvalidParams && named
+}
+
+// forward sends a request of the core that may be answered with questions.
+func forward[R any, RP interface {
+	*R
+	mcp.Result
+}](ctx context.Context, p *Proxy, method string, params mcp.Retryable) (*R, error) {
+	caller := server.CallFrom(ctx)
+	if caller == nil {
+		return nil, server.ErrNoCall
+	}
+	k := &call{p: p, method: method, params: params, result: func() mcp.Result { return RP(new(R)) }}
+	p.level.raise(ctx, p, caller.LogLevel())
+	var (
+		res mcp.Result
+		err error
+	)
+	switch {
+	case p.client.Modern():
+		res, err = k.relay(ctx, caller)
+	case caller.Handshake() || p.opts.NoQuestions:
+		res, err = k.live(ctx, caller)
+	default:
+		res, err = k.keep(ctx, caller)
+	}
+	if err != nil {
+		return nil, p.failure(ctx, err)
+	}
+	base := res.Base() // who answers, and in which revision, is for the proxy's server to say
+	base.Meta.ServerInfo, base.ResultType = nil, ""
+	return (*R)(res.(RP)), nil
+}
+
+// drain waits until log messages that came before an answer were told, so that
+// they reach the caller before it as well.
+func (p *Proxy) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noticeTime)
+	defer cancel()
+	_ = p.client.Drain(ctx) // what is late is lost, as for any call that has ended
+}
+
+// live carries a call out while its caller waits.
+func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
+	a := &asking{owner: caller.Principal().LimitKey()}
+	a.caller.Store(caller)
+	a.ask = func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
+		return server.Ask(a.within(ctx), params, server.AskOptions{Key: key})
+	}
+	return c.send(c.traced(ctx, caller), a, caller.Meta())
+}
+
+// send sends the request to an upstream server with a handshake, which may ask a
+// while.
+func (c *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
+	if err := c.p.turns.take(ctx, c.p, a); err != nil {
+		return nil, err
+	}
+	defer c.p.turns.leave(ctx, c.p, a)
+	defer c.p.calls.begin(a)()
+	defer c.p.drain(ctx)
+	defer a.closePages()
+	res := c.result()
+	err := c.p.client.Request(context.WithValue(ctx, askingKey{}, a), c.method, c.params, res, a.options(meta))
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// traced adds the trace context of the caller.
+func (c *call) traced(ctx context.Context, caller *server.Call) context.Context {
+	m := caller.Meta()
+	if m.TraceParent == "" && m.Baggage == "" {
+		return ctx
+	}
+	return client.WithTrace(ctx, m.TraceParent, m.TraceState, m.Baggage)
+}
+
+// options are those of an upstream request for a caller.
+func (a *asking) options(meta *mcp.RequestMeta) *client.CallOptions {
+	o := &client.CallOptions{NoTimeout: true} // the caller's own limits hold
+	for key, value := range meta.Extra {
+		if mcp.ReservedMetaKey(key) || mcp.ValidMetaKey(key) != nil {
+			continue
+		}
+		if o.Meta == nil {
+			o.Meta = make(map[string]mcp.RawValue)
+		}
+		o.Meta[key] = value
+	}
+	if !meta.ProgressToken.IsZero() {
+		o.OnProgress = a.progress
+	}
+	return o
+}
+
+// progress tells the caller of the moment. What does not grow from its point of
+// view, and what it can no longer be told, is left out.
+func (a *asking) progress(progress, total float64, message string) {
+	if caller := a.caller.Load(); caller != nil {
+		_ = server.Progress(caller, progress, total, message) // it ended, or has heard of more
+	}
+}
+
+// failure makes of an error of the upstream server, or of the way to it, what the
+// caller is told.
+func (p *Proxy) failure(ctx context.Context, err error) error {
+	if errors.Is(err, server.ErrInputPending) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, client.ErrInputRefused) || errors.Is(err, client.ErrRefused) {
+		return server.ErrRefused
+	}
+	if _, ok := errors.AsType[*server.NotCapableError](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*mcp.Error](err); ok {
+		return err
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		if e.Code == mcp.CodeMissingClientCapability && server.CallFrom(ctx).Handshake() { // ruling 5: not in those revisions
+			return mcp.Errorf("%s", e.Message)
+		}
+		out := mcp.NewError(e.Code, "%s", e.Message)
+		if len(e.Data) > 0 {
+			out = out.With(mcp.RawValue(e.Data))
+		}
+		return out
+	}
+	p.log.Warn("a call of the upstream server failed", "server", p.name(), "err", err)
+	what := "gave an answer that cannot be used"
+	switch {
+	case errors.Is(err, ErrClosed), errors.Is(err, client.ErrClosed):
+		what = "is no longer connected: the proxy was closed"
+	case errors.Is(err, transport.ErrInterrupted):
+		what = "was lost before it answered; the call may have run"
+	case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrDenied):
+		what = "cannot be reached"
+	case errors.Is(err, client.ErrNotCapable):
+		what = "does not offer this any more"
+	case errors.Is(err, client.ErrTimeout):
+		return mcp.NewError(mcp.CodeTimeout, "the server %q behind this proxy did not answer in time", p.name())
+	}
+	return mcp.NewError(mcp.CodeInternalError, "the server %q behind this proxy %s", p.name(), what)
+}
+
+// completer completes arguments, or is nil if the upstream server does not.
+func (p *Proxy) completer() server.RawCompleter {
+	if p.client.Modern() && p.client.Capabilities().Completions == nil {
+		return nil
+	}
+	return func(ctx context.Context, params *mcp.CompleteParams) (*mcp.CompleteResult, error) {
+		got, err := p.client.Complete(ctx, params)
+		if errors.Is(err, client.ErrNotCapable) {
+			return &mcp.CompleteResult{}, nil
+		}
+		if err != nil {
+			return nil, p.failure(ctx, err)
+		}
+		return &mcp.CompleteResult{Completion: *got}, nil
+	}
+}
+
+// calls are the calls of the upstream server that are under way.
+type calls struct {
+	mu    sync.Mutex
+	under map[*asking]struct{}
+}
+
+func (c *calls) init() { c.under = make(map[*asking]struct{}) }
+
+func (c *calls) begin(a *asking) (end func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.under[a] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.under, a)
+	}
+}
+
+// all returns the calls that are under way.
+func (c *calls) all() []*asking {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.under))
+}

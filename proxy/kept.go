@@ -1,0 +1,386 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// keptKey is where a request keeps the name of its kept call between rounds.
+const keptKey = "parley.proxy/kept"
+
+var (
+	errExpired = errors.New("the question to the caller was not answered in time")
+	errEnded   = mcp.Errorf("the call that the question belongs to has ended")
+	errGone    = mcp.NewError(mcp.CodeInvalidParams, "the call that this answer belongs to is not here: it has ended, its question waited too long, or another replica of the server began it; send the request again without requestState")
+)
+
+// keptCalls are the calls of an upstream server with a handshake for callers
+// whose revision is stateless.
+type keptCalls struct {
+	most, perPrincipal int
+	time               time.Duration
+
+	mu       sync.Mutex
+	byKey    map[string]*kept
+	detached int
+	count    map[string]int // of detached calls, by principal
+}
+
+func (t *keptCalls) init(o *Options) {
+	t.most, t.perPrincipal, t.time = o.MaxKept, o.MaxKeptPerPrincipal, o.KeptTime
+	t.byKey, t.count = make(map[string]*kept), make(map[string]int)
+}
+
+// A kept is a call of the upstream server that outlives the rounds of its caller.
+//
+// At each moment it is attached to one round, which waits for a question or the
+// result, or detached: then the caller has been asked, and the call ends with
+// errExpired unless the next round comes in time. What a round cannot ask is
+// refused upstream, and the call goes on.
+type kept struct {
+	table      *keptCalls
+	key, owner string
+	asking
+	cancel context.CancelCauseFunc
+
+	free   chan struct{} // has an element while detached
+	news   chan struct{} // has an element when a question was added
+	done   chan struct{} // closed when the call is over
+	res    mcp.Result    // written before done is closed
+	err    error
+	expiry *time.Timer // belongs to who has attached
+
+	lacks   *server.NotCapableError // why a question could not be asked; belongs to the round
+	counted bool                    // among the detached ones; the table's mutex holds
+
+	mu        sync.Mutex
+	questions []*question
+}
+
+// A question is one that the upstream server asked in a kept call. All but its
+// answer is written before others see it, or belongs to the round.
+type question struct {
+	key    string
+	params mcp.Params
+	ctx    context.Context //nolint:containedctx // it ends when the question is withdrawn
+	reply  chan reply      // has room for the one answer
+	sent   bool            // the caller was asked, or could not be
+	over   bool            // answered
+}
+
+type reply struct {
+	raw mcp.RawValue
+	err error
+}
+
+// keep carries a round of a request out for a caller of a stateless revision.
+func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error) {
+	p := c.p
+	key, again, err := server.Kept[string](ctx, keptKey)
+	if err != nil {
+		return nil, err
+	}
+	owner := caller.Principal().Identity()
+	var k *kept
+	if again {
+		k, err = p.kept.resume(ctx, key, owner, caller)
+	} else {
+		k, err = c.begin(caller, owner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	asked := make(map[string]bool)
+	round := time.NewTicker(waitRound)
+	defer round.Stop()
+	for {
+		select {
+		case <-round.C:
+			if !k.waits() {
+				continue
+			}
+			// Somebody is busy on a page: the caller sees a sign of life.
+			if err := k.detach(ctx, false); err != nil {
+				k.abandon(err)
+				return nil, err
+			}
+			return nil, caller.RetryLater()
+		case <-k.done:
+			k.end()
+			return k.outcome()
+		case <-ctx.Done():
+			k.abandon(context.Cause(ctx))
+			return nil, context.Cause(ctx)
+		case <-k.news:
+			if k.asksAnew() { // what is asked at the same time makes one round
+				p.settle(ctx)
+			}
+			if !k.askCaller(ctx, caller, asked) {
+				continue
+			}
+			if err := k.detach(ctx, caller.Round() >= p.opts.MaxRounds); err != nil {
+				k.abandon(err)
+				return nil, err
+			}
+			return nil, server.ErrInputPending
+		}
+	}
+}
+
+// begin starts the call in the background, attached to the first round.
+func (c *call) begin(caller *server.Call, owner string) (*kept, error) {
+	p := c.p
+	k := &kept{
+		table: &p.kept, key: rand.Text(), owner: owner,
+		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	k.ask, k.asking.owner = k.put, caller.Principal().LimitKey()
+	k.caller.Store(caller)
+	k.expiry = time.AfterFunc(p.kept.time, k.expire)
+	k.expiry.Stop()
+	ctx, cancel := context.WithCancelCause(p.ctx)
+	k.cancel = cancel
+	ctx, meta := c.traced(ctx, caller), caller.Meta()
+	if err := p.kept.add(k); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	if !p.spawn(func() {
+		defer cancel(nil)
+		defer close(k.done)
+		k.res, k.err = c.send(ctx, &k.asking, meta)
+		if k.err != nil && ctx.Err() != nil {
+			k.err = context.Cause(ctx)
+		}
+	}) {
+		cancel(ErrClosed)
+		p.kept.remove(k)
+		return nil, ErrClosed
+	}
+	return k, nil
+}
+
+// resume makes a round the one that waits for a call. Another round that waits
+// already goes first.
+func (t *keptCalls) resume(ctx context.Context, key, owner string, caller *server.Call) (*kept, error) {
+	k := t.find(key, owner)
+	if k == nil {
+		return nil, errGone
+	}
+	select {
+	case <-k.free:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	k.expiry.Stop()
+	if !t.attach(k) { // the round before has taken the result
+		k.free <- struct{}{}
+		return nil, errGone
+	}
+	k.caller.Store(caller)
+	k.tell()
+	return k, nil
+}
+
+// detach leaves the call alone until the caller's next round, if there may be
+// one and there is room.
+func (k *kept) detach(ctx context.Context, last bool) error {
+	if last {
+		return mcp.NewError(mcp.CodeInternalError, "the server behind this proxy asked in too many rounds")
+	}
+	if err := server.Keep(ctx, keptKey, k.key); err != nil {
+		return err
+	}
+	if err := k.table.hold(k); err != nil {
+		return err
+	}
+	k.caller.Store(nil)
+	k.expiry.Reset(k.table.time)
+	k.free <- struct{}{}
+	return nil
+}
+
+// expire ends a call whose caller did not come back.
+func (k *kept) expire() {
+	select {
+	case <-k.free:
+	default:
+		return // a round has just come
+	}
+	k.abandon(errExpired)
+}
+
+// abandon cancels an attached call and forgets it once it is over.
+func (k *kept) abandon(cause error) {
+	k.cancel(cause)
+	<-k.done
+	k.end()
+}
+
+// end forgets the call, which is over and attached.
+func (k *kept) end() {
+	k.caller.Store(nil)
+	k.table.remove(k)
+	k.free <- struct{}{} // a round that waits hears that it is gone
+}
+
+// put asks a question: it waits for a round to bring the answer.
+func (k *kept) put(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
+	q := &question{key: key, params: params, ctx: ctx, reply: make(chan reply, 1)}
+	k.mu.Lock()
+	k.questions = append(k.questions, q)
+	k.mu.Unlock()
+	k.tell()
+	select {
+	case r := <-q.reply:
+		return r.raw, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-k.done:
+		return nil, errEnded
+	}
+}
+
+// tell wakes the round that is attached, or the next one.
+func (k *kept) tell() {
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// askCaller asks the caller all questions of the call that were not asked in this
+// round, those of earlier rounds too, whose answers are there at once, and hands
+// answers on. It reports whether answers are missing.
+func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[string]bool) (pending bool) {
+	k.mu.Lock()
+	questions := k.questions
+	k.mu.Unlock()
+	given := caller.Params().(mcp.Retryable).Input().InputResponses //nolint:forcetypeassert // only such requests ask
+	for _, q := range questions {
+		_, brought := given[q.key]
+		if asked[q.key] || q.ctx.Err() != nil && !brought && !q.over {
+			continue // asked in this round; or withdrawn, and nobody waits for the answer
+		}
+		asked[q.key], q.sent = true, true
+		raw, err := server.Ask(ctx, q.params, server.AskOptions{Key: q.key})
+		if errors.Is(err, server.ErrInputPending) {
+			pending = true
+			continue
+		}
+		if !q.over {
+			q.over = true
+			_ = errors.As(err, &k.lacks)
+			q.reply <- reply{raw, err}
+		}
+	}
+	return pending
+}
+
+// asksAnew reports whether there is a question that no round has asked.
+func (k *kept) asksAnew() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.ContainsFunc(k.questions, func(q *question) bool { return !q.sent && q.ctx.Err() == nil })
+}
+
+// outcome is what the caller gets of a call that is over. If it failed for want of
+// an answer that the caller cannot give, the caller is told what to declare (spec
+// 2026-07-28, basic/index: -32021).
+func (k *kept) outcome() (mcp.Result, error) {
+	failed := k.err != nil
+	if r, ok := k.res.(*mcp.CallToolResult); ok && k.err == nil {
+		failed = r.IsError
+	}
+	if failed && k.lacks != nil {
+		return nil, k.lacks
+	}
+	return k.res, k.err
+}
+
+// add notes a call, unless there would be no room for it if it asks.
+func (t *keptCalls) add(k *kept) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full(k.asking.owner) {
+		return mcp.NewError(mcp.CodeTooManyInFlight, "too many calls wait for answers to questions; answer those first").
+			With(mcp.RetryData{RetryAfterMs: time.Second.Milliseconds()})
+	}
+	t.byKey[k.key] = k
+	return nil
+}
+
+// full reports whether no more calls of a caller may wait for answers.
+func (t *keptCalls) full(owner string) bool {
+	return t.detached >= t.most || t.count[owner] >= t.perPrincipal
+}
+
+// hold counts a call among those that no round waits for, if there is room.
+func (t *keptCalls) hold(k *kept) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full(k.asking.owner) {
+		return mcp.NewError(mcp.CodeInternalError, "the call asked a question and was ended: too many calls of this server wait for answers already; answer those first")
+	}
+	k.counted = true
+	t.detached++
+	t.count[k.asking.owner]++
+	return nil
+}
+
+// attach takes a call out of the count, and reports whether it is still there.
+func (t *keptCalls) attach(k *kept) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uncount(k)
+	return t.byKey[k.key] == k
+}
+
+func (t *keptCalls) uncount(k *kept) {
+	if !k.counted {
+		return
+	}
+	k.counted = false
+	t.detached--
+	if t.count[k.asking.owner]--; t.count[k.asking.owner] == 0 {
+		delete(t.count, k.asking.owner)
+	}
+}
+
+// find returns the call of that name, if it is the principal's own.
+func (t *keptCalls) find(key, owner string) *kept {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.byKey[key]; k != nil && k.owner == owner {
+		return k
+	}
+	return nil
+}
+
+// remove forgets a call.
+func (t *keptCalls) remove(k *kept) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uncount(k)
+	delete(t.byKey, k.key)
+}
+
+// close forgets all calls, which have ended.
+func (t *keptCalls) close() {
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.byKey))
+	t.mu.Unlock()
+	for _, k := range all {
+		<-k.free
+		k.expiry.Stop()
+		k.end()
+	}
+}

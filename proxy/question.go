@@ -1,0 +1,307 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// An asking is a call of the upstream server that may ask: whom its questions,
+// progress and log messages belong to.
+type asking struct {
+	// caller is the request that waits for the call: always the same, or that of
+	// the round under way, or nil between rounds.
+	caller atomic.Pointer[server.Call]
+	// ask brings a question to the caller. key names it among those of the call.
+	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
+
+	owner string       // who calls, for turns
+	asked atomic.Int64 // questions so far
+	mu    sync.Mutex
+	pages map[string]*page // by the upstream server's ElicitationID
+}
+
+// A page is one that the upstream server wants the caller to open.
+type page struct {
+	told string // the ElicitationID that the caller knows, or ""
+	open bool   // the caller agreed to open it, and it is not done
+	done func() // lets the caller's time go on; nil before it is open
+}
+
+type askingKey struct{}
+
+// maxAsked is how many questions one call of an upstream server with a handshake
+// may ask.
+const maxAsked = 256
+
+// clientOptions are the options of the connection: handlers that ask callers.
+func (p *Proxy) clientOptions() *client.Options {
+	o := p.opts.Client
+	o.OnToolsChanged = both(o.OnToolsChanged, func() { p.lists.changed(toolList) })
+	o.OnPromptsChanged = both(o.OnPromptsChanged, func() { p.lists.changed(promptList) })
+	o.OnResourcesChanged = both(o.OnResourcesChanged, func() { p.lists.changed(resourceList, templateList) })
+	updated := o.OnResourceUpdated
+	o.OnResourceUpdated = func(ctx context.Context, uri string) {
+		p.watch.changed(uri)
+		if updated != nil {
+			updated(ctx, uri)
+		}
+	}
+	if o.OnLog == nil {
+		o.OnLog = p.logged
+	}
+	if p.opts.NoQuestions {
+		return &o
+	}
+	if o.OnElicit == nil {
+		o.OnElicit = p.elicit
+	}
+	if o.OnElicitURL == nil {
+		o.OnElicitURL = p.elicit
+	}
+	if o.OnElicitationComplete == nil {
+		o.OnElicitationComplete = p.elicited
+	}
+	if o.OnSample == nil {
+		o.OnSample, o.SampleTools, o.SampleContext = p.sample, true, true
+	}
+	if o.OnRoots == nil {
+		o.OnRoots = p.roots
+	}
+	return &o
+}
+
+func both(theirs func(context.Context), ours func()) func(context.Context) {
+	return func(ctx context.Context) {
+		ours()
+		if theirs != nil {
+			theirs(ctx)
+		}
+	}
+}
+
+// elicit shows the person a form or a URL.
+func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+	params := *r.Params
+	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
+	a := p.asking(ctx)
+	if a == nil || params.ElicitationID == "" {
+		return answer[mcp.ElicitResult](ctx, p, a, &params)
+	}
+	pg := a.page(params.ElicitationID)
+	params.ElicitationID = pg.told
+	res, err := answer[mcp.ElicitResult](ctx, p, a, &params)
+	if err == nil && res.Action == mcp.ElicitAccept {
+		a.opened(pg)
+	}
+	return res, err
+}
+
+func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+	own := *params
+	own.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: own.Meta.Extra}}
+	return answer[mcp.CreateMessageResult](ctx, p, p.asking(ctx), &own)
+}
+
+func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
+	res, err := answer[mcp.ListRootsResult](ctx, p, p.asking(ctx), &mcp.ListRootsParams{})
+	if err != nil {
+		return nil, err
+	}
+	return res.Roots, nil
+}
+
+// asking is the call that a question belongs to: what the client knows, or the
+// one whose turn it is.
+func (p *Proxy) asking(ctx context.Context) *asking {
+	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
+		return a
+	}
+	return p.turns.asking()
+}
+
+// answer asks the caller of a call and decodes what it says. ctx ends when the
+// upstream server withdraws the question.
+func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
+	if a == nil {
+		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
+	}
+	raw, err := p.bring(ctx, a, params)
+	if err != nil {
+		return nil, refusal(params, err)
+	}
+	res := new(R)
+	if err := wire.DecodeParams(raw, res); err != nil {
+		return nil, fmt.Errorf("the caller's answer: %w", err)
+	}
+	return res, nil
+}
+
+// bring brings a question to the caller of a call and the answer back. If the call
+// ends before, the question was not its own, but that of another which waits.
+func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.RawValue, error) {
+	for {
+		n := a.asked.Add(1)
+		if n > maxAsked {
+			return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
+		}
+		p.settle(ctx) // what the call asks at the same time is on its way
+		p.turns.pause(a)
+		raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
+		if err == nil {
+			return raw, p.turns.resume(ctx, p, a)
+		}
+		next := p.turns.asking()
+		if ctx.Err() != nil || p.turns.pause(a) || next == nil {
+			if ctx.Err() == nil {
+				_ = p.turns.resume(ctx, p, a) // with the error as its answer
+			}
+			return nil, err
+		}
+		a = next
+	}
+}
+
+// refusal is what an upstream server with a handshake is told of a question that
+// has no answer.
+func refusal(params mcp.Params, err error) error {
+	var incapable *server.NotCapableError
+	switch {
+	case errors.Is(err, server.ErrRefused):
+		return client.ErrRefused
+	case errors.As(err, &incapable):
+		code := int64(mcp.CodeMethodNotFound)
+		if _, form := params.(*mcp.ElicitParams); form { // spec 2025-11-25, client/elicitation: an undeclared mode is -32602
+			code = mcp.CodeInvalidParams
+		}
+		return mcp.NewError(code, "the client of this request cannot answer: %v", incapable)
+	}
+	if _, ok := errors.AsType[*mcp.Error](err); ok {
+		return err
+	}
+	return mcp.Errorf("the client of this request did not answer: %w", err)
+}
+
+// within is the request of the caller in a context that ends with ctx as well.
+func (a *asking) within(ctx context.Context) context.Context {
+	caller := a.caller.Load()
+	if caller == nil {
+		return ctx
+	}
+	own, cancel := context.WithCancelCause(caller)
+	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	return own
+}
+
+// pageTime is how long the time of a caller stands still for a page that the
+// upstream server does not say the end of.
+const pageTime = 10 * time.Minute
+
+// page returns what is known of an elicitation of the upstream server. The caller
+// gets another id, since those of several servers must not clash; stateless
+// revisions have none.
+func (a *asking) page(id string) *page {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.pages == nil {
+		a.pages = make(map[string]*page)
+	}
+	if a.pages[id] == nil {
+		a.pages[id] = new(page)
+		if caller := a.caller.Load(); caller != nil && caller.Handshake() {
+			a.pages[id].told = rand.Text()
+		}
+	}
+	return a.pages[id]
+}
+
+// opened lets the caller's time stand still until a page is done: the person is
+// busy there, and the call waits for it.
+func (a *asking) opened(pg *page) {
+	resume := func() {}
+	if caller := a.caller.Load(); caller != nil {
+		resume = caller.Waiting()
+	}
+	over := sync.OnceFunc(func() {
+		resume()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		pg.open = false
+	})
+	late := time.AfterFunc(pageTime, over)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pg.open, pg.done = true, func() {
+		late.Stop()
+		over()
+	}
+}
+
+// waits reports whether the person is busy on a page.
+func (a *asking) waits() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, pg := range a.pages {
+		if pg.open {
+			return true
+		}
+	}
+	return false
+}
+
+// closePages ends the waiting for all pages of a call.
+func (a *asking) closePages() {
+	a.mu.Lock()
+	pages := slices.Collect(maps.Values(a.pages))
+	a.mu.Unlock()
+	for _, pg := range pages {
+		a.close(pg)
+	}
+}
+
+// close ends the waiting for a page.
+func (a *asking) close(pg *page) {
+	a.mu.Lock()
+	done := pg.done
+	a.mu.Unlock()
+	if done != nil {
+		done()
+	}
+}
+
+// elicited tells the caller that what it opened a URL for is done.
+func (p *Proxy) elicited(_ context.Context, id string) {
+	for _, a := range p.calls.all() {
+		a.mu.Lock()
+		pg := a.pages[id]
+		a.mu.Unlock()
+		if pg == nil {
+			continue
+		}
+		a.close(pg)
+		caller := a.caller.Load()
+		if pg.told == "" || caller == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(caller, noticeTime)
+		if err := caller.Elicited(ctx, pg.told); err != nil {
+			p.log.Debug("the end of an elicitation was not delivered", "err", err)
+		}
+		cancel()
+	}
+}
+
+// noticeTime bounds how long a notice waits for a caller that does not read.
+const noticeTime = 5 * time.Second

@@ -1,0 +1,334 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/proxy"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/mem"
+)
+
+// asking is a server whose tools ask in every way. What came back to the tool is
+// its result, or in the record if the call ended before.
+func asking() (*server.Server, *record) {
+	s := server.New("asking", "1", &server.Options{Logger: quiet, Limits: unlimited})
+	seen := new(record)
+	say := func(v any, err error) (string, error) {
+		if err == nil {
+			return fmt.Sprint(v), nil
+		}
+		if !errors.Is(err, server.ErrInputPending) {
+			seen.add(err.Error())
+		}
+		return "", err
+	}
+	s.Add(
+		server.Tool("form", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+		server.Tool("both", "Asks two things at once.", func(ctx context.Context, _ mcp.None) (string, error) {
+			var wg sync.WaitGroup
+			var a, b server.Answer[confirm]
+			var errA, errB error
+			wg.Go(func() { a, errA = server.Elicit[confirm](ctx, "A?") })
+			wg.Go(func() { b, errB = server.Elicit[confirm](ctx, "B?") })
+			wg.Wait()
+			return say(a.Action+" "+b.Action, errors.Join(errA, errB))
+		}),
+		server.Tool("url", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			tries := 0
+			ok, err := server.ElicitURL(ctx, "https://example.com/pay", "Pay", func(context.Context) (bool, error) {
+				tries++
+				return tries > 1, nil
+			})
+			return say(ok, err)
+		}),
+		server.Tool("sample", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			p := &mcp.CreateMessageParams{MaxTokens: 10, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("hi")}}}}
+			r, err := server.Sample(ctx, p)
+			if err != nil {
+				return say("", err)
+			}
+			return r.Content[0].(*mcp.TextContent).Text + " by " + r.Model, nil
+		}),
+		server.Tool("roots", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			r, err := server.Roots(ctx)
+			return say(r, err)
+		}),
+		server.Prompt("form", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+		server.Resource("form:///", "form", func(ctx context.Context) (string, error) {
+			a, err := server.Elicit[confirm](ctx, "Sure?")
+			return say(a.Action, err)
+		}),
+	)
+	return s, seen
+}
+
+// answers answers everything.
+func answers() *client.Options {
+	return &client.Options{
+		OnElicit:    accept,
+		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return client.Accept(nil) },
+		OnSample: func(_ context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+			text := p.Messages[0].Content[0].(*mcp.TextContent).Text
+			return &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: "m1", Content: mcp.Contents{mcp.Text(text + " there")}}, nil
+		},
+		OnRoots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///r"}}, nil },
+	}
+}
+
+// All kinds of questions come to the caller and their answers back, in all
+// combinations of eras and from tools, prompts and resources.
+func TestQuestions(t *testing.T) {
+	up, _ := asking()
+	eachEra(t, up, answers(), func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
+		want := map[string]string{"sample": "hi there by m1", "roots": "[{file:///r  map[]}]"}
+		if era.Version >= v2506 {
+			want["form"], want["both"] = "accept", "accept accept"
+		}
+		for tool, want := range want {
+			r, err := c.CallTool(t.Context(), "up_"+tool, nil, nil)
+			if got := text(t, r, err); got != want {
+				t.Errorf("%s: %s", tool, got)
+			}
+		}
+		if era.Version < v2506 {
+			return
+		}
+		m, err := c.GetPrompt(t.Context(), "up_form", nil, nil)
+		if err != nil || m.Messages[0].Content.(*mcp.TextContent).Text != "accept" {
+			t.Errorf("prompt: %+v, %v", m, err)
+		}
+		r, err := c.ReadResource(t.Context(), "up+form:///", nil)
+		if err != nil || r.Contents[0].Text != "accept" {
+			t.Errorf("resource: %+v, %v", r, err)
+		}
+	})
+}
+
+// Declining and cancelling are answers; what a person refuses altogether reaches
+// an upstream server with a handshake, and ends the call at a stateless one.
+func TestRefusals(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, seen := asking()
+		p := connect(t, up, version, nil)
+		var answer func() (*mcp.ElicitResult, error)
+		o := answers()
+		o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return answer() }
+		o.OnSample = func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
+			return nil, client.ErrRefused
+		}
+		c := join(t, p.Server(), caller, o)
+		for want, f := range map[string]func() (*mcp.ElicitResult, error){"decline": client.Decline, "cancel": client.CancelElicit} {
+			answer = f
+			r, err := c.CallTool(t.Context(), "form", nil, nil)
+			if got := text(t, r, err); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+		r, err := c.CallTool(t.Context(), "sample", nil, nil)
+		if caller == v2607 { // its client ends the call itself
+			if !errors.Is(err, client.ErrInputRefused) {
+				t.Errorf("refused sampling: %+v, %v", r, err)
+			}
+			return
+		}
+		if got := text(t, r, err); !r.IsError || !strings.Contains(got, "refused by the user") {
+			t.Errorf("refused sampling: %s", got)
+		}
+		if got := seen.take(); (len(got) == 1) != (version == v2511) {
+			t.Errorf("upstream was told %q", got)
+		}
+	})
+}
+
+// A caller that cannot answer is not asked: the upstream server is refused as by a
+// client without the capability, and the caller told what is missing if the call
+// ends by it.
+func TestIncapableCaller(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, seen := asking()
+		p := connect(t, up, version, nil)
+		c := join(t, p.Server(), caller, nil)
+		for _, tool := range []string{"form", "url", "sample", "roots", "both"} {
+			r, err := c.CallTool(t.Context(), tool, nil, nil)
+			e, coded := errors.AsType[*jsonrpc.Error](err)
+			switch {
+			case caller == v2607:
+				if !coded || e.Code != mcp.CodeMissingClientCapability || !strings.Contains(string(e.Data), "requiredCapabilities") {
+					t.Errorf("%s: %+v, %v", tool, r, err)
+				}
+			case err != nil || !r.IsError:
+				t.Errorf("%s: %+v, %v", tool, r, err)
+			}
+		}
+		for _, told := range seen.take() {
+			if !strings.Contains(told, "cannot answer") && !strings.Contains(told, "did not declare") {
+				t.Errorf("upstream was told %q", told)
+			}
+		}
+	})
+}
+
+// Opening a URL is consent alone: the call goes on when the upstream server knows
+// that the matter is settled, and then the caller is told, if its revision knows
+// of it, under the id that it was given.
+func TestURL(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up, _ := asking()
+		p := connect(t, up, version, nil)
+		var ids record
+		o := answers()
+		o.OnElicitURL = func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			if r.Page.URL != "https://example.com/pay" {
+				t.Errorf("page %q", r.Page.URL)
+			}
+			ids.add(r.Params.ElicitationID)
+			return client.Accept(nil)
+		}
+		o.OnElicitationComplete = func(_ context.Context, id string) { ids.add(id) }
+		c := join(t, p.Server(), caller, o)
+		r, err := c.CallTool(t.Context(), "url", nil, nil)
+		if got := text(t, r, err); got != "true" {
+			t.Errorf("got %s", got)
+		}
+		if err := c.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		got := ids.take()
+		if version == v2511 && caller == v2511 && (len(got) != 2 || got[0] == "" || got[0] != got[1]) {
+			t.Errorf("ids %q", got)
+		}
+		if caller == v2607 && (len(got) != 1 || got[0] != "") {
+			t.Errorf("ids %q", got)
+		}
+	})
+}
+
+// While a question of a caller waits, its other calls go on, and those of others
+// wait, since nothing but the order of things says whose a question is.
+func TestWaitingForAnAnswer(t *testing.T) {
+	for _, version := range upstreams { // of the callers
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				up, _ := asking()
+				up.Add(server.Tool("plain", "", func(context.Context, mcp.None) (string, error) { return "plain", nil }))
+				p := connect(t, up, v2511, nil)
+				release := make(chan struct{})
+				o := answers()
+				o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+					<-release
+					return client.Accept(confirm{true})
+				}
+				c := join(t, p.Server(), version, o)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					r, err := c.CallTool(t.Context(), "form", nil, nil)
+					if got := text(t, r, err); got != "accept" {
+						t.Errorf("got %s", got)
+					}
+				})
+				synctest.Wait()
+				r, err := c.CallTool(t.Context(), "plain", nil, nil)
+				if got := text(t, r, err); got != "plain" {
+					t.Errorf("got %s", got)
+				}
+				other, err := client.Connect(t.Context(), mem.New(p.Server(), &mem.Options{Principal: &principal.Principal{Issuer: "https://as.example", Subject: "bob"}}), &client.Options{Versions: []string{version}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { other.Close() })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := other.CallTool(ctx, "plain", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("another's call: %v", err)
+				}
+				close(release)
+				wg.Wait()
+				r, err = other.CallTool(t.Context(), "plain", nil, nil)
+				if got := text(t, r, err); got != "plain" {
+					t.Errorf("got %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A URL that takes minutes does not run into time limits: the caller's time stands
+// still, or rounds without a question follow one another.
+func TestSlowURL(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up := server.New("upstream", "1", &server.Options{Logger: quiet})
+		end := time.Now().Add(3 * time.Minute)
+		var asked atomic.Int64
+		up.Add(server.Tool("url", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			ok, err := server.ElicitURL(ctx, "https://example.com/pay", "Pay", func(context.Context) (bool, error) { return time.Now().After(end), nil })
+			return fmt.Sprint(ok), err
+		}))
+		p := connect(t, up, version, &proxy.Options{Server: server.Options{Limits: server.Limits{CallTimeout: time.Minute}}})
+		o := answers()
+		o.CallTimeout = 10 * time.Minute
+		o.OnElicitURL = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked.Add(1)
+			return client.Accept(nil)
+		}
+		c := join(t, p.Server(), caller, o)
+		r, err := c.CallTool(t.Context(), "url", nil, nil)
+		if got := text(t, r, err); got != "true" || asked.Load() != 1 {
+			t.Errorf("got %s after %d questions", got, asked.Load())
+		}
+	})
+}
+
+// The same over every carrier to the upstream server, with callers who ask for
+// everything at the same time.
+func TestUpstreamCarriers(t *testing.T) {
+	up, _ := asking()
+	for _, carrier := range []string{"stdio", "streamable", "websocket", "sse"} {
+		for _, version := range upstreams {
+			if carrier == "sse" {
+				version = v2506 // the newest that may still be met there
+			}
+			for _, caller := range upstreams {
+				t.Run(carrier+" "+version+", caller "+caller, func(t *testing.T) {
+					mcptest.NoLeaks(t)
+					p := connectBy(t, up, version, carrier, nil)
+					c := join(t, p.Server(), caller, answers())
+					var wg sync.WaitGroup
+					for tool, want := range map[string]string{"form": "accept", "both": "accept accept", "sample": "hi there by m1", "roots": "[{file:///r  map[]}]"} {
+						for range 5 {
+							wg.Go(func() {
+								r, err := c.CallTool(t.Context(), tool, nil, nil)
+								if err != nil {
+									t.Error(tool, err)
+									return
+								}
+								if got := text(t, r, err); got != want {
+									t.Errorf("%s: %s", tool, got)
+								}
+							})
+						}
+					}
+					wg.Wait()
+				})
+			}
+		}
+	}
+}
