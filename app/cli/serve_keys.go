@@ -35,7 +35,7 @@ func readStateKey(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, 4*stateKeyBytes))
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ var rows = []row{
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
-	{"examples/...", "public"},
+	{"examples/...", "public contrib/..."},
 }
 
 // A reservation keeps a package that is not ours for a few importers. Tests are
