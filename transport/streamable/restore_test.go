@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -261,6 +262,29 @@ func TestRestoreRefused(t *testing.T) {
 	if err := s.h.Restore(t.Context(), "late", ada, messages); err == nil || !strings.Contains(err.Error(), "shutting down") {
 		t.Errorf("after Shutdown: %v", err)
 	}
+}
+
+// An OnSession that panics harms nobody, also when it is told on a goroutine of
+// ours, and the log says so.
+func TestOnSessionPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		s := newPipes(t, notesServer(), &streamable.Options{
+			OnSession:             func(e streamable.SessionEvent) { panic("of " + e.State.String()) },
+			MaxSessionsPerAddress: 1,
+			Logger:                slog.New(slog.NewTextHandler(&said, nil)),
+		})
+		s.user = ""
+		first := s.open(v2511)
+		s.check("its session", s.send(http.MethodPost, rpc(1, "ping", ""), "Mcp-Session-Id", first), 200)
+		s.open(v2511) // ends the first
+		time.Sleep(time.Hour)
+		s.open(v2511) // the second was idle for too long
+		synctest.Wait()
+		if got := said.String(); strings.Count(got, `panic="of opened"`) != 3 || strings.Count(got, `panic="of ended"`) != 2 {
+			t.Errorf("logged %s", got)
+		}
+	})
 }
 
 // A forgetful store notes of which sessions the events were dropped.
