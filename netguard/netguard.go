@@ -139,6 +139,8 @@ func (t *Transport) Check(u *url.URL) error {
 		reason = "must not have a user"
 	case numeric(host):
 		reason = "host is a number; write addresses like 192.0.2.1"
+	case strings.HasSuffix(host, ".") && LoopbackHost(host[:len(host)-1]):
+		reason = "must be a loopback name without a dot behind it"
 	case u.Scheme == "https" || t.rules.Plain || t.rules.Loopback && LoopbackHost(host):
 		if addr, err := netip.ParseAddr(host); err == nil {
 			reason = t.judge(host, addr)

@@ -364,7 +364,7 @@ func TestAttackSpelledAddressBehindProxy(t *testing.T) {
 	}
 	c := netguard.Client(&netguard.Rules{Plain: true, Proxy: http.ProxyURL(at)})
 	t.Cleanup(c.CloseIdleConnections)
-	for _, host := range []string{"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "[::ffff:169.254.169.254]"} {
+	for _, host := range []string{"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "[::ffff:169.254.169.254]", "localhost", "localhost.", "a.LOCALHOST."} {
 		_, err := get(t, c, "http://"+host+"/latest?q=secret")
 		wantBlocked(t, host, err)
 	}
