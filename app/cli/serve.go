@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/server"
@@ -88,20 +89,8 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 			if len(p.serverFlags)+len(p.headers) > 0 {
 				return usagef("serve is a server itself; --server and --header are for commands that use one")
 			}
-			if cmd.Flags().Changed("http") && flags.http == "" {
-				return usagef("--http is empty; write it as HOST:PORT or :PORT")
-			}
-			if flags.http == "" && len(flags.hosts)+len(flags.origins)+len(flags.proxies) > 0 {
-				return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
-			}
-			if flags.http == "" && flags.sessionless {
-				return usagef("--sessionless goes with --http: standard input and output belong to one client")
-			}
-			if flags.http == "" && flags.auth != "" {
-				return usagef("--auth goes with --http: over standard input and output the caller is known")
-			}
-			if flags.auth == "" && (flags.resource != "" || len(flags.scopes) > 0) {
-				return usagef("--resource and --scope go with --auth")
+			if err := flags.checkFlags(cmd.Flags()); err != nil {
+				return err
 			}
 			write := ""
 			if flags.auth != "" {
@@ -211,6 +200,26 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		return fmt.Errorf("ending the server: %w", shutErr)
 	}
 	return err
+}
+
+// checkFlags refuses flags that mean nothing without others.
+func (s *serving) checkFlags(set *pflag.FlagSet) error {
+	if set.Changed("http") && s.http == "" {
+		return usagef("--http is empty; write it as HOST:PORT or :PORT")
+	}
+	if s.http == "" && len(s.hosts)+len(s.origins)+len(s.proxies) > 0 {
+		return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+	}
+	if s.http == "" && s.sessionless {
+		return usagef("--sessionless goes with --http: standard input and output belong to one client")
+	}
+	if s.http == "" && s.auth != "" {
+		return usagef("--auth goes with --http: over standard input and output the caller is known")
+	}
+	if s.auth == "" && (s.resource != "" || len(s.scopes) > 0) {
+		return usagef("--resource and --scope go with --auth")
+	}
+	return nil
 }
 
 // check refuses names that would never match, which the person would only
