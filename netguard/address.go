@@ -115,6 +115,21 @@ func embedded(addr netip.Addr) netip.Addr {
 	return addr
 }
 
+// numeric reports whether a host is no address in its usual form, but ends in a
+// number as no name does: 127.1, 0x7f.1, 2130706433 (WHATWG URL, "ends in a
+// number"). Resolvers and proxies read such a host as an address.
+func numeric(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if digits, hex := strings.CutPrefix(last, "0x"); hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
 // An allowList is Rules.AllowHosts, read.
 type allowList struct {
 	names    map[string]bool

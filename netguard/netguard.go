@@ -14,6 +14,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -96,6 +97,7 @@ func NewTransport(r *Rules) *Transport {
 	if t.rules.MaxBody <= 0 {
 		t.rules.MaxBody = 8 << 20
 	}
+	t.rules.MaxBody = min(t.rules.MaxBody, math.MaxInt64-slack-1) // what is added to it still fits
 	if t.rules.Timeout <= 0 {
 		t.rules.Timeout = 30 * time.Second
 	}
@@ -135,6 +137,10 @@ func (t *Transport) Check(u *url.URL) error {
 		reason = "must have a host"
 	case u.User != nil:
 		reason = "must not have a user"
+	case numeric(host):
+		reason = "host is a number; write addresses like 192.0.2.1"
+	case strings.HasSuffix(host, ".") && LoopbackHost(host[:len(host)-1]):
+		reason = "must be a loopback name without a dot behind it"
 	case u.Scheme == "https" || t.rules.Plain || t.rules.Loopback && LoopbackHost(host):
 		if addr, err := netip.ParseAddr(host); err == nil {
 			reason = t.judge(host, addr)

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -168,6 +169,17 @@ func TestCheck(t *testing.T) {
 		{strict, "/path", false},
 		{strict, "https://8.8.8.8/", true},
 		{strict, "https://[::ffff:10.0.0.1]/", false},
+		{plain, "http://127.1/", false},
+		{plain, "http://0x7f.1:80/", false},
+		{plain, "http://0X7F000001/", false},
+		{plain, "http://2130706433/", false},
+		{plain, "http://0177.0.0.1/", false},
+		{plain, "http://127.0.0.1./", false},
+		{plain, "http://0x/", false},
+		{plain, "http://1.example.com/", true},
+		{plain, "http://0x7f.example/", true},
+		{plain, "http://example.com./", true},
+		{plain, "http://bücher.example/", true},
 		{plain, "http://example.com/", true},
 		{plain, "http://127.0.0.1/", false},
 		{local, "http://localhost/", true},
@@ -334,6 +346,41 @@ func TestAttackDecompressionBomb(t *testing.T) {
 	for _, path := range []string{"/brotli", "/cut"} {
 		if got, err := get(t, c, s.secure+path); err == nil {
 			t.Errorf("%s: got %d bytes, want an error", path, len(got.body))
+		}
+	}
+}
+
+// Attack: SSRF through the operator's proxy, which dials where nothing is
+// checked, by an address in an unusual form.
+func TestAttackSpelledAddressBehindProxy(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the proxy was asked for %s", r.URL)
+	}))
+	t.Cleanup(proxy.Close)
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := netguard.Client(&netguard.Rules{Plain: true, Proxy: http.ProxyURL(at)})
+	t.Cleanup(c.CloseIdleConnections)
+	for _, host := range []string{"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "[::ffff:169.254.169.254]", "localhost", "localhost.", "a.LOCALHOST."} {
+		_, err := get(t, c, "http://"+host+"/latest?q=secret")
+		wantBlocked(t, host, err)
+	}
+}
+
+// A limit that is as good as none is one.
+func TestLargestBody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(squeeze(t, "gzip", []byte("hello")))
+	})
+	for _, limit := range []int64{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - 1<<15} {
+		c := s.client(t, netguard.Rules{AllowHosts: []string{"example.com"}, MaxBody: limit, Decompress: true})
+		if got, err := get(t, c, s.secure); err != nil || got.body != "hello" {
+			t.Errorf("with a limit of %d: %q, error %v", limit, got.body, err)
 		}
 	}
 }

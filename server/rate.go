@@ -197,6 +197,9 @@ func (r *rates) take(k rateKey, perSecond float64, full time.Duration) (*turn, t
 		}
 		b = rate.NewLimiter(rate.Limit(perSecond), burst(perSecond, full))
 		r.buckets[k] = b
+	} else if b.Limit() != rate.Limit(perSecond) { // the tool was replaced by one with another rate
+		b.SetLimitAt(now, rate.Limit(perSecond))
+		b.SetBurstAt(now, burst(perSecond, full))
 	}
 	if b.AllowN(now, 1) {
 		return nil, 0

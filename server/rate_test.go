@@ -93,6 +93,28 @@ func TestRateOptions(t *testing.T) {
 	})
 }
 
+// A tool that replaces another has its own rate at once, a lower one too.
+func TestRateOfReplacedTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tool := func(rate float64) server.Feature {
+			return server.Tool("a", "", func(context.Context, struct{}) (string, error) { return "x", nil }).With(server.ToolOptions{Rate: rate})
+		}
+		s := newServer(quiet(), tool(0.1))
+		l := joinAs(t, s, v2607, ada)
+		l.text(l.tool("a", emptyBody))
+		l.fails(l.tool("a", emptyBody), mcp.CodeRateLimited)
+		s.Add(tool(1000))
+		time.Sleep(time.Second)
+		for range 900 {
+			l.text(l.tool("a", emptyBody))
+		}
+		s.Add(tool(0.1))
+		time.Sleep(10 * time.Second)
+		l.text(l.tool("a", emptyBody))
+		l.fails(l.tool("a", emptyBody), mcp.CodeRateLimited)
+	})
+}
+
 // Anonymous callers are limited by their address, not together, and ten times
 // as high as others. Ruling 30.
 func TestRateAnonymous(t *testing.T) {

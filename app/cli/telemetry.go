@@ -58,7 +58,7 @@ func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSe
 	if err != nil {
 		return nil, usagef("%s: %w", headersVariable, err)
 	}
-	exporter, err := telemetry.NewExporter(o.otlp, &telemetry.ExporterOptions{Header: header, Logger: p.logger()})
+	exporter, err := telemetry.NewExporter(o.otlp, &telemetry.ExporterOptions{Header: header, Logger: p.serverLogger()})
 	if err != nil {
 		return nil, usagef("--otlp: %w", err)
 	}
@@ -71,7 +71,7 @@ func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSe
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 		defer cancel()
 		if err := provider.Shutdown(last); err != nil {
-			p.logger().Warn("sending the last traces", "error", err)
+			p.serverLogger().Warn("sending the last traces", "error", err)
 		}
 	}, nil
 }
@@ -92,7 +92,7 @@ func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet,
 	go func() {
 		done <- web.Serve(ctx, o.metrics, metricsHandler(m), &web.ServeOptions{
 			Grace:     shutdownTime,
-			Logger:    p.logger(),
+			Logger:    p.serverLogger(),
 			Listening: func(addr net.Addr) { listening <- addr },
 		})
 	}()
@@ -109,7 +109,7 @@ func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet,
 	return func() {
 		end()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			p.logger().Warn("serving metrics", "error", err)
+			p.serverLogger().Warn("serving metrics", "error", err)
 		}
 	}, nil
 }

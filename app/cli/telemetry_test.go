@@ -90,3 +90,21 @@ func TestServeObserved(t *testing.T) {
 		}
 	}
 }
+
+// That a collector does not take traces is told to the operator, without -v and
+// without the key.
+func TestLostTracesAreLogged(t *testing.T) {
+	p := newServerPlace(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=swordfish")
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+	collector := otlptest.New(t)
+	collector.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	at := p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:0", "--otlp", collector.URL)
+	code, out, errs := command(t, "call", "echo", "message=hello", "--server", at)
+	if code != 0 {
+		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+	}
+	if !p.saw(`level=WARN msg="traces are lost`) || strings.Contains(p.said.String(), "swordfish") {
+		t.Errorf("the operator was told nothing of it, or too much:\n%s", p.said)
+	}
+}

@@ -296,6 +296,48 @@ func TestClientEnds(t *testing.T) {
 	})
 }
 
+// Attack: a server that answers with a new code each time makes no series without
+// end. Those that the protocol has keep theirs.
+func TestHostileCodes(t *testing.T) {
+	r, far := newRecord(t), newRecord(t)
+	next := int64(1000)
+	c := connect(t, far.server(server.Tool("work", "", func(context.Context, none) (string, error) {
+		next++
+		return "", mcp.NewError(next, "odd")
+	}), server.Tool("late", "", func(context.Context, none) (string, error) {
+		return "", mcp.NewError(mcp.CodeTimeout, "late")
+	})), &client.Options{Middleware: []client.Middleware{otelmcp.Client(r.options())}})
+	const calls = 200
+	for range calls {
+		if _, err := c.CallTool(t.Context(), "work", nil, nil); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if _, err := c.CallTool(t.Context(), "late", nil, nil); err == nil {
+		t.Fatal("no error")
+	}
+	for side, counts := range map[string]map[string]uint64{
+		"client": r.durations("mcp.client.operation.duration"), "server": far.durations("mcp.server.operation.duration"),
+	} {
+		var all, other, late uint64
+		for labels, n := range counts {
+			all += n
+			if strings.Contains(labels, "error.type=_OTHER") && !strings.Contains(labels, "status_code") {
+				other += n
+			}
+			if strings.Contains(labels, "rpc.response.status_code=-31003") {
+				late += n
+			}
+		}
+		if len(counts) > 40 || all < calls || other < calls/2 || late != 1 {
+			t.Errorf("%s: %d series for %d calls, %d of other codes, %d late", side, len(counts), all, other, late)
+		}
+	}
+	if got := value(r.named("tools/call work")[calls-1].Attributes(), "rpc.response.status_code"); got != "1200" {
+		t.Errorf("the last span has the code %s", got)
+	}
+}
+
 // Without a tracer what the caller gives by itself is sent on.
 func TestClientKeepsTrace(t *testing.T) {
 	far := newRecord(t)

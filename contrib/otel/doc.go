@@ -35,6 +35,8 @@
 // # Metrics
 //
 // mcp.server.operation.duration and mcp.client.operation.duration, in seconds.
+// Codes of errors are labels if package mcp has them, and the first 32 others;
+// beyond these error.type is _OTHER, since a peer may make up any number.
 //
 // The conventions are not stable yet; attributes may change with them.
 package otelmcp

@@ -1,6 +1,7 @@
 package otelmcp
 
 import (
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -9,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/parley-mcp/parley/mcp"
 )
 
 // scopeName is the instrumentation scope of spans and metrics.
@@ -33,6 +36,34 @@ type instrument struct {
 	tracer     trace.Tracer
 	duration   metric.Float64Histogram
 	propagator propagation.TextMapPropagator
+	codes      codeLabels
+}
+
+// codeLabels are the codes of errors that metrics have labels for: those of
+// package mcp, and the first others, since the peer may make up any number.
+type codeLabels struct {
+	mu    sync.Mutex
+	known map[int64]bool
+}
+
+// maxCodes is how many codes have labels that package mcp does not name.
+const maxCodes = 32
+
+// takes reports whether a code has a label, a new one if there is room.
+func (l *codeLabels) takes(code int64) bool {
+	if mcp.CodeName(code) != "" {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known[code] || len(l.known) >= maxCodes {
+		return l.known[code]
+	}
+	if l.known == nil {
+		l.known = make(map[int64]bool)
+	}
+	l.known[code] = true
+	return true
 }
 
 // newInstrument makes the instruments of a side: "server" or "client".
@@ -61,7 +92,7 @@ func newInstrument(o *Options, side, description string) *instrument {
 		otel.Handle(err)
 		duration = noop.Float64Histogram{}
 	}
-	return &instrument{opts.TracerProvider.Tracer(scopeName), duration, opts.Propagator}
+	return &instrument{tracer: opts.TracerProvider.Tracer(scopeName), duration: duration, propagator: opts.Propagator}
 }
 
 // An operation is one request that is being recorded.

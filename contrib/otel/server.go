@@ -101,8 +101,11 @@ func (op *operation) fail(what string, number int64, text string) {
 	if number != 0 {
 		failure = append(failure, keyCode.String(code(number)))
 	}
-	op.labels = append(op.labels, failure...)
 	op.span.SetAttributes(failure...)
+	if number != 0 && !op.codes.takes(number) {
+		failure = []attribute.KeyValue{keyError.String(errorOther)}
+	}
+	op.labels = append(op.labels, failure...)
 	op.span.SetStatus(codes.Error, text)
 }
 

@@ -2,8 +2,12 @@ package prommcp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -61,6 +65,44 @@ func TestOneRegistry(t *testing.T) {
 	}
 	if n, err := calls(reg); err != nil || n != 2 {
 		t.Errorf("%d calls, %v; want 2", n, err)
+	}
+}
+
+// Attack: a name that cannot be a label value, which a model or a program's own
+// caller makes up. The counts of all else can still be read.
+func TestHostileClientNames(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	m := metrics.New(nil)
+	if err := prommcp.Register(reg, m); err != nil {
+		t.Fatal(err)
+	}
+	failing := func(next client.Func) client.Func {
+		return func(ctx context.Context, r *client.Request) (client.Result, error) {
+			if r.Method() == mcp.MethodToolsCall {
+				return nil, io.ErrUnexpectedEOF
+			}
+			return next(ctx, r)
+		}
+	}
+	c, err := client.Connect(t.Context(), mem.New(greeter(prometheus.NewRegistry()), nil), &client.Options{
+		Middleware: []client.Middleware{m.Client(), failing},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, name := range []string{"gr\xffeet", strings.Repeat("x", 1<<20), "greet"} {
+		if _, err := c.CallTool(t.Context(), name, nil, nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%.20q: %v", name, err)
+		}
+	}
+	if n, err := calls(reg); err != nil || n != 1 {
+		t.Errorf("%d calls of greet, %v; want 1", n, err)
+	}
+	page := new(strings.Builder)
+	if n, err := m.WriteTo(page); err != nil || n > 100<<10 || !utf8.ValidString(page.String()) {
+		t.Errorf("a page of %d bytes, %v", n, err)
 	}
 }
 

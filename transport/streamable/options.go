@@ -45,7 +45,8 @@ type Options struct {
 	// OnSession is told when a session opens, changes and ends, for metrics and
 	// for records that Restore opens it from elsewhere. It is called before the
 	// client learns of what it tells; for one session one call at a time, for
-	// several many. It must be quick. Default: nobody is told.
+	// several many. It must be quick, and wait for nothing that happens to the
+	// same session. A panic of it is logged. Default: nobody is told.
 	OnSession func(e SessionEvent)
 	// SessionIdle ends a session that nobody uses: no request under way, no
 	// stream open. Default 30 min.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -63,10 +62,7 @@ func (h *Handler) restore(ctx context.Context, id string, who *principal.Princip
 		return err
 	}
 	s.settle()
-	// The numbers of streams name events: those of other lives are not used again.
-	s.last = uint64(time.Now().UnixMicro()) //nolint:gosec // it is after 1970
 	if e := h.sessions.register(s); e != nil {
-		s.last = 0 // what is stored under this id is not its own
 		s.end(errRefused)
 		return e
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
@@ -259,5 +261,107 @@ func TestRestoreRefused(t *testing.T) {
 	}
 	if err := s.h.Restore(t.Context(), "late", ada, messages); err == nil || !strings.Contains(err.Error(), "shutting down") {
 		t.Errorf("after Shutdown: %v", err)
+	}
+}
+
+// An OnSession that panics harms nobody, also when it is told on a goroutine of
+// ours, and the log says so.
+func TestOnSessionPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		s := newPipes(t, notesServer(), &streamable.Options{
+			OnSession:             func(e streamable.SessionEvent) { panic("of " + e.State.String()) },
+			MaxSessionsPerAddress: 1,
+			Logger:                slog.New(slog.NewTextHandler(&said, nil)),
+		})
+		s.user = ""
+		first := s.open(v2511)
+		s.check("its session", s.send(http.MethodPost, rpc(1, "ping", ""), "Mcp-Session-Id", first), 200)
+		s.open(v2511) // ends the first
+		time.Sleep(time.Hour)
+		s.open(v2511) // the second was idle for too long
+		synctest.Wait()
+		if got := said.String(); strings.Count(got, `panic="of opened"`) != 3 || strings.Count(got, `panic="of ended"`) != 2 {
+			t.Errorf("logged %s", got)
+		}
+	})
+}
+
+// A forgetful store notes of which sessions the events were dropped.
+type forgetful struct {
+	streamable.EventStore
+
+	mu   sync.Mutex
+	gone map[string]bool
+}
+
+func (f *forgetful) Forget(_ context.Context, session, _ string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone[session] = true
+	return nil
+}
+
+// A countingCore knows how many sessions of its handler are open.
+type countingCore struct {
+	transport.Handler
+
+	open atomic.Int32
+}
+
+func (c *countingCore) Open(conn transport.Conn) (transport.Session, error) {
+	s, err := c.Handler.Open(conn)
+	if err != nil {
+		return nil, err
+	}
+	c.open.Add(1)
+	return &countingSession{s, c}, nil
+}
+
+type countingSession struct {
+	transport.Session
+
+	core *countingCore
+}
+
+func (s *countingSession) Close(cause error) {
+	s.Session.Close(cause)
+	s.core.open.Add(-1)
+}
+
+// Restore races with itself and with Shutdown: of several one opens the session,
+// and those that fail drop no events, which are those of another endpoint.
+func TestRestoreRace(t *testing.T) {
+	mcptest.NoLeaks(t)
+	messages := [][]byte{[]byte(rpc(0, "initialize", initialize))}
+	const ids = 5
+	for range 40 {
+		events := &forgetful{gone: make(map[string]bool)}
+		core := &countingCore{Handler: notesServer()}
+		h := streamable.NewHandler(core, &streamable.Options{Events: events})
+		var opened [ids]atomic.Int32
+		var running sync.WaitGroup
+		for i := range 4 * ids {
+			running.Go(func() {
+				if h.Restore(context.Background(), fmt.Sprint(i%ids), nil, messages) == nil {
+					opened[i%ids].Add(1)
+				}
+			})
+		}
+		running.Go(func() {
+			if err := h.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		running.Wait()
+		if n := core.open.Load(); n != 0 {
+			t.Fatalf("%d sessions of the server are open after Shutdown", n)
+		}
+		for i := range ids {
+			n := opened[i].Load()
+			if n > 1 || n == 0 && events.gone[fmt.Sprint(i)] {
+				t.Fatalf("session %d: opened %d times, events dropped: %v", i, n, events.gone[fmt.Sprint(i)])
+			}
+		}
 	}
 }

@@ -45,6 +45,7 @@ type session struct {
 	// These belong to the table.
 	busy     int // requests and streams
 	used     time.Time
+	known    bool // clients could use it
 	unlinked bool // it ends
 
 	mu        sync.Mutex
@@ -53,7 +54,7 @@ type session struct {
 	listeners []*connection // those that give it to the client; the last one does
 	quiet     time.Time     // since when there are none
 	streams   map[uint64]*stream
-	last      uint64 // number of the newest stream
+	last      uint64 // number of the newest stream, in a restored session at first of another life
 }
 
 // id names the session.
@@ -68,10 +69,15 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 		gone: make(chan struct{}), facts: revision.NewestHandshake(),
 		busy: 1, used: now, quiet: now,
 	}
-	if status, e := h.sessions.reserve(s, id); e != nil {
-		return nil, status, e
+	if id != "" {
+		// The numbers of streams name events: those of other lives are not used again.
+		s.last = uint64(now.UnixMicro()) //nolint:gosec // it is after 1970
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	if status, e := h.sessions.reserve(s, id); e != nil { // from here on Shutdown may end it
+		s.cancel(nil)
+		return nil, status, e
+	}
 	return s, 0, nil
 }
 
@@ -209,7 +215,7 @@ func (s *session) tell() {
 func (s *session) end(cause error) {
 	s.finish.Do(func() {
 		cause = closed(cause)
-		s.h.sessions.unlink(s)
+		known := s.h.sessions.unlink(s)
 		s.cancel(cause) // also those who wait for room
 		s.order.Lock()
 		core := s.core
@@ -220,7 +226,7 @@ func (s *session) end(cause error) {
 		s.mu.Lock()
 		s.ended = cause
 		s.own.close(cause)
-		stored := s.last > 0
+		stored := known && s.last > 0 // else what is stored under its id is not its own
 		close(s.gone)
 		s.mu.Unlock()
 		if stored {

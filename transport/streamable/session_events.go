@@ -1,6 +1,8 @@
 package streamable
 
 import (
+	"runtime/debug"
+
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 )
@@ -71,6 +73,11 @@ func (s *session) report(e SessionEvent) {
 		return
 	}
 	e.ID, e.Principal = s.id(), s.who
+	defer func() { // sessions end on goroutines of ours, where a panic would end the process
+		if v := recover(); v != nil {
+			s.h.log.Error("OnSession panicked", "state", e.State.String(), "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
 	f(e)
 }
 

@@ -73,10 +73,14 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	out.done(answer)
 }
 
-// open makes the handler's half of the session.
+// open makes the handler's half of the session, unless it has ended already:
+// then nobody would close it.
 func (s *session) open() error {
 	s.order.Lock()
 	defer s.order.Unlock()
+	if err := context.Cause(s.ctx); err != nil {
+		return err
+	}
 	core, err := s.h.core.Open((*conn)(s))
 	if err != nil {
 		return err

@@ -38,8 +38,9 @@ func (t *table) init(h *Handler) {
 }
 
 // reserve counts a session that begins and gives it its id, a new one unless it
-// has one from elsewhere, or says why not, with a status. To make place for an anonymous caller it ends an idle session
-// of the same address: whoever sends more than the others must not keep them out.
+// has one from elsewhere, or says why not, with a status. To make place for an
+// anonymous caller it ends an idle session of the same address: a caller that
+// sends more than the others must not keep them out.
 func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
 	s.carrier = transport.Carrier{Name: carrierName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
 	t.mu.Lock()
@@ -112,6 +113,7 @@ func (t *table) register(s *session) *jsonrpc.Error {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "there is a session with this id already")
 	}
 	t.byID[s.id()] = s
+	s.known = true
 	return nil
 }
 
@@ -141,14 +143,15 @@ func (t *table) release(s *session) {
 	s.used = time.Now()
 }
 
-// unlink makes a session unknown.
-func (t *table) unlink(s *session) {
+// unlink makes a session unknown, and reports whether clients could use it.
+func (t *table) unlink(s *session) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.unlinked = true
 	if t.byID[s.id()] == s { // it may never have been there, and another one is
 		delete(t.byID, s.id())
 	}
+	return s.known
 }
 
 // forget takes a session that has ended out of the count.

@@ -22,6 +22,9 @@ func ParseProxy(text string) (netip.Prefix, error) {
 		}
 		network = netip.PrefixFrom(address, address.BitLen())
 	}
+	if at := network.Addr(); at.Is4In6() && network.Bits() >= 96 { // addresses are compared as IPv4
+		network = netip.PrefixFrom(at.Unmap(), network.Bits()-96)
+	}
 	if network.Bits() == 0 {
 		return netip.Prefix{}, fmt.Errorf("trusted proxy %q: every caller could claim to be any other; name the network of the proxy alone", text)
 	}

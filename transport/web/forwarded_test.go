@@ -29,6 +29,7 @@ func TestParseProxy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"10.1.2.3/8": "10.0.0.0/8", "192.0.2.1": "192.0.2.1/32", "2001:db8::1": "2001:db8::1/128", "2001:db8::/32": "2001:db8::/32",
+		"::ffff:192.0.2.1": "192.0.2.1/32", "::ffff:10.1.2.3/104": "10.0.0.0/8",
 	} {
 		if got, err := web.ParseProxy(text); err != nil || got.String() != want {
 			t.Errorf("%q: %v, %v", text, got, err)
@@ -36,7 +37,7 @@ func TestParseProxy(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "write a network", "proxy.example": "write a network", "10.0.0.0/33": "write a network", "fe80::1%eth0": "write a network", "10.0.0.1:80": "write a network",
-		"0.0.0.0/0": "every caller could claim", "::/0": "every caller could claim",
+		"0.0.0.0/0": "every caller could claim", "::/0": "every caller could claim", "::ffff:0:0/96": "every caller could claim",
 	} {
 		if got, err := web.ParseProxy(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, %v", text, got, err)

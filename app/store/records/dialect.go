@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -95,7 +96,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	write.SetMaxOpenConns(1)
 	// WAL is a property of the file, and must be there before anybody reads.
-	if err := write.PingContext(ctx); err != nil {
+	if err := untilFree(ctx, o.Wait, write.PingContext); err != nil {
 		return nil, errors.Join(plain(err), write.Close())
 	}
 	read, err := sql.Open("sqlite", fileURL(path, url.Values{"_pragma": {wait, "query_only(1)"}}))
@@ -109,6 +110,30 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 	read.SetMaxIdleConns(o.Connections)
 	return &DB{write: write, read: read, dialect: dialect{bytes: "BLOB"}}, nil
 }
+
+// untilFree does what SQLite does not wait for by itself: the change to WAL is
+// refused at once while another program writes to the file, or makes the same
+// change.
+func untilFree(ctx context.Context, wait time.Duration, f func(context.Context) error) error {
+	last := time.Now().Add(wait)
+	for {
+		err := f(ctx)
+		e, ok := errors.AsType[*sqlite.Error](err)
+		if !ok || e.Code()&0xff != sqliteBusy || time.Now().After(last) {
+			return err
+		}
+		pause := time.NewTimer(rand.N(20 * time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// sqliteBusy is the primary result code of a locked file.
+const sqliteBusy = 5
 
 // fileURL is how SQLite is told a path, whatever characters are in it.
 func fileURL(path string, q url.Values) string {

@@ -106,6 +106,52 @@ func TestOpenRace(t *testing.T) {
 	}
 }
 
+// A new file is opened although another program writes to it at this moment: it
+// is waited for, as later.
+func TestOpenWhileWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "records.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	conn, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := records.Open(t.Context(), file, &records.Options{Wait: time.Millisecond}); err == nil {
+		t.Error("opened a file that another program writes to")
+	}
+	opened := make(chan error, 1)
+	go func() {
+		db, err := records.Open(t.Context(), file, nil)
+		if err == nil {
+			err = db.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Errorf("did not wait: %v", err)
+		opened <- err
+	case <-time.After(100 * time.Millisecond):
+	}
+	if _, err := conn.ExecContext(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
 // What is stored is there after closing, and tables of a program from the
 // future are left alone.
 func TestReopen(t *testing.T) {

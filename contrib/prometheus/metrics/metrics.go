@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // Options are what is not required. A nil *Options, and each zero field, means
@@ -129,6 +130,10 @@ func (s *side) gauge(method string) *atomic.Int64 {
 	return g
 }
 
+// maxName is the longest label value in bytes: names of tools have at most half
+// of it.
+const maxName = 256
+
 // names are the values of a label that have series of their own: the first ones.
 type names struct {
 	most int
@@ -138,8 +143,11 @@ type names struct {
 }
 
 // take returns name if it is known, or can be made known because there is room
-// and add is set; otherwise "other".
+// and add is set; otherwise "other". What is no UTF-8 would break the whole page.
 func (n *names) take(name string, add bool) string {
+	if len(name) > maxName || !utf8.ValidString(name) {
+		return other
+	}
 	n.mu.RLock()
 	_, known := n.known[name]
 	full := len(n.known) >= n.most
