@@ -105,17 +105,18 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	if keyed {
 		generation = c.opts.Cache.generation()
 	}
+	leave := func() {}
 	if c.opts.OneAtATime {
-		leave, err := k.takeTurn(ctx)
-		if err != nil {
+		if leave, err = k.takeTurn(ctx); err != nil {
 			return k.wrap(err)
 		}
-		defer leave()
 	}
 	if err := k.start(ctx); err != nil {
+		leave()
 		return k.wrap(err)
 	}
 	defer func() {
+		leave() // before the end, which waits for a handler of progress: that may want a turn
 		if failed := k.finish(); err == nil && failed != nil {
 			err = k.wrap(failed)
 		}
