@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -104,4 +106,56 @@ func TestProgressHandlerCalls(t *testing.T) {
 			t.Errorf("outer %v, inner %v", err, inner)
 		}
 	})
+}
+
+// Middleware may send a request again while a question of its first attempt is
+// still being answered: the second attempt has a time of its own.
+func TestQuestionOutlivesAttempt(t *testing.T) {
+	for name, single := range map[string]bool{"attributed": true, "not attributed": false} {
+		for pause := range 3 { // the handler returns after the second attempt began, or before
+			t.Run(fmt.Sprintf("%s, %d s", name, pause), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{versions: []string{newest}}
+					attempts := 0
+					s.on = tool(func(r *req) (any, error) {
+						if attempts++; attempts > 1 {
+							<-r.ctx.Done()
+							return nil, errSilent
+						}
+						go func() { _, _ = r.conn.ask(context.Background(), mcp.MethodRootsList, `{}`) }()
+						time.Sleep(time.Second) // of fake time
+						return nil, jsonrpc.NewError(mcp.CodeInternalError, "try again")
+					})
+					answered := make(chan struct{})
+					c := connect(t, s, &client.Options{
+						OneAtATime: single,
+						OnRoots: func(ctx context.Context) ([]mcp.Root, error) {
+							defer close(answered)
+							time.Sleep(2500 * time.Millisecond) // of fake time, 1.5 s after the first attempt
+							if r := client.RequestFrom(ctx); (r != nil) != single {
+								t.Errorf("the question belongs to %v", r)
+							}
+							return nil, nil
+						},
+						Middleware: []client.Middleware{func(next client.Func) client.Func {
+							return func(ctx context.Context, r *client.Request) (client.Result, error) {
+								res, err := next(ctx, r)
+								if r.Method() == mcp.MethodToolsCall {
+									time.Sleep(time.Duration(pause) * time.Second) // of fake time
+									return next(ctx, r)
+								}
+								return res, err
+							}
+						}},
+					})
+					began := time.Now()
+					_, err := c.CallTool(t.Context(), "t", nil, nil)
+					if took := time.Since(began); !errors.Is(err, client.ErrTimeout) || took > 65*time.Second {
+						t.Errorf("after %v: %v", took, err)
+					}
+					<-answered
+				})
+			})
+		}
+	}
 }
