@@ -146,7 +146,7 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 	c := k.c
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
-	stateless := !c.last.facts.Handshake
+	stateless := c.last == nil || !c.last.facts.Handshake
 	_, within := c.calls[outer]
 	within = within && outer.hasTurn
 	c.mu.Unlock()

@@ -104,6 +104,9 @@ func NewTemplate[V, Out any](uriTemplate, name string, fn func(ctx context.Conte
 	if err != nil {
 		return nil, fmt.Errorf("resource %w", err)
 	}
+	if fn == nil {
+		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, errNoFunction)
+	}
 	binder, err := uritemplate.Bind(reflect.TypeFor[V](), compiled)
 	if err != nil {
 		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)

@@ -151,6 +151,9 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 	if err := checkToolName(name); err != nil {
 		return nil, err
 	}
+	if fn == nil {
+		return nil, fmt.Errorf("tool %q: %w", name, errNoFunction)
+	}
 	conv, result := outputOf[Out]()
 	t := &tool{def: &mcp.Tool{Name: name, Description: description}}
 	t.infer = func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error) {
