@@ -30,10 +30,11 @@ type call struct {
 	first  *round        // what the caller answered by itself
 	mw     *inMiddleware // nil without middleware
 
-	still   still           // what ctx is made of
+	still   still           // what ctx is made of, unless middleware sends the request again
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
-	clock   clock
+	clock   *clock // &own, unless middleware sends the request again
+	own     clock
 	tracker *tracker
 	retry   *retry // nil until it is refused
 	waits   int32
@@ -105,17 +106,18 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	if keyed {
 		generation = c.opts.Cache.generation()
 	}
+	leave := func() {}
 	if c.opts.OneAtATime {
-		leave, err := k.takeTurn(ctx)
-		if err != nil {
+		if leave, err = k.takeTurn(ctx); err != nil {
 			return k.wrap(err)
 		}
-		defer leave()
 	}
 	if err := k.start(ctx); err != nil {
+		leave()
 		return k.wrap(err)
 	}
 	defer func() {
+		leave() // before the end, which waits for a handler of progress: that may want a turn
 		if failed := k.finish(); err == nil && failed != nil {
 			err = k.wrap(failed)
 		}
@@ -144,7 +146,7 @@ func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 	c := k.c
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
-	stateless := !c.last.facts.Handshake
+	stateless := c.last == nil || !c.last.facts.Handshake
 	_, within := c.calls[outer]
 	within = within && outer.hasTurn
 	c.mu.Unlock()
@@ -174,23 +176,25 @@ func (c *Client) hold(k *call) {
 	c.holder = k
 }
 
-// during returns the call that a question of the server belongs to, or nil if
+// asker is the call that a question of the server belongs to, with its context
+// and clock of that time. The zero asker is none.
+type asker struct {
+	*call
+	ctx   context.Context //nolint:containedctx // the call's
+	clock *clock
+}
+
+// during returns the call that a question of the server belongs to, or none if
 // nobody can tell: id is that of the request in whose answer it came, if any.
-func (c *Client) during(id mcp.ID) *call {
+func (c *Client) during(id mcp.ID) asker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if id.IsZero() {
-		if _, under := c.calls[c.holder]; under {
-			return c.holder
-		}
-		return nil
-	}
 	for k := range c.calls {
-		if mcp.IntID(k.sent.Load()) == id {
-			return k
+		if id.IsZero() && k == c.holder || !id.IsZero() && mcp.IntID(k.sent.Load()) == id {
+			return asker{k, k.ctx, k.clock}
 		}
 	}
-	return nil
+	return asker{}
 }
 
 // wrap says what was being done.
@@ -206,8 +210,14 @@ func (k *call) start(ctx context.Context) error {
 	c := k.c
 	k.tried, k.retry, k.waits = tried{}, nil, 0
 	k.rounds.Store(0)
-	k.still = still{ctx, &k.clock, c, Request{k}}
-	k.ctx, k.end = context.WithCancelCause(&k.still)
+	st := &k.still
+	if k.clock == nil {
+		k.clock = &k.own
+	} else { // middleware sends it again, and handlers of before may still look at theirs
+		st, k.clock = new(still), new(clock)
+	}
+	*st = still{ctx, k.clock, c, Request{k}}
+	k.ctx, k.end = context.WithCancelCause(st)
 	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
 	if k.opts.Timeout > 0 {
 		idle = k.opts.Timeout

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -159,23 +160,36 @@ func (c *Client) session() *session {
 	return c.last
 }
 
+// unknown is the session before there is one, for middleware that looks at the
+// client while that connects.
+var unknown = &session{facts: new(revision.Facts), caps: new(mcp.ServerCapabilities)}
+
+// known is the session, or what is known of it.
+func (c *Client) known() *session { return cmp.Or(c.session(), unknown) }
+
+// What follows is of what was negotiated last. Middleware may ask before that:
+// then all of it is empty.
+
 // Server returns what the server says about itself, which nothing should be
 // decided by; nil if it says nothing. It must not be written to.
-func (c *Client) Server() *mcp.Implementation { return c.session().server }
+func (c *Client) Server() *mcp.Implementation { return c.known().server }
 
 // Capabilities returns what the server declared. It must not be written to.
-func (c *Client) Capabilities() *mcp.ServerCapabilities { return c.session().caps }
+func (c *Client) Capabilities() *mcp.ServerCapabilities { return c.known().caps }
 
 // Instructions returns the server's advice on how to use it, which is
 // untrusted text.
-func (c *Client) Instructions() string { return c.session().instructions }
+func (c *Client) Instructions() string { return c.known().instructions }
 
-// Version returns the revision in use.
-func (c *Client) Version() string { return c.session().facts.Version }
+// Version returns the revision in use; "" while Connect negotiates.
+func (c *Client) Version() string { return c.known().facts.Version }
 
 // Modern reports whether the revision in use is stateless; otherwise it has
-// sessions and a handshake.
-func (c *Client) Modern() bool { return !c.session().facts.Handshake }
+// sessions and a handshake. It is false while Connect negotiates.
+func (c *Client) Modern() bool {
+	s := c.session()
+	return s != nil && !s.facts.Handshake
+}
 
 // Connected reports whether there is a connection now. Without one, the next
 // call makes one. Over HTTP, where requests connect by themselves, it says

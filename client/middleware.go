@@ -97,16 +97,12 @@ func (r *Request) Context() context.Context {
 	return r.k.still.Context
 }
 
-// Client is whose request it is.
+// Client is whose request it is. While it connects, middleware must not send
+// requests of its own: they would wait for the connection that waits for it.
 func (r *Request) Client() *Client { return r.k.c }
 
 // Version is the revision in use, or "" before one is.
-func (r *Request) Version() string {
-	if s := r.k.c.session(); s != nil {
-		return s.facts.Version
-	}
-	return ""
-}
+func (r *Request) Version() string { return r.k.c.Version() }
 
 // Session is the id of the session, as [Client.Session] gives it.
 func (r *Request) Session() string { return r.k.c.Session() }

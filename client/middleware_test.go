@@ -286,6 +286,27 @@ func TestQuestionsOfCalls(t *testing.T) {
 	}
 }
 
+// Middleware may look at the client while that connects: nothing is known yet.
+func TestMiddlewareLooksAtClient(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		var seen []string
+		look := func(next client.Func) client.Func {
+			return func(ctx context.Context, r *client.Request) (client.Result, error) {
+				c := r.Client()
+				seen = append(seen, fmt.Sprintf("%s %v %v %q %q %v %q %v", r.Method(), c.Server() != nil, c.Capabilities().Tools != nil, c.Instructions(), c.Version(), c.Modern(), c.Session(), c.Connected()))
+				return next(ctx, r)
+			}
+		}
+		c := connect(t, &script{versions: versions}, &client.Options{Middleware: []client.Middleware{look}, Eras: client.NewEraMemory()})
+		if len(seen) == 0 || seen[0] != `server/discover false false "" "" false "" false` {
+			t.Errorf("seen %q", seen)
+		}
+		if c.Server() == nil || c.Capabilities().Tools == nil || c.Version() != versions[0] || c.Modern() != (versions[0] == modern) {
+			t.Errorf("known %v %v %s", c.Server(), c.Capabilities(), c.Version())
+		}
+	})
+}
+
 // With OneAtATime, a handler may call the server in its own context; others
 // wait for their turn and do not lose time for it.
 func TestOneAtATime(t *testing.T) {

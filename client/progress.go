@@ -35,7 +35,7 @@ type tracker struct {
 // end it. A handler that panics ends the call.
 func newTracker(k *call) *tracker {
 	f, ctx := k.opts.OnProgress, k.ctx
-	t := &tracker{clock: &k.clock, ctx: ctx, queue: make(chan report, progressQueue), done: make(chan struct{})}
+	t := &tracker{clock: k.clock, ctx: ctx, queue: make(chan report, progressQueue), done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
 		for r := range t.queue {

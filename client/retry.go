@@ -85,12 +85,16 @@ func passes(err error) bool {
 
 // refused reports whether a request was refused and may be sent again: always
 // if it has not run, otherwise, as a proxy may say the same of a request that
-// has, only if doing it twice is harmless (rulings 16 and 31).
+// has, only if doing it twice is harmless (rulings 16 and 31). A request whose
+// answer was lost may have run, whatever was refused on the way to the answer.
 func refused(err error, harmless func() bool) bool {
 	var (
 		temporary *transport.TemporaryError
 		peer      *jsonrpc.Error
 	)
+	if errors.Is(err, transport.ErrInterrupted) {
+		return errors.As(err, &temporary) && temporary.Busy && harmless()
+	}
 	if errors.As(err, &peer) && (peer.Code == mcp.CodeRateLimited || peer.Code == mcp.CodeTooManyInFlight) {
 		return true
 	}

@@ -133,7 +133,7 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 		return
 	}
 	of, around := cn.c.during(m.During), cn.c.ctx
-	if of != nil {
+	if of.call != nil {
 		around = of.ctx
 	}
 	ctx, end, err := cn.peer.Begin(around, m.ID)
@@ -195,7 +195,7 @@ func (cn *conn) reply(m *jsonrpc.Outgoing) {
 }
 
 // respond carries out a request of the server.
-func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of *call) (jsonrpc.Body, error) {
+func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jsonrpc.Body, error) {
 	c, s := cn.c, cn.session()
 	switch {
 	case m.Method == mcp.MethodPing:
@@ -205,11 +205,11 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of *call) (jso
 	case m.ParamsArray:
 		return nil, jsonrpc.NewError(mcp.CodeInvalidParams, "params must be an object")
 	}
-	q, err := c.prepare(s, of, m.Method, m.Params.Raw())
+	q, err := c.prepare(s, of.call, m.Method, m.Params.Raw())
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.runPaused(ctx, q, of)
+	v, err := c.runPaused(ctx, q, of.clock)
 	if err != nil {
 		return nil, err
 	}
@@ -219,12 +219,12 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of *call) (jso
 	return jsonrpc.JSON(v), nil
 }
 
-// runPaused asks a question while the clock of the call that it belongs to
-// stands still.
-func (c *Client) runPaused(ctx context.Context, q *question, of *call) (any, error) {
+// runPaused asks a question while the clock of the call that it belongs to, if
+// that is known, stands still.
+func (c *Client) runPaused(ctx context.Context, q *question, of *clock) (any, error) {
 	if of != nil {
-		of.clock.pause()
-		defer of.clock.resume()
+		of.pause()
+		defer of.resume()
 	} else {
 		c.pauseAll()
 		defer c.resumeAll()

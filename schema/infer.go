@@ -61,6 +61,11 @@ func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
 	if t == nil {
 		return nil, fmt.Errorf("schema of nil: want a Go type")
 	}
+	for listed := range o.types {
+		if listed == nil || listed.Kind() == reflect.Pointer {
+			return nil, fmt.Errorf("schema of %s: Types has a schema for %v; give it for the type that is pointed to, not for a pointer or nil", t, listed)
+		}
+	}
 	w := &walk{walkOptions: o, path: []string{t.String()}, cyclic: map[reflect.Type]bool{}}
 	w.root = deref(t)
 	if o.form && w.classify(w.root) != kindStruct {

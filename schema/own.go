@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -20,6 +21,10 @@ func (w *walk) own(n *node, t reflect.Type) error {
 		var err error
 		if raw, err = askSchema(t); err != nil {
 			return w.errorf("method %s of %s: %w", schemaMethod, t, err)
+		}
+		if inner := lender(t, raw); inner != nil {
+			return w.errorf("method %s of %s is that of the embedded %s, which says nothing of the other fields; "+
+				"give %s a method of its own, or the embedded field a name in its json tag", schemaMethod, t, inner, t)
 		}
 	}
 	own, err := Compile(raw, &Limits{IgnoreHeaders: true})
@@ -54,6 +59,24 @@ func askSchema(t reflect.Type) (raw wire.RawValue, err error) {
 	return wire.Marshal(out.Interface())
 }
 
+// lender returns the embedded type that a struct has its schema from, which raw
+// is, if the struct has more fields than that. A struct that has the JSON form of
+// what it embeds too is none.
+func lender(t reflect.Type, raw wire.RawValue) reflect.Type {
+	if t.Kind() != reflect.Struct || t.NumField() < 2 || hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom", "MarshalText", "UnmarshalText", "AppendText") {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if inner := deref(f.Type); f.Anonymous && inner.Kind() != reflect.Interface && hasMethod(inner, schemaMethod) {
+			if own, err := askSchema(inner); err == nil && bytes.Equal(own, raw) {
+				return inner
+			}
+		}
+	}
+	return nil
+}
+
 // standsAlone refuses what means something else inside another schema.
 func standsAlone(raw wire.RawValue) error {
 	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
@@ -62,6 +85,11 @@ func standsAlone(raw wire.RawValue) error {
 	}
 	for name, value := range o.All() {
 		switch name {
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":
+			if err := eachStandsAlone(value); err != nil {
+				return err
+			}
+			continue
 		case "$ref", "$dynamicRef", "$recursiveRef", "$id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor":
 			return fmt.Errorf("%s does not work inside another schema; write out what it stands for", name)
 		}
@@ -78,6 +106,23 @@ func standsAlone(raw wire.RawValue) error {
 			if err := standsAlone(v); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// eachStandsAlone is standsAlone for schemas by name. The names are no keywords.
+func eachStandsAlone(raw wire.RawValue) error {
+	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
+	if err != nil {
+		return err
+	}
+	for _, value := range o.All() {
+		if value[0] != '{' {
+			continue
+		}
+		if err := standsAlone(value); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -241,3 +241,87 @@ func TestUnchecked(t *testing.T) {
 		}
 	}
 }
+
+type (
+	address   struct{ City string }
+	addressed struct {
+		address
+		Name string
+	}
+	pointing struct {
+		Name string
+		*place
+	}
+	place   struct{ City string }
+	wrapped struct{ address }
+	both    struct {
+		shape
+		Name string
+	}
+	ownMethod struct {
+		address
+		Name string
+	}
+	named struct {
+		Address address `json:"address"`
+		Name    string  `json:"name"`
+	}
+)
+
+const addressSchema = `{"type":"object","properties":{"City":{"type":"string","minLength":1}},"required":["City"]}`
+
+func (address) JSONSchema() string   { return addressSchema }
+func (*place) JSONSchema() string    { return addressSchema }
+func (ownMethod) JSONSchema() string { return `{"type":"object","properties":{"City":{},"Name":{}}}` }
+
+// A struct does not get its schema from what it embeds: its other fields would be
+// hidden. It does where it has nothing else, or the same JSON form.
+func TestPromotedSchemas(t *testing.T) {
+	for _, typ := range []reflect.Type{reflect.TypeFor[addressed](), reflect.TypeFor[pointing]()} {
+		if _, err := schema.For(typ, nil); err == nil || !strings.Contains(err.Error(), "is that of the embedded") {
+			t.Errorf("%v: %v", typ, err)
+		}
+	}
+	for typ, want := range map[reflect.Type]string{
+		reflect.TypeFor[wrapped]():   addressSchema,
+		reflect.TypeFor[both]():      shapeSchema,
+		reflect.TypeFor[ownMethod](): ownMethod{}.JSONSchema(),
+		reflect.TypeFor[named]():     `{"type":"object","properties":{"address":` + addressSchema + `,"name":{"type":"string"}},"required":["address","name"],"additionalProperties":false}`,
+	} {
+		if c, err := schema.For(typ, nil); err != nil || string(c.JSON()) != want {
+			t.Errorf("%v: %v, %s", typ, err, c.JSON())
+		}
+	}
+}
+
+// Members may be called what keywords are called; keywords inside of them are
+// found.
+func TestMembersNamedLikeKeywords(t *testing.T) {
+	type value struct{ V any }
+	at := func(text string) error {
+		_, err := schema.Of[value](&schema.Options{Types: map[reflect.Type]wire.RawValue{reflect.TypeFor[any](): []byte(text)}})
+		return err
+	}
+	if err := at(`{"type":"object","properties":{"$id":{"type":"string"},"$ref":{"type":"string"},"enum":{"type":"string"}}}`); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{
+		`{"properties":{"default":{"$ref":"#/$defs/a"}},"$defs":{"a":{}}}`,
+		`{"patternProperties":{"enum":{"items":{"$ref":"#/$defs/a"}}},"$defs":{"a":{}}}`,
+		`{"$defs":{"const":{"$anchor":"a"}}}`,
+	} {
+		if err := at(text); err == nil || !strings.Contains(err.Error(), "does not work inside another schema") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A schema for a pointer type would never be used.
+func TestSchemaForPointer(t *testing.T) {
+	for _, typ := range []reflect.Type{nil, reflect.TypeFor[*colour]()} {
+		_, err := schema.Of[struct{ C *colour }](&schema.Options{Types: map[reflect.Type]wire.RawValue{typ: []byte(`{"type":"string"}`)}})
+		if err == nil || !strings.Contains(err.Error(), "the type that is pointed to") {
+			t.Errorf("%v: %v", typ, err)
+		}
+	}
+}

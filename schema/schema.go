@@ -44,7 +44,9 @@
 // types with MarshalJSON. The method has no parameters and one result, which is
 // the text of a schema ([]byte, string) or encodes as one (a map, a struct); it is
 // called on a zero value. Options.Types does the same for types of others. Such
-// a schema stands inside a larger one, so it cannot refer to itself with $ref.
+// a schema stands inside a larger one, so it cannot refer to itself with $ref. A
+// struct cannot have the method of a struct that it embeds, which would hide its
+// other fields.
 package schema
 
 import (
@@ -82,7 +84,8 @@ type Options struct {
 	// Default: input.
 	Output bool
 	// Types are the schemas of types that cannot say theirs themselves, as
-	// JSON text; each holds wherever the type is used. Default none.
+	// JSON text; each holds wherever the type is used, also by pointer. Default
+	// none.
 	Types map[reflect.Type]wire.RawValue
 }
 

@@ -232,6 +232,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {
+		c.extras().asks.cut()
 		return nil, context.Cause(ctx)
 	}
 	c = c.in(ctx) // an ask ends with the context it is made in

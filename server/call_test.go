@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 type userKey struct{}
@@ -420,5 +422,66 @@ func TestSessionIDOverHTTP(t *testing.T) {
 		if !strings.HasSuffix(id, " ") {
 			t.Errorf("a request without session has one: %v", modern)
 		}
+	}
+}
+
+// A panicking is a result that cannot be encoded.
+type panicking struct{}
+
+func (panicking) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
+
+// What middleware returns and cannot be sent becomes an error for the caller, who
+// is not left waiting; the handshake can be tried again.
+func TestResultsThatCannotBeSent(t *testing.T) {
+	for name, bad := range map[string]server.Result{
+		"nil": nil, "a number": 7, "nil of a type": (*mcp.CallToolResult)(nil), "a channel": make(chan int),
+		"a panic": panicking{}, "a panic inside": map[string]any{"a": panicking{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			replace := false
+			s := newServer(nil, echo())
+			s.Use(func(next server.Func) server.Func {
+				return func(c *server.Call) (server.Result, error) {
+					if replace {
+						server.OutcomeOf(c, bad, nil)
+						return bad, nil
+					}
+					return next(c)
+				}
+			})
+			l := dial(t, s, v2511, nil)
+			hello := `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}`
+			replace = true
+			l.fails(l.call("initialize", hello), mcp.CodeInternalError)
+			replace = false
+			l.result(l.call("initialize", hello))
+			replace = true
+			l.fails(l.tool("echo", `{"text":"a"}`), mcp.CodeInternalError)
+			l.version = v2607
+			l.fails(l.tool("echo", `{"text":"a"}`), mcp.CodeInternalError)
+			replace = false
+			if got := l.text(l.tool("echo", `{"text":"a"}`)); got != "a" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// The same over HTTP, with sessions and without.
+func TestHandshakeThatCannotBeSent(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := newServer(nil, echo())
+	s.Use(func(server.Func) server.Func {
+		return func(*server.Call) (server.Result, error) { return panicking{}, nil }
+	})
+	for name, sessionless := range map[string]bool{"sessions": false, "no sessions": true} {
+		h := streamable.NewHandler(s, &streamable.Options{Sessionless: sessionless})
+		front := httptest.NewServer(h)
+		_, err := client.Connect(t.Context(), streamable.URL(front.URL), &client.Options{Versions: []string{v2511}})
+		if err == nil || !strings.Contains(err.Error(), "internal error") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		front.Close()
+		_ = h.Shutdown(t.Context())
 	}
 }

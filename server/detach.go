@@ -75,7 +75,8 @@ func (c *Call) detached() (*Call, error) {
 }
 
 // finish runs a detached call to its encoded result.
-func (s *Server) finish(d *Call, next Func) (mcp.RawValue, error) {
+func (s *Server) finish(d *Call, next Func) (_ mcp.RawValue, err error) {
+	defer s.catch(d, &err)
 	res, err := s.run(d, next)
 	if d.waits() && !panicked(err) {
 		return nil, fmt.Errorf("a detached call asked in a way that needs its request: %w", ErrCannotAsk)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 
 	"github.com/parley-mcp/parley/internal/revision"
@@ -196,7 +197,7 @@ func (s *Server) handle(c *Call) {
 	if err == nil {
 		c.untrack()
 		err = s.answer(c, res)
-		if err == nil || errors.Is(err, jsonrpc.ErrEnded) || errors.Is(err, transport.ErrClosed) {
+		if err == nil || undelivered(err) {
 			return
 		}
 	}
@@ -211,7 +212,7 @@ func (c *Call) serveRow() (Result, error) {
 		// Middleware gave the handler less time than the server does.
 		return nil, mcp.NewError(mcp.CodeTimeout, "the call was ended: it took longer than this server allows: %w", err)
 	}
-	return res, err
+	return res, c.mapped(err) // middleware sees what the caller will
 }
 
 func panicked(err error) bool {
@@ -227,8 +228,15 @@ func (c *Call) untrack() {
 	}
 }
 
-// answer translates a result for the peer's revision and sends it.
-func (s *Server) answer(c *Call, res Result) error {
+// undelivered reports whether nobody is there to take an answer.
+func undelivered(err error) bool {
+	return errors.Is(err, jsonrpc.ErrEnded) || errors.Is(err, transport.ErrClosed)
+}
+
+// answer translates a result for the peer's revision and sends it. Results are
+// encoded by code of users, which may panic.
+func (s *Server) answer(c *Call, res Result) (err error) {
+	defer s.catch(c, &err)
 	body, err := c.encode(res)
 	if err != nil {
 		return err
@@ -260,16 +268,40 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 			return
 		}
 		v := recover()
-		ref := reference()
-		s.log.ErrorContext(c, "handler panicked", "ref", ref, "panic", v, "stack", string(debug.Stack()))
-		res, err = nil, &internalError{ref: ref, panicked: true}
+		res, err = nil, s.recovered(c, v)
 		if v == nil { // runtime.Goexit: run does not return, so the peer is answered here
 			s.answerError(c, err)
 		}
 	}()
 	res, err = next(c)
 	done = true
+	if err == nil && absent(res) && !c.waits() {
+		err = fmt.Errorf("%s was answered with a result that is nil; middleware and handlers return a result or an error", c.Method())
+	}
 	return res, err
+}
+
+// absent reports whether a result is nil, or a nil pointer.
+func absent(res Result) bool {
+	if res == nil {
+		return true
+	}
+	v := reflect.ValueOf(res)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// catch makes an error of a panic. It is deferred.
+func (s *Server) catch(c *Call, err *error) {
+	if v := recover(); v != nil {
+		*err = s.recovered(c, v)
+	}
+}
+
+// recovered logs a panic, and gives the error that the peer sees of it.
+func (s *Server) recovered(c *Call, v any) error {
+	ref := reference()
+	s.log.ErrorContext(c, "handler panicked", "ref", ref, "panic", v, "stack", string(debug.Stack()))
+	return &internalError{ref: ref, panicked: true}
 }
 
 // refuse answers a request that was not admitted.

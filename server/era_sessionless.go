@@ -52,12 +52,11 @@ func (s *Server) greet(c *Call) error {
 	c.params, c.caps = params, &params.Capabilities
 	c.row = initializeRow(s.welcome(f, s.capabilitiesSessionless(f)))
 	answer, err := s.run(c, s.serve)
-	if err != nil {
-		s.answerError(c, err)
-		return nil
+	if err == nil {
+		err = s.answer(c, answer)
 	}
-	if err := s.answer(c, answer); err != nil {
-		s.log.DebugContext(c, "initialize not answered", "err", err)
+	if err != nil && !undelivered(err) {
+		s.answerError(c, err)
 	}
 	return nil
 }

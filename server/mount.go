@@ -115,8 +115,8 @@ type mount struct {
 // that shows its results. Pages keep their scheme: "ui://gh+x". The other server's middleware and visibility hold for them, inside those of s, and its
 // change notices reach the clients of s. The prefix follows the rules of URI
 // schemes: a letter, then letters, digits, "-" or ".". A feature of s itself
-// hides a mounted one of the same name. It panics if the prefix is unusable, and
-// after the first request.
+// hides a mounted one of the same name. It panics if the prefix is unusable, if s
+// is mounted in other or is other itself, and after the first request.
 func (s *Server) Mount(prefix string, other *Server) {
 	s.mustBeNew("Mount")
 	if prefix == "" || strings.Trim(strings.ToLower(prefix), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || prefix[0] < 'A' {
@@ -124,6 +124,12 @@ func (s *Server) Mount(prefix string, other *Server) {
 	}
 	if slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.prefix == prefix }) {
 		panic("server.Mount: two servers under the prefix " + prefix)
+	}
+	switch {
+	case other == nil:
+		panic("server.Mount: the server under the prefix " + prefix + " is nil")
+	case other.holds(s):
+		panic("server.Mount: the server would be mounted in itself under the prefix " + prefix)
 	}
 	s.mounts = append(s.mounts, &mount{prefix: prefix, srv: other})
 	other.hub.mu.Lock()
@@ -135,6 +141,11 @@ func (s *Server) Mount(prefix string, other *Server) {
 		}
 		s.hub.publish(n)
 	})
+}
+
+// holds reports whether s is a server, or has it mounted at any depth.
+func (s *Server) holds(inner *Server) bool {
+	return s == inner || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.holds(inner) })
 }
 
 // A place is a server that offers a feature, and what mounting put in front of

@@ -174,6 +174,14 @@ func TestMountPanics(t *testing.T) {
 	}
 	s.Mount("a", newServer(nil))
 	panics(t, "two servers", func() { s.Mount("a", newServer(nil)) })
+	panics(t, "nil", func() { s.Mount("b", nil) })
+	panics(t, "itself", func() { s.Mount("b", s) })
+	out, mid, in := mounted(t)
+	panics(t, "itself", func() { in.Mount("b", out) })
+	panics(t, "itself", func() { mid.Mount("b", out) })
+	twice := newServer(nil) // the same server in two places is no circle
+	twice.Mount("a", in)
+	twice.Mount("b", in)
 }
 
 // asker makes a tool that asks one question.

@@ -66,6 +66,9 @@ func OutcomeOf(c *Call, res Result, err error) Outcome {
 		}
 		return OutcomeToolError
 	}
+	if absent(res) { // the caller gets an error in its place
+		return OutcomeFailed
+	}
 	if r, ok := res.(mcp.Result); ok && r.Base() != nil && r.Base().ResultType == mcp.ResultInputRequired {
 		return OutcomeInputRequired
 	}

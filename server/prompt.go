@@ -94,6 +94,9 @@ func NewPrompt[Args, Out any](name, description string, fn func(ctx context.Cont
 	if name == "" {
 		return nil, errors.New("prompt: the name is empty")
 	}
+	if fn == nil {
+		return nil, fmt.Errorf("prompt %q: %w", name, errNoFunction)
+	}
 	in, err := schema.For(reflect.TypeFor[Args](), nil)
 	if err != nil {
 		return nil, fmt.Errorf("prompt %q: arguments: %w", name, err)

@@ -16,6 +16,9 @@ import (
 // Raw features are made of a definition of package mcp instead of Go types: for
 // gateways, and for what is known only at run time.
 
+// errNoFunction says that a feature would panic when it is used.
+var errNoFunction = errors.New("its function is nil")
+
 // RawTool makes a tool of a definition with any JSON Schema of the dialects
 // 2020-12, 2019-09 and draft-07, which is compiled here, and a function that
 // gets its checked arguments as JSON. A given output schema is enforced too.
@@ -47,6 +50,9 @@ func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 	if err := checkToolName(def.Name); err != nil {
 		return nil, err
 	}
+	if len(def.InputSchema) == 0 {
+		return nil, fmt.Errorf("tool %q: the definition has no InputSchema; {\"type\":\"object\"} takes any arguments", def.Name)
+	}
 	in, err := schema.Compile(def.InputSchema, &schema.Limits{Unchecked: unchecked})
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: inputSchema: %w", def.Name, err)
@@ -74,13 +80,16 @@ func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 		}
 		return plain(res)
 	}
-	f := &ToolFeature{t: t}
-	return f, f.checkDefinition()
+	return &ToolFeature{t: t}, checkRaw("tool "+def.Name, def.Meta, fn == nil)
 }
 
-// checkDefinition checks what a definition says beside its schemas.
-func (f *ToolFeature) checkDefinition() error {
-	return checkOptions("tool "+f.t.def.Name, f.t.def.Meta, nil)
+// checkRaw checks what is said beside the schemas and names of a raw feature.
+func checkRaw(what string, m mcp.Meta, noFunction bool) error {
+	err := checkOptions(what, m, nil)
+	if err == nil && noFunction {
+		err = fmt.Errorf("%s: %w", what, errNoFunction)
+	}
+	return err
 }
 
 // RawPrompt makes a prompt of a definition and a function that gets the
@@ -116,7 +125,7 @@ func NewRawPrompt(def mcp.Prompt, fn func(ctx context.Context, arguments map[str
 		}
 		return ownPrompt(res)
 	}
-	return &PromptFeature{p: p}, checkOptions("prompt "+def.Name, def.Meta, nil)
+	return &PromptFeature{p: p}, checkRaw("prompt "+def.Name, def.Meta, fn == nil)
 }
 
 // RawResource makes a resource of a definition and a function that reads it.
@@ -139,7 +148,7 @@ func NewRawResource(def mcp.Resource, fn func(ctx context.Context, uri string) (
 		}
 		return ownContents(res)
 	}
-	return &ResourceFeature{r: r}, checkOptions("resource "+def.URI, def.Meta, nil)
+	return &ResourceFeature{r: r}, checkRaw("resource "+def.URI, def.Meta, fn == nil)
 }
 
 // RawTemplate makes a family of resources of a definition and a function that
@@ -163,14 +172,20 @@ func NewRawTemplate(def mcp.ResourceTemplate, fn func(ctx context.Context, uri s
 		}
 		return ownContents(res)
 	}
-	return &TemplateFeature{t: t}, checkOptions("template "+def.URITemplate, def.Meta, nil)
+	return &TemplateFeature{t: t}, checkRaw("template "+def.URITemplate, def.Meta, fn == nil)
 }
 
-// LegalName makes a name that a tool may have of any text: letters, digits, "-"
-// and "." stay, every run of other characters becomes "_", and what is longer
-// than 128 characters is cut and ends in a digest, as does a text that has
-// nothing to keep. Different texts may give the same name.
+// LegalName makes a name that a tool may have of any text. A text that is such a
+// name stays as it is, unless it has neither letters nor digits. In others letters,
+// digits, "-" and "." stay, runs of other characters become "_" between them, and
+// what is longer than 128 characters is cut and ends in a digest, as does a text
+// that has nothing to keep. Different texts may give the same name: add the tools
+// in one call of [Server.TryAdd], which refuses two of a name; in two calls the
+// second takes the place of the first.
 func LegalName(text string) string {
+	if toolName.MatchString(text) && strings.Trim(text, "_-.") != "" {
+		return text
+	}
 	const most, tail = 128, 8
 	sum := sha256.Sum256([]byte(text))
 	digest := hex.EncodeToString(sum[:tail/2])

@@ -101,6 +101,7 @@ func TestConstructorErrors(t *testing.T) {
 		{typed, `tool name "get user"`},
 		{in, `tool "a": arguments`},
 		{tool(mcp.Tool{Name: "get user", InputSchema: object}), "LegalName"},
+		{tool(mcp.Tool{Name: "a"}), `the definition has no InputSchema; {"type":"object"}`},
 		{tool(mcp.Tool{Name: "a", InputSchema: mcp.RawValue(`{"type":"array"}`)}), `must be "object"`},
 		{tool(mcp.Tool{Name: "a", InputSchema: mcp.RawValue(`{"type":"object","properties":{"a":{"type":"text"}}}`)}), `tool "a": inputSchema`},
 		{tool(mcp.Tool{Name: "a", InputSchema: mcp.RawValue(`{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`)}), `tool "a": inputSchema`},
@@ -126,6 +127,28 @@ func TestConstructorErrors(t *testing.T) {
 	}
 }
 
+// A feature without a function would fail at its first use.
+func TestNilFunctions(t *testing.T) {
+	object := mcp.RawValue(`{"type":"object"}`)
+	for _, err := range []error{
+		second(server.NewTool[none, string]("a", "", nil)),
+		second(server.NewRawTool(mcp.Tool{Name: "a", InputSchema: object}, nil)),
+		second(server.NewUncheckedTool(mcp.Tool{Name: "a", InputSchema: object}, nil)),
+		second(server.NewPrompt[none, string]("a", "", nil)),
+		second(server.NewRawPrompt(mcp.Prompt{Name: "a"}, nil)),
+		second(server.NewResource[string]("test:a", "a", nil)),
+		second(server.NewRawResource(mcp.Resource{URI: "test:a"}, nil)),
+		second(server.NewTemplate[none, string]("test:a", "a", nil)),
+		second(server.NewRawTemplate(mcp.ResourceTemplate{URITemplate: "test:{a}"}, nil)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "its function is nil") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 func TestLegalName(t *testing.T) {
 	seen := make(map[string]string)
 	for _, text := range []string{"get user", "get-user.v2", "", "  ", "获取用户", "删除用户", "ü", "__", strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("x", 130), "a\x00/b"} {
@@ -137,6 +160,11 @@ func TestLegalName(t *testing.T) {
 			t.Errorf("%q and %q are both %q", old, text, name)
 		}
 		seen[name] = text
+	}
+	for _, name := range []string{"users__create", "_private", "a_", "-x."} {
+		if got := server.LegalName(name); got != name {
+			t.Errorf("%q, which is legal, becomes %q", name, got)
+		}
 	}
 	if server.LegalName("get user") != "get_user" || server.LegalName("get-user.v2") != "get-user.v2" || server.LegalName("a\x00/b") != "a_b" {
 		t.Errorf("got %v", seen)

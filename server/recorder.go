@@ -26,6 +26,7 @@ type recorder struct {
 	asked   map[string]bool // in this run
 	pending []pending       // without answer in this run
 	paused  bool            // something is to be waited for, without a question
+	short   bool            // an ask was not made, since its context had ended
 }
 
 type pending struct {
@@ -103,6 +104,13 @@ func (r *recorder) pause() {
 	r.paused = true
 }
 
+// cut notes that a question was not asked because its context had ended.
+func (r *recorder) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.short = true
+}
+
 // waits reports whether the run ended for want of an answer.
 func (r *recorder) waits() bool {
 	r.mu.Lock()
@@ -111,9 +119,10 @@ func (r *recorder) waits() bool {
 }
 
 // unasked reports whether an answered question of an earlier round was not
-// asked again in this run, although the run asked something new.
+// asked again in this run, although the run asked something new. That says nothing
+// of a run in which asks side by side ended each other.
 func (r *recorder) unasked() bool {
-	if len(r.pending) == 0 {
+	if len(r.pending) == 0 || r.short {
 		return false
 	}
 	for id := range r.answers {

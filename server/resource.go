@@ -90,6 +90,9 @@ func NewResource[Out any](uri, name string, fn func(ctx context.Context) (Out, e
 	if err := checkURI(uri); err != nil {
 		return nil, fmt.Errorf("resource %q: %w", clip(uri), err)
 	}
+	if fn == nil {
+		return nil, fmt.Errorf("resource %q: %w", uri, errNoFunction)
+	}
 	conv, err := contentsOf[Out]()
 	if err != nil {
 		return nil, fmt.Errorf("resource %q: %w", uri, err)

@@ -248,6 +248,36 @@ func TestMapError(t *testing.T) {
 	}
 }
 
+// Middleware sees of an error what the caller will be told, so that metrics and
+// logs agree with it.
+func TestMiddlewareSeesMappedErrors(t *testing.T) {
+	o := quiet()
+	o.MapError = func(_ context.Context, err error) error {
+		if errors.Is(err, errNoRows) {
+			return mcp.NewError(mcp.CodeInvalidParams, "no such order")
+		}
+		return nil
+	}
+	s := newServer(o,
+		server.Resource("test:rows", "r", func(context.Context) (string, error) { return "", errNoRows }),
+		server.Prompt("rows", "", func(context.Context, none) (string, error) { return "", errNoRows }),
+		server.Tool("rows", "", func(context.Context, none) (string, error) { return "", errNoRows }),
+	)
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			res, err := next(c)
+			if got, code := server.OutcomeOf(c, res, err), server.ErrorCode(c, err); got != server.OutcomeRefused || code != mcp.CodeInvalidParams {
+				t.Errorf("%s: %v with code %d", c.Method(), got, code)
+			}
+			return res, err
+		}
+	})
+	l := join(t, s, v2607)
+	l.fails(l.call("resources/read", `{"uri":"test:rows"}`), mcp.CodeInvalidParams)
+	l.fails(l.call("prompts/get", `{"name":"rows"}`), mcp.CodeInvalidParams)
+	l.fails(l.tool("rows", emptyBody), mcp.CodeInvalidParams)
+}
+
 // The error of an ask names what the client lacks.
 func TestMissingCapabilityIsNamed(t *testing.T) {
 	s := newServer(nil, server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {

@@ -44,8 +44,9 @@ type Options struct {
 	ExposeErrors bool
 	// MapError makes an error for the caller of one that would be hidden, such
 	// as one of package mcp for sql.ErrNoRows, in all handlers and middleware.
-	// What it returns is then treated as if the handler had returned it; nil
-	// leaves the error as it is. ctx is that of the request. Default: none.
+	// What it returns is then treated as if the handler had returned it, and is
+	// what middleware sees; nil leaves the error as it is, and MapError may then
+	// be asked about it again. ctx is that of the request. Default: none.
 	MapError func(ctx context.Context, err error) error
 	// ProgressEvery merges the progress of a request: at most one notification
 	// in this time, the newest, and always the last one. Default 0: all are

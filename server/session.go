@@ -274,18 +274,17 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 	return func() {
 		defer p.count(-1)
 		answer, err := p.srv.run(c, p.srv.serve)
-		if err != nil {
-			p.unmake(feed) // the client may try again
-			p.srv.answerError(c, err)
-			return
+		if err == nil {
+			p.mu.Lock()
+			p.ready = true
+			p.mu.Unlock()
+			if err = p.srv.answer(c, answer); err == nil || undelivered(err) {
+				feed.release()
+				return
+			}
 		}
-		p.mu.Lock()
-		p.ready = true
-		p.mu.Unlock()
-		if err := p.srv.answer(c, answer); err != nil {
-			p.srv.log.DebugContext(c, "initialize not answered", "err", err)
-		}
-		feed.release()
+		p.unmake(feed) // the client may try again
+		p.srv.answerError(c, err)
 	}, nil
 }
 
@@ -300,7 +299,7 @@ func initializeRow(result *mcp.InitializeResult) *row {
 func (p *session) unmake(feed *feed) {
 	p.mu.Lock()
 	ended := p.ended
-	p.facts, p.hello, p.feed = nil, nil, nil
+	p.facts, p.hello, p.feed, p.ready = nil, nil, nil, false
 	p.mu.Unlock()
 	if !ended { // or Close does it
 		feed.close()

@@ -339,6 +339,33 @@ func TestConcurrentAsks(t *testing.T) {
 	})
 }
 
+// Goroutines that ask side by side may end each other, as those of errgroup do:
+// what a run did not ask for that reason is no change of the handler.
+func TestAsksEndEachOther(t *testing.T) {
+	tool := server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		round := server.CallFrom(ctx).Round()
+		_, first := server.Elicit[sure](ctx, "first")
+		if round == 0 {
+			_, second := server.Elicit[sure](ctx, "second")
+			return "", errors.Join(first, second)
+		}
+		_, third := server.Elicit[sure](ctx, "third")
+		if third != nil {
+			cancel()
+		}
+		_, second := server.Elicit[sure](ctx, "second")
+		return fmt.Sprint("round ", round), errors.Join(first, second, third)
+	})
+	l := join(t, newServer(unlimited(), tool), v2607)
+	res := l.asked(l.tool("t", emptyBody))
+	res = l.asked(l.call("tools/call", with(toolParams("t", emptyBody), res.answers(accepted))))
+	if got := l.text(l.call("tools/call", with(toolParams("t", emptyBody), res.answers(accepted)))); got != "round 2" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A pending question beats whatever the handler returns; a panic beats it.
 func TestPendingBeats(t *testing.T) {
 	end := func() (string, error) { return "swallowed", nil }

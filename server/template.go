@@ -103,6 +103,9 @@ func NewTemplate[V, Out any](uriTemplate, name string, fn func(ctx context.Conte
 	if err != nil {
 		return nil, fmt.Errorf("resource %w", err)
 	}
+	if fn == nil {
+		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, errNoFunction)
+	}
 	binder, err := uritemplate.Bind(reflect.TypeFor[V](), compiled)
 	if err != nil {
 		return nil, fmt.Errorf("resource template %q: %w", uriTemplate, err)
@@ -164,7 +167,9 @@ func (s *Server) ResourcesChanged() { s.hub.listChanged(KindResource) }
 // withListed adds the resources that templates list for the caller.
 func (c *Call) withListed(snap *snapshot[*resource]) (*snapshot[*resource], error) {
 	items := snap.byKey
-	for _, t := range c.srv.allTemplates().byKey {
+	templates := c.srv.allTemplates()
+	for _, k := range templates.keys { // sorted, so that it is always the same one that lists a URI
+		t := templates.byKey[k]
 		if t.list == nil || !c.seesOffered(t) {
 			continue
 		}

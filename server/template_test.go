@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/uritemplate"
 )
 
 type repo struct {
@@ -250,4 +251,24 @@ func TestTemplateListsResources(t *testing.T) {
 	l := join(t, child, v2511)
 	child.ResourcesChanged()
 	l.note(mcp.NotifyResourcesListChanged)
+}
+
+// A resource that two templates list is that of the first in order, each time.
+func TestListedTwice(t *testing.T) {
+	lists := func(name string) server.TemplateOptions {
+		return server.TemplateOptions{List: func(context.Context) ([]mcp.Resource, error) {
+			return []mcp.Resource{{URI: "test://a/b", Name: name}}, nil
+		}}
+	}
+	read := func(context.Context, string, uritemplate.Values) (*mcp.ReadResourceResult, error) { return nil, nil }
+	var features []server.Feature
+	for _, name := range []string{"b", "a", "d", "c"} {
+		features = append(features, server.RawTemplate(mcp.ResourceTemplate{URITemplate: "test://a/{" + name + "}", Name: name}, read).With(lists(name)))
+	}
+	l := join(t, newServer(unlimited(), features...), v2607)
+	for range 20 {
+		if list := decode[mcp.ListResourcesResult](t, l.call("resources/list", "{}").Result); len(list.Resources) != 1 || list.Resources[0].Name != "a" {
+			t.Fatalf("listed %+v", list.Resources)
+		}
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -54,7 +56,8 @@ type ToolOptions struct {
 	Types map[reflect.Type]mcp.RawValue
 	// Variant returns the definition that the caller of a list is shown, made of
 	// def, the one that everybody else sees: a shorter description, an argument
-	// less. Its name is that of def, whatever it says. Calls are checked against
+	// less. def is the variant's own, to be changed and returned. The name stays
+	// that of the tool, whatever the variant says. Calls are checked against
 	// the schema of the tool itself, so a variant may ask for less and no more.
 	// It must be quick, and is called by many goroutines. Lists with such a tool
 	// are never shared between callers. Default: all see the same.
@@ -89,9 +92,22 @@ func (t *tool) forCaller(c *Call) Result {
 	if t.variant == nil {
 		return nil
 	}
-	def := t.variant(c, *t.def)
+	def := t.variant(c, cloned(t.def))
 	def.Name = t.def.Name
 	return &mcp.ListToolsResult{Tools: []mcp.Tool{def}}
+}
+
+// cloned is a definition that shares no memory with def, at the depth where a
+// variant changes it.
+func cloned(def *mcp.Tool) mcp.Tool {
+	own := *def
+	own.InputSchema, own.OutputSchema = slices.Clone(def.InputSchema), slices.Clone(def.OutputSchema)
+	own.Icons, own.Meta = slices.Clone(def.Icons), maps.Clone(def.Meta)
+	if def.Annotations != nil {
+		annotations := *def.Annotations
+		own.Annotations = &annotations
+	}
+	return own
 }
 
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
@@ -134,6 +150,9 @@ func Tool[In, Out any](name, description string, fn func(ctx context.Context, in
 func NewTool[In, Out any](name, description string, fn func(ctx context.Context, in In) (Out, error)) (*ToolFeature, error) {
 	if err := checkToolName(name); err != nil {
 		return nil, err
+	}
+	if fn == nil {
+		return nil, fmt.Errorf("tool %q: %w", name, errNoFunction)
 	}
 	conv, result := outputOf[Out]()
 	t := &tool{def: &mcp.Tool{Name: name, Description: description}}

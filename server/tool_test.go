@@ -384,3 +384,32 @@ func TestNullIsAbsence(t *testing.T) {
 		})
 	})
 }
+
+// What a variant does to the definition that it is given does not change the
+// definition of others.
+func TestVariantOwnsItsDefinition(t *testing.T) {
+	o := server.ToolOptions{
+		Annotations: &mcp.ToolAnnotations{Title: "All"}, Icons: []mcp.Icon{{Src: "https://a.example/all.png"}},
+		Meta: mcp.Meta{"com.example/a": mcp.RawValue(`1`)},
+	}
+	first := true
+	o.Variant = func(_ context.Context, def mcp.Tool) mcp.Tool {
+		if first {
+			def.Annotations.Title += "+"
+			def.Icons[0].Src += "+"
+			def.Meta["com.example/b"] = mcp.RawValue(`2`)
+			copy(def.InputSchema, `{"typo"`)
+		}
+		first = false
+		return def
+	}
+	tool := server.Tool("t", "", func(context.Context, none) (string, error) { return "done", nil })
+	l := join(t, newServer(unlimited(), tool.With(o)), v2607)
+	if got := string(l.call("tools/list", "{}").Result); !strings.Contains(got, `"typo"`) || !strings.Contains(got, "All+") {
+		t.Errorf("the first list is %s", got)
+	}
+	got := string(l.call("tools/list", "{}").Result)
+	if !strings.Contains(got, `{"type"`) || strings.Contains(got, "All+") || strings.Contains(got, "png+") || len(o.Meta) != 1 {
+		t.Errorf("the second list is %s; the author's meta is %v", got, o.Meta)
+	}
+}

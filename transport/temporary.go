@@ -10,7 +10,9 @@ type TemporaryError struct {
 	// Busy says that there was no room for the request just now: it was
 	// neither wrong nor did it meet a fault.
 	Busy bool
-	// NotRun says that the request was refused before it ran.
+	// NotRun says that the request was refused before it ran. In an error that
+	// is ErrInterrupted as well it speaks of another request, such as one for the
+	// rest of an answer.
 	NotRun bool
 	// RetryAfter is how long the peer asks to wait before the next attempt; 0
 	// if it does not say.

@@ -30,7 +30,8 @@ type link struct {
 }
 
 // Do sends a request and waits for its response. If the server refuses the
-// message as too large, that is the end of this request alone.
+// message as too large, or as one of too many, that is the end of this request
+// alone.
 func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -106,8 +107,13 @@ func (p *pipe) Write(messages [][]byte) error {
 	for _, m := range messages {
 		err := p.post(m)
 		var status *web.StatusError
-		if errors.As(err, &status) && status.Status == http.StatusRequestEntityTooLarge {
-			err = p.tooLarge(m, err)
+		if errors.As(err, &status) {
+			switch status.Status {
+			case http.StatusRequestEntityTooLarge:
+				err = p.tooLarge(m, err)
+			case http.StatusTooManyRequests:
+				err = p.tooMany(m, err)
+			}
 		}
 		if err != nil {
 			return err
@@ -145,9 +151,7 @@ func (p *pipe) tooLarge(message []byte, refused error) error {
 	}
 	switch m.Kind {
 	case jsonrpc.Request:
-		if c, ok := p.calls.Load(m.ID); ok {
-			c.(*call).cancel(refused)
-		}
+		p.refuse(m.ID, refused)
 		return nil
 	case jsonrpc.Response:
 		e := jsonrpc.NewError(jsonrpc.CodeInternalError, "the answer was too large for the server")
@@ -159,6 +163,24 @@ func (p *pipe) tooLarge(message []byte, refused error) error {
 	default:
 		p.log.Warn("notification dropped", "method", m.Method, "error", refused)
 		return nil
+	}
+}
+
+// tooMany deals with a message that the server did not take just now, as refused
+// says. A request ends with that, and others that are under way go on.
+func (p *pipe) tooMany(message []byte, refused error) error {
+	m, err := jsonrpc.Parse(bytes.Clone(message), jsonrpc.Limits{})
+	if err != nil || m.Kind != jsonrpc.Request {
+		return refused
+	}
+	p.refuse(m.ID, refused)
+	return nil
+}
+
+// refuse ends a request that the server did not take.
+func (p *pipe) refuse(id jsonrpc.ID, refused error) {
+	if c, ok := p.calls.Load(id); ok {
+		c.(*call).cancel(refused)
 	}
 }
 

@@ -172,6 +172,28 @@ func TestTooLargeForServer(t *testing.T) {
 	}
 }
 
+// A request that the server refuses as one of too many ends with that; another
+// one that it works on goes on.
+func TestTooManyForServer(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := newScript()
+	link, _ := connect(t, s, 0)
+	first := begin(t, link, ask(1, `{}`))
+	<-s.posts
+	s.statuses <- http.StatusAccepted
+	second := begin(t, link, ask(2, `{}`))
+	<-s.posts
+	s.statuses <- http.StatusTooManyRequests
+	var refused *transport.TemporaryError
+	if err := <-second; errors.Is(err, transport.ErrInterrupted) || !errors.As(err, &refused) || !refused.NotRun {
+		t.Errorf("the request ended with %v, want that it has not run", err)
+	}
+	s.events <- "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+	if err := <-first; err != nil {
+		t.Errorf("the request before ended with %v, want its answer", err)
+	}
+}
+
 // A server that refuses everything as too large is not asked for ever.
 func TestEverythingTooLarge(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -1,0 +1,161 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/streamable"
+)
+
+// cutter is a site that runs a tool, cuts the stream of its answer, and
+// answers with a status when it is asked for the rest.
+type cutter struct {
+	status int
+	ran    atomic.Int32
+}
+
+func (s *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.serve(w, r)
+	resp := w.Result()
+	resp.Request = r
+	return resp, nil
+}
+
+func (s *cutter) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {
+		w.WriteHeader(s.status)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	m, err := jsonrpc.Parse(body, jsonrpc.Limits{})
+	if err != nil || m.ID.IsZero() {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	id, _ := m.ID.AppendJSON(nil)
+	switch m.Method {
+	case mcp.MethodInitialize:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Mcp-Session-Id", "s")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, id, newest)
+	case mcp.MethodToolsCall:
+		s.ran.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "id: 1\nretry: 1\ndata:\n\n")
+	default:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// Ruling 16: a tool whose answer was lost may have run, whatever the server says
+// when it is asked for the rest of the answer. It is not called again.
+func TestLostAnswerIsNotRefusal(t *testing.T) {
+	for _, status := range []int{
+		http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict,
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &cutter{status: status}
+				c := dial(t, &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: s}}, &client.Options{
+					Versions: []string{newest}, Eras: client.NewEraMemory(),
+				})
+				_, err := c.CallTool(t.Context(), "pay", nil, nil)
+				if n := s.ran.Load(); n != 1 || !errors.Is(err, transport.ErrInterrupted) {
+					t.Errorf("the tool ran %d times, and the call gave %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// A handler of progress may call the server, also where calls take turns, and a
+// call that ends waits for it.
+func TestProgressHandlerCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{newest}}
+		s.on = tool(func(r *req) (any, error) {
+			if text(r.in, "name") == `"outer"` {
+				return raw(done), r.tell(mcp.NotifyProgress, fmt.Sprintf(`{"progressToken":%s,"progress":1}`, meta(r.in, mcp.MetaProgressToken)))
+			}
+			return raw(done), nil
+		})
+		c := connect(t, s, &client.Options{OneAtATime: true})
+		inner := errors.New("not called")
+		_, err := c.CallTool(t.Context(), "outer", nil, &client.CallOptions{OnProgress: func(float64, float64, string) {
+			_, inner = c.CallTool(t.Context(), "inner", nil, nil)
+		}})
+		if err != nil || inner != nil {
+			t.Errorf("outer %v, inner %v", err, inner)
+		}
+	})
+}
+
+// Middleware may send a request again while a question of its first attempt is
+// still being answered: the second attempt has a time of its own.
+func TestQuestionOutlivesAttempt(t *testing.T) {
+	for name, single := range map[string]bool{"attributed": true, "not attributed": false} {
+		for pause := range 3 { // the handler returns after the second attempt began, or before
+			t.Run(fmt.Sprintf("%s, %d s", name, pause), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{versions: []string{newest}}
+					attempts := 0
+					s.on = tool(func(r *req) (any, error) {
+						if attempts++; attempts > 1 {
+							<-r.ctx.Done()
+							return nil, errSilent
+						}
+						go func() { _, _ = r.conn.ask(context.Background(), mcp.MethodRootsList, `{}`) }()
+						time.Sleep(time.Second) // of fake time
+						return nil, jsonrpc.NewError(mcp.CodeInternalError, "try again")
+					})
+					answered := make(chan struct{})
+					c := connect(t, s, &client.Options{
+						OneAtATime: single,
+						OnRoots: func(ctx context.Context) ([]mcp.Root, error) {
+							defer close(answered)
+							time.Sleep(2500 * time.Millisecond) // of fake time, 1.5 s after the first attempt
+							if r := client.RequestFrom(ctx); (r != nil) != single {
+								t.Errorf("the question belongs to %v", r)
+							}
+							return nil, nil
+						},
+						Middleware: []client.Middleware{func(next client.Func) client.Func {
+							return func(ctx context.Context, r *client.Request) (client.Result, error) {
+								res, err := next(ctx, r)
+								if r.Method() == mcp.MethodToolsCall {
+									time.Sleep(time.Duration(pause) * time.Second) // of fake time
+									return next(ctx, r)
+								}
+								return res, err
+							}
+						}},
+					})
+					began := time.Now()
+					_, err := c.CallTool(t.Context(), "t", nil, nil)
+					if took := time.Since(began); !errors.Is(err, client.ErrTimeout) || took > 65*time.Second {
+						t.Errorf("after %v: %v", took, err)
+					}
+					<-answered
+				})
+			})
+		}
+	}
+}
