@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/schema"
 	"github.com/parley-mcp/parley/uritemplate"
 )
 
@@ -20,26 +19,18 @@ import (
 // against the definition by that server alone.
 
 // ForeignTool makes a tool of another server's definition. fn gets the arguments
-// as the client sent them, an object; its result is not checked against an output
-// schema. The error says why the definition cannot be offered: an input schema
-// that cannot be compiled, a name that misleads.
+// as the client sent them, an object; neither they nor its result are checked
+// against the schemas, which may be of any dialect. The error says why the
+// definition cannot be offered: an input schema that is not one of an object, a
+// name that misleads.
 func ForeignTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) (*ToolFeature, error) {
 	if err := checkForeignName(def.Name); err != nil {
 		return nil, fmt.Errorf("tool: %w", err)
 	}
-	in, err := schema.Compile(def.InputSchema, nil) // routing headers need it
-	if err != nil {
-		return nil, fmt.Errorf("tool %q: inputSchema: %w", def.Name, err)
+	if fn == nil {
+		return nil, fmt.Errorf("tool %q: %w", def.Name, errNoFunction)
 	}
-	t := &tool{def: &def, in: in}
-	t.call = func(c *Call, _ *schema.Compiled, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
-		res, err := fn(c, arguments)
-		if err != nil {
-			return nil, err
-		}
-		return plain(res)
-	}
-	return &ToolFeature{t: t}, nil
+	return toolOf(def, fn, true)
 }
 
 // ForeignPrompt makes a prompt of another server's definition. fn gets the
@@ -47,6 +38,9 @@ func ForeignTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawVal
 func ForeignPrompt(def mcp.Prompt, fn func(ctx context.Context, arguments map[string]string) (*mcp.GetPromptResult, error)) (*PromptFeature, error) {
 	if err := checkForeignName(def.Name); err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
+	}
+	if fn == nil {
+		return nil, fmt.Errorf("prompt %q: %w", def.Name, errNoFunction)
 	}
 	p := &prompt{def: &def, kinds: make(map[string]string)}
 	for _, a := range def.Arguments {

@@ -32,11 +32,11 @@ func NewRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 	return newRawTool(def, fn, false)
 }
 
-// UncheckedTool is [RawTool] for gateways to servers that check for themselves:
-// the schemas of the definition are advertised as they are, in any dialect, and
-// neither arguments nor results are checked against them. fn must expect any
-// JSON object. It panics if the definition cannot be served; [NewUncheckedTool]
-// returns an error.
+// UncheckedTool is [RawTool] for functions that check for themselves: the schemas
+// of the definition are advertised as they are, in any dialect, and neither
+// arguments nor results are checked against them. fn must expect any JSON object.
+// It panics if the definition cannot be served; [NewUncheckedTool] returns an
+// error. [ForeignTool] takes names and `_meta` of another server's tool too.
 func UncheckedTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) *ToolFeature {
 	return must(NewUncheckedTool(def, fn))
 }
@@ -50,6 +50,15 @@ func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 	if err := checkToolName(def.Name); err != nil {
 		return nil, err
 	}
+	f, err := toolOf(def, fn, unchecked)
+	if err != nil {
+		return nil, err
+	}
+	return f, checkRaw("tool "+def.Name, def.Meta, fn == nil)
+}
+
+// toolOf makes a tool of a definition, whose name is not looked at.
+func toolOf(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error), unchecked bool) (*ToolFeature, error) {
 	if len(def.InputSchema) == 0 {
 		return nil, fmt.Errorf("tool %q: the definition has no InputSchema; {\"type\":\"object\"} takes any arguments", def.Name)
 	}
@@ -80,7 +89,7 @@ func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 		}
 		return plain(res)
 	}
-	return &ToolFeature{t: t}, checkRaw("tool "+def.Name, def.Meta, fn == nil)
+	return &ToolFeature{t: t}, nil
 }
 
 // checkRaw checks what is said beside the schemas and names of a raw feature.
