@@ -337,6 +337,10 @@ func (s *Server) agree(in *jsonrpc.Incoming) (*mcp.InitializeParams, *revision.F
 	if _, ok := in.Params.Member("protocolVersion"); !ok {
 		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "initialize needs a protocolVersion")
 	}
+	if n := len(in.Params.Raw()); n > maxHandshake {
+		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams,
+			"params of initialize have %d bytes, and may have %d; leave large icons and metadata out", n, maxHandshake)
+	}
 	params, err := s.greeted(in.Params.Raw())
 	if err != nil {
 		return nil, nil, invalidParams(mcp.MethodInitialize, err)
@@ -365,6 +369,10 @@ type greeting struct {
 	text   []byte
 	params *mcp.InitializeParams
 }
+
+// maxHandshake is the most bytes of params of initialize. They are kept for as long
+// as the session lasts, of which one address may open many without a connection.
+const maxHandshake = 64 << 10
 
 // maxGreeting is the longest greeting that is remembered, in bytes.
 const maxGreeting = 4 << 10

@@ -58,6 +58,22 @@ func TestInitialize(t *testing.T) {
 	l.handshake() // a failed one changes nothing
 }
 
+// What a client says of itself is kept for as long as its session lasts, and so
+// it is bounded. Proves: SEC-DOS-1.
+func TestInitializeIsBounded(t *testing.T) {
+	s := newServer(nil)
+	for _, size := range []int{65 << 10, 1 << 20} {
+		l := dial(t, s, v2511, nil)
+		params := fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{"experimental":{"x":{"y":%q}}},"clientInfo":{"name":"raw","version":"1"}}`,
+			v2511, strings.Repeat("x", size))
+		if got := l.fails(l.call("initialize", params), mcp.CodeInvalidParams); !strings.Contains(got, "and may have 65536") {
+			t.Errorf("%d bytes: %s", size, got)
+		}
+		l.result(l.call("initialize", strings.Replace(params, strings.Repeat("x", size), strings.Repeat("x", 60<<10), 1)))
+		l.result(l.call("ping", emptyBody))
+	}
+}
+
 // A second initialize is refused and changes nothing. Ruling 3.
 func TestInitializeTwice(t *testing.T) {
 	s := newServer(nil, give("struct", sum{1}))
