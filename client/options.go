@@ -82,7 +82,8 @@ type Options struct {
 	// OneAtATime makes requests of the handshake era wait for each other, so
 	// that it is known which one a question of the server belongs to also where
 	// the carrier does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
-	// handler that calls the client in its own context does not wait.
+	// handler that calls the client in its own context does not wait; in another
+	// one it waits for the call that waits for it, for ever if that has no end.
 	OneAtATime bool
 
 	// Versions are the revisions that may be used; default all. One pins

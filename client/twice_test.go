@@ -54,7 +54,7 @@ func (s *cutter) serve(w http.ResponseWriter, r *http.Request) {
 	case mcp.MethodInitialize:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Mcp-Session-Id", "s")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, id, newest)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, id, newest)
 	case mcp.MethodToolsCall:
 		s.ran.Add(1)
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -30,11 +30,14 @@ const (
 )
 
 // Our own codes, outside of the ranges that JSON-RPC and the protocol reserve
-// (-32768 to -32000). Data is [RetryData] where trying again makes sense.
+// (-32768 to -32000). Data is [RetryData] where trying again makes sense. Clients
+// send a request again by themselves that was refused as one of too many, tool
+// calls included: a handler returns these two codes only before
+// it has done anything, and does not hand on those of servers that it called.
 const (
-	// CodeRateLimited: too many requests in a short time.
+	// CodeRateLimited: too many requests in a short time; nothing was done.
 	CodeRateLimited = -31001
-	// CodeTooManyInFlight: too many requests at once.
+	// CodeTooManyInFlight: too many requests at once; nothing was done.
 	CodeTooManyInFlight = -31002
 	// CodeTimeout: the handler took too long and was stopped.
 	CodeTimeout = -31003

@@ -54,7 +54,10 @@ type request struct {
 
 // WithContext returns the same request with another context, which must be
 // derived from c: it ends when ctx ends, asks that wait end with it, and its
-// values are those of ctx. c itself does not change. It panics if ctx is nil.
+// values are those of ctx. c itself does not change. With a context that is not
+// derived from c the handler does not hear that the request has ended: it is
+// answered all the same, but Shutdown waits for the handler. It panics if ctx is
+// nil.
 func (c *Call) WithContext(ctx context.Context) *Call {
 	if ctx == nil {
 		panic("server: Call.WithContext: nil context")

@@ -485,3 +485,41 @@ func TestHandshakeThatCannotBeSent(t *testing.T) {
 		_ = h.Shutdown(t.Context())
 	}
 }
+
+// However often middleware derives a context, and whatever it derives it from, the
+// request is found and is answered in time.
+func TestContextsOfMiddleware(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foreign := make(chan struct{})
+		s := newServer(unlimited(), echo(), server.Tool("stuck", "", func(ctx context.Context, _ none) (string, error) {
+			select {
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
+			case <-foreign:
+				return "let go", nil
+			}
+		}).With(server.ToolOptions{Timeout: time.Second}))
+		s.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				for i := range 5000 {
+					c = c.WithContext(context.WithValue(c, userKey{}, i))
+				}
+				if c.Value(userKey{}) != 4999 || server.CallFrom(c) != c {
+					t.Errorf("the value is %v", c.Value(userKey{}))
+				}
+				if c.Target() == "stuck" {
+					c = c.WithContext(context.WithValue(context.Background(), userKey{}, "foreign"))
+				}
+				return next(c)
+			}
+		})
+		c := mcptest.Client(t, s)
+		if got, err := client.Call[string](t.Context(), c, "echo", map[string]string{"text": "a"}); err != nil || got != "a" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if _, err := client.Call[string](t.Context(), c, "stuck", nil); err == nil || !strings.Contains(err.Error(), "took too long") {
+			t.Errorf("got %v", err)
+		}
+		close(foreign)
+	})
+}

@@ -125,12 +125,20 @@ func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 
 // mapped is what Options.MapError makes of an error that would be hidden.
 func (c *Call) mapped(err error) error {
-	if f := c.srv.opts.MapError; f != nil && err != nil && !c.waits() && c.srv.shown(c, err) == nil {
-		if m := f(c, err); m != nil {
+	if c.srv.opts.MapError != nil && err != nil && !c.waits() && c.srv.shown(c, err) == nil {
+		if m := c.mapError(err); m != nil {
 			return m
 		}
 	}
 	return err
+}
+
+// mapError asks Options.MapError about an error; nil: it has nothing to say.
+func (c *Call) mapError(err error) error {
+	if f := c.srv.opts.MapError; f != nil {
+		return f(c, err)
+	}
+	return nil
 }
 
 // isEnd reports whether err only says that a context ended.

@@ -54,7 +54,10 @@ func newRawTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValu
 	if err != nil {
 		return nil, err
 	}
-	return f, checkRaw("tool "+def.Name, def.Meta, fn == nil)
+	if err := checkRaw("tool "+def.Name, def.Meta, fn == nil); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // toolOf makes a tool of a definition, whose name is not looked at.
@@ -134,7 +137,10 @@ func NewRawPrompt(def mcp.Prompt, fn func(ctx context.Context, arguments map[str
 		}
 		return ownPrompt(res)
 	}
-	return &PromptFeature{p: p}, checkRaw("prompt "+def.Name, def.Meta, fn == nil)
+	if err := checkRaw("prompt "+def.Name, def.Meta, fn == nil); err != nil {
+		return nil, err
+	}
+	return &PromptFeature{p: p}, nil
 }
 
 // RawResource makes a resource of a definition and a function that reads it.
@@ -157,7 +163,10 @@ func NewRawResource(def mcp.Resource, fn func(ctx context.Context, uri string) (
 		}
 		return ownContents(res)
 	}
-	return &ResourceFeature{r: r}, checkRaw("resource "+def.URI, def.Meta, fn == nil)
+	if err := checkRaw("resource "+def.URI, def.Meta, fn == nil); err != nil {
+		return nil, err
+	}
+	return &ResourceFeature{r: r}, nil
 }
 
 // RawTemplate makes a family of resources of a definition and a function that
@@ -181,7 +190,10 @@ func NewRawTemplate(def mcp.ResourceTemplate, fn func(ctx context.Context, uri s
 		}
 		return ownContents(res)
 	}
-	return &TemplateFeature{t: t}, checkRaw("template "+def.URITemplate, def.Meta, fn == nil)
+	if err := checkRaw("template "+def.URITemplate, def.Meta, fn == nil); err != nil {
+		return nil, err
+	}
+	return &TemplateFeature{t: t}, nil
 }
 
 // LegalName makes a name that a tool may have of any text. A text that is such a

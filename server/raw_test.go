@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -141,13 +142,19 @@ func TestNilFunctions(t *testing.T) {
 		second(server.NewTemplate[none, string]("test:a", "a", nil)),
 		second(server.NewRawTemplate(mcp.ResourceTemplate{URITemplate: "test:{a}"}, nil)),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "its function is nil") {
+		if err == nil || !strings.Contains(err.Error(), "its function is nil") || strings.Contains(err.Error(), "beside") {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+// second is the error, with which there is no feature.
+func second[F any](f *F, err error) error {
+	if err != nil && f != nil {
+		return fmt.Errorf("a feature beside the error %w", err)
+	}
+	return err
+}
 
 func TestLegalName(t *testing.T) {
 	seen := make(map[string]string)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -246,6 +247,34 @@ func TestMapError(t *testing.T) {
 	if got := l.fails(l.tool("middleware", emptyBody), mcp.CodeInternalError); got != "no such order in tools/call" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A tool's errors that other handlers may return to the caller are hidden too, and
+// so for MapError to see.
+func TestMapErrorOfTools(t *testing.T) {
+	o := quiet()
+	o.MapError = func(_ context.Context, err error) error {
+		var upstream *jsonrpc.Error
+		switch {
+		case errors.As(err, &upstream):
+			return mcp.Errorf("upstream says %s", upstream.Message)
+		case errors.Is(err, server.ErrNotFound):
+			return mcp.Errorf("nothing there")
+		}
+		return nil
+	}
+	tool := func(name string, err error) server.Feature {
+		return server.Tool(name, "", func(context.Context, none) (string, error) { return "", err })
+	}
+	s := newServer(o, tool("upstream", jsonrpc.NewError(-31001, "too many")), tool("gone", server.ErrNotFound))
+	each(t, bothEras, func(t *testing.T, version string) {
+		l := join(t, s, version)
+		for name, want := range map[string]string{"upstream": "upstream says too many", "gone": "nothing there"} {
+			if got := l.isError(l.tool(name, emptyBody)); got != want {
+				t.Errorf("%s: got %q", name, got)
+			}
+		}
+	})
 }
 
 // Middleware sees of an error what the caller will be told, so that metrics and

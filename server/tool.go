@@ -371,13 +371,26 @@ func at(pointer string, err error) error {
 }
 
 // toolError decides between a failed call, which the model sees, and a
-// protocol error.
+// protocol error. What would be hidden is for Options.MapError to see first.
 func (c *Call) toolError(err error) (Result, error) {
-	var args *argumentError
-	if !errors.As(err, &args) {
-		err = c.mapped(err)
+	res, shown := c.shownByTool(err)
+	if shown == nil && res == nil {
+		if m := c.mapError(err); m != nil {
+			err = m
+			res, shown = c.shownByTool(err)
+		}
 	}
+	if shown == nil && res == nil {
+		res = failed(c.srv.hide(c, err))
+	}
+	return res, shown
+}
+
+// shownByTool is toolError for errors that are not hidden; for those it returns
+// nothing.
+func (c *Call) shownByTool(err error) (Result, error) {
 	var (
+		args  *argumentError
 		coded *mcp.Error
 		nc    *NotCapableError
 	)
@@ -402,7 +415,7 @@ func (c *Call) toolError(err error) (Result, error) {
 	case isEnd(err) && c.Err() != nil, errors.Is(err, context.Cause(c)) && c.Err() != nil:
 		return nil, err
 	}
-	return failed(c.srv.hide(c, err)), nil
+	return nil, nil
 }
 
 func failed(text string) *mcp.CallToolResult {
