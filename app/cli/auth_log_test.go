@@ -52,7 +52,7 @@ func TestBrokenTableIsLogged(t *testing.T) {
 	file := filepath.Join(p.dir, "issuer.db")
 	at := p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--database", file,
 		"--client", killClient+"="+killRedirect, "--resource", killResource+"=read", "--audit-file", filepath.Join(p.dir, "audit"))
-	db, err := sql.Open("sqlite", file)
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
