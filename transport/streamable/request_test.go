@@ -160,5 +160,5 @@ func TestSessionlessDisconnect(t *testing.T) {
 	if err := <-got; !errors.Is(err, streamable.ErrStopped) {
 		t.Errorf("the last request was cancelled with %v, want ErrStopped", err)
 	}
-	<-failed // it was cut off, or answered
+	t.Logf("the other request, cut off or answered: %v", <-failed)
 }
