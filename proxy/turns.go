@@ -22,27 +22,62 @@ const settleTime = 2 * time.Second
 type turns struct {
 	mu       sync.Mutex
 	under    []*asking     // calls under way, in the order in which they began; all of one caller
+	queue    []queued      // calls that wait to begin, in the order in which they came
 	running  *asking       // nil if all wait
 	resuming int           // calls that have an answer and wait to run; they go before new ones
 	changed  chan struct{} // closed and made anew when somebody may run
+	cut      cut           // calls that were cancelled while they ran
 }
+
+// A queued is a call that waits to begin.
+type queued struct {
+	a     *asking
+	since time.Time
+}
+
+// otherTime is how long the calls of another caller wait while new ones of the
+// caller whose turn it is begin. After it, those wait too: a caller that always has
+// a question open must not keep all others away.
+const otherTime = 10 * time.Second
 
 func (t *turns) init() { t.changed = make(chan struct{}) }
 
 // take waits until a call may begin to run. It must leave then.
 func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
+	t.mu.Lock()
+	t.queue = append(t.queue, queued{a, time.Now()})
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = slices.DeleteFunc(t.queue, func(q queued) bool { return q.a == a })
+		t.tell()
+	}()
 	return t.await(ctx, p, func() bool {
 		if p.opts.NoQuestions || p.client.Modern() {
 			t.under = append(t.under, a)
 			return true
 		}
 		other := func(u *asking) bool { return u.owner != a.owner }
-		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) {
+		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) || t.yields(a) {
 			return false
 		}
 		t.under, t.running = append(t.under, a), a
 		return true
 	})
+}
+
+// yields reports whether a call of another caller came before and has waited long.
+func (t *turns) yields(a *asking) bool {
+	for _, q := range t.queue {
+		if q.a == a {
+			return false
+		}
+		if q.a.owner != a.owner && time.Since(q.since) >= otherTime {
+			return true
+		}
+	}
+	return false
 }
 
 // pause lets others run while a call waits for an answer. It returns false if the
@@ -107,6 +142,9 @@ func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
 	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
 	if t.running == a {
 		t.running = nil
+		if ctx.Err() != nil {
+			t.cut.note(a.owner)
+		}
 	}
 	t.tell()
 }
