@@ -405,3 +405,42 @@ func TestCallBack(t *testing.T) {
 		}
 	})
 }
+
+// The answer to a question does not wait until another call of the caller ends: it
+// may be what that call runs for.
+func TestAnswerBesideLongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, _ := asking()
+		end := make(chan struct{})
+		up.Add(server.Tool("long", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			select {
+			case <-end:
+			case <-ctx.Done():
+			}
+			return "long", ctx.Err()
+		}))
+		p := connect(t, up, v2511, nil)
+		answer := make(chan struct{})
+		c := join(t, p.Server(), v2511, &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			<-answer
+			return client.Accept(confirm{true})
+		}})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			defer close(end)
+			r, err := c.CallTool(t.Context(), "form", nil, nil)
+			if err != nil || text(t, r, err) != "accept" {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if r, err := c.CallTool(t.Context(), "long", nil, nil); err != nil || text(t, r, err) != "long" {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+		synctest.Wait()
+		close(answer)
+		wg.Wait()
+	})
+}

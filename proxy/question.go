@@ -67,6 +67,14 @@ func (p *Proxy) clientOptions() *client.Options {
 	if p.opts.NoQuestions {
 		return &o
 	}
+	arrived := o.OnQuestion
+	o.OnQuestion = func(ctx context.Context, method string) context.Context {
+		if arrived != nil {
+			ctx = arrived(ctx, method)
+		}
+		// Now, since the turn may be another call's when the handler runs.
+		return context.WithValue(ctx, askingKey{}, p.asking(ctx))
+	}
 	if o.OnElicit == nil {
 		o.OnElicit = p.elicit
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 // settleTime bounds how long the upstream server may take for a sign of life.
 const settleTime = 2 * time.Second
+
+var errLongTurn = errors.New("another call of the caller has run for long")
 
 // turns order the calls of an upstream server with a handshake, since on a pipe
 // nothing says which call a question belongs to. Each call goes to and fro between
@@ -92,7 +95,10 @@ func (t *turns) pause(a *asking) bool {
 	return slices.Contains(t.under, a)
 }
 
-// resume waits until a call may run again, which has got an answer.
+// resume waits until a call may run again, which has got an answer. If another runs
+// for long, the answer goes on beside it: the question may have been that one's,
+// asked when it was not its turn, and then it runs until it has the answer. Both are
+// calls of one caller.
 func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
 	t.mu.Lock()
 	t.resuming++
@@ -103,12 +109,18 @@ func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
 		t.resuming--
 		t.tell()
 	}()
-	return t.await(ctx, p, func() bool {
+	brief, cancel := context.WithTimeoutCause(ctx, settleTime, errLongTurn)
+	defer cancel()
+	err := t.await(brief, p, func() bool {
 		if t.running == nil && slices.Contains(t.under, a) {
 			t.running = a
 		}
 		return t.running == a || !slices.Contains(t.under, a)
 	})
+	if errors.Is(err, errLongTurn) {
+		return nil
+	}
+	return err
 }
 
 // await waits until try is true. The mutex is held while it is called.
