@@ -56,6 +56,11 @@ type Options struct {
 	// Deprecated: roots are deprecated since the newest revision; pass
 	// folders as arguments or configuration of the server.
 	OnRoots func(ctx context.Context) ([]mcp.Root, error)
+	// OnQuestion is called when a request of a server with a handshake arrives,
+	// before anything behind it on the connection is read. The context that it
+	// returns, which must be derived from ctx, is that of the request's handler.
+	// It must not wait. Default none.
+	OnQuestion func(ctx context.Context, method string) context.Context
 
 	// OnLog takes the server's log messages, in order, one at a time.
 	OnLog func(ctx context.Context, p *mcp.LogParams)

@@ -136,6 +136,9 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 	if of.call != nil {
 		around = of.ctx
 	}
+	if arrived := cn.c.opts.OnQuestion; arrived != nil {
+		_ = cn.c.guard("OnQuestion", func() { around = arrived(around, m.Method) }) // the log has it
+	}
 	ctx, end, err := cn.peer.Begin(around, m.ID)
 	if err != nil {
 		cn.asked.Add(-size)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -94,7 +95,7 @@ func (p *Proxy) drain(ctx context.Context) {
 
 // live carries a call out while its caller waits.
 func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
-	a := &asking{owner: caller.Principal().LimitKey()}
+	a := &asking{owner: ownerOf(caller)}
 	a.caller.Store(caller)
 	a.ask = func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
 		return server.Ask(a.within(ctx), params, server.AskOptions{Key: key})
@@ -105,11 +106,12 @@ func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error
 // send sends the request to an upstream server with a handshake, which may ask a
 // while.
 func (c *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
+	defer a.told(ctx)
 	if err := c.p.turns.take(ctx, c.p, a); err != nil {
 		return nil, err
 	}
 	defer c.p.turns.leave(ctx, c.p, a)
-	defer c.p.calls.begin(a)()
+	defer c.p.calls.begin(ctx, a)()
 	defer c.p.drain(ctx)
 	defer a.closePages()
 	res := c.result()
@@ -145,14 +147,6 @@ func (a *asking) options(meta *mcp.RequestMeta) *client.CallOptions {
 		o.OnProgress = a.progress
 	}
 	return o
-}
-
-// progress tells the caller of the moment. What does not grow from its point of
-// view, and what it can no longer be told, is left out.
-func (a *asking) progress(progress, total float64, message string) {
-	if caller := a.caller.Load(); caller != nil {
-		_ = server.Progress(caller, progress, total, message) // it ended, or has heard of more
-	}
 }
 
 // failure makes of an error of the upstream server, or of the way to it, what the
@@ -217,15 +211,29 @@ func (p *Proxy) completer() server.RawCompleter {
 	}
 }
 
+// ownerOf names whose a call is: those of one owner may see what is meant for
+// another of its calls. Anonymous callers of one address are many people (ruling
+// 30), so that a session is the most that two of their calls can share.
+func ownerOf(caller *server.Call) string {
+	if id := caller.Principal().Identity(); id != "" {
+		return id
+	}
+	if id := caller.SessionID(); id != "" {
+		return "session " + id
+	}
+	return "call " + rand.Text()
+}
+
 // calls are the calls of the upstream server that are under way.
 type calls struct {
 	mu    sync.Mutex
 	under map[*asking]struct{}
+	cut   cut
 }
 
 func (c *calls) init() { c.under = make(map[*asking]struct{}) }
 
-func (c *calls) begin(a *asking) (end func()) {
+func (c *calls) begin(ctx context.Context, a *asking) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.under[a] = struct{}{}
@@ -233,7 +241,20 @@ func (c *calls) begin(a *asking) (end func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.under, a)
+		if ctx.Err() != nil {
+			c.cut.note(a.owner)
+		}
 	}
+}
+
+// only returns the call that is under way if it is the only one, and no other
+// caller's was cancelled that may go on.
+func (c *calls) only() *asking {
+	under := c.all()
+	if len(under) != 1 || c.cut.of(under[0].owner) {
+		return nil
+	}
+	return under[0]
 }
 
 // all returns the calls that are under way.

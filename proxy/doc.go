@@ -43,7 +43,9 @@
 // to, and on a pipe it cannot. The proxy therefore has it run one call of a tool,
 // a prompt or a resource at a time, unless Options.NoQuestions leaves nothing to
 // ask. While a question waits for its answer, other calls of the same caller go
-// on, and those of other callers wait.
+// on, and those of other callers wait. Once these have waited for ten seconds, no
+// new call begins before them. Anonymous callers are told apart by their session;
+// without one, each of their calls is another caller's.
 //
 // A stateless upstream server is told with each request what the caller of that
 // request can answer. One with a handshake was told before there was a caller that
@@ -55,7 +57,9 @@
 // The upstream server sees one client: the proxy, with the proxy's credentials.
 // All callers act with them, so put a guard in front of a proxy that more than
 // one person can reach, and hide with Visible and middleware of Proxy.Server what
-// not everybody may use. A question is shown to the caller of its own call alone.
+// not everybody may use. A question is shown to the caller of its own call alone;
+// for a minute after a call was cancelled, which the upstream server may go on with,
+// a question that may be its own is refused to other callers.
 // A log message is sent to the caller whose call it belongs to, and to nobody if
 // that is not certain.
 package proxy

@@ -48,6 +48,7 @@ func (t *keptCalls) init(o *Options) {
 type kept struct {
 	table      *keptCalls
 	key, owner string
+	limitKey   string // the caller's, which the call counts under
 	asking
 	cancel context.CancelCauseFunc
 
@@ -93,7 +94,7 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 	if again {
 		k, err = p.kept.resume(ctx, key, owner, caller)
 	} else {
-		k, err = c.begin(caller, owner)
+		k, err = c.begin(ctx, caller, owner)
 	}
 	if err != nil {
 		return nil, err
@@ -135,25 +136,29 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 	}
 }
 
-// begin starts the call in the background, attached to the first round.
-func (c *call) begin(caller *server.Call, owner string) (*kept, error) {
+// begin starts the call in the background, attached to the first round. It has the
+// values of that round's context, such as the span of a trace, and outlives it.
+func (c *call) begin(round context.Context, caller *server.Call, owner string) (*kept, error) {
 	p := c.p
 	k := &kept{
 		table: &p.kept, key: rand.Text(), owner: owner,
 		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	k.ask, k.asking.owner = k.put, caller.Principal().LimitKey()
+	k.ask, k.asking.owner, k.limitKey = k.put, ownerOf(caller), caller.Principal().LimitKey()
 	k.caller.Store(caller)
 	k.expiry = time.AfterFunc(p.kept.time, k.expire)
 	k.expiry.Stop()
-	ctx, cancel := context.WithCancelCause(p.ctx)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(round))
+	closed := context.AfterFunc(p.ctx, func() { cancel(ErrClosed) })
 	k.cancel = cancel
 	ctx, meta := c.traced(ctx, caller), caller.Meta()
 	if err := p.kept.add(k); err != nil {
+		closed()
 		cancel(err)
 		return nil, err
 	}
 	if !p.spawn(func() {
+		defer closed()
 		defer cancel(nil)
 		defer close(k.done)
 		k.res, k.err = c.send(ctx, &k.asking, meta)
@@ -161,6 +166,7 @@ func (c *call) begin(caller *server.Call, owner string) (*kept, error) {
 			k.err = context.Cause(ctx)
 		}
 	}) {
+		closed()
 		cancel(ErrClosed)
 		p.kept.remove(k)
 		return nil, ErrClosed
@@ -310,7 +316,7 @@ func (k *kept) outcome() (mcp.Result, error) {
 func (t *keptCalls) add(k *kept) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.full(k.asking.owner) {
+	if t.full(k.limitKey) {
 		return mcp.NewError(mcp.CodeTooManyInFlight, "too many calls wait for answers to questions; answer those first").
 			With(mcp.RetryData{RetryAfterMs: time.Second.Milliseconds()})
 	}
@@ -327,12 +333,12 @@ func (t *keptCalls) full(owner string) bool {
 func (t *keptCalls) hold(k *kept) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.full(k.asking.owner) {
+	if t.full(k.limitKey) {
 		return mcp.NewError(mcp.CodeInternalError, "the call asked a question and was ended: too many calls of this server wait for answers already; answer those first")
 	}
 	k.counted = true
 	t.detached++
-	t.count[k.asking.owner]++
+	t.count[k.limitKey]++
 	return nil
 }
 
@@ -350,8 +356,8 @@ func (t *keptCalls) uncount(k *kept) {
 	}
 	k.counted = false
 	t.detached--
-	if t.count[k.asking.owner]--; t.count[k.asking.owner] == 0 {
-		delete(t.count, k.asking.owner)
+	if t.count[k.limitKey]--; t.count[k.limitKey] == 0 {
+		delete(t.count, k.limitKey)
 	}
 }
 

@@ -39,8 +39,8 @@ func (l *levels) raise(ctx context.Context, p *Proxy, want mcp.LogLevel) {
 // to. If that is not certain, the message may hold what is another person's: then
 // it goes to the proxy's log alone.
 func (p *Proxy) logged(ctx context.Context, m *mcp.LogParams) {
-	if under := p.calls.all(); len(under) == 1 {
-		if caller := under[0].caller.Load(); caller != nil {
+	if a := p.calls.only(); a != nil {
+		if caller := a.caller.Load(); caller != nil {
 			send, cancel := context.WithTimeout(caller, noticeTime)
 			defer cancel()
 			if err := server.Log(send, m.Level, m.Logger, m.Data); err != nil {

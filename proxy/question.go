@@ -27,10 +27,12 @@ type asking struct {
 	// ask brings a question to the caller. key names it among those of the call.
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
-	owner string       // who calls, for turns
+	owner string       // who calls, for turns and for what belongs to no call for certain
 	asked atomic.Int64 // questions so far
 	mu    sync.Mutex
 	pages map[string]*page // by the upstream server's ElicitationID
+	steps []step           // of progress, which the caller has not been told
+	idle  chan struct{}    // closed when no steps are left; nil while there are none
 }
 
 // A page is one that the upstream server wants the caller to open.
@@ -64,6 +66,14 @@ func (p *Proxy) clientOptions() *client.Options {
 	}
 	if p.opts.NoQuestions {
 		return &o
+	}
+	arrived := o.OnQuestion
+	o.OnQuestion = func(ctx context.Context, method string) context.Context {
+		if arrived != nil {
+			ctx = arrived(ctx, method)
+		}
+		// Now, since the turn may be another call's when the handler runs.
+		return context.WithValue(ctx, askingKey{}, p.asking(ctx))
 	}
 	if o.OnElicit == nil {
 		o.OnElicit = p.elicit
@@ -124,19 +134,24 @@ func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
 }
 
 // asking is the call that a question belongs to: what the client knows, or the
-// one whose turn it is.
+// one whose turn it is. It is nil if there is none, or it is not certain because a
+// cancelled call of another caller may go on.
 func (p *Proxy) asking(ctx context.Context) *asking {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 		return a
 	}
-	return p.turns.asking()
+	a := p.turns.asking()
+	if a != nil && p.turns.cut.of(a.owner) {
+		return nil
+	}
+	return a
 }
 
 // answer asks the caller of a call and decodes what it says. ctx ends when the
 // upstream server withdraws the question.
 func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
 	if a == nil {
-		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way")
+		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way, and not just after a call of another caller was cancelled, which may go on")
 	}
 	raw, err := p.bring(ctx, a, params)
 	if err != nil {
@@ -164,7 +179,7 @@ func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.Ra
 			return raw, p.turns.resume(ctx, p, a)
 		}
 		next := p.turns.asking()
-		if ctx.Err() != nil || p.turns.pause(a) || next == nil {
+		if ctx.Err() != nil || p.turns.pause(a) || next == nil || next.owner != a.owner {
 			if ctx.Err() == nil {
 				_ = p.turns.resume(ctx, p, a) // with the error as its answer
 			}

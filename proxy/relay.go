@@ -54,9 +54,10 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 	if err != nil {
 		return nil, err
 	}
-	a := new(asking)
+	a := &asking{owner: ownerOf(caller)}
 	a.caller.Store(caller)
-	defer c.p.calls.begin(a)()
+	defer a.told(ctx)
+	defer c.p.calls.begin(ctx, a)()
 	defer c.p.drain(ctx)
 	ctx = c.traced(ctx, caller)
 	options := a.options(caller.Meta())

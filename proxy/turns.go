@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 // settleTime bounds how long the upstream server may take for a sign of life.
 const settleTime = 2 * time.Second
+
+var errLongTurn = errors.New("another call of the caller has run for long")
 
 // turns order the calls of an upstream server with a handshake, since on a pipe
 // nothing says which call a question belongs to. Each call goes to and fro between
@@ -22,27 +25,62 @@ const settleTime = 2 * time.Second
 type turns struct {
 	mu       sync.Mutex
 	under    []*asking     // calls under way, in the order in which they began; all of one caller
+	queue    []queued      // calls that wait to begin, in the order in which they came
 	running  *asking       // nil if all wait
 	resuming int           // calls that have an answer and wait to run; they go before new ones
 	changed  chan struct{} // closed and made anew when somebody may run
+	cut      cut           // calls that were cancelled while they ran
 }
+
+// A queued is a call that waits to begin.
+type queued struct {
+	a     *asking
+	since time.Time
+}
+
+// otherTime is how long the calls of another caller wait while new ones of the
+// caller whose turn it is begin. After it, those wait too: a caller that always has
+// a question open must not keep all others away.
+const otherTime = 10 * time.Second
 
 func (t *turns) init() { t.changed = make(chan struct{}) }
 
 // take waits until a call may begin to run. It must leave then.
 func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
+	t.mu.Lock()
+	t.queue = append(t.queue, queued{a, time.Now()})
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = slices.DeleteFunc(t.queue, func(q queued) bool { return q.a == a })
+		t.tell()
+	}()
 	return t.await(ctx, p, func() bool {
 		if p.opts.NoQuestions || p.client.Modern() {
 			t.under = append(t.under, a)
 			return true
 		}
 		other := func(u *asking) bool { return u.owner != a.owner }
-		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) {
+		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) || t.yields(a) {
 			return false
 		}
 		t.under, t.running = append(t.under, a), a
 		return true
 	})
+}
+
+// yields reports whether a call of another caller came before and has waited long.
+func (t *turns) yields(a *asking) bool {
+	for _, q := range t.queue {
+		if q.a == a {
+			return false
+		}
+		if q.a.owner != a.owner && time.Since(q.since) >= otherTime {
+			return true
+		}
+	}
+	return false
 }
 
 // pause lets others run while a call waits for an answer. It returns false if the
@@ -57,7 +95,10 @@ func (t *turns) pause(a *asking) bool {
 	return slices.Contains(t.under, a)
 }
 
-// resume waits until a call may run again, which has got an answer.
+// resume waits until a call may run again, which has got an answer. If another runs
+// for long, the answer goes on beside it: the question may have been that one's,
+// asked when it was not its turn, and then it runs until it has the answer. Both are
+// calls of one caller.
 func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
 	t.mu.Lock()
 	t.resuming++
@@ -68,12 +109,18 @@ func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
 		t.resuming--
 		t.tell()
 	}()
-	return t.await(ctx, p, func() bool {
+	brief, cancel := context.WithTimeoutCause(ctx, settleTime, errLongTurn)
+	defer cancel()
+	err := t.await(brief, p, func() bool {
 		if t.running == nil && slices.Contains(t.under, a) {
 			t.running = a
 		}
 		return t.running == a || !slices.Contains(t.under, a)
 	})
+	if errors.Is(err, errLongTurn) {
+		return nil
+	}
+	return err
 }
 
 // await waits until try is true. The mutex is held while it is called.
@@ -107,6 +154,9 @@ func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
 	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
 	if t.running == a {
 		t.running = nil
+		if ctx.Err() != nil {
+			t.cut.note(a.owner)
+		}
 	}
 	t.tell()
 }

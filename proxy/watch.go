@@ -25,7 +25,7 @@ func (w *watches) init() { w.byURI = make(map[string]map[*func()]struct{}) }
 // watchResource tells of changes of a resource until ctx ends.
 func (p *Proxy) watchResource(ctx context.Context, uri string, changed func()) {
 	if p.watch.add(uri, &changed) {
-		p.renewWatch(ctx, uri)
+		p.renewWatch(p.ctx, uri) // who comes after this one may rely on it, so ctx does not end it
 	}
 	select {
 	case <-ctx.Done():

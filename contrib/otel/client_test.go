@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -79,7 +81,10 @@ func TestOneTrace(t *testing.T) {
 			return mcptest.Dialer(t, far.server(whereAmI(far)), name)
 		}
 	}
-	between := map[string][]hop{"": nil} // each hop adds a span of a server and one of a client
+	between := map[string][]hop{ // each hop adds a span of a server and one of a client
+		"": nil, " by a proxy": {through("mem", "")}, " by a proxy over HTTP": {through("streamable", "")},
+		" by a proxy over a pipe and one with a handshake": {through("stdio", ""), through("mem", legacy)},
+	}
 	for name, dial := range carriers {
 		for way, hops := range between {
 			for _, version := range []string{newest, legacy} {
@@ -96,6 +101,25 @@ func TestOneTrace(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// through is the hop of a proxy that is met over a carrier. Version is what its
+// client speaks, or "" for what the server likes best.
+func through(carrier, version string) hop {
+	return func(t *testing.T, r *record, d transport.Dialer) transport.Dialer {
+		o := &proxy.Options{Logger: slog.New(slog.DiscardHandler)}
+		o.Client.Middleware = []client.Middleware{otelmcp.Client(r.options())}
+		if version != "" {
+			o.Client.Versions = []string{version}
+		}
+		p, err := proxy.Connect(t.Context(), d, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close() })
+		p.Server().Use(otelmcp.Server(r.options()))
+		return mcptest.Dialer(t, p.Server(), carrier)
 	}
 }
 
