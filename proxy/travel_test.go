@@ -206,7 +206,7 @@ func TestSubscriptions(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
 		up := server.New("upstream", "1", &server.Options{Logger: quiet})
 		var watched atomic.Int64
-		for _, uri := range []string{"x:///a", "x:///b"} {
+		for _, uri := range []string{"x:///a", "x:///ab"} {
 			up.Add(server.Text(uri, uri, "text").With(server.ResourceOptions{Watch: func(ctx context.Context, _ func()) {
 				watched.Add(1)
 				<-ctx.Done()
@@ -221,7 +221,7 @@ func TestSubscriptions(t *testing.T) {
 		var subs []*client.Subscription
 		for range 3 {
 			c := join(t, top, caller, o)
-			sub, err := c.Subscribe(t.Context(), "up+x:///a", "up+x:///b")
+			sub, err := c.Subscribe(t.Context(), "up+x:///a", "up+x:///ab")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,6 +234,11 @@ func TestSubscriptions(t *testing.T) {
 		up.ResourceUpdated("x:///a")
 		time.Sleep(time.Second) // of fake time
 		if got := told.take(); !slices.Equal(got, []string{"up+x:///a", "up+x:///a", "up+x:///a"}) {
+			t.Errorf("told of %q", got)
+		}
+		up.ResourceUpdated("x:///ab") // it does not lie beneath the other
+		time.Sleep(time.Second)       // of fake time
+		if got := told.take(); !slices.Equal(got, []string{"up+x:///ab", "up+x:///ab", "up+x:///ab"}) {
 			t.Errorf("told of %q", got)
 		}
 		for _, sub := range subs {

@@ -93,7 +93,7 @@ func (w *watches) changed(uri string) {
 	w.mu.Lock()
 	var tell []*func()
 	for watched, who := range w.byURI {
-		if strings.HasPrefix(uri, watched) {
+		if beneath(uri, watched) {
 			tell = slices.AppendSeq(tell, maps.Keys(who))
 		}
 	}
@@ -101,4 +101,11 @@ func (w *watches) changed(uri string) {
 	for _, f := range tell {
 		(*f)()
 	}
+}
+
+// beneath reports whether uri is base, or a part of it: what an upstream server
+// names when it says that a part of a watched resource changed.
+func beneath(uri, base string) bool {
+	rest, ok := strings.CutPrefix(uri, base)
+	return ok && (rest == "" || strings.HasSuffix(base, "/") || strings.ContainsAny(rest[:1], "/?#"))
 }
