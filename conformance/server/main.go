@@ -10,12 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -48,6 +50,7 @@ func run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := newServer(nil)
+	var access web.Access
 	if *behind != "" {
 		p, connecting := proxied(ctx, s, *behind)
 		if connecting != nil {
@@ -55,8 +58,10 @@ func run() (err error) {
 		}
 		defer func() { err = errors.Join(err, p.Close()) }()
 		s = p.Server()
+		access.Principal = suite
 	}
 	err = streamable.Serve(ctx, *addr, s, &streamable.Options{
+		Access:    access,
 		PollAfter: pollAfter,
 		Retry:     100 * time.Millisecond,
 		HTTP: web.ServeOptions{
@@ -68,6 +73,13 @@ func run() (err error) {
 	ended, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	return errors.Join(err, s.Shutdown(ended))
+}
+
+// suite is who calls a proxy: one caller, which the suite is. A server with a
+// handshake may be asked by the calls of one caller at the same time, and a
+// question that the suite abandons would hold up anonymous callers.
+func suite(*http.Request) *principal.Principal {
+	return &principal.Principal{Subject: "suite"}
 }
 
 // proxied connects a proxy to a server in memory.
