@@ -45,12 +45,14 @@ func TestProxied(t *testing.T) {
 		},
 		"typescript v1 stdio": {
 			func(t *testing.T) transport.Dialer { return peer(t, "v1-server.mjs", "stdio") },
-			nil, []func(*script.Report){goSDKMissing},
+			nil,
+			[]func(*script.Report){goSDKMissing},
 		},
 		// In the newest revision its server keeps one subscription per pipe.
 		"go-sdk stdio " + legacy: {
 			func(*testing.T) transport.Dialer { return stdio.Command(program, "go-sdk") },
-			[]string{legacy}, nil,
+			[]string{legacy},
+			nil,
 		},
 		"ours stdio": {
 			func(*testing.T) transport.Dialer { return stdio.Command(program, "ours") }, nil, nil,
