@@ -139,8 +139,8 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 // measure notes the size of the result.
 func (k *call) measure(result wire.RawValue) { k.size = int32(min(len(result), math.MaxInt32)) }
 
-// takeTurn waits until no other call of the handshake era is under way. The
-// caller must leave then. A call by a handler of the one under way goes within
+// takeTurn waits until no other call of the handshake era is in flight. The
+// caller must leave then. A call by a handler of the one in flight goes within
 // its turn.
 func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
 	c := k.c

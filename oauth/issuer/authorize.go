@@ -143,7 +143,7 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 }
 
 // forgetGone takes the person out of an interaction who is not there any more,
-// or has another password: whoever sits at the browser must sign in.
+// or has another password: the browser must sign in again.
 func (s *Server) forgetGone(r *http.Request, it *interaction) error {
 	if it.Person == nil {
 		return nil

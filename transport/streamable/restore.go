@@ -23,8 +23,8 @@ import (
 // negotiated, subscriptions, the log level. What does not: requests under way
 // and their answers, requests of the server that wait for the client, changes
 // that happened meanwhile, and the events kept for streams: a client that asks
-// for the rest of an old stream gets 400, and may open a new one. Whoever moves
-// a session ends it elsewhere first, or sends no more requests there: two open
+// for the rest of an old stream gets 400, and may open a new one. To move
+// a session, end it elsewhere first, or send no more requests there: two open
 // halves of one session both work, and know nothing of each other.
 //
 // Restore fails, and leaves nothing behind, if the id is not visible ASCII or

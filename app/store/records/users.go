@@ -68,7 +68,7 @@ func (d *DB) User(ctx context.Context, name string) (hash, subject string, err e
 }
 
 // Current implements issuer.Subjects. The stamp of a user is the hash
-// ([issuer.Hash]) of the password's hash, so that whoever signed in with
+// ([issuer.Hash]) of the password's hash, so that a sign-in with
 // another password has none that is current.
 func (d *DB) Current(ctx context.Context, subject, stamp string) (bool, error) {
 	var hash string

@@ -111,7 +111,7 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = m.WriteTo(w) // the reader has gone
+	_, _ = m.WriteTo(w) // the connection is closed
 }
 
 func (f *Family) write(b *bytes.Buffer) {
