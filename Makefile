@@ -10,18 +10,19 @@ FUZZTIME ?= 30s
 
 GOLANGCI_VERSION := v2.15.0
 GOFUMPT_VERSION := v0.12.0
+GOVULNCHECK_VERSION := v1.9.0
 
 # Packages of the modules that change together.
 ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
 MODULES := . app conformance contrib/otel contrib/prometheus
 # Modules with the SDKs of others, which stay outside the workspace.
-APART := interop bench examples
+APART := interop bench examples release
 
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz microbench bench guard examples firstrun flake soak conformance interop vet cross tools check
+.PHONY: all help fmt lint test standalone race fuzz microbench bench instructions guard examples firstrun flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -64,9 +65,12 @@ bench: ## measure beside the libraries of others and write docs/benchmarks.md; n
 	for part in servers clients; do (cd bench/$$part/ts && npm ci) || exit 1; done
 	cd bench && GOWORK=off $(GO) run . -out ../docs
 
-# Allocations and bytes are the same on every machine; of time only the ratio to
-# the floor of the same run is looked at, and generously.
-guard: ## fail if a request has become dearer: allocations, bytes, CPU beside the floor
+instructions: ## count the instructions of a request by valgrind and write them to docs/benchmarks.md
+	cd bench && GOWORK=off $(GO) run . -only '^instructions' -out ../docs
+
+# Allocations, bytes and instructions are the same on every machine; of time only the
+# ratio to the floor of the same run is looked at, and generously.
+guard: ## fail if a request has become dearer: allocations, bytes, instructions (needs valgrind), CPU beside the floor
 	cd bench && GOWORK=off $(GO) test ./...
 	cd bench && GOWORK=off $(GO) run . -guard
 
@@ -78,6 +82,29 @@ flake: ## run every test package FLAKE_COUNT times (20) while all processors are
 
 soak: flake ## what takes hours: every test many times on a busy machine, fuzzing for long
 	$(MAKE) fuzz FUZZTIME=5m
+
+release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1
+	cd release && GOWORK=off $(GO) run . new -version "$(VERSION)" -out "$(CURDIR)/dist" $(if $(APPLY),-apply)
+
+release-test: ## make a release of the last commit in a temporary folder, and use it as people do
+	cd release && PARLEY_TEST_RELEASE=1 GOWORK=off $(GO) test -count=1 -timeout 30m ./...
+
+api: ## write the public names to api/
+	cd release && GOWORK=off $(GO) run . api
+
+api-check: ## show how the public names differ from api/, and fail if they do
+	cd release && GOWORK=off $(GO) run . api -check
+
+licences: ## list the licences of what the program contains; fail if one is not known
+	cd release && GOWORK=off $(GO) run . licences
+
+# The database is on the network. Where it cannot be reached nothing is known.
+vulnerabilities: ## look for known vulnerabilities in what the program and the library call
+	@if ! curl -fsS -m 20 -o /dev/null https://vuln.go.dev/index/db.json; then \
+		echo "the database of vulnerabilities cannot be reached: nothing was checked"; \
+	else \
+		GOFLAGS= $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./... ./app/cmd/parley ./contrib/otel ./contrib/prometheus/...; \
+	fi
 
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
 	$(GO) test ./conformance/...
@@ -100,7 +127,7 @@ cross: ## go vet, and a build of the program and of every test, for Windows and 
 	@for target in windows/amd64 darwin/arm64; do \
 		echo "vet and test builds for $$target"; \
 		export GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0; \
-		$(GO) vet work && $(GO) build -o /dev/null ./app/cmd/parley && $(GO) test -c -o /dev/null work | { grep -v "no test files" || true; } || exit 1; \
+		$(GO) vet work && $(GO) build -o /dev/null ./app/cmd/parley && $(GO) test -c -ldflags="-s -w" -o /dev/null work | { grep -v "no test files" || true; } || exit 1; \
 	done
 
 tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools

@@ -11,7 +11,7 @@ import (
 )
 
 // ceilings are what Parley may cost at the most, a little above what it does
-// cost. Allocations and bytes are the same on every machine, but for what the
+// cost: for instructions 3 %. Allocations and bytes are the same on every machine, but for what the
 // collector takes out of pools, and one for a goroutine where a machine is too slow
 // for requests over a pipe to run on the reader. Of time only the ratio to the floor of the same
 // run counts, with room for neighbours that make noise.
@@ -24,6 +24,9 @@ func ceilings() []report.Target {
 	}
 	cpu := func(scenario string, most float64) report.Target {
 		return report.Target{What: scenario + ": CPU to the floor", Scenario: scenario, Metric: report.CPU, To: report.Floor, Unit: x, AtLeast: most, Less: true}
+	}
+	instructions := func(scenario string, most float64) report.Target {
+		return report.Target{What: scenario, Scenario: scenario, Metric: report.Instructions, Per: 1000, Unit: "thousand", AtLeast: most, Less: true}
 	}
 	rest := func(scenario string, memory, goroutines float64) []report.Target {
 		return []report.Target{
@@ -46,6 +49,9 @@ func ceilings() []report.Target {
 			allocs(progressMany, 1400), cpu(progressMany, 1.2),
 			allocs(inMemory, 31), bytes(inMemory, 4.2),
 			allocs(clientHTTP, 88), bytes(clientHTTP, 8.5), cpu(clientHTTP, 2),
+			instructions(instructionsModern, 87.1), instructions(instructionsSession, 82.2), instructions(instructionsStdio, 52.4),
+			instructions(instructionsList, 123), instructions(instructionsProgress, 4790), instructions(instructionsEvents, 16_830),
+			instructions(instructionsClient, 122.5),
 		},
 		rest(idleSession, 1.6, 0.01),
 		rest(idleStream, 30, 2.01),

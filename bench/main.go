@@ -41,6 +41,7 @@ type bench struct {
 	rounds   int
 	time     time.Duration
 	sessions int
+	less     int // of the requests whose instructions are counted, one of so many
 	only     *regexp.Regexp
 	out      io.Writer
 }
@@ -64,7 +65,7 @@ func (b *bench) program(server string, stdio bool, args ...string) control.Progr
 var programs = map[string]string{report.Parley: "parley", report.GoSDK: "gosdk", report.MCPGo: "mcpgo", report.Floor: "floor"}
 
 func run(ctx context.Context) error {
-	b := &bench{sessions: sessions, out: os.Stdout}
+	b := &bench{sessions: sessions, less: 1, out: os.Stdout}
 	rounds := flag.Int("rounds", 5, "how often each server is measured")
 	each := flag.Duration("time", 800*time.Millisecond, "how long one measurement takes")
 	only := flag.String("only", "", "measure the scenarios whose names match this regular expression; the results of the others are kept")
@@ -81,7 +82,7 @@ func run(ctx context.Context) error {
 	}
 	b.dir, b.rounds, b.time = *dir, *rounds, *each
 	if *quick {
-		b.rounds, b.time, b.sessions = 1, 50*time.Millisecond, 50
+		b.rounds, b.time, b.sessions, b.less = 1, 50*time.Millisecond, 50, 20
 	}
 	remove, err := b.build(ctx, *bin)
 	if err != nil || *build {

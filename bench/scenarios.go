@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ type scenario struct {
 	enter func(ctx context.Context, b *bench, server string, x int) (*contestant, error)
 	// xs are the places of a series.
 	xs []int
+	// exact says that one round is as good as many.
+	exact bool
 }
 
 // measure measures all servers of a scenario; in a series, place by place.
@@ -43,7 +46,10 @@ func (s *scenario) measure(ctx context.Context, b *bench) (all []report.Result, 
 			field = append(field, c)
 		}
 		rounds := b.rounds
-		if s.xs != nil {
+		switch {
+		case s.exact:
+			rounds = 1
+		case s.xs != nil:
 			rounds = min(rounds, 3)
 		}
 		results, err := contest(ctx, s.Name, rounds, field)
@@ -97,7 +103,7 @@ var (
 
 // scenarios are all of them, in the order of the report.
 func scenarios() []*scenario {
-	return append(append(small(), big()...), append(still(), series()...)...)
+	return slices.Concat(small(), big(), still(), series(), instructions())
 }
 
 // small is traffic of small messages.
@@ -175,7 +181,7 @@ func text(size int) string {
 	return strings.Repeat(piece, max(size-len(textEnd), 0)/len(piece)) + textEnd
 }
 
-// still is what costs something without traffic, or without a carrier.
+// still is what costs something without traffic, or without a transport.
 func still() []*scenario {
 	idle := func(name, title, about string, stream bool) *scenario {
 		return &scenario{

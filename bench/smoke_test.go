@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +16,11 @@ import (
 // Every scenario works with Parley and the floor, and finds what can be. What the
 // figures are is no matter of tests.
 func TestScenarios(t *testing.T) {
-	b := &bench{dir: ".", bin: t.TempDir(), rounds: 2, time: 30 * time.Millisecond, sessions: 20}
+	b := &bench{dir: ".", bin: t.TempDir(), rounds: 2, time: 30 * time.Millisecond, sessions: 20, less: 20}
 	if err := b.compile(t.Context(), "servers", "./servers/parley", "./servers/floor"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.compile(t.Context(), "clients", "./clients/parley", "./clients/floor", "./clients/target"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range scenarios() {
@@ -28,6 +32,9 @@ func TestScenarios(t *testing.T) {
 				s.xs = s.xs[:2]
 			}
 			results, err := s.measure(t.Context(), b)
+			if errors.Is(err, errNoValgrind) {
+				t.Skip(err)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,15 +42,19 @@ func TestScenarios(t *testing.T) {
 				t.Fatalf("%d results, want %d", len(results), want)
 			}
 			for _, r := range results {
-				checkResult(t, s.Scenario, &r)
+				checkResult(t, s, &r)
 			}
 		})
 	}
 }
 
-func checkResult(t *testing.T, s report.Scenario, r *report.Result) {
+func checkResult(t *testing.T, s *scenario, r *report.Result) {
 	t.Helper()
-	if r.Scenario != s.Name || len(r.Rounds) != 2 {
+	rounds := 2
+	if s.exact {
+		rounds = 1
+	}
+	if r.Scenario != s.Name || len(r.Rounds) != rounds {
 		t.Errorf("%+v", r)
 	}
 	for _, m := range s.Columns {
@@ -80,6 +91,18 @@ func TestTargetsAreMeasured(t *testing.T) {
 	for _, target := range targets() {
 		if target.Less && target.Aim > target.AtLeast || !target.Less && target.Aim < target.AtLeast {
 			t.Errorf("%s: the aim is less than the limit", target.What)
+		}
+	}
+}
+
+// What callgrind counted is found in its file, and nothing else is taken for it.
+func TestTotal(t *testing.T) {
+	if n, err := total([]byte("# callgrind format\nsummary: 7\n\ntotals: 12345678\n")); err != nil || n != 12345678 {
+		t.Error(n, err)
+	}
+	for _, text := range []string{"", "totals: \n", "summary: 7\n"} {
+		if n, err := total([]byte(text)); err == nil {
+			t.Errorf("%q gives %v", text, n)
 		}
 	}
 }

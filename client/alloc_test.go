@@ -4,6 +4,7 @@ package client_test
 
 import (
 	"bytes"
+	"math"
 	"net"
 	"runtime"
 	"strconv"
@@ -99,7 +100,8 @@ func TestAllocations(t *testing.T) {
 		allocs, bytes float64
 	}{
 		{"HTTP", streamable.URL(bareServer(t)), 88, 8200},
-		{"memory", mem.New(s, nil), 44, 3400},
+		// 31 of 3007 bytes; on a busy machine, where answers come late, 35 of 3460.
+		{"memory", mem.New(s, nil), 36, 3600},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := client.Connect(t.Context(), test.dialer, nil)
@@ -116,15 +118,26 @@ func TestAllocations(t *testing.T) {
 			for range 100 {
 				call()
 			}
-			const runs = 500
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			allocs := testing.AllocsPerRun(runs, call)
-			runtime.ReadMemStats(&after)
-			each := float64(after.TotalAlloc-before.TotalAlloc) / (runs + 1)
+			allocs, each := leastCost(call)
 			if allocs > test.allocs || each > test.bytes {
 				t.Errorf("a call makes %.1f allocations of %.0f bytes in all, want at most %.0f of %.0f", allocs, each, test.allocs, test.bytes)
 			}
 		})
 	}
+}
+
+// leastCost returns the allocations of a call and their bytes: the least of some
+// measurements, since what else the process does, such as filling pools again
+// after a collection, only adds to them.
+func leastCost(call func()) (allocs, size float64) {
+	const runs = 500
+	allocs, size = math.Inf(1), math.Inf(1)
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		allocs = min(allocs, testing.AllocsPerRun(runs, call))
+		runtime.ReadMemStats(&after)
+		size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/(runs+1))
+	}
+	return allocs, size
 }

@@ -33,7 +33,7 @@ func (k *call) message(s *session, id mcp.ID, params any, rd *round) *jsonrpc.Ou
 	return &m.Outgoing
 }
 
-// AppendJSON encodes the params once, at the end of the carrier's buffer.
+// AppendJSON encodes the params once, at the end of the transport's buffer.
 func (b *body) AppendJSON(dst []byte) ([]byte, error) {
 	start := len(dst)
 	var err error

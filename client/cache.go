@@ -31,7 +31,8 @@ type Cache struct {
 type cacheKey struct {
 	server    string
 	method    string
-	params    [sha256.Size]byte
+	version   string            // the revision that it was asked for in, and is worded in
+	request   [sha256.Size]byte // parameters, and what the caller gave with them
 	principal string
 	public    bool
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -79,6 +80,86 @@ func TestCacheKey(t *testing.T) {
 		}
 		if _, err := c.ReadResource(t.Context(), "a:1", &client.CallOptions{NoCache: true}); err != nil || len(s.got(mcp.MethodResourcesRead)) != 3 {
 			t.Errorf("NoCache did not ask: %v", err)
+		}
+	})
+}
+
+// What a result may depend on is in the key: the members of _meta that the
+// caller gave, in whatever order they are written, or that middleware added, and
+// the capabilities of the call. NoCache keeps nothing either.
+func TestCacheKeyOfOptions(t *testing.T) {
+	type options = client.CallOptions
+	tenant := func(value string) *options {
+		return &options{Meta: map[string]mcp.RawValue{"com.example/tenant": raw(value)}}
+	}
+	for name, test := range map[string]struct {
+		added string // by middleware to the second call
+		calls []*options
+		asked int
+	}{
+		"tenants":        {"", []*options{tenant(`"ada"`), tenant(`"bob"`), nil}, 3},
+		"one tenant":     {"", []*options{tenant(`{"id":1,"of":"x"}`), tenant(`{ "of":"x", "id":1 }`)}, 1},
+		"no JSON":        {"", []*options{tenant(`"ada`)}, 0},
+		"capabilities":   {"", []*options{nil, {Capabilities: &mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}}, {Capabilities: &mcp.ClientCapabilities{}}}, 3},
+		"one capability": {"", []*options{{Capabilities: &mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}}, {Capabilities: &mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}}}, 1},
+		"NoCache":        {"", []*options{{NoCache: true}, nil, nil}, 2},
+		"middleware":     {"bob", []*options{tenant(`"ada"`), tenant(`"bob"`), nil}, 3},
+		"by middleware":  {"bob", []*options{nil, nil}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := reads(`,"ttlMs":60000,"cacheScope":"private"`)
+				o, reads := &client.Options{}, 0
+				if test.added != "" {
+					o.Middleware = []client.Middleware{func(next client.Func) client.Func {
+						return func(ctx context.Context, r *client.Request) (client.Result, error) {
+							if r.Method() == mcp.MethodResourcesRead {
+								if reads++; reads == 1 {
+									if err := r.SetMeta("com.example/other", test.added); err != nil {
+										t.Error(err)
+									}
+								}
+							}
+							return next(ctx, r)
+						}
+					}}
+				}
+				c := connect(t, s, o)
+				for i, o := range test.calls {
+					if _, err := c.ReadResource(t.Context(), "a:1", o); (err != nil) != (name == "no JSON") {
+						t.Errorf("call %d: %v", i, err)
+					}
+				}
+				if n := len(s.got(mcp.MethodResourcesRead)); n != test.asked {
+					t.Errorf("asked %d times, want %d", n, test.asked)
+				}
+			})
+		})
+	}
+}
+
+// A result is for clients of the revision that it was asked for in: another one
+// words it otherwise.
+func TestCacheAcrossRevisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := client.NewCache(0, 0)
+		s := &script{versions: []string{modern, newest}, on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(r *req) (any, error) {
+			name := "of-" + newest
+			if meta(r.in, mcp.MetaProtocolVersion) != "" {
+				name = "of-" + modern
+			}
+			return raw(fmt.Sprintf(`{"resultType":"complete","ttlMs":60000,"cacheScope":"public","tools":[{"name":%q,"inputSchema":{"type":"object"}}]}`, name)), nil
+		}}}
+		for _, version := range []string{modern, newest, modern, newest} {
+			c := dial(t, mem.New(s, &mem.Options{Key: "s"}), &client.Options{Cache: cache, Eras: client.NewEraMemory(), Versions: []string{version}})
+			for tool, err := range c.Tools(t.Context()) {
+				if err != nil || tool.Name != "of-"+version {
+					t.Errorf("the tools of revision %s: %v, %v", version, tool, err)
+				}
+			}
+		}
+		if n := len(s.got(mcp.MethodToolsList)); n != 2 {
+			t.Errorf("asked %d times, want once for each revision", n)
 		}
 	})
 }

@@ -4,30 +4,48 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// cacheKey names the call's result in the cache: the method and the
-// parameters (spec 2026-07-28, server/utilities/caching). It is false for
-// calls whose results are never kept.
-func (k *call) cacheKey() (cacheKey, bool) {
-	if k.row == nil || !k.row.Cacheable || k.first != nil || k.c.opts.Cache.maxEntries < 0 {
+// cacheKey names the call's result in the cache: the method and the parameters
+// (spec 2026-07-28, server/utilities/caching), and what else the result may
+// depend on: the revision, and the _meta and the capabilities that the caller
+// gave. It is false for calls whose results are never kept.
+func (k *call) cacheKey(f *revision.Facts) (cacheKey, bool) {
+	if k.row == nil || !k.row.Cacheable || k.first != nil || k.opts.NoCache || k.c.opts.Cache.maxEntries < 0 {
 		return cacheKey{}, false
 	}
 	text := wire.RawValue("{}")
+	var err error
 	if k.params != nil {
-		raw, err := wire.Marshal(k.params)
-		if err == nil {
-			text, err = wire.Canonical(raw)
-		}
-		if err != nil {
-			return cacheKey{}, false
-		}
+		text, err = canonical(k.params)
+	}
+	if err == nil && (len(k.opts.Meta) > 0 || k.opts.Capabilities != nil) {
+		// Objects one behind another cannot be taken for one object.
+		var extra wire.RawValue
+		extra, err = canonical(struct {
+			Meta         map[string]mcp.RawValue `json:"meta"`
+			Capabilities *mcp.ClientCapabilities `json:"capabilities"`
+		}{k.opts.Meta, k.opts.Capabilities})
+		text = append(text, extra...)
+	}
+	if err != nil {
+		return cacheKey{}, false
 	}
 	return cacheKey{
-		server: k.c.server, method: k.method, params: sha256.Sum256(text), principal: k.c.partition,
+		server: k.c.server, method: k.method, version: f.Version, request: sha256.Sum256(text), principal: k.c.partition,
 	}, true
+}
+
+// canonical is the one JSON text of a value.
+func canonical(v any) (wire.RawValue, error) {
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Canonical(raw)
 }
 
 // forgetPrivate forgets what only the person of this client may see, and keeps

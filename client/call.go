@@ -8,14 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
 
-// abandonTime bounds how long the server is told that nobody waits.
-const abandonTime = time.Second
+// cancelNoticeTimeout bounds the sending of a cancellation.
+const cancelNoticeTimeout = time.Second
 
 // A call is one request of the user, with all that it takes: rounds of
 // questions, another connection, another version.
@@ -30,22 +31,24 @@ type call struct {
 	first  *round        // what the caller answered by itself
 	mw     *inMiddleware // nil without middleware
 
-	still   still           // what ctx is made of, unless middleware sends the request again
+	self    Request         // the call as others see it
 	ctx     context.Context //nolint:containedctx // a call lives exactly as long as its context
 	end     context.CancelCauseFunc
-	clock   *clock // &own, unless middleware sends the request again
-	own     clock
+	timer   *pausetimer.Timer
+	own     pauseContext     // the parent of ctx, and
+	limits  pausetimer.Timer // what timer points to, unless middleware sends the request again
 	tracker *tracker
 	retry   *retry // nil until it is refused
 	waits   int32
 	size    int32 // bytes of the result
 	tried   tried
-	hasTurn bool // its own, or that of the call around it
+	hasSlot bool // its own, or that of the call around it
 
 	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
 	attempts atomic.Int32
 	rounds   atomic.Int32 // how often the server asked
+	ran      atomic.Bool  // progress or a question has shown that the last attempt runs
 }
 
 // What was tried once already.
@@ -70,7 +73,7 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 		}
 	}
 	k.row, _ = mcp.Lookup(method)
-	k.still.self.k = k
+	k.self.k = k
 	return k, nil
 }
 
@@ -78,7 +81,7 @@ func (c *Client) newCall(method, target string, params any, opts *CallOptions) (
 func (c *Client) own(method string, params any) *call {
 	k := &call{c: c, method: method, params: params}
 	k.row, _ = mcp.Lookup(method)
-	k.still.self.k = k
+	k.self.k = k
 	return k
 }
 
@@ -86,38 +89,39 @@ func (c *Client) own(method string, params any) *call {
 // a *mcp.RawValue takes the text as it came, nil takes nothing.
 func (k *call) do(ctx context.Context, out any) error {
 	c := k.c
-	key, keyed := k.cacheKey()
-	if keyed && !k.opts.NoCache {
+	s := c.known()
+	key, keyed := k.cacheKey(s.facts)
+	if keyed {
 		if raw := c.opts.Cache.get(key); raw != nil {
 			k.measure(raw)
-			return k.decode(c.session(), raw, out)
+			return k.decode(s, raw, out)
 		}
 	}
 	if c.chain == nil {
-		return k.carry(ctx, out, key, keyed)
+		return k.send(ctx, out, key, keyed)
 	}
-	return k.doThrough(ctx, out, func(ctx context.Context, out any) error { return k.carry(ctx, out, key, keyed) })
+	return k.doThrough(ctx, out, func(ctx context.Context, out any) error { return k.send(ctx, out, key, keyed) })
 }
 
-// carry carries a call out that no cache answers.
-func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (err error) {
+// send carries a call out that no cache answers.
+func (k *call) send(ctx context.Context, out any, key cacheKey, keyed bool) (err error) {
 	c := k.c
 	var generation uint64
 	if keyed {
 		generation = c.opts.Cache.generation()
 	}
-	leave := func() {}
+	release := func() {}
 	if c.opts.OneAtATime {
-		if leave, err = k.takeTurn(ctx); err != nil {
+		if release, err = k.takeSlot(ctx); err != nil {
 			return k.wrap(err)
 		}
 	}
 	if err := k.start(ctx); err != nil {
-		leave()
+		release()
 		return k.wrap(err)
 	}
 	defer func() {
-		leave() // before the end, which waits for a handler of progress: that may want a turn
+		release() // before the end, which waits for a handler of progress: that may want a turn
 		if failed := k.finish(); err == nil && failed != nil {
 			err = k.wrap(failed)
 		}
@@ -130,7 +134,13 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
-	if keyed && k.rounds.Load() == 0 && k.waits == 0 && k.first == nil {
+	if !keyed || k.rounds.Load() > 0 || k.waits > 0 {
+		return nil
+	}
+	if k.mw != nil || s.facts.Version != key.version { // middleware may have added to _meta
+		key, keyed = k.cacheKey(s.facts)
+	}
+	if keyed {
 		k.keep(key, in.Result, generation)
 	}
 	return nil
@@ -139,59 +149,59 @@ func (k *call) carry(ctx context.Context, out any, key cacheKey, keyed bool) (er
 // measure notes the size of the result.
 func (k *call) measure(result wire.RawValue) { k.size = int32(min(len(result), math.MaxInt32)) }
 
-// takeTurn waits until no other call of the handshake era is in flight. The
+// takeSlot waits until no other call of the handshake era is in flight. The
 // caller must leave then. A call by a handler of the one in flight goes within
-// its turn.
-func (k *call) takeTurn(ctx context.Context) (leave func(), err error) {
+// its slot.
+func (k *call) takeSlot(ctx context.Context) (release func(), err error) {
 	c := k.c
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
 	stateless := c.last == nil || !c.last.facts.Handshake
 	_, within := c.calls[outer]
-	within = within && outer.hasTurn
+	within = within && outer.hasSlot
 	c.mu.Unlock()
 	if stateless || within {
-		k.hasTurn = within
+		k.hasSlot = within
 		return func() {}, nil
 	}
 	select {
-	case c.turn <- struct{}{}:
+	case c.slot <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-c.ctx.Done():
 		return nil, ErrClosed
 	}
-	c.hold(k)
-	k.hasTurn = true
+	c.setHolder(k)
+	k.hasSlot = true
 	return func() {
-		c.hold(nil)
-		<-c.turn
+		c.setHolder(nil)
+		<-c.slot
 	}, nil
 }
 
-// hold notes whose turn it is.
-func (c *Client) hold(k *call) {
+// setHolder records the call that has the slot.
+func (c *Client) setHolder(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holder = k
 }
 
 // asker is the call that a question of the server belongs to, with its context
-// and clock of that time. The zero asker is none.
+// and timer of that time. The zero asker is none.
 type asker struct {
 	*call
 	ctx   context.Context //nolint:containedctx // the call's
-	clock *clock
+	timer *pausetimer.Timer
 }
 
 // during returns the call that a question of the server belongs to, or none if
-// nobody can tell: id is that of the request in whose answer it came, if any.
+// that is not known: id is that of the request in whose answer it came, if any.
 func (c *Client) during(id mcp.ID) asker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := range c.calls {
 		if id.IsZero() && k == c.holder || !id.IsZero() && mcp.IntID(k.sent.Load()) == id {
-			return asker{k, k.ctx, k.clock}
+			return asker{k, k.ctx, k.timer}
 		}
 	}
 	return asker{}
@@ -210,33 +220,25 @@ func (k *call) start(ctx context.Context) error {
 	c := k.c
 	k.tried, k.retry, k.waits = tried{}, nil, 0
 	k.rounds.Store(0)
-	st := &k.still
-	if k.clock == nil {
-		k.clock = &k.own
-	} else { // middleware sends it again, and handlers of before may still look at theirs
-		st, k.clock = new(still), new(clock)
+	own := &k.own
+	if k.timer == nil {
+		k.timer = &k.limits
+	} else { // middleware sends it again, and earlier handlers may still read theirs
+		own, k.timer = new(pauseContext), new(pausetimer.Timer)
 	}
-	*st = still{ctx, k.clock, c, Request{k}}
-	k.ctx, k.end = context.WithCancelCause(st)
-	idle, hard := c.opts.CallTimeout, c.opts.MaxCallTime
-	if k.opts.Timeout > 0 {
-		idle = k.opts.Timeout
-		hard = max(hard, idle)
-	}
-	if k.opts.NoTimeout {
-		idle = 0
-	}
-	k.clock.start(k.end, idle, hard)
+	*own = pauseContext{ctx, c, k, k.timer}
+	k.ctx, k.end = context.WithCancelCause(own)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		k.end(ErrClosed)
-		k.clock.stop()
 		return ErrClosed
 	}
+	idle, hard := k.timeouts()
+	k.timer.Start(&c.timers, k, idle, hard)
 	c.calls[k] = struct{}{}
 	for range c.asking {
-		k.clock.pause()
+		k.timer.Pause()
 	}
 	if k.opts.OnProgress != nil {
 		k.tracker = newTracker(k)
@@ -253,7 +255,7 @@ func (k *call) finish() (err error) {
 	if k.tracker != nil {
 		err = k.tracker.end()
 	}
-	k.clock.stop()
+	k.timer.Stop()
 	k.end(nil)
 	return err
 }
@@ -291,7 +293,7 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 	if err := k.allowed(s); err != nil {
 		return nil, nil, err
 	}
-	if err := k.pace(); err != nil {
+	if err := k.throttle(); err != nil {
 		return nil, nil, err
 	}
 	in, err := k.exchange(cn, s, rd)
@@ -299,7 +301,11 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 	switch {
 	case failed == nil:
 		return s, in, nil
-	case k.ctx.Err() == nil && refused(failed, k.harmless):
+	case err != nil && k.ctx.Err() != nil:
+		// The cause may be that another connection ended, on which the caller was
+		// waiting for this. It says nothing about this one.
+		return nil, nil, err
+	case k.ctx.Err() == nil && refused(failed, k.harmless) && (!k.ran.Load() || k.harmless()):
 		return nil, nil, k.refusedBefore().again(k.ctx, failed)
 	case err != nil:
 		if k.again(cn, err) || k.outgrown(cn, s, err) {
@@ -350,12 +356,12 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 		route = s.era.route(k)
 	}
 	if k.tracker != nil {
-		end := k.c.expect(id, k.tracker)
+		end := k.c.expect(id, k)
 		defer end()
 	}
 	in, err := cn.link.Do(k.ctx, m, route)
 	if err == nil {
-		k.clock.touch()
+		k.timer.Progress()
 		return in, nil
 	}
 	if cause := context.Cause(k.ctx); cause != nil {
@@ -376,22 +382,22 @@ func failure(in *jsonrpc.Incoming, err error) error {
 	return err
 }
 
-// pace holds a request back while others like it wait because they were
+// throttle holds a request back while others like it wait because they were
 // refused.
-func (k *call) pace() error {
-	if k.retry != nil || k.c.paces.n.Load() == 0 {
+func (k *call) throttle() error {
+	if k.retry != nil || k.c.throttles.n.Load() == 0 {
 		return nil
 	}
 	r := k.refusedBefore()
 	var err error
-	r.sent, err = k.c.paces.enter(k.ctx, r.about)
+	r.sent, err = k.c.throttles.admit(k.ctx, r.about)
 	return err
 }
 
 // refusedBefore returns what is known of refusals of the request.
 func (k *call) refusedBefore() *retry {
 	if k.retry == nil {
-		k.retry = &retry{c: k.c, about: paceKey{method: k.method}}
+		k.retry = &retry{c: k.c, about: throttleKey{method: k.method}}
 		if k.method == mcp.MethodToolsCall || k.method == mcp.MethodPromptsGet {
 			k.retry.about.target = k.target
 		}
@@ -404,6 +410,7 @@ func (k *call) nextID() mcp.ID {
 	id := k.c.lastID.Add(1)
 	k.sent.Store(id)
 	k.attempts.Add(1)
+	k.ran.Store(false)
 	return mcp.IntID(id)
 }
 
@@ -424,7 +431,7 @@ func (k *call) again(cn *conn, err error) bool {
 			return false
 		}
 		k.tried.closed = true
-		return cn.rest(k.ctx)
+		return cn.backOff(k.ctx)
 	}
 	return false
 }

@@ -76,6 +76,66 @@ func TestCall(t *testing.T) {
 	})
 }
 
+// Content can be had without a type of the tool's, and an error says what came
+// in the place of what was wanted.
+func TestCallContent(t *testing.T) {
+	result := ""
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: tool(func(*req) (any, error) { return raw(result), nil })}
+		c := connect(t, s, nil)
+		const picture = `{"type":"image","mimeType":"image/png","data":"cG5n"}`
+		fails := func(err error, want string) {
+			t.Helper()
+			if !errors.Is(err, client.ErrOutput) || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		}
+		result = `{"content":[` + picture + `]}`
+		if out, err := client.Call[mcp.Content](t.Context(), c, "draw", nil); err != nil || string(out.(*mcp.ImageContent).Data) != "png" {
+			t.Errorf("one block: %+v, %v", out, err)
+		}
+		if out, err := client.Call[*mcp.ImageContent](t.Context(), c, "draw", nil); err != nil || string(out.Data) != "png" {
+			t.Errorf("its type: %+v, %v", out, err)
+		}
+		if out, err := client.Call[mcp.ImageContent](t.Context(), c, "draw", nil); err != nil || string(out.Data) != "png" {
+			t.Errorf("its value: %+v, %v", out, err)
+		}
+		_, err := client.Call[*mcp.AudioContent](t.Context(), c, "draw", nil)
+		fails(err, "it is not one mcp.AudioContent, but mcp.ImageContent")
+		_, err = client.Call[string](t.Context(), c, "draw", nil)
+		fails(err, "there is no text in it, but mcp.ImageContent")
+		_, err = client.Call[int](t.Context(), c, "draw", nil)
+		fails(err, "it has neither structured content nor JSON as text, but mcp.ImageContent")
+
+		result = `{"content":[{"type":"text","text":"look"},` + picture + `],"structuredContent":{"n":1}}`
+		if out, err := client.Call[*mcp.CallToolResult](t.Context(), c, "draw", nil); err != nil || len(out.Content) != 2 || out.StructuredContent == nil {
+			t.Errorf("everything: %+v, %v", out, err)
+		}
+		if out, err := client.Call[mcp.Contents](t.Context(), c, "draw", nil); err != nil || len(out) != 2 {
+			t.Errorf("content: %+v, %v", out, err)
+		}
+		if out, err := client.Call[[]mcp.Content](t.Context(), c, "draw", nil); err != nil || len(out) != 2 {
+			t.Errorf("content as a slice: %+v, %v", out, err)
+		}
+		_, err = client.Call[mcp.Content](t.Context(), c, "draw", nil)
+		fails(err, "it is not one mcp.Content, but mcp.TextContent, mcp.ImageContent, structured content; mcp.CallToolResult takes everything")
+
+		result = `{"content":[],"structuredContent":{"n":1}}`
+		_, err = client.Call[string](t.Context(), c, "draw", nil)
+		fails(err, "there is no text in it, but structured content")
+		result = `{"content":[]}`
+		_, err = client.Call[string](t.Context(), c, "draw", nil)
+		fails(err, "there is no text in it, but nothing")
+		result = `{"content":[{"type":"text","text":""}]}`
+		if out, err := client.Call[string](t.Context(), c, "draw", nil); err != nil || out != "" {
+			t.Errorf("empty text: %q, %v", out, err)
+		}
+		result = `{"content":[` + strings.Repeat(picture+",", 8) + picture + `]}`
+		_, err = client.Call[string](t.Context(), c, "draw", nil)
+		fails(err, "mcp.ImageContent, more")
+	})
+}
+
 // Proves: SEC-CAP-1: what the server did not declare is not even sent.
 func TestNotCapable(t *testing.T) {
 	eras(t, func(t *testing.T, versions []string) {
@@ -160,6 +220,36 @@ func TestProgress(t *testing.T) {
 				t.Errorf("progress asked for with %s, though nobody listens", token)
 			}
 		})
+	})
+}
+
+// A call does not wait for longer than its context while another one negotiates
+// for both.
+func TestOwnTimeWhileNegotiating(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{}
+		s.on = map[string]func(*req) (any, error){
+			mcp.MethodToolsCall: func(*req) (any, error) {
+				return nil, jsonrpc.NewError(mcp.CodeUnsupportedVersion, "not any more").With(raw(`{"supported":["` + newest + `"],"requested":"` + modern + `"}`))
+			},
+			mcp.MethodInitialize: func(*req) (any, error) { return nil, errSilent },
+		}
+		c := connect(t, s, nil)
+		first := make(chan error, 1)
+		go func() {
+			_, err := c.CallTool(t.Context(), "t", nil, nil)
+			first <- err
+		}()
+		s.await(mcp.MethodInitialize, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := c.CallTool(ctx, "t", nil, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("error %v after %v, want the end of its context after 1 s", err, time.Since(start))
+		}
+		if err := <-first; !errors.Is(err, client.ErrTimeout) {
+			t.Errorf("the call that negotiates: %v", err)
+		}
 	})
 }
 
@@ -277,6 +367,39 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// A call that is cancelled because another connection ended, such as that of a caller
+// of a proxy, leaves the connection to the server alone, and what is under way on it.
+func TestCancelByAnotherConnection(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, on: tool(func(*req) (any, error) { return nil, errSilent })}
+			c := connect(t, s, nil)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			other, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			done := make(chan error)
+			go func() {
+				_, err := c.CallTool(other, "t", nil, nil)
+				done <- err
+			}()
+			go func() {
+				s.await(mcp.MethodToolsCall, 2)
+				cancel(fmt.Errorf("%w: the caller has gone", transport.ErrClosed))
+			}()
+			if _, err := c.CallTool(ctx, "t", nil, nil); !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("error %v", err)
+			}
+			_ = c.Notify(ctx, "notifications/x", nil) // sent or not, the connection stays
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the other call: %v", err)
+			}
+			if !c.Connected() {
+				t.Error("the connection has ended")
+			}
+		})
+	})
+}
+
 // Proves: FLOW-SHUTDOWN. Close ends what is under way with ErrClosed, wherever
 // it waits, and leaves nothing behind.
 func TestClose(t *testing.T) {
@@ -343,121 +466,6 @@ func TestCloseLeaks(t *testing.T) {
 	}
 }
 
-// Ruling 16: after a broken connection only what is harmless is repeated, on
-// another connection, once.
-func TestInterrupted(t *testing.T) {
-	const list = `{"resultType":"complete","tools":[{"name":"reads","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},{"name":"writes","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`
-	for name, test := range map[string]struct {
-		call   func(ctx context.Context, c *client.Client) error
-		trust  bool
-		deaths int
-		want   error
-	}{
-		"read": {func(ctx context.Context, c *client.Client) error {
-			_, err := c.ReadResource(ctx, "a:b", nil)
-			return err
-		}, false, 1, nil},
-		"read, twice": {func(ctx context.Context, c *client.Client) error {
-			_, err := c.ReadResource(ctx, "a:b", nil)
-			return err
-		}, false, 2, transport.ErrInterrupted},
-		"tool": {func(ctx context.Context, c *client.Client) error {
-			_, err := c.CallTool(ctx, "writes", nil, nil)
-			return err
-		}, true, 1, transport.ErrInterrupted},
-		"harmless, trusted": {func(ctx context.Context, c *client.Client) error {
-			_, err := c.CallTool(ctx, "reads", nil, nil)
-			return err
-		}, true, 1, nil},
-		"harmless, not trusted": {func(ctx context.Context, c *client.Client) error {
-			_, err := c.CallTool(ctx, "reads", nil, nil)
-			return err
-		}, false, 1, transport.ErrInterrupted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			eras(t, func(t *testing.T, versions []string) {
-				synctest.Test(t, func(t *testing.T) {
-					left := test.deaths
-					fragile := func(result string) func(r *req) (any, error) {
-						return func(r *req) (any, error) {
-							if left > 0 {
-								left--
-								r.conn.end()
-								return nil, errSilent
-							}
-							return raw(result), nil
-						}
-					}
-					s := &script{versions: versions, on: map[string]func(*req) (any, error){
-						mcp.MethodToolsCall:     fragile(done),
-						mcp.MethodResourcesRead: fragile(`{"contents":[{"uri":"a:b","text":"x"}]}`),
-						mcp.MethodToolsList:     func(*req) (any, error) { return raw(list), nil },
-					}}
-					c := connect(t, s, &client.Options{TrustAnnotations: test.trust})
-					for _, err := range c.Tools(t.Context()) {
-						if err != nil {
-							t.Fatal(err)
-						}
-					}
-					err := test.call(t.Context(), c)
-					if !errors.Is(err, test.want) {
-						t.Errorf("error %v, want %v", err, test.want)
-					}
-					if err := test.call(t.Context(), c); err != nil {
-						t.Errorf("the next call: %v", err)
-					}
-				})
-			})
-		})
-	}
-}
-
-// A server that is gone is dialled again with growing pauses, and the reason
-// is told.
-func TestReconnectBackOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
-		d := &flaky{Dialer: mem.New(s, nil)}
-		c := dial(t, d, nil)
-		d.broken = errors.New("no such host")
-		s.last().end()
-		synctest.Wait()
-		if c.Connected() {
-			t.Error("still connected")
-		}
-		var pauses []time.Duration
-		for range 4 {
-			start := time.Now()
-			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, d.broken) {
-				t.Errorf("error %v", err)
-			}
-			pauses = append(pauses, time.Since(start))
-		}
-		for i, p := range pauses {
-			if low := 100 * time.Millisecond << i; p < low || p > low*5/4 {
-				t.Errorf("pauses %v", pauses)
-				break
-			}
-		}
-		d.broken = nil
-		if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil || !c.Connected() {
-			t.Errorf("error %v", err)
-		}
-	})
-}
-
-type flaky struct {
-	transport.Dialer
-	broken error
-}
-
-func (d *flaky) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
-	if d.broken != nil {
-		return nil, d.broken
-	}
-	return d.Dialer.Dial(ctx, in)
-}
-
 // Errors of the server keep their code and data.
 func TestServerError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -511,47 +519,6 @@ func TestExtensionSeams(t *testing.T) {
 			t.Error("a core key of _meta was taken")
 		}
 	})
-}
-
-// A request that cannot have been sent is sent again, whatever it is.
-func TestNeverSent(t *testing.T) {
-	for deaths, want := range map[int]error{1: nil, 2: transport.ErrClosed} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
-			d := &deaf{Dialer: mem.New(s, nil), left: deaths}
-			c := dial(t, d, nil)
-			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, want) {
-				t.Errorf("error %v, want %v", err, want)
-			}
-			if n := len(s.got(mcp.MethodToolsCall)); n != 2-deaths {
-				t.Errorf("arrived %d times", n)
-			}
-		})
-	}
-}
-
-// deaf dials links that turn out to be closed at a call of a tool.
-type deaf struct {
-	transport.Dialer
-	left int
-}
-
-func (d *deaf) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
-	l, err := d.Dialer.Dial(ctx, in)
-	return &deafLink{l, d}, err
-}
-
-type deafLink struct {
-	transport.Link
-	d *deaf
-}
-
-func (l *deafLink) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
-	if m.Method == mcp.MethodToolsCall && l.d.left > 0 {
-		l.d.left--
-		return nil, fmt.Errorf("sending: %w", transport.ErrClosed)
-	}
-	return l.Link.Do(ctx, m, r)
 }
 
 // Proves: FLOW-COMPLETE, SEC-COMP-1 (the client's part): at most a hundred

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
@@ -31,27 +33,28 @@ type Client struct {
 	ctx  context.Context //nolint:containedctx // the client's life, which its goroutines share
 	stop context.CancelCauseFunc
 
-	lastID atomic.Int64 // ids are never used twice, not even on another link
-	level  atomic.Pointer[mcp.LogLevel]
-	chain  Func          // of Options.Middleware; nil if there is none
-	turn   chan struct{} // with OneAtATime: has an element while a call has its turn
-	tools  toolBook
-	inbox  inbox
-	paces  paces
+	lastID    atomic.Int64 // ids are never used twice, not even on another link
+	level     atomic.Pointer[mcp.LogLevel]
+	chain     Func          // of Options.Middleware; nil if there is none
+	slot      chan struct{} // with OneAtATime: has an element while a call has the slot
+	tools     toolBook
+	inbox     inbox
+	throttles throttles
+	timers    pausetimer.Scheduler // of all calls
 
 	mu       sync.Mutex
 	closed   bool
 	cur      *conn    // nil while there is no connection
-	last     *session // what was negotiated last, for those who ask
-	routed   bool     // the carrier of the last connection repeats parts of requests
+	last     *session // what was negotiated last
+	routed   bool     // the transport of the last connection repeats parts of requests
 	dialling *dialling
 	failures int       // connections that failed or died young, in a row
 	retryAt  time.Time // when to dial next
 	calls    map[*call]struct{}
-	holder   *call // whose turn it is
+	holder   *call // has the slot
 	progress map[mcp.ID]*progressing
-	waits    map[*clock]struct{} // of those who wait for what belongs to no call
-	asking   int                 // persons being asked for what belongs to no call
+	waits    map[*pausetimer.Timer]struct{} // of those who wait for what belongs to no call
+	asking   int                            // persons being asked for what belongs to no call
 	awaited  map[chan struct{}]string
 
 	wg    sync.WaitGroup // everything that the client started
@@ -62,18 +65,22 @@ type Client struct {
 var clients atomic.Int64
 
 // Connect connects to a server, finds out what it speaks, and returns a
-// client for it. The end of ctx ends the attempt, not the client; its values
-// reach the handlers. Errors: those of the dialer, [ErrUnsupportedVersion].
+// client for it. The end of ctx ends the attempt, not the client, and with it
+// the process of a server that has not answered yet; its values reach the
+// handlers. Errors: those of the dialer, [ErrUnsupportedVersion].
 func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Client, error) {
 	o, err := opts.defaults()
 	if err != nil {
 		return nil, err
 	}
+	if dialer == nil {
+		return nil, errors.New("client: Connect: nil dialer")
+	}
 	c := &Client{
 		opts: o, caps: o.capabilities(), dialer: dialer, log: o.Logger,
 		server:   dialer.Key(),
 		calls:    make(map[*call]struct{}),
-		waits:    make(map[*clock]struct{}),
+		waits:    make(map[*pausetimer.Timer]struct{}),
 		progress: make(map[mcp.ID]*progressing),
 		awaited:  make(map[chan struct{}]string),
 		quiet:    make(chan struct{}),
@@ -82,13 +89,13 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 		c.server = "client " + strconv.FormatInt(clients.Add(1), 10)
 	}
 	c.chain = chained(o.Middleware)
-	c.turn = make(chan struct{}, 1)
+	c.slot = make(chan struct{}, 1)
 	c.ctx, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	// Who is nobody by name is the same as nobody else.
+	// A client without a principal shares results with no other.
 	c.partition = cmp.Or(o.Principal, "\x00"+rand.Text())
 	c.inbox.start(c)
 	c.level.Store(&o.LogLevel)
-	cn, err := c.dial(&everybody{ctx, c})
+	cn, err := c.dial(c.pausing(ctx))
 	if err == nil {
 		if err = c.adopt(cn); err != nil {
 			_ = cn.teardown(err)
@@ -103,8 +110,10 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 }
 
 // Close ends the relation and returns once nothing of it is left: no
-// goroutine, no process. Calls under way end with [ErrClosed]. It must not be
-// called from a handler. The second call waits for the first.
+// goroutine, no process. Calls under way end with [ErrClosed]. Logs and other
+// notifications that have arrived are handed to their handlers before, for ten
+// seconds at most. It must not be called from a handler. The second call waits for
+// the first.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -126,6 +135,7 @@ func (c *Client) Close() error {
 		err = cur.teardown(ErrClosed)
 	}
 	c.wg.Wait()
+	c.timers.Stop()
 	return err
 }
 

@@ -20,9 +20,9 @@ import (
 // the second, and a connection that lives shorter than the third counts as
 // one.
 const (
-	firstPause = 100 * time.Millisecond
-	longPause  = 30 * time.Second
-	youngDeath = 5 * time.Second
+	firstRetryDelay = 100 * time.Millisecond
+	maxRetryDelay   = 30 * time.Second
+	earlyEnd        = 5 * time.Second
 )
 
 // A conn is one connection, from dialling to its end.
@@ -34,12 +34,13 @@ type conn struct {
 	sess  atomic.Pointer[session]
 	born  time.Time
 
-	done  chan struct{} // closed when the link has ended
-	died  sync.Once
-	cause error // why, once done is closed
-	razed sync.Once
+	life         life          // what observers were told
+	done         chan struct{} // closed when the link has ended
+	died         sync.Once
+	cause        error // why, once done is closed
+	shutDownOnce sync.Once
 
-	negotiating sync.Mutex
+	negotiating lock
 	probed      mcp.ID // the last probe; mu is held
 	lateProbe   bool   // it was answered after we gave up; mu is held
 
@@ -48,8 +49,24 @@ type conn struct {
 	mu      sync.Mutex
 	listens map[mcp.ID]*listening // of the stateless era
 	refs    map[string]int        // watched resources of the handshake era
-	subMu   sync.Mutex            // held while refs and the server are brought together
+	subs    lock                  // held while refs and the server are brought together
 }
+
+// A lock is a mutex that is held while the server is waited for: taking it ends
+// with a context.
+type lock chan struct{}
+
+// acquire returns once the caller has the lock, or with the reason why ctx ended.
+func (l lock) acquire(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l lock) release() { <-l }
 
 // A session is what was negotiated. It is never written to, but for what is
 // remembered of results.
@@ -69,11 +86,11 @@ type session struct {
 type era interface {
 	// meta appends the members that each request carries in _meta.
 	meta(dst []byte, k *call) []byte
-	// route says what the carrier repeats outside the body.
+	// route says what the transport repeats outside the body.
 	route(k *call) transport.Route
-	// abandon tells the server that nobody waits for a request any more.
+	// abandon cancels a request at the server.
 	abandon(cn *conn, id mcp.ID, cause error)
-	// settle looks at an answer: it may be final (nil), or ask for
+	// settle checks an answer: it may be final (nil), or ask for
 	// something first, after which the request is repeated with the round.
 	settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error)
 	// request takes a request of the server.
@@ -100,24 +117,25 @@ func (cn *conn) Closed(err error) {
 	cn.died.Do(func() {
 		cn.cause = err
 		close(cn.done)
+		cn.finished(err)
 		cn.c.lost(cn)
 	})
 }
 
-// unreached notes that a message could not be sent. A carrier with a place for
+// unreached notes that a message could not be sent. A transport with a place for
 // routes makes connections as it needs them: that one could not be made says
 // nothing about requests that are under way on others, and it tells by itself
-// when a session is over. Every other carrier is at its end.
+// when a session is over. Every other transport is at its end.
 func (cn *conn) unreached(err error) {
 	if !cn.link.Traits().Routes {
 		cn.Closed(err)
 	}
 }
 
-// rest waits before a message that could not be sent is sent again, unless
+// backOff waits before a message that could not be sent is sent again, unless
 // there will be another connection. It reports whether ctx lasts.
-func (cn *conn) rest(ctx context.Context) bool {
-	t := time.NewTimer(firstPause + rand.N(firstPause/4))
+func (cn *conn) backOff(ctx context.Context) bool {
+	t := time.NewTimer(firstRetryDelay + rand.N(firstRetryDelay/4))
 	defer t.Stop()
 	select {
 	case <-cn.done:
@@ -127,13 +145,17 @@ func (cn *conn) rest(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// teardown ends the connection and waits until it is quiet.
-func (cn *conn) teardown(cause error) (err error) {
+// teardown ends the connection, politely for closeTime, and waits until it is
+// quiet.
+func (cn *conn) teardown(cause error) error { return cn.shutDown(cause, closeTime) }
+
+// shutDown ends the connection, politely for some time, and waits until it is quiet.
+func (cn *conn) shutDown(cause error, polite time.Duration) (err error) {
 	<-cn.ready
-	cn.razed.Do(func() {
+	cn.shutDownOnce.Do(func() {
 		cn.peer.Close(cause)
 		if cn.link != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+			ctx, cancel := context.WithTimeout(context.Background(), polite)
 			defer cancel()
 			err = cn.link.Close(ctx)
 		}
@@ -141,10 +163,10 @@ func (cn *conn) teardown(cause error) (err error) {
 	return err
 }
 
-// late takes the id of an answer that nobody waits for any more. A server that
+// lateAnswer takes the id of an answer that no request waits for any more. A server that
 // answers the probe late knows it: it was slow, not old, and must not be
 // remembered as old.
-func (cn *conn) late(id mcp.ID) {
+func (cn *conn) lateAnswer(id mcp.ID) {
 	cn.mu.Lock()
 	if !id.IsZero() && id == cn.probed {
 		cn.lateProbe = true
@@ -162,7 +184,7 @@ func (cn *conn) late(id mcp.ID) {
 func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route transport.Route, noted func(error)) (wire.RawValue, error) {
 	result, err := k.through(ctx, func(ctx context.Context) (Result, error) {
 		k.ctx = ctx
-		in, err := cn.c.insist(ctx, k.method, noted, func() (*jsonrpc.Incoming, error) {
+		in, err := cn.c.sendWithRetry(ctx, k.method, noted, func() (*jsonrpc.Incoming, error) {
 			return cn.link.Do(ctx, k.message(&session{era: era}, k.nextID(), params, nil), route)
 		})
 		if err = failure(in, err); err != nil {
@@ -185,7 +207,7 @@ func (c *Client) lost(cn *conn) {
 	c.mu.Lock()
 	if c.cur == cn {
 		c.cur = nil
-		if time.Since(cn.born) >= youngDeath {
+		if time.Since(cn.born) >= earlyEnd {
 			c.failures = 0
 		}
 		c.failed()
@@ -196,13 +218,21 @@ func (c *Client) lost(cn *conn) {
 
 // failed makes the next attempt wait. c.mu is held.
 func (c *Client) failed() {
-	pause := min(firstPause<<min(c.failures, 20), longPause)
+	pause := min(firstRetryDelay<<min(c.failures, 20), maxRetryDelay)
 	c.failures++
 	c.retryAt = time.Now().Add(pause + rand.N(pause/4))
 }
 
 // adopt makes cn the connection that calls use.
 func (c *Client) adopt(cn *conn) error {
+	if err := c.install(cn); err != nil {
+		return err
+	}
+	cn.begun()
+	return nil
+}
+
+func (c *Client) install(cn *conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -265,7 +295,7 @@ func (c *Client) current() (*conn, *dialling, error) {
 func (c *Client) redial(d *dialling, pause time.Duration) {
 	err := sleep(c.ctx, pause)
 	if err == nil {
-		ctx, cancel := c.limited(&everybody{c.ctx, c}, c.opts.CallTimeout)
+		ctx, cancel := c.limited(c.pausing(c.ctx), c.opts.CallTimeout)
 		var cn *conn
 		if cn, err = c.dial(ctx); err == nil {
 			if err = c.adopt(cn); err != nil {

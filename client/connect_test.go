@@ -3,8 +3,10 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // Proves: FLOW-INIT. Rulings 1 to 4: era and version, for each kind of server.
@@ -149,6 +153,104 @@ func TestSilentProbe(t *testing.T) {
 			t.Error("a server that knows no such request was told to cancel it")
 		}
 	})
+}
+
+// A server that never says anything is asked for the versions and for a
+// handshake, once each; the error tells of both.
+func TestSilentServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		opts  client.Options
+		known string // what the memory has
+		want  time.Duration
+		says  []string
+	}{
+		"defaults":      {client.Options{}, "", 65 * time.Second, []string{"initialize: no answer in time: nothing heard for 1m0s", "after server/discover: no answer in time: nothing heard for 5s"}},
+		"short":         {client.Options{CallTimeout: 3 * time.Second}, "", 6 * time.Second, []string{"initialize: no answer in time: nothing heard for 3s", "after server/discover: no answer in time: nothing heard for 3s"}},
+		"modern alone":  {client.Options{Versions: []string{modern}}, "", time.Minute, []string{"server/discover: no answer in time: nothing heard for 1m0s"}},
+		"old alone":     {client.Options{Versions: []string{newest}}, "", time.Minute, []string{"initialize: no answer in time: nothing heard for 1m0s"}},
+		"known as old":  {client.Options{}, newest, time.Minute, []string{"initialize: no answer in time: nothing heard for 1m0s"}},
+		"known as new":  {client.Options{}, modern, 65 * time.Second, []string{"initialize: no answer in time"}},
+		"long patience": {client.Options{DiscoverProbe: 2 * time.Minute}, "", 2 * time.Minute, []string{"after server/discover: no answer in time: nothing heard for 1m0s"}},
+	} {
+		pipe := func(t *testing.T) (transport.Dialer, func() int) {
+			s := &script{on: map[string]func(*req) (any, error){
+				mcp.MethodDiscover:   func(*req) (any, error) { return nil, errSilent },
+				mcp.MethodInitialize: func(*req) (any, error) { return nil, errSilent },
+			}}
+			return lingering{mem.New(s, nil)}, func() int { return len(s.methods()) }
+		}
+		url := func(t *testing.T) (transport.Dialer, func() int) {
+			s := &hushed{}
+			d := &streamable.Dialer{URL: "http://silent.example/mcp", Client: &http.Client{Transport: s}}
+			return lingering{d}, func() int { return int(s.asked.Load()) }
+		}
+		for carrier, dialer := range map[string]func(*testing.T) (transport.Dialer, func() int){"pipe": pipe, "url": url} {
+			t.Run(name+" "+carrier, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					d, asked := dialer(t)
+					start := time.Now()
+					opts := test.opts
+					opts.Eras = client.NewEraMemory()
+					opts.Eras.Remember("silent", test.known)
+					_, err := client.Connect(t.Context(), d, &opts)
+					if !errors.Is(err, client.ErrTimeout) || time.Since(start) != test.want {
+						t.Errorf("%v after %v, want ErrTimeout after %v", err, time.Since(start), test.want)
+					}
+					for _, part := range test.says {
+						if err != nil && !strings.Contains(err.Error(), part) {
+							t.Errorf("%q does not say %q", err, part)
+						}
+					}
+					if n := asked(); n > 2 {
+						t.Errorf("asked %d times", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who gives up on a server that never spoke does not wait for it to end.
+func TestGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return nil, errSilent }}}
+		start := time.Now()
+		if _, err := client.Connect(ctx, lingering{mem.New(s, nil)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A lingering dialer makes links to the server "silent" that take as long to
+// close as they are given.
+type lingering struct{ transport.Dialer }
+
+func (l lingering) Key() string { return "silent" }
+
+func (l lingering) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	link, err := l.Dialer.Dial(ctx, in)
+	return lingeringLink{link}, err
+}
+
+type lingeringLink struct{ transport.Link }
+
+func (l lingeringLink) Close(ctx context.Context) error {
+	<-ctx.Done()
+	return l.Link.Close(ctx)
+}
+
+// A hushed site never answers.
+type hushed struct{ asked atomic.Int64 }
+
+func (h *hushed) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked.Add(1)
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
 }
 
 // Ruling 4: a server that was only slow to start is not taken for an old one:

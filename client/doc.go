@@ -16,7 +16,7 @@
 // # When a server is busy, or gone
 //
 // A request that the server refused before it ran, because there were too many,
-// is sent again as Options.Retries says, at the pace that the server allows; in
+// is sent again as Options.Retries says, at the rate that the server allows; in
 // the end the error is a [RetryError].
 //
 // A connection that is lost is made anew by the next call, with growing pauses,

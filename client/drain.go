@@ -11,13 +11,9 @@ func (c *Client) Drain(ctx context.Context) error {
 		return nil
 	}
 	done := make(chan struct{})
-	select {
-	case c.inbox.events <- event{handler: "drain", call: func(context.Context) { close(done) }}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.ctx.Done():
-		return ErrClosed
-	}
+	c.inbox.mu.Lock()
+	c.inbox.put(event{handler: "Drain", call: func(context.Context) { close(done) }})
+	c.inbox.mu.Unlock()
 	select {
 	case <-done:
 		return nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
@@ -189,7 +190,7 @@ func (r *ElicitRequest) finish(answer *mcp.ElicitResult) (*mcp.ElicitResult, err
 // maxURL bounds the address of a page; what is longer cannot be examined.
 const maxURL = 8192
 
-// readPage takes an address apart for the person. Only web pages are let
+// readPage parses an address for the person. Only web pages are let
 // through: other schemes can run programs (ruling 18).
 func readPage(address string) (*ElicitPage, error) {
 	if len(address) > maxURL {
@@ -203,8 +204,8 @@ func readPage(address string) (*ElicitPage, error) {
 		return nil, fmt.Errorf("url has the scheme %.32q; only https and http are opened", u.Scheme)
 	}
 	for _, r := range address {
-		if r <= ' ' || r == 0x7f || r == '\\' {
-			return nil, errors.New("url holds spaces, control characters or backslashes")
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) || r == '\\' {
+			return nil, errors.New("url holds spaces, backslashes, or characters that control or are not shown")
 		}
 	}
 	p := &ElicitPage{URL: address, Host: u.Host}
@@ -224,10 +225,25 @@ func readPage(address string) (*ElicitPage, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > '~' }) {
 		p.Warnings = append(p.Warnings, "the host holds letters that are not ASCII and may look like another one")
 	}
-	if net.ParseIP(host) != nil && !loopback(host) {
+	if numeric(host) && !loopback(host) {
 		p.Warnings = append(p.Warnings, "the host is a number instead of a name")
 	}
 	return p, nil
+}
+
+// numeric reports whether a host is an address: as it is usually written, or
+// ending in a number as no name does, which browsers read as an address too
+// (WHATWG URL, "ends in a number": 2130706433, 0x7f.1, 192.168.1).
+func numeric(host string) bool {
+	if net.ParseIP(host) != nil {
+		return true
+	}
+	host = strings.TrimSuffix(host, ".")
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	if digits, hex := strings.CutPrefix(last, "0x"); hex {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 func loopback(host string) bool {

@@ -29,8 +29,9 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 	for range 2 {
 		result, err := o.initialize(ctx, f)
 		if err == nil {
-			return o.shake(ctx, f, result)
+			return o.initializeOnce(ctx, f, result)
 		}
+		o.unanswered = errors.Is(err, ErrTimeout)
 		var refusal *jsonrpc.Error
 		errors.As(err, &refusal)
 		offered := offeredVersions(refusal)
@@ -48,7 +49,8 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 
 // because adds why a handshake was tried at all.
 func because(err, cause error) error {
-	if cause == nil || strings.Contains(err.Error(), innermost(cause).Error()) {
+	silent := errors.Is(cause, ErrTimeout) // then it tells for how long
+	if cause == nil || !silent && strings.Contains(err.Error(), innermost(cause).Error()) {
 		return err // over HTTP both may have met the same
 	}
 	return fmt.Errorf("%w (after server/discover: %w)", err, cause)
@@ -101,10 +103,10 @@ func (o *opener) pickLegacy(offered []string) *revision.Facts {
 	return nil
 }
 
-// shake reads the server's half and completes the handshake (spec 2025-11-25,
+// initializeOnce reads the server's half and completes the handshake (spec 2025-11-25,
 // basic/lifecycle: a client that does not support the version in the response
 // SHOULD disconnect).
-func (o *opener) shake(ctx context.Context, asked *revision.Facts, result wire.RawValue) error {
+func (o *opener) initializeOnce(ctx context.Context, asked *revision.Facts, result wire.RawValue) error {
 	var head struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
@@ -174,7 +176,7 @@ func (e *handshake) cancelled(cn *conn, m *mcp.CancelledParams) {
 	}
 }
 
-// expects lets those notices pass that the server declared, or that somebody
+// expects lets those notices pass that the server declared, or that a caller
 // subscribed to.
 func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) error {
 	if method == mcp.NotifyResourcesUpdated {
@@ -197,7 +199,9 @@ func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) 
 func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 	filter := w.within(cn.session().caps)
 	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions, func(err error) { w.refused(err, false) })
-	defer func() { e.unsubscribe(cn, held) }()
+	if len(held) > 0 {
+		defer e.unsubscribe(cn, held)
+	}
 	if err != nil {
 		return err
 	}
@@ -209,13 +213,15 @@ func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
 	return cn.wait(ctx)
 }
 
-// subscribe subscribes to what nobody on this connection has subscribed to.
+// subscribe subscribes to what this connection is not subscribed to.
 // It returns those that the server agreed to, and the last refusal.
 func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string, noted func(error)) (held []string, refusal, err error) {
-	cn.subMu.Lock()
-	defer cn.subMu.Unlock()
+	if err := cn.subs.acquire(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer cn.subs.release()
 	for _, uri := range uris {
-		if cn.refer(uri, 1) > 1 {
+		if cn.countWatchers(uri, 1) > 1 {
 			held = append(held, uri)
 			continue
 		}
@@ -226,10 +232,10 @@ func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string, note
 			held = append(held, uri)
 			continue
 		case !errors.As(err, &peer):
-			cn.refer(uri, -1)
+			cn.countWatchers(uri, -1)
 			return held, nil, err
 		}
-		cn.refer(uri, -1)
+		cn.countWatchers(uri, -1)
 		e.c.log.Info("the server refused a subscription", "uri", uri, "err", err)
 		refusal = err
 	}
@@ -237,23 +243,32 @@ func (e *handshake) subscribe(ctx context.Context, cn *conn, uris []string, note
 }
 
 // unsubscribe gives up subscriptions; the last one tells the server, if the
-// connection is still of use.
+// connection is still of use and the server answers: one that does not answer is
+// not told about the rest.
 func (e *handshake) unsubscribe(cn *conn, uris []string) {
-	cn.subMu.Lock()
-	defer cn.subMu.Unlock()
+	ctx, cancel := context.WithTimeout(e.c.ctx, closeTime)
+	defer cancel()
+	turn, end := context.WithTimeout(ctx, cancelNoticeTimeout)
+	if cn.subs.acquire(turn) == nil {
+		defer cn.subs.release()
+	}
+	end()
 	for _, uri := range uris {
-		if cn.refer(uri, -1) > 0 || e.c.ctx.Err() != nil || cn.over() {
+		if cn.countWatchers(uri, -1) > 0 || ctx.Err() != nil || cn.isClosed() {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(e.c.ctx, abandonTime)
-		if err := e.ask(ctx, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}, nil); err != nil {
+		one, end := context.WithTimeout(ctx, cancelNoticeTimeout)
+		if err := e.ask(one, cn, mcp.MethodResourcesUnsubscribe, &mcp.UnsubscribeParams{URI: uri}, nil); err != nil {
 			e.c.log.Debug("a subscription could not be given up", "uri", uri, "err", err)
 		}
-		cancel()
+		if one.Err() != nil {
+			cancel()
+		}
+		end()
 	}
 }
 
-// ask sends a small request of the client's own; see insist.
+// ask sends a small request of the client's own; see sendWithRetry.
 func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any, noted func(error)) error {
 	ctx, cancel := e.c.limited(ctx, e.c.opts.CallTimeout)
 	defer cancel()
@@ -265,7 +280,11 @@ func (e *handshake) ask(ctx context.Context, cn *conn, method string, params any
 	if cn.link.Traits().Routes {
 		route = e.route(nil)
 	}
-	if _, err := cn.sendOwn(ctx, e.c.own(method, params), e, down, route, noted); err != nil {
+	err = e.c.guarded("middleware", func() error { // what it was asked for is undone by the caller
+		_, err := cn.sendOwn(ctx, e.c.own(method, params), e, down, route, noted)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil

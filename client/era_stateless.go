@@ -15,13 +15,13 @@ import (
 )
 
 // stateless is the era in which each request says all there is to know: the
-// version, who asks, and what the client can do.
+// version, the client's identity and its capabilities.
 type stateless struct {
-	c       *Client
-	version string
-	who     []byte // members of _meta that never change
-	fixed   []byte // the same, and the client's capabilities
-	logs    bool   // the server sends logs
+	c        *Client
+	version  string
+	identity []byte // members of _meta that never change
+	fixed    []byte // the same, and the client's capabilities
+	logs     bool   // the server sends logs
 }
 
 // newEra returns the era for a revision before anything is known of the server.
@@ -31,7 +31,7 @@ func newEra(c *Client, f *revision.Facts) *stateless {
 	if !c.opts.HideInfo {
 		dst, _ = wire.Append(appendMember(dst, 0, mcp.MetaClientInfo), &c.opts.Info)
 	}
-	e.who = dst
+	e.identity = dst
 	e.fixed = e.declare(slices.Clone(dst), 0, c.caps)
 	return e
 }
@@ -64,7 +64,7 @@ func newStateless(c *Client, f *revision.Facts, d *mcp.DiscoverResult) *session 
 
 // discover probes the server with a revision.
 func (o *opener) discover(ctx context.Context, f *revision.Facts) (*mcp.DiscoverResult, error) {
-	limit := o.c.opts.DiscoverProbe
+	limit := min(o.c.opts.DiscoverProbe, o.c.opts.CallTimeout)
 	if len(o.legacy) == 0 {
 		limit = o.c.opts.CallTimeout // there is nothing to fall back to
 	}
@@ -115,7 +115,7 @@ func (o *opener) discoverOnce(ctx context.Context, k *call, f *revision.Facts) (
 	if len(d.SupportedVersions) == 0 {
 		return nil, errors.New("server/discover: the result names no version")
 	}
-	if key, ok := k.cacheKey(); ok {
+	if key, ok := k.cacheKey(f); ok {
 		k.keep(key, in.Result, generation)
 	}
 	return d, nil
@@ -126,7 +126,7 @@ func (e *stateless) meta(dst []byte, k *call) []byte {
 		dst = append(dst, e.fixed...)
 	} else {
 		start := len(dst)
-		dst = e.declare(append(dst, e.who...), start, k.opts.Capabilities)
+		dst = e.declare(append(dst, e.identity...), start, k.opts.Capabilities)
 	}
 	if level := *e.c.level.Load(); e.logs && level != "" {
 		dst = wire.AppendString(appendMember(dst, 0, mcp.MetaLogLevel), string(level))

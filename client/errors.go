@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -21,10 +22,10 @@ var (
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client is closed")
 	// ErrTimeout says that the server did not answer in the time allowed; it
-	// was told that nobody waits any more.
+	// was told that it is cancelled.
 	ErrTimeout = errors.New("no answer in time")
 	// ErrNotCapable says that one side did not declare the capability that a
-	// request needs. Nothing was sent, or nobody was asked.
+	// request needs. Nothing was sent, or no question was asked.
 	ErrNotCapable = errors.New("capability not declared")
 	// ErrUnsupportedVersion says that no revision suits both sides.
 	ErrUnsupportedVersion = errors.New("no protocol version in common")
@@ -32,7 +33,9 @@ var (
 	// said no.
 	ErrRefused = errors.New("refused by the user")
 	// ErrInputRefused says that a call ended because what the server asked
-	// for was not given. The handler's error is in the chain.
+	// for was not given. The handler's error is in the chain. In revisions with
+	// a handshake the server is told of the refusal instead, and its answer is
+	// that of the call, but for pages that it wants visited before (-32042).
 	ErrInputRefused = errors.New("the input that the server asked for was refused")
 	// ErrResultType says that a result is of a type this client cannot use.
 	ErrResultType = errors.New("unusable type of result")
@@ -175,6 +178,13 @@ func (e *inputError) Unwrap() error { return e.err }
 type timeoutError struct {
 	limit time.Duration
 	hard  bool
+}
+
+func newTimeoutError(l pausetimer.Limit, idle, hard time.Duration) error {
+	if l == pausetimer.Hard {
+		return &timeoutError{limit: hard, hard: true}
+	}
+	return &timeoutError{limit: idle}
 }
 
 func (e *timeoutError) Error() string {

@@ -7,8 +7,9 @@ import (
 	"runtime/debug"
 )
 
-// ErrPanicked says that a handler of the user panicked. The stack is in the
-// client's log; the process lives, and the server is told "internal error".
+// ErrPanicked says that a handler of the user panicked, or middleware or the
+// dialer in what the client does by itself. The stack is in the client's log; the
+// process lives, and a server that waits for an answer is told "internal error".
 var ErrPanicked = errors.New("a handler of this client panicked")
 
 // guard runs a handler of the user. Every handler is called through it: a
@@ -23,6 +24,14 @@ func (c *Client) guard(handler string, f func()) (err error) {
 	}()
 	f()
 	return nil
+}
+
+// guarded is guard for what has an error of its own.
+func (c *Client) guarded(handler string, f func() error) (err error) {
+	if panicked := c.guard(handler, func() { err = f() }); panicked != nil {
+		return panicked
+	}
+	return err
 }
 
 // run asks a question of the server.

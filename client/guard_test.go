@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -165,26 +168,99 @@ func TestListBytes(t *testing.T) {
 	})
 }
 
-// What waits for handlers is bounded in bytes: a server that floods waits.
+// Middleware that panics in what the client sends by itself does not end the
+// process: the client goes on, and those who wait are told.
+func TestMiddlewarePanicsAlone(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			var log record
+			var method atomic.Value // that middleware panics about, once it was answered
+			method.Store("")
+			s := subscribing(versions)
+			c := connect(t, s, &client.Options{
+				OnToolsChanged: func(context.Context) {},
+				Logger:         slog.New(slog.NewTextHandler(&log, nil)),
+				Middleware: []client.Middleware{func(next client.Func) client.Func {
+					return func(ctx context.Context, r *client.Request) (client.Result, error) {
+						result, err := next(ctx, r)
+						if r.Method() == method.Load() {
+							panic("middleware")
+						}
+						return result, err
+					}
+				}},
+			})
+			opening, subscribing := mcp.MethodDiscover, mcp.MethodListen
+			if !c.Modern() {
+				opening, subscribing = mcp.MethodInitialize, mcp.MethodResourcesSubscribe
+			}
+			method.Store(subscribing)
+			if c.Modern() { // which panics when the subscription ends
+				listens := s.got(mcp.MethodListen)
+				_ = s.last().tell(t.Context(), mcp.NotifyCancelled, fmt.Sprintf(`{"requestId":%s}`, listens[len(listens)-1].ID))
+				time.Sleep(time.Second) // of fake time
+			} else if _, err := c.Subscribe(t.Context(), "a:1"); !errors.Is(err, client.ErrPanicked) {
+				t.Errorf("subscribing while that panics: %v", err)
+			}
+			method.Store(opening)
+			s.last().end()
+			synctest.Wait()
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, client.ErrPanicked) {
+				t.Errorf("a call while connecting panics: %v", err)
+			}
+			method.Store("")
+			sub, err := c.Subscribe(t.Context(), "a:1")
+			if err != nil || !slices.Equal(sub.URIs(), []string{"a:1"}) {
+				t.Errorf("subscribing once nothing panics: %v", err)
+			}
+			if n := len(s.got(subscribing)); n < 2 {
+				t.Errorf("asked to watch %d times, want again after the panic", n)
+			}
+			if n := strings.Count(log.String(), "a handler panicked"); n < 2 {
+				t.Errorf("%d panics are in the log:\n%s", n, &log)
+			}
+		})
+	})
+}
+
+// What waits for handlers is bounded in bytes: the rest of a flood is dropped, and
+// counted. It holds up nothing else.
 func TestFloodOfBigLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
+		var log record
+		release, handled := make(chan struct{}), 0
 		s := &script{versions: []string{newest}}
-		connect(t, s, &client.Options{OnLog: func(context.Context, *mcp.LogParams) { <-release }})
-		sent := 0
-		flooded := make(chan struct{})
-		go func() {
-			defer close(flooded)
-			big := fmt.Sprintf(`{"level":"error","data":%q}`, strings.Repeat("x", 1<<20))
-			for ; sent < 100 && s.last().tell(t.Context(), mcp.NotifyMessage, big) == nil; sent++ {
+		c := connect(t, s, &client.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), OnLog: func(context.Context, *mcp.LogParams) {
+			<-release
+			handled++
+		}})
+		big := fmt.Sprintf(`{"level":"error","data":%q}`, strings.Repeat("x", 1<<20))
+		for range 100 {
+			if err := s.last().tell(t.Context(), mcp.NotifyMessage, big); err != nil {
+				t.Fatal(err)
 			}
-		}()
-		synctest.Wait()
-		if sent > 90 {
-			t.Errorf("the client took %d MiB of logs that nobody handles", sent)
+		}
+		if err := c.Ping(t.Context()); err != nil {
+			t.Errorf("a call behind the flood: %v", err)
 		}
 		close(release)
-		<-flooded
+		if err := c.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if handled < 60 || handled > 64 {
+			t.Errorf("the client kept %d MiB of logs that nobody handled, want no more than 64", handled)
+		}
+		if want := fmt.Sprintf("count=%d", 100-handled); !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %s: %s", want, &log)
+		}
+		for range 2 { // there is room again
+			_ = s.last().tell(t.Context(), mcp.NotifyMessage, `{"level":"error","data":1}`)
+		}
+		synctest.Wait()
+		if err := c.Drain(t.Context()); err != nil || handled < 62 {
+			t.Errorf("%d handled, %v", handled, err)
+		}
 	})
 }
 

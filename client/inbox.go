@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -14,28 +15,31 @@ import (
 
 // Bounds of what waits for the user's handlers.
 const (
-	maxEvents     = 256
 	maxEventBytes = 64 << 20 // of all events together
+	eventSize     = 512      // what an event takes in addition to its parameters
 	maxChanges    = 4096
 	maxChangeURI  = 8 << 10
 )
 
-// An inbox hands what the server tells to the user's handlers: events (logs)
-// in order, with back-pressure, and changes coalesced, without.
+// An inbox hands what the server tells to the user's handlers: events (logs) in
+// order, and changes coalesced. What arrives never waits for a handler, which may
+// wait for what arrives next.
 type inbox struct {
 	c      *Client
-	events chan event
-	freed  chan struct{} // told when there may be room for bytes of events
-	queued atomic.Int64  // events that wait or are handled
+	queued atomic.Int64 // events that wait or are handled
 
 	mu      sync.Mutex
-	held    int // bytes of events that wait or are handled
+	events  []event
+	arrived chan struct{} // told when there are events
+	held    int           // bytes of events that wait or are handled
+	dropped int           // events, since all were handled
 	pending map[change]bool
 	order   []change
 	wake    chan struct{}
 }
 
-// An event is the call of a handler, and the size of what it is called with.
+// An event is the call of a handler, and the size of what it is called with; that
+// of Drain has none.
 type event struct {
 	handler string
 	size    int
@@ -49,8 +53,7 @@ type change struct{ method, uri string }
 // start begins to work for handlers, if there are any.
 func (b *inbox) start(c *Client) {
 	b.c = c
-	b.events = make(chan event, maxEvents)
-	b.freed = make(chan struct{}, 1)
+	b.arrived = make(chan struct{}, 1)
 	b.pending = make(map[change]bool)
 	b.wake = make(chan struct{}, 1)
 	o := &c.opts
@@ -62,57 +65,81 @@ func (b *inbox) start(c *Client) {
 	}
 }
 
+// runEvents hands events over until the client is closed, and then, for closeTime
+// at most, those that have arrived.
 func (b *inbox) runEvents() {
 	for {
 		select {
-		case e := <-b.events:
-			_ = b.c.guard(e.handler, func() { e.call(b.c.ctx) }) // the log has it, and nobody waits
-			if e.handler != "drain" {
-				b.queued.Add(-1)
+		case <-b.arrived:
+			for b.c.ctx.Err() == nil && b.handleNext() {
 			}
-			b.free(e.size)
 		case <-b.c.ctx.Done():
+			for end := time.Now().Add(closeTime); time.Now().Before(end) && b.handleNext(); {
+			}
 			return
 		}
 	}
 }
 
-// event queues something for a handler. It waits for room.
+// handleNext hands over the oldest event, and reports whether there was one.
+func (b *inbox) handleNext() bool {
+	e, ok := b.nextEvent()
+	if ok {
+		_ = b.c.guard(e.handler, func() { e.call(b.c.ctx) }) // the error is logged
+		b.handled(e)
+	}
+	return ok
+}
+
+// event queues something for a handler. It is dropped if there is no room; for
+// one event there always is.
 func (b *inbox) event(m *jsonrpc.Incoming, f func(ctx context.Context)) {
-	size := len(m.Params.Raw())
-	b.queued.Add(1)
-	for !b.hold(size) {
-		select {
-		case <-b.freed:
-		case <-b.c.ctx.Done():
-			return
-		}
-	}
-	select {
-	case b.events <- event{m.Method, size, f}:
-	case <-b.c.ctx.Done():
-	}
-}
-
-// hold takes room for the bytes of one event, if there is any; for one event
-// there always is.
-func (b *inbox) hold(size int) bool {
+	size := eventSize + len(m.Params.Raw())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held > 0 && b.held+size > maxEventBytes {
-		return false
+		if b.dropped++; b.dropped == 1 {
+			b.c.log.Warn("notifications come faster than they are handled and are dropped", "method", m.Method)
+		}
+		return
 	}
-	b.held += size
-	return true
+	b.queued.Add(1)
+	b.put(event{m.Method, size, f})
 }
 
-func (b *inbox) free(size int) {
-	b.mu.Lock()
-	b.held -= size
-	b.mu.Unlock()
+// put queues an event. b.mu is held.
+func (b *inbox) put(e event) {
+	b.held += e.size
+	b.events = append(b.events, e)
 	select {
-	case b.freed <- struct{}{}:
+	case b.arrived <- struct{}{}:
 	default:
+	}
+}
+
+func (b *inbox) nextEvent() (event, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.events) == 0 {
+		return event{}, false
+	}
+	next := b.events[0]
+	b.events[0] = event{}
+	b.events = b.events[1:]
+	return next, true
+}
+
+// handled makes room for the next event.
+func (b *inbox) handled(e event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= e.size
+	if e.size > 0 {
+		b.queued.Add(-1)
+	}
+	if len(b.events) == 0 && b.dropped > 0 {
+		b.c.log.Warn("notifications were dropped, since they came faster than they were handled", "count", b.dropped)
+		b.dropped = 0
 	}
 }
 
@@ -129,7 +156,7 @@ func (b *inbox) runChanges() {
 				break
 			}
 			if f := b.c.opts.onChange(next); f != nil {
-				_ = b.c.guard(next.method, func() { f(b.c.ctx) }) // the log has it, and nobody waits
+				_ = b.c.guard(next.method, func() { f(b.c.ctx) }) // the error is logged
 			}
 		}
 	}
@@ -205,7 +232,7 @@ func (cn *conn) Receive(m *jsonrpc.Incoming) {
 	case jsonrpc.Response:
 		cn.c.log.Debug("an answer that nobody waits for", "id", m.ID.String())
 		if m.Error == nil {
-			cn.late(m.ID)
+			cn.lateAnswer(m.ID)
 		}
 	case jsonrpc.Notification:
 		if err := cn.notified(m); err != nil {

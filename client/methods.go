@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -54,9 +55,11 @@ func (b *toolBook) check(name string, r *mcp.CallToolResult) error {
 }
 
 // Call calls a tool and decodes its result into Out: the structured content,
-// or the text if Out is string. [mcp.None] takes nothing and
-// [mcp.CallToolResult] everything. A tool that gives no structured content is
-// taken to give JSON as text. The error is a [ToolError] if the tool failed.
+// or the text if Out is string. [mcp.None] takes nothing, [mcp.CallToolResult],
+// or a pointer to it, everything, [mcp.Contents] the content, and [mcp.Content]
+// or one of its types the only block of it. A tool that gives no structured
+// content is taken to give JSON as text. The error is a [ToolError] if the tool
+// failed, and an [ErrOutput] if it gave something else than Out takes.
 func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*CallOptions) (Out, error) {
 	var out Out
 	var opts *CallOptions
@@ -72,6 +75,9 @@ func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*
 	}
 	switch v := any(&out).(type) {
 	case *string:
+		if !hasText(r) {
+			return out, fmt.Errorf("tool %q: %w: there is no text in it, but %s", tool, ErrOutput, parts(r))
+		}
 		*v = textOf(r)
 		return out, nil
 	case *mcp.None:
@@ -79,18 +85,80 @@ func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*
 	case *mcp.CallToolResult:
 		*v = *r
 		return out, nil
+	case **mcp.CallToolResult:
+		*v = r
+		return out, nil
+	case *mcp.Contents:
+		*v = r.Content
+		return out, nil
+	case *[]mcp.Content:
+		*v = r.Content
+		return out, nil
+	}
+	if block, ok, asked := onlyBlock[Out](r); ok {
+		return block, nil
+	} else if asked {
+		return out, fmt.Errorf("tool %q: %w: it is not one %s, but %s; mcp.CallToolResult takes everything", tool, ErrOutput, strings.Trim(fmt.Sprintf("%T", &out), "*"), parts(r))
 	}
 	raw := r.StructuredContent
 	if raw == nil {
 		raw = wire.RawValue(textOf(r))
 		if err := wire.Valid(raw, wire.Limits{}); err != nil {
-			return out, fmt.Errorf("tool %q: %w: it gave neither structured content nor JSON as text", tool, ErrOutput)
+			return out, fmt.Errorf("tool %q: %w: it has neither structured content nor JSON as text, but %s", tool, ErrOutput, parts(r))
 		}
 	}
 	if err := wire.Decode(raw, &out); err != nil {
 		return out, fmt.Errorf("tool %q: %w: %w", tool, ErrOutput, err)
 	}
 	return out, nil
+}
+
+// onlyBlock returns the content of a result that has one block, if that is an
+// Out; asked says that Out is a type of content.
+func onlyBlock[Out any](r *mcp.CallToolResult) (block Out, ok, asked bool) {
+	_, asked = any(&block).(*mcp.Content)
+	for _, kind := range []any{block, &block} { // a pointer to a type of content, or the type
+		if _, is := kind.(mcp.Content); is {
+			asked = true
+		}
+	}
+	if !asked || len(r.Content) != 1 {
+		return block, false, asked
+	}
+	if only, same := any(r.Content[0]).(*Out); same {
+		return *only, true, true
+	}
+	block, ok = any(r.Content[0]).(Out)
+	return block, ok, true
+}
+
+// hasText reports whether there is text in a result, if only an empty one.
+func hasText(r *mcp.CallToolResult) bool {
+	return slices.ContainsFunc(r.Content, func(c mcp.Content) bool {
+		_, ok := c.(*mcp.TextContent)
+		return ok
+	})
+}
+
+// maxParts is how many parts of a result an error names.
+const maxParts = 8
+
+// parts says what a result consists of.
+func parts(r *mcp.CallToolResult) string {
+	var list []string
+	for _, content := range r.Content[:min(len(r.Content), maxParts)] {
+		list = append(list, strings.TrimPrefix(fmt.Sprintf("%T", content), "*"))
+	}
+	if len(r.Content) > maxParts {
+		list = append(list, "more")
+	}
+	if r.StructuredContent != nil {
+		list = append(list, "structured content")
+	}
+	if len(list) == 0 {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }
 
 // textOf joins the text of a result.
@@ -145,6 +213,9 @@ func (c *Client) GetPrompt(ctx context.Context, name string, args map[string]str
 // Complete asks for values of an argument of a prompt or resource template.
 // The params are not written to.
 func (c *Client) Complete(ctx context.Context, p *mcp.CompleteParams) (*mcp.Completion, error) {
+	if p == nil {
+		return nil, errors.New("client: Complete: nil params")
+	}
 	clean := *p
 	clean.RequestBase = mcp.RequestBase{}
 	r, err := request[mcp.CompleteResult](ctx, c, mcp.MethodComplete, "", &clean, nil)
@@ -325,7 +396,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 		route = s.era.route(&call{c: c, method: method})
 	}
 	if err := cn.link.Post(ctx, m, route); err != nil {
-		if errors.Is(err, transport.ErrClosed) {
+		if ctx.Err() == nil && errors.Is(err, transport.ErrClosed) {
 			cn.unreached(err)
 		}
 		return fmt.Errorf("%s: %w", method, err)

@@ -29,7 +29,8 @@ type Func func(ctx context.Context, r *Request) (Result, error)
 // The values of the context that is passed on reach the handlers which answer
 // the server's questions, and [WithTrace] in it goes out with the request. A
 // middleware may call next more than once, one after another, or not at all;
-// the result that it returns must be of the type that next returns.
+// the result that it returns must be of the type that next returns. A panic of it
+// is the caller's; in what the client sends by itself it is [ErrPanicked].
 type Middleware func(next Func) Func
 
 // A Request is one request of this client. Its methods may be called by many
@@ -41,7 +42,7 @@ type requestKey struct{}
 // RequestFrom returns the request that ctx belongs to, in the context of a
 // handler that answers a question of the server: the one during which the
 // server asked. It is nil if that is not known. It is known in the stateless
-// era; in the handshake era if the carrier tells (Streamable HTTP, where the
+// era; in the handshake era if the transport tells (Streamable HTTP, where the
 // server asks in the answer to the request), or with Options.OneAtATime.
 func RequestFrom(ctx context.Context) *Request {
 	k, _ := ctx.Value(requestKey{}).(*call)
@@ -53,7 +54,7 @@ func (k *call) request() *Request {
 	if k == nil {
 		return nil
 	}
-	return &k.still.self
+	return &k.self
 }
 
 // Method is the method, for example "tools/call".
@@ -94,7 +95,7 @@ func (r *Request) Context() context.Context {
 	if r.k.mw != nil {
 		return r.k.mw.origin
 	}
-	return r.k.still.Context
+	return r.k.own.Context
 }
 
 // Client is whose request it is. While it connects, middleware must not send
@@ -113,7 +114,8 @@ func (r *Request) Meta() map[string]mcp.RawValue { return r.k.opts.Meta }
 
 // SetMeta adds a member to _meta, before the next Func is called. The value is
 // encoded as JSON. Keys that the protocol reserves are refused; for the trace
-// context see [WithTrace].
+// context see [WithTrace]. What is kept in the cache is looked for before there
+// is middleware, without what that adds.
 func (r *Request) SetMeta(key string, value any) error {
 	if err := checkMetaKey(key); err != nil {
 		return fmt.Errorf("%s: %w", r.k.method, err)
@@ -172,8 +174,8 @@ func (k *call) through(ctx context.Context, send func(ctx context.Context) (Resu
 // own: one that is decoded twice into the same memory would be a mixture.
 func (k *call) doThrough(ctx context.Context, out any, carry func(ctx context.Context, out any) error) error {
 	r, err := k.through(ctx, func(ctx context.Context) (Result, error) {
-		if out == nil {
-			return nil, carry(ctx, nil)
+		if v := reflect.ValueOf(out); v.Kind() != reflect.Pointer || v.IsNil() {
+			return nil, carry(ctx, out) // nil, or what nothing can be decoded into
 		}
 		fresh := reflect.New(reflect.TypeOf(out).Elem()).Interface()
 		if err := carry(ctx, fresh); err != nil {

@@ -385,3 +385,60 @@ func TestQuestionOutlivesCall(t *testing.T) {
 		}
 	})
 }
+
+// The methods of a request may be called while it is sent, and sent again.
+func TestRequestWhileSent(t *testing.T) {
+	s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
+	twice := func(next client.Func) client.Func {
+		return func(ctx context.Context, r *client.Request) (client.Result, error) {
+			if r.Method() != mcp.MethodToolsCall {
+				return next(ctx, r)
+			}
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					if r.Method() != mcp.MethodToolsCall || r.Target() != "t" || r.Context() == nil || r.Version() != modern || r.Meta() != nil || r.Attempts() > 2 || r.Rounds() != 0 {
+						t.Errorf("the request is %s %q now, sent %d times", r.Method(), r.Target(), r.Attempts())
+					}
+					_, _, _ = r.ID(), r.Session(), r.Params()
+					select {
+					case <-stop:
+						return
+					default:
+					}
+				}
+			}()
+			_, err := next(ctx, r)
+			if err != nil {
+				t.Error(err)
+			}
+			result, err := next(ctx, r)
+			close(stop)
+			<-stopped
+			return result, err
+		}
+	}
+	c := connect(t, s, &client.Options{Middleware: []client.Middleware{twice}})
+	for range 20 {
+		if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a result cannot be decoded into is an error, with middleware and without.
+func TestResultIntoNoPointer(t *testing.T) {
+	type answer struct{ A int }
+	for name, list := range map[string][]client.Middleware{"without": nil, "with": {func(next client.Func) client.Func { return next }}} {
+		for kind, into := range map[string]any{"struct": answer{}, "nil pointer": (*answer)(nil), "map": map[string]int{}, "number": 1} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				s := &script{on: map[string]func(*req) (any, error){"x/y": func(*req) (any, error) { return raw(`{"A":1}`), nil }}}
+				c := connect(t, s, &client.Options{Middleware: list})
+				if err := c.Request(t.Context(), "x/y", nil, into, nil); err == nil {
+					t.Errorf("decoded into %#v", into)
+				}
+			})
+		}
+	}
+}

@@ -19,8 +19,9 @@ type opener struct {
 	cn             *conn
 	begin          beginning
 	modern, legacy []*revision.Facts // allowed by Options.Versions, newest first
-	woken          bool              // a silent server was probed again
+	probedAgain    bool              // a silent server was probed again
 	unsure         bool              // the handshake was tried after a failure that may pass
+	unanswered     bool              // the handshake was not answered
 }
 
 // A beginning is how the negotiation on one connection begins. A connection
@@ -44,7 +45,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		if !errors.As(err, &dead) {
 			return cn, err
 		}
-		if begin == beginHandshake || sleep(ctx, firstPause) != nil {
+		if begin == beginHandshake || sleep(ctx, firstRetryDelay) != nil {
 			return nil, err
 		}
 	}
@@ -64,9 +65,14 @@ func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
 		peer:    jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: c.opts.MaxInFlight, Logger: c.log}),
 		listens: make(map[mcp.ID]*listening),
 		refs:    make(map[string]int),
+
+		negotiating: make(lock, 1),
+		subs:        make(lock, 1),
 	}
-	link, err := c.dialer.Dial(ctx, cn)
-	cn.link = link
+	err := c.guarded("dialer", func() (err error) {
+		cn.link, err = c.dialer.Dial(ctx, cn)
+		return err
+	})
 	close(cn.ready)
 	if err != nil {
 		cn.link = nil
@@ -75,13 +81,17 @@ func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
 	}
 	o := &opener{c: c, cn: cn, begin: begin}
 	o.allowed()
-	if err := o.open(ctx); err != nil {
-		died := cn.over()
-		_ = cn.teardown(err)
+	if err := c.guarded("middleware", func() error { return o.open(ctx) }); err != nil {
+		died := cn.isClosed()
+		polite := closeTime
+		if cn.session() == nil && (ctx.Err() != nil || errors.Is(err, ErrTimeout)) {
+			polite = 0 // it never spoke, and no caller waits any more
+		}
+		_ = cn.shutDown(err, polite)
 		return nil, cn.ended(err, died)
 	}
 	o.remember()
-	cn.late(mcp.ID{})
+	cn.lateAnswer(mcp.ID{})
 	return cn, nil
 }
 
@@ -101,7 +111,7 @@ func (o *opener) remember() {
 // that it had ended by itself before. A pipe may tell only afterwards why it
 // ended, and then not with an ErrClosed, which is what our closing is.
 func (cn *conn) ended(err error, died bool) error {
-	if !errors.Is(err, transport.ErrInterrupted) || !cn.over() || !died && errors.Is(cn.cause, transport.ErrClosed) {
+	if !errors.Is(err, transport.ErrInterrupted) || !cn.isClosed() || !died && errors.Is(cn.cause, transport.ErrClosed) {
 		return err
 	}
 	var dead *probeKilledError
@@ -166,8 +176,11 @@ func (o *opener) open(ctx context.Context) error {
 				// The memory does not fit any more: find out anew.
 				o.c.opts.Eras.Remember(o.c.dialer.Key(), "")
 			}
-			if o.cn.over() {
+			switch {
+			case o.cn.isClosed():
 				return o.killed(err)
+			case o.unanswered:
+				return err // what is silent to one is silent to the other
 			}
 		}
 	}
@@ -195,9 +208,9 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, transport.ErrDenied), unreached(err) && !o.cn.over():
+		case errors.Is(err, transport.ErrDenied), unreached(err) && !o.cn.isClosed():
 			return fmt.Errorf("server/discover: %w", err) // a handshake would fail in the same way
-		case o.cn.over():
+		case o.cn.isClosed():
 			return o.killed(fmt.Errorf("server/discover: %w", err))
 		case passes(err):
 			if err = o.pauseProbe(ctx, tries, err); err != nil {
@@ -239,7 +252,7 @@ func (o *opener) pauseProbe(ctx context.Context, tries int, failure error) error
 	if len(o.legacy) == 0 {
 		repeats = max(repeats, o.c.opts.Retries)
 	}
-	if tries > repeats || after > left(ctx) || sleep(ctx, max(after, firstPause)) != nil {
+	if tries > repeats || after > left(ctx) || sleep(ctx, max(after, firstRetryDelay)) != nil {
 		return &RetryError{Tries: tries, RetryAfter: after, Err: failure}
 	}
 	return nil
@@ -280,10 +293,10 @@ func (o *opener) fallBack(ctx context.Context, cause error) error {
 		return &UnsupportedVersionError{Allowed: o.names(), Cause: cause}
 	}
 	err := o.handshake(ctx, o.legacy[0], cause)
-	if err != nil && silent && !o.woken && ctx.Err() == nil && !o.cn.over() {
+	if err != nil && silent && !o.unanswered && !o.probedAgain && ctx.Err() == nil && !o.cn.isClosed() {
 		// It may only have been slow to start: now that it speaks, it may
-		// know the probe.
-		o.woken = true
+		// know the probe. What is silent to both is not asked again.
+		o.probedAgain = true
 		if o.probe(ctx, o.modern[0]) == nil {
 			return nil
 		}
@@ -294,10 +307,12 @@ func (o *opener) fallBack(ctx context.Context, cause error) error {
 // renegotiate finds another version on a living connection, after the server
 // refused the one in use.
 func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refusal *jsonrpc.Error) error {
-	cn.negotiating.Lock()
-	defer cn.negotiating.Unlock()
+	if err := cn.negotiating.acquire(ctx); err != nil {
+		return err
+	}
+	defer cn.negotiating.release()
 	if cn.session() != stale {
-		return nil // somebody else did
+		return nil // another goroutine did
 	}
 	o := &opener{c: c, cn: cn}
 	o.allowed()
@@ -337,10 +352,12 @@ func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal 
 	if stale.facts.Handshake || !cn.link.Traits().Routes || !foreign(refusal) {
 		return false
 	}
-	cn.negotiating.Lock()
-	defer cn.negotiating.Unlock()
+	if cn.negotiating.acquire(ctx) != nil {
+		return false
+	}
+	defer cn.negotiating.release()
 	if cn.session() != stale {
-		return true // somebody else found out
+		return true // another goroutine found out
 	}
 	o := &opener{c: c, cn: cn}
 	o.allowed()
@@ -350,7 +367,7 @@ func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal 
 	_, err := o.discover(ctx, stale.facts)
 	var peer *jsonrpc.Error
 	if err == nil || !foreign(err) && (!errors.As(err, &peer) || peer.Code != mcp.CodeMethodNotFound) {
-		return false // it is what it was, or nobody knows
+		return false // it is what it was, or unknown
 	}
 	if err := o.handshake(ctx, o.legacy[0], err); err != nil {
 		c.log.Info("the server refuses its revision, and older ones too", "refusal", refusal, "err", err)

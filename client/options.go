@@ -12,7 +12,7 @@ import (
 )
 
 // Options configure a client. The zero value, and nil, work: a client that
-// calls, declares no capability and asks nobody anything.
+// calls, declares no capability and answers no question.
 //
 // A handler that is nil leaves its capability undeclared, and the server is
 // refused what it did not get told about. Handlers may be called by many
@@ -27,8 +27,12 @@ type Options struct {
 	HideInfo bool
 
 	// OnElicit shows a form to the person (capability elicitation.form).
-	// Use [Accept], [Decline] and [CancelElicit] for the answer; an error
-	// refuses the question.
+	// Use [Accept], [Decline] and [CancelElicit] for the answer. An error, or
+	// an answer that does not fit the form, refuses the question: the call ends
+	// with [ErrInputRefused] in stateless revisions. In those with a handshake
+	// the server is told, but not why, unless the error is made for it
+	// (mcp.Errorf), and goes on as it likes; Logger has a warning. So it is with
+	// the other handlers.
 	OnElicit func(ctx context.Context, r *ElicitRequest) (*mcp.ElicitResult, error)
 	// OnElicitURL asks the person to visit a page (capability
 	// elicitation.url). The handler must show the whole address, must not
@@ -58,11 +62,13 @@ type Options struct {
 	OnRoots func(ctx context.Context) ([]mcp.Root, error)
 	// OnQuestion is called when a request of a server with a handshake arrives,
 	// before anything behind it on the connection is read. The context that it
-	// returns, which must be derived from ctx, is that of the request's handler.
-	// It must not wait. Default none.
+	// returns, which must be derived from ctx, is that of the request's handler;
+	// nil, and a panic, leave that as it is. It must not wait. Default none.
 	OnQuestion func(ctx context.Context, method string) context.Context
 
-	// OnLog takes the server's log messages, in order, one at a time.
+	// OnLog takes the server's log messages, in order, one at a time. It may call
+	// the client. Where more than 64 MiB wait for it, OnElicitationComplete and
+	// OnNotification together, what comes is dropped; Logger is told how many.
 	OnLog func(ctx context.Context, p *mcp.LogParams)
 	// LogLevel is the least severe level the server should send; default
 	// info if OnLog is set, otherwise nothing is said about it.
@@ -84,9 +90,11 @@ type Options struct {
 
 	// Middleware wraps each request, the first outermost; default none.
 	Middleware []Middleware
+	// Observers are told of sessions; default none.
+	Observers []Observer
 	// OneAtATime makes requests of the handshake era wait for each other, so
 	// that it is known which one a question of the server belongs to also where
-	// the carrier does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
+	// the transport does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
 	// handler that calls the client in its own context does not wait; in another
 	// one it waits for the call that waits for it, for ever if that has no end.
 	OneAtATime bool
@@ -99,19 +107,24 @@ type Options struct {
 	Eras EraMemory
 
 	// CallTimeout is how long a call may be silent; default 60 s. Progress
-	// starts it anew, and it stands still while a person is asked.
+	// restarts it, and it is paused while a person is asked. Negative means
+	// for as long as MaxCallTime allows.
 	CallTimeout time.Duration
 	// MaxCallTime is how long a call may take in all, without the time that
-	// persons take; default 10 min.
+	// persons take; default 10 min, and a negative one is no limit.
 	MaxCallTime time.Duration
 	// DiscoverProbe is how long a server may be silent to the first request
-	// before it is taken for one of the handshake era; default 5 s.
+	// before it is taken for one of the handshake era; default 5 s, and never
+	// longer than CallTimeout. A server that is silent to the handshake too
+	// makes Connect fail after DiscoverProbe and CallTimeout together.
 	DiscoverProbe time.Duration
 	// Retries is how often a request is sent again that the server refused
 	// before it ran, because there were too many: the codes -31001 and -31002
-	// and the HTTP status 429. A bare 503, which a proxy may send after the
-	// request has run, is repeated only if doing it twice is harmless: lists,
-	// reads, prompts, completion, and tools as TrustAnnotations says. The
+	// and the HTTP status 429. What may have run is repeated only if doing it
+	// twice is harmless: lists, reads, prompts, completion, and tools as
+	// TrustAnnotations says. That is a request of which progress or a question
+	// was heard before it was refused, or one that got a bare 503, which a proxy
+	// may send after it has run. The
 	// client waits as long as the server asks, if the time of the call and one
 	// minute allow that; requests that wait for the same limit go one after
 	// another. In the end the error is a [RetryError]. Default 5; -1 means
@@ -136,7 +149,7 @@ type Options struct {
 	CacheEntries, CacheBytes int
 	// Principal names on whose behalf the client acts: what the cache holds
 	// for one principal is never shown to another unless the server calls it
-	// public. A client is one person's; only when somebody signs in anew, and
+	// public. A client is one person's; only when a person signs in anew, and
 	// the transport says so (see transport.Waiting), it forgets what was the
 	// person's alone. Default: a principal of its own, so that clients that
 	// share a cache share nothing but what is public.
@@ -151,7 +164,7 @@ type Options struct {
 	// Experimental are experimental capabilities to declare.
 	Experimental map[string]mcp.RawValue
 
-	// Logger takes what goes wrong without being anybody's error; default
+	// Logger logs what goes wrong but is returned by no method; default
 	// none.
 	Logger *slog.Logger
 }
@@ -159,8 +172,9 @@ type Options struct {
 // CallOptions configure one request. The zero value, and nil, work.
 type CallOptions struct {
 	// OnProgress is told about progress, in order, one at a time; all of it
-	// before the call returns. Total is 0 if unknown. It must not wait for
-	// the call.
+	// before the call returns. Where more than 4 MiB of it wait, the latest
+	// takes the place of the one before. Total is 0 if unknown. It may call the
+	// client, but must not wait for the call.
 	OnProgress func(progress, total float64, message string)
 	// Timeout replaces Options.CallTimeout; it may be longer than
 	// MaxCallTime.
@@ -169,7 +183,7 @@ type CallOptions struct {
 	NoTimeout bool
 	// Meta goes into _meta. Reserved keys are refused.
 	Meta map[string]mcp.RawValue
-	// NoCache asks the server, whatever is kept.
+	// NoCache asks the server, whatever is kept, and keeps nothing of the answer.
 	NoCache bool
 	// ResultTypes are types of results that the caller understands besides
 	// the core's, as extensions define them. The caller then decodes into a

@@ -23,8 +23,9 @@ type listing[R, T any] struct {
 }
 
 // Tools lists the server's tools, page by page as the loop goes on. Tools
-// whose schemas cannot be used (an unknown dialect, no schema at all, beyond
-// bounds) are left out with a warning in the log. An error ends the list.
+// whose schemas cannot be used (an unknown dialect, no schema at all, arguments
+// that are no object, beyond bounds) are left out with a warning in the log. An
+// error ends the list.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
 	return pages(ctx, c, &listing[mcp.ListToolsResult, mcp.Tool]{
 		method: mcp.MethodToolsList,
@@ -85,7 +86,7 @@ func (c *Client) Tool(ctx context.Context, name string) (*mcp.Tool, error) {
 	return nil, fmt.Errorf("tool %q: %w", name, ErrNoTool)
 }
 
-// routes says whether arguments are repeated in headers: the carrier must have
+// routes says whether arguments are repeated in headers: the transport must have
 // them and the revision must know of it.
 func (c *Client) routes() bool {
 	c.mu.Lock()

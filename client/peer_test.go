@@ -59,6 +59,8 @@ type peerConn struct {
 
 func (s *script) Serve(context.Context, *transport.Exchange) {}
 
+func (s *script) Refused(context.Context, transport.Refusal) {}
+
 func (s *script) Open(c transport.Conn) (transport.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,16 +4,19 @@ import (
 	"context"
 	"math"
 	"strings"
+	"sync"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// progressQueue is how many reports may wait for a handler before the
-// connection does.
-const progressQueue = 64
-
-// maxProgressText is how many bytes of a report's message are kept.
-const maxProgressText = 64 << 10
+// Bounds of the reports that wait for the handler of one call, in bytes: of a
+// report's message, of all of them, and what a report takes without its message.
+const (
+	maxProgressText = 64 << 10
+	maxProgress     = 4 << 20
+	reportSize      = 64
+)
 
 // A report is one step of progress.
 type report struct {
@@ -22,23 +25,29 @@ type report struct {
 }
 
 // A tracker delivers the progress of one call to its handler, in order, on a
-// goroutine of its own.
+// goroutine of its own. What arrives never waits for the handler, which may wait
+// for what arrives next.
 type tracker struct {
-	clock *clock
-	ctx   context.Context //nolint:containedctx // the call's: nobody waits for the handler after it
-	queue chan report
+	timer *pausetimer.Timer
+	ctx   context.Context //nolint:containedctx // the call's: nothing waits for the handler after it
 	done  chan struct{}
 	err   error // the handler panicked; set before done is closed
+
+	mu    sync.Mutex
+	queue []report
+	size  int           // bytes of the queue
+	ended bool          // nothing more is delivered
+	fresh chan struct{} // told when queue or ended has changed
 }
 
 // newTracker starts the delivery for a call that has started. The call must
 // end it. A handler that panics ends the call.
 func newTracker(k *call) *tracker {
 	f, ctx := k.opts.OnProgress, k.ctx
-	t := &tracker{clock: k.clock, ctx: ctx, queue: make(chan report, progressQueue), done: make(chan struct{})}
+	t := &tracker{timer: k.timer, ctx: ctx, done: make(chan struct{}), fresh: make(chan struct{}, 1)}
 	go func() {
 		defer close(t.done)
-		for r := range t.queue {
+		for r := range t.reports {
 			if ctx.Err() != nil {
 				continue
 			}
@@ -53,22 +62,71 @@ func newTracker(k *call) *tracker {
 // end returns when all that was delivered has been handled, and why the
 // handler could not. Nothing may be delivered any more.
 func (t *tracker) end() error {
-	close(t.queue)
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.wake()
 	<-t.done
 	return t.err
 }
 
+// deliver queues a report. Where there is no room for it, it takes the place of
+// the latest one: that tells less than it.
+func (t *tracker) deliver(r report) {
+	t.mu.Lock()
+	t.size += reportSize + len(r.message)
+	if last := len(t.queue) - 1; last >= 0 && t.size > maxProgress {
+		t.size -= reportSize + len(t.queue[last].message)
+		t.queue[last] = r
+	} else {
+		t.queue = append(t.queue, r)
+	}
+	t.mu.Unlock()
+	t.wake()
+}
+
+func (t *tracker) wake() {
+	select {
+	case t.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// reports gives what is delivered, until the end.
+func (t *tracker) reports(yield func(report) bool) {
+	for {
+		t.mu.Lock()
+		queue, ended := t.queue, t.ended
+		if len(queue) > 0 {
+			t.queue = queue[1:]
+			t.size -= reportSize + len(queue[0].message)
+		}
+		t.mu.Unlock()
+		switch {
+		case len(queue) > 0:
+			if !yield(queue[0]) {
+				return
+			}
+		case ended:
+			return
+		default:
+			<-t.fresh
+		}
+	}
+}
+
 // A progressing is a request under way that wants progress.
 type progressing struct {
+	k    *call
 	t    *tracker
 	busy chan struct{} // held while a report is handed over
 	last float64
 }
 
 // expect makes the client take progress for token, until the returned
-// function is called. After it, nothing more is handed to t.
-func (c *Client) expect(token mcp.ID, t *tracker) (end func()) {
-	p := &progressing{t: t, busy: make(chan struct{}, 1), last: math.Inf(-1)}
+// function is called. After it, nothing more is handed to the tracker of k.
+func (c *Client) expect(token mcp.ID, k *call) (end func()) {
+	p := &progressing{k: k, t: k.tracker, busy: make(chan struct{}, 1), last: math.Inf(-1)}
 	c.mu.Lock()
 	c.progress[token] = p
 	c.mu.Unlock()
@@ -80,8 +138,7 @@ func (c *Client) expect(token mcp.ID, t *tracker) (end func()) {
 	}
 }
 
-// report hands progress to the call that it belongs to. It waits while the
-// call's handler is slow: that is the back-pressure. Progress for tokens that
+// report hands progress to the call that it belongs to. Progress for tokens that
 // are not under way, or that does not grow, is dropped (spec 2026-07-28,
 // basic/patterns/progress: MUST only reference active tokens, MUST increase).
 func (c *Client) report(m *mcp.ProgressParams) {
@@ -101,11 +158,15 @@ func (c *Client) report(m *mcp.ProgressParams) {
 	c.mu.Lock()
 	active := c.progress[m.ProgressToken] == p
 	c.mu.Unlock()
-	if !active || !(m.Progress > p.last) {
+	if !active {
+		return
+	}
+	p.k.ran.Store(true)
+	if !(m.Progress > p.last) {
 		return
 	}
 	p.last = m.Progress
-	p.t.clock.touch()
+	p.t.timer.Progress()
 	r := report{progress: m.Progress, message: m.Message}
 	if len(r.message) > maxProgressText {
 		r.message = strings.ToValidUTF8(r.message[:maxProgressText], "") + "…"
@@ -113,8 +174,5 @@ func (c *Client) report(m *mcp.ProgressParams) {
 	if m.Total != nil {
 		r.total = *m.Total
 	}
-	select {
-	case p.t.queue <- r:
-	case <-p.t.ctx.Done():
-	}
+	p.t.deliver(r)
 }

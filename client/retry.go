@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -17,18 +18,23 @@ import (
 // Callers that can wait longer know best when to try again.
 const longestTold = time.Minute
 
+// maxTold is the longest pause that is believed: an hour is as good as a year,
+// and does not overflow.
+const maxTold = time.Hour
+
 // A RetryError says that a server did not take a request and did not change its
 // mind: as often as Options.Retries allows, or for longer than there was time
 // to wait. The server's last answer is in the chain: errors.As finds its
 // *jsonrpc.Error, if it gave one.
 type RetryError struct {
-	// Tries is how often the request was sent.
+	// Tries is how often the request was sent; 0 if it was not, because another
+	// one like it was refused just before: then Err is what that was answered.
 	Tries int
 	// RetryAfter is how long the server asked to wait before the next try; 0
 	// if it did not say.
 	RetryAfter time.Duration
 	// Err is the server's last answer. If the time of the call ended while it
-	// waited, the reason for that is in the chain as well.
+	// waited, or would have, the reason for that is in the chain as well.
 	Err error
 }
 
@@ -36,7 +42,10 @@ type RetryError struct {
 // wants the client to wait.
 func (e *RetryError) Error() string {
 	text := fmt.Sprintf("%v (tried %d times", e.Err, e.Tries)
-	if e.Tries == 1 {
+	switch e.Tries {
+	case 0:
+		text = fmt.Sprintf("%v (not sent", e.Err)
+	case 1:
 		text = fmt.Sprintf("%v (tried once", e.Err)
 	}
 	if e.RetryAfter > 0 {
@@ -48,8 +57,8 @@ func (e *RetryError) Error() string {
 // Unwrap returns the server's last answer.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// told is how long the server asks to wait before the next try; 0 if it does
-// not say.
+// told is how long the server asks to wait before the next try, from 0, which is
+// also if it does not say, to maxTold.
 func told(err error) time.Duration {
 	var (
 		after     time.Duration
@@ -58,11 +67,11 @@ func told(err error) time.Duration {
 		data      mcp.RetryData
 	)
 	if errors.As(err, &temporary) {
-		after = temporary.RetryAfter
+		after = min(max(temporary.RetryAfter, 0), maxTold)
 	}
 	if errors.As(err, &peer) && len(peer.Data) > 0 && wire.Decode(peer.Data, &data) == nil {
-		// An hour is as good as a year, and does not overflow.
-		after = max(after, time.Duration(min(data.RetryAfterMs, time.Hour.Milliseconds()))*time.Millisecond)
+		ms := min(max(data.RetryAfterMs, 0), maxTold.Milliseconds())
+		after = max(after, time.Duration(ms)*time.Millisecond)
 	}
 	return after
 }
@@ -87,6 +96,7 @@ func passes(err error) bool {
 // if it has not run, otherwise, as a proxy may say the same of a request that
 // has, only if doing it twice is harmless (rulings 16 and 31). A request whose
 // answer was lost may have run, whatever was refused on the way to the answer.
+// The caller sees to those of which something was heard while they ran.
 func refused(err error, harmless func() bool) bool {
 	var (
 		temporary *transport.TemporaryError
@@ -104,11 +114,11 @@ func refused(err error, harmless func() bool) bool {
 	return temporary.NotRun || temporary.Busy && harmless()
 }
 
-// A retry repeats one request that the server refuses, at the pace that the
+// A retry repeats one request that the server refuses, at the rate that the
 // server allows.
 type retry struct {
 	c     *Client
-	about paceKey
+	about throttleKey
 	tries int       // how often the request was refused
 	sent  time.Time // when it was let go last
 }
@@ -122,13 +132,14 @@ func (r *retry) again(ctx context.Context, refusal error) error {
 	if r.tries > r.c.opts.Retries || after > left(ctx) {
 		return failed
 	}
-	p := r.c.paces.refused(r.about, after, r.sent)
-	defer r.c.paces.done(p)
+	p := r.c.throttles.record(r.about, refusal, after, r.sent)
+	defer r.c.throttles.release(p)
 	err := sleep(ctx, r.backOff())
 	if err == nil {
-		r.sent, err = p.wait(ctx)
+		r.sent, after, err = p.wait(ctx)
 	}
 	if err != nil {
+		failed.RetryAfter = max(failed.RetryAfter, after)
 		failed.Err = fmt.Errorf("%w: %w", err, refusal)
 		return failed
 	}
@@ -141,7 +152,7 @@ func (r *retry) backOff() time.Duration {
 	if r.tries < 2 {
 		return 0
 	}
-	pause := min(firstPause<<min(r.tries-2, 10), longPause)
+	pause := min(firstRetryDelay<<min(r.tries-2, 10), maxRetryDelay)
 	return pause/2 + rand.N(pause)
 }
 
@@ -151,16 +162,16 @@ func left(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		rest = min(rest, time.Until(end))
 	}
-	if own, ok := ctx.Value(transport.ClockKey{}).(*still); ok {
-		rest = min(rest, own.clock.rest())
+	if own, ok := pausetimer.From(ctx).(*pauseContext); ok && own.timer != nil {
+		rest = min(rest, own.timer.Remaining())
 	}
 	return rest
 }
 
-// insist sends a small request of the client's own, again if it is refused;
+// sendWithRetry sends a small request of the client's own, again if it is refused;
 // noted, if not nil, is told about each refusal.
-func (c *Client) insist(ctx context.Context, method string, noted func(error), send func() (*jsonrpc.Incoming, error)) (*jsonrpc.Incoming, error) {
-	r := retry{c: c, about: paceKey{method: method}}
+func (c *Client) sendWithRetry(ctx context.Context, method string, noted func(error), send func() (*jsonrpc.Incoming, error)) (*jsonrpc.Incoming, error) {
+	r := retry{c: c, about: throttleKey{method: method}}
 	for {
 		in, err := send()
 		refusal := failure(in, err)

@@ -254,6 +254,8 @@ func TestToldToWait(t *testing.T) {
 		"an hour, pinned":    {f: &failing{status: 429, header: "3600"}, times: -1, pinned: true, want: "(tried once; the server asks to wait 1h0m0s)", probes: 1},
 		"an hour in data":    {f: &failing{code: -31001, data: hour}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
 		"beyond all numbers": {f: &failing{code: -31001, data: `{"retryAfterMs":9223372036854775807}`}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
+		"below all numbers":  {f: &failing{code: -31001, data: `{"retryAfterMs":-9223372036855}`}, times: 1, want: modern, probes: 2, after: 100 * time.Millisecond},
+		"end of all dates":   {f: &failing{status: 429, header: "Fri, 31 Dec 9999 23:59:59 GMT"}, times: -1, pinned: true, want: "asks to wait 1h0m0s)", probes: 1},
 		"0 ms for ever":      {f: &failing{code: -31001, data: `{"retryAfterMs":0}`}, times: -1, pinned: true, want: "(tried 6 times)", probes: 6, after: 500 * time.Millisecond},
 		"beyond the deadline": {
 			f: &failing{status: 429, header: "20"}, times: -1, pinned: true, deadline: 10 * time.Second,
@@ -284,6 +286,31 @@ func TestToldToWait(t *testing.T) {
 				}
 				if !strings.HasSuffix(got, test.want) || f.asked() != test.probes || time.Since(start) != test.after {
 					t.Errorf("%s after %v and %d probes, want %s after %v and %d", got, time.Since(start), f.asked(), test.want, test.after, test.probes)
+				}
+			})
+		})
+	}
+}
+
+// A watch of lists, which goes on for as long as the client lives, is not asked
+// for all the time because the server told a time that cannot be.
+func TestToldToWatchLater(t *testing.T) {
+	for name, f := range map[string]*failing{
+		"end of all dates":   {status: 429, header: "Fri, 31 Dec 9999 23:59:59 GMT"},
+		"below all numbers":  {code: -31001, data: `{"retryAfterMs":-9223372036855}`},
+		"beyond all numbers": {code: -31001, data: `{"retryAfterMs":9223372036854775807}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f.method = mcp.MethodListen
+				f.set(1000)
+				s := &front{f: f}
+				dial(t, &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: s}}, &client.Options{
+					Eras: client.NewEraMemory(), OnToolsChanged: func(context.Context) {},
+				})
+				time.Sleep(10 * time.Minute) // of fake time
+				if n := f.asked(); n == 0 || n > 30 {
+					t.Errorf("asked %d times in ten minutes", n)
 				}
 			})
 		})

@@ -27,7 +27,7 @@ const (
 // plainComplete is how servers write that a result is final.
 const plainComplete = `"` + mcp.ResultComplete + `"`
 
-// settleResult looks at a result's type: absent and "complete" are final,
+// settleResult checks a result's type: absent and "complete" are final,
 // "input_required" is answered, what the caller does not know is refused
 // (spec 2026-07-28, basic/index: an absent resultType MUST be treated as
 // complete).
@@ -67,8 +67,8 @@ func (k *call) input(ctx context.Context, r *mcp.InputRequiredResult) (*round, e
 	if int(k.rounds.Add(1)) > k.c.opts.MaxRounds {
 		return nil, fmt.Errorf("%w: more than %d times in one call", ErrTooManyRounds, k.c.opts.MaxRounds)
 	}
-	k.clock.pause()
-	defer k.clock.resume()
+	k.timer.Pause()
+	defer k.timer.Resume()
 	responses, err := k.c.answers(ctx, k, r.InputRequests)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (k *call) wait(ctx context.Context, state *string) (*round, error) {
 // Answer has questions of the server answered by the client's handlers, all
 // at once, as it happens by itself during calls. It is for extensions that
 // carry questions in results of their own. The error is [ErrNotCapable] if a
-// kind of question was not declared, before anybody is asked, and
+// kind of question was not declared, before any is asked, and
 // [ErrInputRefused] if a handler refused. The handlers' context is made of ctx.
 func (c *Client) Answer(ctx context.Context, questions mcp.InputRequests) (mcp.InputResponses, error) {
 	k, _ := ctx.Value(requestKey{}).(*call)
@@ -142,12 +142,16 @@ func (c *Client) answers(ctx context.Context, of *call, questions mcp.InputReque
 }
 
 // answer runs the handler and encodes what it says.
-func (c *Client) answer(ctx context.Context, q *question) (wire.RawValue, error) {
+func (c *Client) answer(ctx context.Context, q *question) (raw wire.RawValue, err error) {
 	v, err := c.run(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(v)
+	err = c.guarded(q.method, func() (err error) {
+		raw, err = wire.Marshal(v)
+		return err
+	})
+	return raw, err
 }
 
 // visit has the person visit the pages that a call was refused for, and then
@@ -165,8 +169,8 @@ func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error
 	if len(data.Elicitations) > maxQuestions {
 		return nil, fmt.Errorf("%w: %d questions at once", ErrTooManyRounds, len(data.Elicitations))
 	}
-	k.clock.pause()
-	defer k.clock.resume()
+	k.timer.Pause()
+	defer k.timer.Resume()
 	var visits []chan struct{}
 	for i := range data.Elicitations {
 		p := &data.Elicitations[i]
@@ -227,7 +231,7 @@ func (c *Client) forgo(done chan struct{}) {
 	delete(c.awaited, done)
 }
 
-// completed tells those who wait for an elicitation.
+// completed wakes calls that wait for an elicitation.
 func (c *Client) completed(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -329,12 +329,22 @@ func TestElicitPage(t *testing.T) {
 		"https://пример.example/":          "пример.example not ASCII",
 		"https://bank.example@evil.test/x": "evil.test user name",
 		"https://10.1.2.3/":                "10.1.2.3 number",
+		"https://2130706433/":              "2130706433 number",
+		"https://0x7f000001:8080/":         "0x7f000001:8080 number",
+		"https://192.168.1./":              "192.168.1. number",
+		"https://[2001:db8::1]/":           "[2001:db8::1] number",
+		"https://4.example/1":              "4.example",
+		"https://a.example/\u202egpj.exe":  "",
+		"https://a.example/\u200b":         "",
+		"https://a.example/\u0085":         "",
+		"https://a.example/\u3000b":        "",
 		"javascript:alert(1)":              "",
 		"file:///etc/passwd":               "",
 		"data:text/html,x":                 "",
 		"/relative":                        "",
 		"https://a.example/ b":             "",
 		"":                                 "",
+
 		"https://" + strings.Repeat("a", 9000) + ".example/": "",
 	} {
 		t.Run(address[:min(len(address), 40)], func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -46,7 +47,7 @@ func (e *invalidError) Error() string { return "malformed question of the server
 func (e *invalidError) Unwrap() error { return e.err }
 
 // prepare checks a question of the server: whether it was declared, and
-// whether it is well formed. Nobody is asked yet (SEC-CAP-1).
+// whether it is well formed. It is not asked yet (SEC-CAP-1).
 func (c *Client) prepare(s *session, of *call, method string, raw wire.RawValue) (*question, error) {
 	if len(raw) == 0 {
 		raw = wire.RawValue("{}")
@@ -135,9 +136,19 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 	of, around := cn.c.during(m.During), cn.c.ctx
 	if of.call != nil {
 		around = of.ctx
+		if m.Method != mcp.MethodPing { // that may be the connection's
+			of.ran.Store(true)
+		}
 	}
 	if arrived := cn.c.opts.OnQuestion; arrived != nil {
-		_ = cn.c.guard("OnQuestion", func() { around = arrived(around, m.Method) }) // the log has it
+		var made context.Context
+		panicked := cn.c.guard("OnQuestion", func() { made = arrived(around, m.Method) }) // the log has it
+		switch {
+		case made != nil:
+			around = made
+		case panicked == nil:
+			cn.c.log.Error("OnQuestion returned no context", "method", m.Method)
+		}
 	}
 	ctx, end, err := cn.peer.Begin(around, m.ID)
 	if err != nil {
@@ -148,7 +159,11 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 	started := cn.c.spawn(func() {
 		defer cn.asked.Add(-size)
 		defer end()
-		result, err := cn.respond(ctx, m, of)
+		var result jsonrpc.Body
+		err := cn.c.guarded(m.Method, func() (err error) {
+			result, err = cn.respond(ctx, m, of)
+			return err
+		})
 		switch {
 		case cn.c.ctx.Err() == nil && around.Err() != nil:
 			// The server may still wait, although it has answered the call.
@@ -156,7 +171,7 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 		case ctx.Err() != nil:
 			return // withdrawn: it SHOULD NOT be answered any more
 		}
-		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Result: result, Error: cn.c.wireError(m.Method, err)})
+		cn.reply(&jsonrpc.Outgoing{ID: m.ID, Result: result, Error: wireError(m.Method, err)})
 	})
 	if !started {
 		cn.asked.Add(-size)
@@ -197,7 +212,8 @@ func (cn *conn) reply(m *jsonrpc.Outgoing) {
 	}
 }
 
-// respond carries out a request of the server.
+// respond carries out a request of the server. What its handler says is encoded
+// here, where it can still be refused.
 func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jsonrpc.Body, error) {
 	c, s := cn.c, cn.session()
 	switch {
@@ -212,22 +228,29 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jso
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.runPaused(ctx, q, of.clock)
-	if err != nil {
-		return nil, err
+	v, err := c.runPaused(ctx, q, of.timer)
+	if err == nil {
+		v, err = s.shape.DownResult(m.Method, v)
 	}
-	if v, err = s.shape.DownResult(m.Method, v); err != nil {
-		return nil, err
+	var raw wire.RawValue
+	if err == nil {
+		raw, err = wire.Marshal(v)
 	}
-	return jsonrpc.JSON(v), nil
+	if err == nil {
+		return jsonrpc.Raw(raw), nil
+	}
+	if ctx.Err() == nil && !errors.Is(err, ErrPanicked) { // of a panic the log has more
+		c.log.Warn("a handler of this client failed to answer the server", "method", m.Method, "err", err)
+	}
+	return nil, err
 }
 
-// runPaused asks a question while the clock of the call that it belongs to, if
-// that is known, stands still.
-func (c *Client) runPaused(ctx context.Context, q *question, of *clock) (any, error) {
+// runPaused asks a question while the timer of the call that it belongs to is
+// paused; if that is not known, those of all calls.
+func (c *Client) runPaused(ctx context.Context, q *question, of *pausetimer.Timer) (any, error) {
 	if of != nil {
-		of.pause()
-		defer of.resume()
+		of.Pause()
+		defer of.Resume()
 	} else {
 		c.pauseAll()
 		defer c.resumeAll()
@@ -235,18 +258,18 @@ func (c *Client) runPaused(ctx context.Context, q *question, of *clock) (any, er
 	return c.run(ctx, q)
 }
 
-// pauseAll stops the clocks of all calls while a person is asked: on a shared
-// channel nobody can tell which call the question belongs to, and all wait for
+// pauseAll pauses the timers of all calls while a person is asked: on a shared
+// channel it is not known which call the question belongs to, and all wait for
 // a connection.
 func (c *Client) pauseAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking++
 	for k := range c.calls {
-		k.clock.pause()
+		k.timer.Pause()
 	}
 	for w := range c.waits {
-		w.pause()
+		w.Pause()
 	}
 }
 
@@ -255,10 +278,10 @@ func (c *Client) resumeAll() {
 	defer c.mu.Unlock()
 	c.asking--
 	for k := range c.calls {
-		k.clock.resume()
+		k.timer.Resume()
 	}
 	for w := range c.waits {
-		w.resume()
+		w.Resume()
 	}
 }
 
@@ -269,9 +292,8 @@ var rejections = map[string]string{
 	mcp.MethodElicit:        "User rejected elicitation request",
 }
 
-// wireError makes of an error what the server may read of it. The text of
-// errors that are not meant for it goes to the log.
-func (c *Client) wireError(method string, err error) *jsonrpc.Error {
+// wireError makes of an error what the server may read of it.
+func wireError(method string, err error) *jsonrpc.Error {
 	if err == nil {
 		return nil
 	}
@@ -297,6 +319,5 @@ func (c *Client) wireError(method string, err error) *jsonrpc.Error {
 	case errors.As(err, &wired):
 		return wired
 	}
-	c.log.Error("a request of the server could not be answered", "method", method, "err", err)
 	return jsonrpc.NewError(mcp.CodeInternalError, "internal error")
 }

@@ -1,9 +1,11 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -97,6 +99,83 @@ func TestHandlerErrors(t *testing.T) {
 			e := asks(t, newest, o, mcp.MethodRootsList, `{}`).Error
 			if got := fmt.Sprintf("%d %s", e.Code, e.Message); got != want {
 				t.Errorf("error %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// An answer that cannot be encoded, or not in the server's revision, is an error
+// of the handler: the server does not wait for it, and the process lives.
+func TestAnswerThatIsNone(t *testing.T) {
+	for name, r := range map[string]*mcp.CreateMessageResult{
+		"no JSON": {Model: "m", Role: mcp.RoleAssistant, Content: mcp.Contents{mcp.Text("x")}, Meta: mcp.Meta{"com.example/x": raw("{bad")}},
+		"nil":     {Model: "m", Role: mcp.RoleAssistant, Content: mcp.Contents{(*mcp.TextContent)(nil)}},
+	} {
+		for _, version := range []string{newest, "2025-06-18", "2025-03-26", "2024-11-05"} {
+			t.Run(name+"/"+version, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := &client.Options{OnSample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { return r, nil }}
+					start := time.Now()
+					answer := asks(t, version, o, mcp.MethodCreateMessage, `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":10}`)
+					if answer.Error == nil || answer.Error.Code != mcp.CodeInternalError || answer.Error.Message != "internal error" || time.Since(start) > 0 {
+						t.Errorf("the server is told %s, %v after %v", answer.Result.Raw(), answer.Error, time.Since(start))
+					}
+				})
+			})
+		}
+	}
+}
+
+// OnQuestion without a result leaves the context of the handler what it was.
+func TestOnQuestionWithoutContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log record
+		o := answering()
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		o.OnQuestion = func(context.Context, string) context.Context { return nil }
+		answer := asks(t, newest, o, mcp.MethodRootsList, `{}`)
+		if answer.Error != nil || !wire.Equal(answer.Result.Raw(), raw(`{"roots":[{"uri":"file:///srv"}]}`)) {
+			t.Errorf("the server is told %s, %v", answer.Result.Raw(), answer.Error)
+		}
+		if !strings.Contains(log.String(), "OnQuestion returned no context") {
+			t.Errorf("the log does not say why: %s", &log)
+		}
+	})
+}
+
+// Why a question of a handshake server got no answer is in the client's log,
+// also where the server is told less; values of a form are not.
+func TestHandlerErrorsAreLogged(t *testing.T) {
+	boom := errors.New("no roots today")
+	elicit := func(answer func() (*mcp.ElicitResult, error)) *client.Options {
+		return &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return answer() }}
+	}
+	const form = `{"mode":"form","message":"?","requestedSchema":{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}`
+	for name, test := range map[string]struct {
+		opts           *client.Options
+		method, params string
+		want           string // of the log
+		code           int64
+	}{
+		"roots":   {&client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) { return nil, boom }}, mcp.MethodRootsList, `{}`, `err="no roots today"`, -32603},
+		"sample":  {&client.Options{OnSample: func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { return nil, boom }}, mcp.MethodCreateMessage, `{"messages":[],"maxTokens":1}`, `err="no roots today"`, -32603},
+		"elicit":  {elicit(func() (*mcp.ElicitResult, error) { return nil, boom }), mcp.MethodElicit, form, `err="no roots today"`, -32603},
+		"nothing": {elicit(func() (*mcp.ElicitResult, error) { return nil, nil }), mcp.MethodElicit, form, "the handler gave no answer", -32603},
+		"refused": {elicit(func() (*mcp.ElicitResult, error) { return nil, fmt.Errorf("%w: never ask", client.ErrRefused) }), mcp.MethodElicit, form, "never ask", -1},
+		"unfit":   {elicit(func() (*mcp.ElicitResult, error) { return client.Accept(map[string]string{"age": "hunter2"}) }), mcp.MethodElicit, form, "the answer does not fit the form: /age: expected integer", -32603},
+		"decline": {elicit(client.Decline), mcp.MethodElicit, form, "", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			test.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			e := asks(t, newest, test.opts, test.method, test.params).Error
+			if e == nil && test.code != 0 || e != nil && e.Code != test.code {
+				t.Errorf("%s: the server is told %v", name, e)
+			}
+			text := log.String()
+			if test.want == "" && text != "" || !strings.Contains(text, test.want) || strings.Contains(text, "hunter2") ||
+				test.want != "" && (!strings.Contains(text, "level=WARN") || !strings.Contains(text, "method="+test.method) || strings.Count(text, "\n") != 1) {
+				t.Errorf("%s: the log is %q, want one warning with %q", name, text, test.want)
 			}
 		})
 	}
@@ -209,6 +288,67 @@ func TestLogs(t *testing.T) {
 		connect(t, s, &client.Options{OnLog: func(context.Context, *mcp.LogParams) { t.Error("a log that was not declared") }})
 		_ = s.last().tell(t.Context(), mcp.NotifyMessage, `{"level":"error","data":1}`)
 		synctest.Wait()
+	})
+}
+
+// A handler of logs may call the client, however many more logs wait: nothing of
+// them is lost, and the answer does not wait behind them.
+func TestLogHandlerCalls(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			const count = 600
+			s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+				for i := range count {
+					_ = r.tell(mcp.NotifyMessage, fmt.Sprintf(`{"level":"error","data":%d}`, i))
+				}
+				return raw(done), nil
+			})}
+			s.on[mcp.MethodPromptsList] = func(*req) (any, error) { return raw(`{"prompts":[]}`), nil }
+			var c *client.Client
+			n := 0
+			c = connect(t, s, &client.Options{OnLog: func(ctx context.Context, p *mcp.LogParams) {
+				if string(p.Data) != fmt.Sprint(n) {
+					t.Errorf("log %d is %s", n, p.Data)
+				}
+				n++
+				for _, err := range c.Prompts(ctx) {
+					t.Errorf("a call in the handler: %v", err)
+				}
+			}})
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+				t.Error(err)
+			}
+			if err := c.Drain(t.Context()); err != nil || n != count {
+				t.Errorf("%d logs, %v", n, err)
+			}
+		})
+	})
+}
+
+// Logs that came before an answer reach the handler, also if the client is closed
+// as soon as it has the answer.
+func TestLogsBeforeClose(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			const count = 100
+			s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+				for range count {
+					_ = r.tell(mcp.NotifyMessage, `{"level":"error","data":1}`)
+				}
+				return raw(done), nil
+			})}
+			n := 0
+			c := connect(t, s, &client.Options{OnLog: func(context.Context, *mcp.LogParams) {
+				time.Sleep(time.Millisecond)
+				n++
+			}})
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil {
+				t.Error(err)
+			}
+			if err := c.Close(); err != nil || n != count {
+				t.Errorf("%d logs of %d, %v", n, count, err)
+			}
+		})
 	})
 }
 

@@ -94,7 +94,7 @@ func (c *Client) watchLists(ctx context.Context) {
 	}
 }
 
-// A watch is what somebody wants to be told, whatever becomes of connections.
+// A watch is a subscription that outlives connections.
 type watch struct {
 	filter mcp.SubscriptionFilter
 	ready  chan struct{} // closed when the server agreed, or never will
@@ -117,7 +117,7 @@ type listening struct {
 // closed.
 func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
 	w := &watch{filter: filter, ready: make(chan struct{}), done: make(chan struct{})}
-	ctx, stop := context.WithCancel(&everybody{c.ctx, c})
+	ctx, stop := context.WithCancel(c.pausing(c.ctx))
 	if !c.spawn(func() { c.keepWatching(ctx, w) }) {
 		stop()
 		return nil, ErrClosed
@@ -129,22 +129,22 @@ func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
 // ends it, with growing pauses (ruling 24).
 func (c *Client) keepWatching(ctx context.Context, w *watch) {
 	defer close(w.done)
-	pause, refusals := firstPause, 0
+	pause, refusals := firstRetryDelay, 0
 	for {
 		began := time.Now()
-		err := c.watchOnce(ctx, w)
+		err := c.guarded("middleware", func() error { return c.watchOnce(ctx, w) })
 		if ctx.Err() != nil {
 			w.fail(context.Cause(ctx))
 			return
 		}
 		var refusal *watchRefusedError
-		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || errors.Is(err, transport.ErrDenied) && w.untold() {
+		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || w.untold() && (errors.Is(err, transport.ErrDenied) || errors.Is(err, ErrPanicked)) {
 			c.log.Info("a watch ended", "err", err)
 			w.fail(err)
 			return
 		}
-		if time.Since(began) > longPause {
-			pause, refusals = firstPause, 0
+		if time.Since(began) > maxRetryDelay {
+			pause, refusals = firstRetryDelay, 0
 		}
 		after := told(err)
 		if later(err) {
@@ -163,7 +163,7 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 		}
 		c.log.Debug("a watch will be renewed", "err", err, "after", max(pause, after))
 		if sleep(ctx, max(after, pause)+rand.N(pause/4)) == nil {
-			pause = min(2*pause, longPause)
+			pause = min(2*pause, maxRetryDelay)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func (w *watch) wait(ctx context.Context) error {
 
 // refused notes that the server refused the watch for now. It reports whether
 // that ends the watch: enough tries end one for resources that the server never
-// agreed to. Others go on: nobody would take them up again.
+// agreed to. Others go on: nothing would start them again.
 func (w *watch) refused(err error, enough bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -360,8 +360,8 @@ func (cn *conn) forget(id mcp.ID) {
 	delete(cn.listens, id)
 }
 
-// refer counts who watches a resource, and returns how many do.
-func (cn *conn) refer(uri string, n int) int {
+// countWatchers changes the number of watchers of a resource, and returns it.
+func (cn *conn) countWatchers(uri string, n int) int {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
 	cn.refs[uri] += n
@@ -382,8 +382,8 @@ func (cn *conn) wait(ctx context.Context) error {
 	}
 }
 
-// over says whether the connection has ended.
-func (cn *conn) over() bool {
+// isClosed says whether the connection has ended.
+func (cn *conn) isClosed() bool {
 	select {
 	case <-cn.done:
 		return true
@@ -392,16 +392,16 @@ func (cn *conn) over() bool {
 	}
 }
 
-// cancel tells the server that nobody waits for a request any more.
+// cancel cancels a request at the server.
 func (cn *conn) cancel(id mcp.ID, cause error) {
-	if cn.over() {
+	if cn.isClosed() {
 		return
 	}
 	reason := "cancelled by the client"
 	if errors.Is(cause, ErrTimeout) {
 		reason = "timed out"
 	}
-	ctx, stop := context.WithTimeout(cn.c.ctx, abandonTime)
+	ctx, stop := context.WithTimeout(cn.c.ctx, cancelNoticeTimeout)
 	defer stop()
 	m := &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(&mcp.CancelledParams{RequestID: id, Reason: reason})}
 	var route transport.Route

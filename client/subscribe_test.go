@@ -183,6 +183,63 @@ func TestSubscribeShared(t *testing.T) {
 	})
 }
 
+// Ending a subscription waits for a server that does not answer once, not once for
+// each resource, and tells one that answers of all.
+func TestUnsubscribeSilent(t *testing.T) {
+	var uris []string
+	for i := range 200 {
+		uris = append(uris, fmt.Sprintf("a:%d", i))
+	}
+	for name, test := range map[string]struct {
+		answer error
+		asked  int
+		within time.Duration
+	}{"silent": {errSilent, 1, time.Second}, "answering": {nil, 200, 0}, "refusing": {jsonrpc.NewError(-32602, "unknown"), 200, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodResourcesUnsubscribe: func(*req) (any, error) {
+					return raw(`{}`), test.answer
+				}}}
+				sub, err := connect(t, s, nil).Subscribe(t.Context(), uris...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now()
+				if err := sub.Close(); err != nil || time.Since(start) > test.within {
+					t.Errorf("closed after %v, %v", time.Since(start), err)
+				}
+				if n := len(s.got(mcp.MethodResourcesUnsubscribe)); n != test.asked {
+					t.Errorf("gave up %d subscriptions, want %d", n, test.asked)
+				}
+			})
+		})
+	}
+}
+
+// A subscription that waits for another one, which the server does not answer, can
+// be given up.
+func TestSubscribeBehindSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodResourcesSubscribe: func(*req) (any, error) { return nil, errSilent }}}
+		c := connect(t, s, nil)
+		first := make(chan error, 1)
+		go func() {
+			_, err := c.Subscribe(t.Context(), "a:1")
+			first <- err
+		}()
+		s.await(mcp.MethodResourcesSubscribe, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := c.Subscribe(ctx, "a:2"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("error %v after %v, want the end of its context after 1 s", err, time.Since(start))
+		}
+		if err := <-first; !errors.Is(err, client.ErrTimeout) {
+			t.Errorf("the first subscription: %v", err)
+		}
+	})
+}
+
 // Ruling 24: after the connection was lost, and after the server ended a
 // subscription, it is renewed, and what was watched counts as changed.
 func TestResubscribe(t *testing.T) {

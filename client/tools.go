@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,8 +12,8 @@ import (
 	"github.com/parley-mcp/parley/schema"
 )
 
-// maxBook bounds how many definitions of tools are kept.
-const maxBook = 10_000
+// maxTools bounds how many definitions of tools are kept.
+const maxTools = 10_000
 
 // A toolBook holds what was learnt from lists of tools: schemas, compiled once
 // per definition, and hints.
@@ -40,8 +41,8 @@ func (b *toolBook) lookup(name string) *toolEntry {
 }
 
 // learn takes a tool from a list. The error says why it cannot be used: a
-// schema of an unknown dialect, one that is not a schema, or one that breaks
-// a bound. Header annotations matter to carriers with headers alone.
+// schema of an unknown dialect, one that is not a schema, one of arguments that
+// are no object, or one that breaks a bound. Header annotations matter to transports with headers alone.
 func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
@@ -53,9 +54,12 @@ func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 	}
 	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations, routed: headers}
 	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers})
-	if err != nil {
+	switch {
+	case err != nil:
 		e.err = fmt.Errorf("inputSchema: %w", err)
-	} else {
+	case in.Type() != "object": // spec 2026-07-28, schema: Tool.inputSchema
+		e.err = errors.New("inputSchema: its type must be \"object\"")
+	default:
 		e.headers = in.Headers()
 	}
 	if e.err == nil && len(t.OutputSchema) > 0 {
@@ -76,7 +80,7 @@ func (b *toolBook) put(name string, e *toolEntry, maxBytes int) {
 		b.bytes -= old.size(name)
 	}
 	b.bytes += e.size(name)
-	if b.entries == nil || len(b.entries) >= maxBook || b.bytes > maxBytes {
+	if b.entries == nil || len(b.entries) >= maxTools || b.bytes > maxBytes {
 		b.entries = make(map[string]*toolEntry)
 		b.bytes = e.size(name)
 	}
@@ -91,7 +95,7 @@ func sameHints(a, b *mcp.ToolAnnotations) bool {
 	return a.ReadOnly() == b.ReadOnly() && a.Idempotent() == b.Idempotent()
 }
 
-// fields are the arguments that a carrier repeats in its headers, if the
+// fields are the arguments that a transport repeats in its headers, if the
 // tool's definition is known (spec 2026-07-28, basic/transports/
 // streamable-http: clients MUST mirror the designated parameters).
 func (b *toolBook) fields(name string, arguments wire.RawValue, log *slog.Logger) map[string][]string {

@@ -29,6 +29,9 @@ func TestToolsLeftOut(t *testing.T) {
 				{"name":"old","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}},
 				{"name":"dialect","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}},
 				{"name":"broken","inputSchema":{"type":"objekt"}},
+				{"name":"text","inputSchema":{"type":"string"}},
+				{"name":"untyped","inputSchema":{"properties":{"a":{"type":"string"}}}},
+				{"name":"anything","inputSchema":true},
 				{"name":"remote","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://evil.example/s.json"}}}},
 				{"name":"output","inputSchema":{"type":"object"},"outputSchema":{"type":7}},
 				{"name":"header","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}}]}`), nil
@@ -48,7 +51,7 @@ func TestToolsLeftOut(t *testing.T) {
 				t.Errorf("tools %v", names)
 			}
 		}
-		for _, name := range []string{"dialect", "broken", "remote", "output"} {
+		for _, name := range []string{"dialect", "broken", "text", "untyped", "anything", "remote", "output"} {
 			if !strings.Contains(log.String(), "tool="+name) {
 				t.Errorf("no warning about %s in %s", name, log.String())
 			}

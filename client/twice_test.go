@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,6 +108,43 @@ func TestProgressHandlerCalls(t *testing.T) {
 			t.Errorf("outer %v, inner %v", err, inner)
 		}
 	})
+}
+
+// A handler of progress may call the client, however much more progress waits.
+// All of it is told, unless it is more than is kept: then the latest is.
+func TestMuchProgressHandlerCalls(t *testing.T) {
+	for name, test := range map[string]struct{ count, text, least, most int }{
+		"small": {1000, 10, 1000, 1000},
+		"big":   {400, 60 << 10, 60, 80},
+		"huge":  {400, 100 << 10, 60, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eras(t, func(t *testing.T, versions []string) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{versions: versions, on: tool(func(r *req) (any, error) {
+						token, text := meta(r.in, mcp.MetaProgressToken), strings.Repeat("x", test.text)
+						for i := range test.count {
+							_ = r.tell(mcp.NotifyProgress, fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, token, i, text))
+						}
+						return raw(done), nil
+					})}
+					s.on[mcp.MethodPromptsList] = func(*req) (any, error) { return raw(`{"prompts":[]}`), nil }
+					c := connect(t, s, nil)
+					var got []float64
+					_, err := c.CallTool(t.Context(), "t", nil, &client.CallOptions{OnProgress: func(progress, _ float64, _ string) {
+						for _, err := range c.Prompts(t.Context()) {
+							t.Errorf("a call in the handler: %v", err)
+						}
+						time.Sleep(time.Millisecond) // of fake time: all the rest has arrived
+						got = append(got, progress)
+					}})
+					if err != nil || len(got) < test.least || len(got) > test.most || !slices.IsSorted(got) || got[len(got)-1] != float64(test.count-1) {
+						t.Errorf("%d told, the last %v, %v", len(got), got[max(0, len(got)-1):], err)
+					}
+				})
+			})
+		})
+	}
 }
 
 // Middleware may send a request again while a question of its first attempt is

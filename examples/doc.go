@@ -2,6 +2,6 @@
 // docs/guide, and the test that keeps the pages true: what they show of Go is
 // in these programs, and the commands that they show are run.
 //
-// The module stands outside the workspace, so that nobody who uses the library
+// The module stands outside the workspace, so that no user of the library
 // gets what some of the programs need.
 package examples

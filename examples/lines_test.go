@@ -37,6 +37,27 @@ func lines(t *testing.T, folder string) int {
 	return n
 }
 
+// The first page says how long the file and the settings are.
+func TestLinesOfStart(t *testing.T) {
+	name := guide + "/start.md"
+	text := pages(t)[name]
+	program, settings := 0, 0
+	for _, b := range blocks(name, text) {
+		n := strings.Count(b.text, "\n")
+		switch {
+		case strings.HasSuffix(b.directive, " as main.go"):
+			program = n
+		case b.language == "json" && settings == 0:
+			settings = n
+		}
+	}
+	for _, want := range []string{fmt.Sprintf("copy one file, %d lines ", program), fmt.Sprintf("put %d lines of JSON ", settings)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s does not say %q", name, want)
+		}
+	}
+}
+
 // The pages about other libraries say how long the programs are.
 func TestLines(t *testing.T) {
 	var b strings.Builder

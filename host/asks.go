@@ -18,7 +18,7 @@ const (
 )
 
 // options are what the server's client is set up with: a capability is
-// declared only if somebody is there to serve it.
+// declared only if there is a handler for it.
 func (l *link) options() *client.Options {
 	h := l.host
 	o := &client.Options{
@@ -74,7 +74,7 @@ const (
 	sampleAnswer  = "answer"
 )
 
-// sample calls the model for a server: the request and the answer are judged
+// sample calls the model for a server: the request and the answer are authorized
 // each, and shown to the person unless a rule allows them. The conversation of
 // the host is no part of it.
 //
@@ -94,14 +94,14 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 	if p.MaxTokens > 0 && p.MaxTokens < int64(req.MaxTokens) {
 		req.MaxTokens = int(p.MaxTokens)
 	}
-	if err := l.judgeSample(ctx, sampleRequest, shown); err != nil {
+	if err := l.authorizeSample(ctx, sampleRequest, shown); err != nil {
 		return nil, err
 	}
 	answer, err := l.generate(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.judgeSample(ctx, sampleAnswer, answer); err != nil {
+	if err := l.authorizeSample(ctx, sampleAnswer, answer); err != nil {
 		return nil, err
 	}
 	return &mcp.CreateMessageResult{
@@ -127,10 +127,10 @@ func (l *link) generate(ctx context.Context, req *Request) (string, error) {
 	return b.String(), nil
 }
 
-// judgeSample gets consent for one half of a sampling.
-func (l *link) judgeSample(ctx context.Context, name, shown string) error {
+// authorizeSample gets consent for one half of a sampling.
+func (l *link) authorizeSample(ctx context.Context, name, shown string) error {
 	h := l.host
-	err := h.consent(ctx, &judged{
+	err := h.consent(ctx, &consentRequest{
 		key: grantKey{KindSampling, l.spec.Name, name},
 		question: &Question{
 			Kind: KindSampling, Server: l.spec.Name, Origin: l.spec.Origin, Name: name,

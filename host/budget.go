@@ -3,8 +3,8 @@ package host
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
+
+	"github.com/parley-mcp/parley/internal/pausetimer"
 )
 
 // A BudgetError says that a run was ended because a budget was spent.
@@ -20,50 +20,19 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget of %s is spent", e.Limit)
 }
 
-// A clock ends a context after some time in which no person was asked.
-type clock struct {
-	mu     sync.Mutex
-	left   time.Duration
-	since  time.Time // when the timer was last started
-	paused int
-	over   bool
-	timer  *time.Timer
-}
-
-// startClock gives a context that ends with a BudgetError once the time is
-// spent. The function ends both.
-func startClock(ctx context.Context, limit time.Duration) (context.Context, *clock, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c := &clock{left: limit, since: time.Now()}
-	c.timer = time.AfterFunc(limit, func() {
-		cancel(&BudgetError{"time", limit.String()})
-	})
-	return ctx, c, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.over = true
-		c.timer.Stop()
-		cancel(context.Canceled)
-	}
-}
-
-// pause stops the clock while a person is asked. Pauses may overlap.
-func (c *clock) pause() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.paused++
-	if c.paused == 1 && c.timer.Stop() {
-		c.left -= time.Since(c.since)
-	}
-}
-
-// resume ends one pause.
-func (c *clock) resume() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.paused--
-	if c.paused == 0 && !c.over {
-		c.since = time.Now()
-		c.timer.Reset(max(c.left, 0))
+// run limits ctx to MaxTime without the time in which a person is asked, until the
+// function that it returns is called. Then it ends with a BudgetError.
+func (h *Host) run(ctx context.Context) (context.Context, func()) {
+	limit := h.opts.MaxTime
+	ctx, cancel := pausetimer.WithTimeout(ctx, limit, &BudgetError{"time", limit.String()})
+	timer := pausetimer.From(ctx)
+	h.mu.Lock()
+	h.runs[timer] = struct{}{}
+	h.mu.Unlock()
+	return ctx, func() {
+		h.mu.Lock()
+		delete(h.runs, timer)
+		h.mu.Unlock()
+		cancel()
 	}
 }

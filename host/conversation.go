@@ -45,7 +45,7 @@ type Answer struct {
 // what was done until then.
 //
 // Errors: a *BudgetError when a budget is spent; a *ConsentError when consent
-// is needed and nobody can be asked, in which case no call of that turn was
+// is needed and no person can be asked, in which case no call of that turn was
 // carried out; the model's; that of ctx. When every server is down, the first
 // *ServerError. A call that was refused, or whose tool failed, is no error:
 // the model is told.
@@ -191,14 +191,14 @@ func (h *Host) system(ctx context.Context) string {
 	return b.String()
 }
 
-// calls judges the calls of a turn, one after the other, and then carries
+// calls authorizes the calls of a turn, one after the other, and then carries
 // those out that may be, several at once. The results are in the order of the
 // calls.
 func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*mcp.ToolUseContent) ([]mcp.Content, error) {
 	results := make([]mcp.Content, len(calls))
 	ready := make([]*readyCall, len(calls))
 	for i, use := range calls {
-		call, err := r.judge(ctx, catalog, use)
+		call, err := r.authorize(ctx, catalog, use)
 		var refused *ConsentError
 		switch {
 		case err == nil:
@@ -248,8 +248,8 @@ type readyCall struct {
 	why  string
 }
 
-// judge finds the tool of a call and gets consent for it.
-func (r *run) judge(ctx context.Context, catalog *Catalog, use *mcp.ToolUseContent) (*readyCall, error) {
+// authorize finds the tool of a call and gets consent for it.
+func (r *run) authorize(ctx context.Context, catalog *Catalog, use *mcp.ToolUseContent) (*readyCall, error) {
 	tool, ok := catalog.Named(use.Name)
 	if !ok || tool.Hidden {
 		return nil, fmt.Errorf("%w: there is no tool %q", errCall, use.Name)
@@ -261,7 +261,7 @@ func (r *run) judge(ctx context.Context, catalog *Catalog, use *mcp.ToolUseConte
 	if _, err := members(args); err != nil {
 		return nil, fmt.Errorf("%w: the arguments of %s are no JSON object: %w", errCall, use.Name, err)
 	}
-	j := &judged{
+	j := &consentRequest{
 		key:    grantKey{KindTool, tool.Server, tool.Def.Name},
 		digest: tool.digest,
 		question: &Question{

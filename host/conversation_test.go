@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,6 +228,34 @@ func TestTimeBudget(t *testing.T) {
 	})
 }
 
+// A signIn has a person sign in before it connects, for longer than the whole run
+// may take.
+type signIn struct{ transport.Dialer }
+
+func (d signIn) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
+	resume := transport.Waiting(ctx)
+	time.Sleep(time.Hour)
+	resume()
+	return d.Dialer.Dial(ctx, in)
+}
+
+// The time in which a person signs in is the person's too, for the run and for what
+// waits for it.
+func TestTimeBudgetSignIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := 0
+		h := newHost(t, &host.Options{Policy: allowing(t, "*"), MaxTime: 30 * time.Second}, nil)
+		if err := h.Add(host.Server{Name: "one", Dialer: signIn{mem.New(serverOf(t, echo("echo", &ran)), nil)}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := transport.WithTimeout(t.Context(), time.Minute, errors.New("slow"))
+		defer cancel()
+		if _, err := h.Conversation(&scripted{turns: []turn{use("one__echo", `{"text":""}`)}}).Ask(ctx, "please", nil); err != nil || ran != 1 {
+			t.Errorf("error %v, the tool ran %d times", err, ran)
+		}
+	})
+}
+
 // Proves: FLOW-CANCEL. The end of the context ends the call at the server.
 func TestAskCancelled(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -254,39 +282,30 @@ func TestAskCancelled(t *testing.T) {
 // Calls of one turn run at once, but not too many, and their results keep
 // their order.
 func TestParallelCalls(t *testing.T) {
-	const limit = 2
-	var mu sync.Mutex
-	running, most := 0, 0
-	gate := make(chan struct{}, limit)
-	s := serverOf(t, server.Tool("echo", "Echoes.", func(_ context.Context, in textIn) (string, error) {
-		mu.Lock()
-		running++
-		most = max(most, running)
-		full := running == limit
-		mu.Unlock()
-		if full { // both are here: let both go on
-			gate <- struct{}{}
-			gate <- struct{}{}
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2
+		var running, most atomic.Int32
+		s := serverOf(t, server.Tool("echo", "Echoes.", func(_ context.Context, in textIn) (string, error) {
+			n := running.Add(1)
+			defer running.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Second) // passes when nothing else goes on
+			return in.Text, nil
+		}))
+		m := &scripted{turns: []turn{use("one__echo", `{"text":"a"}`, "one__echo", `{"text":"b"}`, "one__echo", `{"text":"c"}`, "one__echo", `{"text":"d"}`)}}
+		h := newHost(t, &host.Options{Policy: allowing(t, "*"), MaxParallel: limit}, map[string]transport.Handler{"one": s})
+		began := time.Now()
+		if _, err := h.Conversation(m).Ask(t.Context(), "please", nil); err != nil {
+			t.Fatal(err)
 		}
-		<-gate
-		mu.Lock()
-		running--
-		mu.Unlock()
-		return in.Text, nil
-	}))
-	m := &scripted{turns: []turn{use("one__echo", `{"text":"a"}`, "one__echo", `{"text":"b"}`, "one__echo", `{"text":"c"}`, "one__echo", `{"text":"d"}`)}}
-	h := newHost(t, &host.Options{Policy: allowing(t, "*"), MaxParallel: limit}, map[string]transport.Handler{"one": s})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	if _, err := h.Conversation(m).Ask(ctx, "please", nil); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, m.results()); diff != "" {
-		t.Error(diff)
-	}
-	if most != limit {
-		t.Errorf("%d calls ran at once, want %d", most, limit)
-	}
+		if diff := cmp.Diff([]string{"a", "b", "c", "d"}, m.results()); diff != "" {
+			t.Error(diff)
+		}
+		if took := time.Since(began); most.Load() != limit || took != 2*time.Second {
+			t.Errorf("%d calls ran at once and all took %v, want %d and 2s", most.Load(), took, limit)
+		}
+	})
 }
 
 // Proves: SEC-TOOL-3. A large result is cut, and the model is told so.

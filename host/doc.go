@@ -5,7 +5,7 @@
 // names that a model accepts, the [Policy] that says what may run, the
 // [Consent] that asks the person about the rest, and the budgets of a run.
 // [Host.Conversation] gives a conversation; [Conversation.Ask] runs the agent
-// loop: the model answers or asks for tools, each call is judged, carried out
+// loop: the model answers or asks for tools, each call is authorized, carried out
 // and reported back, until the model has its answer or a budget is spent.
 //
 // What servers and models say is untrusted here. Descriptions, titles and

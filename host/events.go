@@ -7,7 +7,7 @@ import (
 )
 
 // An Event tells a face what happens in a run: one of the pointer types below.
-// Events come one at a time and in order; whoever takes them must not call the
+// Events come one at a time and in order; the function that takes them must not call the
 // conversation.
 type Event interface{ event() }
 

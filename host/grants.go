@@ -12,8 +12,8 @@ type grantKey struct {
 	server, name string
 }
 
-// judged is one thing on its way through policy and consent.
-type judged struct {
+// A consentRequest is one action that needs policy or consent.
+type consentRequest struct {
 	key      grantKey
 	digest   digest // of a tool's definition; zero for other kinds
 	question *Question
@@ -21,9 +21,9 @@ type judged struct {
 }
 
 // consent lets a thing through, or returns a *ConsentError: the policy denies
-// it, the person refuses it, or nobody can be asked. Other errors are those of
+// it, the person refuses it, or no person can be asked. Other errors are those of
 // the face and of ctx.
-func (h *Host) consent(ctx context.Context, j *judged) error {
+func (h *Host) consent(ctx context.Context, j *consentRequest) error {
 	v := h.opts.Policy.Decide(j.key.kind, j.key.server, j.key.name)
 	deny := func(why string, refused bool, reason string) error {
 		return &ConsentError{Kind: j.key.kind, Server: j.key.server, Name: j.key.name, Why: why, Refused: refused, Reason: reason}
@@ -80,7 +80,7 @@ const always = "the person agreed to it for as long as the host runs"
 
 // granted reports whether the person has agreed for good, and whether they
 // have, but to another definition.
-func (h *Host) granted(j *judged) (granted, changed bool) {
+func (h *Host) granted(j *consentRequest) (granted, changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d, ok := h.grants[j.key]

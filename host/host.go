@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -21,7 +24,7 @@ type Options struct {
 	Info mcp.Implementation
 	// Policy decides what may run. Default: ask about everything.
 	Policy *Policy
-	// Consent asks the person. Default: nobody can be asked, so that only
+	// Consent asks the person. Default: none can be asked, so that only
 	// what a rule allows is done.
 	Consent Consent
 	// Elicitor lets servers ask the person. Default: servers are told that
@@ -63,7 +66,7 @@ type Options struct {
 	// ConnectTimeout is how long a server may take to start, and to list its
 	// tools. Default 2 min: package runners may have to download it first.
 	ConnectTimeout time.Duration
-	// Logger takes what goes wrong without being anybody's error. Default none.
+	// Logger logs what goes wrong but is returned by no method. Default none.
 	Logger *slog.Logger
 }
 
@@ -136,13 +139,13 @@ var (
 // many goroutines at once.
 type Host struct {
 	opts   Options
-	person chan struct{} // holds a token while somebody asks the person
+	person chan struct{} // holds a token while the person is asked
 	ended  chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	links  []*link
 	grants map[grantKey]digest
-	clocks map[*clock]struct{}
+	runs   map[pausetimer.Pauser]struct{}
 	closed bool
 }
 
@@ -153,7 +156,7 @@ func New(opts *Options) *Host {
 		person: make(chan struct{}, 1),
 		ended:  make(chan struct{}),
 		grants: make(map[grantKey]digest),
-		clocks: make(map[*clock]struct{}),
+		runs:   make(map[pausetimer.Pauser]struct{}),
 	}
 }
 
@@ -208,6 +211,11 @@ func (h *Host) Catalog(ctx context.Context) (*Catalog, error) {
 		wg.Go(func() { lists[i], errs[i] = l.list(ctx) })
 	}
 	wg.Wait()
+	select {
+	case <-h.ended:
+		return nil, ErrClosed
+	default:
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -232,7 +240,7 @@ func (h *Host) Catalog(ctx context.Context) (*Catalog, error) {
 }
 
 // Close ends all connections and returns once nothing of them is left.
-// Whoever waits for a server to start or to list its tools gets [ErrClosed].
+// Calls that wait for a server to start or to list its tools get [ErrClosed].
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if !h.closed {
@@ -257,21 +265,15 @@ func (h *Host) all() []*link {
 	return h.links[:len(h.links):len(h.links)]
 }
 
-// withPerson runs fn while nobody else asks the person, and with all clocks
-// standing still.
+// withPerson runs fn while no other question is asked and all runs are paused.
 func (h *Host) withPerson(ctx context.Context, fn func() error) error {
 	h.mu.Lock()
-	paused := make([]*clock, 0, len(h.clocks))
-	for c := range h.clocks {
-		c.pause()
-		paused = append(paused, c)
-	}
+	paused := slices.Collect(maps.Keys(h.runs))
 	h.mu.Unlock()
-	defer func() {
-		for _, c := range paused {
-			c.resume()
-		}
-	}()
+	for _, run := range paused {
+		run.Pause()
+		defer run.Resume()
+	}
 	select {
 	case h.person <- struct{}{}:
 	case <-ctx.Done():
@@ -279,18 +281,4 @@ func (h *Host) withPerson(ctx context.Context, fn func() error) error {
 	}
 	defer func() { <-h.person }()
 	return fn()
-}
-
-// run registers a clock for as long as the function that it returns is not called.
-func (h *Host) run(ctx context.Context) (context.Context, func()) {
-	ctx, c, stop := startClock(ctx, h.opts.MaxTime)
-	h.mu.Lock()
-	h.clocks[c] = struct{}{}
-	h.mu.Unlock()
-	return ctx, func() {
-		h.mu.Lock()
-		delete(h.clocks, c)
-		h.mu.Unlock()
-		stop()
-	}
 }

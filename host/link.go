@@ -25,7 +25,7 @@ type link struct {
 	samples atomic.Int64
 	asked   atomic.Int64 // questions to the person
 
-	turn   chan struct{} // holds a token while somebody uses what follows
+	turn   chan struct{} // holds a token while a goroutine uses what follows
 	client *client.Client
 	tools  []*mcp.Tool
 	err    error // why the last attempt to connect was in vain
@@ -61,7 +61,7 @@ func (l *link) connect(ctx context.Context) (*client.Client, error) {
 	return l.connected(ctx)
 }
 
-// connected is connect for whoever has the turn.
+// connected is connect for a caller that holds the token of turn.
 func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	switch {
 	case l.closed:
@@ -71,14 +71,14 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	case l.err != nil && time.Now().Before(l.retry):
 		return nil, l.err
 	}
-	dialCtx, cancel := l.patience(ctx, errSlow)
+	dialCtx, cancel := l.waitContext(ctx, errSlow)
 	defer cancel()
 	c, err := client.Connect(dialCtx, l.spec.Dialer, l.options())
 	if err == nil {
 		l.client, l.err, l.pause = c, nil, 0
 		return c, nil
 	}
-	if ctx.Err() != nil { // nobody waited for it: says nothing about the server
+	if ctx.Err() != nil { // the caller gave up: says nothing about the server
 		return nil, context.Cause(ctx)
 	}
 	if dialCtx.Err() != nil {
@@ -90,11 +90,11 @@ func (l *link) connected(ctx context.Context) (*client.Client, error) {
 	return nil, l.err
 }
 
-// patience is a context for waiting for the server: it ends with slow after a
-// time, not counting that of a person who is asked, and with ErrClosed when the
-// host is closed. Without it a server that
-// says nothing, or has no end of tools, would keep the turn and with it Close.
-func (l *link) patience(ctx context.Context, slow error) (context.Context, func()) {
+// waitContext is a context for waiting for the server: it ends with slow after
+// ConnectTimeout, not counting the time of a person who is asked, and with
+// ErrClosed when the host is closed. Without it a server that says nothing, or has
+// no end of tools, would block other calls and Close.
+func (l *link) waitContext(ctx context.Context, slow error) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx, cancel := transport.WithTimeout(ctx, l.host.opts.ConnectTimeout, slow)
 	done := make(chan struct{})
@@ -137,7 +137,7 @@ func (l *link) list(ctx context.Context) ([]*mcp.Tool, error) {
 		return l.tools, nil
 	}
 	var tools []*mcp.Tool
-	listCtx, cancel := l.patience(ctx, errSlowList)
+	listCtx, cancel := l.waitContext(ctx, errSlowList)
 	defer cancel()
 	for t, err := range c.Tools(listCtx) {
 		if errors.Is(err, client.ErrNotCapable) {

@@ -14,7 +14,7 @@ const (
 )
 
 // modelName makes the name under which the model knows a tool. It is the plain
-// server__tool where that can be taken apart again, else it ends in a hash of
+// server__tool where that can be split again, else it ends in a hash of
 // the true pair, so that two pairs differ and the same pair is always the same.
 func modelName(server, tool string) string {
 	s, t := clean(server), clean(tool)

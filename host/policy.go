@@ -129,7 +129,7 @@ func (v Verdict) Why() string {
 	return "rule: " + v.Rule.String()
 }
 
-// Decide judges one thing. A tool's annotations are not asked: they are the
+// Decide returns the verdict on one action. A tool's annotations do not count: they are the
 // server's own words.
 //
 // spec 2026-07-28, server/tools: clients "MUST consider tool annotations to
@@ -173,13 +173,13 @@ func match(pattern, name string) bool {
 // ErrConsent is what every [ConsentError] is, for errors.Is.
 var ErrConsent = errors.New("consent is missing")
 
-// A ConsentError says that something was not done because nobody consented.
+// A ConsentError says that something was not done for lack of consent.
 type ConsentError struct {
 	Kind         Kind
 	Server, Name string
 	// Why says in words what stood in the way.
 	Why string
-	// Refused says that a rule or the person said no. Otherwise nobody could
+	// Refused says that a rule or the person said no. Otherwise no person could
 	// be asked.
 	Refused bool
 	// Reason is what the person wants the model to know, or empty.

@@ -26,7 +26,7 @@ type member struct {
 	value mcp.RawValue
 }
 
-// members takes a JSON object apart, in the order of its names. Anything but a
+// members splits a JSON object, in the order of its names. Anything but a
 // valid object, of bounded depth and without a name twice, is an error.
 func members(raw mcp.RawValue) ([]member, error) {
 	var m map[string]mcp.RawValue
@@ -41,7 +41,7 @@ func members(raw mcp.RawValue) ([]member, error) {
 	return list, nil
 }
 
-// items takes a JSON array apart.
+// items splits a JSON array.
 func items(raw mcp.RawValue) ([]mcp.RawValue, error) {
 	var list []mcp.RawValue
 	err := anything.Decode(raw, &list)

@@ -110,7 +110,7 @@ func newCatalog(tools []*Tool, log *slog.Logger) *Catalog {
 	c := &Catalog{byModelName: make(map[string]*Tool, len(tools))}
 	for _, t := range tools {
 		if wanted[t.ModelName] > 1 {
-			// A long hash, which nobody can aim at: a tool must not be able
+			// A long hash, which cannot be forged: a tool must not be able
 			// to take over the calls that are meant for another.
 			t.ModelName = hashedName(t.Server, t.Def.Name, 2*hashDigits)
 		}

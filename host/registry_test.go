@@ -185,6 +185,9 @@ func TestAddRefuses(t *testing.T) {
 	if err := h.Add(host.Server{Name: "y", Dialer: broken{&dials}}); !errors.Is(err, host.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+	if _, err := h.Catalog(t.Context()); !errors.Is(err, host.ErrClosed) {
+		t.Errorf("listing the tools of a host that is closed: %v", err)
+	}
 	if _, err := h.Client(t.Context(), "x"); !errors.Is(err, host.ErrClosed) {
 		t.Errorf("a client after Close: %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 // ErrRoot is what every refusal of a root is, for errors.Is.
 var ErrRoot = errors.New("not a root to give to servers")
 
-// tooWide are directories that hold the system or everybody's files.
+// tooWide are directories that hold the system or the files of all users.
 var tooWide = []string{"/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var", "/Users", "/System", "/Library", "/private"}
 
 // Root makes a root of a directory that the person named. It must exist; links

@@ -56,7 +56,7 @@ func newBrowser(t *testing.T, fill map[string]string) *browser {
 	return b
 }
 
-// open is the Open of a login.Receiver: at the end the page of our own client
+// open is the Open of a browser.Receiver: at the end the page of our own client
 // has been seen.
 func (b *browser) open(ctx context.Context, u *url.URL) error {
 	_, err := b.walk(ctx, u)

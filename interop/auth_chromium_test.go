@@ -18,6 +18,7 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/login"
+	loginbrowser "github.com/parley-mcp/parley/oauth/login/browser"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
@@ -70,7 +71,7 @@ type clicker struct {
 	said, ended string
 }
 
-// open is the Open of a login.Receiver.
+// open is the Open of a browser.Receiver.
 func (c *clicker) open(_ context.Context, u *url.URL) error {
 	if err := c.do(chromedp.Navigate(u.String())); err != nil {
 		return err
@@ -123,7 +124,7 @@ func TestAuthChromium(t *testing.T) {
 	ourIssuer(t, s, nil)
 	s.protect(t, guard.JWT(s.issuer.url, nil), guard.Options{})
 	who := &clicker{t: t, do: do, button: allowButton}
-	l := login.New(&login.Options{ClientName: "Interop <b>", Authorizer: login.NewReceiver(&login.ReceiverOptions{Open: who.open})})
+	l := login.New(&login.Options{ClientName: "Interop <b>", Authorizer: loginbrowser.NewReceiver(&loginbrowser.ReceiverOptions{Open: who.open})})
 	t.Cleanup(func() { _ = l.Close() })
 	ctx := bounded(t)
 	d := streamable.URL(s.uri())

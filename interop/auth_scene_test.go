@@ -21,6 +21,7 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/login"
+	loginbrowser "github.com/parley-mcp/parley/oauth/login/browser"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -109,7 +110,7 @@ func (s *scene) protect(t *testing.T, v guard.Verifier, o guard.Options) {
 // signIn makes a login whose person sits at b.
 func (s *scene) signIn(t *testing.T, b *browser, o login.Options) *login.Client {
 	t.Helper()
-	o.Authorizer = login.NewReceiver(&login.ReceiverOptions{Open: b.open, Host: s.host})
+	o.Authorizer = loginbrowser.NewReceiver(&loginbrowser.ReceiverOptions{Open: b.open, Host: s.host})
 	o.Now = s.clientNow
 	o.DPoP = s.dpop
 	o.SignInTimeout = 30 * time.Second

@@ -4,6 +4,6 @@
 // with the servers and clients of others. README.md shows the tables of pairs
 // and what the others do differently.
 //
-// The module stands outside of the workspace, so that nobody who uses the
+// The module stands outside of the workspace, so that no user of the
 // library gets the SDKs of others: run it with GOWORK=off, or "make interop".
 package interop

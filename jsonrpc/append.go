@@ -150,7 +150,7 @@ func (e encoded) AppendJSON(dst []byte) ([]byte, error) { return wire.Append(dst
 
 // Raw returns the body with the text v, which must be valid JSON: it is
 // copied, not read. Line breaks between its tokens become spaces, so that it
-// fits into carriers that end messages with one.
+// fits into transports that end messages with one.
 func Raw(v RawValue) Body { return raw(v) }
 
 type raw RawValue

@@ -7,11 +7,11 @@ import (
 
 // A lazyContext ends with its parent, or when it is cancelled. Where the parent
 // is cancelled without a cause, its own cause is ErrCancelled. Most requests
-// end without anybody having looked at their context, so what it takes to be
-// cancelled is made for the first who does.
+// end without a use of their context, so what cancelling needs is made at the
+// first use.
 type lazyContext struct {
 	context.Context                               //nolint:containedctx // it is one; this is its parent
-	made            atomic.Pointer[cancelContext] // nil until somebody looks
+	made            atomic.Pointer[cancelContext] // nil until the first use
 }
 
 type cancelContext struct {
@@ -34,7 +34,7 @@ func (l *lazyContext) make() *cancelContext {
 	if l.made.CompareAndSwap(nil, m) {
 		return m
 	}
-	m.cancel(nil) // somebody was faster
+	m.cancel(nil) // another goroutine was faster
 	return l.made.Load()
 }
 

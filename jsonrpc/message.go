@@ -51,7 +51,7 @@ const (
 )
 
 // Incoming is a message from the peer. It owns its memory, so that it may be
-// kept for as long as somebody needs it. It is not written to after parsing.
+// kept for as long as it is needed. It is not written to after parsing.
 type Incoming struct {
 	Kind Kind
 	// ID identifies a request or the request a response answers. The zero ID
@@ -69,15 +69,15 @@ type Incoming struct {
 	Error *Error
 	// Size is the number of bytes of the message.
 	Size int
-	// During is the id of the request of ours in whose answer a carrier found
-	// the message; zero if the carrier cannot tell.
+	// During is the id of the request of ours in whose answer a transport found
+	// the message; zero if the transport cannot tell.
 	During ID
 
 	index wire.Index // of Params or Result
 }
 
 // A Body is what goes into params or result of an outgoing message. It is
-// encoded once, at the end of the carrier's buffer.
+// encoded once, at the end of the transport's buffer.
 type Body interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
@@ -119,6 +119,9 @@ type Error struct {
 	Message string
 	// Data is additional information, or nil.
 	Data RawValue
+	// Limit is the name of the option of this side whose limit the peer was
+	// over, or "". It is for logs and metrics, and is not sent.
+	Limit string
 }
 
 // Error returns the message with its code.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Errors of a Peer, to be found with errors.Is.
@@ -59,15 +58,13 @@ type Peer struct {
 // Inbound is one inbound request under way: its context, and its tracking. Its
 // zero value is for [Peer.Track] and [Inbound.Start].
 type Inbound struct {
-	life  lazyContext
-	peer  *Peer // nil if nobody tracks it
-	id    ID
-	since time.Time
+	life lazyContext
+	peer *Peer // nil if it is not tracked
+	id   ID
 }
 
 type outbound struct {
 	method string
-	since  time.Time
 	answer chan answer // has room for the one answer
 }
 
@@ -110,7 +107,7 @@ func (p *Peer) Track(ctx context.Context, id ID, in *Inbound) (context.Context, 
 	if id.IsZero() {
 		return ctx, errNoID
 	}
-	in.life.Context, in.peer, in.id, in.since = ctx, p, id, time.Now()
+	in.life.Context, in.peer, in.id = ctx, p, id
 	if err := p.admit(in); err != nil {
 		return ctx, err
 	}
@@ -271,7 +268,7 @@ func (p *Peer) Call(ctx context.Context, via Sender, method string, params Body)
 
 // expect registers an outbound request.
 func (p *Peer) expect(method string) (ID, *outbound, error) {
-	out := &outbound{method: method, since: time.Now(), answer: make(chan answer, 1)}
+	out := &outbound{method: method, answer: make(chan answer, 1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -323,34 +320,6 @@ func (p *Peer) Resolve(m *Incoming) bool {
 	}
 	out.answer <- answer{m: m}
 	return true
-}
-
-// Tracked is a request in flight.
-type Tracked struct {
-	ID ID
-	// Outbound says that the request is ours; otherwise it is the other end's.
-	Outbound bool
-	// Method is the method of an outbound request, and empty for inbound ones.
-	Method string
-	// Since is when tracking began.
-	Since time.Time
-}
-
-// InFlight returns the requests in flight in both directions, oldest first.
-func (p *Peer) InFlight() []Tracked {
-	p.mu.Lock()
-	tracked := make([]Tracked, 0, p.under()+len(p.outbound))
-	for in := range p.allInbound {
-		tracked = append(tracked, Tracked{ID: in.id, Since: in.since})
-	}
-	for id, out := range p.outbound {
-		tracked = append(tracked, Tracked{ID: id, Outbound: true, Method: out.method, Since: out.since})
-	}
-	p.mu.Unlock()
-	slices.SortFunc(tracked, func(a, b Tracked) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID.String(), b.ID.String()))
-	})
-	return tracked
 }
 
 // Close ends the relation: inbound requests are cancelled with cause, calls

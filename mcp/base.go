@@ -132,7 +132,7 @@ type Cacheable struct {
 	// TTLMs is how long the result stays fresh, in milliseconds. Nil is
 	// absent, which like a negative value means 0: stale at once.
 	TTLMs *int64 `json:"ttlMs,omitzero"`
-	// CacheScope says who may keep the result.
+	// CacheScope says which caches may keep the result.
 	CacheScope CacheScope `json:"cacheScope,omitzero"`
 }
 
@@ -147,14 +147,14 @@ type CacheableResult interface {
 	Hints() *Cacheable
 }
 
-// CacheScope says who may keep a result.
+// CacheScope says which caches may keep a result.
 type CacheScope string
 
 // The cache scopes.
 const (
 	// CachePrivate keeps a result within one authorization context.
 	CachePrivate CacheScope = "private"
-	// CachePublic lets anybody keep a result: it holds nothing of one user.
+	// CachePublic lets any cache keep a result: it holds nothing of one user.
 	CachePublic CacheScope = "public"
 )
 

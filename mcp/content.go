@@ -16,7 +16,7 @@ type TextContent struct {
 	Type typeText `json:"type"`
 	// Text is the text.
 	Text string `json:"text"`
-	// Annotations say for whom it is, and how important.
+	// Annotations say which audience it is for, and how important it is.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Meta is metadata. Not before 2025-06-18.
 	Meta Meta `json:"_meta,omitzero"`
@@ -30,7 +30,7 @@ type ImageContent struct {
 	Data []byte `json:"data"`
 	// MIMEType is its type, such as image/png.
 	MIMEType string `json:"mimeType"`
-	// Annotations say for whom it is, and how important.
+	// Annotations say which audience it is for, and how important it is.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Meta is metadata. Not before 2025-06-18.
 	Meta Meta `json:"_meta,omitzero"`
@@ -45,7 +45,7 @@ type AudioContent struct {
 	Data []byte `json:"data"`
 	// MIMEType is its type, such as audio/wav.
 	MIMEType string `json:"mimeType"`
-	// Annotations say for whom it is, and how important.
+	// Annotations say which audience it is for, and how important it is.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Meta is metadata. Not before 2025-06-18.
 	Meta Meta `json:"_meta,omitzero"`
@@ -65,7 +65,7 @@ type EmbeddedResource struct {
 	Type typeResource `json:"type"`
 	// Resource are the contents.
 	Resource ResourceContents `json:"resource"`
-	// Annotations say for whom it is, and how important.
+	// Annotations say which audience it is for, and how important it is.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Meta is metadata. Not before 2025-06-18.
 	Meta Meta `json:"_meta,omitzero"`

@@ -62,6 +62,30 @@ func (typeToolResult) AppendText(b []byte) ([]byte, error) {
 // AppendText appends the name.
 func (typeObject) AppendText(b []byte) ([]byte, error) { return append(b, nameObject...), nil }
 
+// MarshalText returns the name, for encoding/json.
+func (typeText) MarshalText() ([]byte, error) { return []byte(nameText), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeImage) MarshalText() ([]byte, error) { return []byte(nameImage), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeAudio) MarshalText() ([]byte, error) { return []byte(nameAudio), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeResourceLink) MarshalText() ([]byte, error) { return []byte(nameResourceLink), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeResource) MarshalText() ([]byte, error) { return []byte(nameResource), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeToolUse) MarshalText() ([]byte, error) { return []byte(nameToolUse), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeToolResult) MarshalText() ([]byte, error) { return []byte(nameToolResult), nil }
+
+// MarshalText returns the name, for encoding/json.
+func (typeObject) MarshalText() ([]byte, error) { return []byte(nameObject), nil }
+
 // UnmarshalText checks the name.
 func (typeText) UnmarshalText(b []byte) error { return checkType(b, nameText) }
 
@@ -106,7 +130,7 @@ func (c *Contents) UnmarshalJSON(data []byte) error {
 }
 
 // accepted are the limits for a part of a message that was accepted already,
-// whose depth its carrier has bounded.
+// whose depth its transport has bounded.
 var accepted = wire.Limits{Depth: 10_000}
 
 func decodeContents(data []byte, sampling bool) (Contents, error) {

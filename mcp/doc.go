@@ -23,5 +23,5 @@
 // capabilities keep such members in Extra.
 //
 // Values are plain data: they may be read by many goroutines at once and are
-// written by whoever made them.
+// written by the code that made them.
 package mcp

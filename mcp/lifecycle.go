@@ -1,7 +1,7 @@
 package mcp
 
 // Implementation names a piece of software. It is reported by that software
-// itself and verified by nobody: it is for display and logs, nothing may be
+// itself and not verified: it is for display and logs, nothing may be
 // decided by it.
 type Implementation struct {
 	// Name is the programmatic name.

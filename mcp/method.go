@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Side is who sends a message.
+// Side is the sender of a message.
 type Side uint8
 
 // The sides.
@@ -21,7 +21,7 @@ const (
 type Method struct {
 	// Name is the method.
 	Name string
-	// From is who sends it.
+	// From is its sender.
 	From Side
 	// Notification says that it is a notification; otherwise it is a request.
 	Notification bool
@@ -81,7 +81,7 @@ const (
 	NotifySubscriptionsAcknowledged = "notifications/subscriptions/acknowledged"
 )
 
-// Lookup returns the row of a method. Nobody may write to it.
+// Lookup returns the row of a method. It must not be written to.
 func Lookup(name string) (*Method, bool) {
 	i, found := slices.BinarySearchFunc(Methods, name, func(m Method, name string) int {
 		return strings.Compare(m.Name, name)

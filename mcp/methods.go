@@ -3,7 +3,7 @@ package mcp
 import "reflect"
 
 // Methods is the table of all methods of all revisions, sorted by name. Which of
-// them a revision has is no business of this table. Nobody may write to it.
+// them a revision has is no business of this table. It must not be written to.
 var Methods = []Method{
 	{
 		Name: MethodComplete, From: FromClient, Capability: CapCompletions, Retry: true,

@@ -38,3 +38,8 @@ func (c *ClientCapabilities) UnmarshalJSON(data []byte) error {
 func (c *ServerCapabilities) UnmarshalJSON(data []byte) error {
 	return wire.Decode(data, (*serverCapabilities)(c))
 }
+
+// UnmarshalJSON decodes the object; what is not known goes to Extra.
+func (f *SubscriptionFilter) UnmarshalJSON(data []byte) error {
+	return wire.DecodeParams(data, (*subscriptionFilter)(f))
+}

@@ -60,13 +60,13 @@ type GetPromptResult struct {
 
 // PromptMessage is a message of a prompt.
 type PromptMessage struct {
-	// Role is who speaks.
+	// Role is the speaker.
 	Role Role `json:"role"`
 	// Content is what is said: any content but tool use and tool results.
 	Content Content `json:"content"`
 }
 
-// Role is who speaks in a conversation.
+// Role is a speaker in a conversation.
 type Role string
 
 // The roles.

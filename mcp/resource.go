@@ -25,7 +25,7 @@ type Resource struct {
 	// Size is the number of bytes of its contents, before any encoding; nil is
 	// unknown.
 	Size *int64 `json:"size,omitzero"`
-	// Annotations say for whom it is, and how important.
+	// Annotations say which audience it is for, and how important it is.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Icons are pictures for it.
 	Icons []Icon `json:"icons,omitzero"`
@@ -45,7 +45,7 @@ type ResourceTemplate struct {
 	Description string `json:"description,omitzero"`
 	// MIMEType is the type of all their contents, if they share one.
 	MIMEType string `json:"mimeType,omitzero"`
-	// Annotations say for whom they are, and how important.
+	// Annotations say which audience they are for, and how important they are.
 	Annotations *Annotations `json:"annotations,omitzero"`
 	// Icons are pictures for them.
 	Icons []Icon `json:"icons,omitzero"`
@@ -55,7 +55,7 @@ type ResourceTemplate struct {
 
 // Annotations are hints of a server about content or a resource.
 type Annotations struct {
-	// Audience says for whom it is; nil is absent.
+	// Audience is the intended readers; nil is absent.
 	Audience []Role `json:"audience,omitzero"`
 	// Priority is from 0, entirely optional, to 1, effectively required; nil
 	// is absent.

@@ -83,7 +83,7 @@ const (
 
 // SamplingMessage is a message of the conversation.
 type SamplingMessage struct {
-	// Role is who speaks.
+	// Role is the speaker.
 	Role Role `json:"role"`
 	// Content is what is said: text, images, audio, tool use, tool results.
 	// In JSON a single block is written alone, several as a list (which is
@@ -98,7 +98,7 @@ type SamplingMessage struct {
 
 // CreateMessageResult is the answer of a client's model.
 type CreateMessageResult struct {
-	// Role is who speaks: the assistant.
+	// Role is the speaker: the assistant.
 	Role Role `json:"role"`
 	// Content is what is said, as in [SamplingMessage].
 	Content Contents `json:"content"`

@@ -10,7 +10,7 @@ import (
 // and are written directly: it takes a tenth of the time.
 func (r *CallToolResult) AppendJSON(dst []byte) ([]byte, error) {
 	if !r.simple() {
-		return wire.Append(dst, r)
+		return wire.Append(dst, (*callToolResult)(r))
 	}
 	out, ok := r.appendHead(append(slices.Grow(dst, r.size()), '{'))
 	out = append(out, `"content":[`...)
@@ -25,14 +25,14 @@ func (r *CallToolResult) AppendJSON(dst []byte) ([]byte, error) {
 		out = append(out, '}')
 	}
 	if !ok { // not valid UTF-8: it says where
-		return wire.Append(dst, r)
+		return wire.Append(dst, (*callToolResult)(r))
 	}
 	out = append(out, ']')
 	if r.StructuredContent != nil {
 		out = append(out, `,"structuredContent":`...)
 		var err error
 		if out, err = wire.Append(out, r.StructuredContent); err != nil {
-			return dst, err
+			return dst, at("structuredContent", err)
 		}
 	}
 	if r.IsError {

@@ -108,8 +108,8 @@ func Eras(tb testing.TB, build Build) []Era {
 	var eras []Era
 	versions, stateless := s.Versions(), modern(s)
 	for _, v := range versions {
-		for _, carrier := range []string{"mem", "stdio", "streamable"} {
-			eras = append(eras, Era{Version: v, Transport: carrier, Stateless: slices.Contains(stateless, v)})
+		for _, name := range []string{"mem", "stdio", "streamable"} {
+			eras = append(eras, Era{Version: v, Transport: name, Stateless: slices.Contains(stateless, v)})
 		}
 	}
 	for _, v := range stateless {
@@ -178,9 +178,9 @@ func Join(t testing.TB, build Build, o *client.Options, era Era) *client.Client 
 // Dialer joins to a handler by a transport: "mem"; "stdio" for lines on a pair
 // of pipes; "streamable", "sse" or "websocket" over HTTP on the loopback
 // interface.
-func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer {
+func Dialer(t testing.TB, h transport.Handler, name string) transport.Dialer {
 	t.Helper()
-	switch carrier {
+	switch name {
 	case "mem":
 		return mem.New(h, nil)
 	case "stdio":
@@ -195,7 +195,7 @@ func Dialer(t testing.TB, h transport.Handler, carrier string) transport.Dialer 
 		endpoint := websocket.NewHandler(h, nil)
 		return websocket.URL("ws" + listen(t, endpoint, endpoint.Shutdown))
 	}
-	t.Fatalf("unknown transport %q", carrier)
+	t.Fatalf("unknown transport %q", name)
 	return nil
 }
 
@@ -276,12 +276,35 @@ type fresh struct {
 func (f *fresh) Serve(ctx context.Context, x *transport.Exchange) {
 	s := f.build(f.tb, options())
 	defer shut(s)
-	s.Serve(ctx, x)
+	s.Serve(ctx, hinting(x))
+}
+
+// hinting is an exchange whose answer says what may be wrong with the test where
+// a server did not take the state of another one.
+func hinting(x *transport.Exchange) *transport.Exchange {
+	own := *x
+	own.Out = hinter{x.Out}
+	return &own
+}
+
+type hinter struct{ transport.Responder }
+
+func (h hinter) Answer(ctx context.Context, m *jsonrpc.Outgoing) error {
+	if m.Error != nil && strings.HasPrefix(m.Error.Message, "requestState is not valid") {
+		e, out := *m.Error, *m
+		e.Message += " (mcptest: each request has a server of its own here, made by Build; " +
+			"does Build give the options that it gets to server.New? They hold the key of the state)"
+		out.Error = &e
+		m = &out
+	}
+	return h.Responder.Answer(ctx, m)
 }
 
 func (f *fresh) Open(conn transport.Conn) (transport.Session, error) {
 	return &freshSession{tb: f.tb, build: f.build, conn: conn, live: make(map[transport.Session]struct{})}, nil
 }
+
+func (f *fresh) Refused(context.Context, transport.Refusal) {}
 
 type freshSession struct {
 	tb    testing.TB
@@ -297,7 +320,7 @@ func (f *freshSession) Begin(ctx context.Context, x *transport.Exchange) func() 
 	if err != nil {
 		panic("mcptest: a new server refuses a connection: " + err.Error())
 	}
-	run := one.Begin(ctx, x)
+	run := one.Begin(ctx, hinting(x))
 	if run == nil {
 		one.Close(transport.ErrClosed)
 		return nil

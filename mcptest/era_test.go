@@ -3,6 +3,7 @@ package mcptest_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
@@ -51,4 +52,30 @@ func TestEachEra(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
+}
+
+// A Build that ignores its options is named as the likely cause, where each
+// request has a server of its own.
+func TestBuildIgnoresOptions(t *testing.T) {
+	build := func(testing.TB, *server.Options) *server.Server {
+		s := server.New("eras", "1", nil)
+		s.Add(server.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := server.Elicit[sure](ctx, "?")
+			return "", err
+		}))
+		return s
+	}
+	opts := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		return client.Accept(sure{Sure: true})
+	}}
+	ran := 0
+	mcptest.EachEra(t, build, opts, func(t *testing.T, era mcptest.Era, c *client.Client) {
+		ran++
+		if _, err := client.Call[string](t.Context(), c, "ask", nil); err == nil || !strings.Contains(err.Error(), "does Build give the options") {
+			t.Errorf("got %v", err)
+		}
+	}, func(era mcptest.Era) bool { return era.Fresh })
+	if ran == 0 {
+		t.Error("no era was run")
+	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after a test.
-const leakPatience = 5 * time.Second
+// leakTimeout is how long goroutines may take to end after a test.
+const leakTimeout = 5 * time.Second
 
 // NoLeaks fails the test if, after all its clean-ups registered later, more
 // goroutines are there than when NoLeaks was called. Goroutines that are on
@@ -23,7 +23,7 @@ func NoLeaks(t testing.TB) {
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		deadline := time.Now().Add(leakPatience)
+		deadline := time.Now().Add(leakTimeout)
 		for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 			left := leftovers(before)
 			if len(left) == 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// patience is how long a transcript waits for a message of the server.
-const patience = 20 * time.Second
+// messageTimeout is how long a transcript waits for a message of the server.
+const messageTimeout = 20 * time.Second
 
 // wide is the width from which on messages are laid out over several lines.
 const wide = 140
@@ -101,7 +101,7 @@ type entry struct {
 	line int    // within the part
 }
 
-// entries takes a part apart.
+// entries splits a part.
 func entries(body []byte) ([]entry, error) {
 	var list []entry
 	n := 0
@@ -218,7 +218,7 @@ func (p *player) play() error {
 func (p *player) step(list []entry) (int, error) {
 	switch e := &list[0]; e.mark {
 	case ">", ">!":
-		return 1, p.say(e)
+		return 1, p.send(e)
 	case "<*":
 		want, err := parseTree([]byte(e.oneLine()))
 		if err != nil {
@@ -226,19 +226,19 @@ func (p *player) step(list []entry) (int, error) {
 		}
 		p.skipped = append(p.skipped, want)
 	case "<":
-		return 1, p.hear(list[:1])
+		return 1, p.receive(list[:1])
 	case "<&":
 		n := 1
 		for n < len(list) && list[n].mark == e.mark {
 			n++
 		}
-		return n, p.hear(list[:n])
+		return n, p.receive(list[:n])
 	}
 	return 1, nil
 }
 
-// say sends a line of the client.
-func (p *player) say(e *entry) error {
+// send sends a line of the client.
+func (p *player) send(e *entry) error {
 	text, err := p.matcher.substitute(e.oneLine())
 	if err != nil {
 		return err
@@ -256,9 +256,9 @@ func (p *player) say(e *entry) error {
 	return nil
 }
 
-// hear takes as many messages of the server as there are entries, in any
+// receive takes as many messages of the server as there are entries, in any
 // order.
-func (p *player) hear(list []entry) error {
+func (p *player) receive(list []entry) error {
 	wanted := make([]*tree, len(list))
 	open := make([]int, len(list))
 	for i := range list {
@@ -322,12 +322,12 @@ func (p *player) skips(got *tree) bool {
 
 var (
 	errOver   = errors.New("the server has closed the connection")
-	errSilent = fmt.Errorf("nothing came within %v", patience)
+	errSilent = fmt.Errorf("nothing came within %v", messageTimeout)
 )
 
 // next waits for a message of the server and has it checked.
 func (p *player) next() (*tree, error) {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(messageTimeout)
 	defer timer.Stop()
 	select {
 	case line, ok := <-p.lines:

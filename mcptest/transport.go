@@ -14,10 +14,10 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// kitPatience ends a test of the kit that hangs.
-const kitPatience = 60 * time.Second
+// testTimeout ends a test that hangs.
+const testTimeout = 60 * time.Second
 
-// TransportOptions are what the kit asks of a pair.
+// TransportOptions are requirements of a pair.
 type TransportOptions struct {
 	// MaxMessage is the limit of bytes per message that the server must keep
 	// to; 0 leaves it to the transport, which must take 2 MiB.
@@ -38,46 +38,46 @@ func TestTransport(t *testing.T, newPair func(t *testing.T, h transport.Handler,
 	tests := []struct {
 		name string
 		o    TransportOptions
-		f    func(*kit)
+		f    func(*transportTest)
 	}{
-		{name: "echo", f: (*kit).echo},
-		{name: "concurrent", f: (*kit).concurrent},
-		{name: "order", f: (*kit).order},
-		{name: "order outside an exchange", f: (*kit).orderOwn},
-		{name: "slow reader", f: (*kit).slowReader},
-		{name: "big message", f: (*kit).big},
-		{name: "too big message", o: TransportOptions{MaxMessage: 64 << 10}, f: (*kit).tooBig},
-		{name: "close in flight", f: (*kit).closeInFlight},
-		{name: "close twice", f: (*kit).closeTwice},
-		{name: "close at once", f: (*kit).closeAtOnce},
-		{name: "peer vanishes", f: (*kit).vanish},
-		{name: "late send", f: (*kit).late},
-		{name: "cancelled wait", f: (*kit).cancelled},
-		{name: "ended context", f: (*kit).endedContext},
-		{name: "server asks", f: (*kit).asks},
-		{name: "two links", f: (*kit).twoLinks},
+		{name: "echo", f: (*transportTest).echo},
+		{name: "concurrent", f: (*transportTest).concurrent},
+		{name: "order", f: (*transportTest).order},
+		{name: "order outside an exchange", f: (*transportTest).orderOwn},
+		{name: "slow reader", f: (*transportTest).slowReader},
+		{name: "big message", f: (*transportTest).big},
+		{name: "too big message", o: TransportOptions{MaxMessage: 64 << 10}, f: (*transportTest).tooBig},
+		{name: "close in flight", f: (*transportTest).closeInFlight},
+		{name: "close twice", f: (*transportTest).closeTwice},
+		{name: "close at once", f: (*transportTest).closeAtOnce},
+		{name: "peer vanishes", f: (*transportTest).vanish},
+		{name: "late send", f: (*transportTest).late},
+		{name: "cancelled wait", f: (*transportTest).cancelled},
+		{name: "ended context", f: (*transportTest).endedContext},
+		{name: "server asks", f: (*transportTest).asks},
+		{name: "two links", f: (*transportTest).twoLinks},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			NoLeaks(t)
-			ctx, cancel := context.WithTimeout(t.Context(), kitPatience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			t.Cleanup(cancel)
-			k := &kit{T: t, ctx: ctx, dialer: newPair(t, TransportPeer(), test.o)}
+			k := &transportTest{T: t, ctx: ctx, dialer: newPair(t, TransportPeer(), test.o)}
 			test.f(k)
 		})
 	}
 }
 
-// A kit is one test with its pair.
-type kit struct {
+// A transportTest is one test with its pair.
+type transportTest struct {
 	*testing.T
 	ctx    context.Context //nolint:containedctx // lives as long as one test
 	dialer transport.Dialer
 	lastID atomic.Int64
 }
 
-// A kitInbox keeps what arrives outside of answers.
-type kitInbox struct {
+// A testInbox keeps what arrives outside of answers.
+type testInbox struct {
 	messages chan *jsonrpc.Incoming
 	over     chan struct{} // closed to let a blocked Receive go
 	closed   chan error
@@ -86,7 +86,7 @@ type kitInbox struct {
 }
 
 // Receive keeps m, and blocks when there is no room.
-func (i *kitInbox) Receive(m *jsonrpc.Incoming) {
+func (i *testInbox) Receive(m *jsonrpc.Incoming) {
 	select {
 	case i.messages <- m:
 	case <-i.over:
@@ -94,16 +94,16 @@ func (i *kitInbox) Receive(m *jsonrpc.Incoming) {
 }
 
 // Closed keeps the reason of the end.
-func (i *kitInbox) Closed(err error) {
+func (i *testInbox) Closed(err error) {
 	if i.ends.Add(1) == 1 {
 		i.closed <- err
 	}
 }
 
 // dial connects with room for so many messages in the inbox.
-func (k *kit) dial(room int) (transport.Link, *kitInbox) {
+func (k *transportTest) dial(room int) (transport.Link, *testInbox) {
 	k.Helper()
-	in := &kitInbox{messages: make(chan *jsonrpc.Incoming, room), over: make(chan struct{}), closed: make(chan error, 1)}
+	in := &testInbox{messages: make(chan *jsonrpc.Incoming, room), over: make(chan struct{}), closed: make(chan error, 1)}
 	link, err := k.dialer.Dial(k.ctx, in)
 	if err != nil {
 		k.Fatalf("dialling: %v", err)
@@ -113,10 +113,10 @@ func (k *kit) dial(room int) (transport.Link, *kitInbox) {
 }
 
 // hangUp closes a link and checks that the inbox was told once.
-func (k *kit) hangUp(link transport.Link, in *kitInbox) {
+func (k *transportTest) hangUp(link transport.Link, in *testInbox) {
 	in.once.Do(func() {
 		close(in.over)
-		ctx, cancel := context.WithTimeout(context.Background(), kitPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		if err := link.Close(ctx); err != nil {
 			k.Errorf("closing the link: %v", err)
@@ -128,7 +128,7 @@ func (k *kit) hangUp(link transport.Link, in *kitInbox) {
 }
 
 // request makes a request with a fresh id. params is JSON text.
-func (k *kit) request(method, params string) *jsonrpc.Outgoing {
+func (k *transportTest) request(method, params string) *jsonrpc.Outgoing {
 	return &jsonrpc.Outgoing{
 		ID:     jsonrpc.IntID(k.lastID.Add(1)),
 		Method: method,
@@ -137,7 +137,7 @@ func (k *kit) request(method, params string) *jsonrpc.Outgoing {
 }
 
 // try sends a request and returns its result as text.
-func (k *kit) try(link transport.Link, method, params string) (string, error) {
+func (k *transportTest) try(link transport.Link, method, params string) (string, error) {
 	q := k.request(method, params)
 	m, err := link.Do(k.ctx, q, transport.Route{})
 	switch {
@@ -152,7 +152,7 @@ func (k *kit) try(link transport.Link, method, params string) (string, error) {
 }
 
 // must is try for what has to work.
-func (k *kit) must(link transport.Link, method, params string) string {
+func (k *transportTest) must(link transport.Link, method, params string) string {
 	k.Helper()
 	result, err := k.try(link, method, params)
 	if err != nil {
@@ -162,7 +162,7 @@ func (k *kit) must(link transport.Link, method, params string) string {
 }
 
 // next takes the next message from the inbox.
-func (k *kit) next(in *kitInbox) *jsonrpc.Incoming {
+func (k *transportTest) next(in *testInbox) *jsonrpc.Incoming {
 	k.Helper()
 	select {
 	case m := <-in.messages:
@@ -175,7 +175,7 @@ func (k *kit) next(in *kitInbox) *jsonrpc.Incoming {
 	return nil
 }
 
-func (k *kit) echo() {
+func (k *transportTest) echo() {
 	link, in := k.dial(1)
 	for _, params := range []string{`{}`, `{"text":"héllo \u0000 \\ \" 👋"}`, `{"a":[1,2.50,null,true,{"b":{}}]}`} {
 		if got := k.must(link, peerEcho, params); got != params {
@@ -187,7 +187,7 @@ func (k *kit) echo() {
 	}
 }
 
-func (k *kit) concurrent() {
+func (k *transportTest) concurrent() {
 	link, in := k.dial(1)
 	var wg sync.WaitGroup
 	for g := range 32 {
@@ -206,13 +206,13 @@ func (k *kit) concurrent() {
 	}
 }
 
-func (k *kit) order() { k.ordered(peerNotify, 500) }
+func (k *transportTest) order() { k.ordered(peerNotify, 500) }
 
-func (k *kit) orderOwn() { k.ordered(peerOwn, 500) }
+func (k *transportTest) orderOwn() { k.ordered(peerOwn, 500) }
 
 // ordered checks that notifications arrive whole, in order, and, those of an
 // exchange, before its answer.
-func (k *kit) ordered(method string, count int) {
+func (k *transportTest) ordered(method string, count int) {
 	link, in := k.dial(count)
 	k.must(link, method, fmt.Sprintf(`{"count":%d,"size":10}`, count))
 	if method == peerNotify && len(in.messages) != count {
@@ -222,7 +222,7 @@ func (k *kit) ordered(method string, count int) {
 }
 
 // ticks takes count numbered notifications.
-func (k *kit) ticks(in *kitInbox, count int) {
+func (k *transportTest) ticks(in *testInbox, count int) {
 	k.Helper()
 	for i := range count {
 		m := k.next(in)
@@ -233,7 +233,7 @@ func (k *kit) ticks(in *kitInbox, count int) {
 }
 
 // slowReader checks that more than all buffers hold waits for the reader.
-func (k *kit) slowReader() {
+func (k *transportTest) slowReader() {
 	link, in := k.dial(0)
 	const count = 3000
 	done := make(chan error, 1)
@@ -255,7 +255,7 @@ func (k *kit) slowReader() {
 	}
 }
 
-func (k *kit) big() {
+func (k *transportTest) big() {
 	link, _ := k.dial(1)
 	params := `{"text":"` + strings.Repeat("b", 1<<20) + `"}`
 	if got := k.must(link, peerEcho, params); got != params {
@@ -264,7 +264,7 @@ func (k *kit) big() {
 }
 
 // tooBig checks SEC-DOS-1: the message is refused, the connection lives.
-func (k *kit) tooBig() {
+func (k *transportTest) tooBig() {
 	link, _ := k.dial(1)
 	for range 2 {
 		params := `{"text":"` + strings.Repeat("b", 256<<10) + `"}`
@@ -276,7 +276,7 @@ func (k *kit) tooBig() {
 }
 
 // waiting begins kit/wait and returns its end, once it waits.
-func (k *kit) waiting(link transport.Link, in *kitInbox) <-chan error {
+func (k *transportTest) waiting(link transport.Link, in *testInbox) <-chan error {
 	k.Helper()
 	done := make(chan error, 1)
 	go func() {
@@ -289,7 +289,7 @@ func (k *kit) waiting(link transport.Link, in *kitInbox) <-chan error {
 	return done
 }
 
-func (k *kit) closeInFlight() {
+func (k *transportTest) closeInFlight() {
 	link, in := k.dial(1)
 	done := k.waiting(link, in)
 	k.hangUp(link, in)
@@ -304,7 +304,7 @@ func (k *kit) closeInFlight() {
 	}
 }
 
-func (k *kit) closeTwice() {
+func (k *transportTest) closeTwice() {
 	link, in := k.dial(1)
 	k.must(link, peerEcho, `{}`)
 	k.hangUp(link, in)
@@ -314,7 +314,7 @@ func (k *kit) closeTwice() {
 }
 
 // closeAtOnce leaves no polite time at all.
-func (k *kit) closeAtOnce() {
+func (k *transportTest) closeAtOnce() {
 	link, in := k.dial(1)
 	done := k.waiting(link, in)
 	ended, cancel := context.WithCancel(k.ctx)
@@ -325,7 +325,7 @@ func (k *kit) closeAtOnce() {
 	}
 }
 
-func (k *kit) vanish() {
+func (k *transportTest) vanish() {
 	link, in := k.dial(1)
 	done := k.waiting(link, in)
 	go func() { _, _ = k.try(link, peerVanish, `{}`) }() // the other Do sees the end
@@ -342,7 +342,7 @@ func (k *kit) vanish() {
 	}
 }
 
-func (k *kit) late() {
+func (k *transportTest) late() {
 	link, in := k.dial(4)
 	k.must(link, peerLate, `{}`)
 	if got, want := k.must(link, peerReport, `{}`), `{"late":"ended"}`; got != want {
@@ -353,7 +353,7 @@ func (k *kit) late() {
 	}
 }
 
-func (k *kit) cancelled() {
+func (k *transportTest) cancelled() {
 	link, in := k.dial(8)
 	reason := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(k.ctx)
@@ -380,14 +380,14 @@ func (k *kit) cancelled() {
 	k.must(link, peerEcho, `{}`)
 }
 
-func (k *kit) endedContext() {
+func (k *transportTest) endedContext() {
 	link, _ := k.dial(1)
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
 	if _, err := link.Do(ctx, k.request(peerEcho, `{}`), transport.Route{}); !errors.Is(err, context.Canceled) {
 		k.Errorf("Do with an ended context: %v, want context.Canceled", err)
 	}
-	if l, err := k.dialer.Dial(ctx, &kitInbox{closed: make(chan error, 1)}); err == nil {
+	if l, err := k.dialer.Dial(ctx, &testInbox{closed: make(chan error, 1)}); err == nil {
 		k.Error("Dial with an ended context connected")
 		_ = l.Close(k.ctx)
 	}
@@ -395,7 +395,7 @@ func (k *kit) endedContext() {
 }
 
 // asks checks requests of the server to the client.
-func (k *kit) asks() {
+func (k *transportTest) asks() {
 	link, in := k.dial(1)
 	for _, method := range []string{peerAsk, peerAskOwn} {
 		done := make(chan string, 1)
@@ -418,7 +418,7 @@ func (k *kit) asks() {
 }
 
 // twoLinks checks that links share nothing.
-func (k *kit) twoLinks() {
+func (k *transportTest) twoLinks() {
 	one, inOne := k.dial(1)
 	done := k.waiting(one, inOne)
 	two, inTwo, ok := k.second()
@@ -435,8 +435,8 @@ func (k *kit) twoLinks() {
 }
 
 // second dials again, where the dialer can.
-func (k *kit) second() (transport.Link, *kitInbox, bool) {
-	in := &kitInbox{messages: make(chan *jsonrpc.Incoming, 1), over: make(chan struct{}), closed: make(chan error, 1)}
+func (k *transportTest) second() (transport.Link, *testInbox, bool) {
+	in := &testInbox{messages: make(chan *jsonrpc.Incoming, 1), over: make(chan struct{}), closed: make(chan error, 1)}
 	link, err := k.dialer.Dial(k.ctx, in)
 	if err != nil {
 		k.Logf("this dialer is for one link: %v", err)

@@ -49,6 +49,9 @@ func (peerHandler) Open(c transport.Conn) (transport.Session, error) {
 	return newPeerSession(c), nil
 }
 
+// Refused is told of what the transport refuses, which the peer does not count.
+func (peerHandler) Refused(context.Context, transport.Refusal) {}
+
 // A peerSession is one connection as the kit's server sees it.
 type peerSession struct {
 	conn    transport.Conn
@@ -109,7 +112,7 @@ func (s *peerSession) Accept(m *jsonrpc.Incoming) {
 	if m.Method == peerRelease {
 		select {
 		case s.release <- struct{}{}:
-		default: // nobody needs so many
+		default: // no test needs so many
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/parley-mcp/parley/schema"
 )
 
-// A tree is a JSON value taken apart, with its members in their order.
+// A tree is a parsed JSON value, with its members in their order.
 type tree struct {
 	kind  byte   // one of { [ " 0 t f n
 	raw   string // the text of a scalar
@@ -28,12 +28,12 @@ var anything = func() *schema.Compiled {
 	return c
 }()
 
-// maxTree bounds the nesting of what is taken apart.
+// maxTree bounds the nesting of what is parsed.
 const maxTree = 256
 
 var errNoJSON = errors.New("not valid JSON")
 
-// parseTree takes a JSON text apart.
+// parseTree parses a JSON text.
 func parseTree(raw []byte) (*tree, error) {
 	if err := anything.Check(raw); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoJSON, err)
@@ -161,7 +161,7 @@ func (t *tree) member(name string) *tree {
 	return nil
 }
 
-// sameNumber compares numbers in any spelling that a double tells apart.
+// sameNumber compares numbers in any spelling that a double distinguishes.
 func sameNumber(a, b string) bool {
 	if a == b {
 		return true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A class says who may dial an address.
+// A class says when an address may be dialled.
 type class int
 
 const (
@@ -19,7 +19,7 @@ const (
 	guarded
 )
 
-// A special is a range of addresses that are not for everybody's use (IANA
+// A special is a range of addresses for special purposes (IANA
 // special-purpose address registries, RFC 6890).
 type special struct {
 	prefix netip.Prefix
@@ -146,6 +146,9 @@ func newAllowList(hosts []string) allowList {
 			continue
 		}
 		if network, err := netip.ParsePrefix(host); err == nil {
+			if at := network.Addr(); at.Is4In6() && network.Bits() >= 96 { // addresses are compared as IPv4
+				network = netip.PrefixFrom(at.Unmap(), network.Bits()-96)
+			}
 			list.networks = append(list.networks, network.Masked())
 			continue
 		}

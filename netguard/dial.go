@@ -10,13 +10,14 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 )
 
 // maxAddresses is how many addresses of a name are tried.
 const maxAddresses = 8
 
-// judge says why an address must not be dialled for a host, or "".
-func (t *Transport) judge(host string, addr netip.Addr) string {
+// refuseReason says why an address must not be dialled for a host, or "".
+func (t *Transport) refuseReason(host string, addr netip.Addr) string {
 	host = strings.ToLower(host)
 	if t.rules.Loopback && LoopbackHost(host) {
 		// Nothing but this machine goes by these names, and no http leaves it.
@@ -56,7 +57,7 @@ func (t *Transport) dial(ctx context.Context, network, address string) (net.Conn
 		if err != nil {
 			return &BlockedError{URL: host, Reason: "dials no address"}
 		}
-		if reason := t.judge(host, to.Addr()); reason != "" {
+		if reason := t.refuseReason(host, to.Addr()); reason != "" {
 			return &BlockedError{URL: host, Reason: reason}
 		}
 		return nil
@@ -110,6 +111,11 @@ func (t *Transport) route(req *http.Request) (context.Context, error) {
 	proxy, err := t.rules.Proxy(req)
 	if err != nil || proxy == nil {
 		return ctx, err
+	}
+	if strings.ContainsFunc(req.URL.Hostname(), func(r rune) bool { return r >= utf8.RuneSelf }) {
+		// net/http turns fullwidth digits and the like into ASCII on the way to the
+		// proxy, and the address that is dialled there is not checked.
+		return ctx, &BlockedError{URL: shown(req.URL), Reason: "host is not ASCII; through a proxy, write it in Punycode, like xn--bcher-kva.example"}
 	}
 	return context.WithValue(ctx, routeKey{}, proxy), nil
 }

@@ -31,7 +31,7 @@ type Rules struct {
 	// dialled address. The metadata services of clouds, which hand out
 	// credentials, are opened by their own address alone. Default none.
 	AllowHosts []string
-	// Plain permits http beside https.
+	// Plain permits http as well as https.
 	Plain bool
 	// Loopback permits loopback addresses under loopback names ([LoopbackHost]),
 	// with http too, and no other addresses under these names.
@@ -54,7 +54,8 @@ type Rules struct {
 	// Proxy is as in http.Transport. Default nil: none, also none from the
 	// environment, since behind a proxy no address can be checked but those
 	// that URLs name themselves. The proxy's own address is not checked, and
-	// loopback hosts are never reached through it.
+	// loopback hosts are never reached through it. Hosts that are not ASCII are
+	// refused then: in Punycode they are not.
 	Proxy func(*http.Request) (*url.URL, error)
 	// TLS is the configuration of TLS. Default: the system's roots.
 	TLS *tls.Config
@@ -143,7 +144,7 @@ func (t *Transport) Check(u *url.URL) error {
 		reason = "must be a loopback name without a dot behind it"
 	case u.Scheme == "https" || t.rules.Plain || t.rules.Loopback && LoopbackHost(host):
 		if addr, err := netip.ParseAddr(host); err == nil {
-			reason = t.judge(host, addr)
+			reason = t.refuseReason(host, addr)
 		}
 	case LoopbackHost(host):
 		reason = "must be https: this machine itself is not allowed here"
@@ -209,7 +210,7 @@ func (t *Transport) roundTrip(req *http.Request) (*http.Response, error) {
 		err = t.guardBody(ctx, resp, asks)
 	}
 	if err != nil {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // it is not read
 		return nil, err
 	}
 	resp.Request = req

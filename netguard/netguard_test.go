@@ -152,6 +152,7 @@ func TestCheck(t *testing.T) {
 	plain := netguard.NewTransport(&netguard.Rules{Plain: true})
 	local := netguard.NewTransport(&netguard.Rules{Loopback: true})
 	metadata := netguard.NewTransport(&netguard.Rules{AllowHosts: []string{"169.254.169.254"}})
+	mapped := netguard.NewTransport(&netguard.Rules{AllowHosts: []string{"::ffff:10.1.0.0/112"}})
 	network := netguard.NewTransport(&netguard.Rules{AllowHosts: []string{"169.254.0.0/16", "10.1.0.0/16", "[fd11::1]", "0.0.0.0/0"}})
 	for _, c := range []struct {
 		rules *netguard.Transport
@@ -187,6 +188,8 @@ func TestCheck(t *testing.T) {
 		{local, "http://example.com/", false},
 		{local, "https://10.0.0.1/", false},
 		{metadata, "https://169.254.169.254/", true},
+		{mapped, "https://10.1.2.3/", true},
+		{mapped, "https://10.2.2.3/", false},
 		{network, "https://169.254.169.254/", false},
 		{network, "https://169.254.1.1/", true},
 		{network, "https://10.1.2.3/", true},
@@ -364,7 +367,11 @@ func TestAttackSpelledAddressBehindProxy(t *testing.T) {
 	}
 	c := netguard.Client(&netguard.Rules{Plain: true, Proxy: http.ProxyURL(at)})
 	t.Cleanup(c.CloseIdleConnections)
-	for _, host := range []string{"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "[::ffff:169.254.169.254]", "localhost", "localhost.", "a.LOCALHOST."} {
+	for _, host := range []string{
+		"2852039166", "0xa9fea9fe", "169.254.43518", "0251.0376.0251.0376", "169.254.169.254.", "[::ffff:169.254.169.254]", "localhost", "localhost.", "a.LOCALHOST.",
+		// What net/http turns into one of these.
+		"１６９.２５４.１６９.２５４", "169。254。169。254", "①②⑦.0.0.①", "ｌｏｃａｌｈｏｓｔ", "localhoſt",
+	} {
 		_, err := get(t, c, "http://"+host+"/latest?q=secret")
 		wantBlocked(t, host, err)
 	}

@@ -26,7 +26,7 @@ type document struct {
 	maxText int
 	// needed are the members that must be of their type. Others of the wrong
 	// type, and those that are null, are as if they were absent: servers
-	// differ in what they write where nobody looks.
+	// differ in what they write where it does not matter.
 	needed []string
 }
 

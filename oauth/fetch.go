@@ -88,7 +88,7 @@ func positive[T int64 | time.Duration](n, otherwise T) T {
 
 // Loopback returns a Fetcher that differs from f in that it may dial loopback
 // addresses under loopback names, for MCP servers on this machine. The
-// connections are kept apart.
+// connections are separate.
 func (f *Fetcher) Loopback() *Fetcher { return f.pair }
 
 // Close closes idle connections, of Loopback too. Requests that are under way
@@ -165,8 +165,8 @@ func (f *Fetcher) redirect(u *url.URL, location string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redirect of %s: %w", withoutQuery(u), err)
 	}
-	if originOf(to) != originOf(u) {
-		return nil, &BlockedError{URL: withoutQuery(u), Reason: "redirects to another origin, " + originOf(to)}
+	if Origin(to) != Origin(u) {
+		return nil, &BlockedError{URL: withoutQuery(u), Reason: "redirects to another origin, " + Origin(to)}
 	}
 	return to, nil
 }

@@ -62,7 +62,7 @@ func (m *ResourceMetadata) Check(requested string, parents bool) error {
 	if err != nil {
 		return fmt.Errorf("resource metadata: %w", err)
 	}
-	if originOf(got) == originOf(want) {
+	if Origin(got) == Origin(want) {
 		if resourcePath(got) == resourcePath(want) {
 			return nil
 		}
@@ -85,7 +85,7 @@ func ResourceMetadataURLs(resource string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	root := originOf(u) + "/.well-known/oauth-protected-resource"
+	root := Origin(u) + "/.well-known/oauth-protected-resource"
 	if path := resourcePath(u); path != "" {
 		return []string{root + path, root}, nil
 	}

@@ -109,7 +109,7 @@ func ServerMetadataURLs(issuer string) ([]string, error) {
 		return nil, err
 	}
 	const oauth, openID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
-	origin, path := originOf(u), strings.TrimRight(u.EscapedPath(), "/")
+	origin, path := Origin(u), strings.TrimRight(u.EscapedPath(), "/")
 	urls := []string{origin + oauth + path, origin + openID + path}
 	if path != "" {
 		urls = append(urls, origin+path+openID)

@@ -75,7 +75,7 @@ const (
 	ClientAssertionJWT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 )
 
-// Methods with which a client proves who it is at the token endpoint.
+// Methods of client authentication at the token endpoint.
 const (
 	AuthNone          = "none"
 	AuthSecretBasic   = "client_secret_basic"

@@ -29,7 +29,7 @@ func CanonicalResource(raw string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return originOf(u) + resourcePath(u), nil
+	return Origin(u) + resourcePath(u), nil
 }
 
 // parseResource is the parser behind CanonicalResource.
@@ -50,13 +50,13 @@ func resourcePath(u *url.URL) string {
 	return path
 }
 
-// originOf is scheme, host and port, in lower case, without a default port.
-func originOf(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if p := u.Port(); p == "443" && u.Scheme == "https" || p == "80" && u.Scheme == "http" {
-		host = strings.TrimSuffix(host, ":"+p)
+// Origin is scheme, host and port of a URL, in lower case, without a default port.
+func Origin(u *url.URL) string {
+	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Host), u.Port()
+	if port == "" || scheme == "https" && port == "443" || scheme == "http" && port == "80" {
+		host = strings.TrimSuffix(host, ":"+port)
 	}
-	return u.Scheme + "://" + host
+	return scheme + "://" + host
 }
 
 // CheckEndpoint parses the URL of an endpoint of an authorization server:
@@ -232,7 +232,7 @@ func LoopbackHost(host string) bool { return netguard.LoopbackHost(host) }
 
 // withoutQuery is u for errors and logs.
 func withoutQuery(u *url.URL) string {
-	return originOf(u) + u.EscapedPath()
+	return Origin(u) + u.EscapedPath()
 }
 
 // parseURL parses an absolute http or https URL that browsers and net/url read

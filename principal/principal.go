@@ -1,14 +1,19 @@
-// Package principal says who is calling: the identity that limits, cursors,
+// Package principal identifies callers: the identity that limits, cursors,
 // sealed state, sessions and visibility are bound to. It is a leaf that every
 // other package may import.
 package principal
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 )
+
+// ErrDenied says that a caller is not let in, or not this far. Users know it as
+// transport.ErrDenied.
+var ErrDenied = errors.New("access denied")
 
 // A Principal is an authenticated caller. The zero value is an anonymous one.
 // A Principal is never written to after it was handed out, so it may be read
@@ -34,7 +39,7 @@ type Principal struct {
 	// (web.Access.TrustedProxies). It is never part of the identity that state
 	// is bound to.
 	Remote string
-	// Challenge returns what a carrier over HTTP writes into WWW-Authenticate
+	// Challenge returns what a transport over HTTP writes into WWW-Authenticate
 	// when the caller lacks scopes; nil: nothing. It may be called from many
 	// goroutines at once, and is no part of the identity.
 	Challenge func(scopes []string) string
@@ -45,7 +50,7 @@ type Principal struct {
 // for it.
 var Local = &Principal{Subject: "local"}
 
-// Anonymous reports whether nobody vouches for the caller. It holds for nil.
+// Anonymous reports whether the caller was not authenticated. It holds for nil.
 func (p *Principal) Anonymous() bool {
 	return p == nil || p.Issuer == "" && p.Subject == "" && p.Client == ""
 }

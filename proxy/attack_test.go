@@ -444,3 +444,21 @@ func TestAnswerBesideLongCall(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// What a caller reads is not shown to another one, although a proxy has one
+// connection for both: the upstream server tells them apart by their _meta.
+// Attack: wrong-user cache.
+func TestAttackWrongCallerCache(t *testing.T) {
+	up := server.New("upstream", "1", &server.Options{Logger: quiet, Cache: server.Cache{TTL: time.Hour}})
+	up.Add(server.Resource("notes://mine", "mine", func(ctx context.Context) (string, error) {
+		return "notes of " + string(server.CallFrom(ctx).Meta().Extra["com.example/tenant"]), nil
+	}))
+	p := connect(t, up, v2607, &proxy.Options{Client: client.Options{Cache: client.NewCache(0, 0)}})
+	for _, tenant := range []string{`"ada"`, `"bob"`} {
+		c := joinAs(t, p.Server(), v2607, principal.Local, nil)
+		r, err := c.ReadResource(t.Context(), "notes://mine", &client.CallOptions{Meta: map[string]mcp.RawValue{"com.example/tenant": mcp.RawValue(tenant)}})
+		if err != nil || len(r.Contents) != 1 || r.Contents[0].Text != "notes of "+tenant {
+			t.Errorf("%s reads %+v, %v", tenant, r, err)
+		}
+	}
+}

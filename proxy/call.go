@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -80,7 +81,7 @@ func forward[R any, RP interface {
 	if err != nil {
 		return nil, p.failure(ctx, err)
 	}
-	base := res.Base() // who answers, and in which revision, is for the proxy's server to say
+	base := res.Base() // the proxy's server says which server answers, and in which revision
 	base.Meta.ServerInfo, base.ResultType = nil, ""
 	return (*R)(res.(RP)), nil
 }
@@ -95,12 +96,41 @@ func (p *Proxy) drain(ctx context.Context) {
 
 // live carries a call out while its caller waits.
 func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error) {
-	a := &asking{owner: ownerOf(caller)}
-	a.caller.Store(caller)
+	ctx, end := context.WithCancelCause(c.traced(ctx, caller))
+	defer end(nil)
+	a := c.newAsking(ctx, caller)
 	a.ask = func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error) {
-		return server.Ask(a.within(ctx), params, server.AskOptions{Key: key})
+		ctx, cancel := context.WithTimeoutCause(a.within(ctx), c.p.opts.KeptTime, errExpired)
+		defer cancel()
+		raw, err := server.Ask(ctx, params, &server.AskOptions{Key: key})
+		if errors.Is(context.Cause(ctx), errExpired) {
+			end(errExpired)
+		}
+		return raw, err
 	}
-	return c.send(c.traced(ctx, caller), a, caller.Meta())
+	res, err := c.send(ctx, a, caller.Meta())
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return res, err
+}
+
+// feature is what the call uses.
+func (c *call) feature() feature {
+	switch p := c.params.(type) {
+	case *mcp.CallToolParams:
+		return feature{c.method, p.Name}
+	case *mcp.GetPromptParams:
+		return feature{c.method, p.Name}
+	case *mcp.ReadResourceParams:
+		return feature{c.method, p.URI}
+	}
+	panic(errParams(c.params))
+}
+
+// errParams says that there are no such requests: forward has three callers.
+func errParams(params mcp.Retryable) string {
+	return fmt.Sprintf("proxy: %T are params of no request that asks", params)
 }
 
 // send sends the request to an upstream server with a handshake, which may ask a
@@ -133,7 +163,9 @@ func (c *call) traced(ctx context.Context, caller *server.Call) context.Context 
 
 // options are those of an upstream request for a caller.
 func (a *asking) options(meta *mcp.RequestMeta) *client.CallOptions {
-	o := &client.CallOptions{NoTimeout: true} // the caller's own limits hold
+	// The caller's own limits hold. What the upstream server lets the proxy keep may
+	// be of one caller alone: callers keep it for themselves.
+	o := &client.CallOptions{NoTimeout: true, NoCache: true}
 	for key, value := range meta.Extra {
 		if mcp.ReservedMetaKey(key) || mcp.ValidMetaKey(key) != nil {
 			continue
@@ -171,6 +203,12 @@ func (p *Proxy) failure(ctx context.Context, err error) error {
 		if e.Code == mcp.CodeMissingClientCapability && server.CallFrom(ctx).Handshake() { // ruling 5: not in those revisions
 			return mcp.Errorf("%s", e.Message)
 		}
+		switch e.Code {
+		case mcp.CodeRateLimited, mcp.CodeTooManyInFlight, mcp.CodeHeaderMismatch, mcp.CodeUnsupportedVersion:
+			// They speak of the proxy's own requests, which its client has repeated:
+			// callers of the proxy must not repeat each of them as often again.
+			e = &jsonrpc.Error{Code: mcp.CodeInternalError, Message: fmt.Sprintf("the server %q behind this proxy refused the request: %s", p.name(), e.Message), Data: e.Data}
+		}
 		out := mcp.NewError(e.Code, "%s", e.Message)
 		if len(e.Data) > 0 {
 			out = out.With(mcp.RawValue(e.Data))
@@ -179,11 +217,14 @@ func (p *Proxy) failure(ctx context.Context, err error) error {
 	}
 	p.log.Warn("a call of the upstream server failed", "server", p.name(), "err", err)
 	what := "gave an answer that cannot be used"
+	_, busy := errors.AsType[*transport.TemporaryError](err)
 	switch {
 	case errors.Is(err, ErrClosed), errors.Is(err, client.ErrClosed):
 		what = "is no longer connected: the proxy was closed"
 	case errors.Is(err, transport.ErrInterrupted):
 		what = "was lost before it answered; the call may have run"
+	case busy:
+		what = "takes no requests for now; try again later"
 	case errors.Is(err, transport.ErrClosed), errors.Is(err, transport.ErrDenied):
 		what = "cannot be reached"
 	case errors.Is(err, client.ErrNotCapable):

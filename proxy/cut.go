@@ -28,7 +28,7 @@ func (c *cut) note(owner string) {
 	c.owner, c.until = owner, now.Add(cutTime)
 }
 
-// of reports whether a call of anybody but an owner may go on.
+// of reports whether a call of another owner may go on.
 func (c *cut) of(owner string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

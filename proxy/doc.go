@@ -11,8 +11,8 @@
 //	top.Mount("gh", gh.Server())
 //	return stdio.Serve(ctx, top)
 //
-// The server behind the proxy is called the upstream server here, and who calls
-// the proxy is the caller.
+// The server behind the proxy is called the upstream server here, and a client of
+// the proxy is a caller.
 //
 // # What travels
 //
@@ -22,8 +22,11 @@
 // does not say so; callers are told of changes. URIs that no list names are read
 // too. Arguments and structured results pass as they are: each end of the way
 // checks them. Completion, progress, cancellation, log messages, subscriptions to
-// resources and errors with their codes and data pass both ways. Where the proxy
-// is mounted, Mount rewrites the URIs in what passes, in both directions.
+// resources and errors with their codes and data pass both ways. A refusal that the
+// proxy's client has repeated in vain (too many requests, an unknown version) passes as
+// an internal error, so that callers do not repeat it as well. Results are not kept
+// across callers. Where the proxy is mounted, Mount rewrites the URIs in what passes,
+// in both directions.
 //
 // # Questions
 //
@@ -42,10 +45,21 @@
 // A server with a handshake need not say which of several calls a question belongs
 // to, and on a pipe it cannot. The proxy therefore has it run one call of a tool,
 // a prompt or a resource at a time, unless Options.NoQuestions leaves nothing to
-// ask. While a question waits for its answer, other calls of the same caller go
-// on, and those of other callers wait. Once these have waited for ten seconds, no
-// new call begins before them. Anonymous callers are told apart by their session;
-// without one, each of their calls is another caller's.
+// ask. While a question waits for its answer, or a person is busy on a page that it led
+// to, other calls run, one at a time:
+//
+//   - those of the same caller. Once the call of another caller has waited for ten
+//     seconds, no new one begins before it.
+//   - those of other callers, unless the tool, prompt or resource has asked before:
+//     it has its turn when no question of another caller is open. An answer waits
+//     until such a call is over, for ten seconds at most.
+//
+// A question without a stream of its own is refused while calls of several callers are
+// under way; what may have asked it has its turn from then on, as if it had asked. A
+// question is open for Options.KeptTime, a call waits for its turn for
+// Options.QueueTime, and Options.MaxQueued bounds how many wait. Anonymous callers
+// are told apart by their session; without one, each of their calls is another
+// caller's.
 //
 // A stateless upstream server is told with each request what the caller of that
 // request can answer. One with a handshake was told before there was a caller that
@@ -57,9 +71,9 @@
 // The upstream server sees one client: the proxy, with the proxy's credentials.
 // All callers act with them, so put a guard in front of a proxy that more than
 // one person can reach, and hide with Visible and middleware of Proxy.Server what
-// not everybody may use. A question is shown to the caller of its own call alone;
+// not every caller may use. A question is shown only to the caller of its own call;
 // for a minute after a call was cancelled, which the upstream server may go on with,
 // a question that may be its own is refused to other callers.
-// A log message is sent to the caller whose call it belongs to, and to nobody if
+// A log message is sent to the caller whose call it belongs to, and to none if
 // that is not certain.
 package proxy

@@ -1,5 +1,12 @@
 package proxy
 
+// Turns is how many calls wait for their turn, and how many are under way.
+func Turns(p *Proxy) (queued, under int) {
+	p.turns.mu.Lock()
+	defer p.turns.mu.Unlock()
+	return len(p.turns.queue), len(p.turns.under)
+}
+
 // Kept is how many calls are kept for callers of stateless revisions.
 func Kept(p *Proxy) int {
 	p.kept.mu.Lock()

@@ -17,8 +17,9 @@ import (
 const keptKey = "parley.proxy/kept"
 
 var (
-	errExpired = errors.New("the question to the caller was not answered in time")
+	errExpired = mcp.NewError(mcp.CodeTimeout, "the call was ended: a question to the caller was not answered in time (proxy.Options.KeptTime)")
 	errEnded   = mcp.Errorf("the call that the question belongs to has ended")
+	errCrowded = mcp.NewError(mcp.CodeInternalError, "the call asked a question and was ended: too many calls have waited for answers to theirs for too long; answer those first (proxy.Options.MaxKept, MaxKeptPerPrincipal)")
 	errGone    = mcp.NewError(mcp.CodeInvalidParams, "the call that this answer belongs to is not here: it has ended, its question waited too long, or another replica of the server began it; send the request again without requestState")
 )
 
@@ -31,7 +32,8 @@ type keptCalls struct {
 	mu       sync.Mutex
 	byKey    map[string]*kept
 	detached int
-	count    map[string]int // of detached calls, by principal
+	count    map[string]int // of detached calls, by limit key
+	room     chan struct{}  // closed when there may be room, if a call waits for that
 }
 
 func (t *keptCalls) init(o *Options) {
@@ -43,13 +45,13 @@ func (t *keptCalls) init(o *Options) {
 //
 // At each moment it is attached to one round, which waits for a question or the
 // result, or detached: then the caller has been asked, and the call ends with
-// errExpired unless the next round comes in time. What a round cannot ask is
+// errExpired unless the next round comes in time. Only so many calls are detached: a
+// round asks nothing before there is room for its call. What a round cannot ask is
 // refused upstream, and the call goes on.
 type kept struct {
 	table      *keptCalls
 	key, owner string
-	limitKey   string // the caller's, which the call counts under
-	asking
+	*asking
 	cancel context.CancelCauseFunc
 
 	free   chan struct{} // has an element while detached
@@ -57,7 +59,7 @@ type kept struct {
 	done   chan struct{} // closed when the call is over
 	res    mcp.Result    // written before done is closed
 	err    error
-	expiry *time.Timer // belongs to who has attached
+	expiry *time.Timer // belongs to the attached round
 
 	lacks   *server.NotCapableError // why a question could not be asked; belongs to the round
 	counted bool                    // among the detached ones; the table's mutex holds
@@ -108,7 +110,7 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 			if !k.waits() {
 				continue
 			}
-			// Somebody is busy on a page: the caller sees a sign of life.
+			// A person is busy on a page: the caller gets a progress notification.
 			if err := k.detach(ctx, false); err != nil {
 				k.abandon(err)
 				return nil, err
@@ -124,7 +126,12 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 			if k.asksAnew() { // what is asked at the same time makes one round
 				p.settle(ctx)
 			}
-			if !k.askCaller(ctx, caller, asked) {
+			if err := k.table.hold(ctx, k); err != nil {
+				k.abandon(err)
+				return nil, err
+			}
+			if k.over() || !k.askCaller(ctx, caller, asked) {
+				k.table.attach(k)
 				continue
 			}
 			if err := k.detach(ctx, caller.Round() >= p.opts.MaxRounds); err != nil {
@@ -144,14 +151,14 @@ func (c *call) begin(round context.Context, caller *server.Call, owner string) (
 		table: &p.kept, key: rand.Text(), owner: owner,
 		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	k.ask, k.asking.owner, k.limitKey = k.put, ownerOf(caller), caller.Principal().LimitKey()
-	k.caller.Store(caller)
 	k.expiry = time.AfterFunc(p.kept.time, k.expire)
 	k.expiry.Stop()
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(round))
 	closed := context.AfterFunc(p.ctx, func() { cancel(ErrClosed) })
 	k.cancel = cancel
 	ctx, meta := c.traced(ctx, caller), caller.Meta()
+	k.asking = c.newAsking(ctx, caller)
+	k.ask = k.put
 	if err := p.kept.add(k); err != nil {
 		closed()
 		cancel(err)
@@ -161,7 +168,7 @@ func (c *call) begin(round context.Context, caller *server.Call, owner string) (
 		defer closed()
 		defer cancel(nil)
 		defer close(k.done)
-		k.res, k.err = c.send(ctx, &k.asking, meta)
+		k.res, k.err = c.send(ctx, k.asking, meta)
 		if k.err != nil && ctx.Err() != nil {
 			k.err = context.Cause(ctx)
 		}
@@ -205,7 +212,7 @@ func (k *kept) detach(ctx context.Context, last bool) error {
 	if err := server.Keep(ctx, keptKey, k.key); err != nil {
 		return err
 	}
-	if err := k.table.hold(k); err != nil {
+	if err := k.table.hold(ctx, k); err != nil {
 		return err
 	}
 	k.caller.Store(nil)
@@ -236,6 +243,16 @@ func (k *kept) end() {
 	k.caller.Store(nil)
 	k.table.remove(k)
 	k.free <- struct{}{} // a round that waits hears that it is gone
+}
+
+// over reports whether the call has ended upstream.
+func (k *kept) over() bool {
+	select {
+	case <-k.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // put asks a question: it waits for a round to bring the answer.
@@ -274,10 +291,10 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 	for _, q := range questions {
 		_, brought := given[q.key]
 		if asked[q.key] || q.ctx.Err() != nil && !brought && !q.over {
-			continue // asked in this round; or withdrawn, and nobody waits for the answer
+			continue // asked in this round; or withdrawn, and nothing waits for the answer
 		}
 		asked[q.key], q.sent = true, true
-		raw, err := server.Ask(ctx, q.params, server.AskOptions{Key: q.key})
+		raw, err := server.Ask(ctx, q.params, &server.AskOptions{Key: q.key})
 		if errors.Is(err, server.ErrInputPending) {
 			pending = true
 			continue
@@ -324,21 +341,50 @@ func (t *keptCalls) add(k *kept) error {
 	return nil
 }
 
-// full reports whether no more calls of a caller may wait for answers.
-func (t *keptCalls) full(owner string) bool {
-	return t.detached >= t.most || t.count[owner] >= t.perPrincipal
+// full reports whether no more calls of a caller may be detached.
+func (t *keptCalls) full(key string) bool {
+	return t.detached >= t.most || t.count[key] >= t.perPrincipal
 }
 
-// hold counts a call among those that no round waits for, if there is room.
-func (t *keptCalls) hold(k *kept) error {
+// hold counts a call among the detached ones. It waits for room, for as long as a
+// question may be open.
+func (t *keptCalls) hold(ctx context.Context, k *kept) error {
+	room := t.tryHold(k)
+	if room == nil {
+		return nil
+	}
+	late := time.NewTimer(t.time)
+	defer late.Stop()
+	for ; room != nil; room = t.tryHold(k) {
+		select {
+		case <-room:
+		case <-late.C:
+			return errCrowded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-k.done: // what it asked is another's question now
+			return nil
+		}
+	}
+	return nil
+}
+
+// tryHold counts a call among the detached ones, or returns what to wait for.
+func (t *keptCalls) tryHold(k *kept) (room <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.full(k.limitKey) {
-		return mcp.NewError(mcp.CodeInternalError, "the call asked a question and was ended: too many calls of this server wait for answers already; answer those first")
+	switch {
+	case k.counted:
+	case !t.full(k.limitKey):
+		k.counted = true
+		t.detached++
+		t.count[k.limitKey]++
+	default:
+		if t.room == nil {
+			t.room = make(chan struct{})
+		}
+		return t.room
 	}
-	k.counted = true
-	t.detached++
-	t.count[k.limitKey]++
 	return nil
 }
 
@@ -358,6 +404,10 @@ func (t *keptCalls) uncount(k *kept) {
 	t.detached--
 	if t.count[k.limitKey]--; t.count[k.limitKey] == 0 {
 		delete(t.count, k.limitKey)
+	}
+	if t.room != nil {
+		close(t.room)
+		t.room = nil
 	}
 }
 

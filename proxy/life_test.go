@@ -114,6 +114,49 @@ func TestAbandonedQuestions(t *testing.T) {
 	}
 }
 
+// Calls that begin at the same time and ask wait for room, one after the other, and
+// none is lost. If the callers never answer, all end.
+func TestQuestionsWaitForRoom(t *testing.T) {
+	const calls = 5
+	for name, answered := range map[string]bool{"answered": true, "abandoned": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var under, accepted, refused atomic.Int64
+				o := &proxy.Options{KeptTime: 30 * time.Second, MaxKeptPerPrincipal: 2, Server: server.Options{Limits: unlimited}}
+				p := connect(t, counting(&under), v2511, o)
+				var wg sync.WaitGroup
+				for range calls {
+					h := byHand(t, p.Server(), nil)
+					wg.Go(func() {
+						_, q, err := h.call(t.Context(), "form", nil, nil)
+						if err != nil {
+							wantCode(t, err, mcp.CodeInternalError, "MaxKeptPerPrincipal")
+							refused.Add(1)
+							return
+						}
+						time.Sleep(time.Second) // of fake time
+						if !answered {
+							return
+						}
+						r, _, err := h.call(t.Context(), "form", yes(q), q.RequestState)
+						if got := text(t, r, err); got == "accept" {
+							accepted.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				if answered && accepted.Load() != calls || answered && refused.Load() > 0 {
+					t.Errorf("%d calls accepted, %d refused", accepted.Load(), refused.Load())
+				}
+				time.Sleep(time.Hour) // of fake time
+				if n := under.Load(); n != 0 || proxy.Kept(p) != 0 {
+					t.Errorf("%d calls are under way upstream, %d are kept", n, proxy.Kept(p))
+				}
+			})
+		})
+	}
+}
+
 // Each question of a kept call ends with its time, upstream too, and the answer
 // that comes too late gets a clear error.
 func TestLateAnswer(t *testing.T) {

@@ -18,8 +18,16 @@ import (
 	"github.com/parley-mcp/parley/uritemplate"
 )
 
-// retryLists is the pause after a list could not be read.
-const retryLists = 5 * time.Second
+// Pauses between readings of lists.
+const (
+	// retryLists is the pause after a list could not be read.
+	retryLists = 5 * time.Second
+	// listPause is the least pause before lists are read again that changed
+	// once more. It is listShare times as long as the reading took if that is more,
+	// so that a server which always tells of changes is not read all the time.
+	listPause = 200 * time.Millisecond
+	listShare = 4
+)
 
 // A list is one of the four lists of the upstream server.
 type list uint8
@@ -44,7 +52,7 @@ type lists struct {
 	stale [listCount]bool
 
 	// offered are digests of the definitions that are offered, by name or URI.
-	// They belong to who reads the lists.
+	// They belong to the goroutine that reads the lists.
 	offered [listCount]map[string]digest
 }
 
@@ -65,17 +73,18 @@ func (l *lists) changed(which ...list) {
 	}
 }
 
-// next takes a list that is to be read again.
-func (l *lists) next() (list, bool) {
+// take returns the lists that are to be read again.
+func (l *lists) take() []list {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var out []list
 	for which, stale := range l.stale {
 		if stale {
-			l.stale[which] = false
-			return list(which), true
+			out = append(out, list(which))
 		}
 	}
-	return 0, false
+	l.stale = [listCount]bool{}
+	return out
 }
 
 // readLists reads all lists.
@@ -109,7 +118,8 @@ func (p *Proxy) keepLists() {
 			p.lists.changed(failed...)
 			failed = nil
 		}
-		for which, ok := p.lists.next(); ok && p.ctx.Err() == nil; which, ok = p.lists.next() {
+		began := time.Now()
+		for _, which := range p.lists.take() {
 			if err := p.readList(p.ctx, which); err != nil && p.ctx.Err() == nil {
 				p.log.Warn("a list of the upstream server could not be read; what was known of it is still offered",
 					"server", p.name(), "list", which.String(), "err", err)
@@ -117,6 +127,7 @@ func (p *Proxy) keepLists() {
 				again = time.After(retryLists)
 			}
 		}
+		p.sleep(max(listPause, listShare*time.Since(began)))
 	}
 }
 

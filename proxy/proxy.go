@@ -21,7 +21,8 @@ type Options struct {
 	// Client are the options of the connection to the upstream server. Handlers
 	// of questions and of log messages that are set here are used in the place
 	// of asking and telling callers; OnToolsChanged and the like are called
-	// beside what the proxy does.
+	// in addition to what the proxy does. Nothing is kept in Client.Cache: results are of
+	// one caller.
 	Client client.Options
 	// Server are the options of Proxy.Server. Title, Description, WebsiteURL,
 	// Icons and Instructions are those of the upstream server by default.
@@ -31,21 +32,29 @@ type Options struct {
 	// time also if it has a handshake.
 	NoQuestions bool
 	// Refresh is how often lists are read again that the upstream server does
-	// not tell the changes of. Results that it lets clients keep are kept as
-	// long as it says. Default 1 min; negative means never.
+	// not tell the changes of. Default 1 min; negative means never.
 	Refresh time.Duration
 	// MaxRounds is how often the upstream server may ask within one call.
 	// Default 8.
 	MaxRounds int
 	// MaxKept is how many calls of an upstream server with a handshake wait for
 	// the answers of callers of stateless revisions, in all and for one
-	// principal (anonymous callers: one address); more calls are refused until
-	// there is room. Defaults 256 and 16.
+	// principal (anonymous callers: one address). Until there is room, further
+	// calls are refused, and the questions of those that have begun wait, for
+	// KeptTime at most. Defaults 256 and 16.
 	MaxKept, MaxKeptPerPrincipal int
-	// KeptTime is how long such a call waits. Then it is cancelled, since its
-	// caller may never come back, and others wait for their turn. Default 2 min.
+	// KeptTime is how long a question of an upstream server with a handshake
+	// waits for its answer. Then the call is cancelled, since its caller may never
+	// come back, and others wait for their turn. Default 2 min.
 	KeptTime time.Duration
-	// Logger takes what nobody else is told: tools that cannot be offered, log
+	// MaxQueued is how many calls wait for their turn at an upstream server with a
+	// handshake, in all and for one principal (anonymous callers: one address); more
+	// calls are refused until there is room. Defaults 1,024 and 256.
+	MaxQueued, MaxQueuedPerPrincipal int
+	// QueueTime is how long a call waits for its turn, while its own time limits
+	// stand still. Then it is refused. Default 5 min.
+	QueueTime time.Duration
+	// Logger logs what no caller is told: tools that cannot be offered, log
 	// messages that belong to no caller. Default slog.Default.
 	Logger *slog.Logger
 }
@@ -89,6 +98,9 @@ func Connect(ctx context.Context, dialer transport.Dialer, o *Options) (*Proxy, 
 	p.opts.MaxKept = cmp.Or(p.opts.MaxKept, 256)
 	p.opts.MaxKeptPerPrincipal = cmp.Or(p.opts.MaxKeptPerPrincipal, 16)
 	p.opts.KeptTime = cmp.Or(p.opts.KeptTime, 2*time.Minute)
+	p.opts.MaxQueued = cmp.Or(p.opts.MaxQueued, 1024)
+	p.opts.MaxQueuedPerPrincipal = cmp.Or(p.opts.MaxQueuedPerPrincipal, 256)
+	p.opts.QueueTime = cmp.Or(p.opts.QueueTime, 5*time.Minute)
 	p.log = p.opts.Logger
 	if p.log == nil {
 		p.log = slog.Default()
@@ -106,6 +118,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, o *Options) (*Proxy, 
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.spawn(p.keepLists)
+	p.spawn(p.keepWatch)
 	return p, nil
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,8 +19,8 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// An asking is a call of the upstream server that may ask: whom its questions,
-// progress and log messages belong to.
+// An asking is a call of the upstream server that may ask, and the owner of its
+// questions, progress and log messages.
 type asking struct {
 	// caller is the request that waits for the call: always the same, or that of
 	// the round under way, or nil between rounds.
@@ -27,12 +28,17 @@ type asking struct {
 	// ask brings a question to the caller. key names it among those of the call.
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
-	owner string       // who calls, for turns and for what belongs to no call for certain
-	asked atomic.Int64 // questions so far
-	mu    sync.Mutex
-	pages map[string]*page // by the upstream server's ElicitationID
-	steps []step           // of progress, which the caller has not been told
-	idle  chan struct{}    // closed when no steps are left; nil while there are none
+	owner     string          // the caller, for turns and for what belongs to no call for certain
+	limitKey  string          // what the caller's calls are counted under
+	feature   feature         // what it uses
+	ctx       context.Context //nolint:containedctx // that of the call, which its questions end with
+	turn      turn            // the turns' mutex holds
+	asked     atomic.Int64    // questions so far
+	mu        sync.Mutex
+	pages     map[string]*page // by the upstream server's ElicitationID
+	steps     []step           // which the caller has not been told
+	stepBytes int              // of log messages among them, and of the one that is told now
+	idle      chan struct{}    // closed when no steps are left; nil while there are none
 }
 
 // A page is one that the upstream server wants the caller to open.
@@ -44,6 +50,22 @@ type page struct {
 
 type askingKey struct{}
 
+// newAsking returns what a caller's call is known as. ctx is that of the call upstream.
+func (c *call) newAsking(ctx context.Context, caller *server.Call) *asking {
+	a := &asking{owner: ownerOf(caller), limitKey: caller.Principal().LimitKey(), feature: c.feature(), ctx: ctx}
+	a.caller.Store(caller)
+	return a
+}
+
+type arrivalKey struct{}
+
+// An arrival is what was known of a question when it arrived.
+type arrival struct {
+	a     *asking   // the call that it belongs to; nil if that is not certain
+	err   error     // why not
+	mixed []*asking // the calls that it may belong to then
+}
+
 // maxAsked is how many questions one call of an upstream server with a handshake
 // may ask.
 const maxAsked = 256
@@ -51,6 +73,7 @@ const maxAsked = 256
 // clientOptions are the options of the connection: handlers that ask callers.
 func (p *Proxy) clientOptions() *client.Options {
 	o := p.opts.Client
+	o.Cache, o.CacheEntries = nil, -1 // a result is one caller's
 	o.OnToolsChanged = both(o.OnToolsChanged, func() { p.lists.changed(toolList) })
 	o.OnPromptsChanged = both(o.OnPromptsChanged, func() { p.lists.changed(promptList) })
 	o.OnResourcesChanged = both(o.OnResourcesChanged, func() { p.lists.changed(resourceList, templateList) })
@@ -70,10 +93,15 @@ func (p *Proxy) clientOptions() *client.Options {
 	arrived := o.OnQuestion
 	o.OnQuestion = func(ctx context.Context, method string) context.Context {
 		if arrived != nil {
-			ctx = arrived(ctx, method)
+			if own := arrived(ctx, method); own != nil {
+				ctx = own
+			}
+		}
+		if _, told := ctx.Value(askingKey{}).(*asking); told {
+			return ctx
 		}
 		// Now, since the turn may be another call's when the handler runs.
-		return context.WithValue(ctx, askingKey{}, p.asking(ctx))
+		return context.WithValue(ctx, arrivalKey{}, p.arrived())
 	}
 	if o.OnElicit == nil {
 		o.OnElicit = p.elicit
@@ -106,15 +134,18 @@ func both(theirs func(context.Context), ours func()) func(context.Context) {
 func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	params := *r.Params
 	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
-	a := p.asking(ctx)
-	if a == nil || params.ElicitationID == "" {
+	a, err := p.asking(ctx, mcp.MethodElicit)
+	if err != nil {
+		return nil, err
+	}
+	if params.ElicitationID == "" {
 		return answer[mcp.ElicitResult](ctx, p, a, &params)
 	}
 	pg := a.page(params.ElicitationID)
 	params.ElicitationID = pg.told
 	res, err := answer[mcp.ElicitResult](ctx, p, a, &params)
 	if err == nil && res.Action == mcp.ElicitAccept {
-		a.opened(pg)
+		p.opened(a, pg)
 	}
 	return res, err
 }
@@ -122,37 +153,68 @@ func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.Elici
 func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	own := *params
 	own.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: own.Meta.Extra}}
-	return answer[mcp.CreateMessageResult](ctx, p, p.asking(ctx), &own)
+	a, err := p.asking(ctx, mcp.MethodCreateMessage)
+	if err != nil {
+		return nil, err
+	}
+	return answer[mcp.CreateMessageResult](ctx, p, a, &own)
 }
 
 func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
-	res, err := answer[mcp.ListRootsResult](ctx, p, p.asking(ctx), &mcp.ListRootsParams{})
+	a, err := p.asking(ctx, mcp.MethodRootsList)
+	if err != nil {
+		return nil, err
+	}
+	res, err := answer[mcp.ListRootsResult](ctx, p, a, &mcp.ListRootsParams{})
 	if err != nil {
 		return nil, err
 	}
 	return res.Roots, nil
 }
 
-// asking is the call that a question belongs to: what the client knows, or the
-// one whose turn it is. It is nil if there is none, or it is not certain because a
-// cancelled call of another caller may go on.
-func (p *Proxy) asking(ctx context.Context) *asking {
+// Why a question of the upstream server is refused. Servers show the caller of the
+// call that asked these, or how they begin.
+var (
+	errNoCall = mcp.NewError(mcp.CodeInternalError, "nobody can be asked: this client is a proxy, which asks those who call it, and no call of a tool, a prompt or a resource is under way")
+	errCut    = mcp.NewError(mcp.CodeInternalError, "send the request again in a minute: nobody can be asked just after a call of another caller of this client, a proxy, was cancelled, since that may go on and nothing says which call asks")
+	errMixed  = mcp.NewError(mcp.CodeInternalError, "send the request again, it waits for its turn then: nobody can be asked while calls of other callers of this client, a proxy, are under way, since nothing says which call asks")
+)
+
+// arrived notes the call that a question belongs to if no stream tells.
+func (p *Proxy) arrived() *arrival {
+	a, mixed := p.turns.asking()
+	switch {
+	case mixed != nil:
+		return &arrival{err: errMixed, mixed: mixed}
+	case a == nil:
+		return &arrival{err: errNoCall}
+	case p.turns.cut.of(a.owner):
+		return &arrival{err: errCut}
+	}
+	return &arrival{a: a}
+}
+
+// asking is the call that a question belongs to: what the stream that it came by
+// tells, or what was known when it arrived. The error says why that is not certain; the
+// question is shown to no caller then.
+func (p *Proxy) asking(ctx context.Context, method string) (*asking, error) {
 	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
-		return a
+		return a, nil
 	}
-	a := p.turns.asking()
-	if a != nil && p.turns.cut.of(a.owner) {
-		return nil
+	q, ok := ctx.Value(arrivalKey{}).(*arrival)
+	if !ok { // a handler that the program calls
+		q = p.arrived()
 	}
-	return a
+	if q.err != nil {
+		p.turns.suspect(q.mixed)
+		p.log.Info("a question of the upstream server was refused", "server", p.name(), "method", method, "err", q.err)
+	}
+	return q.a, q.err
 }
 
 // answer asks the caller of a call and decodes what it says. ctx ends when the
 // upstream server withdraws the question.
 func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
-	if a == nil {
-		return nil, mcp.NewError(mcp.CodeInternalError, "this client is a proxy, which asks those who call it: it answers only while a call of a tool, a prompt or a resource is under way, and not just after a call of another caller was cancelled, which may go on")
-	}
 	raw, err := p.bring(ctx, a, params)
 	if err != nil {
 		return nil, refusal(params, err)
@@ -165,24 +227,27 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 }
 
 // bring brings a question to the caller of a call and the answer back. If the call
-// ends before, the question was not its own, but that of another which waits.
+// ends before, the question was not its own, but that of another of its owner.
 func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.RawValue, error) {
 	for {
 		n := a.asked.Add(1)
 		if n > maxAsked {
-			return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d questions in one call", maxAsked)
+			return nil, mcp.NewError(mcp.CodeInternalError, "more than %d questions in one call", maxAsked)
 		}
-		p.settle(ctx) // what the call asks at the same time is on its way
-		p.turns.pause(a)
+		alive := p.settle(ctx) // what the call asks at the same time is on its way
+		p.turns.opened(a, alive)
 		raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
-		if err == nil {
-			return raw, p.turns.resume(ctx, p, a)
+		switch {
+		case ctx.Err() != nil:
+			p.turns.withdrawn(a)
+			return nil, cmp.Or(err, context.Cause(ctx))
+		case err == nil:
+			return raw, p.turns.closed(ctx, p, a)
+		case !p.turns.ended(a):
+			return nil, cmp.Or(p.turns.closed(ctx, p, a), err) // the error is the answer
 		}
-		next := p.turns.asking()
-		if ctx.Err() != nil || p.turns.pause(a) || next == nil || next.owner != a.owner {
-			if ctx.Err() == nil {
-				_ = p.turns.resume(ctx, p, a) // with the error as its answer
-			}
+		next, _ := p.turns.asking()
+		if next == nil || next.owner != a.owner || next.ctx.Err() != nil {
 			return nil, err
 		}
 		a = next
@@ -242,15 +307,17 @@ func (a *asking) page(id string) *page {
 	return a.pages[id]
 }
 
-// opened lets the caller's time stand still until a page is done: the person is
-// busy there, and the call waits for it.
-func (a *asking) opened(pg *page) {
+// opened lets the caller's time stand still until a page is done, and others have
+// their turn: the person is busy there, and the call waits for it.
+func (p *Proxy) opened(a *asking, pg *page) {
 	resume := func() {}
 	if caller := a.caller.Load(); caller != nil {
 		resume = caller.Waiting()
 	}
+	p.turns.pause(a)
 	over := sync.OnceFunc(func() {
 		resume()
+		p.turns.resume(a)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		pg.open = false

@@ -8,17 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
-	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
-	"github.com/parley-mcp/parley/transport/mem"
 )
 
 // asking is a server whose tools ask in every way. What came back to the tool is
@@ -220,55 +217,6 @@ func TestURL(t *testing.T) {
 			t.Errorf("ids %q", got)
 		}
 	})
-}
-
-// While a question of a caller waits, its other calls go on, and those of others
-// wait, since nothing but the order of things says whose a question is.
-func TestWaitingForAnAnswer(t *testing.T) {
-	for _, version := range upstreams { // of the callers
-		t.Run(version, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up, _ := asking()
-				up.Add(server.Tool("plain", "", func(context.Context, mcp.None) (string, error) { return "plain", nil }))
-				p := connect(t, up, v2511, nil)
-				release := make(chan struct{})
-				o := answers()
-				o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
-					<-release
-					return client.Accept(confirm{true})
-				}
-				c := join(t, p.Server(), version, o)
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					r, err := c.CallTool(t.Context(), "form", nil, nil)
-					if got := text(t, r, err); got != "accept" {
-						t.Errorf("got %s", got)
-					}
-				})
-				synctest.Wait()
-				r, err := c.CallTool(t.Context(), "plain", nil, nil)
-				if got := text(t, r, err); got != "plain" {
-					t.Errorf("got %s", got)
-				}
-				other, err := client.Connect(t.Context(), mem.New(p.Server(), &mem.Options{Principal: &principal.Principal{Issuer: "https://as.example", Subject: "bob"}}), &client.Options{Versions: []string{version}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { other.Close() })
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if _, err := other.CallTool(ctx, "plain", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("another's call: %v", err)
-				}
-				close(release)
-				wg.Wait()
-				r, err = other.CallTool(t.Context(), "plain", nil, nil)
-				if got := text(t, r, err); got != "plain" {
-					t.Errorf("got %s", got)
-				}
-			})
-		})
-	}
 }
 
 // A URL that takes minutes does not run into time limits: the caller's time stands

@@ -54,8 +54,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{owner: ownerOf(caller)}
-	a.caller.Store(caller)
+	a := c.newAsking(ctx, caller)
 	defer a.told(ctx)
 	defer c.p.calls.begin(ctx, a)()
 	defer c.p.drain(ctx)
@@ -129,7 +128,7 @@ func (c *call) round(responses mcp.InputResponses, state *string) any {
 		own.InputBase = input
 		return &own
 	}
-	panic(fmt.Sprintf("proxy: %T are params of no request that asks", c.params)) // forward has three callers
+	panic(errParams(c.params))
 }
 
 // settle reads a result: the final one, or what is asked next.
@@ -240,7 +239,7 @@ func (c *call) askRaw(ctx context.Context, q *mcp.InputRequest, key string) (mcp
 		out, err := c.p.client.Answer(ctx, mcp.InputRequests{key: q})
 		return out[key], err
 	}
-	raw, err := server.Ask(ctx, params, server.AskOptions{Key: key})
+	raw, err := server.Ask(ctx, params, &server.AskOptions{Key: key})
 	if err != nil {
 		return nil, err
 	}

@@ -6,186 +6,398 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 )
 
-// settleTime bounds how long the upstream server may take for a sign of life.
-const settleTime = 2 * time.Second
-
-var errLongTurn = errors.New("another call of the caller has run for long")
+// Times of turns.
+const (
+	// settleTime bounds how long the upstream server may take for a sign of life.
+	settleTime = 2 * time.Second
+	// otherTime is how long the calls of another caller wait while new ones of the
+	// caller whose turn it is begin. After it, those wait too: a caller that always
+	// has a question open must not keep all others away.
+	otherTime = 10 * time.Second
+	// answerTime is how long an answer waits for a call of another caller.
+	answerTime = 10 * time.Second
+	// cancelledTurnTime is how long the turn of a call lasts that was cancelled while its
+	// question was open: what it asks when that fails is none of the next call's.
+	cancelledTurnTime = time.Second
+)
 
 // turns order the calls of an upstream server with a handshake, since on a pipe
-// nothing says which call a question belongs to. Each call goes to and fro between
+// nothing says which call a question belongs to. Each call is in one state:
 //
-//	running → waiting   it has asked, and what it asked at the same time has arrived
-//	waiting → running   it gets an answer
+//	queued → running → asked → answered → running → … → over
 //
-// and at most one call runs. While one waits, others of the same caller may run;
-// those of other callers begin when it is over, so that nobody is ever shown what
-// was meant for another. A question belongs to the call that runs.
+//	queued    it waits to begin, and has not been sent
+//	running   the upstream server works for it, and may ask
+//	asked     its caller was asked, or is busy on a page, and the upstream server
+//	          waits for that
+//	answered  the answer is here, and goes on when what the call asks next is certain
+//
+// A call is asked until none of its questions is open.
+//
+// A call begins when no other runs or is answered, in the order in which they came:
+//
+//   - if all calls under way, which are asked then, are of its owner. Once the call
+//     of another owner has waited for otherTime, none begins before that one;
+//   - concurrently with asked calls of other owners, unless its feature is known to ask, or the
+//     upstream server handles nothing while it asks: then its owner's turn must come.
+//
+// An answered call goes on when no call of another owner runs.
+//
+// A question without a stream of its own is of the owner of all calls in flight. If
+// they are of several, it is refused and shown to no caller, and the features of all of
+// them are taken for ones that ask. So the calls that wait for such a question are
+// always of one owner.
+//
+// There is no deadlock. Calls of one owner never wait for each other but to begin, and
+// what runs is not waited for by the upstream server: an answer that it needs waits
+// for calls of other owners alone, and for answerTime at most. It is needed when such a
+// call waits upstream for the asked one, for a lock or a worker; the answer goes on
+// concurrently then, and questions are refused while both are in flight. A call waits to
+// begin for Options.QueueTime at most, and a question is open for Options.KeptTime.
 type turns struct {
-	mu       sync.Mutex
-	under    []*asking     // calls under way, in the order in which they began; all of one caller
-	queue    []queued      // calls that wait to begin, in the order in which they came
-	running  *asking       // nil if all wait
-	resuming int           // calls that have an answer and wait to run; they go before new ones
-	changed  chan struct{} // closed and made anew when somebody may run
-	cut      cut           // calls that were cancelled while they ran
+	mu           sync.Mutex
+	queue        []*asking      // in the order in which they came
+	queued       map[string]int // how many are in the queue, by limit key
+	under        []*asking      // calls under way; the last one has begun or gone on last
+	asks         askers
+	unresponsive bool // the upstream server gave no sign of life while it waited for an answer
+	cut          cut  // calls that were cancelled while they ran
 }
 
-// A queued is a call that waits to begin.
-type queued struct {
-	a     *asking
-	since time.Time
+// A state is that of a call among the turns.
+type state uint8
+
+const (
+	over state = iota // or not there yet
+	queued
+	running
+	asked
+	answered
+)
+
+// A turn is what turns know of a call. Their mutex is held.
+type turn struct {
+	state   state
+	since   time.Time       // when it came
+	begun   chan struct{}   // closed when it begins
+	open    int             // questions and pages that are open, and answers that have not gone on
+	answers []chan struct{} // of the answers that wait; each is closed when it goes on
+	refused bool            // a question was refused that may have been its own
 }
 
-// otherTime is how long the calls of another caller wait while new ones of the
-// caller whose turn it is begin. After it, those wait too: a caller that always has
-// a question open must not keep all others away.
-const otherTime = 10 * time.Second
+func (t *turns) init() {
+	t.queued = make(map[string]int)
+	t.asks.sure = make(map[feature]bool)
+}
 
-func (t *turns) init() { t.changed = make(chan struct{}) }
-
-// take waits until a call may begin to run. It must leave then.
+// take waits until a call may begin, while the time of its caller stands still. If
+// there is no error, the call must leave.
 func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
-	t.mu.Lock()
-	t.queue = append(t.queue, queued{a, time.Now()})
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.queue = slices.DeleteFunc(t.queue, func(q queued) bool { return q.a == a })
-		t.tell()
-	}()
-	return t.await(ctx, p, func() bool {
-		if p.opts.NoQuestions || p.client.Modern() {
-			t.under = append(t.under, a)
-			return true
-		}
-		other := func(u *asking) bool { return u.owner != a.owner }
-		if t.running != nil || t.resuming > 0 || slices.ContainsFunc(t.under, other) || t.yields(a) {
-			return false
-		}
-		t.under, t.running = append(t.under, a), a
-		return true
-	})
-}
-
-// yields reports whether a call of another caller came before and has waited long.
-func (t *turns) yields(a *asking) bool {
-	for _, q := range t.queue {
-		if q.a == a {
-			return false
-		}
-		if q.a.owner != a.owner && time.Since(q.since) >= otherTime {
-			return true
-		}
-	}
-	return false
-}
-
-// pause lets others run while a call waits for an answer. It returns false if the
-// call is over.
-func (t *turns) pause(a *asking) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running == a {
-		t.running = nil
-		t.tell()
-	}
-	return slices.Contains(t.under, a)
-}
-
-// resume waits until a call may run again, which has got an answer. If another runs
-// for long, the answer goes on beside it: the question may have been that one's,
-// asked when it was not its turn, and then it runs until it has the answer. Both are
-// calls of one caller.
-func (t *turns) resume(ctx context.Context, p *Proxy, a *asking) error {
-	t.mu.Lock()
-	t.resuming++
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.resuming--
-		t.tell()
-	}()
-	brief, cancel := context.WithTimeoutCause(ctx, settleTime, errLongTurn)
-	defer cancel()
-	err := t.await(brief, p, func() bool {
-		if t.running == nil && slices.Contains(t.under, a) {
-			t.running = a
-		}
-		return t.running == a || !slices.Contains(t.under, a)
-	})
-	if errors.Is(err, errLongTurn) {
+	if p.opts.NoQuestions || p.client.Modern() {
 		return nil
 	}
+	if err := t.enqueue(p, a); err != nil {
+		return err
+	}
+	if caller := a.caller.Load(); caller != nil {
+		defer caller.Waiting()()
+	}
+	late := time.NewTimer(p.opts.QueueTime)
+	defer late.Stop()
+	var err error
+	select {
+	case <-a.turn.begun:
+		return nil
+	case <-late.C:
+		err = retryable("the call has waited for its turn for %v: the server %q behind this proxy runs calls of several callers one after the other, and others run for long or wait for an answer; try again later (proxy.Options.QueueTime)", p.opts.QueueTime, p.name())
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-p.ctx.Done():
+		err = ErrClosed
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forget(a)
 	return err
 }
 
-// await waits until try is true. The mutex is held while it is called.
-func (t *turns) await(ctx context.Context, p *Proxy, try func() bool) error {
-	for {
-		t.mu.Lock()
-		ok, changed := try(), t.changed
-		t.mu.Unlock()
-		if ok {
-			return nil
+// enqueue adds a call to the queue if there is room.
+func (t *turns) enqueue(p *Proxy, a *asking) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queued[a.limitKey] >= p.opts.MaxQueuedPerPrincipal {
+		return retryable("%d calls of this caller wait for their turn at the server %q behind this proxy (proxy.Options.MaxQueuedPerPrincipal); wait for their results first", p.opts.MaxQueuedPerPrincipal, p.name())
+	}
+	if len(t.queue) >= p.opts.MaxQueued {
+		return retryable("%d calls wait for their turn at the server %q behind this proxy (proxy.Options.MaxQueued); try again later", p.opts.MaxQueued, p.name())
+	}
+	a.turn = turn{state: queued, since: time.Now(), begun: make(chan struct{})}
+	t.queue = append(t.queue, a)
+	t.queued[a.limitKey]++
+	t.advance()
+	return nil
+}
+
+// retryable is the refusal of a call that was not sent.
+func retryable(format string, args ...any) error {
+	return mcp.NewError(mcp.CodeTooManyInFlight, format, args...).With(mcp.RetryData{RetryAfterMs: time.Second.Milliseconds()})
+}
+
+// advance has answered calls go on and the next one begin.
+func (t *turns) advance() {
+	for _, a := range slices.Clone(t.under) {
+		if a.turn.state == answered && !t.otherRuns(a.owner) {
+			t.proceed(a)
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-p.ctx.Done():
-			return ErrClosed
+	}
+	if slices.ContainsFunc(t.under, func(u *asking) bool { return u.turn.state != asked }) {
+		return
+	}
+	for i, a := range t.queue {
+		if t.mayBegin(a, t.queue[:i]) {
+			t.dequeue(a)
+			a.turn.state = running
+			close(a.turn.begun)
+			t.under = append(t.under, a)
+			return
 		}
 	}
 }
 
-// leave ends the turn of a call whose context was ctx. If that has ended, what the
-// upstream server sent before it heard of the cancellation must arrive first: a
-// question among it is none of the next call.
-func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
-	if ctx.Err() != nil {
-		p.settle(p.ctx)
+// otherRuns reports whether a call of another owner runs.
+func (t *turns) otherRuns(owner string) bool {
+	return slices.ContainsFunc(t.under, func(u *asking) bool { return u.turn.state == running && u.owner != owner })
+}
+
+// mayBegin reports whether a call may begin while all calls under way are asked.
+// before are those that came before it.
+func (t *turns) mayBegin(a *asking, before []*asking) bool {
+	other := func(u *asking) bool { return u.owner != a.owner }
+	switch {
+	case len(t.under) == 0:
+		return true
+	case slices.ContainsFunc(t.under, other):
+		return !t.unresponsive && !t.asks.has(a.feature)
+	}
+	return !slices.ContainsFunc(before, func(q *asking) bool { return other(q) && time.Since(q.turn.since) >= otherTime })
+}
+
+// proceed has a call go on with the answers that wait.
+func (t *turns) proceed(a *asking) {
+	a.turn.open -= len(a.turn.answers)
+	for _, goes := range a.turn.answers {
+		close(goes)
+	}
+	a.turn.answers = nil
+	t.resettle(a)
+	t.under = append(slices.DeleteFunc(t.under, func(u *asking) bool { return u == a }), a)
+}
+
+// resettle sets the state of a call under way by what it waits for.
+func (t *turns) resettle(a *asking) {
+	switch {
+	case len(a.turn.answers) > 0:
+		a.turn.state = answered
+	case a.turn.open > 0:
+		a.turn.state = asked
+	default:
+		a.turn.state = running
+	}
+}
+
+// opened notes a question of a call that its caller is asked now. alive tells
+// whether the upstream server gave a sign of life after it.
+func (t *turns) opened(a *asking, alive bool) {
+	t.mu.Lock()
+	t.unresponsive = !alive
+	t.asks.note(a.feature, len(t.under) == 1)
+	t.mu.Unlock()
+	t.pause(a)
+}
+
+// withdrawn notes that the upstream server waits for an answer no more, unless it
+// does because the call was cancelled: leave wants to know that it was asked.
+func (t *turns) withdrawn(a *asking) {
+	if a.ctx.Err() == nil {
+		t.resume(a)
+	}
+}
+
+// ended reports whether a call has ended or is about to.
+func (t *turns) ended(a *asking) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return a.turn.state == over || a.ctx.Err() != nil
+}
+
+// pause notes that a call waits for a person once more, and resume that it does no
+// longer, whatever else runs.
+func (t *turns) pause(a *asking)  { t.wait(a, 1) }
+func (t *turns) resume(a *asking) { t.wait(a, -1) }
+
+func (t *turns) wait(a *asking, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a.turn.state == over {
+		return
+	}
+	a.turn.open += n
+	t.resettle(a)
+	t.advance()
+}
+
+// closed waits until the answer to a question may go on, while the time of the
+// caller stands still. The error is that of ctx, or ErrClosed.
+func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
+	t.mu.Lock()
+	if a.turn.state == over {
+		t.mu.Unlock()
+		return nil
+	}
+	goes := make(chan struct{})
+	a.turn.answers = append(a.turn.answers, goes)
+	t.resettle(a)
+	t.advance()
+	t.mu.Unlock()
+	if caller := a.caller.Load(); caller != nil {
+		defer caller.Waiting()()
+	}
+	late := time.NewTimer(answerTime)
+	defer late.Stop()
+	select {
+	case <-goes:
+		return nil
+	case <-late.C:
+	case <-ctx.Done():
+	case <-p.ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
-	if t.running == a {
-		t.running = nil
-		if ctx.Err() != nil {
-			t.cut.note(a.owner)
-		}
+	if i := slices.Index(a.turn.answers, goes); i >= 0 {
+		a.turn.answers = slices.Delete(a.turn.answers, i, i+1)
+		a.turn.open--
+		t.resettle(a)
+		t.advance()
 	}
-	t.tell()
+	if p.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return context.Cause(ctx)
 }
 
-func (t *turns) tell() {
-	close(t.changed)
-	t.changed = make(chan struct{})
+// leave ends the turn of a call. If its context has ended, what the upstream server
+// sent before it heard of the cancellation must arrive first: a question among it is
+// none of the next call.
+func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
+	t.mu.Lock()
+	was := a.turn.state
+	t.mu.Unlock()
+	if was == over {
+		return
+	}
+	if ctx.Err() != nil {
+		p.settle(p.ctx)
+		if was != running {
+			p.sleep(cancelledTurnTime)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if was == running && ctx.Err() != nil {
+		t.cut.note(a.owner)
+	}
+	if ctx.Err() == nil && a.asked.Load() == 0 && !a.turn.refused {
+		t.asks.clear(a.feature)
+	}
+	t.forget(a)
+}
+
+// forget takes a call out, wherever it is.
+func (t *turns) forget(a *asking) {
+	t.dequeue(a)
+	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
+	for _, goes := range a.turn.answers {
+		close(goes)
+	}
+	a.turn = turn{}
+	t.advance()
+}
+
+func (t *turns) dequeue(a *asking) {
+	i := slices.Index(t.queue, a)
+	if i < 0 {
+		return
+	}
+	t.queue = slices.Delete(t.queue, i, i+1)
+	if t.queued[a.limitKey]--; t.queued[a.limitKey] == 0 {
+		delete(t.queued, a.limitKey)
+	}
 }
 
 // asking returns the call that a question belongs to if nothing else says so: the
-// one that runs, or else the last of those that wait. It is nil if there is none.
-func (t *turns) asking() *asking {
+// one that began or went on last, or else the last of those that are asked. It is nil
+// if there is none. mixed are the calls under way if they are of several owners, so
+// that is not known.
+func (t *turns) asking() (a *asking, mixed []*asking) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.under); t.running == nil && n > 0 {
-		return t.under[n-1]
+	for _, u := range t.under {
+		if u.owner != t.under[0].owner {
+			return nil, slices.Clone(t.under)
+		}
+		if a == nil || u.likelier(a) {
+			a = u
+		}
 	}
-	return t.running
+	return a, nil
+}
+
+// likelier reports whether a question is that of a rather than of b, which is before
+// it among the calls under way. The turns' mutex is held.
+func (a *asking) likelier(b *asking) bool {
+	if ended := a.ctx.Err() != nil; ended != (b.ctx.Err() != nil) {
+		return !ended
+	}
+	return a.turn.state == running || b.turn.state != running
+}
+
+// suspect notes that a question was refused that may be of any of some calls.
+func (t *turns) suspect(calls []*asking) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range calls {
+		a.turn.refused = true
+		t.asks.note(a.feature, false)
+	}
 }
 
 // settle returns when what the upstream server sent so far has arrived: its answer
-// to a ping comes behind it.
-func (p *Proxy) settle(ctx context.Context) {
+// to a ping comes behind it. It reports whether there was one.
+func (p *Proxy) settle(ctx context.Context) (alive bool) {
 	if ctx.Err() != nil || !p.client.Connected() {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	if err := p.client.Ping(ctx); err != nil {
+	err := p.client.Ping(ctx)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
 		p.log.Debug("the upstream server gave no sign of life", "server", p.name(), "err", err)
+		return false
+	}
+	return true
+}
+
+// sleep waits, or until the proxy is closed.
+func (p *Proxy) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ctx.Done():
 	}
 }

@@ -1,100 +1,182 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
+)
+
+// Bounds of what is watched upstream.
+const (
+	// maxWatched is how many resources are. Those beyond, which came last, are
+	// watched when there is room.
+	maxWatched = 1024
+	// watchPause is the least time between two changes of the subscription.
+	watchPause = 50 * time.Millisecond
+	// retryWatch is the first pause after the upstream server did not agree. It
+	// doubles up to longWatch.
+	retryWatch = 5 * time.Second
+	longWatch  = 5 * time.Minute
 )
 
 // watches are the resources that callers subscribed to. The upstream server has
 // one subscription with all of them, however many callers there are.
 type watches struct {
-	mu    sync.Mutex
-	byURI map[string]map[*func()]struct{}
+	wake chan struct{} // has an element when what is watched has changed
 
-	renewing sync.Mutex // held while the subscription changes
-	sub      *client.Subscription
+	mu    sync.Mutex
+	byURI map[string]*watched
+	count uint64
 }
 
-func (w *watches) init() { w.byURI = make(map[string]map[*func()]struct{}) }
+// A watched is a resource that callers subscribed to.
+type watched struct {
+	uri  string
+	came uint64 // its place in the order in which they came
+	tell map[*func()]struct{}
+}
+
+func (w *watches) init() {
+	w.wake = make(chan struct{}, 1)
+	w.byURI = make(map[string]*watched)
+}
 
 // watchResource tells of changes of a resource until ctx ends.
 func (p *Proxy) watchResource(ctx context.Context, uri string, changed func()) {
-	if p.watch.add(uri, &changed) {
-		p.renewWatch(p.ctx, uri) // who comes after this one may rely on it, so ctx does not end it
-	}
+	p.watch.add(uri, &changed)
+	defer p.watch.remove(uri, &changed)
 	select {
 	case <-ctx.Done():
 	case <-p.ctx.Done():
 	}
-	if p.watch.remove(uri, &changed) {
-		p.renewWatch(p.ctx, "")
+}
+
+// keepWatch has the upstream server tell of what is watched, until the proxy is
+// closed. It tries again if that fails.
+func (p *Proxy) keepWatch() {
+	var (
+		sub   *client.Subscription
+		again <-chan time.Time
+		wait  time.Duration
+	)
+	for {
+		select {
+		case <-p.ctx.Done():
+			return // the client ends what is left
+		case <-p.watch.wake:
+		case <-again:
+		}
+		next, err := p.renewWatch(sub)
+		if err == nil && wait > 0 {
+			p.watch.missed(next)
+		}
+		sub, wait, again = next, 0, nil
+		if err != nil && !errors.Is(err, client.ErrNotCapable) {
+			wait = min(max(2*wait, retryWatch), longWatch)
+			again = time.After(wait)
+		}
+		p.sleep(watchPause)
 	}
 }
 
-// renewWatch subscribes upstream to what is watched now.
-func (p *Proxy) renewWatch(ctx context.Context, added string) {
-	w := &p.watch
-	w.renewing.Lock()
-	defer w.renewing.Unlock()
-	uris := w.uris()
-	var sub *client.Subscription
-	if len(uris) > 0 && p.ctx.Err() == nil {
+// renewWatch subscribes upstream to what is watched now, in the place of sub, which
+// goes on if there is an error. A nil subscription is none.
+func (p *Proxy) renewWatch(sub *client.Subscription) (*client.Subscription, error) {
+	uris, more := p.watch.uris()
+	if more > 0 {
+		p.log.Warn("changes of some resources are not told: too many are watched", "server", p.name(), "watched", maxWatched, "more", more)
+	}
+	var next *client.Subscription
+	if len(uris) > 0 {
 		var err error
-		sub, err = p.client.Subscribe(ctx, uris...)
-		if err != nil || added != "" && !slices.Contains(sub.URIs(), added) {
-			p.log.Info("the upstream server does not tell of changes of a resource", "server", p.name(), "uri", added, "err", err)
+		if next, err = p.client.Subscribe(p.ctx, uris...); err != nil {
+			p.log.Info("the upstream server does not tell of changes of resources for now", "server", p.name(), "resources", len(uris), "err", err)
+			return sub, err
 		}
-		if err != nil {
-			return // what was subscribed to before still is
+		if agreed := next.URIs(); len(agreed) < len(uris) {
+			p.log.Info("the upstream server does not tell of changes of some resources", "server", p.name(), "watched", len(agreed), "resources", len(uris))
 		}
 	}
-	if w.sub != nil {
-		_ = w.sub.Close() // it is never an error
+	if sub != nil {
+		_ = sub.Close() // it is never an error
 	}
-	w.sub = sub
+	return next, nil
 }
 
-// add notes who watches a resource, and reports whether nobody did before.
-func (w *watches) add(uri string, changed *func()) bool {
+// missed notifies the watchers of what the upstream server has agreed to only now: it
+// may have changed in between.
+func (w *watches) missed(sub *client.Subscription) {
+	if sub == nil {
+		return
+	}
+	for _, uri := range sub.URIs() {
+		w.changed(uri)
+	}
+}
+
+// add adds a watcher of a resource.
+func (w *watches) add(uri string, changed *func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.byURI[uri] == nil {
-		w.byURI[uri] = make(map[*func()]struct{})
+	r := w.byURI[uri]
+	if r == nil {
+		w.count++
+		r = &watched{uri, w.count, make(map[*func()]struct{})}
+		w.byURI[uri] = r
+		w.renew()
 	}
-	w.byURI[uri][changed] = struct{}{}
-	return len(w.byURI[uri]) == 1
+	r.tell[changed] = struct{}{}
 }
 
-// remove reports whether nobody watches the resource any more.
-func (w *watches) remove(uri string, changed *func()) bool {
+func (w *watches) remove(uri string, changed *func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.byURI[uri], changed)
-	if len(w.byURI[uri]) > 0 {
-		return false
+	r := w.byURI[uri]
+	delete(r.tell, changed)
+	if len(r.tell) == 0 {
+		delete(w.byURI, uri)
+		w.renew()
 	}
-	delete(w.byURI, uri)
-	return true
 }
 
-func (w *watches) uris() []string {
+// renew has the subscription renewed.
+func (w *watches) renew() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// uris are what is watched, the first that came first, and how many more there are.
+func (w *watches) uris() (uris []string, more int) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.byURI))
+	all := slices.Collect(maps.Values(w.byURI))
+	w.mu.Unlock()
+	if len(all) > maxWatched {
+		slices.SortFunc(all, func(a, b *watched) int { return cmp.Compare(a.came, b.came) })
+		more = len(all) - maxWatched
+		all = all[:maxWatched]
+	}
+	for _, r := range all {
+		uris = append(uris, r.uri)
+	}
+	return uris, more
 }
 
-// changed tells those who watch a resource, or one that it lies beneath.
+// changed notifies the watchers of a resource, or of one that it lies beneath.
 func (w *watches) changed(uri string) {
 	w.mu.Lock()
 	var tell []*func()
-	for watched, who := range w.byURI {
-		if beneath(uri, watched) {
-			tell = slices.AppendSeq(tell, maps.Keys(who))
+	for _, r := range w.byURI {
+		if beneath(uri, r.uri) {
+			tell = slices.AppendSeq(tell, maps.Keys(r.tell))
 		}
 	}
 	w.mu.Unlock()

@@ -45,7 +45,7 @@ func text(o wire.Object, name string) (string, bool) {
 	if !ok || raw[0] != '"' {
 		return "", false
 	}
-	return string(unquote(nil, raw[1:len(raw)-1])), true
+	return wire.Text(raw), true
 }
 
 // schema reads one subschema; reach says that only "properties" led to it.
@@ -133,17 +133,17 @@ func (a *annotations) noteSecret(all wire.Object, name string) {
 
 // header binds the member that o describes (Ruling 15).
 func (a *annotations) header(o wire.Object, reach bool) error {
-	where := quoted(strings.Join(a.path, "."))
+	where := wire.QuoteName(strings.Join(a.path, "."))
 	name, ok := text(o, "x-mcp-header")
 	if !ok {
 		return fmt.Errorf("%w: at %s it is not a string", ErrHeader, where)
 	}
 	if !reach || len(a.path) == 0 {
-		return fmt.Errorf("%w: %s at %s is not reachable by properties alone", ErrHeader, quoted(name), where)
+		return fmt.Errorf("%w: %s at %s is not reachable by properties alone", ErrHeader, wire.QuoteName(name), where)
 	}
 	t, _ := text(o, "type")
 	if t != "string" && t != "integer" && t != "boolean" {
-		return fmt.Errorf("%w: %s at %s is not on a string, integer or boolean", ErrHeader, quoted(name), where)
+		return fmt.Errorf("%w: %s at %s is not on a string, integer or boolean", ErrHeader, wire.QuoteName(name), where)
 	}
 	headers, err := addHeader(a.c.headers, HeaderBinding{Name: name, Path: a.path, Type: t})
 	if err != nil {
@@ -162,10 +162,10 @@ func checkDialect(o wire.Object) error {
 	}
 	dialect, ok := text(o, "$schema")
 	if !ok {
-		return fmt.Errorf("%w: $schema is not a string but %s", ErrInvalid, kindAt(raw[0]))
+		return fmt.Errorf("%w: $schema is not a string but %s", ErrInvalid, wire.Kind(raw[0]))
 	}
 	if !slices.Contains(dialects, strings.TrimSuffix(dialect, "#")) {
-		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, quoted(dialect))
+		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, wire.QuoteName(dialect))
 	}
 	return nil
 }

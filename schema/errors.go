@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -61,4 +62,23 @@ func (e *Error) Error() string {
 		b.WriteString("; and more")
 	}
 	return b.String()
+}
+
+func errNotJSON() error { return &Error{Problems: []Problem{{Reason: "not valid JSON"}}} }
+
+func errLongNumber() error {
+	return &Error{Problems: []Problem{{Reason: fmt.Sprintf("a number has more than %d digits", maxDigits)}}}
+}
+
+// bounded shortens a message that a stranger had a hand in.
+func bounded(s string) string {
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7F {
+			return ' '
+		}
+		return r
+	}, s)
 }

@@ -42,41 +42,16 @@ func (w *walk) structure(n *node, t reflect.Type) error {
 		}
 		n.fields = append(n.fields, *f)
 	}
-	if len(n.fields) > few {
-		n.index = make(map[string]int, len(n.fields))
-		for i := range n.fields {
-			n.index[n.fields[i].name] = i
-		}
-	}
 	switch {
 	case extra != nil:
 		n.extra, err = w.inside("."+extra.Name, deref(extra.Type).Elem(), noTags)
-		if err == nil && n.extra.kind != kindAny && n.extra.mayDefault() {
+		if err == nil && n.extra.kind != kindAny && w.mayDefault(n.extra) {
 			err = w.errorf("defaults inside the inlined map %s are not supported", extra.Name)
 		}
 	case w.additional:
-		n.extra = &node{kind: kindAny, minLen: -1, maxLen: -1}
+		n.extra = &node{kind: kindAny, length: anyLength}
 	}
 	return err
-}
-
-// mayDefault says whether there are defaults at or below a node.
-func (n *node) mayDefault() bool {
-	seen := map[*node]bool{}
-	var find func(n *node) bool
-	find = func(n *node) bool {
-		if n == nil || seen[n] {
-			return false
-		}
-		seen[n] = true
-		for i := range n.fields {
-			if n.fields[i].fallback != nil || find(n.fields[i].node) {
-				return true
-			}
-		}
-		return find(n.ref) || find(n.items)
-	}
-	return find(n)
 }
 
 // field walks one member.
@@ -91,7 +66,7 @@ func (w *walk) field(m member) (*field, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &field{name: m.name, index: m.index, typ: m.sf.Type}
+	f := &field{name: m.name, goField: goField{index: m.index, typ: m.sf.Type}}
 	if m.quoted {
 		f.node, err = w.quoted(m.sf.Type, tags)
 	} else {
@@ -194,6 +169,9 @@ func (s *search) add(at level, m *member) error {
 // part, and embed if its content is inlined.
 func (w *walk) member(sf reflect.StructField, index []int) (m *member, embed bool, err error) {
 	tag := sf.Tag.Get("json")
+	if tag != "-" && tag != "" && !sf.IsExported() && !sf.Anonymous {
+		return nil, false, w.errorf("field %s has a json tag but is not exported, so that nothing can set it; begin its name with a capital letter", sf.Name)
+	}
 	if tag == "-" || !sf.IsExported() && !sf.Anonymous {
 		return nil, false, nil
 	}

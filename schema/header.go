@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-mcp/parley/internal/httptoken"
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
@@ -27,78 +28,50 @@ type HeaderBinding struct {
 // Arguments must be valid JSON. The error says that the member is not of the
 // binding's type, or an integer beyond ±(2^53-1).
 func (b *HeaderBinding) Value(arguments wire.RawValue) (value string, present bool, err error) {
-	return b.value(arguments)
+	raw := arguments
+	i := wire.SkipSpace(raw, 0)
+	for _, name := range b.Path {
+		if i = wire.MemberNamed(raw, i, name); i < 0 {
+			return "", false, nil
+		}
+	}
+	switch c := wire.At(raw, i); {
+	case c == 'n':
+		return "", false, nil
+	case c == '"' && b.Type == "string":
+		end, _ := wire.SkipString(raw, i)
+		if end > 0 {
+			return wire.Text(raw[i:end]), true, nil
+		}
+	case (c == 't' || c == 'f') && b.Type == "boolean":
+		return strconv.FormatBool(c == 't'), true, nil
+	case (c == '-' || '0' <= c && c <= '9') && b.Type == "integer":
+		if text, ok := safeInteger(raw[i:max(i, wire.SkipScalar(raw, i))]); ok {
+			return text, true, nil
+		}
+		return "", false, fmt.Errorf("member %s: want an integer between -(2^53-1) and 2^53-1 for the header Mcp-Param-%s",
+			wire.QuoteName(strings.Join(b.Path, ".")), b.Name)
+	}
+	return "", false, fmt.Errorf("member %s: want %s for the header Mcp-Param-%s",
+		wire.QuoteName(strings.Join(b.Path, ".")), b.Type, b.Name)
+}
+
+// A header carries integers between these.
+var leastSafe, mostSafe = wire.IntDecimal(-(1<<53 - 1)), wire.IntDecimal(1<<53 - 1)
+
+// safeInteger spells an integer in decimal if a double holds it exactly.
+func safeInteger(tok []byte) (string, bool) {
+	d := wire.ReadDecimal(tok)
+	if !d.IsInteger() || d.Compare(&leastSafe) < 0 || d.Compare(&mostSafe) > 0 {
+		return "", false
+	}
+	return d.Integer(), true
 }
 
 // Equal says whether a header's value, after base64 decoding, and the value
 // that [HeaderBinding.Value] returned are the same; integers are compared as
 // numbers.
-func (b *HeaderBinding) Equal(header, value string) bool { return b.equal(header, value) }
-
-// maxSafe is the greatest integer that a header may carry.
-const maxSafe = 1<<53 - 1
-
-func (b *HeaderBinding) value(raw wire.RawValue) (string, bool, error) {
-	i := skipSpace(raw, 0)
-	for _, name := range b.Path {
-		if i = memberNamed(raw, i, name); i < 0 {
-			return "", false, nil
-		}
-	}
-	switch c := byteAt(raw, i); {
-	case c == 'n':
-		return "", false, nil
-	case c == '"' && b.Type == "string":
-		end, _ := stringEnd(raw, i)
-		if end > 0 {
-			return string(unquote(nil, raw[i+1:end-1])), true, nil
-		}
-	case (c == 't' || c == 'f') && b.Type == "boolean":
-		return strconv.FormatBool(c == 't'), true, nil
-	case (c == '-' || '0' <= c && c <= '9') && b.Type == "integer":
-		if text, ok := safeInteger(raw[i:max(i, scalarEnd(raw, i))]); ok {
-			return text, true, nil
-		}
-		return "", false, fmt.Errorf("member %s: want an integer between -(2^53-1) and 2^53-1 for the header Mcp-Param-%s",
-			quoted(strings.Join(b.Path, ".")), b.Name)
-	}
-	return "", false, fmt.Errorf("member %s: want %s for the header Mcp-Param-%s",
-		quoted(strings.Join(b.Path, ".")), b.Type, b.Name)
-}
-
-// safeInteger spells an integer in decimal if a double holds it exactly.
-func safeInteger(tok []byte) (string, bool) {
-	text, ok, big := integerText(tok)
-	if !ok || big {
-		return "", false
-	}
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v > maxSafe || v < -maxSafe {
-		return "", false
-	}
-	return strconv.FormatInt(v, 10), true
-}
-
-// memberNamed returns the start of a member's value in the object at i, or -1.
-func memberNamed(raw []byte, i int, name string) int {
-	if byteAt(raw, i) != '{' {
-		return -1
-	}
-	i, last := first(raw, i, '}')
-	for !last && i >= 0 {
-		nameEnd, _, value := memberAt(raw, i)
-		if nameEnd < 0 {
-			return -1
-		}
-		if string(unquote(nil, raw[i+1:nameEnd-1])) == name {
-			return value
-		}
-		i, last = next(raw, skipValue(raw, value), '}')
-	}
-	return -1
-}
-
-func (b *HeaderBinding) equal(header, value string) bool {
+func (b *HeaderBinding) Equal(header, value string) bool {
 	if b.Type != "integer" {
 		return header == value
 	}
@@ -112,29 +85,18 @@ func (b *HeaderBinding) equal(header, value string) bool {
 
 // isNumber says whether s is a number as JSON spells it.
 func isNumber(s string) bool {
-	c := byteAt([]byte(s), 0)
+	c := wire.At([]byte(s), 0)
 	return (c == '-' || '0' <= c && c <= '9') && len(s) <= 64 && wire.Valid([]byte(s), wire.Limits{}) == nil
-}
-
-// isToken says whether s is a token of RFC 9110, section 5.6.2.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !isAlphanumeric(c) && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // addHeader adds a binding, unless its name is taken or is no token.
 func addHeader(list []HeaderBinding, b HeaderBinding) ([]HeaderBinding, error) {
-	if !isToken(b.Name) || len(b.Name) > 128 {
-		return nil, fmt.Errorf("%w: name %s must be a token of RFC 9110: letters, digits and hyphens", ErrHeader, quoted(b.Name))
+	if !httptoken.Valid(b.Name) || len(b.Name) > 128 {
+		return nil, fmt.Errorf("%w: name %s must be a token of RFC 9110: letters, digits and hyphens", ErrHeader, wire.QuoteName(b.Name))
 	}
 	for _, other := range list {
 		if strings.EqualFold(other.Name, b.Name) {
-			return nil, fmt.Errorf("%w: name %s is given twice; header names ignore case", ErrHeader, quoted(b.Name))
+			return nil, fmt.Errorf("%w: name %s is given twice; header names ignore case", ErrHeader, wire.QuoteName(b.Name))
 		}
 	}
 	b.Path = slices.Clone(b.Path)
@@ -144,7 +106,8 @@ func addHeader(list []HeaderBinding, b HeaderBinding) ([]HeaderBinding, error) {
 // header binds a field with the tag header (spec 2026-07-28, server/tools,
 // x-mcp-header; Ruling 15).
 func (w *walk) header(f *field, tags *tagSet) (err error) {
-	if tags.header == nil {
+	name, ok := tags.set["header"]
+	if !ok {
 		return nil
 	}
 	if f.node.own != nil {
@@ -157,10 +120,10 @@ func (w *walk) header(f *field, tags *tagSet) (err error) {
 	if w.reach > 0 {
 		return w.errorf("tag header must be reachable by fields alone, not inside a slice, map or recursive type: %w", ErrHeader)
 	}
-	w.headers, err = addHeader(w.headers, HeaderBinding{Name: *tags.header, Path: w.names, Type: t})
+	w.headers, err = addHeader(w.headers, HeaderBinding{Name: name, Path: w.names, Type: t})
 	if err != nil {
 		return w.errorf("tag header: %w", err)
 	}
-	f.header = *tags.header
+	f.header = name
 	return nil
 }

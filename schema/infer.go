@@ -46,8 +46,11 @@ type definition struct {
 	node *node
 }
 
-// unfit are types of the standard library whose members are nobody's business.
-var unfit = map[reflect.Type]string{
+// maxUint is the greatest integer of 64 bits.
+var maxUint = wire.ReadDecimal([]byte("18446744073709551615"))
+
+// noForm are types of the standard library whose members are no interface.
+var noForm = map[reflect.Type]string{
 	reflect.TypeFor[url.URL]():       "use a string with the tag format:\"uri\", or a type of your own with MarshalText and UnmarshalText",
 	reflect.TypeFor[time.Location](): "use a string with the name of the time zone",
 }
@@ -78,9 +81,9 @@ func infer(t reflect.Type, o walkOptions) (*Compiled, error) {
 	w.spreadDefaults()
 	c := &Compiled{
 		typ: root.jsonType(), headers: w.headers, secrets: w.secrets,
-		root: root, goType: t, lenient: o.additional,
+		inferred: root.constraints(), goType: t, lenient: o.additional,
 	}
-	c.flat = c.isFlat()
+	c.flat = !c.lenient && t.Kind() == reflect.Struct && root.isFlat(t)
 	c.json = root.append(nil, nil, w.defs)
 	return c, nil
 }
@@ -99,6 +102,12 @@ func (w *walk) rootOf() (*node, error) {
 
 func (w *walk) errorf(format string, args ...any) error {
 	return fmt.Errorf("schema of %s: "+format, append([]any{strings.Join(w.path, ".")}, args...)...)
+}
+
+// mayDefault says whether there are defaults at or below a node.
+func (w *walk) mayDefault(n *node) bool {
+	w.spreadDefaults()
+	return n.defaults
 }
 
 // spreadDefaults notes for each node whether there are defaults beneath it.
@@ -254,7 +263,7 @@ func (w *walk) value(t reflect.Type, tags *tagSet) (*node, error) {
 	if name := tags.any(); name != "" {
 		return nil, w.errorf("tag %s is not supported on the recursive type %s; put constraints on its fields", name, t)
 	}
-	ref := &node{kind: kindRef, minLen: -1, maxLen: -1}
+	ref := &node{kind: kindRef, length: anyLength}
 	w.nodes = append(w.nodes, ref)
 	if t == w.root {
 		ref.ref, ref.refText = w.rootNode, "#"
@@ -304,7 +313,7 @@ func (w *walk) nameFor(t reflect.Type) string {
 
 // build makes the node of a type, with the constraints of its tags.
 func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
-	n := &node{kind: w.classify(t), minLen: -1, maxLen: -1}
+	n := &node{kind: w.classify(t), length: anyLength}
 	w.nodes = append(w.nodes, n)
 	if len(w.nodes) > maxNodes {
 		return nil, w.errorf("more than %d places; %w", maxNodes, ErrTooComplex)
@@ -319,14 +328,15 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 	case kindRef:
 		return nil, w.errorf("type %s cannot be expressed in JSON; leave the field out with json:\"-\"", t)
 	case kindInt:
-		n.lo, n.hi = math.MinInt64>>(64-t.Bits()), math.MaxInt64>>(64-t.Bits())
-		if t.Bits() < 64 {
-			n.loText, n.hiText = strconv.FormatInt(n.lo, 10), strconv.FormatInt(n.hi, 10)
+		n.lo, n.hi, n.bits = wire.IntDecimal(math.MinInt64>>(64-t.Bits())), wire.IntDecimal(math.MaxInt64>>(64-t.Bits())), t.Bits()
+		if n.bits < 64 {
+			n.loText, n.hiText = n.lo.Integer(), n.hi.Integer()
 		}
 	case kindUint:
-		n.uhi, n.loText = math.MaxUint64>>(64-t.Bits()), "0"
-		if t.Bits() < 64 {
-			n.hiText = strconv.FormatUint(n.uhi, 10)
+		n.lo, n.hi, n.bits = wire.IntDecimal(0), maxUint, t.Bits()
+		if n.loText = "0"; n.bits < 64 {
+			n.hi = wire.IntDecimal(1<<n.bits - 1)
+			n.hiText = n.hi.Integer()
 		}
 	case kindFloat:
 		n.flo, n.fhi, n.bits = math.Inf(-1), math.Inf(1), t.Bits()
@@ -339,14 +349,14 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 	case kindMap:
 		err = w.mapping(n, t)
 	case kindStruct:
-		if way, ok := unfit[t]; ok {
+		if way, ok := noForm[t]; ok {
 			return nil, w.errorf("type %s has no JSON form of its own; %s", t, way)
 		}
 		err = w.structure(n, t)
 	case kindBytes:
 		if t.Kind() == reflect.Array {
-			n.minLen = (t.Len() + 2) / 3 * 4
-			n.maxLen = n.minLen
+			n.length.min = (t.Len() + 2) / 3 * 4
+			n.length.max = n.length.min
 		}
 	default:
 	}
@@ -369,7 +379,7 @@ func (w *walk) anything(t reflect.Type) error {
 
 func (w *walk) array(n *node, t reflect.Type, tags *tagSet) (err error) {
 	if t.Kind() == reflect.Array {
-		n.minLen, n.maxLen = t.Len(), t.Len()
+		n.length = extents{t.Len(), t.Len()}
 	}
 	n.items, err = w.inside("[]", t.Elem(), tags.forItems())
 	if err == nil && w.form && n.items.enum == nil {
@@ -391,17 +401,15 @@ func (w *walk) inside(name string, t reflect.Type, tags *tagSet) (*node, error) 
 
 func (w *walk) mapping(n *node, t reflect.Type) (err error) {
 	key := t.Key()
-	switch classify(key) {
+	switch kind := classify(key); kind {
 	case kindString:
-	case kindInt:
-		n.keys = &keyRule{pattern: "^-?(0|[1-9][0-9]*)$", signed: true, bits: key.Bits()}
-	case kindUint:
-		n.keys = &keyRule{pattern: "^(0|[1-9][0-9]*)$", bits: key.Bits()}
+	case kindInt, kindUint:
+		n.keys = newDigits(kind, key.Bits())
 	default:
 		return w.errorf("keys of type %s cannot be member names; use strings or integers", key)
 	}
 	n.items, err = w.inside("[]", t.Elem(), noTags)
-	if err == nil && !plainKey(key) && n.items.mayDefault() {
+	if err == nil && !plainKey(key) && w.mayDefault(n.items) {
 		err = w.errorf("defaults in the values of a map with keys of type %s are not supported; use string keys", key)
 	}
 	return err

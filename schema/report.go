@@ -73,7 +73,7 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema:
 		return "is not allowed here"
 	case *kind.PropertyNames:
-		return "member " + quoted(k.Property) + " has a name that is not allowed"
+		return "member " + wire.QuoteName(k.Property) + " has a name that is not allowed"
 	}
 	if text := sizeReason(k); text != "" {
 		return text
@@ -126,9 +126,9 @@ func memberReason(k jsonschema.ErrorKind) string {
 	case *kind.Required:
 		return required(k.Missing)
 	case *kind.Dependency:
-		return required(k.Missing) + " with " + quoted(k.Prop)
+		return required(k.Missing) + " with " + wire.QuoteName(k.Prop)
 	case *kind.DependentRequired:
-		return required(k.Missing) + " with " + quoted(k.Prop)
+		return required(k.Missing) + " with " + wire.QuoteName(k.Prop)
 	case *kind.AdditionalProperties:
 		return "unknown member " + names(k.Properties)
 	}
@@ -163,7 +163,7 @@ func names(list []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(quoted(name))
+		b.WriteString(wire.QuoteName(name))
 	}
 	return b.String()
 }

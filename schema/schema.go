@@ -1,5 +1,5 @@
 // Package schema makes, bounds and checks JSON Schemas. One walk over a Go
-// type gives the schema to advertise, the defaults, a checker and the header
+// type gives the schema to advertise, the defaults, a validator and the header
 // bindings ([For], [Of], [Elicitation]); schemas written by others are
 // compiled with bounds and without loaders ([Compile]). Both give a
 // [Compiled], made once at registration and never per call.
@@ -51,6 +51,7 @@ package schema
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -65,10 +66,10 @@ type Compiled struct {
 	secrets []string
 
 	// Of an inferred schema:
-	root    *node
-	goType  reflect.Type
-	lenient bool // unknown members are allowed
-	flat    bool // isFlat
+	inferred *constraints
+	goType   reflect.Type
+	lenient  bool // unknown members are allowed
+	flat     bool // isFlat
 
 	// Of a foreign one, or an edited one, which has the above too:
 	foreign *foreign
@@ -124,7 +125,7 @@ func (c *Compiled) Edit(raw wire.RawValue, o *Limits) (*Compiled, error) {
 	if edited.typ != c.typ {
 		return nil, fmt.Errorf("%w: its type is %q, that of the Go type is %q", ErrInvalid, edited.typ, c.typ)
 	}
-	edited.root, edited.goType, edited.lenient = c.root, c.goType, true
+	edited.inferred, edited.goType, edited.lenient = c.inferred, c.goType, true
 	return edited, nil
 }
 
@@ -152,7 +153,7 @@ func (c *Compiled) Check(raw wire.RawValue) error {
 	if c.foreign != nil {
 		return c.foreign.check(raw)
 	}
-	_, err := c.checkInferred(raw)
+	err, _ := c.inferred.validate(raw, math.MaxInt)
 	return err
 }
 
@@ -167,7 +168,7 @@ func (c *Compiled) Decode(raw wire.RawValue, v any) error {
 		if err := c.foreign.check(raw); err != nil {
 			return err
 		}
-		if c.root == nil {
+		if c.inferred == nil {
 			return wire.Decode(raw, v)
 		}
 	}
@@ -177,12 +178,12 @@ func (c *Compiled) Decode(raw wire.RawValue, v any) error {
 	}
 	var err error
 	if c.foreign != nil {
-		raw = c.spelt(raw)
-	} else if raw, err = c.checkInferred(raw); err != nil {
+		raw = c.inferred.respell(raw)
+	} else if raw, err = c.inferred.validateGo(raw); err != nil {
 		return err
 	}
 	if c.flat && target.Elem().IsZero() {
-		if c.root.decodeFlat(raw, target.Elem()) {
+		if c.inferred.decodeFlat(raw, target.Elem()) {
 			return nil
 		}
 		target.Elem().SetZero()
@@ -195,8 +196,8 @@ func (c *Compiled) Decode(raw wire.RawValue, v any) error {
 	if err != nil {
 		return err
 	}
-	if c.root.defaults {
-		return fill(c.root, raw, target.Elem())
+	if root := c.inferred.root; root.defaults {
+		return fill(root, raw, target.Elem())
 	}
 	return nil
 }

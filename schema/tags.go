@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"reflect"
 	"regexp"
 	"slices"
@@ -11,18 +12,20 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
-// tagSet are the tags of one field; absent ones are nil.
+// tagSet are the tags of one field.
 type tagSet struct {
-	title, desc                                     string
-	min, max, minlen, maxlen, pattern, enum, format *string
-	titles, fallback, header                        *string
-	items                                           bool // they speak of the items of an array
+	title, desc string
+	set         map[string]string // those of constraintTags
+	items       bool              // they speak of the items of an array
 }
 
-var noTags = &tagSet{}
-
-// misspelt are keys that people write for ours.
-var misspelt = map[string]string{"minLen": "minlen", "maxLen": "maxlen"}
+var (
+	noTags = &tagSet{}
+	// constraintTags say more of a value than title and description.
+	constraintTags = []string{"min", "max", "minlen", "maxlen", "pattern", "enum", "titles", "format", "default", "header"}
+	// itemTags speak of the items of an array.
+	itemTags = []string{"min", "max", "pattern", "enum", "titles", "format"}
+)
 
 // others are the keys of other libraries that mean the same as ours.
 var others = map[string][]string{
@@ -47,58 +50,59 @@ func (w *walk) described(sf reflect.StructField) (string, error) {
 }
 
 func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
-	for wrong, right := range misspelt {
-		if _, ok := sf.Tag.Lookup(wrong); ok {
-			return nil, w.errorf("tag %s is not known; write %s", wrong, right)
-		}
-	}
-	get := func(key string) *string {
-		for _, name := range append([]string{key}, others[key]...) {
-			if s, ok := sf.Tag.Lookup(name); ok {
-				return &s
-			}
-		}
-		return nil
+	if err := w.spelling(sf.Tag); err != nil {
+		return nil, err
 	}
 	described, err := w.described(sf)
 	if err != nil {
 		return nil, err
 	}
-	if desc := get("desc"); desc != nil {
-		described = *desc
+	t := &tagSet{title: sf.Tag.Get("title"), desc: described}
+	if desc, ok := lookup(sf.Tag, "desc"); ok {
+		t.desc = desc
 	}
-	return &tagSet{
-		title: sf.Tag.Get("title"), desc: described,
-		min: get("min"), max: get("max"), minlen: get("minlen"), maxlen: get("maxlen"),
-		pattern: get("pattern"), enum: get("enum"), format: get("format"),
-		titles: get("titles"), fallback: get("default"), header: get("header"),
-	}, nil
+	for _, name := range constraintTags {
+		if text, ok := lookup(sf.Tag, name); ok {
+			t.add(name, text)
+		}
+	}
+	return t, nil
+}
+
+// lookup returns a tag by our key or one of the others.
+func lookup(tag reflect.StructTag, key string) (text string, ok bool) {
+	text, ok = tag.Lookup(key)
+	for _, name := range others[key] {
+		if !ok {
+			text, ok = tag.Lookup(name)
+		}
+	}
+	return text, ok
+}
+
+func (t *tagSet) add(name, text string) {
+	if t.set == nil {
+		t.set = map[string]string{}
+	}
+	t.set[name] = text
 }
 
 // forItems are the tags that speak of the items of an array.
 func (t *tagSet) forItems() *tagSet {
-	return &tagSet{min: t.min, max: t.max, pattern: t.pattern, enum: t.enum, titles: t.titles, format: t.format, items: true}
+	items := &tagSet{items: true}
+	for _, name := range itemTags {
+		if text, ok := t.set[name]; ok {
+			items.add(name, text)
+		}
+	}
+	return items
 }
 
 // any returns the name of a constraint that is set.
 func (t *tagSet) any() string {
-	for _, c := range []struct {
-		name string
-		text *string
-	}{
-		{"min", t.min},
-		{"max", t.max},
-		{"minlen", t.minlen},
-		{"maxlen", t.maxlen},
-		{"pattern", t.pattern},
-		{"enum", t.enum},
-		{"titles", t.titles},
-		{"format", t.format},
-		{"default", t.fallback},
-		{"header", t.header},
-	} {
-		if c.text != nil {
-			return c.name
+	for _, name := range constraintTags {
+		if _, ok := t.set[name]; ok {
+			return name
 		}
 	}
 	return ""
@@ -107,7 +111,6 @@ func (t *tagSet) any() string {
 // rule is what one tag means, and for which types.
 type rule struct {
 	name  string
-	text  *string
 	fits  bool
 	apply func(*node, string) error
 	fix   string
@@ -115,24 +118,29 @@ type rule struct {
 
 func (w *walk) rules(n *node, t reflect.Type, tags *tagSet) []rule {
 	number := n.kind == kindInt || n.kind == kindUint || n.kind == kindFloat
+	_, listed := tags.set["enum"]
 	lengthy := n.kind == kindString || n.kind == kindArray && t.Kind() == reflect.Slice || n.kind == kindMap
 	return []rule{
-		{"min", tags.min, number, w.min, "numbers only; for a length write minlen"},
-		{"max", tags.max, number, w.max, "numbers only; for a length write maxlen"},
-		{"minlen", tags.minlen, lengthy, w.minlen, "strings, slices and maps only; for a number write min"},
-		{"maxlen", tags.maxlen, lengthy, w.maxlen, "strings, slices and maps only; for a number write max"},
-		{"pattern", tags.pattern, n.kind == kindString, w.pattern, "strings only"},
-		{"enum", tags.enum, n.kind == kindString || number, w.enumeration, "strings and numbers only"},
-		{"titles", tags.titles, n.kind == kindString && tags.enum != nil, w.titling(tags.items), "strings with the tag enum only"},
-		{"format", tags.format, n.kind == kindString, w.formatting, "strings only"},
+		{"min", number, w.bound("min", &n.lo, &n.flo, &n.loText), "numbers only; for a length write minlen"},
+		{"max", number, w.bound("max", &n.hi, &n.fhi, &n.hiText), "numbers only; for a length write maxlen"},
+		{"minlen", lengthy, w.count("minlen", &n.length.min), "strings, slices and maps only; for a number write min"},
+		{"maxlen", lengthy, w.count("maxlen", &n.length.max), "strings, slices and maps only; for a number write max"},
+		{"pattern", n.kind == kindString, w.pattern, "strings only"},
+		{"enum", n.kind == kindString || number, w.enumeration, "strings and numbers only"},
+		{"titles", n.kind == kindString && listed, w.titling(tags.items), "strings with the tag enum only"},
+		{"format", n.kind == kindString, w.formatting, "strings only"},
 	}
 }
 
 // constrain applies the tags to a node, and refuses those that make no sense
 // for its kind.
 func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
+	if len(tags.set) == 0 {
+		return nil
+	}
 	for _, r := range w.rules(n, t, tags) {
-		if r.text == nil || n.kind == kindArray && r.name != "minlen" && r.name != "maxlen" {
+		text, ok := tags.set[r.name]
+		if !ok || n.kind == kindArray && r.name != "minlen" && r.name != "maxlen" {
 			continue // the others have been applied to the items
 		}
 		if w.form && (r.name == "pattern" || r.name == "enum" && n.kind != kindString) {
@@ -141,12 +149,12 @@ func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
 		if !r.fits {
 			return w.errorf("tag %s does not fit type %s: %s", r.name, t, r.fix)
 		}
-		if err := r.apply(n, *r.text); err != nil {
+		if err := r.apply(n, text); err != nil {
 			return err
 		}
 	}
-	if n.minLen >= 0 && n.maxLen >= 0 && n.minLen > n.maxLen {
-		return w.errorf("minlen %d is above maxlen %d", n.minLen, n.maxLen)
+	if n.length.min >= 0 && n.length.max >= 0 && n.length.min > n.length.max {
+		return w.errorf("minlen %d is above maxlen %d", n.length.min, n.length.max)
 	}
 	if n.kind == kindFloat && n.flo > n.fhi {
 		return w.errorf("min %s is above max %s", n.loText, n.hiText)
@@ -154,75 +162,67 @@ func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
 	return nil
 }
 
-func (w *walk) min(n *node, text string) (err error) {
-	switch n.kind {
-	case kindInt:
-		n.lo, n.loText, err = w.integer(n, "min", text)
-	case kindUint:
-		n.ulo, n.loText, err = w.natural(n, "min", text)
-	default:
-		n.flo, err = w.float("min", text)
-		n.loText = text
+// bound reads a bound of a number.
+func (w *walk) bound(tag string, whole *wire.Decimal, float *float64, shown *string) func(*node, string) error {
+	return func(n *node, text string) (err error) {
+		if n.kind == kindFloat {
+			*float, err = w.float(tag, text)
+			*shown = text
+			return err
+		}
+		*whole, err = w.integer(n, tag, text)
+		*shown = whole.Integer()
+		return err
 	}
-	return err
 }
 
-func (w *walk) max(n *node, text string) (err error) {
-	switch n.kind {
-	case kindInt:
-		n.hi, n.hiText, err = w.integer(n, "max", text)
-	case kindUint:
-		n.uhi, n.hiText, err = w.natural(n, "max", text)
-	default:
-		n.fhi, err = w.float("max", text)
-		n.hiText = text
+// integer reads a bound within the bounds so far.
+func (w *walk) integer(n *node, tag, text string) (wire.Decimal, error) {
+	d, ok := parseInteger(n.kind, text)
+	if !ok || d.Compare(&n.lo) < 0 || d.Compare(&n.hi) > 0 {
+		from := ""
+		if n.kind == kindUint {
+			from = "from 0, "
+		}
+		return wire.Decimal{}, w.errorf("tag %s:%q: want an integer in the range of the type, %smin not above max", tag, text, from)
 	}
-	return err
+	return d, nil
 }
 
-// integer reads a bound within the bounds so far, and spells it as JSON does.
-func (w *walk) integer(n *node, tag, text string) (int64, string, error) {
+// parseInteger reads an integer of 64 bits.
+func parseInteger(kind nodeKind, text string) (d wire.Decimal, ok bool) {
+	if kind == kindUint {
+		v, err := strconv.ParseUint(text, 10, 64)
+		return wire.ReadDecimal(strconv.AppendUint(nil, v, 10)), err == nil
+	}
 	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v < n.lo || v > n.hi {
-		return 0, "", w.errorf("tag %s:%q: want an integer in the range of the type, min not above max", tag, text)
-	}
-	return v, strconv.FormatInt(v, 10), nil
-}
-
-// natural is integer for unsigned types.
-func (w *walk) natural(n *node, tag, text string) (uint64, string, error) {
-	v, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || v < n.ulo || v > n.uhi {
-		return 0, "", w.errorf("tag %s:%q: want an integer in the range of the type, from 0, min not above max", tag, text)
-	}
-	return v, strconv.FormatUint(v, 10), nil
+	return wire.IntDecimal(v), err == nil
 }
 
 // float reads a number that is also a number in JSON.
 func (w *walk) float(tag, text string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || wire.Valid([]byte(text), wire.Limits{}) != nil {
+	v, err := parseFloat(text)
+	if err != nil {
 		return 0, w.errorf("tag %s:%q: want a number", tag, text)
 	}
 	return v, nil
 }
 
-func (w *walk) length(tag, text string) (int, error) {
-	v, err := strconv.ParseUint(text, 10, 31)
-	if err != nil {
-		return 0, w.errorf("tag %s:%q: want a count", tag, text)
+func parseFloat(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	return v, cmp.Or(err, wire.Valid([]byte(text), wire.Limits{}))
+}
+
+// count reads a bound of a length.
+func (w *walk) count(tag string, into *int) func(*node, string) error {
+	return func(_ *node, text string) error {
+		v, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			return w.errorf("tag %s:%q: want a count", tag, text)
+		}
+		*into = int(v)
+		return nil
 	}
-	return int(v), nil
-}
-
-func (w *walk) minlen(n *node, text string) (err error) {
-	n.minLen, err = w.length("minlen", text)
-	return err
-}
-
-func (w *walk) maxlen(n *node, text string) (err error) {
-	n.maxLen, err = w.length("maxlen", text)
-	return err
 }
 
 func (w *walk) pattern(n *node, text string) error {
@@ -236,14 +236,16 @@ func (w *walk) pattern(n *node, text string) error {
 
 func (w *walk) formatting(n *node, text string) error {
 	n.format = formatNamed(text)
-	if n.format == nil || w.form && !n.format.form {
-		var known []string
-		for i := range formats {
-			if !w.form || formats[i].form {
-				known = append(known, formats[i].name)
-			}
+	known := formats
+	if w.form {
+		known = formats[:formFormats]
+	}
+	if !slices.ContainsFunc(known, func(f format) bool { return f.name == text }) {
+		var names []string
+		for i := range known {
+			names = append(names, known[i].name)
 		}
-		return w.errorf("tag format:%q: want one of %s", text, strings.Join(known, ", "))
+		return w.errorf("tag format:%q: want one of %s", text, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -251,39 +253,41 @@ func (w *walk) formatting(n *node, text string) error {
 func (w *walk) enumeration(n *node, text string) error {
 	e := &enum{}
 	for item := range strings.SplitSeq(text, ",") {
-		item = strings.TrimSpace(item)
-		var err error
-		switch n.kind {
-		case kindString:
-			e.strings = append(e.strings, item)
-			e.texts = append(e.texts, string(wire.AppendString(nil, item)))
-			if item == "" {
-				return w.errorf("tag enum:%q has an empty value", text)
-			}
-		case kindInt:
-			var v int64
-			v, err = strconv.ParseInt(item, 10, 64)
-			e.ints, e.texts = append(e.ints, v), append(e.texts, strconv.FormatInt(v, 10))
-		case kindUint:
-			var v uint64
-			v, err = strconv.ParseUint(item, 10, 64)
-			e.uints, e.texts = append(e.uints, v), append(e.texts, strconv.FormatUint(v, 10))
-		default:
-			var v float64
-			v, err = w.float("enum", item)
-			e.floats, e.texts = append(e.floats, v), append(e.texts, item)
+		if item = strings.TrimSpace(item); item == "" && n.kind == kindString {
+			return w.errorf("tag enum:%q has an empty value", text)
 		}
-		if err != nil {
+		shown, ok := e.add(n.kind, item)
+		if !ok {
 			return w.errorf("tag enum:%q: %q is not a value of the type", text, item)
 		}
-	}
-	for i, text := range e.texts {
-		if slices.Contains(e.texts[:i], text) {
-			return w.errorf("tag enum has %s twice", text)
+		if slices.Contains(e.texts, shown) {
+			return w.errorf("tag enum has %s twice", shown)
 		}
+		e.texts = append(e.texts, shown)
+	}
+	const most = 400
+	if e.reason = "must be one of " + strings.Join(e.texts, ", "); len(e.reason) > most {
+		e.reason = strings.ToValidUTF8(e.reason[:most], "") + "…"
 	}
 	n.enum = e
 	return nil
+}
+
+// add adds a value, and returns it as JSON.
+func (e *enum) add(kind nodeKind, item string) (shown string, ok bool) {
+	switch kind {
+	case kindString:
+		e.strings = append(e.strings, item)
+		return string(wire.AppendString(nil, item)), true
+	case kindFloat:
+		v, err := parseFloat(item)
+		e.floats = append(e.floats, v)
+		return item, err == nil
+	default:
+		d, ok := parseInteger(kind, item)
+		e.numbers = append(e.numbers, d)
+		return d.Integer(), ok
+	}
 }
 
 // titling gives the values of an enum titles, in their order. The schema then
@@ -308,24 +312,24 @@ func (w *walk) titling(items bool) func(*node, string) error {
 
 // fallback reads the tag default, which must fit the schema of its field.
 func (w *walk) fallback(f *field, tags *tagSet) (*fallback, error) {
-	if tags.fallback == nil {
+	text, ok := tags.set["default"]
+	if !ok {
 		return nil, nil
 	}
-	raw, err := w.fallbackText(f.node, *tags.fallback)
+	raw, err := w.fallbackText(f.node, text)
 	if err != nil {
 		return nil, err
 	}
 	if err := wire.Valid(raw, wire.Limits{}); err != nil {
-		return nil, w.errorf("tag default:%q: want JSON: %w", *tags.fallback, err)
+		return nil, w.errorf("tag default:%q: want JSON: %w", text, err)
 	}
-	c := Compiled{root: f.node}
-	if raw, err = c.checkInferred(raw); err != nil {
-		return nil, w.errorf("tag default:%q does not fit the field: %w", *tags.fallback, err)
+	if raw, err = f.node.constraints().validateGo(raw); err != nil {
+		return nil, w.errorf("tag default:%q does not fit the field: %w", text, err)
 	}
 	d := &fallback{raw: raw}
 	v := reflect.New(f.typ).Elem()
 	if err := wire.Decode(raw, v.Addr().Interface()); err != nil {
-		return nil, w.errorf("tag default:%q cannot be decoded: %w", *tags.fallback, err)
+		return nil, w.errorf("tag default:%q cannot be decoded: %w", text, err)
 	}
 	switch f.typ.Kind() {
 	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-mcp/parley/schema"
 )
 
-// AskOptions are the optional parts of an ask.
+// AskOptions are the optional parts of a question. The zero value, and nil, work.
 type AskOptions struct {
 	// Key names the question within the request. It is needed only where the
 	// same question is asked twice. Default: a digest of the question.
@@ -50,7 +50,7 @@ type question struct {
 // ErrNoCall if asking is not possible here, and with the context's cause.
 //
 // spec 2026-07-28, client/elicitation.
-func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer[T], error) {
+func Elicit[T any](ctx context.Context, message string, o ...*AskOptions) (Answer[T], error) {
 	form, err := formOf[T]()
 	if err != nil {
 		return Answer[T]{}, fmt.Errorf("elicit: %w", err)
@@ -72,7 +72,7 @@ func Elicit[T any](ctx context.Context, message string, o ...AskOptions) (Answer
 // The result is never nil without an error. Errors are those of Elicit.
 //
 // spec 2026-07-28, client/elicitation.
-func ElicitForm(ctx context.Context, message string, form *mcp.ElicitSchema, o ...AskOptions) (*mcp.ElicitResult, error) {
+func ElicitForm(ctx context.Context, message string, form *mcp.ElicitSchema, o ...*AskOptions) (*mcp.ElicitResult, error) {
 	raw, err := wire.Marshal(form)
 	if err != nil {
 		return nil, fmt.Errorf("elicit: %w", err)
@@ -85,9 +85,9 @@ func ElicitForm(ctx context.Context, message string, form *mcp.ElicitSchema, o .
 }
 
 // elicit asks a form. What the person accepts is taken by take.
-func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker *schema.Compiled, o []AskOptions, take func(mcp.RawValue) error) (*mcp.ElicitResult, error) {
+func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker *schema.Compiled, o []*AskOptions, take func(mcp.RawValue) error) (*mcp.ElicitResult, error) {
 	q := &question{
-		key: key1(o), what: "a form", method: mcp.MethodElicit,
+		key: keyOf(o), what: "a form", method: mcp.MethodElicit,
 		params: &mcp.ElicitParams{Mode: mcp.ModeForm, Message: message, RequestedSchema: form},
 	}
 	if c := CallFrom(ctx); c != nil {
@@ -123,13 +123,13 @@ func elicit(ctx context.Context, message string, form *mcp.ElicitSchema, checker
 // open it, so after that done is called, paced, until it reports that the
 // matter is settled or fails. The result is false if the person declined.
 //
-// The URL must carry nothing that lets its opener act as somebody else, and
-// done must check that who opened it is who was asked (ruling 18).
+// The URL must carry nothing that lets its opener act as another user, and
+// done must check that the user who opened it is the one asked (ruling 18).
 //
 // spec 2026-07-28, client/elicitation: URL mode.
-func ElicitURL(ctx context.Context, url, message string, done func(context.Context) (bool, error), o ...AskOptions) (bool, error) {
+func ElicitURL(ctx context.Context, url, message string, done func(context.Context) (bool, error), o ...*AskOptions) (bool, error) {
 	q := &question{
-		key: key1(o), what: "opening a URL", method: mcp.MethodElicit,
+		key: keyOf(o), what: "opening a URL", method: mcp.MethodElicit,
 		params: &mcp.ElicitParams{Mode: mcp.ModeURL, Message: message, URL: url},
 	}
 	var res mcp.ElicitResult
@@ -141,7 +141,7 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 	if res.Action != mcp.ElicitAccept {
 		return false, nil
 	}
-	if err := c.era().await(c, q, done); err != nil {
+	if err := c.inAskTime(q, func(c *Call) error { return c.era().await(c, q, done) }); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -154,9 +154,9 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 //
 // Deprecated: sampling is deprecated in the newest revision; call a model of
 // your own where you can.
-func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*mcp.CreateMessageResult, error) {
+func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...*AskOptions) (*mcp.CreateMessageResult, error) {
 	res := new(mcp.CreateMessageResult)
-	q := &question{key: key1(o), what: "a sampling", method: mcp.MethodCreateMessage, params: p}
+	q := &question{key: keyOf(o), what: "a sampling", method: mcp.MethodCreateMessage, params: p}
 	q.check = func(raw mcp.RawValue) error { return decodeSample(raw, res) }
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
@@ -171,9 +171,9 @@ func Sample(ctx context.Context, p *mcp.CreateMessageParams, o ...AskOptions) (*
 //
 // Deprecated: roots are deprecated in the newest revision; take directories as
 // arguments or from configuration.
-func Roots(ctx context.Context, o ...AskOptions) ([]mcp.Root, error) {
+func Roots(ctx context.Context, o ...*AskOptions) ([]mcp.Root, error) {
 	var res mcp.ListRootsResult
-	q := &question{key: key1(o), what: "the roots", method: mcp.MethodRootsList, params: &mcp.ListRootsParams{}}
+	q := &question{key: keyOf(o), what: "the roots", method: mcp.MethodRootsList, params: &mcp.ListRootsParams{}}
 	q.check = func(raw mcp.RawValue) error { return decodeRoots(raw, &res) }
 	if _, err := askOf(ctx, q); err != nil {
 		return nil, err
@@ -211,8 +211,9 @@ func can(ctx context.Context, n need) bool {
 	return c != nil && c.row.Asks && n.missing(c) == nil
 }
 
-func key1(o []AskOptions) string {
-	if len(o) == 0 {
+// keyOf returns the key that the options of a question give, or "".
+func keyOf(o []*AskOptions) string {
+	if len(o) == 0 || o[0] == nil {
 		return ""
 	}
 	return o[0].Key
@@ -228,11 +229,11 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
-		nc.alone = c.sessionless()
+		nc.sessionless = c.sessionless()
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {
-		c.extras().asks.cut()
+		c.extras().asks.noteEndedAsk()
 		return nil, context.Cause(ctx)
 	}
 	c = c.in(ctx) // an ask ends with the context it is made in
@@ -242,7 +243,11 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	}
 	raw, known := c.extras().asks.answer(id)
 	if !known {
-		if raw, err = c.driver().ask(c, id, q); err != nil {
+		err := c.inAskTime(q, func(c *Call) (err error) {
+			raw, err = c.asker().ask(c, id, q)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -251,6 +256,25 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	}
 	c.extras().asks.record(id, raw)
 	return c, nil
+}
+
+// errAskTime is the cause of the end of a question that was open for too long.
+var errAskTime = errors.New("no answer in time")
+
+// inAskTime waits for the answer to q for as long as a question may be open, where
+// questions wait at all.
+func (c *Call) inAskTime(q *question, wait func(*Call) error) error {
+	most := c.srv.limits.MaxAskTime
+	if most < 0 || !c.waitsForAnswers() {
+		return wait(c)
+	}
+	ctx, cancel := context.WithTimeoutCause(c, most, errAskTime)
+	defer cancel()
+	err := wait(c.WithContext(ctx))
+	if err != nil && errors.Is(context.Cause(ctx), errAskTime) {
+		return mcp.Errorf("asking for %s: %w within %v (Limits.MaxAskTime)", q.what, ErrAskFailed, most)
+	}
+	return err
 }
 
 // badAnswer words an answer that does not fit its question.

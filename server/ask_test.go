@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -110,6 +112,41 @@ func TestElicitURLFails(t *testing.T) {
 	})
 }
 
+// A question that nobody answers ends, and so does the wait for what a person
+// does behind a URL: a handler is not kept for ever.
+func TestMaxAskTime(t *testing.T) {
+	for name, c := range map[string]struct{ limit, open time.Duration }{
+		"default": {0, 24 * time.Hour}, "own": {time.Minute, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := unlimited()
+				o.Limits.MaxAskTime = c.limit
+				s := newServer(o, visit(func(context.Context) (bool, error) { return false, nil }),
+					server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {
+						_, err := server.Elicit[sure](ctx, "Sure?")
+						if !errors.Is(err, server.ErrAskFailed) {
+							t.Errorf("the question ended with %v", err)
+						}
+						return "", err
+					}))
+				for _, tool := range []string{"ask", "pay"} {
+					l := join(t, s, v2511)
+					begun := time.Now()
+					id := l.start("tools/call", toolParams(tool, emptyBody))
+					if q := l.next(); tool == "pay" {
+						l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
+					}
+					said := l.isError(l.wait(id))
+					if took := time.Since(begun); took != c.open || !strings.Contains(said, "the client did not answer the question within "+c.open.String()+" (Limits.MaxAskTime)") {
+						t.Errorf("%s: after %v: %s", tool, took, said)
+					}
+				}
+			})
+		})
+	}
+}
+
 // Forms are flat; what cannot be asked is told to the author.
 func TestElicitForms(t *testing.T) {
 	var got error
@@ -188,4 +225,116 @@ func TestElicitFormAtRunTime(t *testing.T) {
 	if _, err := server.ElicitForm(t.Context(), "?", form); !errors.Is(err, server.ErrNoCall) {
 		t.Errorf("outside of a request: %v", err)
 	}
+}
+
+// Once waits for another run of its key as long as its context lasts, begins
+// nothing when that has ended, and waits for itself no longer than that.
+func TestOnceWaits(t *testing.T) {
+	why := errors.New("why")
+	each(t, bothEras, func(t *testing.T, v string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newServer(unlimited(), server.Tool("waits", "", func(ctx context.Context, _ none) (string, error) {
+				own, cancel := context.WithTimeoutCause(ctx, time.Second, why)
+				defer cancel()
+				release := make(chan struct{})
+				var running sync.WaitGroup
+				running.Go(func() {
+					n, err := server.Once(ctx, "k", func() (int, error) {
+						<-release
+						return 1, nil
+					})
+					if n != 1 || err != nil {
+						t.Errorf("the first gives %d, %v", n, err)
+					}
+				})
+				synctest.Wait()
+				running.Go(func() {
+					n, err := server.Once(ctx, "k", func() (int, error) { return 2, nil })
+					if n != 1 || err != nil {
+						t.Errorf("who waits gives %d, %v", n, err)
+					}
+				})
+				began := time.Now()
+				if _, err := server.Once(own, "k", func() (int, error) { return 3, nil }); !errors.Is(err, why) || time.Since(began) != time.Second {
+					t.Errorf("who waits for a second gives %v after %v", err, time.Since(began))
+				}
+				if _, err := server.Once(own, "other", func() (int, error) { return 4, nil }); !errors.Is(err, why) {
+					t.Errorf("when its time is over: %v", err)
+				}
+				close(release)
+				running.Wait()
+				return "done", ctx.Err()
+			}), server.Tool("nests", "", func(ctx context.Context, _ none) (string, error) {
+				own, cancel := context.WithTimeoutCause(ctx, time.Second, why)
+				defer cancel()
+				n, err := server.Once(own, "a", func() (int, error) {
+					if n, err := server.Once(ctx, "b", func() (int, error) { return 2, nil }); n != 2 || err != nil {
+						t.Errorf("another key within gives %d, %v", n, err)
+					}
+					return server.Once(own, "a", func() (int, error) { return 1, nil })
+				})
+				if !errors.Is(err, why) {
+					t.Errorf("the same key within gives %d, %v", n, err)
+				}
+				return "done", ctx.Err()
+			}))
+			l := join(t, s, v)
+			for _, name := range []string{"waits", "nests"} {
+				if got := l.text(l.tool(name, emptyBody)); got != "done" {
+					t.Errorf("%s: %s", name, got)
+				}
+			}
+		})
+	})
+}
+
+// A client that takes nothing more keeps a handler that no longer waits for it
+// for a second at most.
+func TestAskAbandonedUnheard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := make(chan time.Duration, 1)
+		s := newServer(unlimited(), server.Tool("ask", "", func(ctx context.Context, _ none) (string, error) {
+			own, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			began := time.Now()
+			if _, err := server.Elicit[sure](own, "Sure?"); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the question gives %v", err)
+			}
+			took <- time.Since(began)
+			return "done", nil
+		}))
+		c := &deaf{}
+		session, err := s.Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{
+			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + v2511 + `","capabilities":` + allCaps + `,"clientInfo":{"name":"c","version":"1"}}}`,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{}}}`,
+		} {
+			x := c.exchange(t, text)
+			x.Out = c
+			if run := session.Begin(t.Context(), x); run != nil {
+				run()
+			}
+		}
+		if d := <-took; d < time.Minute || d > time.Minute+time.Second {
+			t.Errorf("that took %v", d)
+		}
+		session.Close(nil)
+	})
+}
+
+// A deaf carrier takes one message, and then nothing more.
+type deaf struct {
+	carrier
+	sent int
+}
+
+func (d *deaf) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	if d.sent++; d.sent > 1 {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return d.carrier.Send(ctx, m)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -14,7 +15,7 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// A Call is one request under way, and the context that middleware and handlers
+// A Call is one in-flight request, and the context that middleware and handlers
 // get, so that Progress, Elicit and the others find it; a context derived from it
 // will do as well. To hand something on, a span or a user, middleware calls
 //
@@ -33,23 +34,23 @@ type scope = context.Context
 // A request is what all Calls of one request share. It holds the first of them,
 // so that a request is one allocation.
 type request struct {
-	first         Call
-	srv           *Server
-	x             *transport.Exchange
-	row           *row
-	facts         *revision.Facts
-	session       *session // nil for a self-contained request
-	caller        *caller  // of a self-contained request
-	target        string
-	params        any
-	meta          *mcp.RequestMeta
-	caps          *mcp.ClientCapabilities
-	inbound       jsonrpc.Inbound
-	before, after *Call // other self-contained requests; they belong to the server's mutex
-	clock         watchdog
-	more          atomic.Pointer[extras] // nil until it is needed
-	reply         jsonrpc.Outgoing
-	tool          mcp.CallToolParams // the params of tools/call
+	first      Call
+	srv        *Server
+	x          *transport.Exchange
+	row        *row
+	facts      *revision.Facts
+	session    *session // nil for a self-contained request
+	caller     *caller  // of a self-contained request
+	target     string
+	params     any
+	meta       *mcp.RequestMeta
+	caps       *mcp.ClientCapabilities
+	inbound    jsonrpc.Inbound
+	prev, next *Call // other self-contained requests; they belong to the server's mutex
+	timer      pausetimer.Timer
+	more       atomic.Pointer[extras] // nil until it is needed
+	reply      jsonrpc.Outgoing
+	tool       mcp.CallToolParams // the params of tools/call
 }
 
 // WithContext returns the same request with another context, which must be
@@ -73,17 +74,17 @@ func (c *Call) in(ctx context.Context) *Call {
 	return c.WithContext(ctx)
 }
 
-// extras are what most requests do not need: a memory of what was asked, and of
-// what was told on the way.
+// extras are state that most requests do not need: of questions, progress and
+// log messages.
 type extras struct {
-	turn     *turn // of a request that came a little too early
-	asks     recorder
-	progress progressState
-	logs     logState
-	hidden   atomic.Bool // the text of an error was kept from the caller
+	reservation *reservation // of a request that waits for its rate limit
+	asks        recorder
+	progress    progressState
+	logs        logState
+	hidden      atomic.Bool // the text of an error was kept from the caller
 }
 
-// extras are made for the first who needs them.
+// extras returns the extras, which are made at the first use.
 func (c *Call) extras() *extras {
 	if m := c.more.Load(); m != nil {
 		return m
@@ -101,14 +102,15 @@ func (c *Call) concealed() bool {
 // shape is what translates for the revision of the request.
 func (c *Call) shape() *shape.Shape { return shape.For(c.facts) }
 
-// waits reports whether the run ended for want of an answer.
+// waits reports whether the run ended because an answer is missing.
 func (c *Call) waits() bool {
 	m := c.more.Load()
 	return m != nil && m.asks.waits()
 }
 
 type progressState struct {
-	mu   sync.Mutex
+	once sync.Once
+	busy chan struct{} // holds one while progress is made and sent
 	last float64
 	any  bool
 	at   time.Time           // when the last one was sent
@@ -134,7 +136,7 @@ func CallFrom(ctx context.Context) *Call {
 	return c
 }
 
-// Caller returns who sent the request that ctx belongs to: principal.Local on
+// Caller returns the sender of the request that ctx belongs to: principal.Local on
 // a pipe, and nil outside of a request.
 func Caller(ctx context.Context) *principal.Principal {
 	if c := CallFrom(ctx); c != nil {
@@ -161,7 +163,7 @@ func (c *Call) ID() jsonrpc.ID { return c.x.In.ID }
 // Version is the protocol revision of the request.
 func (c *Call) Version() string { return c.facts.Version }
 
-// Principal is who sent the request.
+// Principal is the sender of the request.
 func (c *Call) Principal() *principal.Principal {
 	if c.x.Principal == nil && c.session != nil {
 		return c.session.conn.Principal()

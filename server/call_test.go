@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -155,6 +156,51 @@ func TestMiddlewareTimeout(t *testing.T) {
 		for _, version := range bothEras {
 			l := join(t, s, version)
 			l.fails(l.tool("slow", emptyBody), mcp.CodeTimeout)
+		}
+	})
+}
+
+// The text of the error that such a handler returns is for the log alone, unless it
+// was made for the caller. Proves: SEC-TOOL-6.
+func TestMiddlewareTimeoutHidesErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text logs
+		o := quiet()
+		o.Logger = text.logger()
+		s := newServer(o,
+			server.Tool("f", "", func(ctx context.Context, _ none) (string, error) {
+				<-ctx.Done()
+				return "", fmt.Errorf("%w: %w", errSecret, ctx.Err())
+			}),
+			server.Prompt("f", "", func(ctx context.Context, _ none) (string, error) {
+				<-ctx.Done()
+				return "", fmt.Errorf("%w: %w", errSecret, ctx.Err())
+			}),
+			server.Prompt("made", "", func(ctx context.Context, _ none) (string, error) {
+				<-ctx.Done()
+				return "", mcp.Errorf("no answer of the weather office: %w", ctx.Err())
+			}),
+		)
+		s.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				ctx, cancel := context.WithTimeout(c, time.Second)
+				defer cancel()
+				return next(c.WithContext(ctx))
+			}
+		})
+		for _, version := range bothEras {
+			l := join(t, s, version)
+			for _, m := range []message{l.tool("f", emptyBody), l.prompt("f", emptyBody)} {
+				if said := l.fails(m, mcp.CodeTimeout); strings.Contains(said, "db01") {
+					t.Errorf("the caller is told %q", said)
+				}
+			}
+			if said := l.fails(l.prompt("made", emptyBody), mcp.CodeInternalError); !strings.Contains(said, "weather office") {
+				t.Errorf("an error made for the caller: %q", said)
+			}
+		}
+		if !strings.Contains(text.String(), "db01") {
+			t.Error("the log does not tell what happened")
 		}
 	})
 }

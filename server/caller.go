@@ -7,13 +7,13 @@ import (
 	"github.com/parley-mcp/parley/principal"
 )
 
-// A caller is whom the limits of self-contained requests count for.
+// A caller is a client that the limits of self-contained requests count for.
 type caller struct {
-	key   string // LimitKey of its principal
-	under int    // its requests under way
+	key      string // LimitKey of its principal
+	inFlight int    // requests
 }
 
-// callers are those who have requests under way, and some that had.
+// callers holds the callers with requests in flight, and some without.
 type callers struct {
 	byKey map[string]*caller // belongs to the server's mutex
 	keys  [16]atomic.Pointer[remoteKey]
@@ -22,12 +22,12 @@ type callers struct {
 // A remoteKey is the LimitKey of an anonymous principal.
 type remoteKey struct{ remote, key string }
 
-// maxIdleCallers is how many callers are remembered that have no request under
-// way: most come back at once.
+// maxIdleCallers is the size of callers above which those without a request in
+// flight are dropped. Most come back at once.
 const maxIdleCallers = 1000
 
-// keyOf is the LimitKey of a principal. It is made of text each time; those of
-// anonymous callers, who may have many connections, are remembered.
+// keyOf is the LimitKey of a principal, which is built each time. Those of
+// anonymous callers, who may have many connections, are cached.
 func (s *callers) keyOf(p *principal.Principal) string {
 	if p == nil || !p.Anonymous() || len(p.Remote) > maxRemote {
 		return p.LimitKey()
@@ -41,22 +41,22 @@ func (s *callers) keyOf(p *principal.Principal) string {
 	return k.key
 }
 
-// maxRemote is the longest address that is remembered, in bytes.
+// maxRemote is the longest address that is cached, in bytes.
 const maxRemote = 100
 
 // at returns the caller with this key.
 func (s *callers) at(key string) *caller {
-	who := s.byKey[key]
-	if who == nil {
-		who = &caller{key: key}
-		s.byKey[key] = who
+	entry := s.byKey[key]
+	if entry == nil {
+		entry = &caller{key: key}
+		s.byKey[key] = entry
 	}
-	return who
+	return entry
 }
 
-// tidy forgets a caller that has nothing under way if there are many.
-func (s *callers) tidy(who *caller) {
-	if who.under == 0 && len(s.byKey) > maxIdleCallers {
-		delete(s.byKey, who.key)
+// dropIdle drops a caller without requests in flight if there are many callers.
+func (s *callers) dropIdle(entry *caller) {
+	if entry.inFlight == 0 && len(s.byKey) > maxIdleCallers {
+		delete(s.byKey, entry.key)
 	}
 }

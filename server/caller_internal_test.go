@@ -32,14 +32,14 @@ func TestKeyOfCaller(t *testing.T) {
 func TestCallersAreForgotten(t *testing.T) {
 	s := callers{byKey: make(map[string]*caller)}
 	busy := s.at("busy")
-	busy.under = 1
+	busy.inFlight = 1
 	for i := range 3 * maxIdleCallers {
 		who := s.at(strconv.Itoa(i))
-		who.under++
-		who.under--
-		s.tidy(who)
+		who.inFlight++
+		who.inFlight--
+		s.dropIdle(who)
 	}
-	s.tidy(busy)
+	s.dropIdle(busy)
 	if len(s.byKey) > maxIdleCallers+1 || s.at("busy") != busy {
 		t.Errorf("%d callers are remembered", len(s.byKey))
 	}

@@ -20,6 +20,9 @@ import (
 // at all. done is called once, with the result as the revision of the request
 // encodes it, or with the error that the peer may see; a panic is an error too.
 //
+// What was asked, answered and done once in earlier rounds of the request holds
+// for the copy too.
+//
 // Detach is called before next has been, by middleware or an extension's Wrap.
 func (c *Call) Detach(next Func, done func(d *Call, result mcp.RawValue, err *jsonrpc.Error)) (d *Call, cancel context.CancelCauseFunc, err error) {
 	d, err = c.detached()
@@ -60,9 +63,12 @@ func (c *Call) detached() (*Call, error) {
 		}
 		in.Params = params
 	}
-	x := &transport.Exchange{In: in, Out: nowhere{}, Principal: c.Principal(), Carrier: c.x.Carrier}
+	x := &transport.Exchange{In: in, Out: noResponder{}, Principal: c.Principal(), Carrier: c.x.Carrier}
 	d := c.srv.newCall(c.srv.hub.ctx, x, c.session)
 	d.row, d.facts, d.target, d.caps = c.row, c.facts, c.target, c.caps
+	if m := c.more.Load(); m != nil {
+		d.extras().asks.take(&m.asks)
+	}
 	params, meta, err := c.row.decode(d, in)
 	if err != nil {
 		return nil, err
@@ -97,15 +103,15 @@ func (s *Server) finish(d *Call, next Func) (_ mcp.RawValue, err error) {
 // errGone is for a handler that ended its goroutine instead of returning.
 var errGone = errors.New("the handler ended its goroutine")
 
-// nowhere is the exchange of a call that has none any more.
-type nowhere struct{}
+// noResponder is the responder of a detached call.
+type noResponder struct{}
 
-// Send drops notifications; there is nobody to ask.
-func (nowhere) Send(_ context.Context, m *jsonrpc.Outgoing) error {
+// Send drops notifications; a request fails.
+func (noResponder) Send(_ context.Context, m *jsonrpc.Outgoing) error {
 	if m.ID.IsZero() {
 		return nil
 	}
 	return jsonrpc.ErrEnded
 }
 
-func (nowhere) Answer(context.Context, *jsonrpc.Outgoing) error { return jsonrpc.ErrEnded }
+func (noResponder) Answer(context.Context, *jsonrpc.Outgoing) error { return jsonrpc.ErrEnded }

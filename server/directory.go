@@ -47,7 +47,7 @@ type directory struct {
 
 func (d *directory) under(s *Server, prefix string) (string, *directory) {
 	m := &directory{prefix: d.prefix, root: d.root, opts: d.opts, at: s.mountedAt(d.at, prefix+"+"), mount: prefix + "+" + d.mount}
-	return m.mount + m.prefix, m
+	return mounted(m.mount, m.prefix), m
 }
 
 // With sets options for all files and returns the feature. Size and Watch are
@@ -61,7 +61,7 @@ func (f *DirectoryFeature) With(o ResourceOptions) *DirectoryFeature {
 // prefix, an absolute URI that ends with "/", and their path. Nothing outside
 // of root can be reached: paths are decoded once, checked, and opened through
 // root, which follows no link out of it. Files whose name begins with "." are
-// neither listed nor read. While somebody subscribes to a file, its size and
+// neither listed nor read. While a client subscribes to a file, its size and
 // time are looked at every second.
 //
 // The size is checked before the bytes are read. It panics if prefix is no such
@@ -74,6 +74,9 @@ func Directory(prefix string, root *os.Root) *DirectoryFeature {
 func NewDirectory(prefix string, root *os.Root) (*DirectoryFeature, error) {
 	if err := checkURI(prefix); err != nil || !strings.HasSuffix(prefix, "/") {
 		return nil, fmt.Errorf("directory %q: the prefix must be an absolute URI that ends with a slash", clip(prefix))
+	}
+	if root == nil {
+		return nil, fmt.Errorf("directory %q: nil root; open one with os.OpenRoot", clip(prefix))
 	}
 	return &DirectoryFeature{d: &directory{prefix: prefix, root: root}}, nil
 }
@@ -88,12 +91,12 @@ func (f *DirectoryFeature) register(s *Server, to *adding) error {
 	return added(&to.dirs, "directory", d.prefix, d)
 }
 
-// lookAlikes are characters that look like a dot or a slash.
-const lookAlikes = "\u2024\uff0e\u2215\uff0f\u29f8\u2044\uff3c\u2216\u29f5"
+// dotLookalikes are characters that look like a dot or a slash.
+const dotLookalikes = "\u2024\uff0e\u2215\uff0f\u29f8\u2044\uff3c\u2216\u29f5"
 
 // filePath gives the path below the root that a URI names.
 func (d *directory) filePath(uri string) (string, error) {
-	rest, ok := strings.CutPrefix(uri, d.mount+d.prefix)
+	rest, ok := strings.CutPrefix(uri, mounted(d.mount, d.prefix))
 	if !ok {
 		return "", fs.ErrNotExist
 	}
@@ -104,7 +107,7 @@ func (d *directory) filePath(uri string) (string, error) {
 	switch {
 	case !fs.ValidPath(p) || p == ".": // no "..", no empty element, no leading slash
 		return "", errors.New("the path leaves its directory")
-	case !utf8.ValidString(p), strings.ContainsAny(p, "\\:\x00"+lookAlikes), hasControl(p):
+	case !utf8.ValidString(p), strings.ContainsAny(p, "\\:\x00"+dotLookalikes), hasControl(p):
 		return "", errors.New("the path holds a character that is not allowed")
 	}
 	for element := range strings.SplitSeq(p, "/") {
@@ -146,7 +149,7 @@ func (c *Call) findFile(uri string) (f *found, exists bool) {
 }
 
 // lostFile reports whether a URI names a place for a file that the caller would
-// see: where a file was that somebody subscribed to, and is no longer.
+// see: a file that a client subscribed to and that is gone.
 func (c *Call) lostFile(uri string) bool {
 	for _, d := range c.srv.allDirs().byKey {
 		p, err := d.filePath(uri)
@@ -279,7 +282,7 @@ func (d *directory) add(p string, e fs.DirEntry) {
 	if err != nil {
 		return
 	}
-	def := &mcp.Resource{URI: d.mount + uri, Name: p, MIMEType: d.mimeOf(p), Size: new(info.Size())}
+	def := &mcp.Resource{URI: mounted(d.mount, uri), Name: p, MIMEType: d.mimeOf(p), Size: new(info.Size())}
 	def.Annotations, def.Icons, def.Meta = d.opts.Annotations, d.opts.Icons, d.opts.Meta
 	o := offered{item: d.item(p), at: d.at, texts: new(encodings)}
 	r := &resource{offered: o, def: def, cache: d.opts.Cache}

@@ -15,7 +15,7 @@ import (
 )
 
 // A row says how the server handles one method: what the vocabulary says of
-// it, how its parameters decode, who serves it.
+// it, how its parameters decode, the function that serves it.
 type row struct {
 	*mcp.Method
 	decode func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error)
@@ -132,7 +132,7 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if err := c.era().open(c); err != nil {
 		return err
 	}
-	if err := c.paced(); err != nil {
+	if err := c.takeToken(); err != nil {
 		return err
 	}
 	return c.declared(r)
@@ -174,30 +174,26 @@ func (c *Call) targetOf(params jsonrpc.Object) string {
 
 // handle runs an admitted call to its answer.
 func (s *Server) handle(c *Call) {
-	if err := c.waitTurn(); err != nil {
+	if err := c.waitForToken(); err != nil {
 		if !errors.Is(context.Cause(c), ErrCancelled) {
 			c.untrack()
-			s.answerError(c, err)
+			s.answerWire(c, s.refused(c, err))
 		}
 		return
 	}
 	if !c.row.Long {
-		c.startClock()
-		defer c.clock.stop()
+		c.startTimer()
+		defer c.timer.Stop()
 	}
 	res, err := s.run(c, s.serve)
-	// A panic beats a pending ask, a pending ask beats whatever was returned.
-	if err == nil || c.waits() && !panicked(err) {
-		res, err = c.era().settle(c, res)
-	}
+	res, err = s.settle(c, res, err)
 	if errors.Is(context.Cause(c), ErrCancelled) {
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	}
 	c.lastProgress()
 	if err == nil {
 		c.untrack()
-		err = s.answer(c, res)
-		if err == nil || undelivered(err) {
+		if err = s.answer(c, res); err == nil {
 			return
 		}
 	}
@@ -208,11 +204,32 @@ func (s *Server) handle(c *Call) {
 // serveRow is the innermost Func: it serves the request by its row.
 func (c *Call) serveRow() (Result, error) {
 	res, err := c.row.serve(c)
-	if errors.Is(err, context.DeadlineExceeded) && errors.Is(c.Err(), context.DeadlineExceeded) && c.first.Err() == nil {
-		// Middleware gave the handler less time than the server does.
-		return nil, mcp.NewError(mcp.CodeTimeout, "the call was ended: it took longer than this server allows: %w", err)
+	if c.pastDeadline(err) {
+		c.srv.log.WarnContext(c, "call took longer than its middleware allows", "err", err)
+		return nil, mcp.NewError(mcp.CodeTimeout, "the call was ended: it took longer than this server allows: %w", context.DeadlineExceeded)
 	}
 	return res, c.mapped(err) // middleware sees what the caller will
+}
+
+// pastDeadline reports whether err says that the handler took longer than middleware
+// allows it, in words that were not made for the caller.
+func (c *Call) pastDeadline(err error) bool {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(c.Err(), context.DeadlineExceeded) || c.first.Err() != nil {
+		return false
+	}
+	_, made := errors.AsType[*mcp.Error](err)
+	return !made
+}
+
+// settle completes what a run gave. A panic beats a pending ask, a pending ask
+// beats whatever was returned. Results and errors of authors have methods that
+// may panic.
+func (s *Server) settle(c *Call, res Result, err error) (_ Result, out error) {
+	defer s.catch(c, &out)
+	if err == nil || c.waits() && !panicked(err) {
+		return c.era().settle(c, res)
+	}
+	return nil, err
 }
 
 func panicked(err error) bool {
@@ -228,21 +245,24 @@ func (c *Call) untrack() {
 	}
 }
 
-// undelivered reports whether nobody is there to take an answer.
+// undelivered reports whether the peer can no longer receive an answer.
 func undelivered(err error) bool {
 	return errors.Is(err, jsonrpc.ErrEnded) || errors.Is(err, transport.ErrClosed)
 }
 
-// answer translates a result for the peer's revision and sends it. Results are
-// encoded by code of users, which may panic.
-func (s *Server) answer(c *Call, res Result) (err error) {
-	defer s.catch(c, &err)
+// deliver translates a result for the peer's revision and sends it. An error says
+// that the peer is to be answered with that; a peer that is gone is none.
+func (s *Server) deliver(c *Call, res Result) error {
 	body, err := c.encode(res)
 	if err != nil {
 		return err
 	}
 	c.reply = jsonrpc.Outgoing{ID: c.ID(), Result: body}
-	return c.x.Out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
+	err = c.x.Out.Answer(context.Background(), &c.reply) // an answer outlives the call's context
+	if undelivered(err) {
+		return nil
+	}
+	return err
 }
 
 // encode gives a result in the shape of the peer's revision.
@@ -310,7 +330,7 @@ func (s *Server) refuse(ctx context.Context, x *transport.Exchange, facts *revis
 	if c.facts = facts; facts == nil {
 		c.facts = revision.Newest()
 	}
-	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.wireError(c, err)}); err != nil {
+	if err := x.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Error: s.refused(c, err)}); err != nil {
 		s.log.DebugContext(c, "refusal not delivered", "err", err)
 	}
 }

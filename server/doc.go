@@ -17,7 +17,9 @@
 // must not be repeated into [Once].
 //
 // [Middleware] sees every request, the handshake among them. It hands a context
-// on with [Call.WithContext], and [OutcomeOf] tells it how the request went.
+// on with [Call.WithContext], and [OutcomeOf] tells it how the request went. An
+// [Observer] is told of what middleware never sees: what was refused before it, and
+// sessions.
 //
 // What is known only at run time is served by [RawTool], [RawPrompt],
 // [RawResource] and [RawTemplate]. Constructors panic on mistakes in the program;

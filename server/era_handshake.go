@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -20,8 +21,8 @@ func (handshake) open(c *Call) error {
 	return nil
 }
 
-// ask sends the question to the client and waits for the answer. The clock of
-// the call stands still meanwhile: a person may be thinking.
+// ask sends the question to the client and waits for the answer. The timer of
+// the call is paused meanwhile: a person may be thinking.
 func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
 	if p, ok := q.params.(*mcp.ElicitParams); ok && p.IsURL() && p.ElicitationID == "" {
 		p.ElicitationID = rand.Text()
@@ -30,8 +31,8 @@ func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
 	if err != nil { // the revision cannot say it, which the peer may know
 		return nil, mcp.Errorf("asking for %s: %w", q.what, err)
 	}
-	c.clock.pause()
-	defer c.clock.resume()
+	c.timer.Pause()
+	defer c.timer.Resume()
 	m, err := c.session.call(c, c.x.Out, q.method, jsonrpc.JSON(params))
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
@@ -58,6 +59,10 @@ func (handshake) refusal(c *Call, err *NotCapableError) *jsonrpc.Error {
 	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "%v", err)
 }
 
+// cancelNoticeTimeout bounds how long it takes to tell a client that no call waits any
+// more: one that does not read must not keep a handler.
+const cancelNoticeTimeout = time.Second
+
 // call sends a request to the client of the session and waits for its answer.
 // If ctx ends first the client is told.
 func (p *session) call(ctx context.Context, via jsonrpc.Sender, method string, params jsonrpc.Body) (*jsonrpc.Incoming, error) {
@@ -66,7 +71,9 @@ func (p *session) call(ctx context.Context, via jsonrpc.Sender, method string, p
 	if errors.As(err, &gone) {
 		cancel := &mcp.CancelledParams{RequestID: gone.ID, Reason: "the server no longer waits"}
 		out := &jsonrpc.Outgoing{Method: mcp.NotifyCancelled, Params: jsonrpc.JSON(cancel)}
-		if sendErr := via.Send(context.WithoutCancel(ctx), out); sendErr != nil {
+		telling, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelNoticeTimeout)
+		defer stop()
+		if sendErr := via.Send(telling, out); sendErr != nil {
 			p.srv.log.Debug("cancellation not delivered", "err", sendErr)
 		}
 	}

@@ -21,7 +21,7 @@ func (sessionless) level(*Call) mcp.LogLevel { return mcp.LogInfo }
 // belongs to none.
 func (c *Call) sessionless() bool { return c.session == nil && c.facts.Handshake }
 
-// admitSessionless checks the version that the carrier found.
+// admitSessionless checks the version that the transport found.
 func (c *Call) admitSessionless() error {
 	f, ok := revision.Lookup(c.x.Version)
 	if !ok || !f.Handshake || !c.srv.allows(f) {
@@ -36,10 +36,10 @@ func (c *Call) admitSessionless() error {
 	return nil
 }
 
-// greet serves an initialize request that opens no session: the client is told
+// initializeSessionless serves an initialize request that opens no session: the client is told
 // what it can have without one, and brings the revision with each request. An
 // error refuses it before middleware.
-func (s *Server) greet(c *Call) error {
+func (s *Server) initializeSessionless(c *Call) error {
 	c.use(revision.NewestHandshake())
 	if c.x.Batched { // ruling 10
 		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "initialize cannot be part of a JSON-RPC batch; send it by itself")
@@ -50,12 +50,12 @@ func (s *Server) greet(c *Call) error {
 	}
 	c.use(f)
 	c.params, c.caps = params, &params.Capabilities
-	c.row = initializeRow(s.welcome(f, s.capabilitiesSessionless(f)))
+	c.row = initializeRow(s.initializeResult(f, s.capabilitiesSessionless(f)))
 	answer, err := s.run(c, s.serve)
 	if err == nil {
 		err = s.answer(c, answer)
 	}
-	if err != nil && !undelivered(err) {
+	if err != nil {
 		s.answerError(c, err)
 	}
 	return nil

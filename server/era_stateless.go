@@ -32,7 +32,7 @@ func (c *Call) admitStateless(version string, declared bool) error {
 	return nil
 }
 
-// admitByRoute refuses a request that its carrier alone says to be modern
+// admitByRoute refuses a request that only its transport says to be modern
 // (ruling 1).
 func (c *Call) admitByRoute() error {
 	c.use(revision.Newest())

@@ -37,8 +37,8 @@ var (
 	ErrTimeout = errors.New("the call took too long")
 	// ErrRefused says that the person behind the client said no.
 	ErrRefused = mcp.Errorf("refused by the user")
-	// ErrAskFailed says that the client answered an ask with an error, or
-	// with something that is no answer.
+	// ErrAskFailed says that the client answered an ask with an error, with
+	// something that is no answer, or not within Limits.MaxAskTime.
 	ErrAskFailed = mcp.Errorf("the client did not answer the question")
 	// ErrNotFound makes resources/read answer as the revision says for what
 	// does not exist, if a handler returns it.
@@ -48,14 +48,18 @@ var (
 // NotCapableError says what a client would have had to declare.
 type NotCapableError struct {
 	// Required is what is missing.
-	Required mcp.ClientCapabilities
-	what     string
-	alone    bool // no session is kept for the client
+	Required    mcp.ClientCapabilities
+	what        string
+	version     string // the revision of the request, if no client of it can have that
+	sessionless bool   // no session is kept for the client
 }
 
-// Error names the missing capability.
+// Error names the missing capability, or the revision that does not have it.
 func (e *NotCapableError) Error() string {
-	if e.alone {
+	if e.version != "" {
+		return "protocol revision " + e.version + ", which the client speaks, has no " + e.what
+	}
+	if e.sessionless {
 		return "this server keeps no sessions for clients of this protocol revision, and cannot ask them for " + e.what +
 			"; clients of the stateless revision can be asked"
 	}
@@ -80,8 +84,30 @@ func reference() string {
 	return strings.ToUpper(fmt.Sprintf("%x", b))
 }
 
-// wireError decides what a peer learns of an error, and logs the rest.
-func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
+// refusal is what a peer learns of an error that its request met before anything
+// of an author ran. Only there an error of the envelope is this server's own:
+// handlers get those of other servers from their clients.
+func (s *Server) refusal(c *Call, err error) *jsonrpc.Error {
+	if own, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return own
+	}
+	switch {
+	case errors.Is(err, jsonrpc.ErrTooMany):
+		return toWire(tooMany(s.limits.MaxInFlight))
+	case errors.Is(err, jsonrpc.ErrClosed):
+		return toWire(shuttingDown())
+	}
+	return s.wireError(c, err)
+}
+
+// wireError decides what a peer learns of an error, and logs the rest. The methods
+// of an author's error may panic, those of a typed nil for one.
+func (s *Server) wireError(c *Call, err error) (shown *jsonrpc.Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			shown = s.shown(c, s.recovered(c, v))
+		}
+	}()
 	if shown := s.shown(c, err); shown != nil {
 		return shown
 	}
@@ -92,12 +118,14 @@ func (s *Server) wireError(c *Call, err error) *jsonrpc.Error {
 // one.
 func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 	var (
-		we *jsonrpc.Error
 		me *mcp.Error
 		nc *NotCapableError
 		ie *internalError
+		le *leftError
 	)
 	switch {
+	case errors.As(err, &le):
+		return cancelled()
 	case errors.As(err, &ie):
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ie)
 	case errors.As(err, &nc) && c.facts != nil:
@@ -107,11 +135,7 @@ func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 			return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", me.Message)
 		}
 		return toWire(me)
-	case errors.As(err, &we):
-		return we
-	case errors.Is(err, jsonrpc.ErrTooMany):
-		return toWire(tooMany(s.limits.MaxInFlight))
-	case errors.Is(err, errShutdown), errors.Is(err, jsonrpc.ErrClosed):
+	case errors.Is(err, errShutdown):
 		return toWire(shuttingDown())
 	case errors.Is(err, ErrCannotAsk):
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ErrCannotAsk)
@@ -156,6 +180,10 @@ func (s *Server) endError(c *Call) *jsonrpc.Error {
 	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
 		return toWire(shuttingDown())
 	}
+	return cancelled()
+}
+
+func cancelled() *jsonrpc.Error {
 	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request was cancelled")
 }
 
@@ -172,8 +200,11 @@ func (s *Server) hide(c *Call, err error) string {
 }
 
 // answerError answers a call with an error.
-func (s *Server) answerError(c *Call, err error) {
-	out := &jsonrpc.Outgoing{ID: c.ID(), Error: s.wireError(c, err)}
+func (s *Server) answerError(c *Call, err error) { s.answerWire(c, s.wireError(c, err)) }
+
+// answerWire is answerError for an error as the caller is told it.
+func (s *Server) answerWire(c *Call, e *jsonrpc.Error) {
+	out := &jsonrpc.Outgoing{ID: c.ID(), Error: e}
 	if err := c.x.Out.Answer(context.WithoutCancel(c), out); err != nil {
 		s.log.DebugContext(c, "error not delivered", "err", err)
 	}
@@ -220,11 +251,13 @@ func tooMany(limit int) *mcp.Error {
 }
 
 // tooManyOf is tooMany for self-contained requests.
-func tooManyOf(anonymous bool, limit int) *mcp.Error {
+func tooManyOf(anonymous bool, limit int) error {
 	if anonymous {
-		return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by the anonymous callers of one address (Limits.MaxAnonymousInFlight); wait for answers first", limit)
+		return limitedBy("Limits.MaxAnonymousInFlight", retryable(mcp.CodeTooManyInFlight, time.Second,
+			"more than %d requests under way by the anonymous callers of one address (Limits.MaxAnonymousInFlight); wait for answers first", limit))
 	}
-	return retryable(mcp.CodeTooManyInFlight, time.Second, "more than %d requests under way by one caller (Limits.MaxInFlight); wait for answers first", limit)
+	return limitedBy(optionMaxInFlight, retryable(mcp.CodeTooManyInFlight, time.Second,
+		"more than %d requests under way by one caller (Limits.MaxInFlight); wait for answers first", limit))
 }
 
 func timedOut(late *timeoutError) *mcp.Error {

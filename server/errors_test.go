@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -117,6 +118,39 @@ func TestErrorsForPeers(t *testing.T) {
 	})
 }
 
+// Errors of the envelope come to handlers from other servers, by way of a client:
+// they are hidden as any other, whatever their code, and MapError is asked.
+func TestErrorsOfOtherServers(t *testing.T) {
+	upstream := fmt.Errorf("asking upstream: %w", jsonrpc.NewError(mcp.CodeRateLimited, "%v", errSecret))
+	hiding := newServer(nil, failing(func() error { return upstream })...)
+	o := quiet()
+	o.MapError = func(_ context.Context, err error) error {
+		if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return mcp.Errorf("upstream says %d", e.Code)
+		}
+		return nil
+	}
+	mapping := newServer(o, failing(func() error { return upstream })...)
+	each(t, bothEras, func(t *testing.T, v string) {
+		l := join(t, hiding, v)
+		told := l.failures(mcp.CodeInternalError)
+		told["tool"] = l.isError(l.tool("f", emptyBody))
+		for name, said := range told {
+			if !reference.MatchString(said) {
+				t.Errorf("%s: %q", name, said)
+			}
+		}
+		l = join(t, mapping, v)
+		told = l.failures(mcp.CodeInternalError)
+		told["tool"] = l.isError(l.tool("f", emptyBody))
+		for name, said := range told {
+			if said != "upstream says -31001" {
+				t.Errorf("%s: %q", name, said)
+			}
+		}
+	})
+}
+
 // A handler that panics, or ends its goroutine, is an internal error with the
 // id of its request; what it said is in the log alone, and the server lives
 // (G4, M6). Proves: SEC-TOOL-6.
@@ -167,6 +201,90 @@ func TestPanicsAround(t *testing.T) {
 	s.Visible(func(context.Context, server.Item) bool { panic("x") })
 	l = join(t, s, v2607)
 	l.fails(l.call("tools/list", emptyBody), mcp.CodeInternalError)
+}
+
+// wrapping is an error whose methods need a value, which a typed nil is not.
+type wrapping struct{ err error }
+
+func (e *wrapping) Error() string { return e.err.Error() }
+func (e *wrapping) Unwrap() error { return e.err }
+
+// baseless is a result whose base may be nil.
+type baseless struct {
+	*mcp.ResultBase
+}
+
+// The methods of an author's errors and results may panic as well: the request
+// that they belong to is answered, and the server lives.
+func TestPanicsOfErrorsAndResults(t *testing.T) {
+	var typedNil *wrapping
+	for name, end := range map[string]server.Func{
+		"error":  func(*server.Call) (server.Result, error) { return nil, typedNil },
+		"joined": func(*server.Call) (server.Result, error) { return nil, errors.Join(errSecret, typedNil) },
+		"result": func(*server.Call) (server.Result, error) { return &baseless{}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := quiet()
+			o.ExposeErrors = true
+			s := newServer(o, echo())
+			s.Use(func(next server.Func) server.Func {
+				return func(c *server.Call) (server.Result, error) {
+					if c.Method() == mcp.MethodPromptsList {
+						return end(c)
+					}
+					return next(c)
+				}
+			})
+			s.Add(server.Prompt("p", "", func(context.Context, none) (string, error) { return "", nil }))
+			eras := bothEras
+			if name == "result" {
+				eras = []string{v2607} // where results have what all have in common
+			}
+			each(t, eras, func(t *testing.T, v string) {
+				l := join(t, s, v)
+				if said := l.fails(l.call("prompts/list", emptyBody), mcp.CodeInternalError); !reference.MatchString(said) {
+					t.Errorf("%q", said)
+				}
+				if got := l.text(l.tool("echo", `{"text":"alive"}`)); got != "alive" {
+					t.Errorf("got %q", got)
+				}
+			})
+		})
+	}
+}
+
+// An error that cannot be read refuses a handshake, and the end of a detached call
+// is told of it.
+func TestPanicsOfErrorsElsewhere(t *testing.T) {
+	var typedNil *wrapping
+	o := quiet()
+	o.ExposeErrors = true
+	ended := make(chan *jsonrpc.Error, 1)
+	s := newServer(o, echo())
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			switch c.Method() {
+			case mcp.MethodInitialize:
+				return nil, typedNil
+			case mcp.MethodToolsCall:
+				_, _, err := c.Detach(func(*server.Call) (server.Result, error) { return nil, typedNil },
+					func(_ *server.Call, _ mcp.RawValue, err *jsonrpc.Error) { ended <- err })
+				if err != nil {
+					return nil, err
+				}
+			}
+			return next(c)
+		}
+	})
+	l := dial(t, s, v2511, nil)
+	l.fails(l.call("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}`), mcp.CodeInternalError)
+	l = join(t, s, v2607)
+	if got := l.text(l.tool("echo", `{"text":"alive"}`)); got != "alive" {
+		t.Errorf("got %q", got)
+	}
+	if err := <-ended; err == nil || err.Code != mcp.CodeInternalError || !reference.MatchString(err.Message) {
+		t.Errorf("the detached call ended with %v", err)
+	}
 }
 
 // A client is not asked for what it did not declare, down to the parts of a
@@ -282,4 +400,52 @@ func TestUnknownMethod(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What no client of a revision can do is said of the revision, not of the client.
+func TestRevisionCannotAsk(t *testing.T) {
+	type form struct {
+		City string `json:"city"`
+	}
+	s := newServer(unlimited(),
+		server.Tool("form", "", func(ctx context.Context, _ none) (string, error) {
+			_, err := server.Elicit[form](ctx, "q")
+			return "", err
+		}),
+		server.Tool("url", "", func(ctx context.Context, _ none) (string, error) {
+			_, err := server.ElicitURL(ctx, "https://example.com", "q", func(context.Context) (bool, error) { return true, nil })
+			return "", err
+		}),
+		server.Tool("tools", "", func(ctx context.Context, _ none) (string, error) {
+			_, err := server.Sample(ctx, &mcp.CreateMessageParams{Tools: []mcp.Tool{{Name: "x"}}})
+			return "", err
+		}),
+		server.Tool("roots", "", func(ctx context.Context, _ none) (string, error) {
+			_, err := server.Roots(ctx)
+			return "", err
+		}),
+	)
+	for _, c := range []struct {
+		tool, caps, text string
+		versions         []string
+	}{
+		{"form", allCaps, "has no forms (elicitation)", []string{v2024, v2503}},
+		{"url", allCaps, "has no opening URLs (elicitation.url)", []string{v2024, v2503, v2506}},
+		{"tools", allCaps, "has no tools in sampling (sampling.tools)", []string{v2024, v2503, v2506}},
+		{"form", `{}`, "the client did not declare the capability for forms", []string{v2506, v2511}},
+		{"roots", `{}`, "the client did not declare the capability for roots", []string{v2024, v2503, v2506, v2511}},
+	} {
+		for _, v := range c.versions {
+			l := dial(t, s, v, nil)
+			l.caps = c.caps
+			l.handshake()
+			want := c.text
+			if strings.HasPrefix(want, "has no") {
+				want = "protocol revision " + v + ", which the client speaks, " + want
+			}
+			if got := l.isError(l.tool(c.tool, emptyBody)); !strings.HasPrefix(got, want) {
+				t.Errorf("%s in %s: %q, want %q", c.tool, v, got, want)
+			}
+		}
+	}
 }

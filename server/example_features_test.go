@@ -269,8 +269,8 @@ func ExampleAskOptions() {
 		var there, back server.Answer[date]
 		var errThere, errBack error
 		var both sync.WaitGroup
-		both.Go(func() { there, errThere = server.Elicit[date](ctx, "When?", server.AskOptions{Key: "there"}) })
-		both.Go(func() { back, errBack = server.Elicit[date](ctx, "When?", server.AskOptions{Key: "back"}) })
+		both.Go(func() { there, errThere = server.Elicit[date](ctx, "When?", &server.AskOptions{Key: "there"}) })
+		both.Go(func() { back, errBack = server.Elicit[date](ctx, "When?", &server.AskOptions{Key: "back"}) })
 		both.Wait()
 		return there.Value.Day + " to " + back.Value.Day, errors.Join(errThere, errBack)
 	}))

@@ -19,7 +19,8 @@ import (
 type Extension struct {
 	// ID is the identifier, with a prefix: "com.example/tasks".
 	ID string
-	// Settings are declared under ID in the capabilities. Default {}.
+	// Settings are declared under ID in the capabilities. They encode as a JSON
+	// object, once, in Extend. Default {}.
 	Settings any
 	// Methods are requests that clients may send.
 	Methods []MethodDef
@@ -31,6 +32,8 @@ type Extension struct {
 	Asker func(c *Call) Asker
 	// Filters are members of the filter of subscriptions/listen.
 	Filters map[string]Filter
+
+	settings mcp.RawValue // Settings in JSON
 }
 
 // MethodDef is a method of an extension.
@@ -62,14 +65,19 @@ type Asker interface {
 // will publish to the subscription. A nil ack leaves the member out.
 type Filter func(c *Call, value mcp.RawValue) (ack mcp.RawValue, topics []string, err error)
 
-// Extend adds an extension. It panics if the identifier is not one, or a
-// method exists already, and after the first request.
+// Extend adds an extension. It panics if the identifier is not one, the settings
+// cannot be encoded or a method exists already, and after the first request.
 func (s *Server) Extend(e Extension) {
 	s.mustBeNew("Extend")
 	if err := validExtension(e.ID); err != nil {
 		panic("server.Extend: " + err.Error())
 	}
 	own := &e
+	raw, err := e.encodedSettings()
+	if err != nil {
+		panic("server.Extend: settings of extension " + e.ID + ": " + err.Error())
+	}
+	own.settings = raw
 	for _, d := range e.Methods {
 		if _, ok := s.rows[d.Name]; ok {
 			panic("server.Extend: method " + d.Name + " exists already")
@@ -101,16 +109,19 @@ func (e *Extension) row(d MethodDef) row {
 	}
 }
 
-// settings is what the capabilities say of the extension.
-func (e *Extension) settings() mcp.RawValue {
+// encodedSettings is what the capabilities say of the extension.
+func (e *Extension) encodedSettings() (mcp.RawValue, error) {
 	if e.Settings == nil {
-		return mcp.RawValue("{}")
+		return mcp.RawValue("{}"), nil
 	}
 	raw, err := wire.Marshal(e.Settings)
 	if err != nil {
-		panic("server: settings of extension " + e.ID + ": " + err.Error())
+		return nil, err
 	}
-	return raw
+	if _, err := wire.ParseObject(raw, wire.Limits{Depth: maxDefinitionDepth}); err != nil {
+		return nil, fmt.Errorf("not a JSON object: %w", err)
+	}
+	return raw, nil
 }
 
 // extends reports whether a method belongs to an extension that the revision
@@ -137,13 +148,13 @@ func (c *Call) HasExtension(id string) bool {
 	return ok
 }
 
-// asker is who brings questions to the client.
+// asker sends questions to the client.
 type asker interface {
 	ask(c *Call, id string, q *question) (mcp.RawValue, error)
 }
 
-// driver returns the asker of the call: an extension's, or the era's.
-func (c *Call) driver() asker {
+// asker returns the asker of the call: an extension's, or the era's.
+func (c *Call) asker() asker {
 	for _, e := range c.srv.extensions {
 		if e.Asker == nil {
 			continue
@@ -167,8 +178,8 @@ func (a foreignAsker) ask(c *Call, id string, q *question) (mcp.RawValue, error)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
 	}
-	c.clock.pause()
-	defer c.clock.resume()
+	c.timer.Pause()
+	defer c.timer.Resume()
 	return a.Ask(c, id, q.method, raw)
 }
 

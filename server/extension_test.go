@@ -278,6 +278,46 @@ func TestDetachEnds(t *testing.T) {
 	})
 }
 
+// A call that is detached in a later round has what was answered and done once
+// in the earlier ones.
+func TestDetachInLaterRound(t *testing.T) {
+	opened := 0
+	type outcome struct {
+		result string
+		err    *jsonrpc.Error
+	}
+	ended := make(chan outcome, 1)
+	s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		ticket, err := server.Once(ctx, "ticket", func() (int, error) {
+			opened++
+			return opened, nil
+		})
+		if err != nil {
+			return "", err
+		}
+		a, err := server.Elicit[sure](ctx, "Sure?")
+		return fmt.Sprintf("ticket %d: %s in round %d", ticket, a.Action, server.CallFrom(ctx).Round()), err
+	}))
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			if c.Round() == 0 {
+				return next(c)
+			}
+			_, _, err := c.Detach(next, func(_ *server.Call, result mcp.RawValue, err *jsonrpc.Error) {
+				ended <- outcome{string(result), err}
+			})
+			return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("later")}}, err
+		}
+	})
+	l := join(t, s, v2607)
+	if got := l.text(l.retry("t", emptyBody, l.asked(l.tool("t", emptyBody)), accepted)); got != "later" {
+		t.Errorf("got %q", got)
+	}
+	if got := <-ended; got.err != nil || !strings.Contains(got.result, "ticket 1: accept in round 1") {
+		t.Errorf("ended with %s, %v", got.result, got.err)
+	}
+}
+
 // Clients that do not declare an extension are refused its methods, unless it
 // says otherwise; its settings are declared. Proves: SEC-CAP-1. Ruling 5.
 func TestExtensionCapability(t *testing.T) {
@@ -309,6 +349,10 @@ func TestExtensionRegistration(t *testing.T) {
 	s, _ := withJobs()
 	for _, id := range []string{"", "jobs", "/x", "com..example/x"} {
 		panics(t, "server.Extend", func() { s.Extend(server.Extension{ID: id}) })
+	}
+	// Found out here, and not by the first client.
+	for _, settings := range []any{func() {}, 7, mcp.RawValue("{")} {
+		panics(t, "settings of extension com.example/x", func() { s.Extend(server.Extension{ID: "com.example/x", Settings: settings}) })
 	}
 	panics(t, "exists already", func() {
 		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "tools/call"}}})

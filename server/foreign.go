@@ -102,7 +102,7 @@ func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.C
 type Reader struct {
 	// Read reads a resource. ErrNotFound says that there is none.
 	Read func(ctx context.Context, uri string) (*mcp.ReadResourceResult, error)
-	// Watch runs while somebody is subscribed to uri; see ResourceOptions.
+	// Watch runs while a client is subscribed to uri; see ResourceOptions.
 	Watch func(ctx context.Context, uri string, changed func())
 }
 

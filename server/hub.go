@@ -22,7 +22,7 @@ type notice struct {
 	topic  string
 	method string
 	params mcp.RawValue // an object, or nil
-	item   *Item        // who may hear of it, or nil
+	item   *Item        // decides which callers may see it, or nil
 }
 
 // Topics of the core. Those of extensions carry their identifier.
@@ -34,7 +34,7 @@ const (
 )
 
 // A hub brings changes to the sessions and subscriptions that want them, and
-// runs the watchers of resources that somebody subscribed to.
+// runs the watchers of resources that clients subscribed to.
 type hub struct {
 	srv    *Server
 	ctx    context.Context //nolint:containedctx // the life of the server's background work
@@ -105,7 +105,7 @@ func (h *hub) remove(f *feed) {
 	delete(h.feeds, f)
 }
 
-// publish offers a change to everybody who wants it.
+// publish offers a change to all feeds.
 func (h *hub) publish(n notice) {
 	feeds, parents := h.receivers()
 	for _, f := range feeds {
@@ -175,30 +175,72 @@ func (h *hub) watching(uri string, run func(ctx context.Context, changed func())
 		ctx, cancel := context.WithCancel(h.ctx)
 		w = &watch{cancel: cancel}
 		h.watches[uri] = w
-		h.wg.Go(func() { h.srv.guard(func() { run(ctx, func() { h.srv.ResourceUpdated(uri) }) }) })
+		h.wg.Go(func() {
+			h.keepWatching(ctx, func() { run(ctx, func() { h.srv.ResourceUpdated(uri) }) })
+			h.unwatched(uri, w)
+		})
 	}
 	w.users++
 	return sync.OnceFunc(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if w.users--; w.users == 0 {
-			w.cancel()
+		if w.users--; w.users > 0 {
+			return
+		}
+		w.cancel()
+		if h.watches[uri] == w {
 			delete(h.watches, uri)
 		}
 	})
+}
+
+// A watcher that panicked is started again after watchPause, and after twice the
+// pause before each further time, up to watchPauseMost.
+const (
+	watchPause     = time.Second
+	watchPauseMost = time.Minute
+)
+
+// keepWatching runs a watcher until it returns, or ctx ends.
+func (h *hub) keepWatching(ctx context.Context, watch func()) {
+	for pause := watchPause; ; pause = min(2*pause, watchPauseMost) {
+		returned := false
+		h.srv.guard(func() {
+			watch()
+			returned = true
+		})
+		if returned {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// unwatched forgets a watcher that has returned: the next subscriber has it start
+// again.
+func (h *hub) unwatched(uri string, w *watch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watches[uri] == w {
+		delete(h.watches, uri)
+	}
 }
 
 // A feed is one receiver of changes: a session of the handshake era, or a
 // subscription of the stateless one. It has a goroutine only while something
 // waits to be sent.
 type feed struct {
-	srv   *Server
-	out   jsonrpc.Sender
-	sub   jsonrpc.ID // tags what a subscription sends
-	call  *Call      // the subscription, or nil
-	p     *session   // the session, or nil; it wants to hear of all lists
-	sends *sending   // made for the first notice; belongs to start and run
-	wg    sync.WaitGroup
+	srv     *Server
+	out     jsonrpc.Sender
+	sub     jsonrpc.ID // tags what a subscription sends
+	call    *Call      // the subscription, or nil
+	session *session   // the session, or nil; it wants to hear of all lists
+	sender  *sender    // made for the first notice; belongs to start and run
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	topics  map[string]func() // what is wanted beside lists → what ends its watcher
@@ -206,15 +248,17 @@ type feed struct {
 	logs    []*mcp.LogParams
 	queued  map[string]bool
 	held    bool
-	running bool
+	running bool // a goroutine sends notices
+	logging bool // a goroutine sends log messages
 	closed  bool
 }
 
-// sending is what only those feeds need that have something to send.
-type sending struct {
-	ctx    context.Context //nolint:containedctx // the life of the feed
-	cancel context.CancelFunc
-	pace   *rate.Limiter
+// sender is the state of a feed that has something to send.
+type sender struct {
+	ctx     context.Context //nolint:containedctx // the life of the feed
+	cancel  context.CancelFunc
+	limiter *rate.Limiter // of notices
+	logs    logState
 }
 
 // newFeed makes a feed that wants nothing yet.
@@ -222,13 +266,13 @@ func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
 	return &feed{srv: s, out: out, sub: sub, call: c}
 }
 
-func (s *Server) newSending() *sending {
-	n := new(sending)
+func (s *Server) newSender() *sender {
+	n := new(sender)
 	limit := rate.Inf
 	if r := s.limits.ChangeRate; r >= 0 {
 		limit = rate.Limit(r)
 	}
-	n.pace = rate.NewLimiter(limit, max(1, int(s.limits.ChangeRate)))
+	n.limiter = rate.NewLimiter(limit, max(1, int(s.limits.ChangeRate)))
 	n.ctx, n.cancel = context.WithCancel(s.hub.ctx)
 	return n
 }
@@ -252,7 +296,7 @@ func (f *feed) want(topic string) {
 func (f *feed) wanted(topic string) bool {
 	switch topic {
 	case topicTools, topicPrompts, topicResources:
-		if f.p != nil {
+		if f.session != nil {
 			return true
 		}
 	}
@@ -305,11 +349,15 @@ func (f *feed) wants(topic string) (uris int, has bool) {
 	return uris, has
 }
 
+// over reports whether nothing may be sent any more. The request of a subscription
+// ends before its feed is closed. The lock is held.
+func (f *feed) over() bool { return f.closed || f.call != nil && f.call.Err() != nil }
+
 // offer queues a change, unless it is not wanted or waits already.
 func (f *feed) offer(n notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || !f.wanted(n.topic) || f.queued[n.topic] {
+	if f.over() || !f.wanted(n.topic) || f.queued[n.topic] {
 		return
 	}
 	if f.queued == nil {
@@ -323,30 +371,47 @@ func (f *feed) offer(n notice) {
 // maxQueuedLogs bounds the log messages that wait for a slow session.
 const maxQueuedLogs = 256
 
-// offerLog queues a log message for a session whose level it meets.
+// offerLog queues a log message for a session whose level it meets, or counts it
+// as dropped.
 func (f *feed) offerLog(p *mcp.LogParams) {
-	if f.p == nil || !p.Level.AtLeast(f.p.level()) {
+	if f.session == nil || !p.Level.AtLeast(f.session.level()) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || len(f.logs) >= maxQueuedLogs {
+	if f.closed {
 		return
 	}
-	f.logs = append(f.logs, p)
-	f.start()
+	if f.sender == nil {
+		f.sender = f.srv.newSender()
+	}
+	if len(f.logs) >= maxQueuedLogs {
+		f.sender.logs.drop()
+		return
+	}
+	if p, ok := f.sender.logs.admit(p, f.srv.limits.LogRate); ok {
+		f.logs = append(f.logs, p)
+		f.start()
+	}
 }
 
-// start runs the sender if there is need. The lock is held.
+// start runs the senders that are needed: notices and log messages have one each,
+// since their rates are different. The lock is held.
 func (f *feed) start() {
-	if f.held || f.running || f.closed || len(f.waiting)+len(f.logs) == 0 {
+	if f.held || f.closed || len(f.waiting)+len(f.logs) == 0 {
 		return
 	}
-	if f.sends == nil {
-		f.sends = f.srv.newSending()
+	if f.sender == nil {
+		f.sender = f.srv.newSender()
 	}
-	f.running = true
-	f.wg.Go(f.run)
+	if len(f.waiting) > 0 && !f.running {
+		f.running = true
+		f.wg.Go(f.run)
+	}
+	if len(f.logs) > 0 && !f.logging {
+		f.logging = true
+		f.wg.Go(f.runLogs)
+	}
 }
 
 // hold keeps notices back until release: nothing may come before the
@@ -364,10 +429,10 @@ func (f *feed) release() {
 	f.start()
 }
 
-// run sends what waits, at the pace that the limits allow, until nothing does.
+// run sends the notices that wait, at the pace that the limits allow, until none does.
 func (f *feed) run() {
 	for {
-		if err := f.sends.pace.Wait(f.sends.ctx); err != nil {
+		if err := f.sender.limiter.Wait(f.sender.ctx); err != nil {
 			f.idle()
 			return
 		}
@@ -378,7 +443,7 @@ func (f *feed) run() {
 		if item != nil && !f.sees(*item) {
 			continue
 		}
-		if err := f.out.Send(f.sends.ctx, m); err != nil {
+		if err := f.out.Send(f.sender.ctx, m); err != nil {
 			f.srv.log.Debug("change notice not delivered", "method", m.Method, "err", err)
 		}
 	}
@@ -390,16 +455,33 @@ func (f *feed) idle() {
 	f.running = false
 }
 
-// next takes the oldest notice off the queue; nil ends the sender.
+// runLogs sends the log messages that wait.
+func (f *feed) runLogs() {
+	for m := f.nextLog(); m != nil; m = f.nextLog() {
+		if err := f.out.Send(f.sender.ctx, m); err != nil {
+			f.srv.log.Debug("log message not delivered", "err", err)
+		}
+	}
+}
+
+// nextLog takes the oldest log message off the queue; nil ends their sender.
+func (f *feed) nextLog() *jsonrpc.Outgoing {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.logs) == 0 || f.closed {
+		f.logging = false
+		return nil
+	}
+	p := f.logs[0]
+	f.logs = f.logs[1:]
+	return outgoingLog(p)
+}
+
+// next takes the oldest notice off the queue; nil ends their sender.
 func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.logs) > 0 {
-		p := f.logs[0]
-		f.logs = f.logs[1:]
-		return outgoingLog(p), nil
-	}
-	if len(f.waiting) == 0 || f.closed {
+	if len(f.waiting) == 0 || f.over() {
 		f.running = false
 		return nil, nil
 	}
@@ -413,9 +495,9 @@ func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 func (f *feed) sees(it Item) (seen bool) {
 	c := f.call
 	if c == nil {
-		c = f.srv.newCall(f.sends.ctx, &transport.Exchange{In: new(jsonrpc.Incoming), Out: nowhere{}}, f.p)
-		c.caps = f.p.clientCaps()
-		c.use(f.p.negotiated())
+		c = f.srv.newCall(f.sender.ctx, &transport.Exchange{In: new(jsonrpc.Incoming), Out: noResponder{}}, f.session)
+		c.caps = f.session.clientCaps()
+		c.use(f.session.negotiated())
 	}
 	f.srv.guard(func() { seen = c.canRead(it.Name) || c.lostFile(it.Name) }) // asks the author's Visible
 	return seen
@@ -425,7 +507,7 @@ func (f *feed) sees(it Item) (seen bool) {
 func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true
-	topics, sends := f.topics, f.sends
+	topics, sends := f.topics, f.sender
 	f.topics = nil
 	f.mu.Unlock()
 	for _, end := range topics {
@@ -468,5 +550,5 @@ func (b noticeBody) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// pollEvery is how often directories are looked at while somebody subscribes.
+// pollEvery is how often directories are polled while a client subscribes.
 const pollEvery = time.Second

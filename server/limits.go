@@ -41,9 +41,15 @@ type Limits struct {
 	// MaxCallTime ends a call in spite of its progress; time in which a
 	// person is asked does not count. Default 10 min.
 	MaxCallTime time.Duration
+	// MaxAskTime is how long a question may be open where a handler waits for the
+	// answer: in sessions, and in the Asker of an extension. For ElicitURL it is
+	// the time of the question and that of what the person does then, each. The
+	// handler gets ErrAskFailed. Default 24 h.
+	MaxAskTime time.Duration
 	// MaxRounds is how often one request may be answered "input required". Default 8.
 	MaxRounds int
-	// MaxState is the most bytes of a requestState. Default 16 KiB.
+	// MaxState is the most bytes that a requestState holds, before it is sealed,
+	// which makes it longer by a third. Default 16 KiB.
 	MaxState int
 	// StateExpiry is how long a requestState is good for. Default 10 min.
 	StateExpiry time.Duration
@@ -53,7 +59,8 @@ type Limits struct {
 	// MaxAnonymousListens is the most subscriptions/listen streams of the
 	// anonymous callers of one address. Default 1,000.
 	MaxAnonymousListens int
-	// MaxSubscriptions is the most resources watched by one listen or session. Default 256.
+	// MaxSubscriptions is the most resources watched by one listen or session,
+	// and bounds the params of a listen: 64 KiB, and 1 KiB for each. Default 256.
 	MaxSubscriptions int
 	// ChangeRate is the most change notices per second and session. Notices
 	// of the same thing are merged, none is lost. Default 50.
@@ -87,6 +94,7 @@ func (l Limits) filled() Limits {
 	fill(&l.MaxBatch, 100)
 	fill(&l.CallTimeout, 60*time.Second)
 	fill(&l.MaxCallTime, 10*time.Minute)
+	fill(&l.MaxAskTime, 24*time.Hour)
 	fill(&l.MaxRounds, 8)
 	fill(&l.MaxState, 16<<10)
 	fill(&l.StateExpiry, 10*time.Minute)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if raw, ok := e.text[c.facts]; ok {
 		return raw, nil
 	}
-	raw, err := l.encode(c, f.alone())
+	raw, err := l.encode(c, f.single())
 	if err != nil {
 		return nil, err
 	}
@@ -39,8 +40,8 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 }
 
 // encode gives the JSON of the one definition of a list in the revision of c.
-func (l listing) encode(c *Call, alone Result) (mcp.RawValue, error) {
-	down, err := c.shape().DownResult(l.method, alone)
+func (l listing) encode(c *Call, single Result) (mcp.RawValue, error) {
+	down, err := c.shape().DownResult(l.method, single)
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +71,23 @@ type offered struct {
 	texts *encodings
 }
 
-func (o *offered) self() *offered { return o }
+func (o *offered) common() *offered { return o }
 
-func (o *offered) forCaller(*Call) Result { return nil }
+func (o *offered) forCaller(*Call) (Result, error) { return nil, nil }
+
+func (o *offered) reportFault(*Call, error) {}
 
 // listed is a feature of a list.
 type listed interface {
-	self() *offered
+	common() *offered
 	// alone is the result of a list that holds the feature alone, as the
 	// shape of a revision knows lists.
-	alone() Result
-	// forCaller is alone where the definition depends on the caller, else nil.
-	forCaller(c *Call) Result
+	single() Result
+	// forCaller is single where the definition depends on the caller, else nil.
+	forCaller(c *Call) (Result, error)
+	// reportFault logs that the definition for a caller is invalid, so that the
+	// feature is left out of the caller's list.
+	reportFault(c *Call, err error)
 }
 
 // listing names a list.
@@ -122,7 +128,7 @@ func page[T listed](c *Call, l listing, snap *snapshot[T], cursor *string) (Resu
 }
 
 // pages caches the pages of a list that is the same for all callers. Their
-// borders are ours, since nobody else can make a cursor, so that there are few.
+// bounds are ours, since cursors are sealed, so that there are few.
 type pages struct {
 	mu   sync.Mutex
 	text map[pageKey][]byte
@@ -157,25 +163,43 @@ func items[T listed](c *Call, l listing, s *snapshot[T], visible []string, from,
 
 // joined makes the JSON of the features called keys.
 func joined[T listed](c *Call, l listing, snap *snapshot[T], keys []string) ([]byte, error) {
-	parts := make([][]byte, len(keys))
-	for i, k := range keys {
+	parts := make([][]byte, 0, len(keys))
+	for _, k := range keys {
 		f := snap.byKey[k]
 		raw, err := definition(c, l, f)
+		if variant, ok := errors.AsType[*variantError](err); ok {
+			f.reportFault(c, variant.err)
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("encoding %q for %s: %w", k, l.method, err)
 		}
-		parts[i] = raw
+		parts = append(parts, raw)
 	}
 	return bytes.Join(parts, []byte{','}), nil
 }
 
 // definition is the JSON of a feature's definition as the caller sees it.
 func definition(c *Call, l listing, f listed) (mcp.RawValue, error) {
-	if own := f.forCaller(c); own != nil {
-		return l.encode(c, own)
+	own, err := f.forCaller(c)
+	if err != nil {
+		return nil, &variantError{err}
 	}
-	return f.self().texts.get(c, l, f)
+	if own == nil {
+		return f.common().texts.get(c, l, f)
+	}
+	raw, err := l.encode(c, own)
+	if err != nil {
+		return nil, &variantError{err}
+	}
+	return raw, nil
 }
+
+// A variantError says why a definition for one caller cannot be shown.
+type variantError struct{ err error }
+
+func (e *variantError) Error() string { return e.err.Error() }
+func (e *variantError) Unwrap() error { return e.err }
 
 // visibleKeys returns what the caller may see of a snapshot, and a digest of
 // it if that depends on the caller.
@@ -213,7 +237,7 @@ type listBody struct {
 	items  []byte // with commas between; not to be changed
 }
 
-// listHead is what a listBody says beside its items.
+// listHead is the members of a listBody other than its items.
 type listHead struct {
 	mcp.ResultBase
 	mcp.Cacheable
@@ -256,8 +280,10 @@ func (h Cache) fill(to *mcp.Cacheable, perCaller bool) {
 	}
 }
 
+var toolsListing = listing{mcp.MethodToolsList, "tools"}
+
 func (c *Call) listTools(p *mcp.ListParams) (Result, error) {
-	return page(c, listing{mcp.MethodToolsList, "tools"}, c.srv.allTools(), p.Cursor)
+	return page(c, toolsListing, c.srv.allTools(), p.Cursor)
 }
 
 func (c *Call) listPrompts(p *mcp.ListParams) (Result, error) {

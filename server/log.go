@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,7 +39,8 @@ func Log(ctx context.Context, level mcp.LogLevel, logger string, data any) error
 	if err != nil {
 		return err
 	}
-	if !c.extras().logs.admit(p, c.srv.limits.LogRate) {
+	p, ok := c.extras().logs.admit(p, c.srv.limits.LogRate)
+	if !ok {
 		return nil
 	}
 	return c.notify(ctx, mcp.NotifyMessage, p)
@@ -51,7 +54,7 @@ func logParams(level mcp.LogLevel, logger string, data any) (*mcp.LogParams, err
 	return &mcp.LogParams{Level: level, Logger: logger, Data: scrubSecrets(raw)}, nil
 }
 
-// logState limits the log messages of one request.
+// logState limits the log messages of one request or session.
 type logState struct {
 	mu      sync.Mutex
 	tokens  float64
@@ -59,31 +62,48 @@ type logState struct {
 	dropped int
 }
 
-// admit takes a token for a message, or counts it as dropped. The message
-// after dropped ones tells how many they were.
-func (l *logState) admit(p *mcp.LogParams, perSecond float64) bool {
+// admit takes a token for a message, or counts it as dropped. What it returns is
+// p, or after dropped messages a copy that tells how many they were.
+func (l *logState) admit(p *mcp.LogParams, perSecond float64) (*mcp.LogParams, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.take(perSecond) {
+		l.dropped++
+		return nil, false
+	}
+	if l.dropped > 0 {
+		own := *p
+		own.Meta.Extra = map[string]mcp.RawValue{metaDropped: fmt.Appendf(nil, "%d", l.dropped)}
+		p, l.dropped = &own, 0
+	}
+	return p, true
+}
+
+// take takes a token, if there is one. The lock is held.
+func (l *logState) take(perSecond float64) bool {
 	if perSecond < 0 {
 		return true
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	now := time.Now()
+	full := max(1, perSecond)
 	if l.at.IsZero() {
-		l.tokens = perSecond
+		l.tokens = full
 	} else {
-		l.tokens = min(perSecond, l.tokens+now.Sub(l.at).Seconds()*perSecond)
+		l.tokens = min(full, l.tokens+now.Sub(l.at).Seconds()*perSecond)
 	}
 	l.at = now
 	if l.tokens < 1 {
-		l.dropped++
 		return false
 	}
 	l.tokens--
-	if l.dropped > 0 {
-		p.Meta.Extra = map[string]mcp.RawValue{metaDropped: fmt.Appendf(nil, "%d", l.dropped)}
-		l.dropped = 0
-	}
 	return true
+}
+
+// drop counts a message as dropped.
+func (l *logState) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dropped++
 }
 
 // metaDropped is the `_meta` key that tells how many log messages were left
@@ -148,7 +168,7 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 			return err
 		}
 	}
-	data := map[string]any{"message": r.Message}
+	data := map[string]any{"message": valid(r.Message)}
 	for _, a := range h.attrs {
 		put(data, a)
 	}
@@ -175,30 +195,58 @@ func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 // put adds an attribute to the data of a message; groups become objects.
 func put(data map[string]any, a slog.Attr) {
 	v := a.Value.Resolve()
+	key := valid(a.Key)
 	switch {
-	case v.Kind() == slog.KindGroup && a.Key == "":
+	case v.Kind() == slog.KindGroup && key == "":
 		for _, g := range v.Group() {
 			put(data, g)
 		}
 	case v.Kind() == slog.KindGroup:
-		inner, ok := data[a.Key].(map[string]any)
+		inner, ok := data[key].(map[string]any)
 		if !ok {
 			inner = make(map[string]any)
 		}
 		for _, g := range v.Group() {
 			put(inner, g)
 		}
-		data[a.Key] = inner
-	case v.Kind() == slog.KindAny:
-		if err, ok := v.Any().(error); ok {
-			data[a.Key] = err.Error()
-			return
-		}
-		data[a.Key] = v.Any()
+		data[key] = inner
 	default:
-		data[a.Key] = v.Any()
+		data[key] = jsonValue(v)
 	}
 }
+
+// jsonValue is a value that encodes as JSON. As in slog's own handlers, one that
+// cannot be encoded, or whose methods panic, becomes a text that says so: a record
+// must not be lost for it, nor end the handler that logs.
+func jsonValue(v slog.Value) (encodes any) {
+	switch v.Kind() {
+	case slog.KindBool, slog.KindInt64, slog.KindUint64, slog.KindDuration:
+		return v.Any()
+	case slog.KindString:
+		return valid(v.String())
+	case slog.KindAny, slog.KindFloat64, slog.KindTime, slog.KindGroup, slog.KindLogValuer:
+	}
+	defer func() {
+		if p := recover(); p == nil {
+			return
+		} else if r := reflect.ValueOf(v.Any()); r.Kind() == reflect.Pointer && r.IsNil() {
+			encodes = "<nil>"
+		} else {
+			encodes = valid(fmt.Sprintf("!PANIC: %v", p))
+		}
+	}()
+	if err, ok := v.Any().(error); ok {
+		return valid(err.Error())
+	}
+	raw, err := wire.Marshal(v.Any())
+	if err != nil {
+		return valid(fmt.Sprintf("!ERROR: %v", err))
+	}
+	return mcp.RawValue(raw)
+}
+
+// valid is s with the replacement character for what is no UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // levelOf translates slog's levels.
 func levelOf(l slog.Level) mcp.LogLevel {

@@ -3,7 +3,9 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -180,6 +183,179 @@ func TestLogRate(t *testing.T) {
 			t.Errorf("the last is %s", last)
 		}
 	})
+}
+
+// A rate below one message per second lets one through each time that it allows.
+func TestLogRateBelowOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.Limits.LogRate = 0.5
+		s := newServer(o, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			for range 6 {
+				if err := server.Log(ctx, mcp.LogError, "", "x"); err != nil {
+					return "", err
+				}
+				time.Sleep(time.Second)
+			}
+			return "", nil
+		}))
+		l := join(t, s, v2511)
+		l.text(l.tool("t", emptyBody))
+		if len(l.notes) != 3 || !strings.Contains(l.notes[2].raw, `"dev.parley/droppedMessages":1`) {
+			t.Errorf("told %v", l.notes)
+		}
+	})
+}
+
+// What is logged outside of requests has the same rate in each session, is counted
+// where it is left out, and holds up no notice of a change.
+func TestLogRateOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.Limits.LogRate, o.Limits.ChangeRate = 10, 1
+		s := newServer(o, echo())
+		log := slog.New(s.LogHandler("app", nil))
+		l := join(t, s, v2511)
+		for i := range 3 { // the last two notices wait for their turn
+			s.ResourcesChanged()
+			s.Add(give(fmt.Sprint("t", i), ""))
+			synctest.Wait()
+		}
+		for range 100 {
+			log.Info("burst")
+		}
+		time.Sleep(time.Minute)
+		log.Info("after")
+		synctest.Wait()
+		l.result(l.call("ping", emptyBody))
+		seen := make(map[string]int)
+		var last message
+		for _, m := range l.notes {
+			if seen[m.Method]++; m.Method == "notifications/message" {
+				last = m
+			}
+		}
+		if seen["notifications/message"] != 11 || !strings.Contains(last.raw, `"dev.parley/droppedMessages":90`) {
+			t.Errorf("%d messages, of which the last is %s", seen["notifications/message"], last.raw)
+		}
+		if seen["notifications/tools/list_changed"] == 0 || seen["notifications/resources/list_changed"] == 0 {
+			t.Errorf("notices %v", seen)
+		}
+	})
+}
+
+// A steady stream of log messages does not delay the notice of a change.
+func TestLogsBesideNotices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(nil, echo())
+		log := slog.New(s.LogHandler("app", nil))
+		l := join(t, s, v2511)
+		for range 100 {
+			log.Info("burst")
+		}
+		s.Add(give("later", ""))
+		begun := time.Now()
+		for range 200 {
+			log.Info("more")
+			if l.next().Method != "notifications/tools/list_changed" {
+				continue
+			}
+			if took := time.Since(begun); took > time.Second {
+				t.Errorf("the notice came after %v", took)
+			}
+			return
+		}
+		t.Errorf("no notice within %v", time.Since(begun))
+	})
+}
+
+// A session that does not read loses messages beyond those that wait for it, and
+// is told how many.
+func TestLogsOfSlowSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		o.Limits.LogRate = server.Unlimited
+		s := newServer(o, echo())
+		stalled := make(chan struct{})
+		c := &carrier{}
+		var told []string
+		c.sends = func(m *jsonrpc.Outgoing) {
+			<-stalled
+			raw, err := m.Params.AppendJSON(nil)
+			if err != nil {
+				t.Error(err)
+			}
+			told = append(told, string(raw))
+		}
+		p, err := s.Open(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Begin(t.Context(), c.exchange(t, hello))()
+		log := slog.New(s.LogHandler("app", nil))
+		log.Info("under way")
+		synctest.Wait()
+		for range 300 {
+			log.Info("x")
+		}
+		close(stalled)
+		synctest.Wait()
+		log.Info("after")
+		synctest.Wait()
+		p.Close(nil)
+		if len(told) != 1+256+1 || !strings.Contains(told[len(told)-1], `"dev.parley/droppedMessages":44`) {
+			t.Errorf("%d messages, of which the last is %s", len(told), told[len(told)-1])
+		}
+	})
+}
+
+// holder has methods that need a value, which a typed nil is not.
+type holder struct{ text string }
+
+func (h *holder) Error() string { return h.text }
+
+// broken encodes in no way.
+type broken struct{}
+
+func (broken) MarshalJSON() ([]byte, error) { panic("cannot") }
+
+// A record with a value that is no JSON is told without it, as slog's own handlers
+// do: no record is lost, and none ends its handler.
+func TestLogHandlerOddValues(t *testing.T) {
+	var typedNil *holder
+	odd := []any{
+		"typed", typedNil, "func", func() {}, "nan", math.NaN(), "bytes\xff", "a\xffb", "panics",
+		broken{},
+		"inner",
+		map[string]any{"f": func() {}},
+		"took", time.Second, "list",
+		[]int{1, 2},
+	}
+	s := newServer(nil)
+	log := slog.New(s.LogHandler("app", nil))
+	s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		log.InfoContext(ctx, "odd\xff", odd...)
+		return "", nil
+	}))
+	l := join(t, s, v2511)
+	l.text(l.tool("t", emptyBody))
+	if len(l.notes) != 1 {
+		t.Fatalf("%d messages", len(l.notes))
+	}
+	told := decode[struct {
+		Data map[string]mcp.RawValue `json:"data"`
+	}](t, l.notes[0].Params).Data
+	for name, want := range map[string]string{
+		"message": `"odd�"`, "typed": `"<nil>"`, "func": `"!ERROR: `, "nan": `"!ERROR: `, "bytes�": `"a�b"`, "panics": `"!PANIC: cannot"`,
+		"inner": `"!ERROR: `, "list": "[1,2]",
+	} {
+		if got := string(told[name]); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if len(told) != 9 {
+		t.Errorf("told %s", l.notes[0].Params)
+	}
 }
 
 // Records of slog go to the request's client, outside of one to the sessions

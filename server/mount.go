@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -33,8 +34,12 @@ func (s *Server) Add(features ...Feature) {
 // TryAdd is [Server.Add] with an error in the place of a panic: then none of the
 // features has been added.
 func (s *Server) TryAdd(features ...Feature) error {
+	s.mustBeMade()
 	var a adding
-	for _, f := range features {
+	for i, f := range features {
+		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("feature %d of %d is nil", i+1, len(features))
+		}
 		if err := f.check(); err != nil {
 			return err
 		}
@@ -110,9 +115,11 @@ type mount struct {
 }
 
 // Mount offers the features of another server too: its tools and prompts as
-// prefix_name, its resources under prefix+URI ("gh+file:///x"), also where a
+// prefix_name, a tool's with at most 128 characters (what is longer is cut and ends
+// in a digest), its resources under prefix+URI ("gh+file:///x"), also where a
 // result of it links or embeds a resource that it offers, or a tool names the page
-// that shows its results. Pages keep their scheme: "ui://gh+x". The other server's middleware and visibility hold for them, inside those of s, and its
+// that shows its results. Pages keep their scheme: "ui://gh+x". The other
+// server's middleware and visibility hold for them, inside those of s, and its
 // change notices reach the clients of s. The prefix follows the rules of URI
 // schemes: a letter, then letters, digits, "-" or ".". A feature of s itself
 // hides a mounted one of the same name. It panics if the prefix is unusable, if s
@@ -164,6 +171,18 @@ func (s *Server) mountedAt(at []place, prefix string) []place {
 	return append(slices.Clone(at), place{srv: s, prefix: prefix + last.prefix, uris: prefix[:len(prefix)-1] + "+" + last.uris})
 }
 
+// mountedTool is the name of a tool under a prefix that ends in "_". Clients, and the
+// models behind them, take no more than maxToolName characters.
+//
+// spec 2026-07-28, server/tools, Tool Names: SHOULD be 1 to 128 characters.
+func mountedTool(prefix, name string) string {
+	full := prefix + name
+	if prefix == "" || len(full) <= maxToolName {
+		return full
+	}
+	return cutName(full, full)
+}
+
 // own is what a feature of s has in common with all features.
 func (s *Server) own(k Kind, name string, labels, scopes []string) offered {
 	return offered{item: Item{Kind: k, Name: name, Labels: labels, Scopes: scopes}, at: []place{{srv: s}}, texts: new(encodings)}
@@ -171,7 +190,7 @@ func (s *Server) own(k Kind, name string, labels, scopes []string) offered {
 
 // mounted is what a copy of a feature has in common with it in s.
 func (s *Server) mounted(f listed, prefix string) offered {
-	o := f.self()
+	o := f.common()
 	return offered{item: o.item, at: s.mountedAt(o.at, prefix), texts: new(encodings)}
 }
 
@@ -183,15 +202,46 @@ func (c *Call) within(at []place, next Func) (Result, error) {
 	}
 	for i, p := range at[:len(at)-1] {
 		p.srv.freeze()
+		next = p.srv.mapping(next)
 		for _, mw := range slices.Backward(p.srv.middleware) {
 			next = mw(next)
+		}
+		if len(p.srv.middleware) > 0 {
+			next = p.srv.mapping(next) // errors of the middleware
 		}
 		next = p.srv.renaming(next, strings.TrimSuffix(at[i+1].uris, p.uris))
 	}
 	return next(c)
 }
 
-// filters reports whether lists depend on who asks.
+// mapping has Options.MapError of a mounted server see the errors of next that
+// would be hidden.
+func (s *Server) mapping(next Func) Func {
+	if s.opts.MapError == nil {
+		return next
+	}
+	return func(c *Call) (Result, error) {
+		res, err := next(c)
+		if err == nil || c.waits() || !c.hides(err) {
+			return res, err
+		}
+		if m := s.opts.MapError(c, err); m != nil {
+			err = m
+		}
+		return res, err
+	}
+}
+
+// hides reports whether the caller would not learn what a feature's error says.
+func (c *Call) hides(err error) bool {
+	if c.row.Name == mcp.MethodToolsCall {
+		res, shown := c.shownByTool(err)
+		return res == nil && shown == nil
+	}
+	return c.srv.shown(c, err) == nil
+}
+
+// filters reports whether lists depend on the caller.
 func (s *Server) filters() bool {
 	return s.visible != nil || s.varies.Load() || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
 }
@@ -202,8 +252,12 @@ func (s *Server) filters() bool {
 func (c *Call) seesAt(it Item, at []place) bool {
 	for _, p := range at {
 		seen := it
-		if seen.Name = p.prefix + it.Name; it.Kind == KindResource || it.Kind == KindTemplate {
+		switch seen.Name = p.prefix + it.Name; it.Kind {
+		case KindResource, KindTemplate:
 			seen.Name = mounted(p.prefix, it.Name)
+		case KindTool:
+			seen.Name = mountedTool(p.prefix, it.Name)
+		case KindPrompt:
 		}
 		if p.srv.visible != nil && !p.srv.visible(c, seen) {
 			return false
@@ -214,7 +268,7 @@ func (c *Call) seesAt(it Item, at []place) bool {
 
 // seesOffered reports whether the caller may see a feature.
 func (c *Call) seesOffered(f listed) bool {
-	o := f.self()
+	o := f.common()
 	return c.seesAt(o.item, o.at)
 }
 

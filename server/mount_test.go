@@ -2,10 +2,13 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -184,6 +187,55 @@ func TestMountPanics(t *testing.T) {
 	twice.Mount("b", in)
 }
 
+// MapError of a mounted server is asked about the errors of its features and of
+// its middleware, and about no others; that of the outer server about the rest.
+func TestMountMapsErrors(t *testing.T) {
+	mapping := func(name string) *server.Options {
+		o := quiet()
+		o.MapError = func(_ context.Context, err error) error {
+			if !errors.Is(err, errSecret) {
+				return nil
+			}
+			return mcp.Errorf("mapped by %s", name)
+		}
+		return o
+	}
+	inner := newServer(mapping("inner"), failing(func() error { return errSecret })...)
+	inner.Add(echo())
+	early := false
+	inner.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			if early {
+				return nil, errSecret
+			}
+			return next(c)
+		}
+	})
+	outer := newServer(mapping("outer"), server.Tool("own", "", func(context.Context, none) (string, error) { return "", errSecret }))
+	outer.Mount("m", inner)
+	each(t, bothEras, func(t *testing.T, v string) {
+		l := join(t, outer, v)
+		for _, early = range []bool{false, true} {
+			if got := l.isError(l.tool("m_f", emptyBody)); got != "mapped by inner" {
+				t.Errorf("tool: %q", got)
+			}
+			if got := l.fails(l.prompt("m_f", emptyBody), mcp.CodeInternalError); got != "mapped by inner" {
+				t.Errorf("prompt: %q", got)
+			}
+			if got := l.fails(l.read1("m+test:f"), mcp.CodeInternalError); got != "mapped by inner" {
+				t.Errorf("resource: %q", got)
+			}
+		}
+		early = false
+		if got := l.isError(l.tool("own", emptyBody)); got != "mapped by outer" {
+			t.Errorf("own tool: %q", got)
+		}
+		if got := l.isError(l.tool("m_echo", emptyBody)); !strings.HasPrefix(got, "invalid arguments") {
+			t.Errorf("arguments: %q", got)
+		}
+	})
+}
+
 // asker makes a tool that asks one question.
 func asker(name, question string) server.Feature {
 	return server.Tool(name, "Asks.", func(ctx context.Context, _ none) (string, error) {
@@ -193,4 +245,58 @@ func asker(name, question string) server.Feature {
 		}
 		return fmt.Sprintf("%s %v", a.Action, a.Value.Sure), nil
 	})
+}
+
+// A mounted tool has a name of at most 128 characters, by which it is called and
+// asked about; others that begin the same stay apart. Spec, server/tools, Tool
+// Names.
+func TestMountLongNames(t *testing.T) {
+	long := strings.Repeat("n", 127)
+	foreign, err := server.ForeignTool(mcp.Tool{Name: strings.Repeat("ä", 100), InputSchema: mcp.RawValue(`{"type":"object"}`)},
+		func(context.Context, mcp.RawValue) (*mcp.CallToolResult, error) { return &mcp.CallToolResult{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := newServer(unlimited(), give(long+"1", "one"), give(long+"2", "two"), give(strings.Repeat("s", 120), "short"), foreign)
+	mid, out := newServer(unlimited()), newServer(unlimited())
+	mid.Mount("mid", in)
+	out.Mount("out", mid)
+	var mu sync.Mutex
+	asked := make(map[string]bool)
+	out.Visible(func(_ context.Context, it server.Item) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[it.Name] = true
+		return true
+	})
+	for prefix, s := range map[string]*server.Server{"mid_": mid, "out_mid_": out} {
+		l := join(t, s, v2607)
+		names, _ := l.pages()
+		if len(names) != 4 {
+			t.Fatalf("%d tools", len(names))
+		}
+		told := make(map[string]string)
+		for _, name := range names {
+			if len(name) > 128 || !utf8.ValidString(name) || !strings.HasPrefix(name, prefix) {
+				t.Errorf("a tool has the name %q of %d bytes", name, len(name))
+			}
+			if strings.Contains(name, "ä") {
+				l.result(l.tool(name, emptyBody))
+				continue
+			}
+			told[l.text(l.tool(name, emptyBody))] = name
+		}
+		if len(told) != 3 || told["one"] == told["two"] {
+			t.Errorf("the tools are %v", told)
+		}
+		if s == mid && told["short"] != "mid_"+strings.Repeat("s", 120) {
+			t.Errorf("a name that is short enough is %s", told["short"])
+		}
+		for _, name := range names {
+			if mu.Lock(); s == out && !asked[name] {
+				t.Errorf("Visible was not asked about %s, but about %v", name, asked)
+			}
+			mu.Unlock()
+		}
+	}
 }

@@ -40,6 +40,15 @@ func needOf(q *question) need {
 
 // missing returns what the client of c lacks for n, or nil.
 func (n need) missing(c *Call) *NotCapableError {
+	nc := n.undeclared(c)
+	if f := c.facts; nc != nil && (n == needForm && !f.ElicitForm || n == needURL && !f.ElicitURL || n == needSamplingTools && !f.SamplingTools) {
+		nc.version = f.Version
+	}
+	return nc
+}
+
+// undeclared is missing as far as capabilities go.
+func (n need) undeclared(c *Call) *NotCapableError {
 	caps, f := c.caps, c.facts
 	empty := mcp.Settings{}
 	var lacks mcp.ClientCapabilities

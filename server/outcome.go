@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -83,12 +82,12 @@ func (c *Call) outcomeOfError(err error) Outcome {
 		}
 		return OutcomeCancelled
 	}
-	code := mcp.Code(err)
-	if we, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		code = we.Code
+	if _, left := errors.AsType[*leftError](err); left {
+		return OutcomeCancelled
 	}
+	code := mcp.Code(err)
 	switch {
-	case errors.Is(err, ErrNotCapable), errors.Is(err, ErrNotFound), errors.Is(err, jsonrpc.ErrTooMany):
+	case errors.Is(err, ErrNotCapable), errors.Is(err, ErrNotFound):
 		return OutcomeRefused
 	case code == mcp.CodeTimeout:
 		return OutcomeTimedOut

@@ -24,8 +24,9 @@ const maxProgressMessage = 1024
 // unknown. Each call of a request must have a greater progress than the one
 // before (ErrNoProgress). All are delivered in order, unless
 // Options.ProgressEvery merges them; when the peer reads slowly Progress waits,
-// until ctx ends. It does nothing if the client did not
-// ask for progress, or outside of a request.
+// until ctx ends. When ctx has ended it fails with context.Cause(ctx), and when
+// the client turns out to have left with an ErrCancelled. Otherwise it does
+// nothing if the client did not ask for progress, or outside of a request.
 //
 // spec 2026-07-28, basic/patterns/progress: the value "MUST increase".
 func Progress(ctx context.Context, progress, total float64, message string) error {
@@ -33,7 +34,10 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 	if c == nil {
 		return nil
 	}
-	c.clock.progress()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.timer.Progress()
 	if c.meta.ProgressToken.IsZero() {
 		return nil
 	}
@@ -41,8 +45,10 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 		return fmt.Errorf("progress %v of %v: not a finite number: %w", progress, total, ErrNoProgress)
 	}
 	st := &c.extras().progress
-	st.mu.Lock() // held while sending, so that order is kept
-	defer st.mu.Unlock()
+	if err := st.lock(ctx); err != nil { // held while sending, so that order is kept
+		return err
+	}
+	defer st.unlock()
 	if st.any && progress <= st.last {
 		return fmt.Errorf("progress %v after %v: %w", progress, st.last, ErrNoProgress)
 	}
@@ -65,6 +71,25 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 	return c.send(ctx, &n.message, mcp.NotifyProgress, p)
 }
 
+// lock waits until no other goroutine sends progress of the request, unless ctx
+// ends first.
+func (p *progressState) lock(ctx context.Context) error {
+	p.once.Do(func() { p.busy = make(chan struct{}, 1) })
+	select {
+	case p.busy <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case p.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *progressState) unlock() { <-p.busy }
+
 // A progressNotice is a notification in one piece of memory.
 type progressNotice struct {
 	params  mcp.ProgressParams
@@ -78,8 +103,10 @@ func (c *Call) lastProgress() {
 	if m == nil {
 		return
 	}
-	m.progress.mu.Lock()
-	defer m.progress.mu.Unlock()
+	if m.progress.lock(c) != nil {
+		return
+	}
+	defer m.progress.unlock()
 	p := m.progress.held
 	if p == nil {
 		return
@@ -102,11 +129,28 @@ func (c *Call) send(ctx context.Context, m *jsonrpc.Outgoing, method string, par
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	m.Method, m.Params = method, bodyOf(down)
-	if err := c.x.Out.Send(ctx, m); err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+	err = c.x.Out.Send(ctx, m)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case undelivered(err):
+		return &leftError{method, err}
 	}
-	return nil
+	return fmt.Errorf("%s: %w", method, err)
 }
+
+// leftError says that the peer of a notification was gone before the
+// context of the request ended for the same reason. It is ErrCancelled.
+type leftError struct {
+	method string
+	err    error
+}
+
+func (e *leftError) Error() string      { return e.method + ": the client has left: " + e.err.Error() }
+func (e *leftError) Unwrap() error      { return e.err }
+func (*leftError) Is(target error) bool { return target == ErrCancelled }
 
 // bodyOf returns v if it encodes itself, else a body that encodes it.
 func bodyOf(v any) jsonrpc.Body {

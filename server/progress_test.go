@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,8 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // A thousand values reach a slow reader, in order, all before the answer; the
@@ -40,6 +44,40 @@ func TestProgressToSlowReader(t *testing.T) {
 			if !strings.Contains(note.raw, fmt.Sprintf(`"progressToken":"p","progress":%d,"total":%d,`, i+1, n)) {
 				t.Fatalf("notice %d is %.200s", i, note.raw)
 			}
+		}
+	})
+}
+
+// Progress that waits for another one, which the peer does not read, ends with its
+// own context.
+func TestProgressWithinItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := make(chan time.Duration, 1)
+		s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := server.Progress(ctx, 1, 0, ""); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // it is being sent
+			own, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			begun := time.Now()
+			if err := server.Progress(own, 2, 0, ""); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it ended with %v", err)
+			}
+			took <- time.Since(begun)
+			wg.Wait()
+			return "", nil
+		}))
+		c := &carrier{sends: func(*jsonrpc.Outgoing) { time.Sleep(30 * time.Second) }}
+		s.Serve(t.Context(), c.exchange(t, (&line{version: v2607, caps: allCaps, meta: `"progressToken":1`}).request("1", "tools/call", toolParams("t", emptyBody))))
+		if d := <-took; d != time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if len(c.answers) != 1 || c.answers[0].Error != nil {
+			t.Errorf("answered %v", c.answers)
 		}
 	})
 }
@@ -208,4 +246,72 @@ func TestProgressMerged(t *testing.T) {
 			t.Error(d)
 		}
 	})
+}
+
+// Progress fails with the cause once the call has ended, whether the client
+// asked for progress or not. Proves: FLOW-PROGRESS, FLOW-CANCEL.
+func TestProgressAfterCancel(t *testing.T) {
+	each(t, bothEras, func(t *testing.T, v string) {
+		for _, meta := range []string{"", `"progressToken":1`} {
+			running, got := make(chan struct{}), make(chan error, 1)
+			s := newServer(nil, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+				close(running)
+				<-ctx.Done()
+				err := server.Progress(ctx, 1, 2, "")
+				got <- err
+				return "", err
+			}))
+			l := join(t, s, v)
+			l.meta = meta
+			id := l.start("tools/call", toolParams("t", emptyBody))
+			<-running // a call that is cancelled before it begins is not run
+			l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+			if err := <-got; !errors.Is(err, server.ErrCancelled) {
+				t.Errorf("with %q: %v", meta, err)
+			}
+		}
+	})
+}
+
+// leaver is a client over HTTP that has left: what is written fails.
+type leaver struct{ alone }
+
+var errPipe = errors.New("write: broken pipe")
+
+func (*leaver) Send(context.Context, *jsonrpc.Outgoing) error {
+	return fmt.Errorf("writing a response: %w: %w", transport.ErrClosed, errPipe)
+}
+
+// A client that has left is no error of the handler: the log has it at debug.
+// Proves: FLOW-CANCEL.
+func TestProgressClientLeft(t *testing.T) {
+	var got error
+	var outcome server.Outcome
+	text := new(logs)
+	s := newServer(&server.Options{Logger: text.logger()}, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+		got = server.Progress(ctx, 1, 2, "")
+		return "", fmt.Errorf("copying: %w", got)
+	}))
+	s.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			res, err := next(c)
+			outcome = server.OutcomeOf(c, res, err)
+			return res, err
+		}
+	})
+	in, err := jsonrpc.Parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",`+
+		strings.Replace(newestMeta, `{`, `{"progressToken":1,`, 1)+`}}`), jsonrpc.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(t.Context(), &transport.Exchange{In: in, Principal: principal.Local, Out: new(leaver)})
+	if !errors.Is(got, server.ErrCancelled) || !errors.Is(got, errPipe) {
+		t.Errorf("Progress gave %v", got)
+	}
+	if outcome != server.OutcomeCancelled {
+		t.Errorf("the outcome is %v", outcome)
+	}
+	if strings.Contains(text.String(), "ERROR") || strings.Contains(text.String(), "WARN") {
+		t.Errorf("the log has %s", text)
+	}
 }

@@ -54,7 +54,7 @@ type prompt struct {
 	raw      func(c *Call, arguments map[string]string) (*mcp.GetPromptResult, error) // in the place of get
 }
 
-func (p *prompt) alone() Result { return &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}} }
+func (p *prompt) single() Result { return &mcp.ListPromptsResult{Prompts: []mcp.Prompt{*p.def}} }
 
 func (p *prompt) under(s *Server, prefix string) (string, *prompt) {
 	def := *p.def
@@ -247,6 +247,11 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 	out, ok := res.(*mcp.GetPromptResult)
 	if !ok || c.waits() {
 		return res, nil
+	}
+	for i, m := range out.Messages {
+		if err := checkContents([]mcp.Content{m.Content}); err != nil {
+			return nil, fmt.Errorf("prompt %s: message %d: %w", p.def.Name, i+1, err)
+		}
 	}
 	if out.Description == "" {
 		out.Description = p.def.Description

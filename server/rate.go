@@ -22,11 +22,11 @@ const (
 	// anonymousRates is how many times higher rates are for the anonymous
 	// callers of one address, who may be many people.
 	anonymousRates = 10
-	// maxTurn is how long a request that comes too early waits for its turn.
-	maxTurn = time.Second
-	// maxWaiting is the most requests of a server that wait for their turn.
+	// maxTokenWait is how long a request that is over its rate waits for a token.
+	maxTokenWait = time.Second
+	// maxTokenWaits is the most requests of a server that wait for a token.
 	// Each counts as in flight for its connection or caller too.
-	maxWaiting = 4096
+	maxTokenWaits = 4096
 	// maxBuckets bounds the memory of the rate limiter. When it is full,
 	// buckets that are full again, and so say nothing, are dropped.
 	maxBuckets = 10_000
@@ -44,7 +44,7 @@ type rates struct {
 type rateKey struct {
 	principal      string
 	method, target string
-	slot           uint8 // of targets that are not told apart by name
+	slot           uint8 // of targets without a bucket of their own
 	later          bool  // a later round of an asked request
 }
 
@@ -66,20 +66,20 @@ func (s *Server) toolRow(o ToolOptions) *row {
 
 var slotSeed = maphash.MakeSeed()
 
-// paced takes a token for a request. If one will be there soon it is reserved
-// for waitTurn; otherwise the request is refused.
-func (c *Call) paced() error {
+// takeToken takes a token for a request. If one will be there soon it is reserved
+// for waitForToken; otherwise the request is refused.
+func (c *Call) takeToken() error {
 	target, slot, t := c.bucket()
 	if t != nil && t.row != nil {
 		c.row = t.row
 	}
-	who := c.Principal()
+	p := c.Principal()
 	perSecond, option := c.rate()
-	if perSecond < 0 || who == principal.Local {
+	if perSecond < 0 || p == principal.Local {
 		return nil
 	}
 	k := rateKey{principal: c.limitKey(), method: c.row.Name, target: target, slot: slot}
-	if who.Anonymous() {
+	if p.Anonymous() {
 		perSecond *= anonymousRates
 	}
 	allowed := perSecond
@@ -92,12 +92,12 @@ func (c *Call) paced() error {
 	if c.row.limit == listRate {
 		full = listBurstTime
 	}
-	turn, wait := c.srv.rates.take(k, allowed, full)
-	if wait > maxTurn {
+	reserved, wait := c.srv.rates.take(k, allowed, full)
+	if wait > maxTokenWait {
 		return c.rateLimited(target, perSecond, option, wait)
 	}
-	if turn != nil {
-		c.extras().turn = turn
+	if reserved != nil {
+		c.extras().reservation = reserved
 	}
 	return nil
 }
@@ -134,11 +134,11 @@ func (c *Call) bucket() (target string, slot uint8, t *tool) {
 	}
 	switch c.Method() {
 	case mcp.MethodToolsCall:
-		if t, ok := c.srv.allTools().byKey[c.target]; ok && c.visibly(t) {
+		if t, ok := c.srv.allTools().byKey[c.target]; ok && c.visibleTo(t) {
 			return t.def.Name, 0, t
 		}
 	case mcp.MethodPromptsGet:
-		if p, ok := c.srv.allPrompts().byKey[c.target]; ok && c.visibly(p) {
+		if p, ok := c.srv.allPrompts().byKey[c.target]; ok && c.visibleTo(p) {
 			return p.def.Name, 0, nil
 		}
 	default:
@@ -147,9 +147,9 @@ func (c *Call) bucket() (target string, slot uint8, t *tool) {
 	return "", 0, nil
 }
 
-// visibly is seesOffered where a panic of the author's Visible would not be
+// visibleTo is seesOffered where a panic of the author's Visible would not be
 // caught.
-func (c *Call) visibly(f listed) (seen bool) {
+func (c *Call) visibleTo(f listed) (seen bool) {
 	if !c.srv.filters() {
 		return true
 	}
@@ -173,17 +173,17 @@ func (c *Call) rateLimited(target string, perSecond float64, option string, wait
 	if c.Principal().Anonymous() {
 		whose = fmt.Sprintf("the anonymous callers of one address (%d times %s)", anonymousRates, option)
 	}
-	return retryable(mcp.CodeRateLimited, wait, "rate limit: %v %s per second for %s; try again in %v",
-		perSecond, what, whose, wait.Round(time.Millisecond))
+	return limitedBy(option, retryable(mcp.CodeRateLimited, wait, "rate limit: %v %s per second for %s; try again in %v",
+		perSecond, what, whose, wait.Round(time.Millisecond)))
 }
 
-// A turn is when a request that came too early may go on.
-type turn struct{ token *rate.Reservation }
+// A reservation is a token that will be there soon.
+type reservation struct{ token *rate.Reservation }
 
 // take takes a token of a bucket that lasts for the time full. Without one it
-// returns how long to wait; up to maxTurn the token that will be there then is
+// returns how long to wait; up to maxTokenWait the token that will be there then is
 // reserved.
-func (r *rates) take(k rateKey, perSecond float64, full time.Duration) (*turn, time.Duration) {
+func (r *rates) take(k rateKey, perSecond float64, full time.Duration) (*reservation, time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,11 +206,11 @@ func (r *rates) take(k rateKey, perSecond float64, full time.Duration) (*turn, t
 	}
 	token := b.ReserveN(now, 1)
 	wait := token.DelayFrom(now)
-	if wait > maxTurn {
+	if wait > maxTokenWait {
 		token.CancelAt(now)
 		return nil, wait
 	}
-	return &turn{token}, wait
+	return &reservation{token}, wait
 }
 
 // burst is how many requests a full bucket holds.
@@ -231,20 +231,21 @@ func (r *rates) sweep(now time.Time) {
 	}
 }
 
-// waitTurn waits until a request that came too early may go on. The end of the
+// waitForToken waits until a request that came too early may go on. The end of the
 // call or of the server ends it.
-func (c *Call) waitTurn() error {
+func (c *Call) waitForToken() error {
 	m := c.more.Load()
-	if m == nil || m.turn == nil {
+	if m == nil || m.reservation == nil {
 		return nil
 	}
-	token, r := m.turn.token, &c.srv.rates
+	token, r := m.reservation.token, &c.srv.rates
 	defer r.waiting.Add(-1)
 	wait := token.Delay()
-	if r.waiting.Add(1) > maxWaiting {
+	if r.waiting.Add(1) > maxTokenWaits {
 		token.Cancel()
-		return retryable(mcp.CodeRateLimited, wait, "rate limit: more than %d requests wait for their turn on this server; try again in %v",
-			maxWaiting, wait.Round(time.Millisecond))
+		_, option := c.rate()
+		return limitedBy(option, retryable(mcp.CodeRateLimited, wait, "rate limit: more than %d requests wait for their turn on this server; try again in %v",
+			maxTokenWaits, wait.Round(time.Millisecond)))
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
@@ -95,7 +96,7 @@ func toolOf(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (
 	return &ToolFeature{t: t}, nil
 }
 
-// checkRaw checks what is said beside the schemas and names of a raw feature.
+// checkRaw checks the members of a raw feature other than schemas and names.
 func checkRaw(what string, m mcp.Meta, noFunction bool) error {
 	err := checkOptions(what, m, nil)
 	if err == nil && noFunction {
@@ -207,20 +208,36 @@ func LegalName(text string) string {
 	if toolName.MatchString(text) && strings.Trim(text, "_-.") != "" {
 		return text
 	}
-	const most, tail = 128, 8
-	sum := sha256.Sum256([]byte(text))
-	digest := hex.EncodeToString(sum[:tail/2])
 	parts := strings.FieldsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.", r)
 	})
 	name := strings.Join(parts, "_")
 	switch {
 	case strings.Trim(name, "_-.") == "":
-		return "tool_" + digest
-	case len(name) > most:
-		return name[:most-tail-1] + "_" + digest
+		return "tool_" + nameDigest(text)
+	case len(name) > maxToolName:
+		return cutName(name, text)
 	}
 	return name
+}
+
+// maxToolName is the longest name of a tool.
+const maxToolName = 128
+
+// cutName cuts a name that is too long. It ends in a digest of text, so that others
+// with the same beginning stay different.
+func cutName(name, text string) string {
+	digest := nameDigest(text)
+	cut := maxToolName - len(digest) - 1
+	for cut > 0 && !utf8.RuneStart(name[cut]) { // of a foreign name
+		cut--
+	}
+	return name[:cut] + "_" + digest
+}
+
+func nameDigest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
 }
 
 // must is for constructors whose errors are mistakes in the program.

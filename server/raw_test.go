@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,6 +212,65 @@ func TestToolVariant(t *testing.T) {
 					t.Errorf("got %q", text)
 				}
 			}
+		})
+	}
+}
+
+// One variant that is faulty leaves its tool out, and nothing else: the list is
+// whole for others, calls of it are refused, and the log says why, once.
+func TestFaultyVariant(t *testing.T) {
+	for name, test := range map[string]struct {
+		variant func(def mcp.Tool) mcp.Tool
+		why     string
+	}{
+		"panics":               {func(mcp.Tool) mcp.Tool { panic("swordfish") }, "swordfish"},
+		"no schema":            {func(def mcp.Tool) mcp.Tool { def.InputSchema = nil; return def }, "input schema"},
+		"no JSON":              {func(def mcp.Tool) mcp.Tool { def.InputSchema = mcp.RawValue("{"); return def }, "input schema"},
+		"schema of no object":  {func(def mcp.Tool) mcp.Tool { def.InputSchema = mcp.RawValue(`{"type":"string"}`); return def }, "must be"},
+		"no JSON for a result": {func(def mcp.Tool) mcp.Tool { def.OutputSchema = mcp.RawValue("{"); return def }, "output schema"},
+		"_meta that is none": {func(def mcp.Tool) mcp.Tool {
+			def.Meta = mcp.Meta{"example.com/x": mcp.RawValue("{")}
+			return def
+		}, "left out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, bothEras, func(t *testing.T, version string) {
+				var text logs
+				child := newServer(&server.Options{Logger: text.logger()}, echo(), give("fine", "fine").With(server.ToolOptions{
+					Variant: func(ctx context.Context, def mcp.Tool) mcp.Tool {
+						if server.Caller(ctx).Subject == "ada" {
+							return def
+						}
+						return test.variant(def)
+					},
+				}))
+				top := newServer(&server.Options{Logger: text.logger()})
+				top.Mount("gh", child)
+				for prefix, s := range map[string]*server.Server{"": child, "gh_": top} {
+					whole := joinAs(t, s, version, ada)
+					if names, _ := whole.pages(); !slices.Equal(names, []string{prefix + "echo", prefix + "fine"}) {
+						t.Errorf("ada is shown %q", names)
+					}
+					if got := whole.text(whole.tool(prefix+"fine", emptyBody)); got != "fine" {
+						t.Errorf("got %q", got)
+					}
+					l := joinAs(t, s, version, bob)
+					for range 3 {
+						if names, _ := l.pages(); !slices.Equal(names, []string{prefix + "echo"}) {
+							t.Errorf("bob is shown %q", names)
+						}
+					}
+					if got := l.fails(l.tool(prefix+"fine", emptyBody), mcp.CodeInternalError); !strings.Contains(got, "no usable definition") || strings.Contains(got, "swordfish") {
+						t.Errorf("the call fails with %s", got)
+					}
+					if got := l.text(l.tool(prefix+"echo", `{"text":"still here"}`)); got != "still here" {
+						t.Errorf("got %q", got)
+					}
+				}
+				if got := text.String(); strings.Count(got, "tool left out") != 1 || !strings.Contains(got, test.why) {
+					t.Errorf("the log says %s", got)
+				}
+			})
 		})
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,19 +20,32 @@ type recorder struct {
 	order   []string          // ids of all questions, in the order first asked
 	kinds   map[string]string // id → digest
 	answers map[string]mcp.RawValue
-	offered mcp.InputResponses      // what a request without state brought; used only where asked
-	done    map[string]mcp.RawValue // results of Once
-	running map[string]*sync.Mutex  // Once under way, by key
+	offered mcp.InputResponses       // what a request without state brought; used only where asked
+	done    map[string]mcp.RawValue  // results of Once
+	running map[string]chan struct{} // running Once, by key; closed when it has returned
 
-	asked   map[string]bool // in this run
-	pending []pending       // without answer in this run
-	paused  bool            // something is to be waited for, without a question
-	short   bool            // an ask was not made, since its context had ended
+	asked       map[string]bool // in this run
+	pending     []pending       // without answer in this run
+	retryWanted bool            // the client is to send the request again, without a question
+	askEnded    bool            // an ask was not made, since its context had ended
 }
 
 type pending struct {
 	id string
 	q  *question
+}
+
+// take copies what earlier rounds of a request left, and what its message offers,
+// whose memory is not kept.
+func (r *recorder) take(earlier *recorder) {
+	earlier.mu.Lock()
+	defer earlier.mu.Unlock()
+	r.flow, r.round, r.order = earlier.flow, earlier.round, slices.Clone(earlier.order)
+	r.kinds, r.done = maps.Clone(earlier.kinds), maps.Clone(earlier.done)
+	r.answers, r.offered = maps.Clone(earlier.answers), maps.Clone(earlier.offered)
+	for id, raw := range r.offered {
+		r.offered[id] = slices.Clone(raw)
+	}
 }
 
 // begin registers that a question is asked in this run and gives its id.
@@ -90,39 +104,40 @@ func (r *recorder) record(id string, raw mcp.RawValue) {
 	r.answers[id] = slices.Clone(raw)
 }
 
-// wait notes a question that has no answer yet.
-func (r *recorder) wait(id string, q *question) {
+// addPending records a question that has no answer yet.
+func (r *recorder) addPending(id string, q *question) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(r.pending, pending{id, q})
 }
 
-// pause notes that the request is to be repeated without a new question.
-func (r *recorder) pause() {
+// requestRetry notes that the request is to be repeated without a new question.
+func (r *recorder) requestRetry() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.paused = true
+	r.retryWanted = true
 }
 
-// cut notes that a question was not asked because its context had ended.
-func (r *recorder) cut() {
+// noteEndedAsk notes that a question was not asked, or what comes before one not done,
+// because its context had ended.
+func (r *recorder) noteEndedAsk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.short = true
+	r.askEnded = true
 }
 
-// waits reports whether the run ended for want of an answer.
+// waits reports whether the run ended because an answer is missing.
 func (r *recorder) waits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending) > 0 || r.paused
+	return len(r.pending) > 0 || r.retryWanted
 }
 
 // unasked reports whether an answered question of an earlier round was not
 // asked again in this run, although the run asked something new. That says nothing
-// of a run in which asks side by side ended each other.
+// of a run in which concurrent asks ended each other.
 func (r *recorder) unasked() bool {
-	if len(r.pending) == 0 || r.short {
+	if len(r.pending) == 0 || r.askEnded {
 		return false
 	}
 	for id := range r.answers {
@@ -137,7 +152,10 @@ func (r *recorder) unasked() bool {
 // result when the handler runs again for a later round: for what must not be
 // repeated, such as opening a ticket. The result travels through the client,
 // sealed, so T must encode as JSON, and should be small. An error of fn is not
-// kept. Within one request a key names one thing.
+// kept. Within one request a key names one thing. Of several goroutines with one
+// key one runs fn and the others wait; a wait ends with ctx and its cause, and
+// fn is not begun if ctx has ended. fn must not call Once with its own key: it
+// would wait for itself.
 //
 // Once holds for the rounds of one request. A client that sends the first
 // request twice gets it run twice; what must be single across requests needs
@@ -148,9 +166,11 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	if c == nil {
 		return zero, fmt.Errorf("once %q: %w", key, ErrNoCall)
 	}
-	mu := c.extras().asks.claim(key)
-	mu.Lock()
-	defer mu.Unlock()
+	release, err := c.extras().asks.claim(ctx, key)
+	if err != nil {
+		return zero, fmt.Errorf("once %q: %w", key, err)
+	}
+	defer release()
 	if raw, ok := c.extras().asks.result(key); ok {
 		var v T
 		if err := wire.Decode(raw, &v); err != nil {
@@ -170,17 +190,33 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	return v, nil
 }
 
-// claim returns the lock of a key of Once.
-func (r *recorder) claim(key string) *sync.Mutex {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running == nil {
-		r.running = make(map[string]*sync.Mutex)
+// claim waits until no other Once of the key runs, or ctx ends.
+func (r *recorder) claim(ctx context.Context, key string) (release func(), err error) {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		other := r.running[key]
+		if other == nil {
+			over := make(chan struct{})
+			if r.running == nil {
+				r.running = make(map[string]chan struct{})
+			}
+			r.running[key] = over
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				delete(r.running, key)
+				r.mu.Unlock()
+				close(over)
+			}, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+		}
 	}
-	if r.running[key] == nil {
-		r.running[key] = new(sync.Mutex)
-	}
-	return r.running[key]
+	r.noteEndedAsk()
+	return nil, context.Cause(ctx)
 }
 
 func (r *recorder) result(key string) (mcp.RawValue, bool) {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// What a proxy needs beside what handlers do: the questions, waits and notices of
+// What a proxy needs in addition to handlers: the questions, waits and notices of
 // the server behind it reach the client of the request.
 
 // Ask asks the client a question as another server asked it, and returns the
@@ -18,8 +19,8 @@ import (
 // *mcp.ListRootsParams for roots/list. An answer is checked for its form; whether
 // it fits what was asked is for that server to say. The errors are those of
 // [Elicit] and [Sample].
-func Ask(ctx context.Context, params mcp.Params, o ...AskOptions) (mcp.RawValue, error) {
-	q := &question{key: key1(o), params: params}
+func Ask(ctx context.Context, params mcp.Params, o ...*AskOptions) (mcp.RawValue, error) {
+	q := &question{key: keyOf(o), params: params}
 	switch p := params.(type) {
 	case *mcp.ElicitParams:
 		q.method, q.what = mcp.MethodElicit, "a form"
@@ -88,7 +89,7 @@ func (c *Call) RetryLater() error {
 	if c.facts.Handshake || !c.row.Asks {
 		return fmt.Errorf("putting off %s: %w", c.Method(), ErrCannotAsk)
 	}
-	c.extras().asks.pause()
+	c.extras().asks.requestRetry()
 	return fmt.Errorf("not ready yet: %w", ErrInputPending)
 }
 
@@ -134,8 +135,10 @@ func (c *Call) LogLevel() mcp.LogLevel { return c.era().level(c) }
 func (c *Call) Handshake() bool { return c.facts.Handshake }
 
 // Waiting stops the time limits of the request until resume is called: while a
-// person is asked elsewhere, nobody is slow.
+// person is asked elsewhere, nothing is slow. Call it before a context is derived
+// with a timeout that may end after [Call.Deadline]: one that was derived before
+// has no timer, and lasts longer by as much. A second call of resume does nothing.
 func (c *Call) Waiting() (resume func()) {
-	c.clock.pause()
-	return c.clock.resume
+	c.timer.Pause()
+	return sync.OnceFunc(c.timer.Resume)
 }

@@ -81,3 +81,48 @@ func TestMountRenamesURIs(t *testing.T) {
 		t.Errorf("the author's own link became %s", link.URI)
 	}
 }
+
+// Pages keep their scheme in front under every mount, whatever offers them: what a
+// list shows and a tool names can be read and watched.
+func TestMountedPages(t *testing.T) {
+	root, _ := tree(t)
+	child := newServer(nil,
+		server.Text("ui://text/a", "a", "A"),
+		server.Directory("ui://dir/", root),
+		server.Template("ui://of/{id}", "of", func(_ context.Context, v struct {
+			ID string `uri:"id"`
+		},
+		) (string, error) {
+			return "of " + v.ID, nil
+		}).With(server.TemplateOptions{List: func(context.Context) ([]mcp.Resource, error) {
+			return []mcp.Resource{{URI: "ui://of/7", Name: "seven"}}, nil
+		}}),
+		server.Tool("show", "", func(context.Context, none) (string, error) { return "", nil }).With(server.ToolOptions{
+			Meta: mcp.Meta{"ui": mcp.RawValue(`{"resourceUri":"ui://dir/a.txt"}`)},
+		}),
+	)
+	mid := newServer(nil)
+	mid.Mount("in", child)
+	top := newServer(nil)
+	top.Mount("out", mid)
+	uris := regexp.MustCompile(`"(?:uri|resourceUri)":"([^"]*)"`)
+	for prefix, s := range map[string]*server.Server{"": child, "in+": mid, "out+in+": top} {
+		l := join(t, s, v2607)
+		listed := string(l.result(l.call("resources/list", emptyBody)))
+		for _, uri := range []string{"text/a", "dir/a.txt", "of/7"} {
+			if !strings.Contains(listed, `"ui://`+prefix+uri+`"`) {
+				t.Errorf("%s%s is missing in %s", prefix, uri, listed)
+			}
+		}
+		named := uris.FindAllStringSubmatch(listed+string(l.result(l.call("tools/list", emptyBody))), -1)
+		if len(named) < 4 {
+			t.Errorf("%d pages are named", len(named))
+		}
+		for _, uri := range named {
+			read := uris.FindStringSubmatch(string(l.result(l.read1(uri[1]))))
+			if len(read) != 2 || read[1] != uri[1] {
+				t.Errorf("reading %s gives %v", uri[1], read)
+			}
+		}
+	}
+}

@@ -38,9 +38,10 @@ type ResourceOptions struct {
 	Scopes []string
 	// Cache is the hint for contents. Default: Options.Cache of the server.
 	Cache *Cache
-	// Watch runs while somebody is subscribed, and calls changed when the
-	// resource has changed; it returns when ctx ends. Default none: the
-	// program calls Server.ResourceUpdated.
+	// Watch runs while a client is subscribed, and calls changed when the
+	// resource has changed; it returns when ctx ends. One that panics is run
+	// again after a pause. Default none: the program calls
+	// Server.ResourceUpdated.
 	Watch func(ctx context.Context, changed func())
 }
 
@@ -58,7 +59,7 @@ type resource struct {
 	watch func(ctx context.Context, changed func())
 }
 
-func (r *resource) alone() Result {
+func (r *resource) single() Result {
 	return &mcp.ListResourcesResult{Resources: []mcp.Resource{*r.def}}
 }
 

@@ -64,18 +64,77 @@ func outputOf[Out any]() (conv func(Out, *textResult) (*mcp.CallToolResult, erro
 		reflect.TypeFor[mcp.None](), reflect.TypeFor[*mcp.CallToolResult](), reflect.TypeFor[mcp.CallToolResult]():
 		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return plain(any(v)) }, nil
 	}
-	content := reflect.TypeFor[mcp.Content]()
 	switch {
-	case t.Implements(content):
+	case t.Implements(contentType):
 		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: mcp.Contents{any(v).(mcp.Content)}}, nil
 		}, nil
-	case reflect.PointerTo(t).Implements(content):
+	case reflect.PointerTo(t).Implements(contentType):
 		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: mcp.Contents{any(&v).(mcp.Content)}}, nil
 		}, nil
+	case t.Kind() == reflect.Slice && isContent(t.Elem()):
+		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return contentList(reflect.ValueOf(v)), nil }, nil
 	}
 	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.json(v) }, t
+}
+
+var contentType = reflect.TypeFor[mcp.Content]()
+
+// isContent reports whether t is a type of content, or a pointer to one.
+func isContent(t reflect.Type) bool {
+	return t.Implements(contentType) || reflect.PointerTo(t).Implements(contentType)
+}
+
+// contentList makes a result of a slice of one type of content.
+func contentList(list reflect.Value) *mcp.CallToolResult {
+	out := &mcp.CallToolResult{Content: make(mcp.Contents, list.Len())}
+	for i := range list.Len() {
+		e := list.Index(i)
+		if !e.Type().Implements(contentType) {
+			e = e.Addr()
+		}
+		out.Content[i], _ = e.Interface().(mcp.Content) // a nil one is found with those of other results
+	}
+	return out
+}
+
+// contentIn returns the way to content inside of a type whose values become
+// structured results, or "". A whole result or message of the protocol is data:
+// a tool was called, and reports it.
+func contentIn(t reflect.Type, seen map[reflect.Type]bool) string {
+	if isContent(t) || t == reflect.TypeFor[mcp.Contents]() {
+		return t.String()
+	}
+	if seen[t] || t.PkgPath() == contentType.PkgPath() {
+		return ""
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return contentIn(t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if !f.IsExported() && !f.Anonymous || f.Tag.Get("json") == "-" {
+				continue
+			}
+			if way := contentIn(f.Type, seen); way != "" {
+				return t.String() + "." + f.Name + ", " + way
+			}
+		}
+	}
+	return ""
+}
+
+// checkResult refuses content where it would be JSON that a model cannot see as
+// what it is.
+func checkResult(t reflect.Type) error {
+	way := contentIn(t, map[reflect.Type]bool{})
+	if way == "" {
+		return nil
+	}
+	return fmt.Errorf("a structured result cannot hold content (%s): clients would take it for data; "+
+		"return []mcp.Content, or mcp.With[T] for data T with content beside it", way)
 }
 
 // plain makes a result without structured content.
@@ -135,4 +194,17 @@ func (r *textResult) structured(w withContent) (*mcp.CallToolResult, error) {
 		res.Content = content
 	}
 	return res, err
+}
+
+// checkContents refuses content that is nil, or a nil pointer.
+func checkContents(list []mcp.Content) error {
+	for i, c := range list {
+		if text, ok := c.(*mcp.TextContent); ok && text != nil {
+			continue
+		}
+		if c == nil || reflect.ValueOf(c).IsNil() {
+			return fmt.Errorf("content %d of %d is nil (%T)", i+1, len(list), c)
+		}
+	}
+	return nil
 }

@@ -363,3 +363,108 @@ func TestTemplateOfPlainList(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Content that is nil, alone or in a list, as a nil interface or a nil pointer,
+// is an error of the tool with a clear text in the log.
+func TestNilContent(t *testing.T) {
+	text := new(logs)
+	var image *mcp.ImageContent
+	s := newServer(&server.Options{Logger: text.logger()},
+		server.Tool("plain", "", func(context.Context, none) (mcp.Content, error) { return nil, nil }),
+		server.Tool("typed", "", func(context.Context, none) (*mcp.ImageContent, error) { return nil, nil }),
+		server.Tool("boxed", "", func(context.Context, none) (mcp.Content, error) { return image, nil }),
+		server.Tool("element", "", func(context.Context, none) ([]mcp.Content, error) { return []mcp.Content{mcp.Text("a"), nil}, nil }),
+		server.Tool("text", "", func(context.Context, none) ([]mcp.Content, error) { return []mcp.Content{(*mcp.TextContent)(nil)}, nil }),
+		server.Tool("result", "", func(context.Context, none) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: mcp.Contents{image}}, nil
+		}),
+		server.Tool("with", "", func(context.Context, none) (mcp.With[int], error) {
+			return mcp.With[int]{Content: []mcp.Content{nil}}, nil
+		}),
+		server.Prompt("prompt", "", func(context.Context, none) (mcp.PromptMessage, error) { return mcp.PromptMessage{}, nil }),
+	)
+	each(t, bothEras, func(t *testing.T, v string) {
+		l := join(t, s, v)
+		for name, want := range map[string]string{
+			"plain": "the tool returned no content", "typed": "content 1 of 1 is nil (*mcp.ImageContent)", "boxed": "content 1 of 1 is nil (*mcp.ImageContent)",
+			"element": "content 2 of 2 is nil", "text": "content 1 of 1 is nil (*mcp.TextContent)", "result": "content 1 of 1 is nil", "with": "content 1 of 1 is nil",
+		} {
+			if got := l.isError(l.tool(name, emptyBody)); !strings.Contains(got, "internal error") {
+				t.Errorf("%s: %s", name, got)
+			}
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("%s: the log lacks %q", name, want)
+			}
+		}
+		l.fails(l.call("prompts/get", `{"name":"prompt"}`), mcp.CodeInternalError)
+		if !strings.Contains(text.String(), "prompt prompt: message 1: content 1 of 1 is nil") {
+			t.Errorf("the log has %s", text)
+		}
+	})
+}
+
+// A slice of one type of content is content like []mcp.Content.
+func TestSlicesOfContent(t *testing.T) {
+	type pictures []mcp.ImageContent
+	image := *mcp.Image([]byte("x"), "image/png")
+	s := newServer(nil,
+		server.Tool("pointers", "", func(context.Context, none) ([]*mcp.ImageContent, error) {
+			return []*mcp.ImageContent{&image, &image}, nil
+		}),
+		server.Tool("values", "", func(context.Context, none) ([]mcp.ImageContent, error) { return []mcp.ImageContent{image, image}, nil }),
+		server.Tool("named", "", func(context.Context, none) (pictures, error) { return pictures{image, image}, nil }),
+		server.Tool("none", "", func(context.Context, none) ([]*mcp.ImageContent, error) { return nil, nil }),
+		server.Tool("nil", "", func(context.Context, none) ([]*mcp.ImageContent, error) { return []*mcp.ImageContent{nil}, nil }),
+	)
+	l := join(t, s, v2511)
+	for _, name := range []string{"pointers", "values", "named"} {
+		got := l.toolResult(l.tool(name, emptyBody))
+		if len(got.Content) != 2 || got.Content[1].Type != "image" || got.StructuredContent != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if m := l.tool("none", emptyBody); !strings.Contains(m.raw, `"content":[]`) {
+		t.Errorf("none: %s", m.raw)
+	}
+	if got := l.isError(l.tool("nil", emptyBody)); !strings.Contains(got, "internal error") {
+		t.Errorf("nil: %s", got)
+	}
+	if m := l.call("tools/list", emptyBody); strings.Contains(m.raw, "outputSchema") {
+		t.Errorf("they have schemas: %s", m.raw)
+	}
+}
+
+// Content inside of a structured result is refused when the tool is made, with
+// what to write in its place. What only looks similar is not.
+func TestContentInStructuredResult(t *testing.T) {
+	type report struct {
+		Title string
+		Chart *mcp.ImageContent
+	}
+	type deep struct {
+		Parts map[string][]struct{ C mcp.Content }
+	}
+	type tree struct {
+		Below  []*tree
+		Hidden *mcp.ImageContent `json:"-"`
+		Part   mcp.ResourceContents
+		Calls  []*mcp.CallToolResult
+		Raw    any
+	}
+	const advice = "mcp.With[T]"
+	panics(t, advice, func() { server.Tool("t", "", func(context.Context, none) (report, error) { return report{}, nil }) })
+	panics(t, advice, func() { server.Tool("t", "", func(context.Context, none) (*deep, error) { return nil, nil }) })
+	panics(t, advice, func() {
+		server.Tool("t", "", func(context.Context, none) (mcp.With[report], error) { return mcp.With[report]{}, nil })
+	})
+	panics(t, advice, func() {
+		server.Tool("t", "", func(context.Context, none) (struct{ mcp.Contents }, error) { return struct{ mcp.Contents }{}, nil })
+	})
+	_, err := server.NewTool("t", "", func(context.Context, none) (report, error) { return report{}, nil })
+	if err == nil || !strings.Contains(err.Error(), "report.Chart, *mcp.ImageContent") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := server.NewTool("t", "", func(context.Context, none) (*tree, error) { return nil, nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// What a carrier says outside the body (HTTP headers) must say the same as the
-// body: somebody between may have routed or allowed the request by it.
+// What a transport says outside the body (HTTP headers) must say the same as the
+// body: a proxy between may have routed or allowed the request by it.
 //
 // spec 2026-07-28, basic/transports/streamable-http, Server Validation: a
 // server "MUST reject requests where the values specified in the headers do
@@ -63,7 +63,7 @@ func (c *Call) checkTarget() error {
 		return nil
 	}
 	t, ok := c.srv.allTools().byKey[c.target]
-	if !ok || len(t.in.Headers()) == 0 || !c.visibly(t) {
+	if !ok || len(t.in.Headers()) == 0 || !c.visibleTo(t) {
 		return nil
 	}
 	return c.checkFields(t)

@@ -82,6 +82,12 @@ func (s *sealer) seal(plain, bound []byte) string {
 	return base64.RawURLEncoding.EncodeToString(out)
 }
 
+// sealedLen is the length of what seal makes of n bytes.
+func sealedLen(n int) int {
+	const id, nonce, tag = 1, 12, 16 // of AES-GCM as cipher.NewGCM makes it
+	return base64.RawURLEncoding.EncodedLen(id + nonce + n + tag)
+}
+
 // open returns what seal was given, or errSeal.
 func (s *sealer) open(sealed string, bound []byte) ([]byte, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(sealed)

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
@@ -46,7 +48,9 @@ type Options struct {
 	// as one of package mcp for sql.ErrNoRows, in all handlers and middleware.
 	// What it returns is then treated as if the handler had returned it, and is
 	// what middleware sees; nil leaves the error as it is, and MapError may then
-	// be asked about it again. ctx is that of the request. Default: none.
+	// be asked about it again. That of a mounted server is asked about the errors
+	// of its own features and middleware, before that of the server it is mounted
+	// in. ctx is that of the request. Default: none.
 	MapError func(ctx context.Context, err error) error
 	// ProgressEvery merges the progress of a request: at most one notification
 	// in this time, the newest, and always the last one. Default 0: all are
@@ -89,15 +93,15 @@ type Server struct {
 	opts   Options
 	limits Limits
 	// localTimeout is CallTimeout for principal.Local.
-	localTimeout time.Duration
-	log          *slog.Logger
-	seal         *sealer
-	rates        rates
-	deadlines    deadlines
-	rows         map[string]*row
-	metas        [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
-	handshakes   []string                        // the versions served that have a handshake
-	hello        atomic.Pointer[greeting]        // the last one of a handshake
+	localTimeout   time.Duration
+	log            *slog.Logger
+	seal           *sealer
+	rates          rates
+	timers         pausetimer.Scheduler // of all calls
+	rows           map[string]*row
+	metas          [16]atomic.Pointer[decodedMeta] // of requests that belong to no session
+	handshakes     []string                        // the versions served that have a handshake
+	lastInitialize atomic.Pointer[initializeText]  // the last one of a handshake
 
 	tools     registry[*tool]
 	prompts   registry[*prompt]
@@ -115,6 +119,8 @@ type Server struct {
 	varies     atomic.Bool // a tool has had variants
 	visible    func(ctx context.Context, it Item) bool
 	middleware []Middleware
+	observers  []Observer
+	refusals   refusals
 	extensions []*Extension
 	unlisted   *Reader // of URIs that nothing else has, or nil
 	mounts     []*mount
@@ -125,13 +131,13 @@ type Server struct {
 
 	hub hub
 
-	mu       sync.Mutex
-	sessions map[*session]struct{}
-	callers  callers        // of self-contained requests
-	alone    *Call          // the first of the same requests
-	wg       sync.WaitGroup // self-contained requests
-	closed   bool
-	done     chan struct{}
+	mu             sync.Mutex
+	sessions       map[*session]struct{}
+	callers        callers        // of self-contained requests
+	statelessCalls *Call          // the first of the same requests
+	wg             sync.WaitGroup // self-contained requests
+	closed         bool
+	done           chan struct{}
 }
 
 // New makes a server with its name and version, which clients show. It panics
@@ -142,7 +148,6 @@ func New(name, version string, opts *Options) *Server {
 		callers:  callers{byKey: make(map[string]*caller)},
 		done:     make(chan struct{}),
 	}
-	s.deadlines.base = time.Now()
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -179,6 +184,11 @@ func New(name, version string, opts *Options) *Server {
 // after the first request.
 func (s *Server) Use(mw ...Middleware) {
 	s.mustBeNew("Use")
+	for i, m := range mw {
+		if m == nil {
+			panic(fmt.Sprintf("server: Use: middleware %d of %d is nil", i+1, len(mw)))
+		}
+	}
 	s.middleware = append(s.middleware, mw...)
 }
 
@@ -191,7 +201,17 @@ func (s *Server) Visible(fn func(ctx context.Context, it Item) bool) {
 	s.visible = fn
 }
 
+var errNotMade = errors.New("server: a nil or zero Server; make one with server.New")
+
+// mustBeMade refuses a Server that New has not made, at the first use of it.
+func (s *Server) mustBeMade() {
+	if s == nil || s.done == nil {
+		panic(errNotMade)
+	}
+}
+
 func (s *Server) mustBeNew(what string) {
+	s.mustBeMade()
 	if s.frozen.Load() {
 		panic("server: " + what + " after the first request; set the server up before serving it")
 	}
@@ -232,19 +252,19 @@ func (s *Server) freeze() {
 }
 
 // Serve handles one self-contained request: one of the stateless revision, or
-// one of another that its carrier keeps no session for. It implements transport.Handler.
+// one of another that its transport keeps no session for. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	s.freeze()
 	c := s.newCall(ctx, x, nil)
 	c.scope = c.inbound.Start(ctx)
 	defer c.inbound.End()
-	if err := s.board(c); err != nil {
+	if err := s.admit(c); err != nil {
 		s.refuse(ctx, x, nil, err)
 		return
 	}
-	defer s.leave(c)
+	defer s.release(c)
 	if x.Version != "" && x.In.Method == mcp.MethodInitialize {
-		if err := s.greet(c); err != nil {
+		if err := s.initializeSessionless(c); err != nil {
 			s.refuse(ctx, x, c.facts, err)
 		}
 		return
@@ -265,6 +285,9 @@ func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 // Open begins a relation with a peer on a pipe, a WebSocket or a legacy HTTP
 // session. It implements transport.Handler.
 func (s *Server) Open(conn transport.Conn) (transport.Session, error) {
+	if s.done == nil {
+		return nil, errNotMade
+	}
 	s.freeze()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +329,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.strand()
+	s.cancelStateless()
 	var ending sync.WaitGroup // at once: none has to wait for another's handlers to be told
 	ending.Go(func() { s.hub.stop(errShutdown) })
 	for _, p := range sessions {
@@ -317,59 +340,59 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	ending.Wait()
 	<-quiet
-	s.deadlines.stop()
+	s.timers.Stop()
 	return err
 }
 
-// board counts a self-contained request in, or refuses it.
-func (s *Server) board(c *Call) error {
+// admit counts a self-contained request as in flight, or refuses it.
+func (s *Server) admit(c *Call) error {
 	key := s.callers.keyOf(c.Principal())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errShutdown
 	}
-	who := s.callers.at(key)
+	entry := s.callers.at(key)
 	anonymous := c.Principal().Anonymous()
 	most := s.limits.MaxInFlight
 	if anonymous {
 		most = s.limits.MaxAnonymousInFlight
 	}
-	if over(who.under+1, most) {
+	if over(entry.inFlight+1, most) {
 		return tooManyOf(anonymous, most)
 	}
-	who.under++
-	c.caller = who
-	if s.alone != nil {
-		s.alone.before = c
+	entry.inFlight++
+	c.caller = entry
+	if s.statelessCalls != nil {
+		s.statelessCalls.prev = c
 	}
-	c.after, s.alone = s.alone, c
+	c.next, s.statelessCalls = s.statelessCalls, c
 	s.wg.Add(1)
 	return nil
 }
 
-func (s *Server) leave(c *Call) {
+func (s *Server) release(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.caller.under--
-	s.callers.tidy(c.caller)
-	if c.before != nil {
-		c.before.after = c.after
+	c.caller.inFlight--
+	s.callers.dropIdle(c.caller)
+	if c.prev != nil {
+		c.prev.next = c.next
 	} else {
-		s.alone = c.after
+		s.statelessCalls = c.next
 	}
-	if c.after != nil {
-		c.after.before = c.before
+	if c.next != nil {
+		c.next.prev = c.prev
 	}
-	c.before, c.after = nil, nil
+	c.prev, c.next = nil, nil
 	s.wg.Done()
 }
 
-// strand cancels the self-contained requests that are still under way.
-func (s *Server) strand() {
+// cancelStateless cancels the self-contained requests that are in flight.
+func (s *Server) cancelStateless() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := s.alone; c != nil; c = c.after {
+	for c := s.statelessCalls; c != nil; c = c.next {
 		c.inbound.Cancel(errShutdown)
 	}
 }
@@ -381,7 +404,7 @@ func (s *Server) closing() bool {
 	return s.closed
 }
 
-// forget takes a session that has ended out of the count.
+// forget removes a session that has ended.
 func (s *Server) forget(p *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
@@ -16,8 +18,8 @@ import (
 )
 
 // A session is the server's half of a long-lived relation: what a handshake
-// negotiated, and what is under way in both directions. Modern requests may
-// travel on the same connection; of the session they use the tracking alone.
+// negotiated, and what is in flight in both directions. Modern requests may
+// travel on the same connection; of the session they use only the tracking.
 type session struct {
 	srv  *Server
 	conn transport.Conn
@@ -25,27 +27,30 @@ type session struct {
 	feed *feed  // change notices of the handshake era
 	key  string // of the connection's principal, for limits
 
-	meta atomic.Pointer[decodedMeta] // the last one that was sent
+	meta     atomic.Pointer[decodedMeta] // the last one that was sent
+	observed atomic.Pointer[SessionInfo] // what observers were told
+	// initializing is set while initialize is being answered.
+	initializing atomic.Pointer[initializing]
 
-	mu    sync.Mutex
-	facts *revision.Facts       // nil before the handshake
-	ready bool                  // the initialize response is on its way
-	ended bool                  // Close was called
-	hello *mcp.InitializeParams // perhaps of other sessions too; never written to
-	least mcp.LogLevel
-	under int      // requests under way
-	roots struct { // notices of changed roots
+	mu           sync.Mutex
+	facts        *revision.Facts       // nil before the handshake
+	ready        bool                  // the initialize response is on its way
+	ended        bool                  // Close was called
+	clientParams *mcp.InitializeParams // perhaps of other sessions too; never written to
+	minLogLevel  mcp.LogLevel
+	inFlight     int      // requests
+	roots        struct { // notices of changed roots
 		busy, again bool
 	}
-	quiet chan struct{} // closed when none is under way; made by drain
-	over  chan struct{} // closed when the client sends no more; made by who waits
-	deaf  bool          // the client sends no more
+	idle      chan struct{} // closed when none is under way; made by drain
+	inputDone chan struct{} // closed when the client sends no more; made by inputEnded
+	inputOver bool          // the client sends no more
 }
 
 func newSession(s *Server, conn transport.Conn) *session {
 	p := &session{
 		srv: s, conn: conn, key: conn.Principal().LimitKey(),
-		least: mcp.LogInfo,
+		minLogLevel: mcp.LogInfo,
 	}
 	p.peer = jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: bound(s.limits.MaxInFlight), Logger: s.log})
 	return p
@@ -82,9 +87,15 @@ func (p *session) begin(ctx context.Context, c *Call, x *transport.Exchange) (ru
 		return nil, err
 	}
 	c.scope = tracked
+	if g := p.initializing.Load(); g != nil && waitsForInitialize(x.In) {
+		return func() { c.runAfter(g) }, nil
+	}
 	if err := c.enter(x.In); err != nil {
 		c.inbound.End()
 		return nil, err
+	}
+	if !c.facts.Handshake {
+		p.begun(c)
 	}
 	return c.run, nil
 }
@@ -101,28 +112,84 @@ func (c *Call) run() {
 	c.srv.handle(c)
 }
 
+// initializing is an initialize request in flight: from its arrival until its
+// answer is queued, or it failed.
+type initializing struct{ done chan struct{} }
+
+// maxInitializeWait is the longest that a request waits for initialize to be answered.
+const maxInitializeWait = time.Minute
+
+// waitsForInitialize reports whether a request that came right behind initialize
+// has to wait for it: all of the handshake's revisions but ping.
+func waitsForInitialize(in *jsonrpc.Incoming) bool {
+	if in.Method == mcp.MethodPing {
+		return false
+	}
+	_, modern, _ := modernVersion(in)
+	return !modern
+}
+
+// runAfter is run for a tracked call that came while initialize was being answered.
+// A client may send its first requests without waiting for that answer, though it
+// should not (spec 2025-11-25, basic/lifecycle, Initialization).
+func (c *Call) runAfter(g *initializing) {
+	p := c.session
+	defer p.count(-1)
+	defer c.inbound.End()
+	timer := time.NewTimer(maxInitializeWait)
+	defer timer.Stop()
+	select {
+	case <-g.done:
+	case <-timer.C:
+	case <-c.Done():
+	case <-c.srv.done:
+	}
+	err := context.Cause(c)
+	switch {
+	case errors.Is(err, ErrCancelled):
+		return // spec, basic/patterns/cancellation: no response to a cancelled request
+	case err == nil && p.srv.closing():
+		err = errShutdown
+	case err == nil:
+		err = c.enter(c.x.In)
+	}
+	if err != nil {
+		c.inbound.End()
+		p.srv.refuse(context.WithoutCancel(c), c.x, cmp.Or(c.facts, p.negotiated()), err)
+		return
+	}
+	c.srv.handle(c)
+}
+
+// initializeAnswered ends the wait of requests for the answer to initialize.
+func (p *session) initializeAnswered() {
+	if g := p.initializing.Swap(nil); g != nil {
+		close(g.done)
+	}
+}
+
 // count keeps the number of requests under way.
 func (p *session) count(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.under += n
-	if p.under == 0 && p.quiet != nil {
-		close(p.quiet)
-		p.quiet = nil
+	p.inFlight += n
+	if p.inFlight == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
 	}
 }
 
 // drain waits until no request is under way.
 func (p *session) drain() {
 	p.mu.Lock()
-	if p.under == 0 {
+	if p.inFlight == 0 {
 		p.mu.Unlock()
 		return
 	}
-	if p.quiet == nil {
-		p.quiet = make(chan struct{})
+	if p.idle == nil {
+		p.idle = make(chan struct{})
 	}
-	quiet := p.quiet
+	quiet := p.idle
 	p.mu.Unlock()
 	<-quiet
 }
@@ -190,7 +257,9 @@ func (p *session) cancelled(m *jsonrpc.Incoming) {
 
 // Rules says what the negotiated revision allows on the wire.
 func (p *session) Rules() transport.Rules {
-	f := p.negotiated()
+	p.mu.Lock()
+	f := p.facts // also while initialize is being answered, when the next messages may be there
+	p.mu.Unlock()
 	if f == nil { // Ruling 9: not yet negotiated peers get what JSON-RPC says
 		return transport.Rules{NullID: true, MaxBatch: p.srv.limits.MaxBatch}
 	}
@@ -204,22 +273,22 @@ func (p *session) Rules() transport.Rules {
 func (p *session) Ending() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.deaf = true; p.over != nil {
-		close(p.over)
+	if p.inputOver = true; p.inputDone != nil {
+		close(p.inputDone)
 	}
 }
 
-// silence is closed when the client sends no more.
-func (p *session) silence() <-chan struct{} {
+// inputEnded returns a channel that is closed when the client sends no more.
+func (p *session) inputEnded() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over == nil {
-		p.over = make(chan struct{})
-		if p.deaf {
-			close(p.over)
+	if p.inputDone == nil {
+		p.inputDone = make(chan struct{})
+		if p.inputOver {
+			close(p.inputDone)
 		}
 	}
-	return p.over
+	return p.inputDone
 }
 
 // Close ends the relation and waits until nothing of it runs.
@@ -233,6 +302,7 @@ func (p *session) Close(cause error) {
 	}
 	p.peer.Close(cause)
 	p.drain()
+	p.finished(cause)
 	p.srv.forget(p)
 }
 
@@ -266,24 +336,27 @@ func (p *session) initialize(c *Call, x *transport.Exchange) (run func(), err er
 	}
 	p.mu.Lock()
 	f, feed := p.facts, p.feed
-	c.params, c.caps = p.hello, &p.hello.Capabilities
+	c.params, c.caps = p.clientParams, &p.clientParams.Capabilities
 	p.mu.Unlock()
 	c.use(f)
 	c.row = initializeRow(result)
 	p.srv.freeze()
 	return func() {
 		defer p.count(-1)
+		defer p.initializeAnswered()
 		answer, err := p.srv.run(c, p.srv.serve)
 		if err == nil {
 			p.mu.Lock()
 			p.ready = true
 			p.mu.Unlock()
-			if err = p.srv.answer(c, answer); err == nil || undelivered(err) {
+			p.begun(c)
+			if err = p.srv.answer(c, answer); err == nil {
 				feed.release()
 				return
 			}
 		}
-		p.unmake(feed) // the client may try again
+		p.undoHandshake(feed) // the client may try again
+		p.finished(err)
 		p.srv.answerError(c, err)
 	}, nil
 }
@@ -295,11 +368,11 @@ func initializeRow(result *mcp.InitializeResult) *row {
 	return &row{Method: m, serve: func(*Call) (Result, error) { return result, nil }}
 }
 
-// unmake takes a handshake back that middleware refused.
-func (p *session) unmake(feed *feed) {
+// undoHandshake undoes a handshake that middleware refused.
+func (p *session) undoHandshake(feed *feed) {
 	p.mu.Lock()
 	ended := p.ended
-	p.facts, p.hello, p.feed, p.ready = nil, nil, nil, false
+	p.facts, p.clientParams, p.feed, p.ready = nil, nil, nil, false
 	p.mu.Unlock()
 	if !ended { // or Close does it
 		feed.close()
@@ -321,12 +394,13 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 		return nil, err
 	}
 	p.facts = f
-	p.hello = params
+	p.clientParams = params
+	p.initializing.Store(&initializing{make(chan struct{})})
 	p.feed = newFeed(s, p.conn, jsonrpc.ID{}, nil)
-	p.feed.p = p
+	p.feed.session = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
-	return s.welcome(f, s.capabilities(f)), nil
+	return s.initializeResult(f, s.capabilities(f)), nil
 }
 
 // agree reads what a client says in its handshake, and picks the revision.
@@ -341,7 +415,7 @@ func (s *Server) agree(in *jsonrpc.Incoming) (*mcp.InitializeParams, *revision.F
 		return nil, nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams,
 			"params of initialize have %d bytes, and may have %d; leave large icons and metadata out", n, maxHandshake)
 	}
-	params, err := s.greeted(in.Params.Raw())
+	params, err := s.decodeInitialize(in.Params.Raw())
 	if err != nil {
 		return nil, nil, invalidParams(mcp.MethodInitialize, err)
 	}
@@ -353,8 +427,8 @@ func (s *Server) agree(in *jsonrpc.Incoming) (*mcp.InitializeParams, *revision.F
 	return params, f, nil
 }
 
-// welcome is the answer to a handshake.
-func (s *Server) welcome(f *revision.Facts, caps *mcp.ServerCapabilities) *mcp.InitializeResult {
+// initializeResult is the result of initialize.
+func (s *Server) initializeResult(f *revision.Facts, caps *mcp.ServerCapabilities) *mcp.InitializeResult {
 	return &mcp.InitializeResult{
 		ProtocolVersion: f.Version,
 		Capabilities:    *caps,
@@ -363,9 +437,9 @@ func (s *Server) welcome(f *revision.Facts, caps *mcp.ServerCapabilities) *mcp.I
 	}
 }
 
-// A greeting is what a client said in its handshake, and its text. Clients of
+// initializeText is the params of an initialize request and their text. Clients of
 // one program say the same, so that their sessions share it.
-type greeting struct {
+type initializeText struct {
 	text   []byte
 	params *mcp.InitializeParams
 }
@@ -374,20 +448,20 @@ type greeting struct {
 // as the session lasts, of which one address may open many without a connection.
 const maxHandshake = 64 << 10
 
-// maxGreeting is the longest greeting that is remembered, in bytes.
-const maxGreeting = 4 << 10
+// maxInitializeText is the longest text that is cached, in bytes.
+const maxInitializeText = 4 << 10
 
-// greeted decodes the parameters of a handshake.
-func (s *Server) greeted(raw mcp.RawValue) (*mcp.InitializeParams, error) {
-	if last := s.hello.Load(); last != nil && bytes.Equal(last.text, raw) {
+// decodeInitialize decodes the parameters of a handshake.
+func (s *Server) decodeInitialize(raw mcp.RawValue) (*mcp.InitializeParams, error) {
+	if last := s.lastInitialize.Load(); last != nil && bytes.Equal(last.text, raw) {
 		return last.params, nil
 	}
 	params := new(mcp.InitializeParams)
 	if err := shape.For(revision.NewestHandshake()).UpParams(mcp.MethodInitialize, raw, params); err != nil {
 		return nil, err
 	}
-	if len(raw) <= maxGreeting {
-		s.hello.Store(&greeting{text: bytes.Clone(raw), params: params})
+	if len(raw) <= maxInitializeText {
+		s.lastInitialize.Store(&initializeText{text: bytes.Clone(raw), params: params})
 	}
 	return params, nil
 }
@@ -419,25 +493,25 @@ func (p *session) negotiated() *revision.Facts {
 func (p *session) clientCaps() *mcp.ClientCapabilities {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hello == nil {
+	if p.clientParams == nil {
 		return &noCapabilities
 	}
-	return &p.hello.Capabilities
+	return &p.clientParams.Capabilities
 }
 
 func (p *session) clientInfo() *mcp.Implementation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hello == nil {
+	if p.clientParams == nil {
 		return nil
 	}
-	return &p.hello.ClientInfo
+	return &p.clientParams.ClientInfo
 }
 
 func (p *session) level() mcp.LogLevel {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.least
+	return p.minLogLevel
 }
 
 // setLevel serves logging/setLevel.
@@ -450,7 +524,7 @@ func (c *Call) setLevel(params *mcp.SetLevelParams) (Result, error) {
 	p := c.session
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.least = params.Level
+	p.minLogLevel = params.Level
 	return &mcp.EmptyResult{}, nil
 }
 
@@ -489,7 +563,7 @@ func (s *Server) capabilities(f *revision.Facts) *mcp.ServerCapabilities {
 		if caps.Extensions == nil {
 			caps.Extensions = make(map[string]mcp.RawValue)
 		}
-		caps.Extensions[e.ID] = e.settings()
+		caps.Extensions[e.ID] = e.settings
 	}
 	return caps
 }

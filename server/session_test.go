@@ -134,17 +134,19 @@ func TestModernMeta(t *testing.T) {
 		t.Errorf("without clientInfo: %q", got)
 	}
 	for meta, code := range map[string]int64{
-		`{` + version(`"2099-01-01"`) + `,` + caps + `{}}`:   mcp.CodeUnsupportedVersion,
-		`{` + version(`"2025-11-25"`) + `,` + caps + `{}}`:   mcp.CodeUnsupportedVersion,
-		`{` + version(`""`) + `,` + caps + `{}}`:             mcp.CodeUnsupportedVersion,
-		`{` + version(`7`) + `,` + caps + `{}}`:              mcp.CodeInvalidParams,
-		`{` + version(`"2026-07-28"`) + `}`:                  mcp.CodeInvalidParams,
-		`{` + version(`"2026-07-28"`) + `,` + caps + `null}`: mcp.CodeInvalidParams,
-		`{` + version(`"2026-07-28"`) + `,` + caps + `[]}`:   mcp.CodeInvalidParams,
-		`{` + caps + `{}}`: mcp.CodeInvalidRequest, // legacy, before the handshake
+		`{` + version(`"2099-01-01"`) + `,` + caps + `{}}`:                                               mcp.CodeUnsupportedVersion,
+		`{` + version(`"2025-11-25"`) + `,` + caps + `{}}`:                                               mcp.CodeUnsupportedVersion,
+		`{` + version(`""`) + `,` + caps + `{}}`:                                                         mcp.CodeUnsupportedVersion,
+		`{` + version(`7`) + `,` + caps + `{}}`:                                                          mcp.CodeInvalidParams,
+		`{` + version(`"2026-07-28"`) + `}`:                                                              mcp.CodeInvalidParams,
+		`{` + version(`"2026-07-28"`) + `,` + caps + `null}`:                                             mcp.CodeInvalidParams,
+		`{` + version(`"2026-07-28"`) + `,` + caps + `[]}`:                                               mcp.CodeInvalidParams,
 		`{` + version(`"2026-07-28"`) + `,` + caps + `{},"io.modelcontextprotocol/clientInfo":5}`:        mcp.CodeInvalidParams,
 		`{` + version(`"2026-07-28"`) + `,` + caps + `{},"progressToken":true}`:                          mcp.CodeInvalidParams,
 		`{` + version(`"2026-07-28"`) + `,"io.modelcontextprotocol/protocolversion":"x",` + caps + `{}}`: 0, // another key: ignored
+
+		// Legacy, before the handshake.
+		`{` + caps + `{}}`: mcp.CodeInvalidRequest,
 	} {
 		m := call(meta)
 		if code == 0 {

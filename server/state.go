@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -18,7 +17,7 @@ import (
 type state struct {
 	Flow    string                  `json:"f"`
 	Round   int                     `json:"r"`
-	Expires int64                   `json:"x"` // Unix seconds
+	Expires int64                   `json:"x"` // Unix seconds; 0: never
 	Order   []string                `json:"o"`
 	Kinds   map[string]string       `json:"k"`
 	Answers map[string]mcp.RawValue `json:"a"`
@@ -53,7 +52,7 @@ func (c *Call) resume() error {
 		}
 		return nil
 	}
-	if over(len(*sealed), base64.RawURLEncoding.EncodedLen(c.srv.limits.MaxState)) {
+	if most := c.srv.limits.MaxState; most >= 0 && len(*sealed) > sealedLen(most) {
 		return errState
 	}
 	bound, err := c.bound()
@@ -68,7 +67,7 @@ func (c *Call) resume() error {
 	if err := wire.Decode(plain, &st); err != nil {
 		return errState
 	}
-	if time.Now().Unix() > st.Expires {
+	if st.Expires != 0 && time.Now().Unix() > st.Expires {
 		return errState
 	}
 	r := &c.extras().asks
@@ -127,11 +126,11 @@ func (c *Call) suspend() (Result, error) {
 // sealState makes the requestState of the recorder, whose lock is held.
 func (c *Call) sealState() (string, error) {
 	r := &c.extras().asks
-	plain, err := wire.Marshal(&state{
-		Flow: r.flow, Round: r.round,
-		Expires: time.Now().Add(c.srv.limits.StateExpiry).Unix(),
-		Order:   r.order, Kinds: r.kinds, Answers: r.answers, Done: r.done,
-	})
+	st := &state{Flow: r.flow, Round: r.round, Order: r.order, Kinds: r.kinds, Answers: r.answers, Done: r.done}
+	if expiry := c.srv.limits.StateExpiry; expiry >= 0 {
+		st.Expires = time.Now().Add(expiry).Unix()
+	}
+	plain, err := wire.Marshal(st)
 	if err != nil {
 		return "", fmt.Errorf("sealing the state of the request: %w", err)
 	}
@@ -156,7 +155,7 @@ func (c *Call) bound() ([]byte, error) {
 		}
 		canonical, err := wire.Canonical(raw)
 		if err != nil {
-			return nil, jsonrpc.NewError(jsonrpc.CodeInvalidParams, "%s of %s: %v", name, c.Method(), err)
+			return nil, mcp.NewError(mcp.CodeInvalidParams, "%s of %s: %v", name, c.Method(), err)
 		}
 		parts = append(parts, string(canonical))
 	}
@@ -165,7 +164,7 @@ func (c *Call) bound() ([]byte, error) {
 
 // ask notes the question for the answer "input required".
 func (stateless) ask(c *Call, id string, q *question) (mcp.RawValue, error) {
-	c.extras().asks.wait(id, q)
+	c.extras().asks.addPending(id, q)
 	return nil, fmt.Errorf("asking for %s: %w", q.what, ErrInputPending)
 }
 
@@ -196,13 +195,13 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 
 // await waits a while for done, and then has the client repeat the request.
 func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, error)) error {
-	c.clock.pause() // before the timeout is set: see Call.Deadline
-	defer c.clock.resume()
+	c.timer.Pause() // before the timeout is set: see Call.Deadline
+	defer c.timer.Resume()
 	ctx, cancel := context.WithTimeoutCause(c, awaitRound, errRoundOver)
 	defer cancel()
 	err := poll(ctx, done)
 	if errors.Is(err, errRoundOver) {
-		c.extras().asks.pause()
+		c.extras().asks.requestRetry()
 		return fmt.Errorf("waiting for the opened URL: %w", ErrInputPending)
 	}
 	return err
@@ -212,8 +211,8 @@ func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, e
 //
 // spec 2025-11-25, client/elicitation: notifications/elicitation/complete.
 func (handshake) await(c *Call, q *question, done func(context.Context) (bool, error)) error {
-	c.clock.pause()
-	defer c.clock.resume()
+	c.timer.Pause()
+	defer c.timer.Resume()
 	if err := poll(c, done); err != nil {
 		return err
 	}

@@ -182,8 +182,8 @@ func TestStateSize(t *testing.T) {
 // ones an error; answers without a state are none. Proves: FLOW-ELICIT-P.
 func TestStateAnswers(t *testing.T) {
 	s := newServer(unlimited(), server.Tool("two", "", func(ctx context.Context, _ none) (string, error) {
-		a, errA := server.Elicit[sure](ctx, "A?", server.AskOptions{Key: "a"})
-		b, errB := server.Elicit[sure](ctx, "B?", server.AskOptions{Key: "b"})
+		a, errA := server.Elicit[sure](ctx, "A?", &server.AskOptions{Key: "a"})
+		b, errB := server.Elicit[sure](ctx, "B?", &server.AskOptions{Key: "b"})
 		if err := errors.Join(errA, errB); err != nil {
 			return "", err
 		}
@@ -237,7 +237,7 @@ func TestStateAnswers(t *testing.T) {
 func TestStateNotDeterministic(t *testing.T) {
 	for name, ask := range map[string]func(ctx context.Context, round int) error{
 		"other question under the key": func(ctx context.Context, round int) error {
-			_, err := server.Elicit[sure](ctx, fmt.Sprintf("question %d", round), server.AskOptions{Key: "k"})
+			_, err := server.Elicit[sure](ctx, fmt.Sprintf("question %d", round), &server.AskOptions{Key: "k"})
 			return err
 		},
 		"other question": func(ctx context.Context, round int) error {
@@ -268,9 +268,9 @@ func TestSameQuestionTwice(t *testing.T) {
 		) (string, error) {
 			out := ""
 			for i := range 2 {
-				var o []server.AskOptions
+				var o []*server.AskOptions
 				if in.Keys {
-					o = append(o, server.AskOptions{Key: fmt.Sprint(i)})
+					o = append(o, &server.AskOptions{Key: fmt.Sprint(i)})
 				}
 				a, err := server.Elicit[sure](ctx, "Again?", o...)
 				if err != nil {
@@ -579,4 +579,49 @@ func TestAskWithdrawn(t *testing.T) {
 		}
 		l.silent()
 	})
+}
+
+// A state that was issued is taken back, up to the last byte of Limits.MaxState.
+func TestStateAtLimit(t *testing.T) {
+	s := newServer(unlimited(), server.Tool("big", "", func(ctx context.Context, in struct {
+		N int `json:"n"`
+	},
+	) (string, error) {
+		if _, err := server.Once(ctx, "k", func() (string, error) { return strings.Repeat("x", in.N), nil }); err != nil {
+			return "", err
+		}
+		_, err := server.Elicit[sure](ctx, "?")
+		return "done", err
+	}))
+	l := join(t, s, v2607)
+	largest := 0
+	for n := 16384 - 400; n < 16384; n++ {
+		arguments := fmt.Sprintf(`{"n":%d}`, n)
+		m := l.tool("big", arguments)
+		if m.Error != nil {
+			break
+		}
+		largest = n
+		l.text(l.retry("big", arguments, l.asked(m), accepted))
+	}
+	if largest == 0 || largest > 16384-100 {
+		t.Errorf("the largest value has %d bytes", largest)
+	}
+}
+
+// Limits of states that are switched off refuse none.
+func TestStateUnlimited(t *testing.T) {
+	for name, limits := range map[string]server.Limits{"size": {MaxState: server.Unlimited}, "expiry": {StateExpiry: server.Unlimited}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := quiet()
+				o.Limits = limits
+				s := newServer(o, asker("drop", "Drop?"))
+				l := join(t, s, v2607)
+				res := l.asked(l.tool("drop", emptyBody))
+				time.Sleep(time.Minute)
+				l.text(l.retry("drop", emptyBody, res, accepted))
+			})
+		})
+	}
 }

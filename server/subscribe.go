@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -23,7 +24,7 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 	f := c.session.feed
 	n, has := f.wants(topicURI + p.URI)
 	if !has && over(n+1, c.srv.limits.MaxSubscriptions) {
-		return nil, mcp.NewError(mcp.CodeRateLimited, "more than %d subscriptions in one session (Limits.MaxSubscriptions); unsubscribe from some first", c.srv.limits.MaxSubscriptions)
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d subscriptions in one session (Limits.MaxSubscriptions); unsubscribe from some first", c.srv.limits.MaxSubscriptions)
 	}
 	f.follow(p.URI, c.watch)
 	return &mcp.EmptyResult{}, nil
@@ -45,6 +46,10 @@ var errUnlistened = errors.New("subscription ended by the server")
 // spec 2026-07-28, basic/patterns/subscriptions: the acknowledgement "MUST" be
 // the first message of the subscription.
 func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
+	if most, size := c.srv.maxListen(), len(c.x.In.Params.Raw()); over(size, most) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams,
+			"params of subscriptions/listen have %d bytes, and may have %d; watch fewer resources in one subscription, and leave large icons and metadata out", size, most)
+	}
 	if err := c.srv.hub.enlist(c); err != nil {
 		return nil, err
 	}
@@ -65,7 +70,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	f.release()
 	var over <-chan struct{} // nil, which never ends, without a connection
 	if c.session != nil {
-		over = c.session.silence()
+		over = c.session.inputEnded()
 	}
 	select {
 	case <-c.Done():
@@ -80,6 +85,17 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	}
 	f.close() // no notice comes after the end
 	return c.unlisten()
+}
+
+// maxListen is the most bytes of the params of a subscription, which are kept for
+// as long as it lasts: what a handshake may have, and a kilobyte for each
+// resource; Unlimited if their number is.
+func (s *Server) maxListen() int {
+	n := s.limits.MaxSubscriptions
+	if n < 0 || n > math.MaxInt>>11 {
+		return Unlimited
+	}
+	return maxHandshake + n<<10
 }
 
 // unlisten ends a subscription from our side. Ruling 24: where all share one

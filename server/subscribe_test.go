@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,10 +172,35 @@ func TestSubscriptionLimits(t *testing.T) {
 		for _, uri := range []string{"test:a", "test:b", "test:a"} { // again is no more
 			old.result(old.call("resources/subscribe", fmt.Sprintf(`{"uri":%q}`, uri)))
 		}
-		old.fails(old.call("resources/subscribe", `{"uri":"test:c"}`), mcp.CodeRateLimited)
+		old.fails(old.call("resources/subscribe", `{"uri":"test:c"}`), mcp.CodeInvalidParams)
 		old.result(old.call("resources/unsubscribe", `{"uri":"test:a"}`))
 		old.result(old.call("resources/subscribe", `{"uri":"test:c"}`))
 	})
+}
+
+// What a subscription says is kept while it lasts, and bounded: 64 KiB and one
+// more for each resource that it may watch.
+//
+// Proves: SEC-DOS-1.
+func TestLargeListen(t *testing.T) {
+	for limit, most := range map[int]int{0: 320 << 10, 16: 80 << 10, server.Unlimited: 1 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			o := unlimited()
+			o.Limits.MaxSubscriptions = limit
+			l := joinAs(t, newServer(o, server.Text("test:a", "a", "")), v2607, ada)
+			padded := func(n int) string { return fmt.Sprintf(`{"notifications":{},"x":%q}`, strings.Repeat("x", n)) }
+			l.start("subscriptions/listen", padded(most-1<<10))
+			l.note(mcp.NotifySubscriptionsAcknowledged)
+			if limit < 0 {
+				return
+			}
+			m := l.call("subscriptions/listen", padded(most))
+			l.fails(m, mcp.CodeInvalidParams)
+			if want := fmt.Sprintf("and may have %d", most); !strings.Contains(m.Error.Message, want) {
+				t.Errorf("refused with %s, want %q", m.Error.Message, want)
+			}
+		})
+	}
 }
 
 // Many changes are merged and paced, none is lost. Proves: SEC-RES-4.
@@ -337,5 +363,65 @@ func TestWatchPanics(t *testing.T) {
 				t.Errorf("no %s in the log", what)
 			}
 		}
+	})
+}
+
+// A watcher that panicked runs again after a pause, for those who are subscribed,
+// and one that returned runs again for the next subscriber.
+func TestWatchAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		s := newServer(nil, server.Text("test:a", "a", "").With(server.ResourceOptions{Watch: func(ctx context.Context, changed func()) {
+			switch runs.Add(1) {
+			case 1, 2:
+				panic("watcher")
+			case 3:
+				changed()
+				return
+			}
+			changed()
+			<-ctx.Done()
+		}}))
+		first := join(t, s, v2607)
+		first.listen(`{"resourceSubscriptions":["test:a"]}`, `{"resourceSubscriptions":["test:a"]}`)
+		begun := time.Now()
+		first.note("notifications/resources/updated")
+		if took := time.Since(begun); took != 3*time.Second {
+			t.Errorf("the third run was after %v, want pauses of 1 s and 2 s", took)
+		}
+		second := join(t, s, v2607)
+		second.listen(`{"resourceSubscriptions":["test:a"]}`, `{"resourceSubscriptions":["test:a"]}`)
+		second.note("notifications/resources/updated")
+		first.note("notifications/resources/updated")
+		time.Sleep(time.Hour)
+		if n := runs.Load(); n != 4 {
+			t.Errorf("it ran %d times", n)
+		}
+	})
+}
+
+// A cancelled subscription hears of no change that a later message makes, also
+// while its end is still under way. Proves: FLOW-CANCEL.
+func TestChangeAfterCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *server.Server
+		extra := give("extra", "")
+		toggle := server.Tool("toggle", "", func(context.Context, none) (string, error) {
+			if !s.RemoveTools("extra") {
+				s.Add(extra)
+			}
+			return "", nil
+		})
+		s = newServer(unlimited(), toggle)
+		l := join(t, s, v2607)
+		for range 500 {
+			id := l.listen(`{"toolsListChanged":true}`, `{"toolsListChanged":true}`)
+			l.cancel(id)
+			call := l.start("tools/call", toolParams("toggle", "{}"))
+			if m := l.next(); m.Method != "" {
+				t.Fatalf("after the cancellation came %s, before the answer to %s", m.raw, call)
+			}
+		}
+		l.silent()
 	})
 }

@@ -45,7 +45,7 @@ type TemplateOptions struct {
 	// shared between callers, and Server.ResourcesChanged says that they
 	// changed. Default: none is shown.
 	List func(ctx context.Context) ([]mcp.Resource, error)
-	// Watch runs while somebody is subscribed to uri; see ResourceOptions.
+	// Watch runs while a client is subscribed to uri; see ResourceOptions.
 	Watch func(ctx context.Context, uri string, changed func())
 }
 
@@ -67,7 +67,7 @@ type template struct {
 	prefix   string // what mounting put in front
 }
 
-func (t *template) alone() Result {
+func (t *template) single() Result {
 	return &mcp.ListResourceTemplatesResult{ResourceTemplates: []mcp.ResourceTemplate{*t.def}}
 }
 
@@ -189,7 +189,7 @@ func (c *Call) withListed(snap *snapshot[*resource]) (*snapshot[*resource], erro
 				continue
 			}
 			o := offered{item: Item{Kind: KindResource, Name: def.URI, Labels: t.item.Labels, Scopes: t.item.Scopes}, at: t.at, texts: new(encodings)}
-			def.URI, def.MIMEType = t.prefix+def.URI, cmp.Or(def.MIMEType, t.def.MIMEType)
+			def.URI, def.MIMEType = mounted(t.prefix, def.URI), cmp.Or(def.MIMEType, t.def.MIMEType)
 			if _, taken := items[def.URI]; !taken {
 				items[def.URI] = &resource{offered: o, def: &def}
 			}

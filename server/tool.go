@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -55,11 +57,13 @@ type ToolOptions struct {
 	// cannot say theirs themselves; see package schema. Default none.
 	Types map[reflect.Type]mcp.RawValue
 	// Variant returns the definition that the caller of a list is shown, made of
-	// def, the one that everybody else sees: a shorter description, an argument
+	// def, the one that all other callers see: a shorter description, an argument
 	// less. def is the variant's own, to be changed and returned. The name stays
 	// that of the tool, whatever the variant says. Calls are checked against
 	// the schema of the tool itself, so a variant may ask for less and no more.
-	// It must be quick, and is called by many goroutines. Lists with such a tool
+	// A variant that panics, or whose definition cannot be shown, leaves the tool
+	// out of the caller's list, and the caller's calls of it are refused; the
+	// log says why. It must be quick, and is called by many goroutines. Lists with such a tool
 	// are never shared between callers. Default: all see the same.
 	Variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 }
@@ -83,18 +87,58 @@ type tool struct {
 	infer func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error)
 	// variant is the definition for one caller; nil: the same for all.
 	variant func(ctx context.Context, def mcp.Tool) mcp.Tool
+	faults  *throttle // lines about the variant; nil without one
 }
 
-func (t *tool) alone() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
+func (t *tool) single() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
 
 // forCaller is alone as the caller sees it, or nil if all see the same.
-func (t *tool) forCaller(c *Call) Result {
+func (t *tool) forCaller(c *Call) (_ Result, err error) {
 	if t.variant == nil {
-		return nil
+		return nil, nil
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the variant panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
 	def := t.variant(c, cloned(t.def))
 	def.Name = t.def.Name
-	return &mcp.ListToolsResult{Tools: []mcp.Tool{def}}
+	if !bytes.Equal(def.InputSchema, t.def.InputSchema) {
+		// One that is not of an object makes clients refuse the whole list.
+		o, err := wire.ParseObject(def.InputSchema, wire.Limits{Depth: maxDefinitionDepth})
+		if err != nil {
+			return nil, fmt.Errorf("the variant's input schema: %w", err)
+		}
+		if kind, _ := o.Member("type"); string(kind) != `"object"` {
+			return nil, errors.New(`the variant's input schema: its type must be "object"`)
+		}
+	}
+	if def.OutputSchema != nil && !bytes.Equal(def.OutputSchema, t.def.OutputSchema) {
+		if _, err := wire.ParseObject(def.OutputSchema, wire.Limits{Depth: maxDefinitionDepth}); err != nil {
+			return nil, fmt.Errorf("the variant's output schema: %w", err)
+		}
+	}
+	return &mcp.ListToolsResult{Tools: []mcp.Tool{def}}, nil
+}
+
+// usable reports whether there is a definition of the tool for the caller. If not,
+// the log is told why, now and then.
+func (t *tool) usable(c *Call) bool {
+	if t.variant == nil {
+		return true
+	}
+	_, err := definition(c, toolsListing, t)
+	if err != nil {
+		t.reportFault(c, err)
+	}
+	return err == nil
+}
+
+func (t *tool) reportFault(c *Call, err error) {
+	if n, _ := t.faults.take(time.Now()); n > 0 {
+		c.srv.log.ErrorContext(c, "tool left out: its definition for this caller cannot be shown", "tool", t.def.Name, "err", err, "times", n)
+	}
 }
 
 // cloned is a definition that shares no memory with def, at the depth where a
@@ -112,9 +156,10 @@ func cloned(def *mcp.Tool) mcp.Tool {
 
 func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	def := *t.def
-	def.Name, def.Meta = prefix+"_"+def.Name, mountedPages(prefix+"+", def.Meta)
 	copied := *t
 	copied.offered, copied.def = s.mounted(t, prefix+"_"), &def
+	def.Name = mountedTool(copied.at[len(copied.at)-1].prefix, t.item.Name)
+	def.Meta = mountedPages(prefix+"+", def.Meta)
 	return def.Name, &copied
 }
 
@@ -129,7 +174,8 @@ func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
 // runs, and so is its method Validate() error if it has one, whose error the model
 // sees. Out decides the shape of the result:
 //
-//   - string: text; mcp.Content, []mcp.Content: content; mcp.None: nothing;
+//   - string: text; mcp.Content, *mcp.ImageContent and the like, and slices of
+//     them: content; mcp.None: nothing;
 //   - *mcp.CallToolResult or mcp.CallToolResult: all in the author's hands;
 //   - mcp.With[T]: structured output of T together with content;
 //   - anything else: structured output, with an output schema made of Out,
@@ -155,6 +201,11 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 		return nil, fmt.Errorf("tool %q: %w", name, errNoFunction)
 	}
 	conv, result := outputOf[Out]()
+	if result != nil {
+		if err := checkResult(result); err != nil {
+			return nil, fmt.Errorf("tool %q: result: %w", name, err)
+		}
+	}
 	t := &tool{def: &mcp.Tool{Name: name, Description: description}}
 	t.infer = func(types map[reflect.Type]mcp.RawValue) (in, out *schema.Compiled, err error) {
 		if in, err = argumentsOf(reflect.TypeFor[In](), types); err != nil {
@@ -190,8 +241,12 @@ func NewTool[In, Out any](name, description string, fn func(ctx context.Context,
 		if err != nil {
 			return nil, err
 		}
-		run.in = *new(In) // who keeps the result does not keep the arguments
-		return conv(res, &run.out)
+		run.in = *new(In) // keeping the result does not keep the arguments
+		out, err := conv(res, &run.out)
+		if errors.Is(err, wire.ErrUTF8) {
+			return nil, c.notUTF8(err)
+		}
+		return out, err
 	}
 	return &ToolFeature{t: t}, nil
 }
@@ -251,7 +306,7 @@ func (f *ToolFeature) register(s *Server, to *adding) error {
 	d.Icons, d.Meta = firstSlice(o.Icons, d.Icons), firstMeta(o.Meta, d.Meta)
 	t.offered = s.own(KindTool, d.Name, o.Labels, o.Scopes)
 	if o.Variant != nil {
-		t.variant = o.Variant
+		t.variant, t.faults = o.Variant, new(throttle)
 		s.varies.Store(true)
 	}
 	s.warnIcons("tool "+d.Name, d.Icons)
@@ -279,6 +334,9 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	if err := c.granted(t.item.Scopes); err != nil {
 		return nil, err
 	}
+	if !t.usable(c) {
+		return nil, mcp.NewError(mcp.CodeInternalError, "tool %q has no usable definition for this caller; the log of the server says why", clip(p.Name))
+	}
 	arguments := p.Arguments
 	if arguments == nil {
 		arguments = mcp.RawValue("{}")
@@ -290,6 +348,9 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	out, ok := res.(*mcp.CallToolResult)
 	if !ok || out == nil {
 		return res, nil // middleware or an extension answered in its own way
+	}
+	if err := checkContents(out.Content); err != nil && !c.waits() {
+		return c.toolError(fmt.Errorf("tool %s: %w", p.Name, err))
 	}
 	if t.out != nil && !out.IsError && !c.waits() {
 		if err := t.out.Check(out.StructuredContent); err != nil {
@@ -393,9 +454,10 @@ func (c *Call) shownByTool(err error) (Result, error) {
 		args  *argumentError
 		coded *mcp.Error
 		nc    *NotCapableError
+		left  *leftError
 	)
 	switch {
-	case c.waits():
+	case c.waits(), errors.As(err, &left):
 		return nil, err // it is discarded
 	case errors.As(err, &args):
 		if !c.facts.InputErrorsAreResults {

@@ -398,18 +398,23 @@ func TestVariantOwnsItsDefinition(t *testing.T) {
 			def.Annotations.Title += "+"
 			def.Icons[0].Src += "+"
 			def.Meta["com.example/b"] = mcp.RawValue(`2`)
-			copy(def.InputSchema, `{"typo"`)
+			copy(def.InputSchema[strings.Index(string(def.InputSchema), "team"):], "tram")
 		}
 		first = false
 		return def
 	}
-	tool := server.Tool("t", "", func(context.Context, none) (string, error) { return "done", nil })
+	tool := server.Tool("t", "", func(context.Context, struct {
+		Team string `json:"team,omitzero"`
+	},
+	) (string, error) {
+		return "done", nil
+	})
 	l := join(t, newServer(unlimited(), tool.With(o)), v2607)
-	if got := string(l.call("tools/list", "{}").Result); !strings.Contains(got, `"typo"`) || !strings.Contains(got, "All+") {
+	if got := string(l.call("tools/list", "{}").Result); !strings.Contains(got, `"tram"`) || !strings.Contains(got, "All+") {
 		t.Errorf("the first list is %s", got)
 	}
 	got := string(l.call("tools/list", "{}").Result)
-	if !strings.Contains(got, `{"type"`) || strings.Contains(got, "All+") || strings.Contains(got, "png+") || len(o.Meta) != 1 {
+	if !strings.Contains(got, `"team"`) || strings.Contains(got, "All+") || strings.Contains(got, "png+") || len(o.Meta) != 1 {
 		t.Errorf("the second list is %s; the author's meta is %v", got, o.Meta)
 	}
 }

@@ -39,6 +39,9 @@ func TestTrace(t *testing.T) {
 			{strings.ToUpper(parent), "a=1", "", server.Trace{}},
 			{parent + "-extra", "", "", server.Trace{}},
 			{"ff" + parent[2:], "", "", server.Trace{}},
+			{"01" + parent[2:] + "-extra", "", "", server.Trace{Parent: "01" + parent[2:] + "-extra"}}, // of a version to come
+			{parent, "a=1,\tb=2", "k=v;\tp, l=w", server.Trace{Parent: parent, State: "a=1,\tb=2", Baggage: "k=v;\tp, l=w"}},
+			{parent, "a", "k", server.Trace{Parent: parent}},
 			{"00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01", "", "", server.Trace{}},
 			{"00-4bf92f3577b34da6a3ce929d0e0e4736-" + strings.Repeat("0", 16) + "-01", "", "", server.Trace{}},
 			{parent, "a=1\u0007", "", server.Trace{Parent: parent}},

@@ -43,7 +43,7 @@ type firstLink struct {
 	end  context.CancelCauseFunc
 
 	moving chan struct{} // has an element while another link is dialled, or Close runs
-	left   []Dialer      // not tried yet; for who moves
+	left   []Dialer      // not tried yet; belongs to the holder of moving
 
 	mu      sync.Mutex
 	cur     *tried
@@ -104,7 +104,7 @@ func (l *firstLink) current() *tried {
 }
 
 // advance replaces the link from, whose server gave the reason cause, by the
-// next; if somebody has done so already, it does nothing. The error is cause
+// next; if another call has done so already, it does nothing. The error is cause
 // if there is none to go on to.
 func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error {
 	select {

@@ -4,7 +4,7 @@ import "time"
 
 // A TemporaryError says that a server, or something in front of it, did not
 // answer a request in a way that may pass: over HTTP the statuses 408, 429 and
-// 5xx. Carriers' errors give it to errors.As. It says nothing about the
+// 5xx. Transports' errors give it to errors.As. It says nothing about the
 // revisions that the server speaks.
 type TemporaryError struct {
 	// Busy says that there was no room for the request just now: it was
@@ -17,12 +17,12 @@ type TemporaryError struct {
 	// RetryAfter is how long the peer asks to wait before the next attempt; 0
 	// if it does not say.
 	RetryAfter time.Duration
-	// Err is the carrier's error.
+	// Err is the transport's error.
 	Err error
 }
 
-// Error is that of the carrier.
+// Error is that of the transport.
 func (e *TemporaryError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the carrier's error.
+// Unwrap returns the transport's error.
 func (e *TemporaryError) Unwrap() error { return e.Err }

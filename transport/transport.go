@@ -1,9 +1,9 @@
-// Package transport says what lies between the protocol core and whatever
-// carries its messages. A carrier (stdio, Streamable HTTP, WebSocket, memory)
+// Package transport defines the interfaces between the protocol core and
+// transports. A transport (stdio, Streamable HTTP, WebSocket, memory)
 // knows framing, connections and streams; it knows no MCP feature. The core
 // (package server, package client) knows features and eras; it knows no socket.
 //
-// On the server side a carrier holds a [Handler] and gives it [Exchange]s. On
+// On the server side a transport holds a [Handler] and gives it [Exchange]s. On
 // the client side a [Dialer] gives a [Link].
 package transport
 
@@ -11,12 +11,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/parley-mcp/parley/internal/patience"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 )
 
-// Errors that every carrier uses, to be found with errors.Is.
+// Errors that every transport uses, to be found with errors.Is.
 var (
 	// ErrClosed says that the connection has been closed, by either end.
 	ErrClosed = errors.New("connection closed")
@@ -32,11 +31,11 @@ var (
 	// revision before it looked into it, and not in the protocol's words:
 	// nothing was carried out, and it may speak older revisions only.
 	ErrNotUnderstood = errors.New("the server did not understand the request")
-	// ErrDenied says that the server, or who guards it, does not let this
-	// caller in, or not this far: nothing was carried out, and it is no matter
-	// of the transport or the revision. A program that signs a person in may
-	// return it, wrapped, for an attempt that has failed.
-	ErrDenied = patience.ErrDenied
+	// ErrDenied says that the server, or a guard in front of it, refused this
+	// caller: nothing was carried out, and neither the transport nor the
+	// revision is the reason. A program that signs a person in may return it,
+	// wrapped, for an attempt that has failed.
+	ErrDenied = principal.ErrDenied
 )
 
 // A Handler is the receiving end of a protocol: a server, a gateway, a test.
@@ -50,13 +49,33 @@ type Handler interface {
 	// WebSocket, a legacy HTTP session. An error refuses the peer; a
 	// *jsonrpc.Error among it is what the peer is told.
 	Open(c Conn) (Session, error)
+	// Refused is told of what the transport refused by itself, so that it can be
+	// counted, before the peer is: what is no message, is too long, or belongs to no session, and
+	// sessions that are one too many. It must be quick, and must not wait for
+	// the peer.
+	Refused(ctx context.Context, r Refusal)
 }
 
-// A Session is the handler's half of a long-lived relation. The carrier calls
+// A Refusal is a request, or an invalid message, that was refused before it was
+// handled.
+type Refusal struct {
+	// Err is what the peer is told. Err.Limit names the limit that it was over,
+	// if it was over one.
+	Err *jsonrpc.Error
+	// Method is the method of the request, which the peer may have made up; ""
+	// where none could be read.
+	Method string
+	// Principal is the sender, nil where that is not known.
+	Principal *principal.Principal
+	// Carrier describes its transport, nil where that is not known.
+	Carrier *Carrier
+}
+
+// A Session is the handler's half of a long-lived relation. The transport calls
 // Begin and Accept in the order in which messages arrived; neither blocks on
 // the peer, so that a cancellation always finds the request it follows.
 type Session interface {
-	// Begin admits one request. The carrier calls run, on a goroutine of its
+	// Begin admits one request. The transport calls run, on a goroutine of its
 	// choice, to have it handled; run returns when the request has been
 	// answered or abandoned. A nil run says that the request is refused and
 	// has been answered already. The end of ctx is the connection's end.
@@ -66,20 +85,20 @@ type Session interface {
 	// Rules says what the relation allows now. It changes with negotiation.
 	Rules() Rules
 	// Ending says, once, that the peer will send no more. What would go on for
-	// as long as it listens should end; what is under way may finish.
+	// as long as it listens should end; requests in flight may finish.
 	Ending()
-	// Close ends the relation: requests under way are cancelled with cause,
+	// Close ends the relation: requests in flight are cancelled with cause,
 	// and waited for.
 	Close(cause error)
 }
 
-// Rules are what a carrier must know of the negotiated revision.
+// Rules are what a transport must know of the negotiated revision.
 type Rules struct {
 	// Version is the negotiated revision, empty before negotiation.
 	Version string
-	// Serves are the versions with a handshake that a message may name beside
-	// it (MCP-Protocol-Version); the relation stays in the negotiated one. Nil
-	// means all that the carrier knows. Nobody may write to it.
+	// Serves are the other versions with a handshake that a message may name
+	// (MCP-Protocol-Version); the relation stays in the negotiated one. Nil
+	// means all that the transport knows. It must not be written to.
 	Serves []string
 	// Batch says that JSON-RPC arrays are allowed.
 	Batch bool
@@ -90,11 +109,11 @@ type Rules struct {
 	NullID bool
 }
 
-// A Conn is the carrier's half of a long-lived relation: what belongs to no
+// A Conn is the transport's half of a long-lived relation: what belongs to no
 // exchange. Its methods may be called by many goroutines at once.
 type Conn interface {
 	jsonrpc.Sender
-	// Principal says who is at the other end.
+	// Principal is the principal of the peer.
 	Principal() *principal.Principal
 	// Shared says that answers, notifications and requests of all exchanges
 	// travel in one channel, as on a pipe: the receiver tells them apart by
@@ -111,31 +130,31 @@ type Exchange struct {
 	Route     Route
 	Principal *principal.Principal
 	Out       Responder
-	// Carrier says what the exchange came by; nil if that is not known.
+	// Carrier describes the transport; nil if that is not known.
 	Carrier *Carrier
 	// Version is the revision, one with a handshake, of a request that belongs
-	// to no session: a carrier that keeps none gives such requests to
+	// to no session: a transport that keeps none gives such requests to
 	// Handler.Serve, initialize among them. Empty means that a request without
 	// session is of a revision without handshake, and says its own.
 	Version string
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
-	// Ending is closed when the carrier is about to end although the peer is
+	// Ending is closed when the transport is about to end although the peer is
 	// still there: what would go on for as long as the peer listens should
 	// end in good order. It is nil for exchanges of a session, which has
-	// Session.Ending, and where nobody can tell.
+	// Session.Ending, and where that is not known.
 	Ending <-chan struct{}
 }
 
-// A Carrier says what exchanges come by. It never changes, and all exchanges of
-// a connection or a session share it.
+// A Carrier describes the transport of exchanges. It never changes, and all
+// exchanges of a connection or a session share it.
 type Carrier struct {
 	// Name is the kind of transport: "stdio", "http", "sse", "websocket",
 	// "memory", or another for transports of users.
 	Name string
-	// SessionID is what the client and the carrier call the session; empty
+	// SessionID is what the client and the transport call the session; empty
 	// where sessions have no name, and without one. It lets its holder use the
-	// session: it is for keeping things apart, not for logs.
+	// session: it is for telling sessions apart, not for logs.
 	SessionID string
 }
 
@@ -150,10 +169,10 @@ type Responder interface {
 	Answer(ctx context.Context, m *jsonrpc.Outgoing) error
 }
 
-// A Route is what a carrier says about a message outside its body: the HTTP
+// A Route is what a transport says about a message outside its body: the HTTP
 // headers. Only the core compares it with the body, or fills it in.
 type Route struct {
-	// Carried says that the carrier has such a place at all.
+	// Carried says that the transport has such a place.
 	Carried bool
 	// Version is the value of MCP-Protocol-Version; Method that of
 	// Mcp-Method; Name that of Mcp-Name, decoded. Empty means that there is
@@ -183,7 +202,7 @@ type Dialer interface {
 }
 
 // An Inbox takes what a server sends outside of answers: notifications,
-// requests, and responses that nobody waits for. Receive is called in the
+// requests, and responses that no request waits for. Receive is called in the
 // order of arrival and may block the connection: that is the back-pressure.
 type Inbox interface {
 	Receive(m *jsonrpc.Incoming)
@@ -219,7 +238,7 @@ type Traits struct {
 	// Routes says that the link carries a Route.
 	Routes bool
 	// Session is the id of the session that the server gave to the link, if
-	// the carrier has such a thing. It is a secret.
+	// the transport has such a thing. It is a secret.
 	Session string
 }
 

@@ -4,28 +4,31 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-mcp/parley/internal/patience"
+	"github.com/parley-mcp/parley/internal/pausetimer"
 )
 
-// A Clock is a time limit that can stand still. Pauses may overlap: it goes on
-// when there were as many calls of Resume. Its methods may be called by many
-// goroutines at once.
-type Clock = patience.Clock
+// A Clock is a time limit that can be paused. Pauses may overlap: it continues
+// when there were as many calls of Resume as of Pause. Its methods may be called
+// by many goroutines at once.
+type Clock interface {
+	Pause()
+	Resume()
+}
 
-// ClockKey is the key under which a context has the Clock of whoever waits for
-// what is done in it. Package client puts it there; others call Waiting.
-type ClockKey = patience.Key
+// ClockKey is the key under which a context has the Clock of the operation that it
+// belongs to. Package client puts it there; others call Waiting.
+type ClockKey = pausetimer.Key
 
-// Waiting stops the time limit of whoever waits for what is done in ctx, such
-// as the context of an HTTP request, until resume is called: while a person is
+// Waiting pauses the time limits of the operation that ctx belongs to, such as
+// the context of an HTTP request, until resume is called: while a person is
 // asked, to sign in for example, nobody is slow. It does nothing if ctx has no
 // Clock, and resume does nothing the second time.
 //
 // spec 2026-07-28, basic/patterns/cancellation: timeouts are the sender's.
-func Waiting(ctx context.Context) (resume func()) { return patience.Waiting(ctx) }
+func Waiting(ctx context.Context) (resume func()) { return pausetimer.Pause(ctx) }
 
-// WithTimeout is context.WithTimeoutCause for a time that stands still while
-// somebody within says Waiting, as do the Clocks around it.
+// WithTimeout is context.WithTimeoutCause with a limit that Waiting pauses,
+// together with the Clocks of outer contexts. The context tells no deadline.
 func WithTimeout(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
-	return patience.WithTimeout(ctx, limit, cause)
+	return pausetimer.WithTimeout(ctx, limit, cause)
 }

@@ -28,7 +28,7 @@ func (p *part) reserved() bool { return p.operator == '+' || p.operator == '#' }
 // named says whether the part writes its variables as name=value.
 func (p *part) named() bool { return strings.IndexByte(";?&", p.operator) >= 0 && p.operator != 0 }
 
-// split takes a template apart whose syntax has been checked.
+// split splits a template whose syntax has been checked.
 func split(template string) (parts []part, err error) {
 	seen := map[string]bool{}
 	for template != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // An audit writes what happens at an authorization server: as lines for people
-// beside the results, or as JSON lines into a file.
+// to standard error, or as JSON lines into a file.
 type audit struct {
 	p    *program
 	mu   sync.Mutex

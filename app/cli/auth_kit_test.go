@@ -161,6 +161,7 @@ type place struct {
 	url    string // of the MCP server
 	issuer string
 	said   *bytes.Buffer
+	stop   func() // ends the server that was started last, before the test does
 
 	mu    sync.Mutex    // for said and grown
 	grown chan struct{} // closed when more was said; may be nil
@@ -227,13 +228,14 @@ func (p *place) start(line string, args ...string) string {
 			p.t.Errorf("reading what the server says: %v", err)
 		}
 	}()
-	p.t.Cleanup(func() {
+	p.stop = sync.OnceFunc(func() {
 		interrupts <- os.Interrupt
 		if code := <-done; code != 0 {
 			p.t.Errorf("parley %s ended with %d", strings.Join(args, " "), code)
 		}
 		<-rest
 	})
+	p.t.Cleanup(p.stop)
 	select {
 	case value := <-found:
 		return value

@@ -21,7 +21,7 @@ func readProxies(flags []string) ([]netip.Prefix, error) {
 }
 
 // direct refuses what came through a proxy or a tunnel. It stands before a
-// server that asks nobody who they are: that it listens on this machine alone
+// server without authentication: that it listens on this machine alone
 // is worth nothing if something here hands on what comes from elsewhere.
 func direct(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/parley-mcp/parley/app/signin"
 	"github.com/parley-mcp/parley/app/store/records"
+	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -37,6 +38,8 @@ type issuing struct {
 	proxies      []string
 
 	upstream, upstreamClient, upstreamSecret string
+
+	observing
 }
 
 // databaseName is the file with the records of an authorization server.
@@ -56,6 +59,11 @@ Clients are those of --client, clients with a metadata document, and with
 or with --database postgres://… a PostgreSQL database, which several processes
 may share.
 
+With --metrics a page for Prometheus shows requests by endpoint and status, how
+long they take, and how people sign in, without their names, at an address of its
+own. With --otlp traces of requests go to a collector of OpenTelemetry, as with
+'parley serve'.
+
 It speaks no TLS. For other machines put a proxy that does in front, on this
 machine or in a network of its own; --issuer is the URL that it shows, and
 --trusted-proxy where it is.`,
@@ -67,7 +75,7 @@ machine or in a network of its own; --issuer is the URL that it shows, and
     --resource https://mcp.example/mcp=files:read`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.serveIssuer(cmd.Context(), flags)
+			return p.serveIssuer(cmd.Context(), cmd.Flags(), flags)
 		},
 	}
 	f := cmd.Flags()
@@ -84,11 +92,12 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where people sign in")
 	f.StringVar(&flags.upstreamClient, "upstream-client", "", "`ID` of this server there")
 	f.StringVar(&flags.upstreamSecret, "upstream-secret-file", "", "`FILE` with the secret of this server there")
+	flags.observed(f)
 	return cmd
 }
 
 // serveIssuer serves until the person ends it.
-func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
+func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuing) (err error) {
 	if len(p.serverFlags)+len(p.headers) > 0 {
 		return usagef("auth serve is a server itself; --server and --header are for commands that use one")
 	}
@@ -101,7 +110,8 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
-	options.Audit, options.Logger = audit.event, p.serverLogger()
+	counts := newIssuerMetrics()
+	options.Audit, options.Logger = counts.before(audit.event), p.serverLogger()
 
 	db, err := openDatabase(ctx, flags.database)
 	if err != nil {
@@ -112,6 +122,11 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 	if err != nil {
 		return err
 	}
+	watched, stop, err := flags.watch(ctx, p, set, counts)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	door := newLateHandler()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -138,11 +153,7 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 				return
 			}
 			tidying.Go(func() { _ = server.Run(ctx) }) // returns nil, when ctx has ended
-			if flags.autoApprove != "" {
-				door.open(direct(server))
-			} else {
-				door.open(server)
-			}
+			door.open(flags.front(watched(server, issuerEndpoint(server.Paths()))))
 			p.announceIssuer(ctx, flags, name, reachable(addr), db)
 		},
 	})
@@ -153,6 +164,14 @@ func (p *program) serveIssuer(ctx context.Context, flags *issuing) (err error) {
 		return usagef("--http: %w", err)
 	}
 	return err
+}
+
+// front is what stands in front of the server.
+func (f *issuing) front(h http.Handler) http.Handler {
+	if f.autoApprove != "" {
+		return direct(h)
+	}
+	return h
 }
 
 var errNotHere = errors.New("--auto-approve is for tests on this machine: with it nobody may be let in from elsewhere")
@@ -308,7 +327,7 @@ func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Lo
 		}
 		scopes := []string{"profile", "email"}
 		options.Upstream = issuer.Upstream{Name: u.Host, Scopes: append([]string{"openid"}, scopes...)}
-		made, err := signin.NewUpstream(signin.UpstreamOptions{
+		made, err := userauth.NewUpstream(userauth.UpstreamOptions{
 			Issuer: flags.upstream, ClientID: flags.upstreamClient, ClientSecret: secret, Scopes: scopes,
 		})
 		if err != nil {
@@ -317,7 +336,7 @@ func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Lo
 		return made, nil
 	}
 	options.Subjects = db
-	return signin.NewPasswords(db, &signin.PasswordOptions{Remote: options.Remote}), nil
+	return userauth.NewPasswords(db, &userauth.PasswordOptions{Remote: options.Remote}), nil
 }
 
 // A lateHandler is a handler that comes when the address is known: requests

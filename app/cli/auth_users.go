@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/parley-mcp/parley/app/signin"
 	"github.com/parley-mcp/parley/app/store/records"
+	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
@@ -150,7 +150,7 @@ func (p *program) addUser(ctx context.Context, database, name, file string) erro
 	if err != nil {
 		return err
 	}
-	hash, err := signin.HashPassword(password)
+	hash, err := userauth.HashPassword(password)
 	if err != nil {
 		return usagef("%w", err)
 	}

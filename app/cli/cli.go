@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -147,6 +146,12 @@ func finish(s *Streams, err error) int {
 	return exitCode(err)
 }
 
+// Commands returns the tree of commands, for what is written about them: manual
+// pages and completions.
+func Commands() *cobra.Command {
+	return newRoot(&Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard})
+}
+
 // newRoot makes the tree of commands.
 func newRoot(s *Streams) *cobra.Command {
 	p := &program{streams: s}
@@ -185,7 +190,7 @@ Without --server, the demonstration server that is built in is used.`,
 	p.globals(root.PersistentFlags())
 	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.serveCommand(),
-		p.loginCommand(), p.logoutCommand(), p.authCommand())
+		p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
 	return root
 }
 
@@ -197,12 +202,4 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// version is what the build knows of itself.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
 }

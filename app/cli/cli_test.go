@@ -3,7 +3,10 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
@@ -15,6 +18,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 func parley() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard())) }
@@ -25,7 +31,28 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}
-	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser})
+	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty})
+}
+
+// faulty is a server whose features fail with errors that are not for callers.
+func faulty() {
+	opts := &server.Options{}
+	if len(os.Args) > 1 { // its log goes elsewhere
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := server.New("faulty", "1", opts)
+	broken := errors.New("no such table: \x1b[31mnotes")
+	s.Add(
+		server.Tool("query", "Fails.", func(context.Context, mcp.None) (string, error) { return "", broken }),
+		server.Tool("crash", "Panics.", func(context.Context, mcp.None) (string, error) { panic("ouch") }),
+		server.Resource("db://notes", "notes", func(context.Context) (string, error) { return "", broken }),
+	)
+	for n := range 300 {
+		fmt.Fprintln(os.Stderr, "line", n)
+	}
+	if err := stdio.Serve(context.Background(), s); err != nil {
+		os.Exit(1)
+	}
 }
 
 // apart runs the tests away from what the person at this machine has: their

@@ -105,15 +105,22 @@ const maxSaid = 4 << 10
 // said is the text of an error, which servers may have written: escaped, and
 // with its further lines indented, so that none passes for one of ours.
 func said(err error) string {
-	text := err.Error()
+	text := setOption.ReplaceAllString(err.Error(), "")
 	if len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "… (cut off)"
 	}
 	return strings.ReplaceAll(host.Escape(text), "\n", "\n    | ")
 }
 
+// setOption is advice for programs that use the library.
+var setOption = regexp.MustCompile(` \(set Options\.\w+\)|allow another one in Options\.Versions or `)
+
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
+	var logged *loggedError
+	if errors.As(err, &logged) {
+		return explain(logged.err) + logged.said
+	}
 	text := said(err)
 	if access, ok := explainAccess(err); ok {
 		return access

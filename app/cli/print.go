@@ -41,9 +41,9 @@ func (p *program) printJSON(v any) error {
 	return p.println(string(raw))
 }
 
-// note writes a line beside the results.
+// note writes a line to standard error.
 func (p *program) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(p.streams.Err, format+"\n", args...) // nobody reads it: nothing is lost
+	_, _ = fmt.Fprintf(p.streams.Err, format+"\n", args...) // closed: nothing is lost
 }
 
 // contents is the text of several blocks of content.

@@ -33,11 +33,13 @@ type program struct {
 	allow, ask, deny []string
 	maxSteps         int
 
-	login    *loginFlags // nil but in the command login
-	signedIn *signIns    // what signIns made
-	asking   sync.Mutex  // held while the person is asked to sign in
-	typing   sync.Once
-	typist   *typist // what keyboard made
+	heard     memory      // what servers that were started here log
+	login     *loginFlags // nil but in the command login
+	signedIn  *signIns    // what signIns made
+	addresses addresses   // of the servers at URLs
+	asking    sync.Mutex  // held while the person is asked to sign in
+	typing    sync.Once
+	typist    *typist // what keyboard made
 }
 
 // globals are the flags of all commands.
@@ -61,7 +63,7 @@ func (p *program) logger() *slog.Logger {
 }
 
 // serverLogger is the logger of a command that is a server: what goes wrong
-// there nobody else is told. Without --verbose it begins at warnings.
+// there they go nowhere else. Without --verbose it begins at warnings.
 func (p *program) serverLogger() *slog.Logger {
 	if !p.verbose {
 		return p.logFrom(slog.LevelWarn)
@@ -92,7 +94,7 @@ func (p *program) rules() (*host.Policy, error) {
 	return policy, nil
 }
 
-// open makes the host with the servers of the command line. Whoever opens it
+// open makes the host with the servers of the command line. The caller of open
 // closes it.
 func (p *program) open(ctx context.Context) (*host.Host, error) {
 	policy, err := p.rules()
@@ -147,7 +149,9 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 	if err != nil {
 		return err
 	}
-	err = fn(h)
+	if err = fn(h); err != nil {
+		err = p.withLog(p.addresses.name(err))
+	}
 	if closeErr := h.Close(); err == nil && closeErr != nil {
 		p.logger().Warn("closing a server", "error", closeErr)
 	}
@@ -192,23 +196,31 @@ func oneLine(raw mcp.RawValue) string {
 	return shorten(host.EscapeLine(shorten(string(raw), maxMessage)), maxMessage)
 }
 
-// pairs takes key=value arguments apart.
-func pairs(args []string) ([]model.Pair, error) {
+// keyValues parses key=value arguments.
+func keyValues(args []string) ([]model.Pair, error) {
 	list := make([]model.Pair, 0, len(args))
 	for _, a := range args {
 		key, value, found := strings.Cut(a, "=")
 		if !found || key == "" {
 			return nil, usagef("argument %q: write it as key=value", a)
 		}
-		if slices.ContainsFunc(list, func(p model.Pair) bool { return p.Key == key }) {
-			return nil, usagef("argument %q is given twice", key)
-		}
 		list = append(list, model.Pair{Key: key, Value: value})
 	}
 	return list, nil
 }
 
-// texts takes key=value arguments apart whose values are texts.
+// pairs parses key=value arguments, each with a key of its own.
+func pairs(args []string) ([]model.Pair, error) {
+	list, err := keyValues(args)
+	for i, pair := range list {
+		if slices.ContainsFunc(list[:i], func(p model.Pair) bool { return p.Key == pair.Key }) {
+			return nil, usagef("argument %q is given twice", pair.Key)
+		}
+	}
+	return list, err
+}
+
+// texts parses key=value arguments whose values are texts.
 func texts(args []string) (map[string]string, error) {
 	list, err := pairs(args)
 	if err != nil {

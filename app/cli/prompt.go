@@ -14,8 +14,9 @@ import (
 
 func (p *program) promptCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "prompt [NAME [KEY=VALUE...]]",
-		Short: "Get a prompt, or list the prompts",
+		Use:     "prompt [NAME [KEY=VALUE...]]",
+		Aliases: []string{"prompts"},
+		Short:   "Get a prompt, or list the prompts",
 		Example: `  parley prompt
   parley prompt greeting name=Ada`,
 		RunE: func(cmd *cobra.Command, args []string) error {

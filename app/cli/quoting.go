@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fields takes a command line apart as a shell would, but for expansions: words
+// fields splits a command line as a shell would, but for expansions: words
 // are separated by spaces, single quotes keep everything, double quotes keep
 // everything but backslash before ", \, $ and `, and a backslash keeps the next
 // character. No shell is involved, so that nothing is ever expanded or run.

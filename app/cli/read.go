@@ -13,8 +13,9 @@ import (
 
 func (p *program) readCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "read [URI]",
-		Short: "Read a resource, or list the resources",
+		Use:     "read [URI]",
+		Aliases: []string{"resources"},
+		Short:   "Read a resource, or list the resources",
 		Long: `Read a resource and write its contents. Without a URI, list the resources and
 templates of the server.`,
 		Example: `  parley read

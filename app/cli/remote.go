@@ -45,17 +45,17 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 		return host.Server{}, err
 	}
 	s := host.Server{Name: name, Origin: origin(u)}
-	carrier := p.httpClient(ctx, s.Origin)
+	httpClient := p.httpClient(ctx, u)
 	switch u.Scheme {
 	case "http", "https":
 		d, old := streamable.URL(address), sse.URL(address)
 		d.Logger, old.Logger = p.logger(), p.logger()
 		d.Header, old.Header = header, header
-		d.Client, old.Client = carrier, carrier
+		d.Client, old.Client = httpClient, httpClient
 		s.Dialer = transport.First(d, old)
 	case "ws", "wss":
 		d := websocket.URL(address)
-		d.Logger, d.Header, d.Client = p.logger(), header, carrier
+		d.Logger, d.Header, d.Client = p.logger(), header, httpClient
 		s.Dialer = d
 	default:
 		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)

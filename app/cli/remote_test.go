@@ -150,6 +150,11 @@ func TestFaultsOfURLs(t *testing.T) {
 	defer refusing.Close()
 	moved := httptest.NewServer(http.RedirectHandler("https://elsewhere.example/mcp?token=secret", http.StatusTemporaryRedirect))
 	defer moved.Close()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<!doctype html><title>Welcome</title>")
+	}))
+	defer page.Close()
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
 	for _, tt := range []struct {
@@ -161,9 +166,12 @@ func TestFaultsOfURLs(t *testing.T) {
 		{[]string{"--server", "ws" + strings.TrimPrefix(closed.URL, "http")}, 4, "connection refused\n  Check the address"},
 		{[]string{"--server", "https" + strings.TrimPrefix(nothing.URL, "http")}, 4, "write http:// or ws://"},
 		{[]string{"--server", strings.TrimPrefix(nothing.URL, "http://") + "/mcp"}, 1, "the whole URL"},
-		{[]string{"--server", refusing.URL}, 3, "wants you to sign in: run 'parley login http://"},
+		{[]string{"--server", refusing.URL}, 3, "wants you to sign in: run 'parley login " + refusing.URL + "'; if it takes a key instead, give it with --header 'Name: value'"},
+		{[]string{"--server", refusing.URL, "--header", "X-Api-Key: wrong"}, 3, "give it with --header"},
 		{[]string{"--server", moved.URL}, 4, "https://elsewhere.example/mcp"},
 		{[]string{"--server", nothing.URL}, 4, "404"},
+		{[]string{"--server", page.URL}, 4, "initialize: the server does not speak this transport: no MCP endpoint is there, but a page for people (text/html): check the URL"},
+		{[]string{"--server", page.URL, "--protocol", "2026-07-28"}, 4, "check the URL"},
 		{[]string{"--server", "http://"}, 1, "names no host"},
 		{[]string{"--server", "ftp://example.com/"}, 1, "scheme"},
 		{[]string{"--server", "https://ada:secret@example.com/"}, 1, "give --header instead"},

@@ -91,7 +91,7 @@ func (v *view) event(e host.Event) {
 	case *host.ResultEvent:
 		v.result(e)
 	case *host.DownEvent:
-		v.p.note("parley: %s", explain(e.Err))
+		v.p.note("parley: %s", explain(v.p.addresses.name(e.Err)))
 	}
 }
 
@@ -122,9 +122,9 @@ func (v *view) result(e *host.ResultEvent) {
 	case errors.As(e.Err, &refused):
 		v.p.note("<- %s was refused: %s", name, host.EscapeLine(refused.Why))
 	case e.Err != nil:
-		v.p.note("<- %s failed: %s", name, explain(e.Err))
+		v.p.note("<- %s failed: %s", name, explain(v.p.withLog(v.p.addresses.name(e.Err))))
 	case e.Result.IsError:
-		v.p.note("<- %s: the tool failed", name)
+		v.p.note("<- %s: the tool failed%s", name, v.p.logged(contents(e.Result.Content)))
 	default:
 		v.p.note("<- %s: done", name)
 	}

@@ -26,7 +26,7 @@ import (
 // shutdownTime is how long a server gets to end what it does.
 const shutdownTime = 5 * time.Second
 
-// Where a server is found over HTTP, beside streamable.Path: the transport of
+// Paths of a server over HTTP, in addition to streamable.Path: the transport of
 // the first revision, and WebSocket.
 const (
 	ssePath       = "/sse"

@@ -18,9 +18,9 @@ const writeScope = bundled + ":write"
 type guarding struct {
 	p     *program
 	flags *serving
-	guard *guard.Guard // nil: everybody may come
+	guard *guard.Guard // nil: no authentication
 	err   error        // why there is none
-	// strays says that nobody who calls by the address of this machine finds
+	// strays says that no client that calls by the address of this machine finds
 	// tokens that are good.
 	strays bool
 }
@@ -97,7 +97,7 @@ func strays(resource, endpoint string) bool {
 	return err == nil && !covers(resource, at)
 }
 
-// announce says who may come.
+// announce prints which callers are admitted.
 func (g *guarding) announce() {
 	if g.guard == nil {
 		if everywhere(g.flags.http) {

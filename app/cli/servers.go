@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,7 +26,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 // hostAndPort is an address that lacks what makes it a URL.
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?$`)
 
-// nameAndRest takes a --server flag apart; most have no name.
+// nameAndRest splits a --server flag; most have no name.
 func nameAndRest(flag string) (name, rest string) {
 	if m := named.FindStringSubmatch(flag); m != nil {
 		return m[1], m[2]
@@ -60,16 +62,28 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 	return list, nil
 }
 
+// ownProgram returns the path of this program. The system does not know it where
+// /proc is not mounted; then it is where the name leads that it was started by.
+func ownProgram() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		return self, nil
+	}
+	if named, lookErr := exec.LookPath(os.Args[0]); lookErr == nil {
+		return filepath.Abs(named)
+	}
+	return "", err
+}
+
 // server makes one server: of a name that is built in, of a URL, or of a
 // command line.
 func (p *program) server(ctx context.Context, flag string) (host.Server, error) {
 	if flag == bundled {
-		self, err := os.Executable()
+		self, err := ownProgram()
 		if err != nil {
 			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
 		}
-		d := stdio.Command(self, "serve", bundled)
-		d.Logger = p.logger()
+		d := p.command(self, "serve", bundled)
 		return host.Server{Name: bundled, Dialer: d, Origin: "built in"}, nil
 	}
 	name, command := nameAndRest(flag)
@@ -89,9 +103,19 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 	if name == "" {
 		name = nameOf(words)
 	}
-	d := stdio.Command(words[0], words[1:]...)
-	d.Logger = p.logger()
+	d := p.command(words[0], words[1:]...)
 	return host.Server{Name: name, Dialer: d, Origin: strings.Join(words, " ")}, nil
+}
+
+// command is a dialer that starts a program. What that logs is shown with
+// --verbose, or kept for errors that refer to it.
+func (p *program) command(name string, args ...string) *stdio.CommandDialer {
+	d := stdio.Command(name, args...)
+	d.Logger = p.logger()
+	if !p.verbose {
+		d.Stderr = &p.heard
+	}
+	return d
 }
 
 // runners are programs that run others: the server's name is in their arguments.

@@ -10,11 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
-	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/oauth/login/browser"
 )
 
 // signIns are what one run of the program has for servers that want to know
@@ -98,7 +99,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		if flags.port != 0 {
 			redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", flags.port)
 		}
-		return login.NewManual(&login.ManualOptions{
+		return browser.NewManual(&browser.ManualOptions{
 			RedirectURI: redirect,
 			Show: func(u string) {
 				p.note("Open this address in a browser, on any machine:\n\n  %s\n\nIn the end the browser shows a page that cannot be reached. Paste its address here:", host.EscapeLine(u))
@@ -115,7 +116,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	}
 	// What is typed must not be an answer to the question of another server.
 	paste := p.streams.InTerminal && len(p.serverFlags) <= 1
-	o := &login.ReceiverOptions{
+	o := &browser.ReceiverOptions{
 		Port: flags.port,
 		Show: func(u string) {
 			p.note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
@@ -130,7 +131,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	if paste {
 		o.Read, o.Refused = read, refused
 	}
-	return login.NewReceiver(o)
+	return browser.NewReceiver(o)
 }
 
 // errNotNow is the person's no.
@@ -188,61 +189,59 @@ func (p *program) keyboard() *typist {
 // httpClient makes the HTTP client for a server at a URL: one that puts tokens
 // on requests and has the person sign in where it must be. A request with an
 // Authorization header of the person's own goes as it is.
-func (p *program) httpClient(ctx context.Context, address string) *http.Client {
-	return &http.Client{Transport: &access{
-		address: address,
-		next:    p.signIns(ctx).Transport(carrier{http.DefaultTransport}),
-	}}
+func (p *program) httpClient(ctx context.Context, address *url.URL) *http.Client {
+	p.addresses.add(address)
+	return p.signIns(ctx).HTTPClient(nil)
 }
 
-// access tells what goes wrong on the way to a token from what goes wrong on
-// the way to the server: the first is no matter of the transport.
-type access struct {
-	address string // of the server, as the person wrote it
-	next    http.RoundTripper
+// addresses are the URLs of servers as the person wrote them: errors of login
+// have those of requests.
+type addresses struct {
+	mu  sync.Mutex
+	all []*url.URL
 }
 
-func (a *access) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := a.next.RoundTrip(r)
-	if err == nil || r.Context().Err() != nil {
-		return answer, err
+func (a *addresses) add(u *url.URL) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, u)
+}
+
+// name adds to what ended the way to a token the address of the server, if err
+// is that: the address on the same host that has most in common with the URL of
+// the request.
+func (a *addresses) name(err error) error {
+	ended, ok := errors.AsType[*login.Error](err)
+	if !ok {
+		return err
 	}
-	if carried, ok := errors.AsType[*carriedError](err); ok {
-		return nil, carried.err
+	u, bad := url.Parse(ended.Resource)
+	if bad != nil {
+		return err
 	}
-	return nil, &accessError{a.address, err}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	best, length := "", -1
+	for _, known := range a.all {
+		common := 0
+		for common < min(len(known.Path), len(u.Path)) && known.Path[common] == u.Path[common] {
+			common++
+		}
+		if known.Host == u.Host && common > length {
+			best, length = origin(known), common
+		}
+	}
+	return &accessError{best, err}
 }
 
-// CloseIdleConnections closes those of the transport underneath.
-func (a *access) CloseIdleConnections() { (&http.Client{Transport: a.next}).CloseIdleConnections() }
-
-// carrier marks the errors of requests that went out.
-type carrier struct{ next http.RoundTripper }
-
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := c.next.RoundTrip(r)
-	if err != nil {
-		return nil, &carriedError{err}
-	}
-	return answer, nil
-}
-
-// CloseIdleConnections closes those of the transport underneath.
-func (c carrier) CloseIdleConnections() { (&http.Client{Transport: c.next}).CloseIdleConnections() }
-
-type carriedError struct{ err error }
-
-func (e *carriedError) Error() string { return e.err.Error() }
-func (e *carriedError) Unwrap() error { return e.err }
-
-// An accessError says why there is no token for a server.
+// An accessError adds the address of a server to why there is no token for it.
 type accessError struct {
 	address string
 	err     error
 }
 
-func (e *accessError) Error() string   { return e.err.Error() }
-func (e *accessError) Unwrap() []error { return []error{transport.ErrDenied, e.err} }
+func (e *accessError) Error() string { return e.err.Error() }
+func (e *accessError) Unwrap() error { return e.err }
 
 // exitAccess is the exit code for what ended the way to a token, if err is that.
 func exitAccess(err error) (code int, ok bool) {
@@ -251,11 +250,11 @@ func exitAccess(err error) (code int, ok bool) {
 	var discovery *login.DiscoveryError
 	var said *oauth.Error
 	var network *net.OpError
-	var noted *accessError
+	var ended *login.Error
 	switch {
 	case errors.As(err, &required), errors.As(err, &refused), errors.Is(err, errNotNow), errors.As(err, &said):
 		return exitConsent, true
-	case errors.As(err, &discovery), errors.As(err, &noted):
+	case errors.As(err, &discovery), errors.As(err, &ended):
 		if errors.As(err, &network) {
 			return exitUnreachable, true
 		}
@@ -268,6 +267,7 @@ func exitAccess(err error) (code int, ok bool) {
 func explainAccess(err error) (text string, ok bool) {
 	var required *login.SignInRequiredError
 	var noted *accessError
+	var ended *login.Error
 	switch {
 	case errors.As(err, &required):
 		address := required.Resource
@@ -280,8 +280,11 @@ func explainAccess(err error) (text string, ok bool) {
 		if errors.Is(err, errNotNow) {
 			return text + errNotNow.Error(), true
 		}
+		if errors.As(noted.err, &ended) {
+			return text + forPeople.Replace(said(ended)), true
+		}
 		return text + forPeople.Replace(said(noted.err)), true
-	case errors.As(err, &noted), errors.As(err, new(*login.DiscoveryError)):
+	case errors.As(err, &ended), errors.As(err, new(*login.DiscoveryError)):
 		return forPeople.Replace(said(err)), true
 	}
 	return "", false
@@ -297,7 +300,13 @@ func wantsSignIn(e *login.SignInRequiredError, address string) string {
 			command += " --scope " + word(scope)
 		}
 	}
-	return text + ": run '" + command + "'"
+	text += ": run '" + command + "'"
+	if e.Why != login.ReasonStepUp && e.Issuer == e.Resource {
+		// Nothing says that it takes tokens at all: it names no authorization
+		// server, and so is taken for its own, as in revision 2025-03-26.
+		text += "; if it takes a key instead, give it with --header 'Name: value'"
+	}
+	return text
 }
 
 // word is a text as a word of a command that the person may copy: strangers

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-mcp/parley/app/telemetry"
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
@@ -37,37 +38,44 @@ func (o *observing) observed(f *pflag.FlagSet) {
 // start has a server watched as the flags say. What it returns ends that, and
 // is called once the server has ended.
 func (o *observing) start(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
-	stopTraces, err := o.startTraces(ctx, p, f, s)
+	provider, stopTraces, err := o.startTraces(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
-	stopPage, err := o.startPage(ctx, p, f, s)
+	if provider != nil {
+		s.Use(otelmcp.Server(&otelmcp.Options{TracerProvider: provider}))
+	}
+	m := metrics.New(nil)
+	stopPage, err := o.startPage(ctx, p, f, m)
 	if err != nil {
 		stopTraces()
 		return nil, err
 	}
+	if f.Changed("metrics") {
+		s.Use(m.Server())
+		s.Observe(m.ServerObserver())
+	}
 	return func() { stopPage(); stopTraces() }, nil
 }
 
-// startTraces has requests traced.
-func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
+// startTraces makes what traces go to, nil if they go nowhere.
+func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSet) (_ trace.TracerProvider, stop func(), err error) {
 	if !f.Changed("otlp") {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	header, err := telemetry.ParseHeaders(os.Getenv(headersVariable))
 	if err != nil {
-		return nil, usagef("%s: %w", headersVariable, err)
+		return nil, nil, usagef("%s: %w", headersVariable, err)
 	}
 	exporter, err := telemetry.NewExporter(o.otlp, &telemetry.ExporterOptions{Header: header, Logger: p.serverLogger()})
 	if err != nil {
-		return nil, usagef("--otlp: %w", err)
+		return nil, nil, usagef("--otlp: %w", err)
 	}
 	provider, err := telemetry.Provider(ctx, exporter, telemetry.Service{Name: "parley", Version: version()})
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, nil, &usageError{err}
 	}
-	s.Use(otelmcp.Server(&otelmcp.Options{TracerProvider: provider}))
-	return func() {
+	return provider, func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 		defer cancel()
 		if err := provider.Shutdown(last); err != nil {
@@ -76,21 +84,19 @@ func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSe
 	}, nil
 }
 
-// startPage has requests counted, and the page served.
-func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
+// startPage has a page of metrics served.
+func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet, page http.Handler) (stop func(), err error) {
 	if !f.Changed("metrics") {
 		return func() {}, nil
 	}
 	if _, _, err := net.SplitHostPort(o.metrics); err != nil {
 		return nil, usagef("--metrics %q: write it as HOST:PORT or :PORT", o.metrics)
 	}
-	m := metrics.New(nil)
-	s.Use(m.Server())
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the page is there until the server has ended
 	listening := make(chan net.Addr, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- web.Serve(ctx, o.metrics, metricsHandler(m), &web.ServeOptions{
+		done <- web.Serve(ctx, o.metrics, metricsHandler(page), &web.ServeOptions{
 			Grace:     shutdownTime,
 			Logger:    p.serverLogger(),
 			Listening: func(addr net.Addr) { listening <- addr },

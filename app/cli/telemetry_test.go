@@ -52,11 +52,13 @@ func TestServeObserved(t *testing.T) {
 			t.Fatalf("%v: exit code %d, want %d\n%s%s", call.args, code, call.code, out, errs)
 		}
 	}
+	post(t, "http://"+address+"/mcp", "application/json", "{", http.Header{"Accept": {"application/json, text/event-stream"}})
 	status, text := get(t, page, "")
 	for _, want := range []string{
 		`mcp_server_request_duration_seconds_count{method="tools/call",target="echo",outcome="ok",revision="2026-07-28"} 1`,
 		`mcp_server_request_duration_seconds_count{method="tools/call",target="fail",outcome="tool_error",revision="2026-07-28"} 1`,
 		`mcp_server_requests_in_flight{method="tools/call"} 0`,
+		`mcp_server_requests_refused_total{code="-32700",limit="",method=""} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the page lacks %s:\n%s", want, text)

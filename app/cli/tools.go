@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,7 +35,7 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 		return c.Down[0]
 	}
 	for _, e := range c.Down {
-		p.note("parley: %s", explain(e))
+		p.note("parley: %s", explain(p.addresses.name(e)))
 	}
 	return nil
 }
@@ -88,13 +88,15 @@ func (p *program) callCommand() *cobra.Command {
 		Use:   "call TOOL [KEY=VALUE...]",
 		Short: "Call a tool",
 		Long: `Call a tool with arguments that are written as KEY=VALUE or, with --args, as
-one JSON object. Values are read as the tool's schema says. Several servers may
-have a tool of that name: write SERVER/TOOL then.`,
+one JSON object. Values are read as the tool's schema says; an array is a,b or
+several KEY=VALUE. Several servers may have a tool of that name: write
+SERVER/TOOL then.`,
 		Example: `  parley call add a=2 b=3
+  parley call note tags=red tags='dark blue'
   parley call everything/echo --args '{"message":"hello"}'`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
-			given, err := pairs(words[1:])
+			given, err := keyValues(words[1:])
 			if err != nil {
 				return err
 			}
@@ -109,8 +111,8 @@ have a tool of that name: write SERVER/TOOL then.`,
 				raw := mcp.RawValue(args)
 				if args == "" {
 					raw, err = model.Arguments(tool.Def.InputSchema, given)
-				} else if !model.IsObject(raw) {
-					err = errors.New(`--args: that is no JSON object; write for example --args '{"message":"hello"}'`)
+				} else if wrong := model.CheckObject(raw); wrong != nil {
+					err = fmt.Errorf(`--args: that is no JSON object: %w; write for example --args '{"message":"hello"}'`, wrong)
 				}
 				if err != nil {
 					return usagef("%w", err)
@@ -189,8 +191,14 @@ func (p *program) printResult(tool *host.Tool, result *mcp.CallToolResult) error
 		if err := p.printJSON(result); err != nil {
 			return err
 		}
+		if !result.IsError {
+			break
+		}
+		if said := p.logged(text); said != "" {
+			p.note("parley: the tool %s failed%s", host.EscapeLine(tool.Def.Name), said)
+		}
 	case result.IsError:
-		p.note("parley: the tool %s failed: %s", host.EscapeLine(tool.Def.Name), host.Escape(text))
+		p.note("parley: the tool %s failed: %s%s", host.EscapeLine(tool.Def.Name), host.Escape(text), p.logged(text))
 	default:
 		return p.println(text)
 	}

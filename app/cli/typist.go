@@ -14,12 +14,12 @@ const maxTyped = 64 << 10
 // A typist is the person at the keyboard, whose lines several parts of the
 // program wait for. A read of the input cannot be taken back: what one part
 // began to wait for and gave up goes to the next one, so that nothing that was
-// typed is lost. It never reads further than the line that somebody wants. It
+// typed is lost. It never reads further than the line that a caller wants. It
 // may be used by many goroutines at once.
 type typist struct {
 	in      *bufio.Reader
-	turn    chan struct{} // holds a token while somebody waits
-	pending chan typed    // the read under way, or nil; whoever has the turn
+	turn    chan struct{} // holds a token while a caller waits
+	pending chan typed    // the read in progress, or nil; belongs to the token's holder
 	rest    []byte        // of a line that did not fit into the buffer of Read
 }
 

@@ -53,7 +53,7 @@ func (t *Terminal) broken(line string, first int) string {
 	var b strings.Builder
 	b.WriteString(mark)
 	at := first
-	if at > width-leastWidth/2 { // hardly anything fits beside the label
+	if at > width-leastWidth/2 { // hardly anything fits next to the label
 		b.WriteString("\n" + mark)
 		at = len(mark)
 	}

@@ -22,7 +22,7 @@ const (
 	maxLine   = 64 << 10 // bytes of one answer
 	maxShown  = 16 << 10 // bytes of arguments or messages
 	maxClaim  = 600      // bytes of a title or description
-	maxName   = 64       // bytes of the name of a field beside its answer
+	maxName   = 64       // bytes of the name of a field next to its answer
 	maxUnread = 3        // answers that are not understood
 )
 

@@ -158,7 +158,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("add 1e999 NaN 0x10 Inf")
 	f.Fuzz(func(t *testing.T, request string) {
 		piece := generate(t, &host.Request{Messages: []host.Message{user(request)}, Tools: tools()})
-		if piece.Call != nil && !model.IsObject(piece.Call.Input) {
+		if piece.Call != nil && model.CheckObject(piece.Call.Input) != nil {
 			t.Errorf("%q gives %s", request, piece.Call.Input)
 		}
 	})
@@ -166,6 +166,19 @@ func FuzzOffline(f *testing.F) {
 
 func TestArguments(t *testing.T) {
 	schema := tools()[2].InputSchema
+	for _, tt := range []struct {
+		pairs      []model.Pair
+		want, says string
+	}{
+		{[]model.Pair{{"labels", "a"}, {"count", "5"}, {"labels", "b,c"}}, `{"labels":["a","b,c"],"count":5}`, ""},
+		{[]model.Pair{{"count", "5"}, {"count", "6"}}, "", `argument "count" is given twice, and is no array`},
+		{[]model.Pair{{"other", "5"}, {"other", "6"}}, "", `argument "other" is given twice`},
+	} {
+		got, err := model.Arguments(schema, tt.pairs)
+		if string(got) != tt.want || err == nil != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%v: %s, %v, want %s%s", tt.pairs, got, err, tt.want, tt.says)
+		}
+	}
 	got, err := model.Arguments(schema, []model.Pair{{"repo", "5"}, {"count", "5"}, {"labels", `["a,b"]`}, {"other", "true"}, {"more", "x"}})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ const (
 	pair             // key=value
 )
 
-// split takes a request apart into steps of tokens. Steps are separated by ";"
+// split splits a request into steps of tokens. Steps are separated by ";"
 // or the word "then".
 func split(request string) [][]token {
 	var steps [][]token
@@ -170,7 +170,7 @@ func isKey(s string) bool {
 	return true
 }
 
-// parts takes a name or sentence apart into lower-case words: "getUser_name"
+// parts splits a name or sentence into lower-case words: "getUser_name"
 // has three.
 func parts(s string) []string {
 	var list []string

@@ -38,7 +38,7 @@ type ExporterOptions struct {
 	// Transport carries the requests. Default http.DefaultTransport.
 	Transport http.RoundTripper
 	// Logger is told when traces are not taken, and when they are again.
-	// Default: nobody.
+	// Default: none.
 	Logger *slog.Logger
 }
 

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -82,14 +83,22 @@ func (w *Web) Close() {
 
 // Run sends requests over all connections for a time, and waits for the last
 // answers. It returns an error unless every answer passed the check.
-func (w *Web) Run(d time.Duration) (Measured, error) {
+func (w *Web) Run(d time.Duration) (Measured, error) { return w.run(d, math.MaxInt) }
+
+// Times is Run for n requests over each connection.
+func (w *Web) Times(n int) (Measured, error) { return w.run(longest, n) }
+
+// longest is more time than any number of requests takes.
+const longest = time.Hour
+
+func (w *Web) run(d time.Duration, most int) (Measured, error) {
 	start := time.Now()
 	end := start.Add(d)
 	errs := make([]error, len(w.conns))
 	var wg sync.WaitGroup
 	for i, c := range w.conns {
 		c.reset()
-		wg.Go(func() { errs[i] = c.run(end, w.check) })
+		wg.Go(func() { errs[i] = c.run(end, most, w.check) })
 	}
 	wg.Wait()
 	m := Measured{Elapsed: time.Since(start)}
@@ -140,11 +149,11 @@ func (c *conn) reset() {
 // stall is how long a server may be silent before the measurement fails.
 const stall = 60 * time.Second
 
-func (c *conn) run(end time.Time, check Check) error {
+func (c *conn) run(end time.Time, most int, check Check) error {
 	if err := c.SetDeadline(end.Add(stall)); err != nil {
 		return err
 	}
-	for now := time.Now(); now.Before(end); {
+	for now := time.Now(); now.Before(end) && c.latency.n < most; {
 		c.id++
 		c.request.number(c.id)
 		res, err := c.exchange(c.request.bytes)

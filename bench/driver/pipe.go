@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -66,7 +67,12 @@ func (p *Pipe) Greet() error {
 
 // Run keeps every slot busy for a time and waits for the last answers. What is
 // answered together is asked again together, in one write.
-func (p *Pipe) Run(d time.Duration) (Measured, error) {
+func (p *Pipe) Run(d time.Duration) (Measured, error) { return p.run(d, math.MaxInt) }
+
+// Times is Run for n requests. There must be at least one for each slot.
+func (p *Pipe) Times(n int) (Measured, error) { return p.run(longest, n) }
+
+func (p *Pipe) run(d time.Duration, most int) (Measured, error) {
 	var m Measured
 	var latency histogram
 	start := time.Now()
@@ -77,6 +83,7 @@ func (p *Pipe) Run(d time.Duration) (Measured, error) {
 	for i := range p.slots {
 		p.ask(i, start)
 	}
+	asked := len(p.slots)
 	for busy := len(p.slots); busy > 0; {
 		if err := p.flush(); err != nil {
 			return m, err
@@ -96,7 +103,8 @@ func (p *Pipe) Run(d time.Duration) (Measured, error) {
 			}
 			latency.add(now.Sub(p.slots[i].sent))
 			m.Size = len(line)
-			if now.Before(end) {
+			if now.Before(end) && asked < most {
+				asked++
 				p.ask(i, now)
 			} else {
 				busy--

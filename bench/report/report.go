@@ -30,6 +30,8 @@ const (
 	Memory     Metric = "memory"     // heap and stacks per idle session, in bytes
 	RSS        Metric = "rss"        // resident memory per idle session, in bytes
 	Goroutines Metric = "goroutines" // goroutines per idle session
+
+	Instructions Metric = "instructions" // of the processor in user space, per request
 )
 
 // Names of the servers and clients that are measured.

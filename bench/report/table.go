@@ -28,6 +28,8 @@ var columns = map[Metric]column{
 	Memory:     {"heap and stack KiB", 1 << 10},
 	RSS:        {"RSS KiB", 1 << 10},
 	Goroutines: {"goroutines", 1},
+
+	Instructions: {"instructions", 1},
 }
 
 // Show formats a figure for people: whole numbers as they are, others with three

@@ -16,7 +16,7 @@ import (
 const redirectURI = "http://localhost:3000/callback"
 
 // browser stands for the person and the browser: the suite's authorization
-// servers ask nobody, but redirect at once.
+// servers ask no person, but redirect at once.
 type browser struct {
 	next http.RoundTripper // which follows no redirect
 }
@@ -24,7 +24,7 @@ type browser struct {
 var _ login.Authorizer = (*browser)(nil)
 
 func newBrowser() *browser {
-	return &browser{&http.Transport{DisableKeepAlives: true}} // what it leaves open nobody would close
+	return &browser{&http.Transport{DisableKeepAlives: true}} // idle connections would stay open
 }
 
 // Begin implements [login.Authorizer].

@@ -94,7 +94,7 @@ func callAll(ctx context.Context, c *client.Client) error {
 }
 
 // stateOfRequests calls tools that answer in several rounds. The library
-// drives the rounds; the suite looks at the wire.
+// runs the rounds; the suite checks the wire.
 func stateOfRequests(ctx context.Context, c *client.Client) error {
 	for _, name := range []string{"test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_unrelated", "test_mrtr_no_result_type"} {
 		if err := callOne(name)(ctx, c); err != nil {

@@ -1,6 +1,6 @@
 // Command issuer is the fixture that the official conformance suite tests as
-// an authorization server. There is one client and one resource, and nobody is
-// asked anything: whoever comes has agreed.
+// an authorization server. There is one client and one resource, and no person is
+// asked anything: every visitor has agreed.
 package main
 
 import (
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. Who started the program learns the issuer
+// run serves until ctx ends. The parent process learns the issuer
 // identifier, which is the URL, from the first line.
 func run(ctx context.Context, addr, client, resource string, tell func(url string)) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)

@@ -52,7 +52,7 @@ func runIssuer(ctx context.Context, s *suite, program, output string, got map[sc
 	})
 }
 
-// visited runs the suite, and a browser beside it that opens the URL of the
+// visited runs the suite, and concurrently a browser that opens the URL of the
 // issuer that the suite prints. A visit that fails ends the suite, which would
 // wait for minutes.
 func visited(ctx context.Context, issuer string, port int, run func(context.Context, *lines) error) error {
@@ -147,7 +147,7 @@ func browse(ctx context.Context, target string, port int) error {
 	return nil
 }
 
-// awaitPort waits until somebody listens at a port of this machine: the suite
+// awaitPort waits until a process listens at a port of this machine: the suite
 // prints the URL a moment before it does.
 func awaitPort(ctx context.Context, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, callbackTime)
@@ -165,7 +165,7 @@ func awaitPort(ctx context.Context, port int) error {
 	}
 }
 
-// freePort finds a port that nobody uses now.
+// freePort finds a port that is not in use now.
 func freePort(ctx context.Context) (int, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

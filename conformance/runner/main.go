@@ -124,5 +124,5 @@ func readTable(path string) (table, error) {
 
 // say tells the person how far the run is.
 func say(format string, args ...any) {
-	_, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) // nobody reads it: nothing is lost
+	_, _ = fmt.Fprintf(os.Stdout, format+"\n", args...) // closed: nothing is lost
 }

@@ -108,7 +108,7 @@ func sample(ctx context.Context, prompt, key string) (string, error) {
 	answer, err := server.Sample(ctx, &mcp.CreateMessageParams{
 		Messages:  []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text(prompt)}}},
 		MaxTokens: 100,
-	}, server.AskOptions{Key: key})
+	}, &server.AskOptions{Key: key})
 	if err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ func run() (err error) {
 		Retry:     100 * time.Millisecond,
 		HTTP: web.ServeOptions{
 			Grace: shutdownTime,
-			// Who started the program learns the URL from the first line.
+			// The parent process learns the URL from the first line.
 			Listening: func(a net.Addr) { _, _ = fmt.Fprintf(os.Stdout, "http://%s%s\n", a, streamable.Path) },
 		},
 	})
@@ -75,7 +75,7 @@ func run() (err error) {
 	return errors.Join(err, s.Shutdown(ended))
 }
 
-// suite is who calls a proxy: one caller, which the suite is. A server with a
+// suite is the caller of a proxy: one caller, which the suite is. A server with a
 // handshake may be asked by the calls of one caller at the same time, and a
 // question that the suite abandons would hold up anonymous callers.
 func suite(*http.Request) *principal.Principal {

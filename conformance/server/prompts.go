@@ -41,7 +41,7 @@ func prompts() []server.Feature {
 			return messages(mcp.Image(picture(), "image/png"), "Please analyze the image above."), nil
 		}),
 		server.Prompt("test_input_required_result_prompt", "Asks before it says anything.", func(ctx context.Context, _ mcp.None) (string, error) {
-			answer, err := server.Elicit[subject](ctx, "What context should the prompt use?", server.AskOptions{Key: "user_context"})
+			answer, err := server.Elicit[subject](ctx, "What context should the prompt use?", &server.AskOptions{Key: "user_context"})
 			if err != nil {
 				return "", err
 			}

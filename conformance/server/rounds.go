@@ -49,7 +49,7 @@ func roundTools() []server.Feature {
 }
 
 func greet(ctx context.Context) (string, error) {
-	answer, err := server.Elicit[named](ctx, "What is your name?", server.AskOptions{Key: "user_name"})
+	answer, err := server.Elicit[named](ctx, "What is your name?", &server.AskOptions{Key: "user_name"})
 	if err != nil {
 		return "", err
 	}
@@ -60,16 +60,16 @@ func greet(ctx context.Context) (string, error) {
 }
 
 func confirm(ctx context.Context) (string, error) {
-	answer, err := server.Elicit[confirmed](ctx, "Please confirm.", server.AskOptions{Key: "confirm"})
+	answer, err := server.Elicit[confirmed](ctx, "Please confirm.", &server.AskOptions{Key: "confirm"})
 	if err != nil {
 		return "", err
 	}
-	// Whoever gets here has brought back a state that verifies.
+	// The client has sent back a state that verifies.
 	return fmt.Sprintf("state-ok, confirmed: %t", answer.Accepted() && answer.Value.OK), nil
 }
 
 func roots(ctx context.Context) (string, error) {
-	list, err := server.Roots(ctx, server.AskOptions{Key: "client_roots"})
+	list, err := server.Roots(ctx, &server.AskOptions{Key: "client_roots"})
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func roots(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d roots: %s", len(list), strings.Join(uris, ", ")), nil
 }
 
-// askThree asks everything before it looks at an error, so that one round
+// askThree asks everything before it checks an error, so that one round
 // brings all the questions.
 func askThree(ctx context.Context, _ mcp.None) (string, error) {
 	hello, nameErr := greet(ctx)
@@ -93,11 +93,11 @@ func askThree(ctx context.Context, _ mcp.None) (string, error) {
 }
 
 func askTwice(ctx context.Context, _ mcp.None) (string, error) {
-	who, err := server.Elicit[named](ctx, "Step 1: What is your name?", server.AskOptions{Key: "step1"})
+	who, err := server.Elicit[named](ctx, "Step 1: What is your name?", &server.AskOptions{Key: "step1"})
 	if err != nil {
 		return "", err
 	}
-	what, err := server.Elicit[coloured](ctx, "Step 2: What is your favorite color?", server.AskOptions{Key: "step2"})
+	what, err := server.Elicit[coloured](ctx, "Step 2: What is your favorite color?", &server.AskOptions{Key: "step2"})
 	if err != nil {
 		return "", err
 	}

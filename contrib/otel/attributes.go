@@ -33,9 +33,10 @@ const (
 	keyRound    = attribute.Key("parley.round")
 	keyRounds   = attribute.Key("parley.rounds")
 	keyAttempts = attribute.Key("parley.attempts")
+	keyLimit    = attribute.Key("parley.limit")
 )
 
-// Values of error.type beside the codes of JSON-RPC.
+// Values of error.type other than the codes of JSON-RPC.
 const (
 	errorTool    = "tool_error"
 	errorPanic   = "panic"
@@ -117,12 +118,12 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// A carrier is the trace context of `_meta`.
-type carrier struct{ parent, state, baggage string }
+// A transport is the trace context of `_meta`.
+type traceHeaders struct{ parent, state, baggage string }
 
-var _ propagation.TextMapCarrier = (*carrier)(nil)
+var _ propagation.TextMapCarrier = (*traceHeaders)(nil)
 
-func (c *carrier) field(key string) *string {
+func (c *traceHeaders) field(key string) *string {
 	switch key {
 	case "traceparent":
 		return &c.parent
@@ -135,7 +136,7 @@ func (c *carrier) field(key string) *string {
 }
 
 // Get returns a field, or "".
-func (c *carrier) Get(key string) string {
+func (c *traceHeaders) Get(key string) string {
 	if f := c.field(key); f != nil {
 		return *f
 	}
@@ -143,14 +144,14 @@ func (c *carrier) Get(key string) string {
 }
 
 // Set sets a field that the protocol has.
-func (c *carrier) Set(key, value string) {
+func (c *traceHeaders) Set(key, value string) {
 	if f := c.field(key); f != nil {
 		*f = value
 	}
 }
 
 // Keys are the fields that are set.
-func (c *carrier) Keys() []string {
+func (c *traceHeaders) Keys() []string {
 	var keys []string
 	for _, key := range []string{"traceparent", "tracestate", "baggage"} {
 		if c.Get(key) != "" {

@@ -31,7 +31,7 @@ func Client(o *Options) client.Middleware {
 				if !returned { // a panic of a handler goes on
 					op.fail(errorPanic, 0, "")
 				} else {
-					op.conclude(r, res, err)
+					op.finish(r, res, err)
 				}
 				op.end(ctx)
 			}()
@@ -51,16 +51,16 @@ func (in *instrument) request(ctx context.Context, r *client.Request) (context.C
 	attributes := append(append([]attribute.KeyValue(nil), op.labels...), about.span...)
 	ctx, op.span = in.tracer.Start(ctx, spanName(r.Method(), about),
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
-	var c carrier
+	var c traceHeaders
 	in.propagator.Inject(ctx, &c)
-	if c != (carrier{}) { // what the caller gave by itself stays otherwise
+	if c != (traceHeaders{}) { // what the caller gave by itself stays otherwise
 		ctx = client.WithTrace(ctx, c.parent, c.state, c.baggage)
 	}
 	return ctx, op
 }
 
-// conclude records what is known now, and how the request went.
-func (op *operation) conclude(r *client.Request, res client.Result, err error) {
+// finish records what is known now, and how the request went.
+func (op *operation) finish(r *client.Request, res client.Result, err error) {
 	if version := r.Version(); version != "" {
 		op.labels = append(op.labels, keyVersion.String(version))
 		op.span.SetAttributes(keyVersion.String(version))
@@ -85,7 +85,7 @@ func (op *operation) conclude(r *client.Request, res client.Result, err error) {
 	}
 	if errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrTimeout) {
 		op.span.SetAttributes(keyOutcome.String("cancelled"))
-		return // by the caller, for whom that is no error
+		return // by the caller, so that it is no error
 	}
 	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		if answer.Code == jsonrpc.CodeInvalidParams { // perhaps there is no such tool

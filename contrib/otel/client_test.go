@@ -219,7 +219,7 @@ func TestClientSpans(t *testing.T) {
 		server.Tool("told", "", func(context.Context, none) (string, error) { return "", mcp.Errorf("secret") }),
 		server.Tool("coded", "", func(context.Context, none) (string, error) { return "", mcp.NewError(-7, "code 7") }),
 	)
-	c := connect(t, s, &client.Options{Versions: []string{newest}, Middleware: []client.Middleware{otelmcp.Client(r.options())}})
+	c := mcptest.Client(t, s, &client.Options{Versions: []string{newest}, Middleware: []client.Middleware{otelmcp.Client(r.options())}})
 	counted := make(map[string]uint64)
 	for _, row := range rows {
 		_, _ = c.CallTool(t.Context(), row.call, nil, nil) // how it went is in the span
@@ -251,7 +251,7 @@ func TestClientQuestion(t *testing.T) {
 		return "", err
 	}))
 	var refusal error
-	c := connect(t, s, &client.Options{
+	c := mcptest.Client(t, s, &client.Options{
 		Middleware: []client.Middleware{otelmcp.Client(r.options())},
 		OnElicit: func(ctx context.Context, _ *client.ElicitRequest) (*mcp.ElicitResult, error) {
 			_, span := r.tracer.Tracer("person").Start(ctx, "asked")
@@ -294,7 +294,7 @@ func TestClientQuestion(t *testing.T) {
 func TestClientEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, far := newRecord(t), newRecord(t)
-		c := connect(t, far.server(server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
+		c := mcptest.Client(t, far.server(server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
 			<-ctx.Done()
 			return "", context.Cause(ctx)
 		})), &client.Options{Middleware: []client.Middleware{otelmcp.Client(r.options())}})
@@ -325,7 +325,7 @@ func TestClientEnds(t *testing.T) {
 func TestHostileCodes(t *testing.T) {
 	r, far := newRecord(t), newRecord(t)
 	next := int64(1000)
-	c := connect(t, far.server(server.Tool("work", "", func(context.Context, none) (string, error) {
+	c := mcptest.Client(t, far.server(server.Tool("work", "", func(context.Context, none) (string, error) {
 		next++
 		return "", mcp.NewError(next, "odd")
 	}), server.Tool("late", "", func(context.Context, none) (string, error) {
@@ -365,7 +365,7 @@ func TestHostileCodes(t *testing.T) {
 // Without a tracer what the caller gives by itself is sent on.
 func TestClientKeepsTrace(t *testing.T) {
 	far := newRecord(t)
-	c := connect(t, far.server(whereAmI(far)), &client.Options{Middleware: []client.Middleware{otelmcp.Client(nil)}})
+	c := mcptest.Client(t, far.server(whereAmI(far)), &client.Options{Middleware: []client.Middleware{otelmcp.Client(nil)}})
 	ctx := client.WithTrace(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "", "")
 	if _, err := c.CallTool(ctx, "where", nil, nil); err != nil {
 		t.Fatal(err)
@@ -381,7 +381,7 @@ func TestForeignPropagator(t *testing.T) {
 	o := r.options()
 	o.Propagator = propagation.NewCompositeTextMapPropagator(foreign{}, propagation.TraceContext{})
 	far := newRecord(t)
-	c := connect(t, far.server(whereAmI(far)), &client.Options{Middleware: []client.Middleware{otelmcp.Client(o)}})
+	c := mcptest.Client(t, far.server(whereAmI(far)), &client.Options{Middleware: []client.Middleware{otelmcp.Client(o)}})
 	if _, err := c.CallTool(t.Context(), "where", nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,11 @@
 // by its semantic conventions for MCP and generative AI:
 //
 //	s.Use(otelmcp.Server(nil))
-//	o := &client.Options{Middleware: []client.Middleware{otelmcp.Client(nil)}}
+//	s.Observe(otelmcp.ServerObserver(nil))
+//	o := &client.Options{
+//		Middleware: []client.Middleware{otelmcp.Client(nil)},
+//		Observers:  []client.Observer{otelmcp.ClientObserver(nil)},
+//	}
 //
 // Its name is not that of its folder: programs that set OpenTelemetry up import
 // a package otel already.
@@ -22,7 +26,7 @@
 // Nor is a request that the client cancelled an error. Arguments and results of
 // tools are not recorded. An error's message is, as far as the caller is told it.
 //
-// Attributes, beside those of the conventions:
+// Attributes, in addition to those of the conventions:
 //
 //	parley.outcome  how it went if not well: "input required", "tool error", …
 //	parley.round    which round of a request it is, from 1 on, after a question
@@ -34,7 +38,19 @@
 //
 // # Metrics
 //
-// mcp.server.operation.duration and mcp.client.operation.duration, in seconds.
+// mcp.server.operation.duration and mcp.client.operation.duration, in seconds, are
+// made by the middleware. The observers make
+//
+//	mcp.server.session.duration, mcp.client.session.duration  seconds
+//	parley.server.sessions, parley.client.sessions            those that are open
+//	parley.server.refused                                     requests
+//
+// A session that ended by an error has error.type. A refused request, which
+// middleware and traces never see, has the code of its error as error.type, its
+// method (_OTHER if it is not the protocol's) and, if it was over a limit, in
+// parley.limit the name of the option, such as Limits.ToolRate. Refusals have no
+// spans and no durations, since any client can cause any number of them in no time.
+//
 // Codes of errors are labels if package mcp has them, and the first 32 others;
 // beyond these error.type is _OTHER, since a peer may make up any number.
 //

@@ -15,7 +15,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/parley-mcp/parley/client"
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
@@ -53,16 +52,6 @@ func (r *record) server(features ...server.Feature) *server.Server {
 	s.Use(otelmcp.Server(r.options()))
 	s.Add(features...)
 	return s
-}
-
-func connect(t *testing.T, s *server.Server, o *client.Options) *client.Client {
-	t.Helper()
-	c, err := client.Connect(t.Context(), mem.New(s, nil), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }
 
 // named returns the spans of this name, in the order of their ends.
@@ -104,26 +93,54 @@ func words(attributes []attribute.KeyValue) string {
 	return strings.Join(list, " ")
 }
 
-// durations are how many operations a histogram has by their attributes.
-func (r *record) durations(name string) map[string]uint64 {
+// measured returns what was measured under a name.
+func (r *record) measured(name string) []metricdata.Metrics {
 	r.t.Helper()
 	var data metricdata.ResourceMetrics
 	if err := r.reader.Collect(context.Background(), &data); err != nil {
 		r.t.Fatal(err)
 	}
-	out := make(map[string]uint64)
+	var out []metricdata.Metrics
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			h, ok := m.Data.(metricdata.Histogram[float64])
-			if m.Name != name || !ok {
-				continue
+			if m.Name == name {
+				out = append(out, m)
 			}
-			for _, p := range h.DataPoints {
-				out[words(p.Attributes.ToSlice())] = p.Count
-				if m.Unit != "s" || len(p.Bounds) != 14 || p.Bounds[0] != 0.01 {
-					r.t.Errorf("%s has the unit %q and the bounds %v", name, m.Unit, p.Bounds)
-				}
+		}
+	}
+	return out
+}
+
+// durations are how many operations a histogram has by their attributes.
+func (r *record) durations(name string) map[string]uint64 {
+	r.t.Helper()
+	out := make(map[string]uint64)
+	for _, m := range r.measured(name) {
+		h, ok := m.Data.(metricdata.Histogram[float64])
+		if !ok {
+			r.t.Fatalf("%s is a %T", name, m.Data)
+		}
+		for _, p := range h.DataPoints {
+			out[words(p.Attributes.ToSlice())] = p.Count
+			if m.Unit != "s" || len(p.Bounds) != 14 || p.Bounds[0] != 0.01 {
+				r.t.Errorf("%s has the unit %q and the bounds %v", name, m.Unit, p.Bounds)
 			}
+		}
+	}
+	return out
+}
+
+// sums are the values of a counter by their attributes.
+func (r *record) sums(name string) map[string]uint64 {
+	r.t.Helper()
+	out := make(map[string]uint64)
+	for _, m := range r.measured(name) {
+		sum, ok := m.Data.(metricdata.Sum[int64])
+		if !ok {
+			r.t.Fatalf("%s is a %T", name, m.Data)
+		}
+		for _, p := range sum.DataPoints {
+			out[words(p.Attributes.ToSlice())] = uint64(p.Value) //nolint:gosec // none is negative here
 		}
 	}
 	return out

@@ -66,8 +66,8 @@ func (l *codeLabels) takes(code int64) bool {
 	return true
 }
 
-// newInstrument makes the instruments of a side: "server" or "client".
-func newInstrument(o *Options, side, description string) *instrument {
+// filled returns a copy of o, which may be nil, with its gaps filled.
+func (o *Options) filled() Options {
 	var opts Options
 	if o != nil {
 		opts = *o
@@ -81,18 +81,34 @@ func newInstrument(o *Options, side, description string) *instrument {
 	if opts.Propagator == nil {
 		opts.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	}
-	duration, err := opts.MeterProvider.Meter(scopeName).Float64Histogram(
-		"mcp."+side+".operation.duration",
+	return opts
+}
+
+func (o *Options) meter() metric.Meter { return o.MeterProvider.Meter(scopeName) }
+
+// histogram makes a histogram of durations with the buckets of the conventions.
+func (o *Options) histogram(name, description string) metric.Float64Histogram {
+	h, err := o.meter().Float64Histogram(
+		name,
 		metric.WithUnit("s"),
 		metric.WithDescription(description),
-		// Of the conventions.
 		metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300),
 	)
 	if err != nil {
 		otel.Handle(err)
-		duration = noop.Float64Histogram{}
+		return noop.Float64Histogram{}
 	}
-	return &instrument{tracer: opts.TracerProvider.Tracer(scopeName), duration: duration, propagator: opts.Propagator}
+	return h
+}
+
+// newInstrument makes the instruments of a side: "server" or "client".
+func newInstrument(o *Options, side, description string) *instrument {
+	opts := o.filled()
+	return &instrument{
+		tracer:     opts.TracerProvider.Tracer(scopeName),
+		duration:   opts.histogram("mcp."+side+".operation.duration", description),
+		propagator: opts.Propagator,
+	}
 }
 
 // An operation is one request that is being recorded.

@@ -59,7 +59,7 @@ func (in *instrument) serve(c *server.Call) (context.Context, *operation) {
 
 	ambient := trace.SpanContextFromContext(c)
 	came := server.TraceFrom(c)
-	ctx := in.propagator.Extract(c, &carrier{came.Parent, came.State, came.Baggage})
+	ctx := in.propagator.Extract(c, &traceHeaders{came.Parent, came.State, came.Baggage})
 	if parent := trace.SpanContextFromContext(ctx); ambient.IsValid() && !parent.Equal(ambient) {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: ambient}))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	otelmcp "github.com/parley-mcp/parley/contrib/otel"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -58,7 +59,7 @@ func TestServerSpans(t *testing.T) {
 			server.Prompt("prompt", "", func(context.Context, mcp.None) (string, error) { return "secret", nil }),
 			server.Resource("x://a", "a", func(context.Context) (string, error) { return "secret", nil }),
 		)
-		c := connect(t, s, &client.Options{Versions: []string{version}})
+		c := mcptest.Client(t, s, &client.Options{Versions: []string{version}})
 		counted := make(map[string]uint64)
 		for _, row := range rows {
 			before := len(r.named(row.name))
@@ -121,7 +122,7 @@ func TestServerContext(t *testing.T) {
 			span.End()
 			return "", nil
 		}))
-		c := connect(t, s, &client.Options{Versions: []string{version}})
+		c := mcptest.Client(t, s, &client.Options{Versions: []string{version}})
 		ctx := client.WithTrace(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "a=b", "user=ada")
 		if _, err := c.CallTool(ctx, "work", nil, nil); err != nil {
 			t.Fatal(err)
@@ -158,7 +159,7 @@ func TestServerAmbient(t *testing.T) {
 	})
 	s.Use(otelmcp.Server(r.options()))
 	s.Add(server.Tool("work", "", func(context.Context, none) (string, error) { return "", nil }))
-	c := connect(t, s, nil)
+	c := mcptest.Client(t, s, nil)
 	if _, err := c.CallTool(t.Context(), "work", nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestServerAmbient(t *testing.T) {
 // What a stranger makes up is bounded in spans, and not in their names.
 func TestServerHostile(t *testing.T) {
 	r := newRecord(t)
-	c := connect(t, r.server(server.Resource("x://a", "a", func(context.Context) (string, error) { return "", nil }),
+	c := mcptest.Client(t, r.server(server.Resource("x://a", "a", func(context.Context) (string, error) { return "", nil }),
 		server.Tool("work", "", func(context.Context, none) (string, error) { return "", nil })), nil)
 	long := strings.Repeat("ä", 10_000)
 	_, _ = c.CallTool(t.Context(), long, nil, nil) // it fails, which is not the matter
@@ -203,7 +204,7 @@ func TestServerQuestion(t *testing.T) {
 			_, err := server.Elicit[form](ctx, "well?")
 			return "", err
 		}))
-		c := connect(t, s, &client.Options{
+		c := mcptest.Client(t, s, &client.Options{
 			Versions: []string{version},
 			OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 				return client.Accept(form{true})
@@ -231,7 +232,7 @@ func TestServerEnds(t *testing.T) {
 	eachEra(t, func(t *testing.T, version string) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRecord(t)
-			c := connect(t, r.server(server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
+			c := mcptest.Client(t, r.server(server.Tool("slow", "", func(ctx context.Context, _ none) (string, error) {
 				<-ctx.Done()
 				return "", context.Cause(ctx)
 			})), &client.Options{Versions: []string{version}})

@@ -2,6 +2,7 @@
 // of Prometheus' own client:
 //
 //	s.Use(prommcp.Server(nil)) // nil: prometheus.DefaultRegisterer
+//	s.Observe(prommcp.ServerObserver(nil))
 //
 // Its name is not that of its folder: programs that use it import a package
 // prometheus already. Package metrics, below, says what is counted; it writes a

@@ -16,11 +16,20 @@ import (
 // It panics if the registry has metrics of these names from elsewhere.
 func Server(reg prometheus.Registerer) server.Middleware { return in(reg).Server() }
 
+// ServerObserver counts in a registry what a server's middleware does not see:
+// requests that are refused before it, and sessions. See Server.
+//
+//	s.Observe(prommcp.ServerObserver(nil))
+func ServerObserver(reg prometheus.Registerer) server.Observer { return in(reg).ServerObserver() }
+
 // Client is middleware that counts the requests of a client in a registry; see
 // Server.
 //
 //	client.Options{Middleware: []client.Middleware{prommcp.Client(nil)}}
 func Client(reg prometheus.Registerer) client.Middleware { return in(reg).Client() }
+
+// ClientObserver counts the sessions of a client in a registry; see Server.
+func ClientObserver(reg prometheus.Registerer) client.Observer { return in(reg).ClientObserver() }
 
 // Register gives metrics that were made with options of their own to a registry.
 // The error is that of the registry.
@@ -75,11 +84,14 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, f := range c.metrics.Families() {
 		for _, s := range f.Samples {
-			if f.Histogram {
+			switch f.Kind {
+			case metrics.KindHistogram:
 				out <- prometheus.MustNewConstHistogram(c.descs[f.Name], s.Count, s.Sum, s.Buckets, s.Values...)
-				continue
+			case metrics.KindCounter:
+				out <- prometheus.MustNewConstMetric(c.descs[f.Name], prometheus.CounterValue, s.Value, s.Values...)
+			default:
+				out <- prometheus.MustNewConstMetric(c.descs[f.Name], prometheus.GaugeValue, s.Value, s.Values...)
 			}
-			out <- prometheus.MustNewConstMetric(c.descs[f.Name], prometheus.GaugeValue, s.Value, s.Values...)
 		}
 	}
 }

@@ -51,10 +51,10 @@ func trip(ctx context.Context, _ mcp.None) (string, error) {
 	var errThere, errBack error
 	var both sync.WaitGroup
 	both.Go(func() {
-		there, errThere = server.Elicit[date](ctx, "When?", server.AskOptions{Key: "there"})
+		there, errThere = server.Elicit[date](ctx, "When?", &server.AskOptions{Key: "there"})
 	})
 	both.Go(func() {
-		back, errBack = server.Elicit[date](ctx, "When?", server.AskOptions{Key: "back"})
+		back, errBack = server.Elicit[date](ctx, "When?", &server.AskOptions{Key: "back"})
 	})
 	both.Wait()
 	if err := errors.Join(errThere, errBack); err != nil {
@@ -81,6 +81,9 @@ func (p *till) pay(ctx context.Context, in struct {
 	Order string `json:"order" pattern:"^[0-9]+$"`
 },
 ) (string, error) {
+	if !server.CanElicitURL(ctx) {
+		return "Pay at https://pay.example/orders/" + in.Order + ", then call again.", nil
+	}
 	agreed, err := server.ElicitURL(ctx, "https://pay.example/orders/"+in.Order, "Please pay order "+in.Order+".",
 		func(context.Context) (bool, error) { return p.settled(in.Order), nil })
 	if err != nil {

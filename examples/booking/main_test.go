@@ -52,6 +52,7 @@ func TestEveryRevision(t *testing.T) {
 			asks["book"] = [2]string{`{"show":"Cats"}`, "2 seats for Ada, meal: fish"}
 			asks["trip"] = [2]string{`{}`, "2026-12-24 to 2026-12-24"}
 		}
+		asks["pay"] = [2]string{`{"order":"7"}`, "Pay at https://pay.example/orders/7, then call again."}
 		if era.Version >= "2025-11-25" { // pages
 			asks["pay"] = [2]string{`{"order":"7"}`, "Order 7 is paid."}
 		}

@@ -147,7 +147,7 @@ func (p *person) form(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitRe
 	values := map[string]mcp.RawValue{}
 	for _, field := range r.Form().Properties {
 		if !p.next("%s (%s)?", host.EscapeLine(field.Name), field.Schema.Type) {
-			return client.CancelElicit() // nobody is there
+			return client.CancelElicit() // no person is there
 		}
 		line := p.in.Text()
 		switch {

@@ -172,7 +172,7 @@ func parseKeys(list string) apiKeys {
 	return keys
 }
 
-// required lets in who has a key, and tells next who it is: limits, sessions and
+// required admits callers with a key, and puts their principal into the context: limits, sessions and
 // what is visible then go by the user and no longer by the address.
 func (k apiKeys) required(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/examples/testpage"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -22,7 +21,7 @@ import (
 // start runs the server until stop is called, or the test ends.
 func start(t *testing.T, c config) (addr string, stop func()) {
 	t.Helper()
-	c.addr, c.host, c.proxy, c.apiKeys = freeAddress(t), "127.0.0.1", "127.0.0.1/32", "ada:secret,bob:other"
+	c.addr, c.host, c.proxy, c.apiKeys = testpage.FreeAddress(t), "127.0.0.1", "127.0.0.1/32", "ada:secret,bob:other"
 	if c.after == nil {
 		c.after = time.After
 	}
@@ -36,7 +35,7 @@ func start(t *testing.T, c config) (addr string, stop func()) {
 		}
 	})
 	t.Cleanup(stop)
-	await(t, "http://"+c.addr+"/healthz", http.StatusOK)
+	testpage.Await(t, "http://"+c.addr+"/healthz", http.StatusOK)
 	return c.addr, stop
 }
 
@@ -121,7 +120,7 @@ func TestReplicas(t *testing.T) {
 func TestDrain(t *testing.T) {
 	drained := make(chan time.Time)
 	addr, stop := start(t, config{drain: time.Hour, after: func(time.Duration) <-chan time.Time { return drained }})
-	await(t, "http://"+addr+"/readyz", http.StatusOK)
+	testpage.Await(t, "http://"+addr+"/readyz", http.StatusOK)
 	c, err := client.Connect(t.Context(), dial("http://"+addr+"/mcp", "other"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +128,7 @@ func TestDrain(t *testing.T) {
 	defer c.Close()
 	ended := make(chan struct{})
 	go func() { defer close(ended); stop() }()
-	await(t, "http://"+addr+"/readyz", http.StatusServiceUnavailable)
+	testpage.Await(t, "http://"+addr+"/readyz", http.StatusServiceUnavailable)
 	if who, err := client.Call[string](t.Context(), c, "whoami", nil); err != nil || who != "bob" {
 		t.Errorf("while it ends: %q, %v", who, err)
 	}
@@ -147,43 +146,6 @@ func TestFaults(t *testing.T) {
 	} {
 		if err := run(t.Context(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// await asks for a page until it has a status.
-func await(t *testing.T, page string, status int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp, err := http.DefaultClient.Do(req); err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-			if resp.StatusCode == status {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s does not answer with %d", page, status)
 		}
 	}
 }

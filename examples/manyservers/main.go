@@ -5,6 +5,7 @@
 //	manyservers hello=hello notes='notes -db n.db' web=https://example.com/mcp
 //	manyservers -for anthropic hello=hello
 //	manyservers -call hello__greet -with '{"name":"Ada"}' hello=hello
+//	manyservers -call hello__greet -with '{"name":"Ada"}' -for openai hello=hello
 package main
 
 import (
@@ -27,7 +28,7 @@ import (
 )
 
 func main() {
-	provider := flag.String("for", "", "print the tools as a model provider wants them: anthropic, openai or gemini")
+	provider := flag.String("for", "", "print the tools, or the result of the call, as a model provider wants them: anthropic, openai or gemini")
 	call := flag.String("call", "", "tool to call, by its joined name")
 	with := flag.String("with", "{}", "arguments of the call, in JSON")
 	flag.Parse()
@@ -49,21 +50,27 @@ func run(ctx context.Context, out io.Writer, provider, call, with string, server
 	for _, down := range catalog.Down { // the others can be used
 		log.Print(down)
 	}
+	define, answer := providers[provider], results[provider]
+	if provider != "" && define == nil {
+		return fmt.Errorf("-for %q: write anthropic, openai or gemini", provider)
+	}
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
 	switch {
 	case call != "":
-		text, err := callTool(ctx, h, catalog, call, with)
+		result, err := callTool(ctx, h, catalog, call, with)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(out, text)
+		if provider != "" {
+			return e.Encode(answer("call_1", call, result))
+		}
+		if result.IsError {
+			return errors.New(text(result))
+		}
+		_, err = fmt.Fprintln(out, text(result))
 		return err
 	case provider != "":
-		define := providers[provider]
-		if define == nil {
-			return fmt.Errorf("-for %q: write anthropic, openai or gemini", provider)
-		}
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
 		return e.Encode(define(catalog.Tools))
 	}
 	for _, t := range catalog.Tools {
@@ -101,25 +108,14 @@ func dialer(target string) transport.Dialer {
 }
 
 // callTool calls a tool by the name that the model knows.
-func callTool(ctx context.Context, h *host.Host, catalog *host.Catalog, name, arguments string) (string, error) {
+func callTool(ctx context.Context, h *host.Host, catalog *host.Catalog, name, arguments string) (*mcp.CallToolResult, error) {
 	tool, ok := catalog.Named(name)
 	if !ok {
-		return "", fmt.Errorf("no tool %q", name)
+		return nil, fmt.Errorf("no tool %q", name)
 	}
 	c, err := h.Client(ctx, tool.Server)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	result, err := c.CallTool(ctx, tool.Def.Name, mcp.RawValue(arguments), nil)
-	if err != nil {
-		return "", err
-	}
-	text := ""
-	for _, content := range result.Content {
-		text += host.ContentText(content)
-	}
-	if result.IsError {
-		return "", errors.New(text) // a model is told this text, and tries again
-	}
-	return text, nil
+	return c.CallTool(ctx, tool.Def.Name, mcp.RawValue(arguments), nil)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -117,6 +118,47 @@ func TestProviders(t *testing.T) {
 		if canonical(t, got) != canonical(t, want) {
 			t.Errorf("%s:\n%s\nwant\n%s", provider, got, want)
 		}
+	}
+}
+
+// The result of a call, as each provider takes it: what it cannot take is told
+// in words.
+func TestResults(t *testing.T) {
+	picture := mcp.Image([]byte("png"), "image/png")
+	mixed := &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("look <here>"), picture, mcp.Audio([]byte("mp3"), "audio/mp3"), mcp.Image([]byte("tif"), "image/tiff")}}
+	failed := &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("out of paper")}, IsError: true}
+	bare := &mcp.CallToolResult{StructuredContent: mcp.RawValue(`{"n":1}`)}
+	const words = `"look <here>\n[audio, audio/mp3, 3 bytes]"`
+	for _, test := range []struct {
+		provider string
+		result   *mcp.CallToolResult
+		want     string
+	}{
+		{"anthropic", mixed, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"id","is_error":false,"content":[{"type":"text","text":` + words +
+			`},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}}]}]}]`},
+		{"anthropic", failed, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"id","is_error":true,"content":[{"type":"text","text":"out of paper"}]}]}]`},
+		{"openai", mixed, `[{"role":"tool","tool_call_id":"id","content":` + words + `},{"role":"user","content":[{"type":"text","text":"Images of the tool draw:"},` +
+			`{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}}]}]`},
+		{"openai", failed, `[{"role":"tool","tool_call_id":"id","content":"out of paper"}]`},
+		{"openai", bare, `[{"role":"tool","tool_call_id":"id","content":"{\"n\":1}"}]`},
+		{"gemini", mixed, `[{"role":"user","parts":[{"functionResponse":{"name":"draw","response":{"output":` + words + `}}},{"inlineData":{"mimeType":"image/png","data":"cG5n"}}]}]`},
+		{"gemini", failed, `[{"role":"user","parts":[{"functionResponse":{"name":"draw","response":{"error":"out of paper"}}}]}]`},
+	} {
+		got, err := json.Marshal(results[test.provider]("id", "draw", test.result))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if canonical(t, string(got)) != canonical(t, test.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", test.provider, got, test.want)
+		}
+	}
+	long := text(&mcp.CallToolResult{Content: mcp.Contents{mcp.Text(strings.Repeat("é", maxText))}})
+	if len(long) > maxText+20 || !strings.HasSuffix(long, "é… (cut off)") {
+		t.Errorf("%d bytes of a long text are kept", len(long))
+	}
+	servers := []string{"a=" + os.Args[0] + " pipe"}
+	if got, want := output(t, "openai", "a__say", `{"text":"hi"}`, servers), `[{"role":"tool","tool_call_id":"call_1","content":"pipe: hi"}]`; canonical(t, got) != canonical(t, want) {
+		t.Errorf("a call: %s, want %s", got, want)
 	}
 }
 

@@ -70,7 +70,7 @@ func (b *book) add(ctx context.Context, in struct {
 	return note{ID: id, Title: in.Title, Text: in.Text}, err
 }
 
-// edit tells those who are subscribed to the note.
+// edit notifies the subscribers of the note.
 func (b *book) edit(ctx context.Context, in struct {
 	ID   int64  `json:"id" min:"1"`
 	Text string `json:"text" maxlen:"10000"`

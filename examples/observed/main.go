@@ -96,6 +96,7 @@ func traces(ctx context.Context) (end func() error, err error) {
 func connect(ctx context.Context, d transport.Dialer, registry prometheus.Registerer) (*client.Client, error) {
 	return client.Connect(ctx, d, &client.Options{
 		Middleware: []client.Middleware{otelmcp.Client(nil), prommcp.Client(registry)},
+		Observers:  []client.Observer{otelmcp.ClientObserver(nil), prommcp.ClientObserver(registry)},
 	})
 }
 
@@ -107,6 +108,7 @@ type shop struct {
 func (s *shop) server(registry prometheus.Registerer) *server.Server {
 	srv := server.New("shop", "1.0.0", nil)
 	srv.Use(otelmcp.Server(nil), prommcp.Server(registry))
+	srv.Observe(otelmcp.ServerObserver(nil), prommcp.ServerObserver(registry))
 	srv.Add(
 		server.Tool("price", "Tells a price.", s.price),
 		server.Tool("order", "Orders something.", s.order),

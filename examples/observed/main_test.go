@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel"
@@ -24,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/examples/testpage"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -89,44 +88,6 @@ func (b *backend) find(t *testing.T, service, name string, kind trace.Span_SpanK
 	return found[0]
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// get waits until a page is there.
-func get(t *testing.T, url string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res, err := http.DefaultClient.Do(r); err == nil {
-			body, err := io.ReadAll(res.Body)
-			_ = res.Body.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(body)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s does not answer", url)
-		}
-	}
-}
-
 // A process is the program with its addresses.
 type process struct {
 	url, metrics string
@@ -136,7 +97,7 @@ type process struct {
 
 func start(t *testing.T, name, collectorURL string, args ...string) *process {
 	t.Helper()
-	addr, metrics := freeAddress(t), freeAddress(t)
+	addr, metrics := testpage.FreeAddress(t), testpage.FreeAddress(t)
 	p := &process{url: "http://" + addr + streamable.Path, metrics: "http://" + metrics}
 	cmd := exec.Command(os.Args[0], append([]string{"-http", addr, "-metrics", metrics}, args...)...)
 	cmd.Env = append(os.Environ(), "OBSERVED=1", "OTEL_SERVICE_NAME="+name, "OTEL_EXPORTER_OTLP_ENDPOINT="+collectorURL)
@@ -151,8 +112,8 @@ func start(t *testing.T, name, collectorURL string, args ...string) *process {
 		}
 	})
 	t.Cleanup(p.stop)
-	get(t, p.metrics)
-	get(t, p.url)
+	testpage.Await(t, p.metrics, 0)
+	testpage.Await(t, p.url, 0)
 	return p
 }
 
@@ -174,8 +135,8 @@ func TestTwoHops(t *testing.T) {
 	}
 	const count = `_request_duration_seconds_count{method="tools/call",outcome="ok",revision="2026-07-28",target="price"} 1`
 	for page, want := range map[string]string{
-		get(t, store.metrics): "mcp_server" + count,
-		get(t, front.metrics): "mcp_client" + count,
+		testpage.Await(t, store.metrics, 0): "mcp_server" + count,
+		testpage.Await(t, front.metrics, 0): "mcp_client" + count,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page)

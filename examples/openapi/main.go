@@ -58,7 +58,7 @@ func (op *operation) schema() ([]byte, error) {
 	})
 }
 
-// tool makes a tool of an operation. The schema was written by somebody else,
+// tool makes a tool of an operation. The schema is foreign,
 // so an error is an error and not a panic.
 func (op *operation) tool(base, method, path string) (*server.ToolFeature, error) {
 	schema, err := op.schema()

@@ -47,7 +47,7 @@ func clock(context.Context) (string, error) {
 	return time.Now().UTC().Format(time.RFC3339), nil
 }
 
-// tick runs while somebody is subscribed to clock:///utc.
+// tick runs while a client is subscribed to clock:///utc.
 func tick(ctx context.Context, changed func()) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()

@@ -33,7 +33,7 @@ import (
 // about the others.
 type keys map[[sha256.Size]byte]string
 
-// authenticate lets in callers that have a key, and says to the server who that is.
+// authenticate admits callers that have a key, and gives the server their principal.
 func (k keys) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -24,7 +24,12 @@ func TestRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range problems {
+	problems = append(problems, tree.Words(archtest.RefusedWords, archtest.WordExceptions)...)
+	wide, err := tree.Width()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range append(problems, wide...) {
 		t.Error(p)
 	}
 }

@@ -1,4 +1,4 @@
-// Package archtest holds the rules of the house that no compiler knows: which
+// Package archtest holds rules of the repository that no compiler checks: which
 // package may import which, how long a file may be, where a protocol date may
 // stand, what the modules may depend on. Its test runs them over the whole
 // repository and fails the build.

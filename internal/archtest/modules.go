@@ -50,7 +50,7 @@ func directives(text string) []directive {
 }
 
 // Modules reports what go.work and the go.mod files of the workspace say
-// beside the tables: other modules, any replace, direct dependencies that are
+// that differs from the tables: other modules, any replace, direct dependencies that are
 // not on the list, or on the list without use or without a record of the
 // decision. An error says that one of the files cannot be read.
 func Modules(fsys fs.FS) ([]Problem, error) {

@@ -17,26 +17,29 @@ type row struct{ packages, may string }
 // a new package is a design decision.
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
-	{"internal/revision internal/wire internal/eventstream internal/patience uritemplate principal netguard", ""},
-	{"mcp jsonrpc schema", "internal/wire"},
+	{"internal/revision internal/wire internal/httptoken internal/eventstream internal/pausetimer internal/tracecontext uritemplate principal netguard", ""},
+	{"mcp jsonrpc", "internal/wire"},
+	{"schema", "internal/wire internal/httptoken"},
 	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
-	{"transport transport/frame", "jsonrpc principal transport internal/patience"},
-	{"transport/web", "transport jsonrpc principal"},
+	{"transport transport/frame", "jsonrpc principal transport internal/pausetimer"},
+	{"transport/web", "transport jsonrpc principal internal/httptoken"},
 	{
 		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
-		"transport transport/frame transport/web jsonrpc principal internal/revision internal/wire internal/eventstream",
+		"transport transport/frame transport/web jsonrpc principal internal/revision internal/wire internal/httptoken internal/eventstream",
 	},
 	{
 		"server",
-		"mcp jsonrpc schema uritemplate principal transport internal/revision internal/revision/shape internal/wire",
+		"mcp jsonrpc schema uritemplate principal transport internal/pausetimer internal/revision internal/revision/shape internal/tracecontext internal/wire",
 	},
 	{
 		"client",
-		"mcp jsonrpc schema principal transport internal/revision internal/revision/shape internal/wire",
+		"mcp jsonrpc schema principal transport internal/pausetimer internal/revision internal/revision/shape internal/tracecontext internal/wire",
 	},
 	{"oauth/internal/jwt", "oauth internal/wire"},
-	{"oauth/login oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/patience"},
+	{"oauth/login/browser", "oauth"},
+	{"oauth/login", "oauth oauth/login/browser oauth/internal/jwt principal internal/wire internal/pausetimer"},
+	{"oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/issuer/storetest", "oauth oauth/issuer"},
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
 	{
@@ -44,16 +47,17 @@ var rows = []row{
 		"mcp jsonrpc schema uritemplate principal transport server client internal/wire",
 	},
 	{"mcptest", "public !host/... !oauth/..."},
-	{"host", "mcp client schema principal transport"},
+	{"host", "mcp client schema principal transport internal/pausetimer"},
 	{"contrib/prometheus", "public contrib/prometheus/metrics"},
 	{"contrib/...", "public"},
-	{"app/cmd/parley", "app/cli"},
+	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
 	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
 	{"examples/...", "public contrib/..."},
+	{"release", ""},
 }
 
 // A reservation keeps a package that is not ours for a few importers. Tests are
@@ -69,7 +73,7 @@ type reservation struct {
 
 var reservations = []reservation{
 	{
-		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/...",
+		"encoding/json", "internal/wire app/... conformance/... bench/... interop/... examples/... release",
 		"the library has one JSON codec, and it is strict",
 	},
 	{

@@ -122,7 +122,7 @@ func (r *Reader) line() ([]byte, error) {
 		if end >= 0 {
 			end += r.scanned
 			r.scanned = 0
-			r.skipLF = rest[end] == '\r' // whoever waits for the \n may wait for ever
+			r.skipLF = rest[end] == '\r' // waiting for a \n could last for ever
 			r.start += end + 1
 			rest = rest[:end]
 		}

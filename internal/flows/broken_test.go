@@ -198,7 +198,7 @@ func TestBrokenStreamCancels(t *testing.T) {
 }
 
 // A thousand notifications arrive whole and in order although the reader is
-// slow. Proves: FLOW-PROGRESS, SEC-PROG-1 (back-pressure).
+// slow. Proves: FLOW-PROGRESS, SEC-PROG-1.
 func TestSlowReader(t *testing.T) {
 	const count = 1000
 	for _, version := range []string{newest, autumn, june, march, y2024} {

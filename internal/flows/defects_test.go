@@ -83,7 +83,8 @@ func TestDefectG2(t *testing.T) {
 	})
 }
 
-// Elsewhere a URI with \a, \x7f or a zero-width space makes an error that cannot be encoded, and ends the session.
+// Elsewhere a URI with \a, \x7f or a zero-width space makes an error that cannot be
+// encoded, and ends the session.
 func TestDefectG3(t *testing.T) {
 	mcptest.EachEra(t, with(server.Text("x:a", "a", "A")), nil, func(t *testing.T, era mcptest.Era, c *client.Client) {
 		for _, uri := range []string{"x:\a", "x:\x7f", "x:\u200b", "x:\u2028\u2029", "x:\"\\", "x:\x00", "x:\U0001f600", "x:\ufeff"} {
@@ -161,7 +162,8 @@ func TestDefectG5(t *testing.T) {
 	})
 }
 
-// Elsewhere the end of one listen silences another, notices precede the acknowledgement, and who unsubscribes runs with an ended context.
+// Elsewhere the end of one listen silences another, notices precede the
+// acknowledgement, and unsubscribing runs with an ended context.
 func TestDefectG8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan error, 4)
@@ -205,7 +207,8 @@ func TestDefectG8(t *testing.T) {
 	})
 }
 
-// Elsewhere results are public unless told otherwise, those that took answers are kept, and the cache has no bound.
+// Elsewhere results are public unless told otherwise, those that took answers are
+// kept, and the cache has no bound.
 func TestDefectG9(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ttl := int64(60_000)

@@ -263,7 +263,7 @@ func TestFLOW_ELICIT_P_Rounds(t *testing.T) {
 		results := make(chan error, 2)
 		for _, key := range []string{"left", "right"} {
 			go func() {
-				_, err := server.Elicit[yes](ctx, "both", server.AskOptions{Key: key})
+				_, err := server.Elicit[yes](ctx, "both", &server.AskOptions{Key: key})
 				results <- err
 			}()
 		}

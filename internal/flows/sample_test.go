@@ -105,7 +105,7 @@ func TestFLOW_SAMPLE_P_Tools(t *testing.T) {
 			Tools:      []mcp.Tool{{Name: "weather", InputSchema: raw(`{"type":"object"}`)}},
 			ToolChoice: &mcp.ToolChoice{Mode: mcp.ToolChoiceRequired},
 		}
-		r, err := server.Sample(ctx, p, server.AskOptions{Key: "first"})
+		r, err := server.Sample(ctx, p, &server.AskOptions{Key: "first"})
 		if err != nil {
 			failed = err
 			return "", err
@@ -117,7 +117,7 @@ func TestFLOW_SAMPLE_P_Tools(t *testing.T) {
 			mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: r.Content},
 			mcp.SamplingMessage{Role: mcp.RoleUser, Content: mcp.Contents{&mcp.ToolResultContent{ToolUseID: use.ID, Content: mcp.Contents{mcp.Text("rain")}}}},
 		)
-		if r, err = server.Sample(ctx, &p2, server.AskOptions{Key: "second"}); err != nil {
+		if r, err = server.Sample(ctx, &p2, &server.AskOptions{Key: "second"}); err != nil {
 			return "", err
 		}
 		return r.Content[0].(*mcp.TextContent).Text, nil

@@ -6,7 +6,7 @@
 // A new revision is a row here and a file in package shape.
 package revision
 
-// Facts is the row of one revision. Nobody may write to it.
+// Facts is the row of one revision. It must not be written to.
 type Facts struct {
 	// Version is the revision's name on the wire.
 	Version string
@@ -120,8 +120,8 @@ type Facts struct {
 	bit rows
 }
 
-// What a carrier must know of a message to find its revision. These are names
-// of package mcp, which no carrier imports; a test compares them.
+// What a transport must know of a message to find its revision. These are names
+// of package mcp, which no transport imports; a test compares them.
 const (
 	// MetaVersionKey is the member of a request's _meta that names a revision
 	// without handshake.

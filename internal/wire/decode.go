@@ -74,7 +74,7 @@ func decodeDuration(dec *jsontext.Decoder, d *time.Duration) error {
 		return nil
 	}
 	if value.Kind() != '"' {
-		return newError("", nil, "expected %s, got %s", durationForm, kindOf(value[0]))
+		return newError("", nil, "expected %s, got %s", durationForm, Kind(value[0]))
 	}
 	parsed, err := time.ParseDuration(Text(RawValue(value)))
 	if err != nil {

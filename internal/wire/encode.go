@@ -104,3 +104,11 @@ func findDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
 	}
 	return false
 }
+
+// An Encoder is what a type that encodes itself in place writes to.
+type Encoder = jsontext.Encoder
+
+// MarshalTo writes the JSON encoding of v to enc, with the options of enc. It is
+// for the MarshalJSONTo of types that also have a MarshalJSON for encoding/json:
+// [Append] takes the first of them, which neither copies nor checks the text again.
+func MarshalTo(enc *Encoder, v any) error { return json.MarshalEncode(enc, v) }

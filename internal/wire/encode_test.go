@@ -60,7 +60,8 @@ func TestAppendErrors(t *testing.T) {
 		{wire.RawValue(`{"a":1,"a":2}`), "duplicate member name"},
 		{wire.RawValue(`{"secret`), "cannot be encoded"},
 		{struct{ X wire.RawValue }{wire.RawValue(`{} {}`)}, "/X"},
-		{"\xff", "cannot be encoded"},
+		{"\xff", "the text is not valid UTF-8"},
+		{map[string]any{"a": struct{ B string }{"\xff"}}, "/a/B: the text is not valid UTF-8"},
 		{map[string]any{"b": broken{}}, "/b: broken on purpose"},
 	} {
 		got, err := wire.Append([]byte("before"), tt.v)

@@ -74,17 +74,17 @@ func sizeError(size, limit int) *Error {
 func duplicateError(offset int, name []byte) *Error {
 	return &Error{
 		Offset: int64(offset),
-		Reason: "duplicate member name " + quoteName(string(name)),
+		Reason: "duplicate member name " + QuoteName(string(name)),
 		Err:    ErrDuplicate,
 	}
 }
 
 func twinError(pointer, name, known string) *Error {
-	return newError(pointer, ErrTwin, "member %s must be written %s", quoteName(name), quoteName(known))
+	return newError(pointer, ErrTwin, "member %s must be written %s", QuoteName(name), QuoteName(known))
 }
 
-// quoteName shows a member's name, which a stranger chose: quoted and bounded.
-func quoteName(name string) string {
+// QuoteName shows a member's name, which a stranger chose: quoted and bounded.
+func QuoteName(name string) string {
 	return strconv.Quote(cut(name, 64))
 }
 

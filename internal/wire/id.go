@@ -54,7 +54,7 @@ func ReadID(raw RawValue) (ID, error) {
 		return stringID(raw), nil
 	}
 	if c != '-' && (c < '0' || c > '9') {
-		return ID{}, newError("", nil, "expected a string or an integer, got %s", kindOf(c))
+		return ID{}, newError("", nil, "expected a string or an integer, got %s", Kind(c))
 	}
 	digits := raw
 	if c == '-' {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"hash/maphash"
 	"iter"
 	"strings"
@@ -45,7 +44,7 @@ func (s *scanner) parseObject(data []byte, lim Limits, x *Index) (Object, error)
 		return Object{}, err
 	}
 	if data[start] != '{' {
-		return Object{}, newError("", ErrNotObject, "expected an object, got %s", kindOf(data[start]))
+		return Object{}, newError("", ErrNotObject, "expected an object, got %s", Kind(data[start]))
 	}
 	x.complete(data[:end], start)
 	if s.inner != nil && s.inner.at > 0 {
@@ -78,7 +77,7 @@ func ParseArray(data []byte, lim Limits, limit int) ([]RawValue, error) {
 		return nil, err
 	}
 	if data[start] != '[' {
-		return nil, newError("", ErrNotArray, "expected an array, got %s", kindOf(data[start]))
+		return nil, newError("", ErrNotArray, "expected an array, got %s", Kind(data[start]))
 	}
 	if limit > 0 && len(elements) > limit {
 		return nil, newError("", ErrCount, "array of %d elements is longer than the limit of %d", len(elements), limit)
@@ -124,27 +123,15 @@ func (x *Index) hash() {
 func indexObject(text []byte) Object {
 	x := &Index{text: text}
 	x.members = x.inline[:0]
-	pos := after(text, 1)
-	for text[pos] != '}' {
-		nameEnd := skipText(text, pos)
-		name := text[pos+1 : nameEnd-1]
-		value := after(text, after(text, nameEnd)+1)
-		end := skip(text, value)
-		x.members = append(x.members, newMember(pos+1, nameEnd-1, bytes.IndexByte(name, '\\') >= 0, value, end))
-		if pos = after(text, end); text[pos] == ',' {
-			pos = after(text, pos+1)
-		}
+	pos, last := First(text, 0, '}')
+	for !last {
+		nameEnd, escaped, value := MemberAt(text, pos)
+		end := SkipValue(text, value)
+		x.members = append(x.members, newMember(pos+1, nameEnd-1, escaped, value, end))
+		pos, last = Next(text, end, '}')
 	}
 	x.hash()
 	return Object{x}
-}
-
-// after skips white space in a text that does not end with it.
-func after(text []byte, pos int) int {
-	for isSpace(text[pos]) {
-		pos++
-	}
-	return pos
 }
 
 func (x *Index) value(m *member) RawValue {
@@ -312,21 +299,4 @@ func isASCII[T []byte | string](text T) bool {
 		}
 	}
 	return true
-}
-
-// kindOf names the kind of value that starts with c.
-func kindOf(c byte) string {
-	switch c {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	}
-	return "number"
 }

@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync"
-	"unicode/utf8"
 )
 
 // few is the number of members up to which names are compared one by one;
@@ -100,44 +99,20 @@ func scan(data []byte, lim Limits, into *[]member) (start, end int, err *Error) 
 
 func (s *scanner) scan(data []byte, lim Limits, into *[]member) (start, end int, err *Error) {
 	s.data, s.depth = data, lim.depth()
-	start = s.space(0)
+	start = SkipSpace(s.data, 0)
 	if end, err = s.value(start, into); err != nil {
 		return 0, 0, err
 	}
-	if rest := s.space(end); rest < len(data) {
+	if rest := SkipSpace(s.data, end); rest < len(data) {
 		return 0, 0, s.fail(rest, "unexpected text after the value")
 	}
 	return start, end, nil
 }
 
-func (s *scanner) fail(pos int, reason string) *Error {
-	if pos >= len(s.data) {
-		reason = "unexpected end of text"
-	}
-	return &Error{Offset: int64(pos), Reason: reason, Err: ErrSyntax}
-}
-
-func (s *scanner) space(pos int) int {
-	for pos < len(s.data) && isSpace(s.data[pos]) {
-		pos++
-	}
-	return pos
-}
-
-func isSpace(c byte) bool {
-	return c == ' ' || c == '\n' || c == '\r' || c == '\t'
-}
-
-// at returns the byte at pos, or 0 at the end, which is valid nowhere.
-func (s *scanner) at(pos int) byte {
-	if pos < len(s.data) {
-		return s.data[pos]
-	}
-	return 0
-}
+func (s *scanner) fail(pos int, reason string) *Error { return syntaxAt(s.data, pos, reason) }
 
 func (s *scanner) value(pos int, into *[]member) (int, *Error) {
-	switch c := s.at(pos); c {
+	switch c := At(s.data, pos); c {
 	case '{':
 		if s.depth == 0 {
 			return 0, s.tooDeep(pos)
@@ -155,17 +130,14 @@ func (s *scanner) value(pos int, into *[]member) (int, *Error) {
 		s.depth++
 		return end, err
 	case '"':
-		end, _, err := s.text(pos)
+		end, _, err := ScanString(s.data, pos)
 		return end, err
-	case 't':
-		return s.literal(pos, "true")
-	case 'f':
-		return s.literal(pos, "false")
-	case 'n':
-		return s.literal(pos, "null")
+	case 't', 'f', 'n':
+		return ScanWord(s.data, pos)
 	default:
 		if c == '-' || '0' <= c && c <= '9' {
-			return s.number(pos)
+			end, _, err := ScanNumber(s.data, pos)
+			return end, err
 		}
 		return 0, s.fail(pos, "expected a value")
 	}
@@ -179,7 +151,7 @@ func (s *scanner) tooDeep(pos int) *Error {
 // member of the outermost object.
 func (s *scanner) within(name []byte, pos int) *[]member {
 	in := s.inner
-	if in == nil || in.at > 0 || s.at(pos) != '{' || string(name) != in.names[0] && string(name) != in.names[1] {
+	if in == nil || in.at > 0 || At(s.data, pos) != '{' || string(name) != in.names[0] && string(name) != in.names[1] {
 		return nil
 	}
 	in.at = pos
@@ -188,24 +160,24 @@ func (s *scanner) within(name []byte, pos int) *[]member {
 
 func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 	names, arena := len(s.names), len(s.arena)
-	pos = s.space(pos + 1)
-	if s.at(pos) == '}' {
+	pos = SkipSpace(s.data, pos+1)
+	if At(s.data, pos) == '}' {
 		return pos + 1, nil
 	}
 	for {
-		if s.at(pos) != '"' {
+		if At(s.data, pos) != '"' {
 			return 0, s.fail(pos, "expected a member name in double quotes")
 		}
-		nameEnd, escaped, err := s.text(pos)
+		nameEnd, escaped, err := ScanString(s.data, pos)
 		if err != nil {
 			return 0, err
 		}
 		s.push(pos, nameEnd, escaped)
-		colon := s.space(nameEnd)
-		if s.at(colon) != ':' {
+		colon := SkipSpace(s.data, nameEnd)
+		if At(s.data, colon) != ':' {
 			return 0, s.fail(colon, "expected ':' after the member name")
 		}
-		value := s.space(colon + 1)
+		value := SkipSpace(s.data, colon+1)
 		var within *[]member
 		if into != nil {
 			within = s.within(s.data[pos+1:nameEnd-1], value)
@@ -217,9 +189,9 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, newMember(pos+1, nameEnd-1, escaped, value, end))
 		}
-		switch next := s.space(end); s.at(next) {
+		switch next := SkipSpace(s.data, end); At(s.data, next) {
 		case ',':
-			pos = s.space(next + 1)
+			pos = SkipSpace(s.data, next+1)
 		case '}':
 			if name := s.duplicate(s.names[names:]); name != nil {
 				return 0, duplicateError(next, name)
@@ -233,8 +205,8 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 }
 
 func (s *scanner) array(pos int, into *[]member) (int, *Error) {
-	pos = s.space(pos + 1)
-	if s.at(pos) == ']' {
+	pos = SkipSpace(s.data, pos+1)
+	if At(s.data, pos) == ']' {
 		return pos + 1, nil
 	}
 	for {
@@ -245,9 +217,9 @@ func (s *scanner) array(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, member{value: uint32(pos), valueEnd: uint32(end)})
 		}
-		switch next := s.space(end); s.at(next) {
+		switch next := SkipSpace(s.data, end); At(s.data, next) {
 		case ',':
-			pos = s.space(next + 1)
+			pos = SkipSpace(s.data, next+1)
 		case ']':
 			return next + 1, nil
 		default:
@@ -314,148 +286,4 @@ func (s *scanner) duplicateHashed(names []span) []byte {
 // half full.
 func tableSize(n int) int {
 	return 1 << bits.Len(uint(2*n-1))
-}
-
-func (s *scanner) literal(pos int, want string) (int, *Error) {
-	if end := pos + len(want); end <= len(s.data) && string(s.data[pos:end]) == want {
-		return end, nil
-	}
-	return 0, &Error{Offset: int64(pos), Reason: "expected a value", Err: ErrSyntax}
-}
-
-func (s *scanner) digits(pos int) (int, *Error) {
-	start := pos
-	for c := s.at(pos); '0' <= c && c <= '9'; c = s.at(pos) {
-		pos++
-	}
-	if pos == start {
-		return 0, s.fail(pos, "expected a digit")
-	}
-	return pos, nil
-}
-
-func (s *scanner) number(pos int) (_ int, err *Error) {
-	if s.at(pos) == '-' {
-		pos++
-	}
-	if s.at(pos) == '0' {
-		pos++
-	} else if pos, err = s.digits(pos); err != nil {
-		return 0, err
-	}
-	if s.at(pos) == '.' {
-		if pos, err = s.digits(pos + 1); err != nil {
-			return 0, err
-		}
-	}
-	if c := s.at(pos); c == 'e' || c == 'E' {
-		pos++
-		if c := s.at(pos); c == '+' || c == '-' {
-			pos++
-		}
-		if pos, err = s.digits(pos); err != nil {
-			return 0, err
-		}
-	}
-	return pos, nil
-}
-
-// text validates the string that starts with the quote at pos, and returns
-// the position after its closing quote.
-func (s *scanner) text(pos int) (end int, escaped bool, err *Error) {
-	data := s.data
-	for pos++; ; {
-		pos = plain(data, pos)
-		switch c := s.at(pos); {
-		case c == '"':
-			return pos + 1, escaped, nil
-		case c == '\\':
-			escaped = true
-			if pos, err = s.escape(pos); err != nil {
-				return 0, false, err
-			}
-		case c < ' ':
-			return 0, false, s.fail(pos, "control character in a string; write it as an escape")
-		case c < utf8.RuneSelf:
-			pos++
-		default:
-			r, n := utf8.DecodeRune(data[pos:])
-			if r == utf8.RuneError && n == 1 {
-				return 0, false, &Error{Offset: int64(pos), Reason: "string is not valid UTF-8", Err: ErrUTF8}
-			}
-			pos += n
-		}
-	}
-}
-
-// escape validates the escape that starts with the backslash at pos.
-func (s *scanner) escape(pos int) (int, *Error) {
-	switch s.at(pos + 1) {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return pos + 2, nil
-	case 'u':
-	default:
-		return 0, s.fail(pos+1, "invalid escape in a string")
-	}
-	unit, ok := hex(s.data, pos)
-	if !ok {
-		return 0, s.fail(pos, "expected four hexadecimal digits after \\u")
-	}
-	if unit < 0xD800 || unit > 0xDFFF {
-		return pos + 6, nil
-	}
-	if unit < 0xDC00 && s.at(pos+6) == '\\' && s.at(pos+7) == 'u' {
-		if low, ok := hex(s.data, pos+6); ok && 0xDC00 <= low && low <= 0xDFFF {
-			return pos + 12, nil
-		}
-	}
-	return 0, &Error{Offset: int64(pos), Reason: "half a surrogate pair in a string", Err: ErrUTF8}
-}
-
-// skip returns the end of the value at pos of a text known to be valid.
-func skip(data []byte, pos int) int {
-	switch data[pos] {
-	case '"':
-		return skipText(data, pos)
-	case '{', '[':
-	default:
-		for pos < len(data) && !isEnd(data[pos]) {
-			pos++
-		}
-		return pos
-	}
-	for depth := 0; ; {
-		switch data[pos] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return pos + 1
-			}
-		case '"':
-			pos = skipText(data, pos)
-			continue
-		}
-		pos++
-	}
-}
-
-func isEnd(c byte) bool {
-	return isSpace(c) || c == ',' || c == '}' || c == ']'
-}
-
-// skipText returns the position after the string that starts at pos of a
-// text known to be valid.
-func skipText(data []byte, pos int) int {
-	for pos++; ; {
-		pos += bytes.IndexByte(data[pos:], '"')
-		slashes := 0
-		for data[pos-1-slashes] == '\\' {
-			slashes++
-		}
-		pos++
-		if slashes%2 == 0 {
-			return pos
-		}
-	}
 }

@@ -132,7 +132,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// Text returns what a valid string literal means; raw must be one.
+// Text returns the content of a string literal, without escapes.
 func Text(raw RawValue) string {
 	inside := raw[1 : len(raw)-1]
 	at := bytes.IndexByte(inside, '\\')
@@ -152,9 +152,24 @@ func Text(raw RawValue) string {
 	return b.String()
 }
 
-// unescape reads the escape that a valid text starts with, and its length.
+// AppendUnquoted appends the content of a string literal, without escapes.
+func AppendUnquoted(dst []byte, raw RawValue) []byte {
+	inside := raw[1 : len(raw)-1]
+	for {
+		at := bytes.IndexByte(inside, '\\')
+		if at < 0 {
+			return append(dst, inside...)
+		}
+		r, n := unescape(inside[at:])
+		dst = utf8.AppendRune(append(dst, inside[:at]...), r)
+		inside = inside[at+n:]
+	}
+}
+
+// unescape reads the escape that a text starts with, and its length. An escape
+// that is not valid stands for U+FFFD.
 func unescape(text []byte) (r rune, size int) {
-	switch c := text[1]; c {
+	switch c := At(text, 1); c {
 	case 'u':
 	case 'b':
 		return '\b', 2
@@ -166,15 +181,23 @@ func unescape(text []byte) (r rune, size int) {
 		return '\r', 2
 	case 't':
 		return '\t', 2
+	case 0:
+		return utf8.RuneError, len(text)
 	default:
 		return rune(c), 2 // a quote, a slash, a backslash
 	}
-	high, _ := hex(text, 0)
+	high, ok := hex(text, 0)
+	if !ok {
+		return utf8.RuneError, min(6, len(text))
+	}
 	if high < 0xD800 || high > 0xDFFF {
 		return rune(high), 6
 	}
+	if At(text, 6) != '\\' || At(text, 7) != 'u' {
+		return utf8.RuneError, 6
+	}
 	low, _ := hex(text, 6)
-	return utf16.DecodeRune(rune(high), rune(low)), 12
+	return utf16.DecodeRune(rune(high), rune(low)), min(12, len(text))
 }
 
 // hex reads the four digits of the \u escape at pos.

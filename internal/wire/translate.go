@@ -48,7 +48,7 @@ func syntaxError(data []byte, err *jsontext.SyntacticError) error {
 }
 
 func unknownError(err *json.SemanticError) error {
-	e := newError(string(err.JSONPointer.Parent()), ErrUnknown, "unknown member %s", quoteName(err.JSONPointer.LastToken()))
+	e := newError(string(err.JSONPointer.Parent()), ErrUnknown, "unknown member %s", QuoteName(err.JSONPointer.LastToken()))
 	if names := fieldNames(err.GoType); len(names) > 0 && len(names) <= 12 {
 		e.Reason += "; known are " + strings.Join(names, ", ")
 	}
@@ -59,7 +59,7 @@ func unknownError(err *json.SemanticError) error {
 func reason(err *json.SemanticError) string {
 	got := ""
 	if err.JSONKind != 0 {
-		got = ", got " + kindOf(byte(err.JSONKind))
+		got = ", got " + Kind(byte(err.JSONKind))
 	}
 	want := typeName(err.GoType)
 	switch {
@@ -145,6 +145,13 @@ var standardTexts = map[string]string{
 // encodeError says where a value of ours could not be encoded. Its text is
 // for the programmer.
 func encodeError(err error) error {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok && strings.Contains(syntax.Err.Error(), "invalid UTF-8") {
+		pointer := syntax.JSONPointer
+		if semantic, ok := errors.AsType[*json.SemanticError](err); ok { // within a raw value, whose place is that of the value
+			pointer = semantic.JSONPointer
+		}
+		return newError(string(pointer), ErrUTF8, "the text is not valid UTF-8")
+	}
 	if semantic, ok := err.(*json.SemanticError); ok { //nolint:errorlint // only the outermost error tells what happened
 		if inner, ok := errors.AsType[*Error](semantic.Err); ok {
 			return &Error{Pointer: string(semantic.JSONPointer) + inner.Pointer, Offset: -1, Reason: inner.Reason, Err: inner.Err}
@@ -168,5 +175,5 @@ func encodeSyntax(err *jsontext.SyntacticError) string {
 	if err.Err == jsontext.ErrDuplicateName { //nolint:errorlint // only the outermost error tells what happened
 		return "duplicate member name"
 	}
-	return "a raw value is not valid JSON, or a string is not valid UTF-8"
+	return "a raw value is not valid JSON"
 }

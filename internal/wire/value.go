@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"iter"
 	"math/big"
-	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -16,15 +15,13 @@ const maxDepth = 512
 // elements yields the elements of an array that is known to be valid.
 func elements(raw RawValue) iter.Seq2[int, RawValue] {
 	return func(yield func(int, RawValue) bool) {
-		pos := after(raw, 1)
-		for i := 0; raw[pos] != ']'; i++ {
-			end := skip(raw, pos)
+		pos, last := First(raw, 0, ']')
+		for i := 0; !last; i++ {
+			end := SkipValue(raw, pos)
 			if !yield(i, raw[pos:end:end]) {
 				return
 			}
-			if pos = after(raw, end); raw[pos] == ',' {
-				pos = after(raw, pos+1)
-			}
+			pos, last = Next(raw, end, ']')
 		}
 	}
 }
@@ -34,14 +31,16 @@ func elements(raw RawValue) iter.Seq2[int, RawValue] {
 // What is not valid, or nested deeper than 512, equals nothing.
 func Equal(a, b RawValue) bool {
 	lim := Limits{Depth: maxDepth}
-	return Valid(a, lim) == nil && Valid(b, lim) == nil && equal(trim(a), trim(b))
+	return Valid(a, lim) == nil && Valid(b, lim) == nil && EqualValid(trim(a), trim(b))
 }
 
-func equal(a, b RawValue) bool {
+// EqualValid is [Equal] of two texts that are known to be valid, without white
+// space around them.
+func EqualValid(a, b RawValue) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	if kindOf(a[0]) != kindOf(b[0]) {
+	if Kind(a[0]) != Kind(b[0]) {
 		return false
 	}
 	switch a[0] {
@@ -50,11 +49,11 @@ func equal(a, b RawValue) bool {
 	case '[':
 		return equalArrays(a, b)
 	case '"':
-		return Text(a) == Text(b)
+		return (bytes.IndexByte(a, '\\') >= 0 || bytes.IndexByte(b, '\\') >= 0) && Text(a) == Text(b)
 	case 't', 'f', 'n':
 		return false // the texts differ
 	}
-	return decimalOf(a) == decimalOf(b)
+	return equalNumbers(a, b)
 }
 
 func equalObjects(a, b Object) bool {
@@ -63,7 +62,7 @@ func equalObjects(a, b Object) bool {
 	}
 	for name, x := range a.All() {
 		y, ok := b.Member(name)
-		if !ok || !equal(x, y) {
+		if !ok || !EqualValid(x, y) {
 			return false
 		}
 	}
@@ -75,62 +74,12 @@ func equalArrays(a, b RawValue) bool {
 	defer stop()
 	for _, x := range elements(a) {
 		_, y, ok := next()
-		if !ok || !equal(x, y) {
+		if !ok || !EqualValid(x, y) {
 			return false
 		}
 	}
 	_, _, more := next()
 	return !more
-}
-
-// decimal is a number in its one form: digits without zeros at either end,
-// times ten to the exponent. Zero has no digits and no sign.
-type decimal struct {
-	negative bool
-	digits   string
-	exponent int64
-	huge     string // the exponent as written, if 64 bits may not hold it
-}
-
-func decimalOf(raw RawValue) decimal {
-	var d decimal
-	if raw[0] == '-' {
-		d.negative, raw = true, raw[1:]
-	}
-	mantissa, exponent := raw, RawValue(nil)
-	if i := bytes.IndexAny(raw, "eE"); i >= 0 {
-		mantissa, exponent = raw[:i], raw[i+1:]
-	}
-	whole, fraction, _ := bytes.Cut(mantissa, []byte{'.'})
-	digits := append(bytes.Clone(whole), fraction...)
-	shift := int64(-len(fraction))
-	digits = bytes.TrimLeft(digits, "0")
-	trimmed := bytes.TrimRight(digits, "0")
-	shift += int64(len(digits) - len(trimmed))
-	if len(trimmed) == 0 {
-		return decimal{}
-	}
-	d.digits = string(trimmed)
-	d.setExponent(exponent, shift)
-	return d
-}
-
-func (d *decimal) setExponent(exponent RawValue, shift int64) {
-	d.exponent = shift
-	if len(exponent) == 0 {
-		return
-	}
-	sign := exponent[0] == '-'
-	digits := bytes.TrimLeft(bytes.TrimLeft(exponent, "+-"), "0")
-	if len(digits) > 17 {
-		d.huge = strconv.FormatBool(sign) + string(digits)
-		return
-	}
-	n, _ := strconv.ParseInt("0"+string(digits), 10, 64) // digits only
-	if sign {
-		n = -n
-	}
-	d.exponent += n
 }
 
 // Canonical returns the canonical form of v (RFC 8785) in a new slice, for
@@ -155,9 +104,9 @@ func hasBigInteger(v RawValue) bool {
 	for pos := 0; pos < len(v); {
 		switch c := v[pos]; {
 		case c == '"':
-			pos = skipText(v, pos)
+			pos, _ = SkipString(v, pos)
 		case c == '-' || '0' <= c && c <= '9':
-			end := skip(v, pos)
+			end := SkipValue(v, pos)
 			if isBigInteger(v[pos:end]) {
 				return true
 			}

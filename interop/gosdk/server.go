@@ -173,7 +173,7 @@ func nothing(context.Context, *mcp.CallToolRequest, none) (*mcp.CallToolResult, 
 	return say("nothing"), nil, nil
 }
 
-// report sends progress to whoever asked for it.
+// report sends progress to the client that asked for it.
 func report(ctx context.Context, req *mcp.CallToolRequest, progress, total float64) error {
 	token := req.Params.GetProgressToken()
 	if token == nil {

@@ -151,7 +151,7 @@ func (p *peer) Read(ctx context.Context, uri string) (string, error) {
 	return "", fmt.Errorf("%s has no text", uri)
 }
 
-// Code tells the two codes apart that matter: the SDK makes errors of its own
+// Code distinguishes the two codes that matter: the SDK makes errors of its own
 // of them.
 func (*peer) Code(err error) int64 {
 	switch {

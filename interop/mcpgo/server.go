@@ -198,7 +198,7 @@ func nothing(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) 
 	return mcp.NewToolResultText("nothing"), nil
 }
 
-// report sends progress to whoever asked for it.
+// report sends progress to the client that asked for it.
 func report(ctx context.Context, s *server.MCPServer, req mcp.CallToolRequest, progress, total float64) error {
 	if req.Params.Meta == nil || req.Params.Meta.ProgressToken == nil {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Patience is how long one step may take. None takes anywhere near as long; a
+// StepTimeout is how long one step may take. None takes anywhere near as long; a
 // peer that hangs is noticed.
-const Patience = 20 * time.Second
+const StepTimeout = 20 * time.Second
 
-// Stragglers is how long progress is waited for that an SDK hands over only
+// LateMessages is how long progress is waited for that an SDK hands over only
 // after its call has returned.
-const Stragglers = 2 * time.Second
+const LateMessages = 2 * time.Second
 
 // A Client is the client of one SDK, connected to a server.
 type Client interface {
@@ -85,13 +85,13 @@ func Run(ctx context.Context, events *Events, skip []string, connect func() (Cli
 	return p.report
 }
 
-// step runs one step within Patience, unless it is to be left out, and notes
+// step runs one step within StepTimeout, unless it is to be left out, and notes
 // its error.
 func (p *pass) step(ctx context.Context, name string, fn func(ctx context.Context) error) {
 	if slices.Contains(p.skip, name) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, StepTimeout)
 	defer cancel()
 	if err := fn(ctx); err != nil {
 		p.report.Errors = append(p.report.Errors, name+": "+err.Error())
@@ -152,7 +152,7 @@ func (p *pass) progress(ctx context.Context) error {
 		default: // far too many
 		}
 	})
-	late := time.NewTimer(Stragglers)
+	late := time.NewTimer(LateMessages)
 	defer late.Stop()
 	for len(p.report.Progress) < StepCount {
 		select {

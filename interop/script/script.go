@@ -2,8 +2,8 @@
 // that all pairs can be compared: what each server offers, what each client
 // does with it, and what must come out.
 //
-// A server, whoever wrote it, offers the tools, resources and the prompt that
-// the constants name. A client, whoever wrote it, goes through the steps in the
+// Each server offers the tools, resources and the prompt that
+// the constants name. Each client goes through the steps in the
 // order of the fields of Report and writes down what it saw. The peers in
 // other languages follow the same script, in peers/script.mjs.
 package script

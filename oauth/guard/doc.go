@@ -4,6 +4,6 @@
 // 2026-07-28, basic/authorization).
 //
 // A token counts only if it was issued for this very resource. What is behind
-// the guard sees who calls, as principal.FromContext says, and never the token:
+// the guard sees the caller, as principal.FromContext says, and never the token:
 // a token that a handler cannot reach is a token that it cannot pass on.
 package guard

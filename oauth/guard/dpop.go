@@ -21,7 +21,7 @@ const (
 	maxProofID = 256
 )
 
-// prove checks that who presents a token has the key it is bound to (RFC 9449,
+// prove checks that the sender of a token has the key it is bound to (RFC 9449,
 // sections 4.3 and 7). kindNone means that it is so.
 func (g *Guard) prove(w http.ResponseWriter, r *http.Request, v *verified, token string, now time.Time) kind {
 	if v.thumbprint == "" {

@@ -37,7 +37,7 @@ type Guard struct {
 	bearer, dpop func(scopes []string) string
 }
 
-// New makes a guard of resource, whose tokens verifier judges. The resource is
+// New makes a guard of resource, whose tokens verifier verifies. The resource is
 // the identifier that clients ask tokens for and that tokens must be made out
 // to: the public URL of the endpoint in canonical form (see
 // [oauth.CanonicalResource]), https, or http on loopback. Challenges, metadata
@@ -112,7 +112,7 @@ func (g *Guard) Resource() string { return g.resource }
 
 // Close ends fetches of the verifiers of this package that are under way, and
 // waits for them; it closes no fetcher that options brought in. The guard
-// lets nobody pass afterwards but those it remembers.
+// then admits only tokens that are cached.
 func (g *Guard) Close() {
 	if v, ok := g.verifier.(own); ok {
 		v.close()
@@ -126,7 +126,7 @@ func (g *Guard) Close() {
 //
 // The answer to a request that does not pass is 401 (no token, or none that is
 // valid), 403 (the token lacks scopes), 400 (the header is malformed) or 503
-// (the token cannot be judged now). The context of a request that may be
+// (the token cannot be verified now). The context of a request that may be
 // answered with a stream of its own (a GET, which may also become a WebSocket,
 // and a POST of subscriptions/listen) ends when the token does; of other calls
 // it does not. spec 2026-07-28, basic/authorization, Error Handling: MUST.
@@ -166,7 +166,7 @@ func lasts(r *http.Request) bool {
 	return r.Method != http.MethodPost || slices.Contains(r.Header["Mcp-Method"], "subscriptions/listen")
 }
 
-// admit finds out who sends a request, or why it must not pass.
+// admit authenticates a request, or says why it is refused.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (token string, v *verified, no *answer) {
 	scheme, token, form := parseAuthorization(r.Header["Authorization"])
 	switch form {
@@ -214,7 +214,7 @@ type verified struct {
 	expires    time.Time // zero for never
 }
 
-// verify judges a token that is not remembered.
+// verify verifies a token that is not cached.
 func (g *Guard) verify(ctx context.Context, token string, key digest, now time.Time) (*verified, kind) {
 	within, cancel := context.WithTimeout(ctx, g.opts.VerifyTimeout)
 	defer cancel()
@@ -222,20 +222,20 @@ func (g *Guard) verify(ctx context.Context, token string, key digest, now time.T
 	case g.slots <- struct{}{}:
 		defer func() { <-g.slots }()
 	case <-within.Done():
-		g.unjudged(ctx, "too many verifications under way")
+		g.logUnverified(ctx, "too many verifications under way")
 		return nil, kindUnavailable
 	}
 	if v := g.cache.get(key, now); v != nil {
-		return v, kindNone // somebody else was quicker
+		return v, kindNone // another request was quicker
 	}
 	t, err := g.verifier.Verify(within, token)
 	if err == nil {
-		err = g.judge(t, now)
+		err = g.checkToken(t, now)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrUnavailable) || within.Err() != nil:
-		g.unjudged(ctx, redact(err, token))
+		g.logUnverified(ctx, redact(err, token))
 		return nil, kindUnavailable
 	default:
 		g.log.InfoContext(ctx, "token refused", "reason", redact(err, token))
@@ -248,16 +248,16 @@ func (g *Guard) verify(ctx context.Context, token string, key digest, now time.T
 	return v, kindNone
 }
 
-// unjudged tells the log why nobody could judge a token. That its client has
+// logUnverified logs why a token could not be verified. That its client has
 // gone is not worth a word.
-func (g *Guard) unjudged(ctx context.Context, reason string) {
+func (g *Guard) logUnverified(ctx context.Context, reason string) {
 	if ctx.Err() == nil {
 		g.log.ErrorContext(ctx, "token not judged", "reason", reason)
 	}
 }
 
-// judge checks what must hold of every token, whoever verified it.
-func (g *Guard) judge(t *Token, now time.Time) error {
+// checkToken checks what must hold of every verified token.
+func (g *Guard) checkToken(t *Token, now time.Time) error {
 	switch {
 	case t == nil:
 		return errors.New("the verifier returned no token")

@@ -58,7 +58,7 @@ func (g *Guard) describe() error {
 // one can have the root.
 func (g *Guard) MetadataPaths() []string { return append([]string(nil), g.document.paths...) }
 
-// Metadata serves the metadata at whatever path it is put. Anybody may read
+// Metadata serves the metadata at any path. Any client may read
 // it, also pages of other origins.
 func (g *Guard) Metadata() http.Handler { return http.HandlerFunc(g.serveMetadata) }
 

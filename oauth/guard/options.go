@@ -69,7 +69,7 @@ type Options struct {
 	// MaxVerifications is how many tokens are verified at once; others wait,
 	// those that are remembered do not. Default 64.
 	MaxVerifications int
-	// VerifyTimeout is how long a request waits for its token to be judged.
+	// VerifyTimeout is how long a request waits for its token to be verified.
 	// Default 10 s.
 	VerifyTimeout time.Duration
 
@@ -83,7 +83,7 @@ type Options struct {
 	// forbidden (spec 2026-07-28, basic/authorization/security-considerations,
 	// Access Token Privilege Restriction: MUST NOT). Default false.
 	ExposeToken bool
-	// Logger is told why tokens were refused, without tokens. Default: nobody.
+	// Logger is told why tokens were refused, without tokens. Default: none.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -144,7 +144,7 @@ func (o *Options) check(issuers []string) error {
 	}
 	if slices.Contains(o.Audiences, "") {
 		// Such as from a setting that is not there: it would fit tokens that
-		// name nobody.
+		// name no server.
 		return errors.New("guard: an audience is empty")
 	}
 	if len(issuers) == 0 || slices.Contains(issuers, "") {

@@ -21,7 +21,7 @@ const (
 	kindScope            // a token that does not suffice
 	kindProof            // a DPoP proof that does not count
 	kindNonce            // a DPoP proof without a nonce of ours
-	kindUnavailable      // nobody can tell
+	kindUnavailable      // it cannot be verified now
 	kinds
 )
 

@@ -86,7 +86,7 @@ func alphanumeric(c byte) bool {
 
 // forward is the request as what is behind the guard sees it: with ctx, and
 // without the headers that belong to the guard. The original is not touched.
-// Trailers, which nobody has judged and a proxy would pass on, are left out.
+// Trailers, which were not checked and a proxy would pass on, are left out.
 func forward(r *http.Request, ctx context.Context) *http.Request {
 	out := r.WithContext(ctx)
 	out.Trailer = nil

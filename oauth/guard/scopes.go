@@ -60,7 +60,7 @@ func checkScopes(scopes []string) error {
 //		return guard.Allows(server.Caller(ctx), it.Scopes...)
 //	})
 //
-// Without it everything is listed, and who lacks scopes is told which.
+// Without it everything is listed, and a caller that lacks scopes is told which.
 func Allows(p *principal.Principal, scopes ...string) bool {
 	return !slices.ContainsFunc(scopes, func(scope string) bool { return !p.Has(scope) })
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
 
-// A Verifier judges access tokens. Its methods are called by many goroutines at
+// A Verifier verifies access tokens. Its methods are called by many goroutines at
 // once.
 type Verifier interface {
-	// Issuers are the authorization servers whose tokens it judges. It always
+	// Issuers are the authorization servers whose tokens it verifies. It always
 	// returns the same.
 	Issuers() []string
 	// Verify returns what a token says, if it is genuine: issued by one of the
 	// issuers, unchanged, not revoked. The guard itself compares audience,
 	// times and scopes with its own configuration. An error that wraps
-	// ErrUnavailable means that nobody can tell now; every other refuses the
+	// ErrUnavailable means that this is not known now; every other refuses the
 	// token. Callers are never shown errors; the log is. ctx ends with the
 	// request, or when it has waited too long.
 	Verify(ctx context.Context, token string) (*Token, error)
@@ -28,10 +28,10 @@ type Verifier interface {
 
 // A Token is what a verifier says of an access token.
 type Token struct {
-	// Issuer is one of the verifier's; Subject is whom the token is about, and
+	// Issuer is one of the verifier's; Subject is the user or client of the token, and
 	// Client the OAuth client that it was given to. One of the two is needed.
 	Issuer, Subject, Client string
-	// Audience is whom the token is made out to. A token without is refused.
+	// Audience is the resources the token is for. A token without is refused.
 	Audience []string
 	// Scopes are what it allows.
 	Scopes []string
@@ -46,7 +46,7 @@ type Token struct {
 	Thumbprint string
 }
 
-// ErrUnavailable says that a token cannot be judged at the moment, because an
+// ErrUnavailable says that a token cannot be verified at the moment, because an
 // authorization server does not answer for instance. The request is answered
 // 503, so that its client does not throw a good token away.
 var ErrUnavailable = errors.New("tokens cannot be judged")
@@ -153,7 +153,7 @@ func (a anyOf) Verify(ctx context.Context, token string) (*Token, error) {
 type finder struct {
 	fetch  *oauth.Fetcher
 	issuer string
-	mine   bool // nobody else uses fetch
+	mine   bool // fetch is not shared
 }
 
 // newFinder makes a finder. A server on this machine may be asked over

@@ -37,7 +37,7 @@ type IntrospectionOptions struct {
 	Now func() time.Time
 }
 
-// Introspection judges tokens by asking issuer about each (RFC 7662): for
+// Introspection verifies tokens by asking issuer about each (RFC 7662): for
 // tokens that are no JWTs, or must be known to be revoked. How often it is
 // asked about the same token depends on [Options].CacheAge.
 func Introspection(issuer string, o *IntrospectionOptions) Verifier {
@@ -181,7 +181,7 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 	}
 	kinds := []string{"", "bearer", "dpop"}
 	if thumbprint == "" {
-		kinds = kinds[:2] // bound to a key that nobody tells us
+		kinds = kinds[:2] // bound to a key that is not known
 	}
 	if !slices.Contains(kinds, strings.ToLower(a.TokenType)) {
 		return nil, fmt.Errorf("token_type %q is not that of an access token that can be checked", a.TokenType)

@@ -24,7 +24,7 @@ type JWTOptions struct {
 	// Types are the types of tokens, as their header names them. Default:
 	// "at+jwt" alone (RFC 9068). Many servers write "JWT", or nothing, which is
 	// "": then ID tokens look like access tokens, and only the audience tells
-	// them apart.
+	// them.
 	Types []string
 	// Skew is how far the clock of the issuer may differ. Default 30 s; -1: not at all.
 	Skew time.Duration
@@ -38,7 +38,7 @@ type JWTOptions struct {
 	Now func() time.Time
 }
 
-// JWT judges tokens that are JWTs signed by issuer (RFC 9068). Keys are
+// JWT verifies tokens that are JWTs signed by issuer (RFC 9068). Keys are
 // fetched when first needed, remembered for an hour at most, and used on for a
 // day while fetching fails. o may be nil.
 func JWT(issuer string, o *JWTOptions) Verifier {

@@ -17,7 +17,7 @@ import (
 const bodyTimeout = 20 * time.Second
 
 // readBody reads a body of at most limit bytes. If it does not come in time,
-// the deadline stays, so that nobody waits for the rest of it either.
+// the deadline stays, so that nothing waits for the rest of it either.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not everything that writes answers can
@@ -58,7 +58,7 @@ func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // whoever hung up does not need it
+	_, _ = w.Write(data) // a client that hung up does not need it
 }
 
 // refuseJSON answers with an error. Its texts are fixed ones that callers

@@ -208,7 +208,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 }
 
 // answerError tells the client that it gets nothing. The texts of e are fixed.
-// A redirect URI that anybody can have registered is only followed after the
+// A redirect URI that any client can have registered is only followed after the
 // person did something here; else a link to this server would be one to
 // everywhere (RFC 9700, section 4.11.2; spec 2026-07-28,
 // basic/authorization/security-considerations, "Open Redirection": SHOULD).
@@ -263,7 +263,7 @@ func (s *Server) answerURL(it *interaction, params url.Values) string {
 	return it.Redirect + sep + params.Encode()
 }
 
-// redirect answers with 303 and tells nobody where the browser came from.
+// redirect answers with 303 and without a Referer.
 func redirect(w http.ResponseWriter, target string) {
 	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer")

@@ -20,7 +20,7 @@ type interaction struct {
 	Redirect string `json:"redirect"`
 	// Given says that the request named the redirect URI.
 	Given bool `json:"given,omitzero"`
-	// Trusted says that browsers may be sent to Redirect without asking anybody.
+	// Trusted says that browsers may be sent to Redirect without asking the person.
 	Trusted   bool     `json:"trusted,omitzero"`
 	State     string   `json:"state,omitzero"`
 	Scopes    []string `json:"scopes,omitzero"`
@@ -35,7 +35,7 @@ type interaction struct {
 	// Silent requests (prompt=none) are never stored.
 	Silent  bool   `json:"-"`
 	Browser string `json:"browser"` // hash of the browser's mark
-	// Person is nil until somebody signed in; Approved says that whoever sits
+	// Person is nil until somebody signed in; Approved says that the person
 	// there agreed.
 	Person   *Person   `json:"person,omitzero"`
 	Approved bool      `json:"approved,omitzero"`
@@ -115,9 +115,9 @@ func decodeKept(kind string, data []byte, err error, v any) error {
 	return nil
 }
 
-// settle takes an interaction away because its person has answered, and leaves
-// a note for whoever answers once more, by a double click say. The note comes
-// first: it is true whoever takes the interaction.
+// settle removes an interaction because its person has answered, and records
+// that for a second answer, by a double click say. The record comes first: it is
+// true for each of two requests that remove the interaction.
 func (s *Server) settle(ctx context.Context, handle string, it *interaction) (*interaction, error) {
 	if err := s.keep(ctx, kindSettled, handle, &settled{Browser: it.Browser}, tripLifetime); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ type settled struct {
 }
 
 // adopt gives an interaction to another window of the browser, or to another
-// browser, as long as nobody has signed in or agreed to anything in it: it is
+// browser, as long as no person has signed in or agreed to anything in it: it is
 // worth no more than the link that it began with. So those who open two windows
 // at once, of which each brings a mark, need not start again. It says whether
 // it did, and has answered.

@@ -16,7 +16,7 @@ import (
 // a person was asked in it is answered in it (spec, security best practices:
 // the state of a trip to another site MUST be bound to the browser); the other
 // is the login. Their names have the prefix __Host- where that is possible, and
-// tell issuers of one host apart, since cookies know neither ports nor paths.
+// distinguish issuers of one host, since cookies know neither ports nor paths.
 type cookies struct {
 	browser, login string
 	secure         bool

@@ -38,7 +38,7 @@ func (s *Server) authenticate(q *tokenRequest) (*Client, error) {
 		return nil, err
 	}
 	if u, err := url.Parse(given.id); err == nil && isDocument(given.id) {
-		// Before the document is fetched: nobody uses us to flood its host.
+		// Before the document is fetched: no client uses us to flood its host.
 		if err := s.count(q, "document", u.Host); err != nil {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func (s *Server) authenticate(q *tokenRequest) (*Client, error) {
 	if given.method == oauth.AuthNone {
 		return c, nil
 	}
-	// RFC 6749, section 2.3.1: MUST be protected against guessing. Who failed
+	// RFC 6749, section 2.3.1: MUST be protected against guessing. A client that failed
 	// too often is told nothing more, also if the next guess is right.
 	if wait, ok := s.rates.spent(s.bucketOf(q.Request, "guess", c.ID)); ok {
 		return nil, refuseWait(wait)
@@ -93,7 +93,7 @@ func authMethod(c *Client) string {
 	return oauth.AuthNone
 }
 
-// readCredentials reads who a request says it comes from. More than one method
+// readCredentials reads the client credentials of a request. More than one method
 // in a request is refused (RFC 6749, section 2.3: MUST NOT).
 func readCredentials(r *http.Request, f form) (*credentials, error) {
 	given := &credentials{method: oauth.AuthNone, id: f["client_id"]}
@@ -160,7 +160,7 @@ func parseBasic(headers []string) (id, secret string, err error) {
 }
 
 // vouched says whether the operator knows a client: it registered neither
-// itself, nor by a document that anybody can publish.
+// itself, nor by a document that any client can publish.
 func (s *Server) vouched(c *Client) bool {
 	return s.configured(c) != nil || !c.Dynamic && !isDocument(c.ID)
 }

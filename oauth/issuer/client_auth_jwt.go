@@ -17,7 +17,7 @@ const (
 	// maxAssertion is how far ahead the expiry of a client assertion may be:
 	// as long is its jti remembered.
 	maxAssertion = time.Hour
-	// assertionSkew is how far the clocks of those who sign assertions may differ.
+	// assertionSkew is how far the clocks of signers of assertions may differ.
 	assertionSkew = 30 * time.Second
 	// maxSources is how many key sets of clients are remembered.
 	maxSources = 1000
@@ -73,7 +73,7 @@ func checkAssertionClaims(claims *jwt.Claims, id string, audiences []string, now
 
 // useOnce refuses an assertion that was used before, with this code.
 func (s *Server) useOnce(q *tokenRequest, issuer string, claims *jwt.Claims, code string) error {
-	// Hashed, whoever chose the jti: what is stored has a bound.
+	// Hashed, since the client chose the jti: what is stored has a bound.
 	first, err := s.store.UseID(q.Context(), issuer, Hash(claims.ID), claims.Expiry.Add(assertionSkew+time.Second), q.now)
 	if err != nil {
 		return fmt.Errorf("noting an assertion: %w", err)

@@ -72,7 +72,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *Client, it *i
 	s.proceed(w, r, c, it)
 }
 
-// mayRemember says whether a consent may stand for later requests. Whoever
+// mayRemember says whether a consent may stand for later requests. A client that
 // registered itself, or has its document fetched, is only known by where its
 // answers go: on this device every program can be there in its place, so it is
 // asked about each time (RFC 8252, section 8.6).

@@ -4,7 +4,7 @@
 // introspection, client ID metadata documents, dynamic registration, DPoP.
 //
 // A [Server] is an http.Handler for all paths of its issuer identifier
-// ([Server.Paths]). What it must remember is in a [Store]; who sits at the
+// ([Server.Paths]). What it must remember is in a [Store]; the person at the
 // browser is found out by a [Login]; between the two it shows a page on which
 // the person agrees to what the client asks for. [Server.Run] does what is due
 // from time to time.

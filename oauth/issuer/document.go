@@ -42,7 +42,7 @@ type document struct {
 	last    *document // the one before; only while the fetch runs
 }
 
-// errNotReached says that nobody answered for a document, or that its server
+// errNotReached says that no server answered for a document, or that its server
 // has failed: it may be what it was.
 var errNotReached = errors.New("document cannot be reached")
 
@@ -229,7 +229,7 @@ func (d *documents) read(id string, resp *oauth.Response) (*Client, error) {
 	if n := len(m.RedirectURIs); n == 0 || n > maxRedirects {
 		return nil, errors.New("document has no redirect URI that can be used, or too many")
 	}
-	m.LogoURI = "" // never loaded: it would tell the client who looks at the page
+	m.LogoURI = "" // never loaded: it would tell the client about visitors of the page
 	return &Client{ID: id, Metadata: *m}, nil
 }
 

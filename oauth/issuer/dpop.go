@@ -72,7 +72,7 @@ func (s *Server) checkNonce(w http.ResponseWriter, q *tokenRequest, given string
 	return nil
 }
 
-// nonce is the same for every process and everybody at one time.
+// nonce is the same for every process and every client at one time.
 func (s *Server) nonce(ctx context.Context, now time.Time) (string, error) {
 	slot := now.Unix() / int64(nonceSlot/time.Second)
 	start := time.Unix(slot*int64(nonceSlot/time.Second), 0)

@@ -73,7 +73,7 @@ func (a *assertionIssuer) check() (err error) {
 	return nil
 }
 
-// assertionIssuer finds who claims to have issued an assertion, among those
+// assertionIssuer finds the claimed issuer of an assertion, among those
 // that are trusted for its type.
 func (s *Server) assertionIssuer(assertion string) (*assertionIssuer, error) {
 	token, err := jwt.Peek(assertion)

@@ -48,7 +48,7 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	}
 	g, err := s.store.Grant(ctx, c.Grant, q.now)
 	// A grant that is revoked here was whole a moment ago, when the code was:
-	// somebody tried the code once more meanwhile. This is the one request that
+	// the code was used once more meanwhile. This is the one request that
 	// is answered, and its tokens are as revoked as if it had been faster.
 	if err != nil && !errors.Is(err, ErrRevoked) {
 		return nil, fmt.Errorf("reading the grant of a code: %w", err)

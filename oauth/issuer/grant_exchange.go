@@ -17,7 +17,7 @@ const badSubjectToken = "the subject token cannot be exchanged"
 // resource server that was sent one of our access tokens calls another
 // resource for the same person. Resource.ExchangeTo permits it to the
 // Introspectors of the first resource. The new token belongs to the grant of
-// the old one, expires with it, and names in act who acts.
+// the old one, expires with it, and names the actor in act.
 func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
 	if q.public || !s.vouched(q.client) {
 		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
@@ -114,14 +114,14 @@ func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*jwt.Token,
 	if token != nil {
 		from = s.introspected(token, q.client)
 	}
-	// Whoever may not see into the token, is not told whether it is good.
+	// A client that may not introspect the token is not told whether it is good.
 	if from == nil {
 		return nil, nil, refuse(oauth.InvalidGrant, badSubjectToken, errors.New("not a valid token for a resource of this client"))
 	}
 	return token, from, nil
 }
 
-// actor is the act claim of a token: who acts, and within it who acted before
+// actor is the act claim of a token: the actor, and within it the earlier actors
 // (RFC 8693, section 4.1).
 func actor(subject string, token wire.RawValue) (wire.RawValue, error) {
 	name, err := wire.Marshal(subject)

@@ -60,7 +60,7 @@ func (s *Server) introspect(w http.ResponseWriter, q *tokenRequest) (*introspect
 		err = refuse(oauth.InvalidClient, "introspection is for clients that authenticate", nil)
 	}
 	if err != nil {
-		// Those who authenticate are resource servers and are not counted: they
+		// Clients that authenticate are resource servers and are not counted: they
 		// ask once for each of their own callers.
 		return nil, cmp.Or(s.count(q, "introspect", ""), err)
 	}
@@ -136,12 +136,12 @@ func (s *Server) personThere(ctx context.Context, token *jwt.Token, now time.Tim
 	case err != nil:
 		return false, fmt.Errorf("reading the grant of a token: %w", err)
 	case g.Stamp == "":
-		return true, nil // nobody signed in for it
+		return true, nil // no person signed in for it
 	}
 	return s.current(ctx, g.Subject, g.Stamp)
 }
 
-// stillThere says whether whoever a token was issued to is still one of ours:
+// stillThere says whether the client of a token is still one of ours:
 // what the operator takes out of the configuration is void at once. Documents
 // are not fetched for that.
 func (s *Server) stillThere(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
@@ -168,7 +168,7 @@ func (s *Server) stillThere(ctx context.Context, token *jwt.Token, now time.Time
 	return true, nil
 }
 
-// platformOf is who vouched for the workload that a token was issued to; empty
+// platformOf is the platform of the workload that a token was issued to; empty
 // for clients.
 func platformOf(token *jwt.Token) (string, error) {
 	o, err := wire.ParseObject(token.Raw, wire.Limits{Bytes: maxTokenBody})

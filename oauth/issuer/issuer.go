@@ -22,8 +22,8 @@ type Options struct {
 	// Documents says which client ID metadata documents are taken. Default:
 	// any, under the rules of the specification.
 	Documents DocumentPolicy
-	// Registration says who may register dynamically (deprecated in the
-	// newest revision). Default: nobody.
+	// Registration says which clients may register dynamically (deprecated in the
+	// newest revision). Default: none.
 	Registration RegistrationPolicy
 	// Assertions are the issuers whose JWTs are taken as grants: of
 	// enterprises (ID-JAG) and of workloads. Default none.
@@ -52,7 +52,7 @@ type Options struct {
 	// used, and a token that came from these introspected or exchanged; so a
 	// person who was removed gets nothing more, in no process. Access tokens that
 	// are out stay good to their end for those who verify them without
-	// introspection. Default: everybody stays.
+	// introspection. Default: all persons stay.
 	Subjects Subjects
 	// DPoPNonce asks for nonces in DPoP proofs. Default false.
 	DPoPNonce bool
@@ -77,7 +77,7 @@ type Options struct {
 	// the audit log: behind a proxy, out of the header that the proxy sets.
 	// Default: the host of RemoteAddr.
 	Remote func(*http.Request) string
-	// Logger is told details that clients are not. Default: nobody.
+	// Logger is told details that clients are not. Default: none.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -103,7 +103,7 @@ type Resource struct {
 	// tokens for this resource. Default none.
 	Introspectors []string
 	// ExchangeTo are the URIs of other resources, tokens for which the
-	// Introspectors may get in exchange for one for this resource that somebody
+	// Introspectors may get in exchange for one for this resource that a client
 	// sent them (RFC 8693). They may have the Default scopes there, those of the
 	// same name that the first token has, or, if there are any, the
 	// StaticClient.Scopes of the introspector. Default none.
@@ -131,7 +131,7 @@ type StaticClient struct {
 	Metadata oauth.ClientMetadata
 	// Resources and Scopes bound what it may have. Default: all.
 	Resources, Scopes []string
-	// Subject is who the client is when it acts for itself. Default: its ID.
+	// Subject is the subject of the client when it acts for itself. Default: its ID.
 	Subject string
 }
 
@@ -162,9 +162,9 @@ type Upstream struct {
 	Scopes []string
 }
 
-// A RegistrationPolicy says who may register dynamically.
+// A RegistrationPolicy says which clients may register dynamically.
 type RegistrationPolicy struct {
-	// On lets anybody register.
+	// On lets any client register.
 	On bool
 	// MaxClients is how many there may be. Default 10,000.
 	MaxClients int

@@ -25,7 +25,7 @@ const (
 	// keysRetry how soon an unknown key id makes it look again.
 	keysReload = time.Minute
 	keysRetry  = 5 * time.Second
-	// clockSlack is how far the clocks of those who verify may be behind.
+	// clockSlack is how far the clocks of verifiers may be behind.
 	clockSlack = 5 * time.Minute
 	// secretAlgorithm marks what is no signing key but a secret of the issuer.
 	secretAlgorithm = "secret"
@@ -33,7 +33,7 @@ const (
 
 // A keyring holds the signing keys and secrets of an issuer. The store decides
 // which there are: time is cut into periods of KeyLifetime, each period has
-// one slot for each algorithm, and whoever comes first fills it, so that all
+// one slot for each algorithm, and the first process fills it, so that all
 // processes on one store sign with the same key.
 type keyring struct {
 	store     Store
@@ -260,7 +260,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// derive is a value that nobody without the secret of t's period can tell:
+// derive is a value that cannot be computed without the secret of t's period:
 // 256 bits made from purpose and value, in base64url.
 func (k *keyring) derive(ctx context.Context, t time.Time, purpose, value string) (string, error) {
 	secret, err := k.secret(ctx, t)
@@ -285,5 +285,5 @@ func (s *Server) serveKeys(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "application/jwk-set+json")
 	h.Set("Cache-Control", "public, max-age="+strconv.Itoa(int(keysMaxAge/time.Second)))
 	h.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(set) // whoever went away misses nothing
+	_, _ = w.Write(set) // a client that went away misses nothing
 }

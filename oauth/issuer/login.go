@@ -13,7 +13,7 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// A Login finds out who sits at the browser: with a form for a password, say,
+// A Login authenticates the person at the browser: with a form for a password, say,
 // or by sending the browser to another site and reading what it brings back. It
 // may be used by many goroutines at once.
 type Login interface {
@@ -32,7 +32,7 @@ type Login interface {
 	External() bool
 }
 
-// A Person is who a Login found.
+// A Person is the result of a Login.
 type Person struct {
 	// Subject is the identifier of the person at this issuer, of 1 to 255
 	// bytes, which never becomes that of another.
@@ -85,7 +85,7 @@ func (p *Person) check() error {
 	return nil
 }
 
-// AutoApprove is a Login for tests and for development: whoever comes is
+// AutoApprove is a Login for tests and for development: every visitor is
 // subject, and agrees to everything without being shown a page. [New] refuses
 // it unless the issuer is on loopback. A client that is not of the
 // configuration still needs consent if its answers leave this machine:
@@ -113,13 +113,13 @@ type Visit struct {
 	// URL is Path with the origin of the issuer, for redirect URIs at another
 	// site: URL + "/callback".
 	URL string
-	// Client is who asks, and Host where the person will be sent in the end.
+	// Client is the requesting client, and Host where the person will be sent in the end.
 	// The client says so itself, unless Verified.
 	Client, Host string
 	Verified     bool
-	// Hint is who the client expects (login_hint), or empty. It proves nothing.
+	// Hint is the person that the client expects (login_hint), or empty. It proves nothing.
 	Hint string
-	// Fresh asks for a new proof of who the person is, also if the Login, or
+	// Fresh asks for a new authentication of the person, also if the Login, or
 	// the other site, remembers one (prompt=login).
 	Fresh bool
 	// Data is what Leave was given, once the browser is back; else nil.
@@ -280,7 +280,7 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 
 // enter finds the handle of the visit that a request is about: it is in the
 // address, or the browser comes back from a trip. Then the trip is over, and the
-// visit has a new handle, so that whoever saw the old one at the other site
+// visit has a new handle, so that a page that saw the old one at the other site
 // has nothing.
 func (s *Server) enter(r *http.Request, mark string) (handle string, data []byte, err error) {
 	q := r.URL.Query()
@@ -307,8 +307,8 @@ func (s *Server) enter(r *http.Request, mark string) (handle string, data []byte
 	return handle, t.Data, nil
 }
 
-// signIn remembers in the browser who the person is. The login has a secret of
-// its own each time, so that nobody can plant one beforehand.
+// signIn stores the login in the browser's cookie. The login has a secret of
+// its own each time, so that none can be planted beforehand.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, p *Person) error {
 	s.signOut(w, r)
 	secret := oauth.NewSecret()

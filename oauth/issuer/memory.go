@@ -49,7 +49,7 @@ type record struct {
 }
 
 // NewMemory returns a Store that keeps everything in memory: for tests,
-// development, and issuers that may forget everybody when they end. It grows
+// development, and issuers that may forget everything when they end. It grows
 // until it is swept ([Server.Run] does that).
 func NewMemory() Store {
 	return &memory{
@@ -454,7 +454,7 @@ func (m *memory) Keys(_ context.Context, now time.Time) ([]*Key, error) {
 	return out, nil
 }
 
-// Sweep takes the lock anew for each kind, so that nobody waits for all.
+// Sweep takes the lock anew for each kind, so that no request waits for all.
 func (m *memory) Sweep(ctx context.Context, now time.Time) (int, error) {
 	n := 0
 	for _, portion := range []func() int{

@@ -27,7 +27,7 @@ var (
 // makePolicy is the Content-Security-Policy of all pages: our style, and nothing
 // else. There is no form-action on purpose: Chromium applies it to where a
 // form's answer redirects, which is the client, and from there to where the
-// client redirects, which nobody here knows. Nothing that a stranger sends
+// client redirects, which is not known here. Nothing that a stranger sends
 // becomes markup, so no foreign form can be in a page.
 func makePolicy(style string) string {
 	sum := sha256.Sum256([]byte(style))
@@ -47,7 +47,7 @@ func guardPage(h http.Header) {
 	h.Set("X-Frame-Options", "DENY")
 }
 
-// A frame is a page with a body of somebody else in it.
+// A frame is a page around a body that another package made.
 type frame struct {
 	Title string
 	Body  template.HTML
@@ -72,7 +72,7 @@ func (s *Server) writePage(w http.ResponseWriter, status int, name string, data 
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)
-	_, _ = page.WriteTo(w) // whoever hung up does not need it
+	_, _ = page.WriteTo(w) // a client that hung up does not need it
 }
 
 // refusePage tells a person what is wrong, in a fixed text.

@@ -113,7 +113,7 @@ func (s *Server) allow(r *http.Request, endpoint, client string) (time.Duration,
 	return s.rates.take(s.bucketOf(r, endpoint, client))
 }
 
-// remoteHost is the address of whoever is at the other end of the connection.
+// remoteHost is the address of the peer of the connection.
 func remoteHost(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -134,8 +134,8 @@ func (s *Server) rotate(ctx context.Context, q *tokenRequest, g *Grant, held *Re
 }
 
 // successor is the token that comes after token. Where there is a grace it is
-// the same for everybody who asks: made of the token with a secret, so that
-// nobody makes it himself, and it need not be stored to be given out twice.
+// the same for every request: made of the token with a secret, so that it
+// cannot be forged, and it need not be stored to be given out twice.
 func (s *Server) successor(ctx context.Context, q *tokenRequest, held *Refresh, token string) (string, time.Duration, error) {
 	if !q.public || s.opts.RefreshGrace <= 0 {
 		return oauth.NewSecret(), 0, nil

@@ -126,7 +126,7 @@ func digestOf(m *oauth.ClientMetadata) (string, error) {
 // cannot have here.
 func (s *Server) normalise(m *oauth.ClientMetadata) error {
 	m.ClientID, m.Scope = "", ""
-	m.LogoURI = "" // never loaded, so nobody needs to know it
+	m.LogoURI = "" // never loaded, so it is not needed
 	if err := s.setType(m); err != nil {
 		return err
 	}

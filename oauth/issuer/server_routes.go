@@ -70,9 +70,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // here says whether a request may be meant for this issuer. One on loopback is
-// asked by names of loopback alone: any other was made to lead here by whoever
-// owns that name (DNS rebinding), whose pages would be of one origin with this
-// server.
+// asked only by names of loopback: any other was made to lead here by its owner
+// (DNS rebinding), whose pages would be of one origin with this server.
 func (s *Server) here(r *http.Request) bool {
 	if !s.local {
 		return true
@@ -141,7 +140,7 @@ func open(h http.HandlerFunc, method string) http.Handler {
 // and of the longest query.
 const maxForm = 16 << 10
 
-// browser makes an endpoint one for people: its answers are for nobody's
+// browser makes an endpoint one for people: its answers are for no
 // cache, frame or referrer, requests are bounded, counted by address, and their
 // forms are parsed.
 func (s *Server) browser(endpoint string, h http.HandlerFunc) http.Handler {

@@ -102,7 +102,7 @@ func newSiteOn(t *testing.T, path string, store issuer.Store, login issuer.Login
 		t.Fatal(err)
 	}
 	s := &site{
-		t: t, url: "http://" + listener.Addr().String() + path, store: store, client: new(http.Client),
+		t: t, url: "http://" + listener.Addr().String() + path, store: store, client: &http.Client{Transport: ownTransport()},
 		clock: &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, events: new(events),
 	}
 	o := &issuer.Options{
@@ -175,13 +175,17 @@ type person struct {
 	client *http.Client
 }
 
+// ownTransport is a transport whose connections no other test closes: closing an httptest.Server
+// closes those of http.DefaultTransport.
+func ownTransport() *http.Transport { return http.DefaultTransport.(*http.Transport).Clone() }
+
 func (s *site) person() *person {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	p := &person{t: s.t, site: s}
-	p.client = &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	p.client = &http.Client{Jar: jar, Transport: ownTransport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	s.t.Cleanup(p.client.CloseIdleConnections)
 	return p
 }

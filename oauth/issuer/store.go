@@ -55,8 +55,8 @@ type Store interface {
 	// ConsumeCode takes a code: of any number of callers, ever, one gets it
 	// without an error. Later ones get ErrConsumed with the code, until it
 	// expires; and the grant of the code is revoked in the same operation, since
-	// somebody has stolen it (RFC 6749, section 4.1.2). Otherwise, also if the
-	// grant was revoked before anybody took the code, ErrNotFound.
+	// it was stolen (RFC 6749, section 4.1.2). Otherwise, also if the
+	// grant was revoked before the code was used, ErrNotFound.
 	ConsumeCode(ctx context.Context, hash string, now time.Time) (*Code, error)
 
 	// AddRefresh stores the first refresh token of a family under its hash,

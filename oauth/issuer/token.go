@@ -25,8 +25,8 @@ type tokenRequest struct {
 	*http.Request
 	form form
 	now  time.Time
-	// client has proved who it is; public says that it can not. It is nil for
-	// workloads, who are no clients until their assertion says so.
+	// client is authenticated; public says that it cannot be. It is nil for
+	// workloads, which are no clients until their assertion says so.
 	client *Client
 	public bool
 	proof  *jwt.Proof // nil without DPoP
@@ -36,7 +36,7 @@ type tokenRequest struct {
 // A form holds parameters that were there once and not empty.
 type form map[string]string
 
-// grants are the grant types and who serves them.
+// grants are the grant types and the methods that serve them.
 var grants = map[string]func(*Server, context.Context, *tokenRequest) (*oauth.TokenResponse, error){
 	oauth.GrantAuthorizationCode: (*Server).redeemCode,
 	oauth.GrantRefreshToken:      (*Server).redeemRefresh,
@@ -211,7 +211,7 @@ type waitError struct{ wait time.Duration }
 
 func (e *waitError) Error() string { return fmt.Sprintf("too many requests: next in %v", e.wait) }
 
-// count counts a request of a client, or of nobody that is known.
+// count counts a request of a client, or of an unknown one.
 func (s *Server) count(q *tokenRequest, endpoint, client string) error {
 	if wait, ok := s.allow(q.Request, endpoint, client); !ok {
 		return refuseWait(wait)

@@ -17,8 +17,8 @@ type access struct {
 	client   *Client
 	resource *Resource
 	scopes   []string
-	act      wire.RawValue // who acts for the subject (RFC 8693); may be nil
-	platform string        // who vouched for the workload; empty for clients
+	act      wire.RawValue // the actor for the subject (RFC 8693); may be nil
+	platform string        // that authenticated the workload; empty for clients
 	// until is when it expires at the latest; zero is no bound but the grant's.
 	until time.Time
 }
@@ -57,7 +57,7 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 	}
 	answer := &oauth.TokenResponse{
 		TokenType: "Bearer", Scope: claims.Scope,
-		// 0 would be no member at all: a token that nobody knows the end of.
+		// 0 would be no member at all: a token without an end.
 		ExpiresIn: max(1, int64(expires.Sub(q.now)/time.Second)),
 	}
 	if q.proof != nil {
@@ -88,7 +88,7 @@ func (s *Server) accessExpiry(now time.Time, res *Resource, grant time.Time) tim
 	return expires
 }
 
-// ownSubject is who a client is when it acts for itself.
+// ownSubject is the subject of a client that acts for itself.
 func (s *Server) ownSubject(c *Client) string {
 	if config := s.configured(c); config != nil && config.Subject != "" {
 		return config.Subject

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,6 +173,50 @@ func TestStoreFails(t *testing.T) {
 	}
 	if b.visits() != 1 {
 		t.Errorf("%d visits, want 1", b.visits())
+	}
+}
+
+// fillingStore takes nothing any more once it is full.
+type fillingStore struct {
+	login.Store
+	full atomic.Bool
+}
+
+func (s *fillingStore) Set(ctx context.Context, name string, value []byte) error {
+	if s.full.Load() {
+		return errors.New("disk full")
+	}
+	return s.Store.Set(ctx, name, value)
+}
+
+// A rotated token that the store did not take is not mixed up with the old one
+// that it still has, and is revoked when the person signs out.
+func TestStoreFillsUp(t *testing.T) {
+	t.Parallel()
+	as := newAuthServer(t, "")
+	as.override["revocation_endpoint"] = as.URL + "/revoke"
+	rs := newResource(t, as)
+	store := &fillingStore{Store: login.NewMemory()}
+	c, b := newClient(t, login.Options{Store: store})
+	h := c.HTTPClient(nil)
+	welcome(t, h, rs.url())
+	store.full.Store(true)
+	for range 3 {
+		as.expire(false)
+		welcome(t, h, rs.url())
+	}
+	if b.visits() != 1 || len(refreshes(as)) != 3 {
+		t.Errorf("%d visits, %d refreshes; want 1 and 3", b.visits(), len(refreshes(as)))
+	}
+	calls := rs.calls()
+	if err := c.SignOut(t.Context(), rs.url()); err != nil {
+		t.Fatal(err)
+	}
+	if as.revoked[0].Get("token") != strings.TrimPrefix(calls[len(calls)-1], "Bearer ") {
+		t.Errorf("revoked %v, want the token in use", as.revoked)
+	}
+	if names, err := store.Names(t.Context()); err != nil || len(names) != 0 {
+		t.Errorf("%q are left: %v", names, err)
 	}
 }
 

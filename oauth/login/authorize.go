@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -21,14 +22,13 @@ type plan struct {
 	before *session // what there was; nil if nothing
 	scopes []string
 	why    Reason
-	prover *prover // nil: bearer tokens
+	prover *dpopProver // nil: bearer tokens
 	asking func()
 	asked  bool // a person was, in whatever way
 }
 
-// record is what one authorization request must be answered with. The issuer
-// is the validated one, kept with state and verifier: spec 2026-07-28,
-// basic/authorization, "Authorization Response Validation": MUST.
+// record is what one authorization request must be answered with. Its issuer is the validated one:
+// spec 2026-07-28, basic/authorization, "Authorization Response Validation": MUST.
 type record struct {
 	state, verifier string
 	issuer          string
@@ -38,12 +38,7 @@ type record struct {
 }
 
 // resourceID is what people are told.
-func (p *plan) resourceID() string {
-	if p.found.resource != "" {
-		return p.found.resource
-	}
-	return p.found.id
-}
+func (p *plan) resourceID() string { return cmp.Or(p.found.resource, p.found.id) }
 
 // signIn obtains new tokens: by the grant of the options, or through a person.
 func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
@@ -86,27 +81,25 @@ func (c *Client) ask(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// obtain makes tokens without a person. Only credentials that were registered
-// beforehand, or a metadata document, are used: a program that acts for itself
-// is not registered dynamically.
+// obtain makes tokens without a person. Only credentials that were registered beforehand, or a
+// metadata document, are used: a program that acts for itself is not registered dynamically.
 func (c *Client) obtain(ctx context.Context, p *plan) (*session, error) {
 	creds := c.preregistered(p.meta.Issuer)
 	if creds == nil && c.o.DocumentURL != "" && p.meta.ClientIDMetadataDocumentSupported {
 		creds = c.byDocument(p.meta.Issuer)
 	}
-	answer, err := c.o.Grant.obtain(ctx, c.request(p, creds))
+	q := c.request(p.found, p.meta, creds, p.prover)
+	q.scopes = p.scopes
+	answer, err := c.o.Grant.obtain(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("obtain a token at %s: %w", p.meta.Issuer, err)
 	}
 	return c.adopt(ctx, p, creds, answer)
 }
 
-// request is what token requests of this plan have in common.
-func (c *Client) request(p *plan, creds *Credentials) *grantRequest {
-	return &grantRequest{
-		fetch: c.fetcher(p.found.onLoopback), meta: p.meta, creds: creds,
-		resource: p.found.resource, scopes: p.scopes, prover: p.prover, now: c.o.Now,
-	}
+// request is what token requests about a resource have in common.
+func (c *Client) request(d *discovery, m *oauth.ServerMetadata, creds *Credentials, p *dpopProver) *grantRequest {
+	return &grantRequest{fetch: c.fetcher(d.onLoopback), meta: m, creds: creds, resource: d.resource, prover: p, now: c.o.Now}
 }
 
 // authorize takes the person through the browser once and redeems the code.
@@ -138,14 +131,12 @@ func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials
 	if err != nil {
 		return nil, creds, err
 	}
-	form := url.Values{
-		"grant_type": {oauth.GrantAuthorizationCode}, "code": {code},
-		"redirect_uri": {r.redirect}, "code_verifier": {r.verifier},
-	}
-	if p.found.resource != "" {
-		form.Set("resource", p.found.resource)
-	}
-	tokens, err := requestToken(ctx, c.request(p, creds), form)
+	q := c.request(p.found, p.meta, creds, p.prover)
+	form := q.form(oauth.GrantAuthorizationCode)
+	form.Set("code", code)
+	form.Set("redirect_uri", r.redirect)
+	form.Set("code_verifier", r.verifier)
+	tokens, err := requestToken(ctx, q, form)
 	if err != nil {
 		return nil, creds, fmt.Errorf("redeem the code at %s: %w", p.meta.Issuer, noOAuth(p.found, StepToken, p.meta.TokenEndpoint, err))
 	}
@@ -157,7 +148,7 @@ func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials
 func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error) {
 	u, err := oauth.CheckAuthorizationURL(p.meta.AuthorizationEndpoint)
 	if err != nil {
-		return nil, &DiscoveryError{Step: StepAuthorize, URL: bare(p.meta.AuthorizationEndpoint), Err: err, Advice: "tell the server's operator"}
+		return nil, broken(StepAuthorize, p.meta.AuthorizationEndpoint, err, "", tellServer)
 	}
 	q := u.Query() // RFC 6749, section 3.1: a query of the endpoint's own is kept
 	q.Set("response_type", "code")
@@ -169,8 +160,7 @@ func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error)
 	if len(p.scopes) > 0 {
 		q.Set("scope", oauth.JoinScope(p.scopes))
 	}
-	// spec 2026-07-28, basic/authorization, "Resource Parameter
-	// Implementation": MUST be in authorization and token requests.
+	// spec 2026-07-28, basic/authorization, "Resource Parameter Implementation": MUST be sent.
 	if p.found.resource != "" {
 		q.Set("resource", p.found.resource)
 	}
@@ -183,20 +173,22 @@ func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error)
 
 // accept says whether a response is the one to this request, once.
 func (r *record) accept(answer url.Values) bool {
-	state := answer["state"]
-	return len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) == 1 &&
-		r.used.CompareAndSwap(false, true)
+	return r.mine(answer) && r.used.CompareAndSwap(false, true)
 }
 
-// check reads a response: state, then issuer (RFC 9207, section 2.4; spec
-// 2026-07-28, basic/authorization, "Authorization Response Validation"), and
-// only then what it says. Strings are compared as they are.
+func (r *record) mine(answer url.Values) bool {
+	state := answer["state"]
+	return len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) == 1
+}
+
+// check reads a response: state, issuer (RFC 9207, section 2.4; spec 2026-07-28,
+// basic/authorization, "Authorization Response Validation"), then the rest. Strings are compared
+// as is.
 func (r *record) check(answer url.Values) (code string, err error) {
 	refuse := func(reason string) (string, error) {
 		return "", &AuthorizationError{Issuer: r.issuer, Reason: reason}
 	}
-	state := answer["state"]
-	if len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) != 1 {
+	if !r.mine(answer) {
 		return refuse("the response is not one to this request (state)")
 	}
 	switch iss := answer["iss"]; {
@@ -223,20 +215,14 @@ func (r *record) check(answer url.Values) (code string, err error) {
 func (c *Client) adopt(ctx context.Context, p *plan, creds *Credentials, r *oauth.TokenResponse) (*session, error) {
 	bound, err := checkType(r.TokenType, p.prover != nil, p.found.bound)
 	if err != nil {
-		return nil, &DiscoveryError{
-			Step: StepToken, URL: bare(p.meta.TokenEndpoint), Err: err, Advice: "tell the server's operator",
-		}
+		return nil, broken(StepToken, p.meta.TokenEndpoint, err, "", tellServer)
 	}
 	b := binding{ID: p.found.id, Resource: p.found.resource, Issuer: p.meta.Issuer, Requested: p.scopes}
 	if creds != nil {
 		b.ClientID = creds.ClientID
 	}
 	t := newTokens(&b, p.meta.TokenEndpoint, r, p.scopes, c.o.Now())
-	s := &session{binding: b, tokens: t, probe: &probe{}}
-	if p.before != nil {
-		s.probe = p.before.probe
-	}
-	s.probe = s.probe.afterSignIn(c.o.Now())
+	s := &session{binding: b, tokens: t, signedIn: c.o.Now(), doubt: p.before.doubtAfter()}
 	if bound {
 		key, err := p.prover.key.Private()
 		if err != nil {
@@ -248,9 +234,8 @@ func (c *Client) adopt(ctx context.Context, p *plan, creds *Credentials, r *oaut
 	return s, nil
 }
 
-// checkType reads token_type: bearer, or DPoP if a proof was sent. A server
-// may answer a proof with a bearer token (RFC 9449, section 5), which is taken
-// unless the resource demands a bound one.
+// checkType reads token_type: bearer, or DPoP if a proof was sent. A server may answer a proof with
+// a bearer token (RFC 9449, section 5), which is refused if the resource demands a bound one.
 func checkType(kind string, proved, demanded bool) (bound bool, err error) {
 	switch {
 	case strings.EqualFold(kind, "DPoP") && proved:
@@ -269,32 +254,27 @@ func clientUnknown(err error) bool {
 		errors.Is(err, &oauth.Error{Code: oauth.UnauthorizedClient})
 }
 
-// proverFor makes a prover with a fresh key if tokens shall be bound to one:
-// the resource demands it, or the options want it and the server can.
-func (c *Client) proverFor(d *discovery, m *oauth.ServerMetadata) (*prover, error) {
+// proverFor makes a prover with a fresh key if tokens shall be bound to one: the resource demands
+// it, or the options want it and the server can.
+func (c *Client) proverFor(d *discovery, m *oauth.ServerMetadata) (*dpopProver, error) {
 	if !d.bound && !c.o.DPoP {
 		return nil, nil
 	}
 	// ES256 is what everybody knows.
 	for _, algorithm := range []string{"ES256", "EdDSA", "RS256"} {
-		known := slices.Contains(m.DPoPSigningAlgValuesSupported, algorithm) &&
-			(len(d.boundAlgs) == 0 || slices.Contains(d.boundAlgs, algorithm))
-		if !known {
+		if !slices.Contains(m.DPoPSigningAlgValuesSupported, algorithm) || len(d.boundAlgs) > 0 && !slices.Contains(d.boundAlgs, algorithm) {
 			continue
 		}
 		key, err := jwt.NewKey(algorithm)
 		if err != nil {
 			return nil, fmt.Errorf("make a key for DPoP: %w", err)
 		}
-		return newProver(key), nil
+		return newDPoPProver(key), nil
 	}
 	if d.bound {
-		return nil, &DiscoveryError{
-			Step: StepServer, URL: bare(m.Issuer),
-			Err:    errors.New("the resource demands tokens that are bound to a key, and its server offers no algorithm for that"),
-			Rule:   "RFC 9449, section 5.1: dpop_signing_alg_values_supported",
-			Advice: "tell the server's operator",
-		}
+		return nil, broken(StepServer, m.Issuer,
+			errors.New("the resource demands tokens that are bound to a key, and its server offers no algorithm for that"),
+			"RFC 9449, section 5.1: dpop_signing_alg_values_supported", tellServer)
 	}
 	return nil, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
+	loginbrowser "github.com/parley-mcp/parley/oauth/login/browser"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -70,7 +71,34 @@ func TestDenied(t *testing.T) {
 			if err == nil || deniedBy(err) != test.want {
 				t.Errorf("%v: denied %v, want %v", err, deniedBy(err), test.want)
 			}
+			var ended *login.Error
+			if !errors.As(err, &ended) || ended.Retry == test.want || ended.Resource != rs.url() {
+				t.Errorf("%+v, want an Error about %s", ended, rs.url())
+			}
 		})
+	}
+}
+
+// What goes wrong on the way to the resource itself is no Error; what SignIn and
+// Source return is one.
+func TestErrorIsOfTheWayToAToken(t *testing.T) {
+	t.Parallel()
+	rs := newResource(t, newAuthServer(t, ""))
+	c, _ := newClient(t, login.Options{NonInteractive: true})
+	failed := errors.New("connection reset")
+	h := &http.Client{Transport: c.Transport(roundTripper(func(*http.Request) (*http.Response, error) { return nil, failed }))}
+	_, _, err := get(t, h, rs.url())
+	var ended *login.Error
+	if !errors.Is(err, failed) || errors.As(err, &ended) || deniedBy(err) {
+		t.Errorf("%v is taken for what ended the way to a token", err)
+	}
+	_, err = c.SignIn(t.Context(), rs.url(), nil)
+	if !errors.As(err, &ended) || ended.Retry || !deniedBy(err) || !strings.HasPrefix(err.Error(), "sign in to "+rs.url()+": ") {
+		t.Errorf("SignIn: %v, want an Error", err)
+	}
+	_, err = c.Source(rs.url()).Token(t.Context())
+	if !errors.As(err, &ended) || !deniedBy(err) || !errors.As(err, new(*login.SignInRequiredError)) {
+		t.Errorf("Source: %v, want an Error", err)
 	}
 }
 
@@ -83,7 +111,7 @@ func unavailable(w http.ResponseWriter, _ *http.Request) {
 type noAuthorizer struct{}
 
 func (noAuthorizer) Begin(context.Context, []string) (login.Visit, error) {
-	return nil, login.ErrNoBrowser
+	return nil, loginbrowser.ErrNotFound
 }
 
 // The end of a request's own context is no refusal.

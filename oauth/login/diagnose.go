@@ -29,39 +29,34 @@ type Finding struct {
 	Verdict Verdict
 	// Detail says what is the case.
 	Detail string
-	// Rule is the rule that the other side breaks, with its source; Advice how
-	// to get past it. Both may be empty.
+	// Rule is the rule that the other side breaks, Advice how to get past it. Both may be empty.
 	Rule, Advice string
 }
 
-// Diagnose walks the way to a token of a resource step by step, as far as that
-// goes without signing in or registering, and yields what it finds. It
-// stores nothing.
+// Diagnose walks the way to a token of a resource step by step, as far as that goes without signing
+// in or registering, and yields what it finds. It stores nothing.
 func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		x := &examination{c: c, yield: yield, going: true}
-		r, err := c.refer(resource)
+		ch, err := c.refer(resource)
 		if err != nil {
 			x.fail(StepResource, resource, err, "give the https URL of the resource")
 			return
 		}
-		if !x.request(ctx, r) {
+		if !x.request(ctx, ch) {
 			return
 		}
-		d := x.metadata(ctx, r)
-		if d == nil {
-			return
-		}
-		for _, issuer := range d.servers {
-			if x.going {
-				x.server(ctx, d, issuer)
+		if d := x.metadata(ctx, ch); d != nil {
+			for _, issuer := range d.servers {
+				if x.going {
+					x.server(ctx, d, issuer)
+				}
 			}
 		}
 	}
 }
 
-// Issuers are the authorization servers that a resource names, found as for a
-// sign-in: for asking a person for credentials there.
+// Issuers are the authorization servers that a resource names, found as for a sign-in.
 func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error) {
 	r, err := c.refer(resource)
 	if err != nil {
@@ -88,14 +83,18 @@ func (x *examination) tell(f Finding) {
 	}
 }
 
-func (x *examination) ok(step Step, place, format string, args ...any) {
-	x.tell(Finding{Step: step, URL: place, Verdict: OK, Detail: fmt.Sprintf(format, args...)})
+func (x *examination) ok(step Step, place, detail string) {
+	x.tell(Finding{Step: step, URL: place, Verdict: OK, Detail: detail})
+}
+
+func (x *examination) warn(step Step, place, detail, rule, advice string) {
+	x.tell(Finding{Step: step, URL: place, Verdict: Warn, Detail: detail, Rule: rule, Advice: advice})
 }
 
 // fail tells of an error; what a DiscoveryError says comes first.
 func (x *examination) fail(step Step, place string, err error, advice string) {
 	f := Finding{Step: step, URL: place, Verdict: Fail, Detail: err.Error(), Advice: advice}
-	if d := (*DiscoveryError)(nil); errors.As(err, &d) {
+	if d, ok := errors.AsType[*DiscoveryError](err); ok {
 		f.Step, f.URL, f.Rule, f.Advice = d.Step, d.URL, d.Rule, d.Advice
 		if d.Err != nil {
 			f.Detail = d.Err.Error()
@@ -104,10 +103,9 @@ func (x *examination) fail(step Step, place string, err error, advice string) {
 	x.tell(f)
 }
 
-// request asks the resource itself, without a token, and adds to r where its
-// metadata lies. False ends the examination.
-func (x *examination) request(ctx context.Context, r *refusal) bool {
-	u := r.full()
+// request asks the resource without a token for where its metadata lies. False ends the examination.
+func (x *examination) request(ctx context.Context, ch *challenge) bool {
+	u := ch.url
 	// An event stream, which would not end, is not asked for.
 	resp, err := x.c.fetcher(oauth.LoopbackHost(u.Hostname())).Get(ctx, u.String(), jsonHeader())
 	if err != nil {
@@ -117,26 +115,18 @@ func (x *examination) request(ctx context.Context, r *refusal) bool {
 	challenges := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 	challenge, ok := oauth.FindChallenge(challenges, "Bearer", "DPoP")
 	if ok {
-		r.metadata = challenge.Params["resource_metadata"]
+		ch.metadata = challenge.Params["resource_metadata"]
 	}
 	switch {
 	case resp.Status != http.StatusUnauthorized:
-		x.tell(Finding{
-			Step: StepResource, URL: u.String(), Verdict: Warn,
-			Detail: fmt.Sprintf("it answers %d to a GET without a token, not 401", resp.Status),
-			Advice: "if it needs no authorization, there is nothing to do; it may want one for other requests",
-		})
+		x.warn(StepResource, u.String(), fmt.Sprintf("it answers %d to a GET without a token, not 401", resp.Status), "",
+			"if it needs no authorization, there is nothing to do; it may want one for other requests")
 	case !ok && len(challenges) > 0:
-		x.tell(Finding{
-			Step: StepResource, URL: u.String(), Verdict: Warn,
-			Detail: "it asks for other credentials than tokens: " + printable(challenges[0].Scheme, 32),
-			Advice: "set the Authorization header yourself",
-		})
-	case r.metadata == "":
-		x.tell(Finding{
-			Step: StepResource, URL: u.String(), Verdict: Warn, Detail: "it answers 401 without naming its metadata",
-			Rule: "RFC 9728, section 5.1: resource_metadata in WWW-Authenticate",
-		})
+		x.warn(StepResource, u.String(), "it asks for other credentials than tokens: "+printable(challenges[0].Scheme, 32), "",
+			"set the Authorization header yourself")
+	case ch.metadata == "":
+		x.warn(StepResource, u.String(), "it answers 401 without naming its metadata",
+			"RFC 9728, section 5.1: resource_metadata in WWW-Authenticate", "")
 	default:
 		x.ok(StepResource, u.String(), "it answers 401 and names its metadata")
 	}
@@ -144,105 +134,64 @@ func (x *examination) request(ctx context.Context, r *refusal) bool {
 }
 
 // metadata finds the resource's metadata; nil ends the examination.
-func (x *examination) metadata(ctx context.Context, r *refusal) *discovery {
-	d, err := x.c.walk(ctx, r)
+func (x *examination) metadata(ctx context.Context, ch *challenge) *discovery {
+	d, err := x.c.walk(ctx, ch)
 	if err != nil {
-		x.fail(StepMetadata, r.url.String(), err, "")
+		x.fail(StepMetadata, ch.url.String(), err, "")
 		return nil
 	}
-	if d.legacy {
-		x.tell(Finding{
-			Step: StepMetadata, URL: r.url.String(), Verdict: Warn,
-			Detail: "it has no metadata; as in the oldest revision, its origin is taken for the authorization server",
-			Rule:   "spec basic/authorization: MCP servers MUST implement protected resource metadata (RFC 9728)",
-			Advice: "if it takes a key, set the Authorization header yourself",
-		})
+	if d.legacy() {
+		x.warn(StepMetadata, ch.url.String(),
+			"it has no metadata; as in the oldest revision, its origin is taken for the authorization server",
+			ruleResourceMetadata+" (RFC 9728)", adviceKey)
 		return d
 	}
-	x.ok(StepMetadata, d.metadataURL, "the resource is %s, with %d authorization server(s)", printable(d.resource, 256), len(d.servers))
+	x.ok(StepMetadata, d.metadataURL,
+		fmt.Sprintf("the resource is %s, with %d authorization server(s)", printable(d.resource, 256), len(d.servers)))
 	if slices.Contains(d.scopes, oauth.ScopeOfflineAccess) {
-		x.tell(Finding{
-			Step: StepMetadata, URL: d.metadataURL, Verdict: Warn, Detail: "scopes_supported has offline_access",
-			Rule: "spec basic/authorization, Refresh Tokens: SHOULD NOT",
-		})
+		x.warn(StepMetadata, d.metadataURL, "scopes_supported has offline_access", "spec basic/authorization, Refresh Tokens: SHOULD NOT", "")
 	}
 	return d
 }
 
 // server examines one authorization server.
 func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
-	if d.legacy {
-		m, assumed, err := x.c.legacyServer(ctx, d, issuer)
-		switch {
-		case err != nil:
-			x.fail(StepServer, issuer, err, "")
-		case assumed:
-			x.assumed(ctx, issuer, m)
-		default:
-			x.described(ctx, d, issuer, m)
-		}
-		return
-	}
-	m, err := x.c.server(ctx, d, issuer)
+	m, assumed, err := x.c.server(ctx, d, issuer)
 	if err != nil {
 		x.fail(StepServer, issuer, err, "")
 		return
 	}
-	x.described(ctx, d, issuer, m)
-}
-
-// assumed tells of a server of which there is nothing to read: that it has the
-// endpoints of the oldest revision is a guess, which only a sign-in can try.
-func (x *examination) assumed(ctx context.Context, issuer string, m *oauth.ServerMetadata) {
-	x.tell(Finding{
-		Step: StepServer, URL: issuer, Verdict: Warn,
-		Detail: "it has no metadata; a sign-in would try /authorize, /token and /register there, as in the oldest revision, " +
-			"and nothing shows that they exist or support PKCE",
-		Rule:   "spec basic/authorization: it MUST provide RFC 8414 metadata or OpenID Connect discovery",
-		Advice: "tell the operator; or sign in, to see whether it works",
-	})
-	creds, err := x.c.known(ctx, m)
-	switch {
-	case err != nil:
-		x.fail(StepRegister, issuer, err, "")
-	case creds != nil:
-		x.ok(StepRegister, issuer, "there are credentials for this server")
-	case x.c.o.Grant == nil:
-		x.tell(Finding{
-			Step: StepRegister, URL: m.RegistrationEndpoint, Verdict: Warn,
-			Detail: "the client would try to register there, and nothing shows that it can",
-			Advice: "if it cannot, have it registered by the operator and give its id with Options.Credentials",
-		})
+	if assumed { // only a sign-in can try
+		x.warn(StepServer, issuer,
+			"it has no metadata; a sign-in would try /authorize, /token and /register there, as in the oldest revision, "+
+				"and nothing shows that they exist or support PKCE",
+			ruleServerMetadata, "tell the operator; or sign in, to see whether it works")
+		x.registration(ctx, issuer, m, true)
+		return
 	}
-}
-
-// described examines one of which there is metadata.
-func (x *examination) described(ctx context.Context, d *discovery, issuer string, m *oauth.ServerMetadata) {
 	x.ok(StepServer, issuer, "metadata is there, and about this issuer")
 	if m.CodeChallengeMethodsSupported != nil {
 		x.ok(StepPKCE, issuer, "S256 is supported")
 	}
 	if !m.AuthorizationResponseIssParameterSupported {
-		x.tell(Finding{
-			Step: StepAuthorize, URL: issuer, Verdict: Warn, Detail: "its responses do not say that they are its own",
-			Rule: "spec basic/authorization, Authorization Response Validation: SHOULD include iss (RFC 9207)",
-		})
+		x.warn(StepAuthorize, issuer, "its responses do not say that they are its own",
+			"spec basic/authorization, Authorization Response Validation: SHOULD include iss (RFC 9207)", "")
 	}
-	x.registration(ctx, issuer, m)
+	x.registration(ctx, issuer, m, false)
 	if _, err := x.c.proverFor(d, m); err != nil {
 		x.fail(StepToken, issuer, err, "")
 	}
 	if len(m.GrantTypesSupported) > 0 && !slices.Contains(m.GrantTypesSupported, oauth.GrantRefreshToken) {
-		x.tell(Finding{
-			Step: StepToken, URL: issuer, Verdict: Warn, Detail: "it does not offer refresh tokens",
-			Advice: "the person will have to sign in whenever a token ends",
-		})
+		x.warn(StepToken, issuer, "it does not offer refresh tokens", "", "the person will have to sign in whenever a token ends")
 	}
 }
 
 // registration says how the client would be known at a server.
-func (x *examination) registration(ctx context.Context, issuer string, m *oauth.ServerMetadata) {
+func (x *examination) registration(ctx context.Context, issuer string, m *oauth.ServerMetadata, assumed bool) {
 	creds, err := x.c.known(ctx, m)
+	if err == nil && creds == nil && x.c.o.Grant == nil && !assumed {
+		err = x.c.mayRegister(m)
+	}
 	switch {
 	case err != nil:
 		x.fail(StepRegister, issuer, err, "")
@@ -251,15 +200,12 @@ func (x *examination) registration(ctx context.Context, issuer string, m *oauth.
 	case creds != nil:
 		x.ok(StepRegister, issuer, "the client is registered")
 	case x.c.o.Grant != nil:
-		x.tell(Finding{
-			Step: StepRegister, URL: issuer, Verdict: Warn, Detail: "there are no credentials for this server",
-			Advice: "give them with Options.Credentials, unless the grant needs none",
-		})
+		x.warn(StepRegister, issuer, "there are no credentials for this server", "",
+			"give them with Options.Credentials, unless the grant needs none")
+	case assumed:
+		x.warn(StepRegister, m.RegistrationEndpoint, "the client would try to register there, and nothing shows that it can", "",
+			"if it cannot, have it registered by the operator and give its id with Options.Credentials")
 	default:
-		if err := x.c.mayRegister(&plan{meta: m}); err != nil {
-			x.fail(StepRegister, issuer, err, "")
-			return
-		}
 		x.ok(StepRegister, m.RegistrationEndpoint, "the client can register by itself")
 	}
 }

@@ -14,18 +14,14 @@ import (
 
 // discovery is what a resource says of itself, checked.
 type discovery struct {
-	// id is the canonical identifier, and resource the one to send; a resource
-	// without metadata has its origin as id and sends none.
+	// id is the canonical identifier, resource the one to send. Without metadata that is empty.
 	id, resource string
 	// metadataURL is where the document lay.
 	metadataURL string
 	// servers are issuers, in the resource's order.
 	servers []string
 	scopes  []string
-	// legacy says that there is no metadata: the origin is the server.
-	legacy bool
-	// bound says that only tokens bound to a key are taken, with these
-	// algorithms (none: any).
+	// bound says that only tokens bound to a key are taken, with these algorithms (none: any).
 	bound      bool
 	boundAlgs  []string
 	onLoopback bool
@@ -33,68 +29,39 @@ type discovery struct {
 	version string
 }
 
-// refusal is what a refused request tells.
-type refusal struct {
-	// url is what was requested, without query and fragment; query is that.
-	url   *url.URL
-	query string
-	// metadata is the resource_metadata of the challenge, or empty.
-	metadata string
-	// scopes are those of the challenge; nil if it has none.
-	scopes []string
-	// code is the error of the challenge, or empty.
-	code string
-	// version is the MCP-Protocol-Version of the request.
-	version string
-}
+// legacy says that there is no metadata: the origin is the server.
+func (d *discovery) legacy() bool { return d.resource == "" }
 
-func newRefusal(requested *url.URL, version string) *refusal {
-	u := *requested
-	u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment, u.User = "", false, "", "", nil
-	return &refusal{url: &u, query: requested.RawQuery, version: version}
-}
-
-// full is what was requested, with its query, which may belong to the
-// identifier of the resource (RFC 9728, section 1.2).
-func (r *refusal) full() *url.URL {
-	u := *r.url
-	u.RawQuery = r.query
-	return &u
-}
-
-// maxVersion bounds the MCP-Protocol-Version that is repeated.
-const maxVersion = 64
-
-// discover finds out what protects a resource: the metadata that the challenge
-// names, or else that at the well-known places, or else the oldest revision's
-// rule. spec 2026-07-28, basic/authorization/authorization-server-discovery.
-func (c *Client) discover(ctx context.Context, r *refusal) (*discovery, error) {
-	key := r.url.String() + "?" + r.query + " " + r.metadata
-	d, _, err := c.discoveries.do(ctx, key, c.o.SignInTimeout, func(ctx context.Context, _ func()) (*discovery, error) {
-		return c.walk(ctx, r)
+// discover finds out what protects a resource: the metadata that the challenge names, or else that
+// at the well-known places, or else the oldest revision's rule. spec 2026-07-28,
+// basic/authorization/authorization-server-discovery.
+func (c *Client) discover(ctx context.Context, ch *challenge) (*discovery, error) {
+	key := ch.url.String() + " " + ch.metadata
+	at := func() **flight[*discovery] { return &c.resources.at(key).discovery }
+	d, _, err := share(ctx, &c.resources, at, c.o.SignInTimeout, func(ctx context.Context, _ func()) (*discovery, error) {
+		return c.walk(ctx, ch)
 	})
 	return d, err
 }
 
-func (c *Client) walk(ctx context.Context, r *refusal) (*discovery, error) {
-	requested, err := oauth.CanonicalResource(r.url.String())
+func (c *Client) walk(ctx context.Context, ch *challenge) (*discovery, error) {
+	plain := *ch.url
+	plain.RawQuery = ""
+	requested, err := oauth.CanonicalResource(plain.String())
 	if err != nil {
-		return nil, &DiscoveryError{
-			Step: StepMetadata, URL: bare(r.url.String()), Err: err,
-			Advice: "give the resource as an https URL",
-		}
+		return nil, broken(StepMetadata, ch.url.String(), err, "", "give the resource as an https URL")
 	}
 	var places []string
-	if r.metadata != "" {
-		if err := c.checkMetadataURL(r.url, r.metadata); err != nil {
+	if ch.metadata != "" {
+		if err := c.checkMetadataURL(ch.url, ch.metadata); err != nil {
 			return nil, err
 		}
-		places = []string{r.metadata}
+		places = []string{ch.metadata}
 	} else if places, err = oauth.ResourceMetadataURLs(requested); err != nil {
-		return nil, &DiscoveryError{Step: StepMetadata, URL: bare(requested), Err: err}
+		return nil, broken(StepMetadata, requested, err, "", "")
 	}
 	for _, place := range places {
-		d, err := c.resourceMetadata(ctx, r, requested, place)
+		d, err := c.resourceMetadata(ctx, ch, requested, place)
 		if err != nil {
 			return nil, err
 		}
@@ -102,100 +69,89 @@ func (c *Client) walk(ctx context.Context, r *refusal) (*discovery, error) {
 			return d, nil
 		}
 	}
-	if r.metadata != "" {
-		return nil, &DiscoveryError{
-			Step: StepMetadata, URL: bare(r.metadata), Err: errors.New("no document there"),
-			Rule:   "RFC 9728, section 5.1: resource_metadata is the URL of the metadata",
-			Advice: "the resource's challenge names a wrong place: tell its operator",
-		}
+	if ch.metadata != "" {
+		return nil, broken(StepMetadata, ch.metadata, errors.New("no document there"),
+			"RFC 9728, section 5.1: resource_metadata is the URL of the metadata",
+			"the resource's challenge names a wrong place: tell its operator")
 	}
-	return c.legacy(r, requested)
+	return c.legacy(ch, requested)
 }
 
-// legacy makes the origin of the resource its authorization server: revision
-// 2025-03-26, basic/authorization, section 2.3.2 "Authorization Base URL".
-func (c *Client) legacy(r *refusal, requested string) (*discovery, error) {
+// legacy makes the origin of the resource its authorization server: revision 2025-03-26,
+// basic/authorization, section 2.3.2 "Authorization Base URL".
+func (c *Client) legacy(ch *challenge, requested string) (*discovery, error) {
 	if c.o.NoLegacy {
-		return nil, &DiscoveryError{
-			Step: StepMetadata, URL: bare(requested), Err: errors.New("the resource has no metadata"),
-			Rule:   "RFC 9728; spec basic/authorization: MCP servers MUST implement protected resource metadata",
-			Advice: "if it takes a key or a token of another kind, set the Authorization header yourself",
-		}
+		return nil, broken(StepMetadata, requested, errors.New("the resource has no metadata"),
+			"RFC 9728; "+ruleResourceMetadata,
+			"if it takes a key or a token of another kind, set the Authorization header yourself")
 	}
-	base, err := oauth.CanonicalResource(origin(r.url))
+	base, err := oauth.CanonicalResource(oauth.Origin(ch.url))
 	if err != nil {
-		return nil, &DiscoveryError{Step: StepMetadata, URL: bare(requested), Err: err}
+		return nil, broken(StepMetadata, requested, err, "", "")
 	}
+	const maxVersion = 64 // in bytes: it is repeated
 	version := c.o.ProtocolVersion
-	if version == "" && len(r.version) <= maxVersion {
-		version = r.version
+	if version == "" && len(ch.version) <= maxVersion {
+		version = ch.version
 	}
 	return &discovery{
-		id: base, servers: []string{base}, legacy: true,
-		onLoopback: oauth.LoopbackHost(r.url.Hostname()), version: version,
+		id: base, servers: []string{base}, onLoopback: oauth.LoopbackHost(ch.url.Hostname()), version: version,
 	}, nil
 }
 
-// checkMetadataURL says whether a challenge may point there: to the origin of
-// the resource, or one that was allowed. Attack: metadata poisoning.
+// checkMetadataURL says whether a challenge may point there: to the origin of the resource, or one
+// that was allowed. Attack: metadata poisoning.
 func (c *Client) checkMetadataURL(resource *url.URL, raw string) error {
 	u, err := url.Parse(raw)
-	if err == nil && u.User == nil && u.Fragment == "" {
-		if sameOrigin(u, resource) {
-			return nil
-		}
-		for _, allowed := range c.o.MetadataOrigins {
-			if a, err := url.Parse(allowed); err == nil && sameOrigin(u, a) {
-				return nil
-			}
-		}
+	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, resource) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
+		a, err := url.Parse(allowed)
+		return err == nil && sameOrigin(u, a)
+	})) {
+		return nil
 	}
-	return &DiscoveryError{
-		Step: StepMetadata, URL: bare(raw), Err: errors.New("the challenge points to another origin than the resource's"),
-		Advice: "if that place is trusted, allow it with Options.MetadataOrigins",
-	}
+	return broken(StepMetadata, raw, errors.New("the challenge points to another origin than the resource's"), "",
+		"if that place is trusted, allow it with Options.MetadataOrigins")
 }
 
 // resourceMetadata fetches and checks one document; nil if there is none.
-func (c *Client) resourceMetadata(ctx context.Context, r *refusal, requested, place string) (*discovery, error) {
-	onLoopback := oauth.LoopbackHost(r.url.Hostname())
-	broken := func(err error, rule, advice string) error {
-		return &DiscoveryError{Step: StepMetadata, URL: bare(place), Err: err, Rule: rule, Advice: advice}
+func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested, place string) (*discovery, error) {
+	onLoopback := oauth.LoopbackHost(ch.url.Hostname())
+	wrong := func(err error, rule, advice string) (*discovery, error) {
+		return nil, broken(StepMetadata, place, err, rule, advice)
 	}
 	resp, err := c.fetcher(onLoopback).Get(ctx, place, jsonHeader())
 	if err != nil {
-		return nil, broken(unreachable(err), "", fetchAdvice(err))
+		return wrong(unreachable(err), "", fetchAdvice(err))
 	}
-	if absent, err := noDocument(resp); absent || err != nil {
-		if err != nil {
-			return nil, broken(err, "", "try again later")
-		}
+	switch absent, err := noDocument(resp); {
+	case err != nil:
+		return wrong(err, "", "try again later")
+	case absent:
 		return nil, nil
 	}
 	m, err := oauth.ParseResourceMetadata(resp.Body)
 	if err != nil {
-		return nil, broken(err, "RFC 9728, section 2", "tell the resource's operator")
+		return wrong(err, "RFC 9728, section 2", tellResource)
 	}
-	// A document about a parent is that parent's own only at its own place:
-	// else one tenant of an origin could have tokens for all of it. Attack: PRM
-	// resource spoof.
+	// A document about a parent is that parent's own only at its own place: else one tenant of an
+	// origin could have tokens for all of it. Attack: PRM resource spoof.
 	own, err := oauth.ResourceMetadataURLs(m.Resource)
 	parents := err == nil && len(own) > 0 && own[0] == place
 	err = m.Check(requested, parents)
-	if err != nil && r.query != "" && m.Check(r.full().String(), false) == nil {
+	if err != nil && ch.url.RawQuery != "" && m.Check(ch.url.String(), false) == nil {
 		err = nil
 	}
 	if err != nil {
-		return nil, broken(err, "RFC 9728, section 3.3: the document's resource MUST be the one asked about",
+		return wrong(err, "RFC 9728, section 3.3: the document's resource MUST be the one asked about",
 			"use the URL that the document names, if you trust it, or tell the resource's operator")
 	}
 	id, err := oauth.CanonicalResource(m.Resource)
 	if err != nil {
-		return nil, broken(err, "RFC 9728, section 1.2", "tell the resource's operator")
+		return wrong(err, "RFC 9728, section 1.2", tellResource)
 	}
 	if len(m.AuthorizationServers) == 0 {
-		return nil, broken(errors.New("the document names no authorization server"),
-			"spec basic/authorization/authorization-server-discovery: MUST name at least one", "tell the resource's operator")
+		return wrong(errors.New("the document names no authorization server"),
+			"spec basic/authorization/authorization-server-discovery: MUST name at least one", tellResource)
 	}
 	return &discovery{
 		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers,
@@ -213,29 +169,22 @@ func supportedScopes(listed []string) []string {
 	return strangersScopes(oauth.JoinScope(valid))
 }
 
-// noDocument reads the status: a document is absent if the server says so in
-// any way of the 400s, or gives a page instead; trouble is an error, since an
-// attacker who can cause it must not choose the next place.
+// noDocument reads the status: a document is absent if the server says so in any way of the 400s, or
+// gives a page. Trouble is an error: an attacker who causes it must not choose the next place.
 func noDocument(r *oauth.Response) (absent bool, err error) {
 	switch {
 	case r.Status/100 == 2:
-		return !r.JSON() && !looksLikeObject(r.Body), nil
+		text := strings.TrimLeft(string(r.Body[:min(len(r.Body), 64)]), " \t\r\n")
+		return !r.JSON() && !strings.HasPrefix(text, "{"), nil // servers of files may not say that it is JSON
 	case r.Status == http.StatusTooManyRequests || r.Status/100 == 5:
-		return false, &transientError{fmt.Errorf("the server answered %d", r.Status)}
+		return false, &Error{Retry: true, Err: fmt.Errorf("the server answered %d", r.Status)}
 	}
 	return true, nil
 }
 
-// looksLikeObject reports whether a body that is not announced as JSON is some
-// all the same, as with servers of static files.
-func looksLikeObject(body []byte) bool {
-	return strings.HasPrefix(strings.TrimLeft(string(body[:min(len(body), 64)]), " \t\r\n"), "{")
-}
-
 // fetchAdvice says what to do about a fetch that did not take place.
 func fetchAdvice(err error) string {
-	var blocked *oauth.BlockedError
-	if errors.As(err, &blocked) {
+	if _, blocked := errors.AsType[*oauth.BlockedError](err); blocked {
 		return "if it is a server of your own network, allow it with FetchOptions.AllowHosts"
 	}
 	return "check the network and the address"
@@ -244,16 +193,152 @@ func fetchAdvice(err error) string {
 func jsonHeader() http.Header { return http.Header{"Accept": {"application/json"}} }
 
 // sameOrigin reports whether two URLs have scheme, host and port in common.
-func sameOrigin(a, b *url.URL) bool { return a.Host != "" && origin(a) == origin(b) }
+func sameOrigin(a, b *url.URL) bool { return a.Host != "" && oauth.Origin(a) == oauth.Origin(b) }
 
-// origin is scheme, host and port in lower case, without a default port.
-func origin(u *url.URL) string {
-	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
+// chooseServer picks the authorization server: the one used before if it is still named, what the
+// options say, else the first with credentials, else the first. spec 2026-07-28,
+// basic/authorization/authorization-server-discovery: the selection is the client's.
+func (c *Client) chooseServer(ctx context.Context, d *discovery, before *session) (string, error) {
+	if before != nil && slices.Contains(d.servers, before.Issuer) {
+		return before.Issuer, nil
 	}
-	if port == "" || scheme == "https" && port == "443" || scheme == "http" && port == "80" {
-		return scheme + "://" + host
+	if c.o.ChooseServer != nil && len(d.servers) > 1 {
+		chosen, err := c.o.ChooseServer(ctx, slices.Clone(d.servers))
+		if err == nil && !slices.Contains(d.servers, chosen) {
+			err = errors.New("ChooseServer chose one that the resource does not name")
+		}
+		if err != nil {
+			return "", broken(StepChoice, d.id, err, "", "")
+		}
+		return chosen, nil
 	}
-	return scheme + "://" + host + ":" + port
+	known := slices.IndexFunc(d.servers, func(issuer string) bool { return c.preregistered(issuer) != nil })
+	return d.servers[max(known, 0)], nil
+}
+
+// server fetches the metadata of an authorization server and checks what is indispensable: issuer,
+// endpoints, PKCE. That of a resource without metadata may have none either, and then has default
+// endpoints (revision 2025-03-26, basic/authorization, section 2.3.3: MUST). What it serves besides
+// is not known, PKCE included, which is used all the same; assumed says so.
+func (c *Client) server(ctx context.Context, d *discovery, issuer string) (m *oauth.ServerMetadata, assumed bool, err error) {
+	header := jsonHeader()
+	if d.legacy() && d.version != "" {
+		header.Set("MCP-Protocol-Version", d.version)
+	}
+	m, err = serverMetadata(ctx, c.fetcher(d.onLoopback), issuer, header)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case m != nil:
+		return m, false, c.checkServer(d, issuer, m)
+	case !d.legacy():
+		return nil, false, broken(StepServer, issuer, errors.New("the authorization server has no metadata"),
+			ruleServerMetadata, "check the issuer that the resource names, or tell its operator")
+	}
+	if _, err := oauth.CheckEndpoint(issuer); err != nil {
+		return nil, false, broken(StepServer, issuer, err, "", "")
+	}
+	return &oauth.ServerMetadata{
+		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
+	}, true, nil
+}
+
+// serverMetadata tries the places of the metadata in order; nil if all are empty. A document of
+// another issuer ends the search: spec 2026-07-28,
+// basic/authorization/authorization-server-discovery: MUST NOT be used.
+func serverMetadata(ctx context.Context, f *oauth.Fetcher, issuer string, header http.Header) (*oauth.ServerMetadata, error) {
+	places, err := oauth.ServerMetadataURLs(issuer)
+	if err != nil {
+		return nil, broken(StepServer, issuer, err, "RFC 8414, section 2: an issuer is an https URL without query and fragment", tellResource)
+	}
+	var trouble error
+	for _, place := range places {
+		resp, err := f.Get(ctx, place, header)
+		if err != nil {
+			return nil, broken(StepServer, place, unreachable(err), "", fetchAdvice(err))
+		}
+		absent, err := noDocument(resp)
+		if err != nil { // some servers fail for places that they do not have
+			trouble = broken(StepServer, place, err, "", "try again later")
+			continue
+		}
+		if absent {
+			continue
+		}
+		m, err := oauth.ParseServerMetadata(resp.Body, issuer)
+		if err != nil {
+			rule, advice := issuerRule(err)
+			return nil, broken(StepServer, place, err, rule, advice)
+		}
+		return m, nil
+	}
+	return nil, trouble
+}
+
+// issuerRule is the rule that a document breaks, and what to do.
+func issuerRule(err error) (rule, advice string) {
+	mine, ok := errors.AsType[*oauth.IssuerError](err)
+	if !ok {
+		return "RFC 8414, section 2", "tell the authorization server's operator"
+	}
+	rule = "RFC 8414, section 3.3: the document's issuer MUST be identical to the one its URL was made from"
+	if mine.Want+"/" == mine.Got || mine.Got+"/" == mine.Want {
+		return rule, "they differ by a trailing slash alone: the resource's metadata must name the issuer as the server itself does"
+	}
+	return rule, "the document may be forged; tell the resource's operator"
+}
+
+// checkServer checks what metadata must have for the way ahead.
+func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadata) error {
+	lacks := func(step Step, text, rule, advice string) error {
+		return broken(step, issuer, errors.New(text), rule, advice)
+	}
+	if m.TokenEndpoint == "" {
+		return lacks(StepServer, "the metadata has no token_endpoint", "RFC 8414, section 2", tellServer)
+	}
+	for _, endpoint := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.RevocationEndpoint} {
+		if endpoint == "" {
+			continue
+		}
+		u, err := oauth.CheckEndpoint(endpoint)
+		if err != nil {
+			return broken(StepServer, endpoint, err,
+				"spec basic/authorization/security-considerations: all endpoints MUST be served over HTTPS", tellServer)
+		}
+		// A browser that is sent to this machine acts in the person's name there.
+		if oauth.LoopbackHost(u.Hostname()) && !d.onLoopback && !c.o.Loopback {
+			return lacks(StepServer, "the server, which is elsewhere, names an endpoint on this machine", "",
+				"if that is meant, set Options.Loopback")
+		}
+	}
+	if c.o.Grant != nil {
+		return nil // no authorization endpoint, no PKCE
+	}
+	if m.AuthorizationEndpoint == "" {
+		return lacks(StepServer, "the metadata has no authorization_endpoint", "RFC 8414, section 2",
+			"the server may only serve programs: set Options.Grant")
+	}
+	if len(m.ResponseTypesSupported) > 0 && !slices.Contains(m.ResponseTypesSupported, "code") {
+		return lacks(StepServer, "the server does not offer the response type code", "OAuth 2.1", tellServer)
+	}
+	if !slices.Contains(m.CodeChallengeMethodsSupported, oauth.MethodS256) {
+		text := "code_challenge_methods_supported lacks S256"
+		if m.CodeChallengeMethodsSupported == nil {
+			text = "code_challenge_methods_supported is absent"
+		}
+		return lacks(StepPKCE, text,
+			"spec basic/authorization/security-considerations: clients MUST refuse to proceed without PKCE in the metadata",
+			"tell the server's operator to list S256 in code_challenge_methods_supported, which most servers can do already")
+	}
+	return nil
+}
+
+// noOAuth explains default endpoints that are absent: the resource hardly uses OAuth.
+func noOAuth(d *discovery, step Step, endpoint string, err error) error {
+	said, ok := errors.AsType[*oauth.Error](err)
+	if !d.legacy() || !ok || said.Status != http.StatusNotFound && said.Status != http.StatusMethodNotAllowed {
+		return err
+	}
+	return broken(step, endpoint, fmt.Errorf("the resource wants authorization but offers no way to get it: %w", err),
+		ruleResourceMetadata, adviceKey)
 }

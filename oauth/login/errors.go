@@ -1,17 +1,72 @@
 package login
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
-	"github.com/parley-mcp/parley/internal/patience"
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/principal"
 )
 
-// A SignInRequiredError says that a person would have to sign in, and that
-// nobody may be asked.
+// An Error is what ended the way to a token. Requests through [Client.Transport], [Client.SignIn]
+// and [Source.Token] return it, unless their own context has ended; it may wrap a
+// *[SignInRequiredError], *[DiscoveryError] or *[AuthorizationError].
+type Error struct {
+	// Resource is the URL that a token was needed for, without query.
+	Resource string
+	// Retry says that the same may succeed later, without a person: a network or a server was in
+	// trouble. Otherwise access is denied, and errors.Is finds transport.ErrDenied.
+	Retry bool
+	// Err is the reason.
+	Err error
+
+	doing string // what was being done; may be empty
+}
+
+// Error says what was being done, and why it ended.
+func (e *Error) Error() string {
+	return part("", e.doing, ": ") + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is lets errors.Is find transport.ErrDenied.
+func (e *Error) Is(target error) bool { return target == principal.ErrDenied && !e.Retry }
+
+// newError is the error of what a caller did in ctx.
+func newError(ctx context.Context, resource, doing string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return &Error{Resource: bare(resource), Retry: isTransient(err), Err: err, doing: doing}
+}
+
+// unreachable is the error of a fetch that brought no answer.
+func unreachable(err error) error {
+	if _, blocked := errors.AsType[*oauth.BlockedError](err); blocked {
+		return err
+	}
+	return &Error{Retry: true, Err: err}
+}
+
+// isTransient reports whether trying again may help, without a person.
+func isTransient(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Retry
+}
+
+// isRefused reports whether a person was asked to sign in, and did not: see settle.
+func isRefused(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && !e.Retry
+}
+
+// A SignInRequiredError says that a person would have to sign in, and that nobody may be asked.
 type SignInRequiredError struct {
 	// Resource is what needs it; Issuer the authorization server, if known.
 	Resource, Issuer string
@@ -23,22 +78,20 @@ type SignInRequiredError struct {
 
 // Error says what is missing.
 func (e *SignInRequiredError) Error() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "%s needs a person to sign in", e.Resource)
-	if e.Issuer != "" {
-		fmt.Fprintf(&s, " at %s", e.Issuer)
-	}
+	more := ""
 	if e.Why == ReasonStepUp {
-		s.WriteString(" for more scopes")
+		more = " for more scopes"
 	}
-	if len(e.Scopes) > 0 {
-		fmt.Fprintf(&s, " (scopes: %s)", oauth.JoinScope(e.Scopes))
-	}
-	return s.String()
+	return e.Resource + " needs a person to sign in" + part(" at ", e.Issuer, "") + more + part(" (scopes: ", oauth.JoinScope(e.Scopes), ")")
 }
 
-// Is lets errors.Is find transport.ErrDenied: trying again does not help.
-func (*SignInRequiredError) Is(target error) bool { return target == patience.ErrDenied }
+// part is a part of a text that may be missing.
+func part(before, s, after string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s + after
+}
 
 // A Step is a step of the way to a token.
 type Step string
@@ -55,8 +108,7 @@ const (
 	StepToken     Step = "token"
 )
 
-// A DiscoveryError says at which step the way to a token ended, and what can
-// be done about it.
+// A DiscoveryError says at which step the way to a token ended, and what can be done about it.
 type DiscoveryError struct {
 	Step Step
 	// URL is what was fetched or looked at, without query.
@@ -70,39 +122,35 @@ type DiscoveryError struct {
 
 // Error says step, place, cause, rule and advice.
 func (e *DiscoveryError) Error() string {
-	var s strings.Builder
-	s.WriteString(string(e.Step))
-	if e.URL != "" {
-		s.WriteString(" at " + e.URL)
-	}
+	cause := ""
 	if e.Err != nil {
-		s.WriteString(": " + e.Err.Error())
+		cause = e.Err.Error()
 	}
-	if e.Rule != "" {
-		s.WriteString(" (" + e.Rule + ")")
-	}
-	if e.Advice != "" {
-		s.WriteString("; " + e.Advice)
-	}
-	return s.String()
+	return string(e.Step) + part(" at ", e.URL, "") + part(": ", cause, "") + part(" (", e.Rule, ")") + part("; ", e.Advice, "")
 }
 
 // Unwrap returns the cause.
 func (e *DiscoveryError) Unwrap() error { return e.Err }
 
-// Is lets errors.Is find transport.ErrDenied, but where a server cannot be
-// reached for the moment.
-func (e *DiscoveryError) Is(target error) bool {
-	return target == patience.ErrDenied && !isTransient(e.Err)
+// broken is a DiscoveryError about a URL.
+func broken(step Step, place string, err error, rule, advice string) *DiscoveryError {
+	return &DiscoveryError{Step: step, URL: bare(place), Err: err, Rule: rule, Advice: advice}
 }
 
-// An AuthorizationError says that an authorization response brought no code
-// that may be used.
+// What is said in several places.
+const (
+	tellServer           = "tell the server's operator"
+	tellResource         = "tell the resource's operator"
+	adviceKey            = "if it takes a key, set the Authorization header yourself"
+	ruleResourceMetadata = "spec basic/authorization: MCP servers MUST implement protected resource metadata"
+	ruleServerMetadata   = "spec basic/authorization: it MUST provide RFC 8414 metadata or OpenID Connect discovery"
+)
+
+// An AuthorizationError says that an authorization response brought no code that may be used.
 type AuthorizationError struct {
 	// Issuer is the server that was asked.
 	Issuer string
-	// Code and Description are what the server said; both are empty if the
-	// response cannot be trusted to be its own (RFC 9207).
+	// Code and Description are what the server said, if the response is its own (RFC 9207).
 	Code, Description string
 	// Reason is our own account, if the response broke a rule.
 	Reason string
@@ -110,69 +158,25 @@ type AuthorizationError struct {
 
 // Error says what happened and, where it is known, what to do.
 func (e *AuthorizationError) Error() string {
-	if e.Reason != "" {
-		return fmt.Sprintf("authorization at %s: %s", e.Issuer, e.Reason)
+	text := "authorization at " + e.Issuer
+	switch {
+	case e.Reason != "":
+		return text + ": " + e.Reason
+	case e.Code == oauth.AccessDenied:
+		text += " was denied"
+	default:
+		text += ": " + e.Code
 	}
-	said := fmt.Sprintf("authorization at %s: %s", e.Issuer, e.Code)
-	if e.Code == oauth.AccessDenied {
-		said = fmt.Sprintf("authorization at %s was denied", e.Issuer)
-	}
-	if e.Description != "" {
-		said += ": " + e.Description
-	}
-	return said
+	return text + part(": ", e.Description, "")
 }
 
-// Is lets errors.Is compare with an *oauth.Error by code, and find
-// transport.ErrDenied.
+// Is lets errors.Is compare with an *oauth.Error by code.
 func (e *AuthorizationError) Is(target error) bool {
 	o, ok := target.(*oauth.Error)
-	return target == patience.ErrDenied || ok && e.Code != "" && o.Code == e.Code
+	return ok && e.Code != "" && o.Code == e.Code
 }
 
-// A deniedError is what ended the way to a token, as the error of a request:
-// nothing that went wrong with the connection.
-type deniedError struct{ err error }
-
-func (e *deniedError) Error() string      { return "authorize a request: " + e.err.Error() }
-func (e *deniedError) Unwrap() error      { return e.err }
-func (*deniedError) Is(target error) bool { return target == patience.ErrDenied }
-
-// A refusedError is what ended a sign-in that a person had been asked for.
-type refusedError struct{ err error }
-
-func (e *refusedError) Error() string      { return e.err.Error() }
-func (e *refusedError) Unwrap() error      { return e.err }
-func (*refusedError) Is(target error) bool { return target == patience.ErrDenied }
-
-// isRefused reports whether a person was asked to sign in, and did not.
-func isRefused(err error) bool {
-	_, asked := errors.AsType[*refusedError](err)
-	return asked
-}
-
-// A transientError is trouble of a network or a server, which may pass.
-type transientError struct{ err error }
-
-func (e *transientError) Error() string { return e.err.Error() }
-func (e *transientError) Unwrap() error { return e.err }
-
-// unreachable is the error of a fetch that brought no answer.
-func unreachable(err error) error {
-	if _, blocked := errors.AsType[*oauth.BlockedError](err); blocked {
-		return err
-	}
-	return &transientError{err}
-}
-
-// isTransient reports whether trying again may help, without a person.
-func isTransient(err error) bool {
-	_, passing := errors.AsType[*transientError](err)
-	return passing && !isRefused(err)
-}
-
-// printable makes a stranger's text fit for a line of an error: bounded,
-// without control characters or such that change how the rest is seen.
+// printable makes a foreign text fit for a line of an error: bounded, without control characters.
 func printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -190,15 +194,7 @@ func printable(s string, limit int) string {
 func bare(raw string) string {
 	raw, _, _ = strings.Cut(raw, "#")
 	raw, _, _ = strings.Cut(raw, "?")
-	if scheme, rest, ok := strings.Cut(raw, "://"); ok {
-		host, path, slash := strings.Cut(rest, "/")
-		if at := strings.LastIndexByte(host, '@'); at >= 0 {
-			host = host[at+1:]
-		}
-		raw = scheme + "://" + host
-		if slash {
-			raw += "/" + path
-		}
-	}
-	return printable(raw, 512)
+	return printable(userOfURL.ReplaceAllString(raw, "$1"), 512)
 }
+
+var userOfURL = regexp.MustCompile(`^(.*?://)[^/]*@`)

@@ -129,15 +129,3 @@ func TestJWTBearerRefusalIsFinal(t *testing.T) {
 		}
 	}
 }
-
-// Proves: grants have names that tell them apart.
-func TestGrantNames(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, g := range []Grant{ClientCredentials(), JWTBearer(nil), EnterpriseManaged(EnterpriseOptions{})} {
-		if g.name() == "" || seen[g.name()] {
-			t.Errorf("%T is called %q", g, g.name())
-		}
-		seen[g.name()] = true
-	}
-}

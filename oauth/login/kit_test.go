@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/internal/patience"
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -531,7 +531,7 @@ func limited(ctx context.Context, pause, resume func()) context.Context {
 	if resume != nil {
 		l.resume = resume
 	}
-	return context.WithValue(ctx, patience.Key{}, patience.Clock(l))
+	return context.WithValue(ctx, pausetimer.Key{}, l)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

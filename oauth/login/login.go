@@ -1,3 +1,14 @@
+// Package login signs a client in to protected resources: it follows the challenges of a resource
+// server to its authorization server, registers, takes the person through the browser, keeps and
+// refreshes tokens, and puts them on requests.
+//
+//	signIn := login.New(&login.Options{ClientName: "My app"})
+//	d := streamable.URL("https://api.example/mcp")
+//	d.Client = signIn.HTTPClient(nil)
+//	c, err := client.Connect(ctx, d, nil)
+//
+// [Client.Source] gives tokens for other uses, [Options].Grant is for programs without a person, and
+// [Client.Diagnose] says why signing in does not work. spec 2026-07-28, basic/authorization.
 package login
 
 import (
@@ -8,114 +19,99 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/login/browser"
 )
 
-// A Client signs in to protected resources, keeps the tokens, and puts them on
-// requests. One Client serves any number of resources; tokens, registrations
-// and authorization servers are kept apart by resource and issuer. It may be
-// used by many goroutines at once.
+// A Client signs in to protected resources, keeps the tokens, and puts them on requests. One Client
+// serves any number of resources; tokens, registrations and authorization servers are kept apart by
+// resource and issuer. It may be used by many goroutines at once.
 type Client struct {
 	o     Options
 	log   *slog.Logger
 	local *oauth.Fetcher // o.Fetch that may dial loopback addresses
 
-	discoveries group[*discovery]
-	sharings    group[*outcome]
-
-	mu       sync.Mutex
-	sessions map[string]*session      // by id of the resource; nil: looked up, not there
-	cooling  map[string]time.Time     // by id: when an early refresh failed
-	refusals map[string]refusedSignIn // by id: the last one
-	clients  map[string]*registration // by name: those that the store did not take
-	steps    map[string]int           // step-ups, by resource and operation
+	resources table
 }
 
 // Options adjust a Client. The zero value, and nil, are useful.
 type Options struct {
-	// Store keeps tokens and registrations. Default NewMemory(): they last as
-	// long as the process.
+	// Store keeps tokens and registrations. Default NewMemory(): they last as long as the process.
 	Store Store
-	// Authorizer takes the person through the browser. Default
-	// NewReceiver(nil): the system's browser and a loopback address.
+	// Authorizer takes the person through the browser. Default browser.NewReceiver(nil).
 	Authorizer Authorizer
-	// Fetch makes all requests to authorization servers and for metadata.
-	// Default oauth.NewFetcher(nil).
+	// Fetch makes all requests but those to resources. Default oauth.NewFetcher(nil).
 	Fetch *oauth.Fetcher
 
-	// ClientName and ClientURI are shown to people by the authorization server,
-	// if it registers clients dynamically. Default "Parley" and none.
+	// ClientName and ClientURI are shown to people by the authorization server, if it registers
+	// clients dynamically. Default "Parley" and none.
 	ClientName, ClientURI string
-	// SoftwareID and SoftwareVersion tell the server which program this is,
-	// across registrations. Default none.
+	// SoftwareID and SoftwareVersion name this program across registrations. Default none.
 	SoftwareID, SoftwareVersion string
-	// DocumentURL is where this client's metadata document lies, which is its
-	// client id at servers that support such documents; DocumentRedirects are
-	// the redirect URIs that stand in it. Default none.
+	// DocumentURL is the address of this client's metadata document, and its client id at servers
+	// that support these; DocumentRedirects are the redirect URIs in it. Default none.
 	DocumentURL       string
 	DocumentRedirects []string
-	// DocumentSigner is the key of a client whose metadata document says
-	// private_key_jwt; the document, or its jwks_uri, has the public half with
-	// the RFC 7638 thumbprint as key id. Default nil: the document says none.
+	// DocumentSigner is the key of a client whose metadata document says private_key_jwt, with the
+	// public half there under its RFC 7638 thumbprint. Default nil: the document says none.
 	DocumentSigner crypto.Signer
-	// Credentials are those of clients that were registered beforehand, each
-	// for one issuer. Default none.
+	// Credentials are those of clients registered beforehand, one for an issuer. Default none.
 	Credentials []Credentials
 	// NoRegistration never registers dynamically. Default false.
 	NoRegistration bool
 
-	// Grant obtains tokens without a person. Default nil: the authorization
-	// code, through the Authorizer.
+	// Grant obtains tokens without a person. Default nil: codes, through the Authorizer.
 	Grant Grant
 	// Scopes are asked for besides those the resource wants. Default none.
 	Scopes []string
-	// ChooseServer picks one of several authorization servers of a resource.
-	// Default: the one used before, else the first that there are Credentials
-	// for, else the first. The choice must be one of those offered.
+	// ChooseServer picks one of several authorization servers that a resource names. Default: the
+	// one used before, else the first that there are Credentials for, else the first.
 	ChooseServer func(ctx context.Context, issuers []string) (string, error)
-	// Confirm is asked before a person is sent to a browser; its error ends
-	// the sign-in. Default nil: yes.
+	// Confirm may refuse to send a person to a browser, by an error. Default nil: never.
 	Confirm func(ctx context.Context, p Prompt) error
-	// NonInteractive never asks a person: where one would be needed, the error
-	// is a *SignInRequiredError. Default false.
+	// NonInteractive returns a *SignInRequiredError instead of asking a person. Default false.
 	NonInteractive bool
 
-	// DPoP binds tokens to a fresh key (RFC 9449) where the authorization
-	// server supports it. Resources that demand it get it in any case. Default
-	// false.
+	// DPoP binds tokens to a fresh key (RFC 9449) where the authorization server supports it.
+	// Resources that demand it get it in any case. Default false.
 	DPoP bool
-	// StepUps is how often one operation of one resource may lead to asking
-	// for more scopes, until one of these helps; -1 is never. Default 3.
+	// StepUps is how often one operation of one resource may lead to asking for more scopes, until
+	// one of these helps; -1 is never. Default 3.
 	StepUps int
 	// Margin is the life in a token at which it is refreshed. Default 30 s.
 	Margin time.Duration
 	// SignInTimeout bounds one sign-in, from discovery to the token. Default 5 min.
 	SignInTimeout time.Duration
 
-	// Loopback lets every resource name authorization servers on this machine.
-	// Default false: only resources on this machine may.
+	// Loopback lets resources elsewhere name authorization servers on this machine. Default false.
 	Loopback bool
-	// MetadataOrigins are further origins, such as https://meta.example, where
-	// a challenge may point to for the metadata of a resource. Default none:
-	// the origin of the resource alone.
+	// MetadataOrigins are further origins, such as https://meta.example, where a challenge may point
+	// to for the metadata of a resource. Default none: the origin of the resource alone.
 	MetadataOrigins []string
-	// NoLegacy refuses resources without metadata, for which the oldest
-	// revision with authorization makes the resource's own origin the
-	// authorization server. Default false.
+	// NoLegacy refuses resources without metadata, for which the oldest revision with authorization
+	// makes the resource's own origin the authorization server. Default false.
 	NoLegacy bool
-	// ProtocolVersion is the value of MCP-Protocol-Version in discovery for
-	// such resources. Default: that of the request that was refused, if any.
+	// ProtocolVersion is the value of MCP-Protocol-Version in discovery for such resources. Default:
+	// that of the request that was refused, if any.
 	ProtocolVersion string
 
-	// Logger is told what happens, never secrets. Default: nobody.
+	// Logger gets what happens, never secrets. Default: none.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
+
+// An Authorizer takes the person through the browser. It may be used by many goroutines at once.
+type Authorizer interface {
+	// Begin makes ready to receive one authorization response. registered are redirect URIs that the
+	// server knows already, so that one of them is used if it can be; it may be empty.
+	Begin(ctx context.Context, registered []string) (Visit, error)
+}
+
+// A Visit is one trip of the person to the authorization server.
+type Visit = browser.Visit
 
 // A Prompt says what a person is about to be asked for.
 type Prompt struct {
@@ -140,8 +136,8 @@ const (
 	ReasonSignIn Reason = "sign-in"
 	// ReasonStepUp is that an operation needs more scopes.
 	ReasonStepUp Reason = "step-up"
-	// ReasonServerChanged is that the resource names another authorization
-	// server than before. Nothing of the old one is sent to the new one.
+	// ReasonServerChanged is that the resource names another authorization server than before.
+	// Nothing of the old one is sent to the new one.
 	ReasonServerChanged Reason = "server-changed"
 )
 
@@ -150,18 +146,16 @@ var ErrClosed = errors.New("login client is closed")
 
 // New makes a Client. Nothing is sent before it is needed.
 func New(o *Options) *Client {
-	c := &Client{
-		sessions: map[string]*session{}, cooling: map[string]time.Time{}, refusals: map[string]refusedSignIn{},
-		clients: map[string]*registration{}, steps: map[string]int{},
-	}
+	c := &Client{}
 	if o != nil {
 		c.o = *o
 	}
 	if c.o.Store == nil {
 		c.o.Store = NewMemory()
 	}
+	c.o.Store = keeper{c.o.Store, NewMemory(), NewMemory()}
 	if c.o.Authorizer == nil {
-		c.o.Authorizer = NewReceiver(nil)
+		c.o.Authorizer = browser.NewReceiver(nil)
 	}
 	if c.o.Fetch == nil {
 		c.o.Fetch = oauth.NewFetcher(nil)
@@ -178,11 +172,10 @@ func New(o *Options) *Client {
 	return c
 }
 
-// Close ends what is under way, waits for it, and closes idle connections.
-// Requests that come later and have no token that lasts fail with ErrClosed.
+// Close ends what is under way, waits for it, and closes idle connections. Requests that come later
+// and have no token that lasts fail with ErrClosed.
 func (c *Client) Close() error {
-	c.discoveries.close()
-	c.sharings.close()
+	c.resources.close()
 	c.local.Close()
 	c.o.Fetch.Close()
 	return nil
@@ -191,20 +184,7 @@ func (c *Client) Close() error {
 // Format writes what it is for each verb: it has secrets.
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "login client") }
 
-// HTTPClient returns a copy of base (nil: a client with
-// http.DefaultTransport) whose requests carry tokens. What it does is told at
-// [Client.Transport].
-func (c *Client) HTTPClient(base *http.Client) *http.Client {
-	var made http.Client
-	if base != nil {
-		made = *base
-	}
-	made.Transport = c.Transport(made.Transport)
-	return &made
-}
-
-// fetcher is the one for a resource: only resources on this machine may lead
-// to this machine. Attack: SSRF in discovery.
+// fetcher is the one for a resource, which may be on this machine. Attack: SSRF in discovery.
 func (c *Client) fetcher(onLoopback bool) *oauth.Fetcher {
 	if onLoopback || c.o.Loopback {
 		return c.local

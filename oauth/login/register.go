@@ -14,44 +14,39 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// preregistered are the credentials that the options have for an issuer, or
-// nil. The comparison is exact: credentials go to no other server (spec
-// 2026-07-28, basic/authorization/client-registration: MUST NOT).
+// preregistered are the credentials that the options have for an issuer, or nil. The comparison is
+// exact: credentials go to no other server (spec 2026-07-28,
+// basic/authorization/client-registration: MUST NOT).
 func (c *Client) preregistered(issuer string) *Credentials {
-	for i := range c.o.Credentials {
-		if c.o.Credentials[i].Issuer == issuer && issuer != "" {
-			own := c.o.Credentials[i]
-			own.RedirectURIs = slices.Clone(own.RedirectURIs)
-			return &own
-		}
+	i := slices.IndexFunc(c.o.Credentials, func(own Credentials) bool { return own.Issuer == issuer })
+	if i < 0 || issuer == "" {
+		return nil
 	}
-	return nil
+	own := c.o.Credentials[i]
+	own.RedirectURIs = slices.Clone(own.RedirectURIs)
+	return &own
 }
 
-// known are the credentials for a server that need no registration, in the
-// order of spec 2026-07-28, basic/authorization/client-registration: those
-// registered beforehand, a metadata document, an earlier dynamic registration;
-// nil if there are none.
+// known are the credentials for a server that need no registration, in the order of spec 2026-07-28,
+// basic/authorization/client-registration: those registered beforehand, a metadata document, an
+// earlier dynamic registration; nil if there are none.
 func (c *Client) known(ctx context.Context, m *oauth.ServerMetadata) (*Credentials, error) {
 	if creds := c.preregistered(m.Issuer); creds != nil {
 		return creds, nil
 	}
 	if c.o.DocumentURL != "" && m.ClientIDMetadataDocumentSupported {
 		if err := checkDocumentURL(c.o.DocumentURL); err != nil {
-			return nil, &DiscoveryError{
-				Step: StepRegister, URL: bare(c.o.DocumentURL), Err: err,
-				Rule:   "spec basic/authorization/client-registration: the client_id URL MUST be https and have a path",
-				Advice: "correct Options.DocumentURL",
-			}
+			return nil, broken(StepRegister, c.o.DocumentURL, err,
+				"spec basic/authorization/client-registration: the client_id URL MUST be https and have a path",
+				"correct Options.DocumentURL")
 		}
 		return c.byDocument(m.Issuer), nil
 	}
 	return c.registered(ctx, m, "")
 }
 
-// byDocument are the credentials of a client that is known by its metadata
-// document, which says how it authenticates (spec 2026-07-28,
-// basic/authorization/client-registration: MAY be private_key_jwt).
+// byDocument are the credentials of a client that is known by its metadata document (spec
+// 2026-07-28, basic/authorization/client-registration: MAY be private_key_jwt).
 func (c *Client) byDocument(issuer string) *Credentials {
 	creds := &Credentials{
 		Issuer: issuer, ClientID: c.o.DocumentURL, Method: oauth.AuthNone,
@@ -63,30 +58,16 @@ func (c *Client) byDocument(issuer string) *Credentials {
 	return creds
 }
 
-// registered is an earlier dynamic registration that still holds, or nil: that
-// of a client id, or else the latest. Another is made when a redirect URI needs
-// it; tokens stay with the client that they were given to.
+// registered is a dynamic registration that still holds, or nil: that of a client id, or else the
+// latest. Tokens stay with the client that they were given to.
 func (c *Client) registered(ctx context.Context, m *oauth.ServerMetadata, id string) (*Credentials, error) {
 	var r registration
 	name := registrationName(m.Issuer, id)
 	ok, err := c.read(ctx, name, &r)
-	if err != nil {
+	if err != nil || !ok || id != "" && r.ClientID != id {
 		return nil, err
 	}
-	if !ok {
-		c.mu.Lock()
-		unsaved := c.clients[name]
-		c.mu.Unlock()
-		if unsaved == nil {
-			return nil, nil
-		}
-		r = *unsaved
-	}
-	if id != "" && r.ClientID != id {
-		return nil, nil
-	}
-	// Attack: metadata that keeps the issuer but moves the token endpoint would
-	// have the secret.
+	// Attack: metadata that keeps the issuer but moves the token endpoint would have the secret.
 	if r.Issuer != m.Issuer || r.ClientID == "" || r.TokenEndpoint != m.TokenEndpoint {
 		return nil, nil
 	}
@@ -98,17 +79,19 @@ func (c *Client) registered(ctx context.Context, m *oauth.ServerMetadata, id str
 }
 
 // register registers the client dynamically (RFC 7591) and keeps what it got.
-func (c *Client) register(ctx context.Context, d *discovery, m *oauth.ServerMetadata, redirect string, bound bool) (*Credentials, error) {
-	body, err := wire.Marshal(c.metadata(m, redirect, bound))
+func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Credentials, error) {
+	m := p.meta
+	if err := c.mayRegister(m); err != nil {
+		return nil, err
+	}
+	body, err := wire.Marshal(c.metadata(m, redirect, p.prover != nil))
 	if err != nil {
 		return nil, fmt.Errorf("write a registration: %w", err)
 	}
 	failed := func(err error, advice string) error {
-		return noOAuth(d, StepRegister, m.RegistrationEndpoint, &DiscoveryError{
-			Step: StepRegister, URL: bare(m.RegistrationEndpoint), Err: err, Advice: advice,
-		})
+		return noOAuth(p.found, StepRegister, m.RegistrationEndpoint, broken(StepRegister, m.RegistrationEndpoint, err, "", advice))
 	}
-	resp, err := c.fetcher(d.onLoopback).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
+	resp, err := c.fetcher(p.found.onLoopback).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
 	if err != nil {
 		return nil, failed(unreachable(err), fetchAdvice(err))
 	}
@@ -118,7 +101,7 @@ func (c *Client) register(ctx context.Context, d *discovery, m *oauth.ServerMeta
 	}
 	info, err := oauth.ParseClientInformation(resp.Body)
 	if err != nil {
-		return nil, failed(err, "tell the server's operator")
+		return nil, failed(err, tellServer)
 	}
 	r := registration{
 		Issuer: m.Issuer, ClientID: info.ClientID, Secret: info.ClientSecret,
@@ -131,9 +114,6 @@ func (c *Client) register(ctx context.Context, d *discovery, m *oauth.ServerMeta
 	for _, name := range []string{registrationName(m.Issuer, r.ClientID), registrationName(m.Issuer, "")} {
 		if err := c.write(ctx, name, &r); err != nil {
 			c.log.ErrorContext(ctx, "registration is kept in memory alone", "issuer", m.Issuer, "error", err)
-			c.mu.Lock()
-			c.clients[name] = &r
-			c.mu.Unlock()
 		}
 	}
 	c.log.InfoContext(ctx, "registered", "issuer", m.Issuer, "client", printable(r.ClientID, 128))
@@ -145,20 +125,15 @@ func (c *Client) metadata(m *oauth.ServerMetadata, redirect string, bound bool) 
 	return &oauth.ClientMetadata{
 		ClientName: c.o.ClientName, ClientURI: c.o.ClientURI,
 		SoftwareID: c.o.SoftwareID, SoftwareVersion: c.o.SoftwareVersion,
-		RedirectURIs: []string{redirect},
-		// spec 2026-07-28, basic/authorization, "Refresh Tokens": SHOULD
-		// include refresh_token.
+		ApplicationType: applicationType(redirect), RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
+		// spec 2026-07-28, basic/authorization, "Refresh Tokens": SHOULD include refresh_token.
 		GrantTypes:              []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken},
-		ResponseTypes:           []string{"code"},
-		TokenEndpointAuthMethod: registrationMethod(m),
-		ApplicationType:         applicationType(redirect),
-		DPoPBoundAccessTokens:   bound,
+		TokenEndpointAuthMethod: registrationMethod(m), DPoPBoundAccessTokens: bound,
 	}
 }
 
-// registrationMethod is how a client that has nothing yet wants to
-// authenticate: as little as the server takes. Servers that list nothing are
-// mostly those that know public clients alone.
+// registrationMethod is how a client that has nothing yet wants to authenticate: as little as the
+// server takes. Servers that list nothing are mostly those that know public clients alone.
 func registrationMethod(m *oauth.ServerMetadata) string {
 	listed := m.TokenEndpointAuthMethodsSupported
 	for _, method := range []string{oauth.AuthNone, oauth.AuthSecretBasic, oauth.AuthSecretPost} {
@@ -169,9 +144,8 @@ func registrationMethod(m *oauth.ServerMetadata) string {
 	return oauth.AuthNone
 }
 
-// applicationType is native for redirects to this machine or a scheme of the
-// client's own, else web: spec 2026-07-28,
-// basic/authorization/client-registration: MUST be specified.
+// applicationType is native for redirects to this machine or a scheme of the client's own, else web:
+// spec 2026-07-28, basic/authorization/client-registration: MUST be specified.
 func applicationType(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err == nil && u.Scheme == "https" && !oauth.LoopbackHost(u.Hostname()) {
@@ -180,8 +154,7 @@ func applicationType(redirect string) string {
 	return "native"
 }
 
-// unregister forgets a dynamic registration that the server does not know any
-// more, unless another one has taken its place.
+// unregister forgets a dynamic registration that the server does not know any more.
 func (c *Client) unregister(ctx context.Context, creds *Credentials) {
 	if creds == nil || !creds.Dynamic {
 		return
@@ -191,8 +164,7 @@ func (c *Client) unregister(ctx context.Context, creds *Credentials) {
 	}
 }
 
-// registrationName is the name of the record of a client id, or, without one,
-// of the latest registration.
+// registrationName is the name of the record of a client id, or of the latest registration.
 func registrationName(issuer, id string) string {
 	if id == "" {
 		return storeName(kindClient, issuer)
@@ -200,16 +172,9 @@ func registrationName(issuer, id string) string {
 	return storeName(kindClient, issuer, id)
 }
 
-// dropRegistration deletes the registration of a client id, also as the latest
-// one if it is that.
+// dropRegistration deletes the registration of a client id, also as the latest one if it is that.
 func (c *Client) dropRegistration(ctx context.Context, issuer, id string) error {
 	latest, own := registrationName(issuer, ""), registrationName(issuer, id)
-	c.mu.Lock()
-	if r := c.clients[latest]; r != nil && r.ClientID == id {
-		delete(c.clients, latest)
-	}
-	delete(c.clients, own)
-	c.mu.Unlock()
 	var now registration
 	ok, err := c.read(ctx, latest, &now)
 	if err == nil && ok && now.ClientID == id {
@@ -218,8 +183,7 @@ func (c *Client) dropRegistration(ctx context.Context, issuer, id string) error 
 	return errors.Join(err, c.o.Store.Delete(ctx, own))
 }
 
-// prepare makes ready to receive a response and to be known at the server:
-// credentials and a visit whose redirect URI belongs to them.
+// prepare begins a visit, with credentials that its redirect URI belongs to.
 func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, error) {
 	unlock, err := c.o.Store.Lock(ctx, storeName(kindClient, p.meta.Issuer))
 	if err != nil {
@@ -227,88 +191,73 @@ func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, err
 	}
 	defer unlock()
 	creds, err := c.known(ctx, p.meta)
+	var redirects []string
+	switch {
+	case creds != nil:
+		redirects = creds.RedirectURIs
+	case err == nil:
+		err = c.mayRegister(p.meta)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if creds == nil {
-		if err := c.mayRegister(p); err != nil {
-			return nil, nil, err
-		}
-	}
-	var redirects []string
-	if creds != nil {
-		redirects = creds.RedirectURIs
-	}
-	visit, err := c.o.Authorizer.Begin(ctx, redirects)
+	visit, err := c.begin(ctx, redirects)
 	if err != nil {
-		return nil, nil, fmt.Errorf("prepare the sign-in: %w", err)
+		return nil, nil, err
 	}
-	redirect := visit.RedirectURI()
-	if err := oauth.CheckRedirectURI(redirect, true); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("prepare the sign-in: %w", err), visit.Close())
-	}
-	// Servers may compare ports: what was registered with another one is
-	// registered anew.
-	if creds != nil && (!creds.Dynamic || slices.Contains(creds.RedirectURIs, redirect)) {
+	// Servers may compare ports: what was registered with another one is registered anew.
+	if creds != nil && (!creds.Dynamic || slices.Contains(creds.RedirectURIs, visit.RedirectURI())) {
 		return creds, visit, nil
 	}
-	if err := c.mayRegister(p); err != nil {
-		return nil, nil, errors.Join(err, visit.Close())
+	creds, err = c.register(ctx, p, visit.RedirectURI())
+	if err == nil {
+		return creds, visit, nil
 	}
-	creds, err = c.register(ctx, p.found, p.meta, redirect, p.prover != nil)
-	if errors.Is(err, &oauth.Error{Code: oauth.InvalidRedirectURI}) {
-		return c.registerVariant(ctx, p, visit, err)
+	// A refused redirect URI is tried once more with the other name of this machine, if the
+	// Authorizer can use it: spec 2026-07-28, basic/authorization/client-registration: MAY.
+	variant := otherLoopback(visit.RedirectURI())
+	if closing := visit.Close(); closing != nil || variant == "" || !errors.Is(err, &oauth.Error{Code: oauth.InvalidRedirectURI}) {
+		return nil, nil, errors.Join(err, closing)
 	}
+	visit, again := c.begin(ctx, []string{variant})
+	if again != nil {
+		return nil, nil, errors.Join(err, again)
+	}
+	if visit.RedirectURI() == variant {
+		if creds, again := c.register(ctx, p, variant); again == nil {
+			return creds, visit, nil
+		}
+	}
+	return nil, nil, errors.Join(err, visit.Close())
+}
+
+func (c *Client) begin(ctx context.Context, registered []string) (Visit, error) {
+	visit, err := c.o.Authorizer.Begin(ctx, registered)
 	if err != nil {
-		return nil, nil, errors.Join(err, visit.Close())
+		return nil, fmt.Errorf("prepare the sign-in: %w", err)
 	}
-	return creds, visit, nil
+	if err := oauth.CheckRedirectURI(visit.RedirectURI(), true); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare the sign-in: %w", err), visit.Close())
+	}
+	return visit, nil
 }
 
 // mayRegister says why the client cannot be registered, if so.
-func (c *Client) mayRegister(p *plan) error {
+func (c *Client) mayRegister(m *oauth.ServerMetadata) error {
 	switch {
-	case p.meta.RegistrationEndpoint == "":
-		return &DiscoveryError{
-			Step: StepRegister, URL: bare(p.meta.Issuer),
-			Err:    errors.New("this client is not registered there, and the server registers none by itself"),
-			Advice: "register it at the server by hand and give its id with Options.Credentials",
-		}
+	case m.RegistrationEndpoint == "":
+		return broken(StepRegister, m.Issuer,
+			errors.New("this client is not registered there, and the server registers none by itself"), "",
+			"register it at the server by hand and give its id with Options.Credentials")
 	case c.o.NoRegistration:
-		return &DiscoveryError{
-			Step: StepRegister, URL: bare(p.meta.Issuer),
-			Err:    errors.New("this client is not registered there, and Options.NoRegistration is set"),
-			Advice: "give its id with Options.Credentials",
-		}
+		return broken(StepRegister, m.Issuer,
+			errors.New("this client is not registered there, and Options.NoRegistration is set"), "",
+			"give its id with Options.Credentials")
 	}
 	return nil
 }
 
-// registerVariant tries the other name of this machine once after a redirect
-// URI was refused, if the Authorizer can be reached by that: spec 2026-07-28,
-// basic/authorization/client-registration: MAY retry with conforming redirect
-// URIs. first is the refusal.
-func (c *Client) registerVariant(ctx context.Context, p *plan, visit Visit, first error) (*Credentials, Visit, error) {
-	variant := otherLoopback(visit.RedirectURI())
-	if err := visit.Close(); err != nil || variant == "" {
-		return nil, nil, errors.Join(first, err)
-	}
-	visit, err := c.o.Authorizer.Begin(ctx, []string{variant})
-	if err != nil {
-		return nil, nil, errors.Join(first, err)
-	}
-	if visit.RedirectURI() != variant {
-		return nil, nil, errors.Join(first, visit.Close())
-	}
-	creds, err := c.register(ctx, p.found, p.meta, variant, p.prover != nil)
-	if err != nil {
-		return nil, nil, errors.Join(first, visit.Close())
-	}
-	return creds, visit, nil
-}
-
-// otherLoopback is a loopback redirect URI with localhost for an address and
-// the other way round; "" if it is none.
+// otherLoopback is a loopback redirect URI with localhost for an address or reversed; "" if none.
 func otherLoopback(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err != nil || u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname()) {
@@ -325,14 +274,11 @@ func otherLoopback(redirect string) string {
 	return u.String()
 }
 
-// checkDocumentURL checks Options.DocumentURL.
 func checkDocumentURL(raw string) error {
 	u, err := oauth.CheckEndpoint(raw)
 	switch {
 	case err != nil:
 		return err
-	case u.Scheme != "https" && !oauth.LoopbackHost(u.Hostname()):
-		return errors.New("not an https URL")
 	case strings.Trim(u.Path, "/") == "":
 		return errors.New("the URL has no path")
 	}

@@ -13,13 +13,11 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// A Token is an access token. No text form of it, JSON included, shows it; whoever
-// needs it takes Access or Header.
+// A Token is an access token. No text form shows the secret, which Access and Header return.
 type Token struct {
 	// Access is the secret.
 	Access string
-	// Type is "Bearer", or "DPoP" if each request needs a proof besides, which
-	// [Client.HTTPClient] makes.
+	// Type is "Bearer", or "DPoP" if each request needs a proof, as [Client.HTTPClient] makes it.
 	Type string
 	// Expires is when it ends; zero is unknown.
 	Expires time.Time
@@ -44,7 +42,7 @@ func (t *tokens) public() *Token {
 	if strings.EqualFold(t.Type, "DPoP") {
 		kind = "DPoP"
 	}
-	return &Token{Access: t.Access, Type: kind, Expires: t.expiry(), Scopes: slices.Clone(t.Granted)}
+	return &Token{Access: t.Access, Type: kind, Expires: unixTime(t.Expires), Scopes: slices.Clone(t.Granted)}
 }
 
 // A Source gives tokens for one resource. It may be used by many goroutines.
@@ -53,8 +51,7 @@ type Source struct {
 	resource string
 }
 
-// Source returns a source of tokens for a resource, to be put on requests by
-// other means than [Client.HTTPClient].
+// Source returns a source of tokens for a resource, for uses besides [Client.HTTPClient].
 func (c *Client) Source(resource string) *Source { return &Source{c: c, resource: resource} }
 
 // Format writes what it is for each verb: its client has secrets.
@@ -62,65 +59,61 @@ func (s *Source) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, "source of tokens for "+bare(s.resource))
 }
 
-// Token returns a token that lasts for a request: the one there is, a
-// refreshed one, or one from a sign-in.
+// Token returns a token that lasts for a request: known, refreshed, or from a sign-in.
 func (s *Source) Token(ctx context.Context) (*Token, error) {
-	return s.c.token(ctx, s.resource, nil, false)
+	return s.c.token(ctx, s.resource, &need{purpose: forToken})
 }
 
 // SignInOptions adjust one SignIn. The zero value, and nil, work.
 type SignInOptions struct {
-	// Scopes are needed besides those that the resource names. Tokens that
-	// were asked for without them are replaced. Default none.
+	// Scopes are needed besides those that the resource names. Default none.
 	Scopes []string
 	// Force signs in anew even if there are tokens that last. Default false.
 	Force bool
 }
 
-// SignIn makes sure that there is a token for a resource, a URL, and returns
-// it. A person is asked if it must be, also one who refused a moment ago, whom
-// requests leave in peace for a minute.
+// SignIn makes sure that there is a token for a resource, a URL, and returns it. A person is asked
+// if it must be, also one who refused a moment ago, whom requests leave in peace for a minute.
 func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) (*Token, error) {
-	return c.token(ctx, resource, o, true)
+	n := &need{purpose: forSignIn}
+	if o != nil {
+		n.scopes = o.Scopes
+		if o.Force {
+			n.purpose = forNewSignIn
+		}
+	}
+	return c.token(ctx, resource, n)
 }
 
-func (c *Client) token(ctx context.Context, resource string, o *SignInOptions, explicit bool) (*Token, error) {
-	r, err := c.refer(resource)
+func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, error) {
+	at, err := c.refer(resource)
 	if err != nil {
 		return nil, err
 	}
-	w := &want{refusal: *r, explicit: explicit}
-	if o != nil {
-		w.scopes, w.force = o.Scopes, o.Force
+	failed := func(err error) (*Token, error) {
+		return nil, newError(ctx, resource, "sign in to "+bare(resource), err)
 	}
-	s, err := c.find(ctx, w.full())
+	s, err := c.find(ctx, at.url)
 	if err != nil {
-		return nil, err
+		return failed(err)
 	}
-	if !w.force {
-		if s, err = c.fresh(ctx, s); err != nil {
-			return nil, err
-		}
-		if c.satisfies(s, w, nil) {
-			return s.tokens.public(), nil
-		}
-	}
-	w.had = generationOf(s)
-	if s != nil {
-		w.stepUp = len(w.scopes) > 0 && !covers(requestedOf(s), w.scopes)
-	}
-	if explicit {
-		c.resetSteps()
-	}
-	got, err := c.acquire(ctx, w)
+	s, act, err := c.ready(ctx, s, n)
 	if err != nil {
-		return nil, fmt.Errorf("sign in to %s: %w", bare(resource), err)
+		return failed(err)
 	}
-	return got.session.tokens.public(), nil
+	if act != send {
+		if n.purpose >= forSignIn {
+			c.resetStepUps()
+		}
+		if s, err = c.acquire(ctx, at, n); err != nil {
+			return failed(err)
+		}
+	}
+	return s.tokens.public(), nil
 }
 
 // refer reads the URL of a resource that a user gave.
-func (c *Client) refer(resource string) (*refusal, error) {
+func (c *Client) refer(resource string) (*challenge, error) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("resource %q: not an absolute URL", bare(resource))
@@ -128,25 +121,22 @@ func (c *Client) refer(resource string) (*refusal, error) {
 	if !private(u) {
 		return nil, fmt.Errorf("resource %q: tokens are sent over https, or within this machine, alone", bare(resource))
 	}
-	return newRefusal(u, c.o.ProtocolVersion), nil
+	return newChallenge(u, c.o.ProtocolVersion), nil
 }
 
 // A Status says what is stored for a resource. There are no secrets in it.
 type Status struct {
 	// Resource is the identifier of the resource.
 	Resource string
-	// Issuer is the authorization server, and ClientID what it knows this
-	// client by.
+	// Issuer is the authorization server, and ClientID what it knows this client by.
 	Issuer, ClientID string
 	// Scopes are those granted; Requested those asked for.
 	Scopes, Requested []string
 	// Expires is when the access token ends; zero is unknown.
 	Expires time.Time
-	// Refreshable says that there is a refresh token; Bound that the tokens
-	// are bound to a key.
+	// Refreshable says that there is a refresh token; Bound that the tokens are bound to a key.
 	Refreshable, Bound bool
-	// Current says that these are the tokens that are used: there may be
-	// others of servers that the resource named before.
+	// Current says that these are in use: others may be of servers that were named before.
 	Current bool
 }
 
@@ -160,7 +150,7 @@ func (c *Client) Status(ctx context.Context) ([]Status, error) {
 		}
 		all = append(all, Status{
 			Resource: t.ID, Issuer: t.Issuer, ClientID: t.ClientID, Scopes: t.Granted, Requested: t.Requested,
-			Expires: t.expiry(), Refreshable: t.Refresh != "", Bound: len(t.Key) > 0,
+			Expires: unixTime(t.Expires), Refreshable: t.Refresh != "", Bound: len(t.Key) > 0,
 			Current: b.Issuer == t.Issuer && b.ClientID == t.ClientID,
 		})
 		return nil
@@ -183,28 +173,23 @@ func (c *Client) eachTokens(ctx context.Context, f func(name string, t *tokens) 
 		}
 		var t tokens
 		ok, err := c.read(ctx, name, &t)
+		if err == nil && ok && t.name() == name {
+			err = f(name, &t)
+		}
 		if err != nil {
-			return err
-		}
-		if !ok || t.name() != name {
-			continue
-		}
-		if err := f(name, &t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SignOut asks the authorization servers of a resource to revoke its tokens
-// (RFC 7009), then forgets them, as [Client.Forget] does. The tokens are
-// forgotten also if revoking fails; the error tells.
+// SignOut asks the authorization servers of a resource to revoke its tokens (RFC 7009), then forgets
+// them, as [Client.Forget] does, also if that fails.
 func (c *Client) SignOut(ctx context.Context, resource string) error {
 	return c.forget(ctx, resource, true)
 }
 
-// Forget deletes the tokens of a resource from the store, and the dynamic
-// registrations that nothing else uses, without telling anybody.
+// Forget deletes the tokens of a resource, and dynamic registrations that nothing else uses.
 func (c *Client) Forget(ctx context.Context, resource string) error {
 	return c.forget(ctx, resource, false)
 }
@@ -214,14 +199,14 @@ func (c *Client) forget(ctx context.Context, resource string, revoke bool) error
 	if err != nil {
 		return err
 	}
-	s, err := c.find(ctx, r.full())
+	s, err := c.find(ctx, r.url)
 	if err != nil {
 		return err
 	}
-	id := ""
+	id, err := oauth.CanonicalResource(r.url.String())
 	if s != nil {
 		id = s.ID
-	} else if id, err = oauth.CanonicalResource(r.full().String()); err != nil {
+	} else if err != nil {
 		return fmt.Errorf("resource %q: %w", bare(resource), err)
 	}
 	unlock, err := c.lock(ctx, id, func() {})
@@ -231,41 +216,38 @@ func (c *Client) forget(ctx context.Context, resource string, revoke bool) error
 	defer unlock()
 	type client struct{ issuer, id string }
 	used, kept := map[client]bool{}, map[client]bool{}
+	if s != nil {
+		used[client{s.Issuer, s.ClientID}] = true
+	}
 	var trouble []error
 	err = c.eachTokens(ctx, func(name string, t *tokens) error {
+		by := client{t.Issuer, t.ClientID}
 		if t.ID != id {
-			kept[client{t.Issuer, t.ClientID}] = true
+			kept[by] = true
 			return nil
 		}
-		used[client{t.Issuer, t.ClientID}] = true
+		used[by] = true
 		if revoke {
 			trouble = append(trouble, c.revoke(ctx, t))
 		}
 		return c.o.Store.Delete(ctx, name)
 	})
 	trouble = append(trouble, err, c.o.Store.Delete(ctx, storeName(kindBinding, id)))
-	if s != nil {
-		used[client{s.Issuer, s.ClientID}] = true
-	}
 	for by := range used {
 		if !kept[by] {
 			trouble = append(trouble, c.dropRegistration(ctx, by.issuer, by.id))
 		}
 	}
-	c.remember(id, nil)
-	c.mu.Lock()
-	delete(c.refusals, id)
-	c.mu.Unlock()
-	c.resetSteps()
+	c.resources.with(id, func(r *entry) { r.session, r.loaded, r.refused = nil, true, refusal{} })
+	c.resetStepUps()
 	return errors.Join(trouble...)
 }
 
-// revoke revokes a generation of tokens: the refresh token, with which servers
-// end the access token too, and the access token itself.
+// revoke revokes one generation of tokens.
 func (c *Client) revoke(ctx context.Context, t *tokens) error {
 	b := binding{ID: t.ID, Resource: t.Resource, Issuer: t.Issuer, ClientID: t.ClientID}
 	d := c.onRecord(&b)
-	m, err := c.server(ctx, d, t.Issuer)
+	m, _, err := c.server(ctx, d, t.Issuer)
 	if err != nil {
 		return fmt.Errorf("revoke the tokens of %s: %w", bare(t.ID), err)
 	}
@@ -277,9 +259,8 @@ func (c *Client) revoke(ctx context.Context, t *tokens) error {
 	if err != nil {
 		return err
 	}
-	q := &grantRequest{fetch: c.fetcher(d.onLoopback), meta: m, creds: creds, resource: t.Resource, now: c.o.Now}
-	// The access token first: with the refresh token all that came of it goes,
-	// and a server would log a request for a token that is none.
+	q := c.request(d, m, creds, nil)
+	// The access token first: with the refresh token it would end, and be unknown.
 	err = errors.Join(revokeToken(ctx, q, t.Access, "access_token"), revokeToken(ctx, q, t.Refresh, "refresh_token"))
 	if errors.Is(err, &oauth.Error{Code: oauth.UnsupportedTokenType}) { // RFC 7009, section 2.2.1: fine for access tokens
 		return nil

@@ -7,57 +7,70 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// requestToken makes a token request: authenticates the client (basic, post,
-// private_key_jwt with the issuer as audience, none), adds a DPoP proof if
-// there is a prover, and repeats it once with the nonce the server asked for.
-// An error response is an *oauth.Error. form is not written to.
-func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.TokenResponse, error) {
-	endpoint := q.meta.TokenEndpoint
-	if endpoint == "" {
-		return nil, errors.New("token request: the authorization server has no token endpoint")
+// grantRequest is what a Grant works with.
+type grantRequest struct {
+	fetch    *oauth.Fetcher
+	meta     *oauth.ServerMetadata
+	creds    *Credentials
+	resource string
+	scopes   []string
+	prover   *dpopProver // nil without DPoP
+	now      func() time.Time
+}
+
+// form begins a token request (spec 2026-07-28, basic/authorization: with resource, MUST).
+func (q *grantRequest) form(grantType string) url.Values {
+	form := url.Values{"grant_type": {grantType}}
+	if len(q.scopes) > 0 {
+		form.Set("scope", oauth.JoinScope(q.scopes))
 	}
+	if q.resource != "" {
+		form.Set("resource", q.resource)
+	}
+	return form
+}
+
+// requestToken makes a token request: authenticates the client (basic, post, private_key_jwt with
+// the issuer as audience, none), adds a DPoP proof if there is a prover, and repeats it once with
+// the nonce the server asked for. An error response is an *oauth.Error. form is not written to.
+func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.TokenResponse, error) {
 	res, method, err := postToken(ctx, q, form)
 	if err != nil {
 		return nil, fmt.Errorf("token request: %w", err)
 	}
-	if res.Status == http.StatusOK {
-		tokens, err := oauth.ParseTokenResponse(res.Body)
-		if err == nil {
-			return tokens, nil
-		}
-		// Some servers report errors with status 200.
-		if e := oauth.ParseError(res.Status, res.Body); e.Code != "" {
-			return nil, fmt.Errorf("token request: %w", e)
-		}
-		return nil, fmt.Errorf("token request: answer of the authorization server: %w", err)
+	tokens, err := oauth.ParseTokenResponse(res.Body)
+	said, listed := oauth.ParseError(res.Status, res.Body), q.meta.TokenEndpointAuthMethodsSupported
+	switch {
+	case res.Status == http.StatusOK && err == nil:
+		return tokens, nil
+	case res.Status == http.StatusOK && said.Code == "":
+		err = fmt.Errorf("answer of the authorization server: %w", err)
+	case res.Status == http.StatusOK: // some servers report errors so
+		err = said
+	case res.Status == http.StatusTooManyRequests, res.Status >= 500, said.Code == oauth.TemporarilyUnavailable, said.Code == oauth.ServerError:
+		err = &Error{Retry: true, Err: said}
+	case said.Code == oauth.InvalidClient && method == oauth.AuthNone && len(listed) > 0:
+		err = fmt.Errorf("%w (%s)", said, wantedAuth(listed))
+	default:
+		err = said
 	}
-	said := oauth.ParseError(res.Status, res.Body)
-	if res.Status == http.StatusTooManyRequests || res.Status >= 500 || said.Code == oauth.TemporarilyUnavailable || said.Code == oauth.ServerError {
-		return nil, fmt.Errorf("token request: %w", &transientError{said})
-	}
-	return nil, q.refusal(method, said)
+	return nil, fmt.Errorf("token request: %w", err)
 }
 
-// refusal is the error of a token request that was answered with e. Whoever
-// came with nothing where something is asked for is told what.
-func (q *grantRequest) refusal(method string, e *oauth.Error) error {
-	if listed := q.meta.TokenEndpointAuthMethodsSupported; e.Code == oauth.InvalidClient && method == oauth.AuthNone && len(listed) > 0 {
-		return fmt.Errorf("token request: %w (%s)", e, wantedAuth(listed))
-	}
-	return fmt.Errorf("token request: %w", e)
-}
-
-// postToken sends the request, and once more if the server asks for a nonce in
-// the proof (RFC 9449, section 8). Assertion and proof are made anew for that,
-// since both are for one use. It returns how the client authenticated.
+// postToken sends the request, and once more if the server asks for a nonce in the proof (RFC 9449,
+// section 8), with another assertion and proof. It returns how the client authenticated.
 func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Response, string, error) {
 	endpoint := q.meta.TokenEndpoint
+	if endpoint == "" {
+		return nil, "", errors.New("the authorization server has no token endpoint")
+	}
 	for repeated := false; ; repeated = true {
-		body, header := maps.Clone(form), http.Header{"Accept": {"application/json"}}
+		body, header := maps.Clone(form), jsonHeader()
 		method, err := q.authenticate(body, header)
 		if err != nil {
 			return nil, "", err
@@ -87,15 +100,14 @@ func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Re
 	}
 }
 
-// revokeToken asks the server to forget a token (RFC 7009), with the client
-// authenticated as at the token endpoint. hint is "access_token",
-// "refresh_token" or empty. A server without a revocation endpoint is no error,
-// nor is a token that it does not know (RFC 7009, section 2.2).
+// revokeToken asks the server to forget a token (RFC 7009), with the client authenticated as at the
+// token endpoint. hint is "access_token", "refresh_token" or empty. A server without a revocation
+// endpoint is no error, nor is a token that it does not know (RFC 7009, section 2.2).
 func revokeToken(ctx context.Context, q *grantRequest, token, hint string) error {
 	if q.meta.RevocationEndpoint == "" || token == "" {
 		return nil
 	}
-	form, header := url.Values{"token": {token}}, http.Header{"Accept": {"application/json"}}
+	form, header := url.Values{"token": {token}}, jsonHeader()
 	if hint != "" {
 		form.Set("token_type_hint", hint)
 	}

@@ -244,7 +244,7 @@ func TestDPoPNonceRetry(t *testing.T) {
 // A nonce that another goroutine learnt meanwhile is used all the same.
 func TestDPoPNonceLearntElsewhere(t *testing.T) {
 	t.Parallel()
-	var p *prover
+	var p *dpopProver
 	a := newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
 		p.learn("http://"+r.Host+"/token", nonceHeader("n1"))
 		answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1")(w, r)

@@ -12,39 +12,39 @@ import (
 // A batch collects the answers to one JSON-RPC array, which leave as one array
 // once the last request of the batch has been answered or abandoned.
 type batch struct {
-	s *server
+	server *server
 
 	mu      sync.Mutex
-	waiting int // answers to come, and one for the reader while it hands out
+	pending int // answers to come, and one for the reader while it hands out
 	answers []*buffer
 }
 
-// takeBatch deals with an array (spec 2025-03-26, basic: "MUST support
+// handleBatch handles an array (spec 2025-03-26, basic: "MUST support
 // receiving JSON-RPC batches"; ruling 10).
-func (s *server) takeBatch(ctx context.Context, data []byte) {
+func (s *server) handleBatch(ctx context.Context, data []byte) {
 	rules := s.session.Rules()
 	if !rules.Batch {
-		s.refuse(jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		s.refuse(ctx, jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"JSON-RPC batches are not part of the protocol revision in use; send each message by itself"))
 		return
 	}
 	items, err := jsonrpc.ParseBatch(data, s.limits, cmp.Or(rules.MaxBatch, maxBatch))
 	if err != nil {
-		if _, e := s.complaint(nil, err); e != nil {
-			s.refuse(jsonrpc.ID{}, e)
+		if _, e := s.parseFailure(nil, err); e != nil {
+			s.refuse(ctx, jsonrpc.ID{}, e)
 		}
 		return
 	}
 	if mixed(items) {
-		s.refuse(jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		s.refuse(ctx, jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a batch holds either requests and notifications, or responses, not both"))
 		return
 	}
-	b := &batch{s: s, waiting: 1}
+	b := &batch{server: s, pending: 1}
 	for _, item := range items {
 		b.begin(ctx, item)
 	}
-	_ = b.settle(nil) // fails only when the connection has ended
+	_ = b.add(nil) // fails only when the connection has ended
 }
 
 // mixed reports whether responses share a batch with other messages.
@@ -62,32 +62,33 @@ func mixed(items []jsonrpc.BatchItem) bool {
 	return responses && others
 }
 
-// begin hands one element of the array on. What is not a message gets an error
+// begin routes one element of the array. An invalid message gets an error
 // element.
 func (b *batch) begin(ctx context.Context, item jsonrpc.BatchItem) {
 	if item.In != nil {
 		if item.In.Kind == jsonrpc.Request {
 			b.expect()
 		}
-		_ = b.s.route(ctx, item.In, b) // does not run here
+		_ = b.server.route(ctx, item.In, b) // does not run here
 		return
 	}
-	id, e := b.s.complaint(nil, item.Err)
+	id, e := b.server.parseFailure(nil, item.Err)
 	if e == nil {
 		return
 	}
-	buf, err := encode(b.s.refusal(id, e))
+	b.server.reportRefusal(ctx, e)
+	buf, err := encode(b.server.errorResponse(id, e))
 	if err != nil {
-		b.s.log.Debug("refusing a message", "error", err)
+		b.server.log.Debug("refusing a message", "error", err)
 		return
 	}
 	b.expect()
-	_ = b.settle(buf) // the reader holds the batch open
+	_ = b.add(buf) // the reader holds the batch open
 }
 
 func (b *batch) expect() {
 	b.mu.Lock()
-	b.waiting++
+	b.pending++
 	b.mu.Unlock()
 }
 
@@ -101,18 +102,18 @@ func (b *batch) answer(x *exchange, m *jsonrpc.Outgoing) error {
 		buf.free()
 		return jsonrpc.ErrEnded
 	}
-	return b.settle(buf)
+	return b.add(buf)
 }
 
-// settle takes one answer, or nil for none, and sends the array after the
+// add takes one answer, or nil for none, and sends the array after the
 // last. If nothing was answered nothing is sent.
-func (b *batch) settle(answer *buffer) error {
+func (b *batch) add(answer *buffer) error {
 	b.mu.Lock()
 	if answer != nil {
 		b.answers = append(b.answers, answer)
 	}
-	b.waiting--
-	complete := b.waiting == 0 && len(b.answers) > 0
+	b.pending--
+	complete := b.pending == 0 && len(b.answers) > 0
 	b.mu.Unlock()
 	if !complete {
 		return nil
@@ -127,7 +128,7 @@ func (b *batch) settle(answer *buffer) error {
 		a.free()
 	}
 	all.b = append(all.b, ']')
-	if err := b.s.out.answerBuffer(all, nil, byOther); err != nil {
+	if err := b.server.out.answerBuffer(all, nil, byNewGoroutine); err != nil {
 		return fmt.Errorf("answering a batch: %w", err)
 	}
 	return nil

@@ -3,10 +3,10 @@
 // transport that can read one message, write some and close (a [Pipe]) gets
 // both halves from here: [Serve] for servers and [Dial] for clients.
 //
-// Writes are grouped: whoever has something to send encodes it once and
-// queues it; while one goroutine writes, the messages of all others gather and
-// leave together with the next write. The queue is bounded, and a peer that
-// does not read is given up after a while.
+// Writes are grouped: a sender encodes its message once and queues it; while
+// one goroutine writes, the messages of all others wait and leave together with
+// the next write. The queue is bounded, and a write to a peer that does not
+// read times out.
 package frame
 
 import (
@@ -41,7 +41,7 @@ type Pipe interface {
 }
 
 // A Gauge is a Pipe that knows how far it can go without the peer. That saves
-// waking goroutines, and lets answers leave together.
+// waking goroutines, and lets answers leave in one write.
 type Gauge interface {
 	Pipe
 	// Buffered reports whether Read would return a message or an error at
@@ -61,8 +61,8 @@ const (
 	DefaultWriteStall  = 30 * time.Second
 )
 
-// hurried is what an ending connection gives the peer to take what is left.
-const hurried = 2 * time.Second
+// closeWriteTimeout is the write timeout of a connection that is ending.
+const closeWriteTimeout = 2 * time.Second
 
 // maxBatch is the most messages in one array when the session names no limit.
 const maxBatch = 100
@@ -85,17 +85,18 @@ type Options struct {
 	// closed with transport.ErrStalled, and a second more for each 64 KiB of
 	// it. Default: 30 s.
 	WriteStall time.Duration
-	// Linger is how long requests under way may go on after the peer ended
+	// Linger is how long requests in flight may go on after the peer ended
 	// its input, so that "printf ... | server" gets its answers, before they
 	// are cancelled. Default: 0, at once. Serving only.
 	Linger time.Duration
-	// Principal is who is at the other end. Default: principal.Local. Serving
+	// Principal is the peer's principal. Default: principal.Local. Serving
 	// only.
 	Principal *principal.Principal
-	// Carrier says what the connection is, to who handles its requests.
-	// Default: nothing is known. Serving only.
+	// Carrier describes the connection to handlers. Default: nothing is known.
+	// Serving only.
 	Carrier *transport.Carrier
-	// Logger is told what the peer does wrong. Default: nobody.
+	// Logger logs our own errors, and at debug level those of the peer.
+	// Default: slog.Default for [Serve], none for [Dial].
 	Logger *slog.Logger
 }
 

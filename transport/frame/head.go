@@ -17,8 +17,8 @@ type head struct {
 }
 
 // readHead reads the beginning of a message that was too long to be kept, or
-// that is none, so that whoever waits for its answer learns what happened. It
-// looks no further than the first object or array inside the message.
+// that is invalid, so that the request it answers can fail. It reads no further
+// than the first object or array inside the message.
 func readHead(data []byte) head {
 	var h head
 	rest, ok := bytes.CutPrefix(skipSpace(data), []byte{'{'})

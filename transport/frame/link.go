@@ -30,10 +30,10 @@ func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 		in:      in,
 		limits:  opts.limits(),
 		log:     opts.Logger,
-		waiting: make(map[jsonrpc.ID]chan reply),
+		pending: make(map[jsonrpc.ID]chan reply),
 		read:    make(chan struct{}),
 	}
-	l.out = newWriter(p, &opts, &l.busy)
+	l.out = newWriter(p, &opts, &l.inFlight)
 	go l.run() // Close waits for l.read
 	return l
 }
@@ -46,18 +46,18 @@ type reply struct {
 
 // A link is the client's half of a connection.
 type link struct {
-	pipe   Pipe
-	in     transport.Inbox
-	out    *writer
-	limits jsonrpc.Limits
-	log    *slog.Logger
-	busy   atomic.Int64 // requests that wait
+	pipe     Pipe
+	in       transport.Inbox
+	out      *writer
+	limits   jsonrpc.Limits
+	log      *slog.Logger
+	inFlight atomic.Int64 // requests that wait
 
 	closing atomic.Bool
 	read    chan struct{} // closed when the reader has returned
 
 	mu      sync.Mutex
-	waiting map[jsonrpc.ID]chan reply // each gets one reply from who takes it out
+	pending map[jsonrpc.ID]chan reply // each gets one reply from the goroutine that removes it
 	err     error                     // why the link ended
 }
 
@@ -72,17 +72,17 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 	if err != nil {
 		return nil, err
 	}
-	l.busy.Add(1)
-	defer l.busy.Add(-1)
+	l.inFlight.Add(1)
+	defer l.inFlight.Add(-1)
 	if err := l.out.send(ctx, m, nil); err != nil {
-		l.forget(m.ID)
+		l.remove(m.ID)
 		return nil, err // nothing has been sent
 	}
 	select {
 	case r := <-answer:
 		return r.m, r.err
 	case <-ctx.Done():
-		l.forget(m.ID)
+		l.remove(m.ID)
 		return nil, context.Cause(ctx)
 	}
 }
@@ -97,25 +97,25 @@ func (l *link) expect(id jsonrpc.ID) (chan reply, error) {
 	if id.IsZero() {
 		return nil, errors.New("a request needs an id")
 	}
-	if _, twice := l.waiting[id]; twice {
+	if _, twice := l.pending[id]; twice {
 		return nil, fmt.Errorf("id %s is in use by another request", id)
 	}
 	answer := make(chan reply, 1)
-	l.waiting[id] = answer
+	l.pending[id] = answer
 	return answer, nil
 }
 
-func (l *link) forget(id jsonrpc.ID) {
+func (l *link) remove(id jsonrpc.ID) {
 	l.mu.Lock()
-	delete(l.waiting, id)
+	delete(l.pending, id)
 	l.mu.Unlock()
 }
 
-// settle gives r to whoever waits for id and reports whether somebody did.
-func (l *link) settle(id jsonrpc.ID, r reply) bool {
+// deliver gives r to the Do that waits for id and reports whether one did.
+func (l *link) deliver(id jsonrpc.ID, r reply) bool {
 	l.mu.Lock()
-	answer, ok := l.waiting[id]
-	delete(l.waiting, id)
+	answer, ok := l.pending[id]
+	delete(l.pending, id)
 	l.mu.Unlock()
 	if ok {
 		answer <- r // has room for the one that comes
@@ -123,16 +123,16 @@ func (l *link) settle(id jsonrpc.ID, r reply) bool {
 	return ok
 }
 
-// interrupt refuses further requests and ends those that wait: no answer can
+// failPending refuses further requests and ends those that wait: no answer can
 // come any more.
-func (l *link) interrupt(cause error) {
+func (l *link) failPending(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = cause
-	for _, answer := range l.waiting {
+	for _, answer := range l.pending {
 		answer <- reply{err: fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)} // has room, as in settle
 	}
-	clear(l.waiting)
+	clear(l.pending)
 }
 
 // Post sends a notification or a response.
@@ -151,7 +151,7 @@ func (l *link) Traits() transport.Traits { return transport.Traits{} }
 func (l *link) Close(ctx context.Context) error {
 	first := l.closing.CompareAndSwap(false, true)
 	l.out.seal(errClosedHere)
-	l.out.hurry(hurried)
+	l.out.shortenTimeout(closeWriteTimeout)
 	stop := context.AfterFunc(ctx, func() { _ = l.pipe.Close() }) // close below tells the error
 	defer stop()
 	l.out.flush()
@@ -163,11 +163,11 @@ func (l *link) Close(ctx context.Context) error {
 	return fmt.Errorf("closing a connection: %w", err)
 }
 
-// run reads until the pipe has no more, then lets everybody know.
+// run reads until the pipe has no more, then fails what is pending.
 func (l *link) run() {
 	defer close(l.read)
-	err := l.why(l.receive())
-	l.interrupt(err)
+	err := l.endError(l.receive())
+	l.failPending(err)
 	if !l.closing.Load() {
 		if closeErr := l.out.close(err); closeErr != nil {
 			l.log.Debug("closing a connection", "error", closeErr)
@@ -176,14 +176,14 @@ func (l *link) run() {
 	l.in.Closed(err)
 }
 
-// why explains the end of reading.
-func (l *link) why(err error) error {
-	failed := l.out.failure()
+// endError explains the end of reading.
+func (l *link) endError(err error) error {
+	failed := l.out.lastError()
 	switch {
 	case l.closing.Load():
 		return errClosedHere
 	case errors.Is(failed, transport.ErrStalled), failed != nil && self(err):
-		return failed // the reader only met the pipe that the writer closed
+		return failed // the reader's error is only that the writer closed the pipe
 	case ended(err):
 		return errPeerEnded
 	}
@@ -195,57 +195,57 @@ func (l *link) receive() error {
 	for {
 		data, err := next(l.pipe, l.limits.Bytes)
 		if err == nil {
-			l.take(data)
+			l.handleMessage(data)
 			continue
 		}
 		long := tooLong(err)
 		if long == nil {
 			return err
 		}
-		l.bad(readHead(long.Head), err)
+		l.dropInvalid(readHead(long.Head), err)
 	}
 }
 
-// take deals with one whole message. Arrays are taken in every revision:
-// their elements say themselves what they answer.
-func (l *link) take(data []byte) {
+// handleMessage handles one whole message. Arrays are taken in every revision:
+// each element says what it answers.
+func (l *link) handleMessage(data []byte) {
 	if blank(data) {
 		return
 	}
 	if !jsonrpc.IsBatch(data) {
 		m, err := jsonrpc.Parse(data, l.limits)
 		if err != nil {
-			l.bad(headOf(data, err), err)
+			l.dropInvalid(headOf(data, err), err)
 			return
 		}
-		l.sort(m)
+		l.dispatch(m)
 		return
 	}
 	items, err := jsonrpc.ParseBatch(data, l.limits, maxReplyBatch)
 	if err != nil {
-		l.bad(head{}, err)
+		l.dropInvalid(head{}, err)
 		return
 	}
 	for _, item := range items {
 		if item.In == nil {
-			l.bad(headOf(nil, item.Err), item.Err)
+			l.dropInvalid(headOf(nil, item.Err), item.Err)
 			continue
 		}
-		l.sort(item.In)
+		l.dispatch(item.In)
 	}
 }
 
-// sort gives a response to whoever waits for it and the rest to the inbox.
-func (l *link) sort(m *jsonrpc.Incoming) {
-	if m.Kind == jsonrpc.Response && l.settle(m.ID, reply{m: m}) {
+// dispatch gives a response to the Do that waits for it and the rest to the inbox.
+func (l *link) dispatch(m *jsonrpc.Incoming) {
+	if m.Kind == jsonrpc.Response && l.deliver(m.ID, reply{m: m}) {
 		return
 	}
 	l.in.Receive(m)
 }
 
-// bad drops what is not a message. If it was to be a response, whoever waits
-// for it is told.
-func (l *link) bad(h head, err error) {
-	told := h.response && l.settle(h.id, reply{err: fmt.Errorf("reading the response: %w", err)})
+// dropInvalid drops an invalid message. If it was to be a response, the Do that
+// waits for it fails.
+func (l *link) dropInvalid(h head, err error) {
+	told := h.response && l.deliver(h.id, reply{err: fmt.Errorf("reading the response: %w", err)})
 	l.log.Warn("message from the server dropped", "error", err, "awaited", told)
 }

@@ -92,6 +92,8 @@ type peer struct {
 	closing chan struct{} // if not nil, closed by Close
 }
 
+func (*peer) Refused(context.Context, transport.Refusal) {}
+
 func (p *peer) Serve(ctx context.Context, x *transport.Exchange) { p.run(ctx, x) }
 
 func (p *peer) Open(c transport.Conn) (transport.Session, error) {

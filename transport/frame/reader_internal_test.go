@@ -7,7 +7,7 @@ import (
 
 // What begins just when the last one has ended is waited for.
 func TestTally(t *testing.T) {
-	var count tally
+	var count counter
 	count.add()
 	count.mu.Lock()
 	ended := make(chan struct{})
@@ -30,5 +30,5 @@ func TestTally(t *testing.T) {
 	}
 	count.done()
 	<-zero
-	<-count.none()
+	<-count.whenZero()
 }

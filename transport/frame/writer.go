@@ -16,11 +16,12 @@ import (
 // keepBuffer is the largest buffer that is kept for another message.
 const keepBuffer = 1 << 20
 
-// roomy is the largest buffer, in bytes, that may wait with a small message.
-const roomy = 16 << 10
+// maxIdleCapacity is the largest buffer, in bytes, that may wait with a small
+// message.
+const maxIdleCapacity = 16 << 10
 
-// slowest is how many bytes in a second a peer takes that is slow but reads.
-const slowest = 64 << 10
+// minRate is the rate, in bytes per second, of the slowest peer that is waited for.
+const minRate = 64 << 10
 
 // A buffer holds one encoded message on its way out.
 type buffer struct{ b []byte }
@@ -37,7 +38,7 @@ func encode(m *jsonrpc.Outgoing) (*buffer, error) {
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
 	b.b = data
-	if cap(data) > roomy && cap(data) > 4*len(data) {
+	if cap(data) > maxIdleCapacity && cap(data) > 4*len(data) {
 		// What waits for a slow peer must not hold memory that MaxQueued does
 		// not count.
 		defer b.free()
@@ -52,17 +53,17 @@ func (b *buffer) free() {
 	}
 }
 
-// How an answer gets written when nobody is writing.
-type written int
+// writeBy says which goroutine writes an answer when none is writing.
+type writeBy int
 
 const (
-	byOther  written = iota // by a goroutine that is started for it
-	byCaller                // by the goroutine that answers
-	byReader                // by the one that reads, when there is no more to read, or its watch
+	byNewGoroutine writeBy = iota // a goroutine that is started for it
+	byCaller                      // the goroutine that answers
+	byReader                      // the reader, when there is no more to read, or its monitor
 )
 
-// gather is how much may wait for the reader to have it written.
-const gather = 64 << 10
+// maxHeld is how many bytes may be held for the reader to write.
+const maxHeld = 64 << 10
 
 // A writer is the sending half of a connection. It has no goroutine while
 // there is nothing to write.
@@ -70,35 +71,34 @@ type writer struct {
 	pipe  Pipe
 	gauge Gauge // the pipe, if it is one
 	max   int
-	// busyPeers says how many requests are under way: if there are several, a
-	// round waits for one turn of the scheduler so that their messages leave
-	// in one write.
-	busyPeers *atomic.Int64
-	began     time.Time
+	// inFlight counts requests: if there are several, a write yields to the Go
+	// scheduler once, so that their messages leave in one write.
+	inFlight *atomic.Int64
+	started  time.Time
 
-	mu      sync.Mutex
-	queue   []*buffer
-	spare   []*buffer // the other half of the double queue
-	size    int       // bytes queued or being written
-	busy    bool      // somebody is the writer
-	room    chan struct{}
-	quiet   chan struct{}
-	sealed  error // ends sending, not answering
-	err     error // ends both
-	stall   time.Duration
-	timer   *time.Timer
-	fires   time.Duration  // when it does, since began; 0: it is not set
-	until   time.Duration  // when the write under way is late
-	under   bool           // a write is under way
-	hurried bool           // there is no time for a slow peer any more
-	rounds  sync.WaitGroup // writers at work
+	mu           sync.Mutex
+	queue        []*buffer
+	spare        []*buffer // the second buffer of the queue
+	size         int       // bytes queued or being written
+	active       bool      // a goroutine is the writer
+	roomFreed    chan struct{}
+	idle         chan struct{}
+	sealed       error // ends sending, not answering
+	err          error // ends both
+	writeTimeout time.Duration
+	timer        *time.Timer
+	timerAt      time.Duration  // when timer fires, since started; 0: not set
+	deadline     time.Duration  // of the current write
+	writing      bool           // a write is in progress
+	closing      bool           // slow peers get no extra time
+	writers      sync.WaitGroup // active writers
 
-	views [][]byte // belongs to whoever is the writer
+	views [][]byte // belongs to the writer
 }
 
 func newWriter(p Pipe, o *Options, busy *atomic.Int64) *writer {
 	gauge, _ := p.(Gauge)
-	return &writer{pipe: p, gauge: gauge, max: o.MaxQueued, stall: o.WriteStall, busyPeers: busy, began: time.Now()}
+	return &writer{pipe: p, gauge: gauge, max: o.MaxQueued, writeTimeout: o.WriteStall, inFlight: busy, started: time.Now()}
 }
 
 // send queues a message that is no answer, for the exchange x if there is one.
@@ -111,12 +111,12 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *atomic.Bool) 
 	if err != nil {
 		return err
 	}
-	begin, err := w.push(ctx, b, x, byOther, false)
+	begin, err := w.enqueue(ctx, b, x, byNewGoroutine, false)
 	if err != nil {
 		b.free()
 		return err
 	}
-	if begin && !w.spurt() {
+	if begin && !w.tryWrite() {
 		go w.drain()
 	}
 	return nil
@@ -125,7 +125,7 @@ func (w *writer) send(ctx context.Context, m *jsonrpc.Outgoing, x *atomic.Bool) 
 // answer queues the answer that ends exchange x, if there is one. It waits for
 // room for as long as the connection lives, because an answer must not be
 // lost.
-func (w *writer) answer(m *jsonrpc.Outgoing, x *atomic.Bool, by written) error {
+func (w *writer) answer(m *jsonrpc.Outgoing, x *atomic.Bool, by writeBy) error {
 	b, err := encode(m)
 	if err != nil {
 		return err // x may still be answered, with an error
@@ -133,20 +133,20 @@ func (w *writer) answer(m *jsonrpc.Outgoing, x *atomic.Bool, by written) error {
 	return w.answerBuffer(b, x, by)
 }
 
-func (w *writer) answerBuffer(b *buffer, x *atomic.Bool, by written) error {
+func (w *writer) answerBuffer(b *buffer, x *atomic.Bool, by writeBy) error {
 	if x != nil && !claim(x) {
 		b.free()
 		return jsonrpc.ErrEnded
 	}
-	begin, err := w.push(context.Background(), b, x, by, true)
+	begin, err := w.enqueue(context.Background(), b, x, by, true)
 	switch {
 	case err != nil:
 		b.free()
 		return err
-	case begin && by == byOther:
+	case begin && by == byNewGoroutine:
 		go w.drain()
 	case begin:
-		w.round()
+		w.writeOnce()
 	}
 	return nil
 }
@@ -176,10 +176,10 @@ func (w *writer) sendError(x *atomic.Bool) error {
 	return w.sealed
 }
 
-// push waits for room and queues b. It reports whether the caller has to see
-// to the writing, by drain or round. An answer to x passes where other messages
-// of x do not.
-func (w *writer) push(ctx context.Context, b *buffer, x *atomic.Bool, by written, answer bool) (begin bool, err error) {
+// enqueue waits for room and queues b. It reports whether the caller has to
+// write, by drain or writeOnce. After an answer to x was claimed, other messages
+// of x are refused.
+func (w *writer) enqueue(ctx context.Context, b *buffer, x *atomic.Bool, by writeBy, answer bool) (begin bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
@@ -193,69 +193,69 @@ func (w *writer) push(ctx context.Context, b *buffer, x *atomic.Bool, by written
 		if w.size == 0 || w.size+len(b.b) <= w.max {
 			break
 		}
-		w.release() // which makes room
-		if err := w.wait(ctx); err != nil {
+		w.drainHeldLocked() // which makes room
+		if err := w.waitForRoom(ctx); err != nil {
 			return false, err
 		}
 	}
 	w.queue = append(w.queue, b)
 	w.size += len(b.b)
-	if by == byReader && w.size <= gather {
+	if by == byReader && w.size <= maxHeld {
 		return false, nil
 	}
-	return w.begin(), nil
+	return w.activate(), nil
 }
 
-// begin makes the caller the writer, if there is none, who has to see to the
-// writing by drain or round. The lock is held.
-func (w *writer) begin() bool {
-	if w.busy {
+// activate makes the caller the writer, if there is none; it has to call drain
+// or writeOnce. The lock is held.
+func (w *writer) activate() bool {
+	if w.active {
 		return false
 	}
-	w.busy = true
-	w.rounds.Add(1) // under the lock: close refuses before it waits
+	w.active = true
+	w.writers.Add(1) // under the lock: close refuses before it waits
 	return true
 }
 
-// holds reports whether something waits for somebody to have it written.
-func (w *writer) holds() bool {
+// hasHeld reports whether a message is queued and none is writing.
+func (w *writer) hasHeld() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.held()
+	return w.heldLocked()
 }
 
-func (w *writer) held() bool { return len(w.queue) > 0 && !w.busy && w.err == nil }
+func (w *writer) heldLocked() bool { return len(w.queue) > 0 && !w.active && w.err == nil }
 
-// kick writes what is held.
-func (w *writer) kick() {
+// writeHeld writes held messages.
+func (w *writer) writeHeld() {
 	w.mu.Lock()
-	begin := w.held() && w.begin()
+	begin := w.heldLocked() && w.activate()
 	w.mu.Unlock()
 	if begin {
-		w.round()
+		w.writeOnce()
 	}
 }
 
-// nudge has what is held written by another goroutine.
-func (w *writer) nudge() {
+// drainHeld starts a goroutine that writes held messages.
+func (w *writer) drainHeld() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.release()
+	w.drainHeldLocked()
 }
 
-// release is nudge with the lock held.
-func (w *writer) release() {
-	if w.held() && w.begin() {
+// drainHeldLocked is drainHeld with the lock held.
+func (w *writer) drainHeldLocked() {
+	if w.heldLocked() && w.activate() {
 		go w.drain()
 	}
 }
 
-// wait gives the lock up until there may be room.
-func (w *writer) wait(ctx context.Context) error {
-	if w.room == nil {
-		w.room = make(chan struct{})
+// waitForRoom releases the lock until there may be room.
+func (w *writer) waitForRoom(ctx context.Context) error {
+	if w.roomFreed == nil {
+		w.roomFreed = make(chan struct{})
 	}
-	room := w.room
+	room := w.roomFreed
 	w.mu.Unlock()
 	defer w.mu.Lock()
 	select {
@@ -266,25 +266,24 @@ func (w *writer) wait(ctx context.Context) error {
 	}
 }
 
-// wake lets all who wait look again. The lock is held.
-func (w *writer) wake() {
-	if w.room != nil {
-		close(w.room)
-		w.room = nil
+// signalRoom wakes all senders that wait for room. The lock is held.
+func (w *writer) signalRoom() {
+	if w.roomFreed != nil {
+		close(w.roomFreed)
+		w.roomFreed = nil
 	}
 }
 
-// drain writes until nothing is left. Its end is counted in rounds, as its
-// beginning was by push.
+// drain writes until the queue is empty. activate counted it in writers.
 func (w *writer) drain() {
-	defer w.rounds.Done()
+	defer w.writers.Done()
 	for w.write() {
 	}
 }
 
-// spurt writes what is there now, if that does not mean waiting for the peer.
-// False says that nothing was done.
-func (w *writer) spurt() bool {
+// tryWrite writes the queue, if that does not mean waiting for the peer. False
+// says that nothing was done.
+func (w *writer) tryWrite() bool {
 	if w.gauge == nil {
 		return false
 	}
@@ -293,43 +292,43 @@ func (w *writer) spurt() bool {
 		w.mu.Unlock()
 		return false
 	}
-	batch := w.take()
+	batch := w.takeQueue()
 	w.mu.Unlock()
-	if batch != nil && w.put(batch) {
+	if batch != nil && w.writeBatch(batch) {
 		go w.drain()
 		return true
 	}
-	w.rounds.Done()
+	w.writers.Done()
 	return true
 }
 
-// round writes what is there now. What came meanwhile is for another
+// writeOnce writes the queue. Messages that came meanwhile are for another
 // goroutine, since the caller has an answered request to finish.
-func (w *writer) round() {
+func (w *writer) writeOnce() {
 	if w.write() {
 		go w.drain()
 		return
 	}
-	w.rounds.Done()
+	w.writers.Done()
 }
 
 // write takes the whole queue, writes it, and reports whether there is more to
-// do. Only the one who set busy, or was told so, may call it.
+// do. Only the writer may call it.
 func (w *writer) write() (more bool) {
-	if w.busyPeers.Load() > 1 {
+	if w.inFlight.Load() > 1 {
 		runtime.Gosched()
 	}
 	w.mu.Lock()
-	batch := w.take()
+	batch := w.takeQueue()
 	w.mu.Unlock()
 	if batch == nil {
 		return false
 	}
-	return w.put(batch)
+	return w.writeBatch(batch)
 }
 
-// put writes what take returned and reports whether there is more to do.
-func (w *writer) put(batch []*buffer) (more bool) {
+// writeBatch writes what takeQueue returned and reports whether there is more to do.
+func (w *writer) writeBatch(batch []*buffer) (more bool) {
 	w.views = w.views[:0]
 	size := 0
 	for _, b := range batch {
@@ -344,54 +343,54 @@ func (w *writer) put(batch []*buffer) (more bool) {
 		}
 		batch[i] = nil
 	}
-	return w.wrote(batch, size, err)
+	return w.finishWrite(batch, size, err)
 }
 
-// take starts the clock of a write and returns what is to be written, or nil
-// if there is nothing, in which case the caller is no longer the writer. The
-// lock is held.
-func (w *writer) take() []*buffer {
+// takeQueue sets the deadline of a write and returns what is to be written, or
+// nil if there is nothing, in which case the caller is no longer the writer.
+// The lock is held.
+func (w *writer) takeQueue() []*buffer {
 	if w.err != nil || len(w.queue) == 0 {
-		w.rest()
+		w.deactivate()
 		return nil
 	}
 	batch := w.queue
 	w.queue, w.spare = w.spare, nil
-	w.under = true
-	w.allow(w.patience())
+	w.writing = true
+	w.setDeadline(w.writeLimit())
 	return batch
 }
 
-// patience is how long the next write may take: the limit, and what a slow
-// line needs for as many bytes. The lock is held.
-func (w *writer) patience() time.Duration {
-	if w.hurried {
-		return w.stall
+// writeLimit is how long the next write may take: the timeout, and the time
+// that a slow peer needs for its bytes. The lock is held.
+func (w *writer) writeLimit() time.Duration {
+	if w.closing {
+		return w.writeTimeout
 	}
-	return w.stall + time.Duration(w.size/slowest)*time.Second
+	return w.writeTimeout + time.Duration(w.size/minRate)*time.Second
 }
 
-// allow gives the write under way until limit from now. The timer is not set
-// for each write, nor stopped after it: it finds out when it fires whether there
-// is one that takes too long. The lock is held.
-func (w *writer) allow(limit time.Duration) {
-	now := time.Since(w.began)
-	w.until = now + limit
+// setDeadline sets the deadline of the current write to limit from now. The
+// timer is not set for each write, nor stopped after it: when it fires it
+// checks whether a write is late. The lock is held.
+func (w *writer) setDeadline(limit time.Duration) {
+	now := time.Since(w.started)
+	w.deadline = now + limit
 	switch {
 	case w.timer == nil:
-		w.timer = time.AfterFunc(limit, w.late)
-	case w.fires == 0 || w.fires > w.until:
+		w.timer = time.AfterFunc(limit, w.onTimer)
+	case w.timerAt == 0 || w.timerAt > w.deadline:
 		w.timer.Reset(limit)
 	default:
 		return
 	}
-	w.fires = w.until
+	w.timerAt = w.deadline
 }
 
-// wrote settles a write and reports whether another is needed.
-func (w *writer) wrote(batch []*buffer, size int, err error) (more bool) {
+// finishWrite records the end of a write and reports whether another is needed.
+func (w *writer) finishWrite(batch []*buffer, size int, err error) (more bool) {
 	w.mu.Lock()
-	w.under = false
+	w.writing = false
 	w.size -= size
 	w.spare = batch[:0]
 	if err != nil && w.err == nil {
@@ -401,31 +400,31 @@ func (w *writer) wrote(batch []*buffer, size int, err error) (more bool) {
 		w.mu.Lock()
 	}
 	defer w.mu.Unlock()
-	w.wake()
+	w.signalRoom()
 	if w.err != nil || len(w.queue) == 0 {
-		w.rest()
+		w.deactivate()
 		return false
 	}
 	return true
 }
 
-// rest ends being the writer. The lock is held.
-func (w *writer) rest() {
-	w.busy = false
-	if w.quiet != nil {
-		close(w.quiet)
-		w.quiet = nil
+// deactivate ends the caller's role as the writer. The lock is held.
+func (w *writer) deactivate() {
+	w.active = false
+	if w.idle != nil {
+		close(w.idle)
+		w.idle = nil
 	}
 }
 
-// late gives up on a peer that has not taken a write in time.
-func (w *writer) late() {
+// onTimer closes the pipe if the current write is past its deadline.
+func (w *writer) onTimer() {
 	w.mu.Lock()
-	w.fires = 0
-	left := w.until - time.Since(w.began)
-	if !w.under || left > 0 {
-		if w.under {
-			w.fires = w.until
+	w.timerAt = 0
+	left := w.deadline - time.Since(w.started)
+	if !w.writing || left > 0 {
+		if w.writing {
+			w.timerAt = w.deadline
 			w.timer.Reset(left)
 		}
 		w.mu.Unlock()
@@ -441,7 +440,7 @@ func (w *writer) fail(err error) {
 	if w.err == nil {
 		w.err = err
 	}
-	w.wake()
+	w.signalRoom()
 }
 
 // seal refuses further messages but answers: the connection is ending.
@@ -451,20 +450,20 @@ func (w *writer) seal(cause error) {
 	if w.sealed == nil {
 		w.sealed = closed(cause)
 	}
-	w.wake()
+	w.signalRoom()
 }
 
-// hurry shortens what a write may take from now on, also the one under way.
-func (w *writer) hurry(limit time.Duration) {
+// shortenTimeout shortens the timeout of writes, including the current one.
+func (w *writer) shortenTimeout(limit time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hurried {
+	if w.closing {
 		return
 	}
-	w.hurried = true
-	w.stall = min(w.stall, limit)
-	if w.under {
-		w.allow(w.stall)
+	w.closing = true
+	w.writeTimeout = min(w.writeTimeout, limit)
+	if w.writing {
+		w.setDeadline(w.writeTimeout)
 	}
 }
 
@@ -472,26 +471,26 @@ func (w *writer) hurry(limit time.Duration) {
 // failed; the limits of the queue and of each write bound it.
 func (w *writer) flush() {
 	w.mu.Lock()
-	w.release()
-	if !w.busy {
+	w.drainHeldLocked()
+	if !w.active {
 		w.mu.Unlock()
 		return
 	}
-	if w.quiet == nil {
-		w.quiet = make(chan struct{})
+	if w.idle == nil {
+		w.idle = make(chan struct{})
 	}
-	quiet := w.quiet
+	quiet := w.idle
 	w.mu.Unlock()
 	<-quiet
 }
 
-// close refuses everything, closes the pipe and waits for writes under way.
+// close refuses everything, closes the pipe and waits for the current write.
 func (w *writer) close(cause error) error {
 	w.mu.Lock()
 	w.fail(closed(cause))
 	w.mu.Unlock()
 	err := w.pipe.Close()
-	w.rounds.Wait()
+	w.writers.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
@@ -500,8 +499,8 @@ func (w *writer) close(cause error) error {
 	return err
 }
 
-// failure says why writing ended, or nil.
-func (w *writer) failure() error {
+// lastError says why writing ended, or nil.
+func (w *writer) lastError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err

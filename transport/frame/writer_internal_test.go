@@ -19,7 +19,7 @@ func TestBuffersFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cap(small.b) > roomy {
+		if cap(small.b) > maxIdleCapacity {
 			t.Fatalf("%d bytes wait in a buffer of %d", len(small.b), cap(small.b))
 		}
 		small.free()

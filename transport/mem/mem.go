@@ -23,7 +23,7 @@ const depth = 16
 
 // Options adjust the two ends. The zero value, and nil, give the defaults.
 type Options struct {
-	// Principal is who the server takes the client for. Default:
+	// Principal is the client's principal at the server. Default:
 	// principal.Local.
 	Principal *principal.Principal
 	// Key is the dialer's key, under which a client remembers the server.
@@ -34,7 +34,8 @@ type Options struct {
 	MaxMessage int
 	// MaxResponse is the same for the client. Default: 64 MiB.
 	MaxResponse int
-	// Logger is told what either end does wrong. Default: nobody.
+	// Logger is told what either end does wrong. Default: slog.Default for the
+	// server's end, none for the client's.
 	Logger *slog.Logger
 }
 
@@ -42,6 +43,9 @@ type Options struct {
 // Values of the dialling context never reach the server. Closing a link ends
 // its session and waits for it.
 func New(h transport.Handler, o *Options) transport.Dialer {
+	if err := transport.CheckHandler(h); err != nil {
+		panic("mem.New: " + err.Error())
+	}
 	d := &dialer{handler: h}
 	if o != nil {
 		d.o = *o
@@ -72,7 +76,7 @@ func (d *dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		err := frame.Serve(context.Background(), far, d.handler, &frame.Options{
 			MaxMessage: d.o.MaxMessage,
 			Principal:  d.o.Principal,
-			Carrier:    carrier,
+			Carrier:    transportInfo,
 			Logger:     d.o.Logger,
 		})
 		if err != nil {
@@ -181,5 +185,5 @@ func (e *end) Close() error {
 	return nil
 }
 
-// carrier is what exchanges come by.
-var carrier = &transport.Carrier{Name: "memory"}
+// transportInfo describes this transport to handlers.
+var transportInfo = &transport.Carrier{Name: "memory"}

@@ -48,7 +48,7 @@ type Dialer struct {
 	MaxResponse int
 	// MaxDepth is how deep JSON may be nested. Default 64.
 	MaxDepth int
-	// Logger is told what the server does wrong. Default: nobody.
+	// Logger is told what the server does wrong. Default: none.
 	Logger *slog.Logger
 }
 

@@ -6,7 +6,7 @@
 //
 // Each POST is answered with 202 before its request is handled, so that a
 // request whose caller lacks scopes gets its error on the stream, without a
-// challenge. The caller of all requests is who opened the stream, with the
+// challenge. The caller of all requests is the one that opened the stream, with the
 // scopes of then: a client that got more opens another. Only the same identity
 // may post to it. The stream outlives the token that it was opened with, unless
 // authentication in front gives its request a context with a deadline, which

@@ -25,12 +25,12 @@ var errGone = fmt.Errorf("%w: the client has left, or does not read", transport.
 // errShutdown is why sessions end that Shutdown did not let finish.
 var errShutdown = fmt.Errorf("%w: the endpoint shuts down", transport.ErrClosed)
 
-// parting is how long the client may take for the end of a body that nobody
-// wants, and once more for the end of the answer.
-const parting = 5 * time.Second
+// refusalTimeout is how long the client may take for the end of a body that is not
+// read, and once more for the end of the answer.
+const refusalTimeout = 5 * time.Second
 
-// face is what pages of allowed origins may do.
-var face = web.Face{
+// corsPolicy is what pages of allowed origins may do.
+var corsPolicy = web.Face{
 	Methods: []string{http.MethodGet, http.MethodPost},
 	Headers: []string{"Accept", "Authorization", "Cache-Control", "Content-Type", "Last-Event-ID", "MCP-Protocol-Version"},
 	Exposed: []string{"Retry-After", "WWW-Authenticate"},
@@ -39,17 +39,18 @@ var face = web.Face{
 // A Handler is an endpoint for streams (GET) and messages (POST). Each stream
 // is a session, served on the goroutine of its GET; it ends with the stream.
 //
-// Deprecated: use streamable.Handler, beside it if clients may be old.
+// Deprecated: use streamable.Handler, in addition if clients may be old.
 type Handler struct {
 	handler transport.Handler
 	o       Options
 	warned  sync.Once      // that the endpoint cannot stream
 	serving sync.WaitGroup // requests of sessions; none is added once closing
 
-	mu       sync.Mutex
-	closing  bool
-	sessions map[string]*session
-	streams  map[string]int // sessions by the limit key of their owner
+	mu        sync.Mutex
+	closing   bool
+	sessions  map[string]*session
+	anonymous int            // sessions of anonymous callers
+	streams   map[string]int // sessions by the limit key of their owner
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -57,29 +58,34 @@ var _ http.Handler = (*Handler)(nil)
 // NewHandler returns the endpoint for h: mount it at a path of its own, such
 // as /sse. o may be nil.
 //
-// Deprecated: use streamable.NewHandler, beside it if clients may be old.
+// Deprecated: use streamable.NewHandler, in addition if clients may be old.
 func NewHandler(h transport.Handler, o *Options) *Handler {
-	return &Handler{
+	if err := transport.CheckHandler(h); err != nil {
+		panic("sse.NewHandler: " + err.Error())
+	}
+	e := &Handler{
 		handler:  h,
 		o:        o.defaults(),
 		sessions: make(map[string]*session),
 		streams:  make(map[string]int),
 	}
+	e.o.Access = e.o.Access.Telling(e.refused)
+	return e
 }
 
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// What is left of the answer is written when this has returned. Where there
-	// are no deadlines, whoever took them away has to see to it.
+	// What is left of the answer is written when this has returned. Where
+	// middleware hides deadlines, it is responsible for them.
 	defer func() {
 		rc := http.NewResponseController(w)
 		now := time.Now()
-		_ = rc.SetWriteDeadline(now.Add(2 * parting))
+		_ = rc.SetWriteDeadline(now.Add(2 * refusalTimeout))
 		if r.ContentLength != 0 { // net/http reads what is left of a body first
-			_ = rc.SetReadDeadline(now.Add(parting))
+			_ = rc.SetReadDeadline(now.Add(refusalTimeout))
 		}
 	}()
-	who, ok := h.o.Access.Admit(w, r, &face)
+	who, ok := h.o.Access.Admit(w, r, &corsPolicy)
 	if !ok {
 		return
 	}
@@ -89,12 +95,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		h.post(w, r, who)
 	default:
-		w.Header().Set("Allow", strings.Join(face.Methods, ", "))
-		refuse(w, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "GET opens a stream, POST sends a message; %s does nothing here", r.Method)
+		w.Header().Set("Allow", strings.Join(corsPolicy.Methods, ", "))
+		h.refuse(w, r, http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "GET opens a stream, POST sends a message; %s does nothing here", r.Method)
 	}
 }
 
-// A refusal is why a request gets no service.
+// A refusal is the error that a request is refused with.
 type refusal struct {
 	status int
 	err    *jsonrpc.Error
@@ -107,24 +113,37 @@ var (
 )
 
 // tooMany refuses a client that may come back later.
-func tooMany(format string, args ...any) *refusal {
-	return &refusal{http.StatusTooManyRequests, web.TooMany(format, args...)}
+func tooMany(limit, format string, args ...any) *refusal {
+	return &refusal{http.StatusTooManyRequests, web.TooMany(limit, format, args...)}
 }
 
-// write answers the request.
-func (f *refusal) write(w http.ResponseWriter) { web.Refuse(w, f.status, f.err, true) }
-
-// refuse answers a request that gets no service.
-func refuse(w http.ResponseWriter, status int, code int64, format string, args ...any) {
-	web.Refuse(w, status, jsonrpc.NewError(code, format, args...), true)
+// refuse refuses a request.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, code int64, format string, args ...any) {
+	h.refuseWith(w, r, &refusal{status, jsonrpc.NewError(code, format, args...)})
 }
+
+func (h *Handler) refuseWith(w http.ResponseWriter, r *http.Request, no *refusal) {
+	h.refused(r, no.err)
+	web.Refuse(w, no.status, no.err, true)
+}
+
+// refused tells the handler of a request that is refused.
+func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
+	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Carrier: &sessionlessTransport})
+}
+
+// sessionlessTransport describes the transport of requests without a session.
+var sessionlessTransport = transport.Carrier{Name: transportName}
+
+// transportName is the name of the transport for handlers.
+const transportName = "sse"
 
 // stream serves a session for as long as the client reads its stream.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
 	if r.ContentLength != 0 {
 		// net/http would wait for the body before it begins the stream.
 		w.Header().Set("Connection", "close")
-		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a GET opens a stream and has no body; send messages with POST")
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a GET opens a stream and has no body; send messages with POST")
 		return
 	}
 	s := newSession(w, r, who, &h.o)
@@ -137,69 +156,77 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 			h.o.Logger.Error("this endpoint cannot stream; add an Unwrap method (http.ResponseController) to the ResponseWriter of the middleware in front of it, "+
 				"or take the middleware away from this endpoint (http.TimeoutHandler)", "type", kind, "error", err)
 		})
-		refuse(w, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
+		h.refuse(w, r, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
 		return
 	}
-	if no := h.enter(s); no != nil {
-		no.write(w)
+	if no := h.admit(s); no != nil {
+		h.refuseWith(w, r, no)
 		return
 	}
-	defer h.leave(s)
+	defer h.release(s)
 	err := frame.Serve(s.ctx, s, h.handler, &frame.Options{
 		MaxMessage: h.o.MaxMessage,
 		MaxDepth:   h.o.MaxDepth,
 		WriteStall: h.o.WriteStall,
 		Linger:     math.MaxInt64, // Shutdown, which ends the input, says how long
 		Principal:  who,
-		Carrier:    &transport.Carrier{Name: "sse", SessionID: s.id},
+		Carrier:    &transport.Carrier{Name: transportName, SessionID: s.id},
 		Logger:     h.o.Logger,
 	})
 	if err != nil {
 		h.o.Logger.Debug("a session ended", "error", err)
 	}
 	if !s.out.retire() {
-		h.unopened(w, err)
+		h.unopened(w, r, err)
 	}
 }
 
 // unopened answers a client whose session ended before its stream began.
-func (h *Handler) unopened(w http.ResponseWriter, err error) {
+func (h *Handler) unopened(w http.ResponseWriter, r *http.Request, err error) {
 	var told *jsonrpc.Error
 	if errors.As(err, &told) {
-		web.Refuse(w, http.StatusServiceUnavailable, told, true)
+		h.refuseWith(w, r, &refusal{http.StatusServiceUnavailable, told})
 		return
 	}
-	refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "no session could be opened; try again later")
+	h.refuse(w, r, http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "no session could be opened; try again later")
 }
 
-// enter makes the session known, or says why it cannot be.
-func (h *Handler) enter(s *session) *refusal {
+// admit makes the session known, or says why it cannot be.
+func (h *Handler) admit(s *session) *refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := s.who.LimitKey()
+	key := s.principal.LimitKey()
 	open := h.streams[key]
-	switch anonymous := s.who.Anonymous(); {
+	switch anonymous := s.principal.Anonymous(); {
 	case h.closing:
 		return refusedClosing
 	case len(h.sessions) >= h.o.MaxSessions:
-		return tooMany("this server has %d streams open, which is the most it takes (MaxSessions); try again later", len(h.sessions))
+		return tooMany("MaxSessions", "this server has %d streams open, which is the most it takes (MaxSessions); try again later", len(h.sessions))
+	case anonymous && h.anonymous >= web.AnonymousShare(h.o.MaxSessions):
+		return tooMany("MaxSessions", "the anonymous callers of this server have %d streams open, which is the most of them together (nine tenths of MaxSessions); sign in, or try again later", h.anonymous)
 	case !anonymous && open >= h.o.MaxSessionsPerPrincipal:
-		return tooMany("you have %d streams open, which is the most of one caller (MaxSessionsPerPrincipal); close one first", open)
+		return tooMany("MaxSessionsPerPrincipal", "you have %d streams open, which is the most of one caller (MaxSessionsPerPrincipal); close one first", open)
 	case anonymous && open >= h.o.MaxSessionsPerAddress:
-		return tooMany("the anonymous callers of your address (%s) have %d streams open, which is the most of one address (MaxSessionsPerAddress); close one first",
-			cmp.Or(s.who.Remote, "unknown"), open)
+		return tooMany("MaxSessionsPerAddress", "the anonymous callers of your address (%s) have %d streams open, which is the most of one address (MaxSessionsPerAddress); close one first",
+			cmp.Or(s.principal.Remote, "unknown"), open)
 	}
 	h.serving.Add(1)
 	h.sessions[s.id] = s
 	h.streams[key]++
+	if s.principal.Anonymous() {
+		h.anonymous++
+	}
 	return nil
 }
 
-// leave forgets a session.
-func (h *Handler) leave(s *session) {
+// release forgets a session.
+func (h *Handler) release(s *session) {
 	h.mu.Lock()
 	delete(h.sessions, s.id)
-	key := s.who.LimitKey()
+	if s.principal.Anonymous() {
+		h.anonymous--
+	}
+	key := s.principal.LimitKey()
 	if h.streams[key]--; h.streams[key] == 0 {
 		delete(h.streams, key)
 	}

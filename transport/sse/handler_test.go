@@ -196,6 +196,32 @@ func TestMaxSessionsPerAddress(t *testing.T) {
 	refused(ada, "MaxSessionsPerPrincipal")
 }
 
+// Anonymous callers leave a tenth of the streams to those with a name, and a
+// stream that is open goes on.
+//
+// Proves: SEC-DOS-1.
+func TestAttackFullOfStreams(t *testing.T) {
+	mcptest.NoLeaks(t)
+	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{Access: web.Access{Principal: byName}, MaxSessions: 10}))
+	refused := func(who http.Header, want string) {
+		t.Helper()
+		code, body, _ := status(t, s.Client(), http.MethodGet, s.URL, who, nil)
+		if code != http.StatusTooManyRequests || !strings.Contains(body, want) {
+			t.Errorf("one stream too many is answered %d %s, want 429 and %s", code, body, want)
+		}
+	}
+	last := open(t, s.Client(), s.URL, nil)
+	for range 8 {
+		open(t, s.Client(), s.URL, nil)
+	}
+	refused(nil, "9 streams open, which is the most of them together (nine tenths of MaxSessions)")
+	open(t, s.Client(), s.URL, http.Header{"X-Name": {"ada"}})
+	refused(http.Header{"X-Name": {"bob"}}, "10 streams open, which is the most it takes (MaxSessions)")
+	if code := last.post(`{"jsonrpc":"2.0","method":"kit/none"}`); code != http.StatusAccepted {
+		t.Errorf("a stream that is open answers %d", code)
+	}
+}
+
 // Proves: SEC-DOS-1. All times are the defaults, on the bubble's clock.
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -620,6 +646,8 @@ type refusing struct {
 }
 
 func (r refusing) Open(transport.Conn) (transport.Session, error) { return nil, r.err }
+
+func (refusing) Refused(context.Context, transport.Refusal) {}
 
 func TestOpenRefused(t *testing.T) {
 	for _, test := range []struct {

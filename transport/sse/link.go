@@ -70,7 +70,7 @@ type pipe struct {
 
 var _ frame.Pipe = (*pipe)(nil)
 
-// release gives back what the pipe holds. Nobody reads or writes any more.
+// release frees what the pipe holds. Nothing reads or writes any more.
 func (p *pipe) release() {
 	p.cancel(os.ErrClosed)
 	_ = p.body.Close() // has been read as far as wanted
@@ -143,7 +143,7 @@ func (p *pipe) post(message []byte) error {
 }
 
 // tooLarge deals with a message that the server did not take, as refused says:
-// whoever waits for its answer must not wait in vain.
+// the request that waits for its answer must fail.
 func (p *pipe) tooLarge(message []byte, refused error) error {
 	m, err := jsonrpc.Parse(bytes.Clone(message), jsonrpc.Limits{})
 	if err != nil {

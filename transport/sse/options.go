@@ -22,17 +22,18 @@ const (
 // Options adjust an endpoint. The zero value, and nil, give the defaults,
 // which are safe; -1 switches a limit of number or size off.
 type Options struct {
-	// Access says who may reach the endpoint.
+	// Access decides which callers may reach the endpoint.
 	Access web.Access
 	// MaxMessage is the size in bytes of the largest request body; more is
 	// answered 413. Default 4 MiB.
 	MaxMessage int
 	// MaxDepth is how deep JSON may be nested. Default 64.
 	MaxDepth int
-	// MaxSessions is the most streams open at once; more are answered 429.
-	// Default 10,000.
+	// MaxSessions is the most streams open at once; those of anonymous callers
+	// may be nine tenths of them. More are answered 429: a stream that is open is
+	// never ended for another one. Default 10,000.
 	MaxSessions int
-	// MaxSessionsPerPrincipal is the most streams of one caller whom
+	// MaxSessionsPerPrincipal is the most streams of one caller that
 	// authentication has named; more are answered 429. Default 100.
 	MaxSessionsPerPrincipal int
 	// MaxSessionsPerAddress is the most streams of the anonymous callers of one
@@ -46,10 +47,11 @@ type Options struct {
 	// second more for each 64 KiB of it, before its session ends. Default 30 s.
 	WriteStall time.Duration
 	// KeepAlive is the time after which a silent stream gets a comment, so
-	// that nobody between closes it, and a client that vanished is noticed.
+	// that no proxy between closes it, and a client that is gone is noticed.
 	// Default 15 s.
 	KeepAlive time.Duration
-	// Logger is told what clients do wrong. Default: nobody.
+	// Logger is told what the operator should mend, and at debug what clients do
+	// wrong. Default: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -67,7 +69,7 @@ func (o *Options) defaults() Options {
 	d.ReadTimeout = span(d.ReadTimeout, DefaultReadTimeout)
 	d.WriteStall = span(d.WriteStall, frame.DefaultWriteStall)
 	d.KeepAlive = span(d.KeepAlive, DefaultKeepAlive)
-	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	return d
 }
 

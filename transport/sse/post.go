@@ -21,7 +21,7 @@ const spill = 1 << 20
 // firstBody is what a body gets at once, whatever length it claims to have.
 const firstBody = 64 << 10
 
-// Errors of a body, beside those of its connection.
+// Errors of a body, in addition to those of its connection.
 var (
 	errTooLarge = errors.New("body over the limit")
 	errOver     = errors.New("session ended")
@@ -31,66 +31,71 @@ var (
 // "All subsequent client messages MUST be sent as HTTP POST requests to this
 // endpoint").
 func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
-	s, no := h.join(r, who)
+	s, no := h.findSession(r, who)
 	if no != nil {
-		no.write(w)
+		h.refuseWith(w, r, no)
 		return
 	}
 	defer h.serving.Done()
-	if !isJSON(w, r) || !s.reserve(w) {
+	if !isJSON(r) {
+		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json in UTF-8, without Content-Encoding")
+		return
+	}
+	if !s.reserve() {
+		h.over(w, r)
 		return
 	}
 	defer func() { <-s.bodies }()
 	data, err := s.body(w, r, &h.o)
 	switch {
 	case errors.Is(err, errOver):
-		over(w)
+		h.over(w, r)
 	case errors.Is(err, errTooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)
+		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)
+		e.Limit = "MaxMessage"
+		h.refuseWith(w, r, &refusal{http.StatusRequestEntityTooLarge, e})
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		w.Header().Set("Connection", "close")
-		refuse(w, http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, "the message took longer than %v to arrive", h.o.ReadTimeout)
+		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "the message took longer than %v to arrive", h.o.ReadTimeout)
+		e.Limit = "ReadTimeout"
+		h.refuseWith(w, r, &refusal{http.StatusRequestTimeout, e})
 	case err != nil:
-		refuse(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message did not arrive whole")
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message did not arrive whole")
 	default:
-		s.deliver(w, r, data)
+		h.deliver(w, r, s, data)
 	}
 }
 
-// join finds the session of a message. One of somebody else is as good as none
-// (SEC-HTTP-1: sessions are bound to the user).
-func (h *Handler) join(r *http.Request, who *principal.Principal) (*session, *refusal) {
+// findSession finds the session of a message. One of another user is refused
+// like an unknown one (SEC-HTTP-1: sessions are bound to the user).
+func (h *Handler) findSession(r *http.Request, who *principal.Principal) (*session, *refusal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sessions[r.URL.Query().Get(sessionParam)]
 	switch {
 	case h.closing:
 		return nil, refusedClosing
-	case s == nil || s.who.Identity() != who.Identity():
+	case s == nil || s.principal.Identity() != who.Identity():
 		return nil, refusedUnknown
 	}
 	h.serving.Add(1)
 	return s, nil
 }
 
-// isJSON reports whether the body is what it has to be, or has answered.
-func isJSON(w http.ResponseWriter, r *http.Request) bool {
-	if types := r.Header["Content-Type"]; len(types) == 1 && web.IsJSON(types[0]) && r.Header.Get("Content-Encoding") == "" {
-		return true
-	}
-	refuse(w, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json in UTF-8, without Content-Encoding")
-	return false
+// isJSON reports whether the body is what it has to be.
+func isJSON(r *http.Request) bool {
+	types := r.Header["Content-Type"]
+	return len(types) == 1 && web.IsJSON(types[0]) && r.Header.Get("Content-Encoding") == ""
 }
 
-// reserve waits until the body may be read, or has answered.
-func (s *session) reserve(w http.ResponseWriter) bool {
+// reserve waits until the body may be read. It is false if the session ended.
+func (s *session) reserve() bool {
 	select {
 	case s.bodies <- struct{}{}:
 		return true
 	case <-s.ending:
 	case <-s.done:
 	}
-	over(w)
 	return false
 }
 
@@ -133,19 +138,19 @@ func readBody(r *http.Request, limit int) ([]byte, error) {
 }
 
 // deliver gives a message to the reader, and answers once it was taken.
-func (s *session) deliver(w http.ResponseWriter, r *http.Request, data []byte) {
+func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, s *session, data []byte) {
 	select {
 	case s.in <- data:
 		w.WriteHeader(http.StatusAccepted)
 	case <-s.ending:
-		over(w)
+		h.over(w, r)
 	case <-s.done:
-		over(w)
-	case <-r.Context().Done(): // nobody is there to be answered
+		h.over(w, r)
+	case <-r.Context().Done(): // the client is gone
 	}
 }
 
 // over answers a message that came too late.
-func over(w http.ResponseWriter) {
-	refuse(w, http.StatusServiceUnavailable, jsonrpc.CodeInvalidRequest, "the session has ended; open another")
+func (h *Handler) over(w http.ResponseWriter, r *http.Request) {
+	h.refuse(w, r, http.StatusServiceUnavailable, jsonrpc.CodeInvalidRequest, "the session has ended; open another")
 }

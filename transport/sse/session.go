@@ -24,12 +24,12 @@ const maxBodies = 8
 
 // A session is one client: what it posts goes in, its stream goes out.
 type session struct {
-	id     string
-	who    *principal.Principal
-	ctx    context.Context         //nolint:containedctx // of the GET, whose POSTs are other requests
-	cancel context.CancelCauseFunc // ends ctx, and with it the session at once
-	finish func()                  // lets it finish what is under way
-	out    *stream
+	id        string
+	principal *principal.Principal
+	ctx       context.Context         //nolint:containedctx // of the GET, whose POSTs are other requests
+	cancel    context.CancelCauseFunc // ends ctx, and with it the session at once
+	finish    func()                  // lets it finish what is under way
+	out       *stream
 
 	in     chan []byte   // from POSTs to Read
 	bodies chan struct{} // has room for as many as may be read at once
@@ -44,12 +44,12 @@ var _ frame.Pipe = (*session)(nil)
 // its cancel has to be called.
 func newSession(w http.ResponseWriter, r *http.Request, who *principal.Principal, o *Options) *session {
 	s := &session{
-		id:     rand.Text(),
-		who:    who,
-		in:     make(chan []byte),
-		bodies: make(chan struct{}, maxBodies),
-		ending: make(chan struct{}),
-		done:   make(chan struct{}),
+		id:        rand.Text(),
+		principal: who,
+		in:        make(chan []byte),
+		bodies:    make(chan struct{}, maxBodies),
+		ending:    make(chan struct{}),
+		done:      make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	s.out = newStream(w, o, s.cancel)

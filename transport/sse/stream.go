@@ -22,10 +22,10 @@ const (
 // joined is the size up to which queued messages are joined into one write.
 const joined = 256 << 10
 
-// slowest is how many bytes in a second a client takes that is slow but reads.
+// slowest is the rate, in bytes per second, of the slowest client that is waited for.
 const slowest = 64 << 10
 
-// keepBuffer is the most that a silent stream holds on to.
+// keepBuffer is the largest buffer that is kept between writes.
 const keepBuffer = 64 << 10
 
 // A stream is the response to a GET, as a sequence of events.
@@ -37,10 +37,10 @@ type stream struct {
 	first     []byte // the event that begins the stream
 	fail      context.CancelCauseFunc
 
-	turn  sync.Mutex // held while writing
-	begun bool
-	buf   []byte
-	alive *time.Timer
+	writeToken sync.Mutex // held while writing
+	begun      bool
+	buf        []byte
+	alive      *time.Timer
 
 	mu      sync.Mutex // never held while writing
 	writing bool
@@ -57,21 +57,21 @@ func newStream(w http.ResponseWriter, o *Options, fail context.CancelCauseFunc) 
 	}
 }
 
-// prepare takes away what limits the whole response: each write has a deadline
-// of its own. Without deadlines a client that does not read could not be given
-// up, so that their lack is an error.
+// prepare removes the deadlines of the whole response: each write has one of its
+// own. Without deadlines a write to a client that does not read could not time
+// out, so that their lack is an error.
 func (s *stream) prepare() error {
 	return errors.Join(s.rc.SetReadDeadline(time.Time{}), s.rc.SetWriteDeadline(time.Time{}))
 }
 
 // begin sends the header and the first event, once.
 func (s *stream) begin() error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.writeToken.Lock()
+	defer s.writeToken.Unlock()
 	return s.open()
 }
 
-// open is begin for who has the turn.
+// open is begin for a caller that holds writeToken.
 func (s *stream) open() error {
 	if s.begun {
 		return nil
@@ -88,8 +88,8 @@ func (s *stream) open() error {
 
 // write sends messages, as many as possible with one write.
 func (s *stream) write(messages [][]byte) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.writeToken.Lock()
+	defer s.writeToken.Unlock()
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *stream) write(messages [][]byte) error {
 	return s.flush()
 }
 
-// flush sends what has been gathered.
+// flush sends the buffered events.
 func (s *stream) flush() error {
 	err := s.send(s.buf)
 	s.buf = s.buf[:0]
@@ -114,20 +114,20 @@ func (s *stream) flush() error {
 	return err
 }
 
-// comment shows that the server is there, after a silence. While somebody
-// writes there is none; the end of that write begins the next.
+// comment keeps a silent stream alive. During a write there is no silence; the
+// end of the write begins the next.
 func (s *stream) comment() {
-	if !s.turn.TryLock() {
+	if !s.writeToken.TryLock() {
 		return
 	}
-	defer s.turn.Unlock()
+	defer s.writeToken.Unlock()
 	err := s.send(eventstream.AppendComment(nil))
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		s.fail(fmt.Errorf("%w: writing to a silent stream: %w", transport.ErrClosed, err))
 	}
 }
 
-// send writes whole events. The caller has the turn.
+// send writes whole events. The caller holds writeToken.
 func (s *stream) send(events []byte) error {
 	if err := s.arm(len(events)); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (s *stream) close() {
 // retire waits for a write under way and leaves the response to net/http. It
 // reports whether it has begun. The stream is closed.
 func (s *stream) retire() bool {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.writeToken.Lock()
+	defer s.writeToken.Unlock()
 	if s.alive != nil {
 		s.alive.Stop() // if too late: it finds the stream closed
 	}

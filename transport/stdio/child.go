@@ -15,7 +15,7 @@ import (
 )
 
 // drainTime is how long we read what an ended child left in its streams, if
-// somebody outside its process group holds them open.
+// a process outside its process group holds them open.
 const drainTime = time.Second
 
 // An ExitError says that the server process ended by itself.
@@ -24,12 +24,13 @@ type ExitError struct {
 	Name string
 	// Status says how it ended, such as "exit status 1" or "signal: killed".
 	Status string
-	// Reason is the last line it wrote to standard error, escaped and cut, or
-	// empty.
+	// Reason is the line of its standard error that seems to say why, escaped
+	// and cut, or empty: that of a panic in Go, or else the last one that is no
+	// part of a stack.
 	Reason string
 }
 
-// Error says how the process ended and what it said last.
+// Error says how the process ended and why.
 func (e *ExitError) Error() string {
 	if e.Reason == "" {
 		return fmt.Sprintf("server process %q ended (%s)", e.Name, e.Status)
@@ -47,20 +48,20 @@ type child struct {
 	out    lineWriter
 	stderr *stderr
 
-	closing atomic.Bool   // we asked it to end
-	stop    func()        // begins the way down, once
-	rush    func()        // makes it short, once
-	rushed  chan struct{} // closed by rush
-	exited  chan struct{} // closed when the process has been reaped
-	done    chan struct{} // closed when nothing of it is left
-	status  string        // set before exited is closed
-	drains  sync.WaitGroup
+	closing      atomic.Bool   // we asked it to end
+	stop         func()        // begins the way down, once
+	skipGrace    func()        // makes it short, once
+	graceSkipped chan struct{} // closed by rush
+	exited       chan struct{} // closed when the process has been reaped
+	done         chan struct{} // closed when nothing of it is left
+	status       string        // set before exited is closed
+	drains       sync.WaitGroup
 }
 
-// A tail reads a stream of a child. When the process has ended, a deadline
+// An exitReader reads a stream of a child. When the process has ended, a deadline
 // bounds the wait for the end of the stream, which others may hold open; but
 // what was in the stream by then is read all the same.
-type tail struct {
+type exitReader struct {
 	f    *os.File
 	left int // what may still be read after the deadline
 }
@@ -69,7 +70,7 @@ type tail struct {
 const pipeSize = 1 << 20
 
 // Read reads on past the deadline as long as there is something to read.
-func (t *tail) Read(p []byte) (int, error) {
+func (t *exitReader) Read(p []byte) (int, error) {
 	n, err := t.f.Read(p)
 	if !errors.Is(err, os.ErrDeadlineExceeded) || t.left <= 0 {
 		return n, err
@@ -84,18 +85,18 @@ func (t *tail) Read(p []byte) (int, error) {
 
 // watch begins to read standard error and to wait for the exit.
 func (c *child) watch() {
-	c.drains.Go(func() { c.stderr.drain(&tail{f: c.pipes.err, left: pipeSize}) })
+	c.drains.Go(func() { c.stderr.drain(&exitReader{f: c.pipes.err, left: pipeSize}) })
 	go func() { // end waits for c.exited
 		defer close(c.exited)
 		err := c.cmd.Wait()
 		killGroup(c.cmd) // what it started and left behind
 		c.status = describe(c.cmd, err)
-		c.expire()
+		c.limitReads()
 	}()
 }
 
-// expire bounds the reading of what the child left in its streams.
-func (c *child) expire() {
+// limitReads bounds the reading of what the child left in its streams.
+func (c *child) limitReads() {
 	until := time.Now().Add(drainTime)
 	_ = c.pipes.in.SetReadDeadline(until) // where unsupported, end closes the stream
 	_ = c.pipes.err.SetReadDeadline(until)
@@ -133,22 +134,22 @@ func over(err error) bool {
 // Write writes messages to standard input.
 func (c *child) Write(messages [][]byte) error { return c.out.write(messages) }
 
-// Close begins the way down: standard input is closed, which asks the server
-// to end, and signals follow. It does not wait; c.done tells the end.
+// Close begins the shutdown: standard input is closed, which asks the server
+// to end, and signals follow. It does not wait; c.done is closed at the end.
 func (c *child) Close() error {
 	c.stop()
 	return nil
 }
 
-// end sees the process out (spec 2026-07-28, basic/transports/stdio,
+// end ends the process (spec 2026-07-28, basic/transports/stdio,
 // Shutdown): close its input, wait, ask its group to end, wait, kill its group.
 // It closes done when process, streams and goroutines are gone.
 func (c *child) end() {
 	defer close(c.done)
 	_ = c.pipes.out.Close() // also makes a Write return
-	if !c.leaves(c.grace.Close) {
+	if !c.waitExit(c.grace.Close) {
 		terminateGroup(c.cmd)
-		if !c.leaves(c.grace.Term) {
+		if !c.waitExit(c.grace.Term) {
 			killGroup(c.cmd)
 		}
 	}
@@ -157,15 +158,15 @@ func (c *child) end() {
 	closeAll(c.pipes.err)
 }
 
-// leaves waits for the process to end, and reports whether it did in time.
-func (c *child) leaves(limit time.Duration) bool {
-	patience := time.NewTimer(limit)
-	defer patience.Stop()
+// waitExit waits for the process to end, and reports whether it did in time.
+func (c *child) waitExit(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-c.exited:
 		return true
-	case <-patience.C:
-	case <-c.rushed:
+	case <-timer.C:
+	case <-c.graceSkipped:
 	}
 	select {
 	case <-c.exited:
@@ -185,7 +186,7 @@ type childLink struct {
 // that it started in its process group are gone.
 func (l *childLink) Close(ctx context.Context) error {
 	l.child.closing.Store(true)
-	stop := context.AfterFunc(ctx, l.child.rush)
+	stop := context.AfterFunc(ctx, l.child.skipGrace)
 	defer stop()
 	err := l.Link.Close(ctx)
 	<-l.child.done

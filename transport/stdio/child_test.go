@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -140,6 +142,51 @@ func TestGrandchild(t *testing.T) {
 	}
 }
 
+// Proves: FLOW-SHUTDOWN. Who gives up on a server that never spoke does not
+// wait for it to end, and nothing of it is left.
+func TestConnectGivesUp(t *testing.T) {
+	mcptest.NoLeaks(t)
+	for name, opts := range map[string]*client.Options{
+		"context": nil,
+		"timeout": {CallTimeout: 2 * time.Second, Versions: []string{"2025-11-25"}}, // longer than the start takes, or the test proves less
+	} {
+		t.Run(name, func(t *testing.T) {
+			socket := filepath.Join(t.TempDir(), "s")
+			ln, err := net.Listen("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = ln.Close() }()
+			d := command("hush", "SOCKET="+socket)
+			d.Grace = stdio.Grace{Close: time.Hour, Term: time.Hour}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() {
+				_, err := client.Connect(ctx, d, opts)
+				done <- err
+			}()
+			c, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			if opts == nil {
+				cancel()
+			}
+			if err := <-done; !errors.Is(err, context.Canceled) && !errors.Is(err, client.ErrTimeout) {
+				t.Errorf("connecting: %v", err)
+			}
+			if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the grandchild still has its connection: %v", err)
+			}
+		})
+	}
+}
+
 // A child that floods standard error before it serves is read all the same.
 func TestFlood(t *testing.T) {
 	mcptest.NoLeaks(t)
@@ -168,8 +215,9 @@ func (l *lineCounter) Write(p []byte) (int, error) {
 func TestDeath(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for role, want := range map[string][]string{
-		"die":  {"exit status 3", `npx: not \x1b[31mfound`, "may have run"},
-		"kill": {"signal: killed", "may have run"},
+		"die":   {"exit status 3", `npx: not \x1b[31mfound`, "may have run"},
+		"kill":  {"signal: killed", "may have run"},
+		"panic": {"exit status 2", "panic: no license", "may have run"},
 	} {
 		link, in := dial(t, command(role))
 		_, err := ask(t.Context(), link, "kit/echo")
@@ -221,6 +269,7 @@ func TestStartErrors(t *testing.T) {
 	}{
 		{stdio.Command("no-such-program-anywhere"), "install it"},
 		{stdio.Command("/no/such/program"), "install it"},
+		{stdio.Command("./hello --flag x"), `arguments go apart from the name: Command("./hello", "--flag", "x")`},
 		{stdio.Command(plain), "chmod +x"},
 		{lost, "working directory"},
 	} {

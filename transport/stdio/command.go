@@ -44,7 +44,7 @@ type CommandDialer struct {
 	// Default: Logger, at level info.
 	Stderr io.Writer
 	// Logger is told what the child says on standard error, and what it does
-	// wrong. Default: nobody.
+	// wrong. Default: none.
 	Logger *slog.Logger
 	// Grace is how long the child gets to end.
 	Grace Grace
@@ -53,7 +53,8 @@ type CommandDialer struct {
 }
 
 // Grace is how long a child process gets to end, step by step. The end of the
-// context of Link.Close cuts it short.
+// context of Link.Close cuts it short, and a client that gives up on a server
+// which never answered gives it none.
 type Grace struct {
 	// Close is the time between closing the child's standard input and
 	// SIGTERM. Default: 2 s.
@@ -133,15 +134,15 @@ func (d *CommandDialer) start() (*child, error) {
 			Close: cmp.Or(d.Grace.Close, DefaultGrace),
 			Term:  cmp.Or(d.Grace.Term, DefaultGrace),
 		},
-		pipes:  p,
-		in:     newLines(&tail{f: p.in, left: pipeSize}, cmp.Or(opts.MaxMessage, frame.DefaultMaxResponse)),
-		out:    lineWriter{w: p.out},
-		stderr: d.newStderr(),
-		exited: make(chan struct{}),
-		rushed: make(chan struct{}),
-		done:   make(chan struct{}),
+		pipes:        p,
+		in:           newLines(&exitReader{f: p.in, left: pipeSize}, cmp.Or(opts.MaxMessage, frame.DefaultMaxResponse)),
+		out:          lineWriter{w: p.out},
+		stderr:       d.newStderr(),
+		exited:       make(chan struct{}),
+		graceSkipped: make(chan struct{}),
+		done:         make(chan struct{}),
 	}
-	c.rush = sync.OnceFunc(func() { close(c.rushed) })
+	c.skipGrace = sync.OnceFunc(func() { close(c.graceSkipped) })
 	c.stop = sync.OnceFunc(func() { go c.end() }) // closes c.done
 	c.watch()
 	return c, nil
@@ -158,12 +159,19 @@ func (d *CommandDialer) newStderr() *stderr {
 // advise says what a person can do about a process that did not start.
 func (d *CommandDialer) advise(err error) error {
 	advice := ""
+	notThere := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+	words := strings.Fields(d.Name)
+	for i, w := range words {
+		words[i] = strconv.Quote(w)
+	}
 	switch {
 	case errors.Is(err, exec.ErrDot):
 		advice = "; write ./ before the name to run a program of the current directory"
 	case d.Dir != "" && !isDir(d.Dir):
 		advice = fmt.Sprintf("; the working directory %q does not exist", d.Dir)
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case notThere && len(words) > 1:
+		advice = fmt.Sprintf("; arguments go apart from the name: Command(%s)", strings.Join(words, ", "))
+	case notThere:
 		advice = "; install it, or give the full path to the program"
 	case errors.Is(err, fs.ErrPermission):
 		advice = "; make the file executable (chmod +x)"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"os"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/server"
@@ -20,6 +21,20 @@ func greeter() *server.Server {
 		return "Hello, " + in.Name + "!", nil
 	}))
 	return s
+}
+
+// What the server needs is said before the first Dial; here, where its log
+// goes, and a variable of its environment.
+func ExampleCommand() {
+	ctx := context.Background()
+	d := stdio.Command("./dbserver", "--read-only")
+	d.ExtraEnv = []string{"DB_PASSWORD=" + os.Getenv("DB_PASSWORD")}
+	d.Stderr = os.Stderr
+	c, err := client.Connect(ctx, d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
 }
 
 // Any stream of bytes will do in place of a pipe: here, both ends of one in

@@ -13,8 +13,8 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// terminateGroup asks the child and what it started to end. There is nobody
-// to tell when the group is gone.
+// terminateGroup asks the child and what it started to end. It does not wait
+// for the group.
 func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
 // killGroup ends them.

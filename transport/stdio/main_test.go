@@ -32,9 +32,11 @@ var roles = map[string]func() int{
 	"stubborn":   stubborn,
 	"flood":      flood,
 	"parent":     parent,
+	"hush":       hush,
 	"grandchild": grandchild,
 	"die":        die,
 	"kill":       kill,
+	"panic":      panicking,
 	"env":        environment,
 	"farewell":   farewell,
 }
@@ -142,13 +144,26 @@ func flood() int {
 
 // parent starts a grandchild that outlives it, given the chance, then serves.
 func parent() int {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVar+"=grandchild")
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := beget(); err != nil {
 		return report(err)
 	}
 	return serve()
+}
+
+// hush starts a grandchild too, says nothing and heeds nothing.
+func hush() int {
+	signal.Ignore(syscall.SIGTERM)
+	if err := beget(); err != nil {
+		return report(err)
+	}
+	select {}
+}
+
+func beget() error {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVar+"=grandchild")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Start()
 }
 
 // grandchild holds on to everything it has inherited, and to a connection by
@@ -170,6 +185,14 @@ func die() int {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	fmt.Fprint(os.Stderr, "some warning\nnpx: not \x1b[31mfound\n\n")
 	return 3
+}
+
+// panicking reads one line and panics, while others have their say.
+func panicking() int {
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	fmt.Fprintln(os.Stderr, "connected to the database")
+	go panic("no license") // of a goroutine beside the one that serves
+	select {}
 }
 
 // kill reads one line and is killed.

@@ -26,6 +26,9 @@ import (
 // as clients make them. A terminal cannot be left while it is being read: there
 // one goroutine stays behind until the next line or the end of the process.
 func Serve(ctx context.Context, h transport.Handler) error {
+	if err := transport.CheckHandler(h); err != nil {
+		return fmt.Errorf("stdio.Serve: %w", err)
+	}
 	rwc, err := Standard()
 	if err != nil {
 		return err

@@ -54,14 +54,15 @@ type Options struct {
 	// input, before they are cancelled; negative: not at all. Default: 500 ms.
 	// Servers only.
 	Linger time.Duration
-	// Principal is who is at the other end. Default: the remote address,
+	// Principal is the principal of the peer. Default: the remote address,
 	// anonymous, of a connection over a network; otherwise principal.Local.
 	// Servers only.
 	Principal *principal.Principal
 	// MaxConns is how many connections ServeListener serves at once; others
 	// wait to be accepted. Default: 256.
 	MaxConns int
-	// Logger is told what the peer does wrong. Default: nobody.
+	// Logger is told what the operator should mend, and at debug what the peer
+	// does wrong. Default: slog.Default for servers, none for [Conn].
 	Logger *slog.Logger
 }
 
@@ -81,7 +82,7 @@ func (o *Options) frame() *frame.Options {
 		WriteStall: o.WriteStall,
 		Linger:     max(cmp.Or(o.Linger, DefaultLinger), 0),
 		Principal:  o.Principal,
-		Carrier:    carrier,
+		Carrier:    transportInfo,
 		Logger:     o.Logger,
 	}
 }
@@ -99,7 +100,7 @@ func ServeConn(ctx context.Context, rwc io.ReadWriteCloser, h transport.Handler,
 	return frame.Serve(ctx, p, h, opts.frame())
 }
 
-// remote says who is at the other end of a stream that came without a name.
+// remote is the address of the peer of a stream that came without a name.
 func remote(rwc io.ReadWriteCloser) *principal.Principal {
 	c, ok := rwc.(net.Conn)
 	if !ok {
@@ -117,8 +118,12 @@ func remote(rwc io.ReadWriteCloser) *principal.Principal {
 // ends (its cause) or ln fails, after closing ln and all connections and
 // waiting for their requests.
 func ServeListener(ctx context.Context, ln net.Listener, h transport.Handler, o *Options) error {
+	if err := transport.CheckHandler(h); err != nil {
+		_ = ln.Close() // as at every return
+		return fmt.Errorf("stdio.ServeListener: %w", err)
+	}
 	opts := o.orZero()
-	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	log := cmp.Or(opts.Logger, slog.Default())
 	free := make(chan struct{}, cmp.Or(opts.MaxConns, DefaultMaxConns))
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // makes Accept return
@@ -256,5 +261,5 @@ func (s *stream) Write(messages [][]byte) error { return s.out.write(messages) }
 // Close closes the stream.
 func (s *stream) Close() error { return s.close() }
 
-// carrier is what exchanges come by.
-var carrier = &transport.Carrier{Name: "stdio"}
+// transportInfo describes this transport to handlers.
+var transportInfo = &transport.Carrier{Name: "stdio"}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -175,6 +176,54 @@ func benchSession(b *testing.B, p transport.Handler, method string) {
 	w := dialBench(b, streamable.NewHandler(p, nil))
 	id, _ := w.round(benchRequest(rpc(0, "initialize", initialize)))
 	w.run(b, func(n int) []byte { return benchRequest(rpc(n, method, benchText), "Mcp-Session-Id: "+id) })
+}
+
+// BenchmarkInitialize is a handshake: while there is room, when each displaces a
+// session of another address or of its own, with few addresses and with as many
+// as there are sessions.
+func BenchmarkInitialize(b *testing.B) {
+	const sessions = 9000 // of anonymous callers, at the default limits
+	for name, test := range map[string]struct {
+		addresses, in int // before
+		from          int // addresses of the flood
+	}{
+		"room":          {0, 0, 0},
+		"ten addresses": {10, sessions, sessions},
+		"one address":   {10, sessions, 1},
+		"each its own":  {sessions, sessions, sessions},
+	} {
+		b.Run(name, func(b *testing.B) {
+			o := &streamable.Options{}
+			if test.in == 0 {
+				o = &streamable.Options{MaxSessions: -1, MaxSessionsPerAddress: -1}
+			}
+			o.Access.Hosts = []string{"*"}
+			o.Access.Principal = func(r *http.Request) *principal.Principal {
+				return &principal.Principal{Remote: r.RemoteAddr}
+			}
+			h := streamable.NewHandler(newPeer(nil), o)
+			open := func(address int) {
+				r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(rpc(0, "initialize", initialize)))
+				r.Header.Set("Content-Type", "application/json")
+				r.RemoteAddr = fmt.Sprint("address ", address)
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+					b.Fatal(w.Code, w.Body)
+				}
+			}
+			for i := range test.in {
+				open(i % test.addresses)
+			}
+			i := 0
+			for b.Loop() {
+				i++
+				open(sessions + i%max(test.from, 1))
+			}
+			if err := h.Shutdown(b.Context()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
 }
 
 // BenchmarkProgress is a modern request with a thousand notifications.

@@ -139,6 +139,8 @@ func (statelessPeer) Open(transport.Conn) (transport.Session, error) {
 	return nil, errors.New("no sessions here")
 }
 
+func (statelessPeer) Refused(context.Context, transport.Refusal) {}
+
 func (p statelessPeer) Serve(ctx context.Context, x *transport.Exchange) {
 	tell := func(n int) {
 		_ = x.Out.Send(ctx, &jsonrpc.Outgoing{Method: "test/note", Params: jsonrpc.JSON(map[string]int{"n": n})})

@@ -31,6 +31,8 @@ type Event struct {
 	Seq uint64
 	// Data is the message, as JSON. Nobody may write to it.
 	Data []byte
+
+	owner string // the limit key of the session, for the store in memory
 }
 
 // storing bounds what a store of somebody else's may take.

@@ -11,14 +11,30 @@ import (
 // streams: so many times ReplayBuffer.
 const sessionBuffers = 4
 
+// eventCost is about how many bytes an event takes beside its data.
+const eventCost = 256
+
 // A memoryStore keeps events in memory: of each stream the newest, as far as
-// they fit and are not too old.
+// they fit and are not too old. If all together are too much, the owner with the
+// most bytes loses its oldest.
 type memoryStore struct {
-	most int           // bytes of a stream
-	keep time.Duration // an event
+	most  int           // bytes of a stream
+	total int           // bytes of all, with eventCost
+	keep  time.Duration // an event
 
 	mu       sync.Mutex
+	size     int // bytes of all, with eventCost
 	sessions map[string]*sessionLog
+	owners   map[string]*ownerLog
+	largest  ranking[*ownerLog]
+}
+
+// An ownerLog is what is kept of the sessions under one limit key.
+type ownerLog struct {
+	key            string
+	size           int   // with eventCost
+	oldest, newest *kept // a list through the events
+	place          int   // in the ranking
 }
 
 type sessionLog struct {
@@ -27,20 +43,33 @@ type sessionLog struct {
 }
 
 type streamLog struct {
-	events []kept // the newest ones, without gaps
-	last   uint64
-	size   int
+	session *sessionLog
+	events  []*kept // the newest ones, without gaps
+	last    uint64
+	size    int
 }
 
 type kept struct {
 	Event
-	at time.Time
+	at     time.Time
+	stream *streamLog
+	owner  *ownerLog
+
+	before, behind *kept // of the owner
 }
 
 var _ EventStore = (*memoryStore)(nil)
 
-func newMemoryStore(most int, keep time.Duration) *memoryStore {
-	return &memoryStore{most: most, keep: keep, sessions: make(map[string]*sessionLog)}
+func newMemoryStore(most, total int, keep time.Duration) *memoryStore {
+	return &memoryStore{
+		most: most, total: total, keep: keep,
+		sessions: make(map[string]*sessionLog),
+		owners:   make(map[string]*ownerLog),
+		largest: ranking[*ownerLog]{
+			above: func(a, b *ownerLog) bool { return a.size > b.size },
+			place: func(o *ownerLog) *int { return &o.place },
+		},
+	}
 }
 
 // Append adds an event.
@@ -55,33 +84,75 @@ func (s *memoryStore) Append(_ context.Context, e Event) error {
 	}
 	stream := session.streams[e.Stream]
 	if stream == nil {
-		stream = new(streamLog)
+		stream = &streamLog{session: session}
 		session.streams[e.Stream] = stream
 	}
-	stream.events = append(stream.events, kept{e, time.Now()})
-	stream.last = e.Seq
-	stream.size += len(e.Data)
-	session.size += len(e.Data)
+	s.add(stream, e)
 	for stream.size > s.most && len(stream.events) > 1 {
-		session.evict(stream)
+		s.evict(stream)
 	}
 	for session.size/sessionBuffers > s.most {
 		oldest := session.oldest()
 		if oldest == nil {
 			break
 		}
-		session.evict(oldest)
+		s.evict(oldest)
+	}
+	for s.size > s.total {
+		s.evict(s.largest.first().oldest.stream)
 	}
 	return nil
 }
 
+// add puts an event at the end of its stream, and of what its owner has.
+func (s *memoryStore) add(stream *streamLog, e Event) {
+	o := s.owners[e.owner]
+	if o == nil {
+		o = &ownerLog{key: e.owner}
+		s.owners[e.owner] = o
+	}
+	k := &kept{Event: e, at: time.Now(), stream: stream, owner: o, before: o.newest}
+	if o.newest = k; k.before != nil {
+		k.before.behind = k
+	} else {
+		o.oldest = k
+	}
+	stream.events = append(stream.events, k)
+	stream.last = e.Seq
+	s.count(k, 1)
+}
+
 // evict drops the oldest event of a stream.
-func (l *sessionLog) evict(stream *streamLog) {
-	n := len(stream.events[0].Data)
-	stream.events[0] = kept{}
+func (s *memoryStore) evict(stream *streamLog) {
+	k := stream.events[0]
+	stream.events[0] = nil
 	stream.events = stream.events[1:]
-	stream.size -= n
-	l.size -= n
+	o := k.owner
+	if k.before != nil {
+		k.before.behind = k.behind
+	} else {
+		o.oldest = k.behind
+	}
+	if k.behind != nil {
+		k.behind.before = k.before
+	} else {
+		o.newest = k.before
+	}
+	s.count(k, -1)
+	if o.oldest == nil {
+		delete(s.owners, o.key)
+	}
+}
+
+// count counts an event in or out.
+func (s *memoryStore) count(k *kept, sign int) {
+	n := sign * len(k.Data)
+	k.stream.size += n
+	k.stream.session.size += n
+	n += sign * eventCost
+	s.size += n
+	k.owner.size += n
+	s.largest.update(k.owner, k.owner.size > 0)
 }
 
 // oldest is the stream with the oldest event, if it is not the last one left.
@@ -130,13 +201,21 @@ func (s *memoryStore) After(_ context.Context, session, stream string, seq uint6
 func (s *memoryStore) Forget(_ context.Context, session, stream string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if stream == "" {
-		delete(s.sessions, session)
+	of := s.sessions[session]
+	if of == nil {
 		return nil
 	}
-	if of := s.sessions[session]; of != nil && of.streams[stream] != nil {
-		of.size -= of.streams[stream].size
-		delete(of.streams, stream)
+	for name, l := range of.streams {
+		if stream != "" && stream != name {
+			continue
+		}
+		for len(l.events) > 0 {
+			s.evict(l)
+		}
+		delete(of.streams, name)
+	}
+	if stream == "" {
+		delete(s.sessions, session)
 	}
 	return nil
 }
@@ -148,7 +227,7 @@ func (s *memoryStore) expire(now time.Time) {
 	for _, session := range s.sessions {
 		for _, stream := range session.streams {
 			for len(stream.events) > 0 && now.Sub(stream.events[0].at) >= s.keep {
-				session.evict(stream)
+				s.evict(stream)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package streamable
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,7 +46,7 @@ func (s *memoryStore) check(t *testing.T, stream string, seq uint64, want string
 // Proves: SEC-DOS-1: what is kept is bounded by stream, by session and in time.
 func TestMemoryStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newMemoryStore(100, time.Minute)
+		s := newMemoryStore(100, math.MaxInt, time.Minute)
 		s.check(t, "a", 0, "gone")
 		s.fill(t, "a", 1, 5, 20)
 		s.check(t, "a", 0, "1 2 3 4 5")
@@ -83,5 +84,59 @@ func TestMemoryStore(t *testing.T) {
 		if err := s.Forget(t.Context(), "s", ""); err != nil || len(s.sessions) != 0 {
 			t.Errorf("a forgotten session is kept: %v, %v", s.sessions, err)
 		}
+		if s.size != 0 || len(s.owners) != 0 || len(s.largest.items) != 0 {
+			t.Errorf("of nothing %d bytes of %d owners are counted", s.size, len(s.owners))
+		}
 	})
+}
+
+// Proves: SEC-DOS-1: all together are bounded, and who has the most makes room.
+func TestMemoryStoreTotal(t *testing.T) {
+	const each = 1000 + eventCost
+	s := newMemoryStore(math.MaxInt, 10*each, time.Minute)
+	put := func(owner, session, stream string, seq uint64, size int) {
+		t.Helper()
+		e := Event{Session: session, Stream: stream, Seq: seq, Data: make([]byte, size), owner: owner}
+		if err := s.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for _, o := range s.owners {
+			n := 0
+			for k := o.oldest; k != nil; k = k.behind {
+				n += len(k.Data) + eventCost
+			}
+			if n != o.size {
+				t.Fatalf("%s has %d bytes, counted as %d", o.key, n, o.size)
+			}
+			sum += n
+		}
+		if sum != s.size || sum > s.total {
+			t.Fatalf("%d bytes, counted as %d, want at most %d", sum, s.size, s.total)
+		}
+	}
+	kept := func(session, stream string, seq uint64, want bool) {
+		t.Helper()
+		if _, err := s.After(t.Context(), session, stream, seq); (err == nil) != want {
+			t.Errorf("after %d of %s in %s: %v, want it kept: %v", seq, stream, session, err, want)
+		}
+	}
+	for seq := range uint64(3) {
+		put("few", "f", "1", seq+1, 1000)
+	}
+	for i := range 20 {
+		put("many", fmt.Sprint("m", i%4), "1", uint64(i/4+1), 1000)
+	}
+	kept("f", "1", 0, true)
+	kept("m0", "1", 4, true)  // of 20 the newest seven
+	kept("m0", "1", 3, false) // whatever session they are of
+	kept("m1", "1", 3, true)
+	kept("m1", "1", 2, false)
+	put("new", "n", "1", 1, 4000)
+	kept("n", "1", 0, true)
+	kept("f", "1", 0, true)
+	put("new", "n", "1", 2, 100*each) // alone it is too much, and nobody else loses
+	kept("n", "1", 1, false)
+	kept("n", "1", 2, true)
+	kept("f", "1", 0, true)
 }

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync/atomic"
 
 	"github.com/parley-mcp/parley/client"
@@ -87,6 +88,20 @@ func ExampleHandler_Restore() {
 	// session opened
 	// session ended
 	// Hello, Ada! <nil> <nil> <nil>
+}
+
+// Headers are asked for before each request, so that a key can change.
+func ExampleDialer() {
+	ctx := context.Background()
+	d := streamable.URL("https://example.com/mcp")
+	d.Header = func(context.Context) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer " + os.Getenv("EXAMPLE_KEY")}}, nil
+	}
+	c, err := client.Connect(ctx, d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
 }
 
 func helloServer() *server.Server {

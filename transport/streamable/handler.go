@@ -36,6 +36,8 @@ type Handler struct {
 	patience lateList     // those of the others
 	known    atomic.Value // a type of response writers that have deadlines
 	warned   sync.Once    // about a response writer that cannot do all that it should
+	asking   sync.Mutex
+	maxBatch int // messages in an array, without sessions; 0 is not known yet
 
 	ending chan struct{} // closed when Shutdown begins
 }
@@ -43,17 +45,20 @@ type Handler struct {
 // NewHandler returns the endpoint for h: mount it at a path of its own, such
 // as /mcp. o may be nil.
 func NewHandler(h transport.Handler, o *Options) *Handler {
+	if err := transport.CheckHandler(h); err != nil {
+		panic("streamable.NewHandler: " + err.Error())
+	}
 	e := &Handler{
 		core:   h,
 		opts:   o.filled(),
 		ending: make(chan struct{}),
 	}
-	e.gate = web.NewGate(e.opts.Access)
+	e.gate = web.NewGate(e.opts.Access.Telling(e.refused))
 	e.limits = e.opts.limits()
 	e.log = e.opts.Logger
 	e.events = e.opts.Events
 	if e.events == nil {
-		e.memory = newMemoryStore(e.opts.ReplayBuffer, e.opts.ReplayTime)
+		e.memory = newMemoryStore(e.opts.ReplayBuffer, e.opts.ReplayMemory, e.opts.ReplayTime)
 		e.events = e.memory
 	}
 	e.sessions.init(e)
@@ -83,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.list.enter(o) {
-		refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
+		h.refuse(w, r, http.StatusServiceUnavailable, web.ShuttingDown())
 		return
 	}
 	defer h.list.leave(o)
@@ -97,7 +102,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // other serves what is no POST.
 func (h *Handler) other(o *open, r *http.Request, who *principal.Principal, bare bool) {
 	if !bare {
-		refuse(o.ResponseWriter, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(o.ResponseWriter, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"%.16s takes no body; leave Content-Length out", r.Method))
 		return
 	}
@@ -112,7 +117,7 @@ func (h *Handler) other(o *open, r *http.Request, who *principal.Principal, bare
 		if h.opts.Sessionless {
 			allow = http.MethodPost
 		}
-		notAllowed(o.ResponseWriter, r, allow)
+		h.notAllowed(o.ResponseWriter, r, allow)
 	}
 }
 
@@ -137,11 +142,11 @@ func (h *Handler) part(o *open, read bool) {
 // basic/transports, Listening for Messages, Resumability).
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
 	if isModern(r) || h.opts.Sessionless || len(r.Header[headerSession]) == 0 {
-		notAllowed(w, r, "POST")
+		h.notAllowed(w, r, "POST")
 		return
 	}
 	if accept := r.Header["Accept"]; len(accept) > 0 && !accepts(accept, "text", "event-stream") {
-		refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a GET gives text/event-stream; say so in the Accept header"))
 		return
 	}
@@ -164,7 +169,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, who *principal.Pri
 // basic/transports, Session Management).
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request, who *principal.Principal) {
 	if isModern(r) || h.opts.Sessionless {
-		notAllowed(w, r, "POST")
+		h.notAllowed(w, r, "POST")
 		return
 	}
 	s := h.find(w, r, who)

@@ -2,6 +2,7 @@ package streamable_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,8 @@ func echo(params jsonrpc.Object) jsonrpc.Body {
 	}
 	return jsonrpc.Raw(params.Raw())
 }
+
+func (*peer) Refused(context.Context, transport.Refusal) {}
 
 func (p *peer) Serve(ctx context.Context, x *transport.Exchange) { p.handle(ctx, x, func() {}) }
 
@@ -199,7 +202,7 @@ func asUser(o *streamable.Options) *streamable.Options {
 		opts = *o
 	}
 	opts.Access = web.Access{Principal: func(r *http.Request) *principal.Principal {
-		return &principal.Principal{Subject: r.Header.Get("X-User"), Remote: "192.0.2.1"}
+		return &principal.Principal{Subject: r.Header.Get("X-User"), Remote: cmp.Or(r.Header.Get("X-Address"), "192.0.2.1")}
 	}}
 	return &opts
 }

@@ -24,9 +24,9 @@ var (
 	ErrDeleted = fmt.Errorf("%w: the client ended the session", transport.ErrClosed)
 	// ErrIdle says that nobody used the session for SessionIdle.
 	ErrIdle = fmt.Errorf("%w: the session was idle for too long", transport.ErrClosed)
-	// ErrDisplaced says that an idle session made place for another one of its
-	// address; see MaxSessionsPerAddress.
-	ErrDisplaced = fmt.Errorf("%w: the session made place for another one of its address", transport.ErrClosed)
+	// ErrDisplaced says that an idle session of an anonymous caller made place for
+	// another one; see MaxSessions and MaxSessionsPerAddress.
+	ErrDisplaced = fmt.Errorf("%w: the session made place for another one", transport.ErrClosed)
 
 	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
 	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
@@ -59,14 +59,20 @@ func errBatch() *jsonrpc.Error {
 }
 
 // refuse answers a request that belongs to no session, or to none yet.
-func refuse(w http.ResponseWriter, r *http.Request, status int, e *jsonrpc.Error) {
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, e *jsonrpc.Error) {
+	h.refused(r, e)
 	web.Refuse(w, status, e, nullID(r))
 }
 
+// refused tells the core of a request that belongs to no session and is refused.
+func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
+	h.core.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.opts.Access.Caller(r), Carrier: &selfContained})
+}
+
 // notAllowed answers a method that is not for this endpoint or this caller.
-func notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
+func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
 	w.Header().Set("Allow", allow)
-	refuse(w, r, http.StatusMethodNotAllowed, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	h.refuse(w, r, http.StatusMethodNotAllowed, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"method %.16q is not allowed here; allowed: %s", r.Method, allow))
 }
 

@@ -172,7 +172,13 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 	if !succeeded(resp) {
 		return x.refused(resp)
 	}
-	if kind := mediaType(resp); kind != jsonType && (kind != "" || resp.ContentLength != 0) {
+	if kind := mediaType(resp); kind == "text/html" && x.s == nil && (x.method == revision.Initialize || x.method == "server/discover") {
+		why := errors.New("no MCP endpoint is there, but a page for people (text/html): check the URL")
+		if x.method == revision.Initialize {
+			return nil, fmt.Errorf("%w: %w", transport.ErrOtherTransport, why)
+		}
+		return nil, fmt.Errorf("%w: %w", transport.ErrNotUnderstood, why)
+	} else if kind != jsonType && (kind != "" || resp.ContentLength != 0) {
 		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
 	}
 	data, err := x.l.readBody(resp)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/httptoken"
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
@@ -226,7 +227,7 @@ func dialFailed(err error) bool {
 // without showing a value, which may be a secret.
 func checkHeader(h http.Header) error {
 	for name, values := range h {
-		if !isToken(name) {
+		if !httptoken.Valid(name) {
 			return fmt.Errorf("%q cannot be the name of an HTTP header; nothing was sent", name)
 		}
 		for _, value := range values {
@@ -236,18 +237,6 @@ func checkHeader(h http.Header) error {
 		}
 	}
 	return nil
-}
-
-// isToken reports whether s is a token (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // isFieldValue reports whether s may be the value of a header (RFC 9110, section 5.5).

@@ -32,7 +32,13 @@ type Options struct {
 	// need the same StateKeys in their server.Options. Default: sessions.
 	Sessionless bool
 	// MaxSessions is the most sessions of revisions with a handshake at once;
-	// more are answered 429. Default 10,000.
+	// those of anonymous callers may be nine tenths of them. One more ends the
+	// session that was idle the longest of the anonymous callers of the address
+	// that has the most; an anonymous caller whose own address has as many ends
+	// one of those. It is answered 429 if each such session has a request under
+	// way or a stream open. Sessions of callers whom authentication has named
+	// make place for nobody. As many sessions again may begin or end. Default
+	// 10,000.
 	MaxSessions int
 	// MaxSessionsPerPrincipal is the most sessions of one caller whom
 	// authentication has named; more are answered 429. Default 100.
@@ -55,7 +61,13 @@ type Options struct {
 	// for clients that come back, ReplayTime for how long. Defaults 1 MiB, 5 min.
 	ReplayBuffer int
 	ReplayTime   time.Duration
-	// Events keeps the events of streams. Default: in memory.
+	// ReplayMemory is how many bytes the events of all streams may take in
+	// memory, each counted with 256 bytes more than it has. Beyond it whoever has
+	// the most, a caller with a name or the anonymous callers of an address, loses
+	// its oldest; a client that asks for those is answered 400. Default 256 MiB.
+	ReplayMemory int
+	// Events keeps the events of streams, and ReplayMemory does not hold for it.
+	// Default: in memory.
 	Events EventStore
 	// ReadTimeout is how long a client may take to send a body. Default 30 s.
 	ReadTimeout time.Duration
@@ -75,7 +87,8 @@ type Options struct {
 	// HTTP adjusts the HTTP server that [Serve] makes; NewHandler makes none.
 	// Its Shutdown is called before the endpoint's own.
 	HTTP web.ServeOptions
-	// Logger is told what clients do wrong. Default: nobody.
+	// Logger is told what the operator should mend, and at debug what clients do
+	// wrong. Default: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -97,6 +110,7 @@ func (o *Options) filled() Options {
 	size(&d.MaxSessionsPerPrincipal, 100)
 	size(&d.MaxSessionsPerAddress, 1000)
 	size(&d.ReplayBuffer, 1<<20)
+	size(&d.ReplayMemory, 256<<20)
 	span(&d.SessionIdle, 30*time.Minute)
 	span(&d.ReplayTime, 5*time.Minute)
 	span(&d.ReadTimeout, 30*time.Second)
@@ -104,7 +118,7 @@ func (o *Options) filled() Options {
 	span(&d.KeepAlive, 15*time.Second)
 	span(&d.Retry, time.Second)
 	if d.Logger == nil {
-		d.Logger = slog.New(slog.DiscardHandler)
+		d.Logger = slog.Default()
 	}
 	return d
 }

@@ -35,7 +35,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 // batch serves an array of messages.
 func (h *Handler) batch(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
 	if isModern(r) {
-		refuse(w, r, http.StatusBadRequest, errBatch())
+		h.refuse(w, r, http.StatusBadRequest, errBatch())
 		return
 	}
 	if h.opts.Sessionless {
@@ -98,15 +98,15 @@ func (h *Handler) caller(w http.ResponseWriter, r *http.Request, who *principal.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 	switch {
 	case !acceptsBoth(r.Header["Accept"]):
-		refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"an answer is application/json or text/event-stream; name both in the Accept header"))
 		return nil
 	case !isJSON(r.Header["Content-Type"]):
-		refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a message is application/json in UTF-8; say so in the Content-Type header"))
 		return nil
 	case !isIdentity(r.Header["Content-Encoding"]):
-		refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"compressed bodies are not taken; leave Content-Encoding out"))
 		return nil
 	}
@@ -119,14 +119,16 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
 	w.Header().Set("Connection", "close")
 	switch {
 	case errors.Is(err, errTooLarge):
-		refuse(w, r, http.StatusRequestEntityTooLarge, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"a message has at most %d bytes; send less at a time", h.opts.MaxMessage))
+		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message has at most %d bytes; send less at a time", h.opts.MaxMessage)
+		e.Limit = "MaxMessage"
+		h.refuse(w, r, http.StatusRequestEntityTooLarge, e)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		refuse(w, r, http.StatusRequestTimeout, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"the body did not arrive within %v; send it faster", h.opts.ReadTimeout))
+		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "the body did not arrive within %v; send it faster", h.opts.ReadTimeout)
+		e.Limit = "ReadTimeout"
+		h.refuse(w, r, http.StatusRequestTimeout, e)
 	default:
 		h.log.Debug("reading a body", "error", err)
-		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeParseError,
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeParseError,
 			"the body ended too early; send as much as the header says"))
 	}
 	return nil
@@ -218,7 +220,7 @@ func (h *Handler) malformed(w http.ResponseWriter, r *http.Request, who *princip
 	if !ok {
 		bad = &jsonrpc.ParseError{Err: jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)}
 	}
-	null := false
+	null, told := false, false
 	if !modern {
 		null = nullID(r)
 		if len(r.Header[headerSession]) > 0 && !h.opts.Sessionless {
@@ -228,8 +230,12 @@ func (h *Handler) malformed(w http.ResponseWriter, r *http.Request, who *princip
 			}
 			defer s.release()
 			s.fail(bad)
-			null = s.nullID()
+			s.refused(bad.Err)
+			null, told = s.nullID(), true
 		}
+	}
+	if !told {
+		h.refused(r, bad.Err)
 	}
 	complain(w, bad, null)
 }

@@ -54,7 +54,7 @@ func (h *Handler) unanswered(w http.ResponseWriter, r *http.Request, m *jsonrpc.
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"responses are not sent in this protocol revision; send the request again with its input responses"))
 }
 

@@ -92,6 +92,7 @@ func (s *session) element(r *http.Request, st *stream, item jsonrpc.BatchItem, w
 	case item.In == nil && item.Err.Notification:
 		s.h.log.Debug("message refused", "error", item.Err)
 	case item.In == nil:
+		s.refused(item.Err.Err)
 		st.complain(item.Err)
 	case item.In.Kind == jsonrpc.Request:
 		s.begin(r, st, item.In, who, true)

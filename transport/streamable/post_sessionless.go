@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -14,12 +15,12 @@ import (
 // sessionless serves a message of a revision with a handshake by itself, on an
 // endpoint that keeps no sessions.
 func (h *Handler) sessionless(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
-	f := assumed(w, r)
+	f := h.assumed(w, r)
 	switch {
 	case f == nil:
 		return
 	case m.Kind == jsonrpc.Response:
-		refuse(w, r, http.StatusBadRequest, errUnasked())
+		h.refuse(w, r, http.StatusBadRequest, errUnasked())
 		return
 	case m.Kind == jsonrpc.Notification:
 		h.log.Debug("notification ignored", "bytes", m.Size)
@@ -44,7 +45,7 @@ func newSessionless(r *http.Request, f *revision.Facts) *call {
 
 // assumed are the facts of the revision that a request without session is of;
 // nil if it was refused. Whether it is served here is for the core to say.
-func assumed(w http.ResponseWriter, r *http.Request) *revision.Facts {
+func (h *Handler) assumed(w http.ResponseWriter, r *http.Request) *revision.Facts {
 	values := r.Header[headerVersion]
 	if len(values) == 0 {
 		return revision.Assumed()
@@ -56,7 +57,7 @@ func assumed(w http.ResponseWriter, r *http.Request) *revision.Facts {
 	if len(values) > 1 {
 		why = errDoubled
 	}
-	refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"MCP-Protocol-Version %.32q: %s; send the one that initialize answered", values[0], why))
 	return nil
 }
@@ -68,21 +69,21 @@ func errUnasked() *jsonrpc.Error {
 // batchSessionless serves an array of messages by itself: all requests at once,
 // and their answers in one array, in no order.
 func (h *Handler) batchSessionless(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
-	f := assumed(w, r)
+	f := h.assumed(w, r)
 	if f == nil {
 		return
 	}
 	if !f.Batch {
-		refuse(w, r, http.StatusBadRequest, errBatch())
+		h.refuse(w, r, http.StatusBadRequest, errBatch())
 		return
 	}
-	items, requests, e := h.readBatch(data, maxBatch)
+	items, requests, e := h.readBatch(data, h.mostBatched(who))
 	switch {
 	case e != nil:
-		refuse(w, r, http.StatusBadRequest, e)
+		h.refuse(w, r, http.StatusBadRequest, e)
 		return
 	case !requests && items[0].In != nil && items[0].In.Kind == jsonrpc.Response:
-		refuse(w, r, http.StatusBadRequest, errUnasked())
+		h.refuse(w, r, http.StatusBadRequest, errUnasked())
 		return
 	case !requests:
 		w.WriteHeader(http.StatusAccepted)
@@ -100,6 +101,39 @@ func (h *Handler) batchSessionless(w http.ResponseWriter, r *http.Request, who *
 	}
 }
 
+// mostBatched is how many messages an array may hold. The handler says so in
+// the rules of a relation, so that one is opened to ask for them, once.
+func (h *Handler) mostBatched(who *principal.Principal) int {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if h.maxBatch == 0 {
+		s, err := h.core.Open(nowhere{who})
+		if err != nil {
+			return maxBatch // the requests will be refused as well
+		}
+		h.maxBatch = cmp.Or(s.Rules().MaxBatch, maxBatch)
+		s.Close(errRefused)
+	}
+	return h.maxBatch
+}
+
+// nowhere is the conn of a relation that is closed at once.
+type nowhere struct{ who *principal.Principal }
+
+var _ transport.Conn = nowhere{}
+
+// Send fails.
+func (nowhere) Send(context.Context, *jsonrpc.Outgoing) error { return errRefused }
+
+// Principal is who sent the array.
+func (n nowhere) Principal() *principal.Principal { return n.who }
+
+// Shared says that each request has a stream of its own.
+func (nowhere) Shared() bool { return false }
+
+// Close does nothing.
+func (nowhere) Close(error) error { return nil }
+
 // elements has the requests of an array handled and returns their answers.
 func (h *Handler) elements(c *call, who *principal.Principal, items []jsonrpc.BatchItem) []message {
 	var (
@@ -115,6 +149,7 @@ func (h *Handler) elements(c *call, who *principal.Principal, items []jsonrpc.Ba
 			}
 			running.Go(func() { h.core.Serve(&c.ctx, &x.Exchange) })
 		case item.In == nil && !item.Err.Notification:
+			h.refused(c.ctx.r, item.Err.Err)
 			_ = x.Answer(&c.ctx, &jsonrpc.Outgoing{ID: item.Err.ID, Error: item.Err.Err, NullID: item.Err.ID.IsZero() && c.legacy.NullID})
 		default:
 			continue // a notification

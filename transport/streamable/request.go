@@ -26,9 +26,11 @@ func Header(ctx context.Context, name string) string {
 // RequestFrom returns a copy of the HTTP request that carried the message which
 // ctx belongs to, for its URL, path values, host, TLS state and headers; nil
 // outside of one. What [Header] says of ctx holds here too. The copy has no
-// body, and none of the headers with which a client proves who it is
-// (Authorization, Proxy-Authorization, Cookie, DPoP): ask Header for those by
-// name. It belongs to the caller, and each call makes a new one.
+// body, and none of the headers with which a client proves who it is or what it
+// may use (Authorization, Proxy-Authorization, Cookie, DPoP, Mcp-Session-Id):
+// ask Header for those by name. Call.SessionID of package server names the
+// session, and transport.SessionRef gives a name of it for logs. The copy
+// belongs to the caller, and each call makes a new one.
 func RequestFrom(ctx context.Context) *http.Request {
 	r, ok := ctx.Value(requestKey{}).(*http.Request)
 	if !ok {
@@ -36,7 +38,7 @@ func RequestFrom(ctx context.Context) *http.Request {
 	}
 	c := r.Clone(ctx)
 	c.Body, c.ContentLength, c.TransferEncoding = http.NoBody, 0, nil
-	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie", "Dpop"} {
+	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie", "Dpop", headerSession} {
 		delete(c.Header, name)
 	}
 	return c

@@ -37,7 +37,7 @@ func TestRequestFrom(t *testing.T) {
 	})
 	core.Add(server.Tool("ask", "Tells what it sees.", func(ctx context.Context, _ struct{}) (string, error) {
 		r := streamable.RequestFrom(ctx)
-		if r.Header.Get("Cookie") != "" || r.ContentLength != 0 {
+		if r.Header.Get("Cookie") != "" || r.Header.Get("Mcp-Session-Id") != "" || r.ContentLength != 0 {
 			return "", fmt.Errorf("the copy has %v and %d bytes", r.Header, r.ContentLength)
 		}
 		return streamable.Header(ctx, "X-Tenant") + " " + r.Header.Get("X-Tenant") + " " + streamable.Header(ctx, "Authorization"), nil

@@ -62,7 +62,7 @@ func (h *Handler) restore(ctx context.Context, id string, who *principal.Princip
 		return err
 	}
 	s.settle()
-	if e := h.sessions.register(s); e != nil {
+	if _, e := h.sessions.register(s); e != nil {
 		s.end(errRefused)
 		return e
 	}

@@ -43,10 +43,12 @@ type session struct {
 	reported SessionState
 
 	// These belong to the table.
-	busy     int // requests and streams
-	used     time.Time
-	known    bool // clients could use it
-	unlinked bool // it ends
+	busy           int // requests and streams
+	used           time.Time
+	known          bool // clients could use it
+	unlinked       bool // it ends
+	owner          *owner
+	before, behind *session // in the owner's list of those that nobody uses
 
 	mu        sync.Mutex
 	ended     error
@@ -86,13 +88,13 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 func (h *Handler) find(w http.ResponseWriter, r *http.Request, who *principal.Principal) *session {
 	ids := r.Header[headerSession]
 	if len(ids) != 1 || ids[0] == "" {
-		refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"one Mcp-Session-Id header is needed; begin with an initialize request, whose answer has it, or name a protocol version in _meta"))
 		return nil
 	}
 	s := h.sessions.find(ids[0], who.Identity())
 	if s == nil {
-		refuse(w, r, http.StatusNotFound, errUnknown())
+		h.refuse(w, r, http.StatusNotFound, errUnknown())
 	}
 	return s
 }
@@ -271,7 +273,13 @@ func (c *conn) Close(cause error) error {
 	return nil
 }
 
+// refused tells the core of a request of this session that is refused.
+func (s *session) refused(e *jsonrpc.Error) {
+	s.h.core.Refused(s.ctx, transport.Refusal{Err: e, Principal: s.who, Carrier: &s.carrier})
+}
+
 // refuse answers a request of this session.
 func (s *session) refuse(w http.ResponseWriter, status int, e *jsonrpc.Error) {
+	s.refused(e)
 	web.Refuse(w, status, e, s.nullID())
 }

@@ -18,7 +18,7 @@ import (
 func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
 	if versions := r.Header[headerVersion]; len(versions) > 0 {
 		if _, ok := revision.Lookup(versions[0]); !ok || len(versions) > 1 {
-			refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 				"MCP-Protocol-Version %.32q is none; leave it out of initialize", versions[0]))
 			return
 		}
@@ -26,7 +26,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 	h.deadlines(w) // once in each session is soon enough to warn
 	s, status, e := h.newSession(who, "")
 	if e != nil {
-		refuse(w, r, status, e)
+		h.refuse(w, r, status, e)
 		return
 	}
 	defer s.release()
@@ -37,21 +37,21 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 		}
 	}()
 	if err := s.open(); err != nil {
-		h.log.Warn("session refused", "error", err)
+		h.log.Debug("session refused", "error", err)
 		s.end(errRefused)
 		e, ok := errors.AsType[*jsonrpc.Error](err)
 		if !ok {
 			e = web.Unavailable("no session can be opened now; try again later")
 		}
-		refuse(w, r, http.StatusServiceUnavailable, e)
+		h.refuse(w, r, http.StatusServiceUnavailable, e)
 		return
 	}
 	answer, e := s.perform(&sessionContext{s.ctx, r}, who, m)
 	if e == nil {
 		s.settle()
-		if e := h.sessions.register(s); e != nil {
+		if status, e := h.sessions.register(s); e != nil {
 			s.end(errRefused)
-			refuse(w, r, http.StatusServiceUnavailable, e)
+			h.refuse(w, r, status, e)
 			return
 		}
 		registered = true

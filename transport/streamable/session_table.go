@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,14 +18,17 @@ type table struct {
 	h     *Handler
 	every time.Duration // between two looks
 
-	mu    sync.Mutex
-	byID  map[string]*session   // those that clients may use
-	all   map[*session]struct{} // those too that begin or end just now
-	owned map[string][]*session // by the limit key of their owner, in no order
-	timer *time.Timer
-	armed bool
-	over  bool
-	work  sync.WaitGroup // looks, and ends in the background
+	mu         sync.Mutex
+	byID       map[string]*session   // those that clients may use
+	all        map[*session]struct{} // those too that begin or end just now
+	owners     map[string]*owner     // by limit key
+	idle       ranking[*owner]
+	registered int // sessions that clients could use and that have not ended; displaced ones have
+	anonymous  int // those of them that are anonymous callers'
+	timer      *time.Timer
+	armed      bool
+	over       bool
+	work       sync.WaitGroup // looks, and ends in the background
 }
 
 func (t *table) init(h *Handler) {
@@ -34,87 +36,152 @@ func (t *table) init(h *Handler) {
 	t.every = max(min(h.opts.SessionIdle, h.opts.ReplayTime)/8, time.Millisecond)
 	t.byID = make(map[string]*session)
 	t.all = make(map[*session]struct{})
-	t.owned = make(map[string][]*session)
+	t.owners = make(map[string]*owner)
+	t.idle = idleOwners()
 }
 
-// reserve counts a session that begins and gives it its id, a new one unless it
-// has one from elsewhere, or says why not, with a status. To make place for an
-// anonymous caller it ends an idle session of the same address: a caller that
-// sends more than the others must not keep them out.
+// reserve takes in a session that begins and gives it its id, a new one unless
+// it has one from elsewhere, or says why not, with a status. It displaces
+// nothing: the handshake may still fail.
 func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
 	s.carrier = transport.Carrier{Name: carrierName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := &t.h.opts
-	owned := len(t.owned[s.key])
+	opts := &t.h.opts
+	o := t.owners[s.key]
+	if o == nil {
+		o = new(owner)
+	}
 	switch anonymous := s.who.Anonymous(); {
 	case t.over:
 		return http.StatusServiceUnavailable, web.ShuttingDown()
-	case len(t.all) >= o.MaxSessions:
-		return http.StatusTooManyRequests, web.TooMany(
-			"this server has %d sessions, which is the most it takes (MaxSessions); try again later", len(t.all))
-	case !anonymous && owned >= o.MaxSessionsPerPrincipal:
-		return http.StatusTooManyRequests, web.TooMany(
-			"you have %d sessions, which is the most of one caller (MaxSessionsPerPrincipal); end one with DELETE, or try again later", owned)
-	case anonymous && owned >= o.MaxSessionsPerAddress && !t.displace(s.key):
-		return http.StatusTooManyRequests, web.TooMany(
-			"the anonymous callers of your address (%s) have %d sessions, all of them in use, which is the most of one address (MaxSessionsPerAddress); end one with DELETE, or try again later",
-			cmp.Or(s.who.Remote, "unknown"), owned)
+	case len(t.all)-t.most(anonymous) >= opts.MaxSessions: // as many again may begin or end
+		return http.StatusTooManyRequests, web.TooMany("MaxSessions", "too many sessions begin and end on this server just now; try again later")
+	case !anonymous && o.sessions >= opts.MaxSessionsPerPrincipal:
+		return http.StatusTooManyRequests, web.TooMany("MaxSessionsPerPrincipal",
+			"you have %d sessions, which is the most of one caller (MaxSessionsPerPrincipal); end one with DELETE, or try again later", o.sessions)
+	case anonymous && o.sessions-opts.MaxSessionsPerAddress >= opts.MaxSessionsPerAddress: // as many again may begin
+		return http.StatusTooManyRequests, t.fullAddress(s, o)
+	}
+	if _, e := t.victim(s, o); e != nil { // nothing has changed by the time of register, mostly
+		return http.StatusTooManyRequests, e
 	}
 	t.all[s] = struct{}{}
-	t.owned[s.key] = append(t.owned[s.key], s)
+	t.owners[s.key] = o
+	s.owner = o
+	o.sessions++
 	t.arm()
 	return 0, nil
 }
 
-// displace ends the session under key that nobody has used for the longest
-// time; false if all are in use. The lock is held.
-func (t *table) displace(key string) bool {
-	var oldest *session
-	for _, s := range t.owned[key] {
-		if s.busy == 0 && !s.unlinked && (oldest == nil || s.used.Before(oldest.used)) {
-			oldest = s
-		}
+// most is how many sessions callers of one kind may have together.
+func (t *table) most(anonymous bool) int {
+	if anonymous {
+		return web.AnonymousShare(t.h.opts.MaxSessions)
 	}
-	if oldest == nil {
-		return false
-	}
-	oldest.unlinked = true
-	delete(t.byID, oldest.id())
-	t.disown(oldest)
-	t.work.Go(func() { oldest.end(ErrDisplaced) })
-	return true
+	return t.h.opts.MaxSessions
 }
+
+// victim returns the session that has to end so that s may be registered, nil
+// if none has to, or says that there is none. It takes one that nobody uses, of
+// the anonymous callers of the address that has the most sessions: whoever has
+// more than the others must not keep them out. The lock is held.
+func (t *table) victim(s *session, o *owner) (*session, *jsonrpc.Error) {
+	opts, anonymous := &t.h.opts, s.who.Anonymous()
+	if anonymous && o.registered >= opts.MaxSessionsPerAddress {
+		if o.oldest == nil {
+			return nil, t.fullAddress(s, o)
+		}
+		return o.oldest, nil
+	}
+	full := t.registered >= opts.MaxSessions
+	if !full && (!anonymous || t.anonymous < t.most(true)) {
+		return nil, nil
+	}
+	from := t.idle.first()
+	if anonymous && from != nil && o.registered >= from.registered {
+		from = o
+	}
+	switch {
+	case from != nil && from.oldest != nil:
+		return from.oldest, nil
+	case full:
+		return nil, web.TooMany("MaxSessions",
+			"this server has %d sessions, which is the most it takes (MaxSessions); try again later", t.registered)
+	}
+	return nil, web.TooMany("MaxSessions",
+		"the anonymous callers of this server have %d sessions, which is the most of them together (nine tenths of MaxSessions); sign in, or try again later", t.anonymous)
+}
+
+// fullAddress refuses one more session of an address.
+func (t *table) fullAddress(s *session, o *owner) *jsonrpc.Error {
+	return web.TooMany("MaxSessionsPerAddress",
+		"the anonymous callers of your address (%s) have %d sessions, all of them in use, which is the most of one address (MaxSessionsPerAddress); end one with DELETE, or try again later",
+		cmp.Or(s.who.Remote, "unknown"), o.registered)
+}
+
+// displace ends a session that nobody uses. The lock is held.
+func (t *table) displace(s *session) {
+	t.disown(s)
+	s.unlinked = true
+	delete(t.byID, s.id())
+	t.work.Go(func() { s.end(ErrDisplaced) })
+}
+
+// rank finds the place of an owner whose sessions have changed. The lock is held.
+func (t *table) rank(o *owner) { t.idle.update(o, o.oldest != nil) }
 
 // disown takes a session out of those of its owner. The lock is held.
 func (t *table) disown(s *session) {
-	owned := t.owned[s.key]
-	i := slices.Index(owned, s)
-	if i < 0 {
+	o := s.owner
+	if o == nil {
 		return
 	}
-	if owned = slices.Delete(owned, i, i+1); len(owned) == 0 {
-		delete(t.owned, s.key)
+	s.owner = nil
+	if o.sessions--; o.sessions == 0 {
+		delete(t.owners, s.key)
+	}
+	if !s.known {
 		return
 	}
-	t.owned[s.key] = owned
+	o.registered--
+	t.registered--
+	if s.who.Anonymous() {
+		t.anonymous--
+		o.remove(s)
+		t.rank(o)
+	}
 }
 
-// register lets the client use a session, unless it or the endpoint ends.
-func (t *table) register(s *session) *jsonrpc.Error {
+// register lets the client use a session, unless it or the endpoint ends, or
+// others have taken its place meanwhile. The error has a status.
+func (t *table) register(s *session) (status int, e *jsonrpc.Error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.over:
-		return web.ShuttingDown()
+		return http.StatusServiceUnavailable, web.ShuttingDown()
 	case s.unlinked:
-		return web.Unavailable("the session has ended already; try again later")
+		return http.StatusServiceUnavailable, web.Unavailable("the session has ended already; try again later")
 	case t.byID[s.id()] != nil:
-		return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "there is a session with this id already")
+		return http.StatusServiceUnavailable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "there is a session with this id already")
+	}
+	v, e := t.victim(s, s.owner)
+	if e != nil {
+		return http.StatusTooManyRequests, e
+	}
+	if v != nil {
+		t.displace(v)
 	}
 	t.byID[s.id()] = s
 	s.known = true
-	return nil
+	s.owner.registered++
+	t.registered++
+	if s.who.Anonymous() {
+		t.anonymous++
+		t.rank(s.owner)
+	}
+	return 0, nil
 }
 
 // find returns a session of the caller, held, or nil.
@@ -125,7 +192,10 @@ func (t *table) find(id, identity string) *session {
 	if s == nil || s.identity != identity {
 		return nil
 	}
-	s.busy++
+	if s.busy++; s.busy == 1 && s.owner != nil {
+		s.owner.remove(s)
+		t.rank(s.owner)
+	}
 	return s
 }
 
@@ -141,6 +211,10 @@ func (t *table) release(s *session) {
 	defer t.mu.Unlock()
 	s.busy--
 	s.used = time.Now()
+	if s.busy == 0 && s.known && !s.unlinked && s.who.Anonymous() {
+		s.owner.append(s)
+		t.rank(s.owner)
+	}
 }
 
 // unlink makes a session unknown, and reports whether clients could use it.
@@ -148,6 +222,10 @@ func (t *table) unlink(s *session) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.unlinked = true
+	if s.owner != nil {
+		s.owner.remove(s)
+		t.rank(s.owner)
+	}
 	if t.byID[s.id()] == s { // it may never have been there, and another one is
 		delete(t.byID, s.id())
 	}

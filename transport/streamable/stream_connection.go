@@ -308,7 +308,7 @@ func (c *connection) store(data []byte, seq uint64) {
 	}
 	ctx, cancel := c.h.storing(s.ctx)
 	defer cancel()
-	if err := c.h.events.Append(ctx, Event{Session: s.id(), Stream: st.name(), Seq: seq, Data: data}); err != nil {
+	if err := c.h.events.Append(ctx, Event{Session: s.id(), Stream: st.name(), Seq: seq, Data: data, owner: s.key}); err != nil {
 		c.h.log.Warn("event not stored; its stream cannot be resumed", "error", err)
 		st.lost = true
 	}

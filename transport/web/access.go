@@ -11,7 +11,7 @@ import (
 	"github.com/parley-mcp/parley/principal"
 )
 
-// Access says who may reach an HTTP endpoint. The zero value is safe: see the
+// Access decides which callers may reach an HTTP endpoint. The zero value is safe: see the
 // fields. It is never written to, and many goroutines may use it.
 //
 // Only the connection and its request count. Headers that a proxy writes, such
@@ -37,7 +37,7 @@ type Access struct {
 	// there are no patterns, and "*" matches nothing. Default: only pages of
 	// the endpoint's own origin.
 	Origins []string
-	// Principal says who calls; nil is an anonymous caller. Default:
+	// Principal identifies the caller; nil is an anonymous caller. Default:
 	// principal.FromContext of the request's context, as authentication in
 	// front leaves it, else an anonymous caller known by its address (see
 	// TrustedProxies).
@@ -50,6 +50,8 @@ type Access struct {
 	// append to the header or replace it: one that hands it on unchanged lets
 	// callers choose their address. Default none.
 	TrustedProxies []netip.Prefix
+
+	refused func(r *http.Request, e *jsonrpc.Error) // see Telling
 }
 
 // A Face is what an endpoint shows to pages of other origins (CORS).
@@ -64,7 +66,7 @@ type Face struct {
 }
 
 // Admit checks Host and Origin, answers CORS preflights, and adds the CORS
-// headers of f to the response of an allowed page. It returns who calls and
+// headers of f to the response of an allowed page. It returns the caller and
 // true; or it has answered the request, with 403 or as a preflight, and
 // returns false.
 func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principal.Principal, bool) {
@@ -72,9 +74,9 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*princi
 		return nil, false
 	}
 	if origins := r.Header["Origin"]; len(origins) > 0 {
-		own, listed := a.judgeOrigin(origins, r)
+		own, listed := a.checkOrigin(origins, r)
 		if !own && !listed {
-			refuseHeader(w, "Origin", origins[0],
+			a.refuseHeader(w, r, "Origin", origins[0],
 				"add it to the endpoint's allowed origins (Access.Origins) if you trust its pages, or its own name to the allowed hosts (Access.Hosts)")
 			return nil, false
 		}
@@ -85,10 +87,22 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*princi
 			return nil, false
 		}
 	}
-	if p := a.named(r); p != nil {
-		return p, true
+	return a.Caller(r), true
+}
+
+// Caller returns the sender of a request, as Admit does of one that it lets in.
+func (a *Access) Caller(r *http.Request) *principal.Principal {
+	if p := a.principalOf(r); p != nil {
+		return p
 	}
-	return &principal.Principal{Remote: remoteOf(a.address(r))}, true
+	return &principal.Principal{Remote: remoteOf(a.address(r))}
+}
+
+// Telling returns a copy of a that tells f of each request that Admit refuses,
+// before the caller is told, and of why.
+func (a Access) Telling(f func(r *http.Request, e *jsonrpc.Error)) Access {
+	a.refused = f
+	return a
 }
 
 // admitHost checks Host, and answers a request that must not pass.
@@ -98,7 +112,7 @@ func (a *Access) admitHost(w http.ResponseWriter, r *http.Request) bool {
 	if ok && len(r.Header["Host"]) == 0 && a.allowsHost(host, r) {
 		return true
 	}
-	refuseHeader(w, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
+	a.refuseHeader(w, r, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
 	return false
 }
 
@@ -123,9 +137,9 @@ func (a *Access) allowsHost(host hostPort, r *http.Request) bool {
 	return false
 }
 
-// judgeOrigin reports whether the page that sends the request is one of the
+// checkOrigin reports whether the page that sends the request is one of the
 // endpoint's own origin, or of one that is listed.
-func (a *Access) judgeOrigin(origins []string, r *http.Request) (own, listed bool) {
+func (a *Access) checkOrigin(origins []string, r *http.Request) (own, listed bool) {
 	if len(origins) != 1 {
 		return false, false
 	}
@@ -143,7 +157,7 @@ func (a *Access) judgeOrigin(origins []string, r *http.Request) (own, listed boo
 	host, _ := splitHost(r.Host)
 	// Behind a proxy that ends TLS, the page is https and the request is not.
 	page := o.scheme == "https" || o.scheme == "http" && r.TLS == nil
-	// A page under a name that nobody vouches for may be an attacker's whose
+	// A page under an unverified name may be an attacker's whose
 	// name leads here: then Origin and Host are the same, and that is the attack.
 	safe := len(a.Hosts) > 0 || host.safe()
 	return page && safe && o.is(host), false
@@ -158,8 +172,8 @@ func (a *Access) address(r *http.Request) string {
 	return ClientAddress(r, a.TrustedProxies)
 }
 
-// named says who sends a request that was let in; nil is an anonymous caller.
-func (a *Access) named(r *http.Request) *principal.Principal {
+// principalOf returns the sender of an admitted request; nil is an anonymous caller.
+func (a *Access) principalOf(r *http.Request) *principal.Principal {
 	if a.Principal != nil {
 		return a.Principal(r)
 	}
@@ -179,8 +193,11 @@ const maxShown = 100
 
 // refuseHeader answers 403 and says which header is to blame and what can be
 // done about it.
-func refuseHeader(w http.ResponseWriter, name, value, advice string) {
+func (a *Access) refuseHeader(w http.ResponseWriter, r *http.Request, name, value, advice string) {
 	shown := strconv.QuoteToASCII(value[:min(len(value), maxShown)])
-	Refuse(w, http.StatusForbidden, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"%s %s is not allowed here; %s", name, shown, advice), false)
+	e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "%s %s is not allowed here; %s", name, shown, advice)
+	if a.refused != nil {
+		a.refused(r, e)
+	}
+	Refuse(w, http.StatusForbidden, e, false)
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // Challenge tells a caller that was not granted scopes, in a response with
-// status 403, what it needs and where to get it, in the words of whoever
+// status 403, what it needs and where to get it, in the words of the guard that
 // authenticated it.
 //
 // spec 2026-07-28, basic/authorization, Runtime Insufficient Scope Errors:

@@ -211,7 +211,7 @@ func (e *StatusError) Error() string {
 	return said
 }
 
-// advice says what a status means for somebody who wants to talk to a server.
+// advice says what a status means for a client.
 func (e *StatusError) advice() string {
 	switch e.Status {
 	case http.StatusUnauthorized:

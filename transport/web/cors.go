@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"strings"
+
+	"github.com/parley-mcp/parley/internal/httptoken"
 )
 
 // preflightAge is how many seconds a browser may rely on a preflight.
@@ -51,7 +53,7 @@ func (f *Face) agreed(requested []string) []string {
 
 // takes reports whether the request header may be sent.
 func (f *Face) takes(name string) bool {
-	if !isToken(name) {
+	if !httptoken.Valid(name) {
 		return false
 	}
 	for _, entry := range f.Headers {
@@ -64,15 +66,4 @@ func (f *Face) takes(name string) bool {
 		}
 	}
 	return false
-}
-
-// isToken reports whether s can be the name of a header (RFC 9110, 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
 }

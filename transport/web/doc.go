@@ -1,4 +1,4 @@
-// Package web holds what all carriers over HTTP share. Servers: who may come
+// Package web holds what all transports over HTTP share. Servers: who may come
 // ([Access] and its [Gate]: Host, Origin, CORS, the caller), how a refusal is worded
 // ([Refuse]), and an HTTP server with safe timeouts ([Serve]). Clients: which
 // redirects are followed ([Client]) and what a status means ([StatusError]).

@@ -9,7 +9,7 @@ import (
 	"github.com/parley-mcp/parley/principal"
 )
 
-// A Gate is an [Access] that remembers whom it let in: a client sends the same
+// A Gate is an [Access] that caches callers it admitted: a client sends the same
 // Host with each request of a connection, and has the same address. Many
 // goroutines may use it; it must not be copied.
 type Gate struct {
@@ -49,7 +49,7 @@ func (g *Gate) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principa
 		host, _ := splitHost(r.Host)
 		g.last.Store(&hostMemory{strings.Clone(r.Host), r.TLS != nil, host.loopback()})
 	}
-	if p := g.access.named(r); p != nil {
+	if p := g.access.principalOf(r); p != nil {
 		return p, true
 	}
 	return g.anonymous(g.access.address(r)), true

@@ -40,7 +40,7 @@ func splitHost(s string) (hostPort, bool) {
 		}
 	}
 	if strings.Contains(h.name, ":") || strings.Trim(h.name, "0123456789.") == "" {
-		// An error is no mistake yet: 1.2.3 is a name that nobody has.
+		// An error is accepted: 1.2.3 is a name, which no host has.
 		h.ip, _ = netip.ParseAddr(h.name)
 		if !h.ip.IsValid() && strings.Contains(h.name, ":") {
 			return h, false
@@ -110,7 +110,7 @@ func (a hostPort) loopback() bool {
 	return strings.EqualFold(a.name, local[1:])
 }
 
-// safe reports whether the host cannot be a name that somebody rebound: an
+// safe reports whether the host cannot be a rebound name: an
 // address is no name. The unspecified address is how pages reach for servers
 // on their visitor's machine, and nobody's own.
 func (a hostPort) safe() bool {

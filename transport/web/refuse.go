@@ -27,18 +27,28 @@ func Refuse(w http.ResponseWriter, status int, e *jsonrpc.Error, nullID bool) {
 }
 
 // Codes of our own for what is refused before it reaches the core (ruling 26).
-// They are those of package mcp, which no carrier imports; a test compares them.
+// They are those of package mcp, which no transport imports; a test compares them.
 const (
 	codeTooMany      = -31002
 	codeShuttingDown = -31004
 )
 
-// pause is after how many milliseconds those who were refused may try again.
-const pause = 1000
+// retryPause is after how many milliseconds those who were refused may try again.
+const retryPause = 1000
 
 // TooMany is the error, for status 429, that refuses a session or connection
-// that is one too many; the text says of what, and what to do.
-func TooMany(format string, args ...any) *jsonrpc.Error { return later(codeTooMany, format, args...) }
+// that is one too many. limit names the option that says how many there may be;
+// the text says of what, and what to do.
+func TooMany(limit, format string, args ...any) *jsonrpc.Error {
+	e := later(codeTooMany, format, args...)
+	e.Limit = limit
+	return e
+}
+
+// AnonymousShare is how many of most sessions or connections the anonymous
+// callers of an endpoint may have together: nine tenths, rounded up, so that
+// they cannot keep out authenticated callers.
+func AnonymousShare(most int) int { return most - most/10 }
 
 // ShuttingDown is the error, for status 503, of an endpoint that ends.
 func ShuttingDown() *jsonrpc.Error { return later(codeShuttingDown, "the server is shutting down") }
@@ -51,7 +61,7 @@ func Unavailable(format string, args ...any) *jsonrpc.Error {
 func later(code int64, format string, args ...any) *jsonrpc.Error {
 	return jsonrpc.NewError(code, format, args...).With(struct {
 		After int64 `json:"retryAfterMs"`
-	}{pause})
+	}{retryPause})
 }
 
 // RetryAfter says how many seconds the peer should wait before it tries again,

@@ -21,8 +21,8 @@ const (
 	DefaultMaxHeader     = 64 << 10
 )
 
-// maxLeftover is the longest that a client may take for what nobody reads.
-const maxLeftover = 5 * time.Second
+// maxUnreadBodyTime is the longest that a client may take for a body that is not read.
+const maxUnreadBodyTime = 5 * time.Second
 
 // ServeOptions adjust Serve. The zero value, and nil, give the defaults.
 type ServeOptions struct {
@@ -44,7 +44,7 @@ type ServeOptions struct {
 	IdleTimeout time.Duration
 	// MaxHeader is the size in bytes of the largest request header. Default: 64 KiB.
 	MaxHeader int
-	// Logger takes what net/http complains about. Default: nobody.
+	// Logger takes what net/http complains about. Default: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -58,7 +58,7 @@ func (o *ServeOptions) defaults() ServeOptions {
 	d.HeaderTimeout = cmp.Or(d.HeaderTimeout, DefaultHeaderTimeout)
 	d.IdleTimeout = cmp.Or(d.IdleTimeout, DefaultIdleTimeout)
 	d.MaxHeader = cmp.Or(d.MaxHeader, DefaultMaxHeader)
-	d.Logger = cmp.Or(d.Logger, slog.New(slog.DiscardHandler))
+	d.Logger = cmp.Or(d.Logger, slog.Default())
 	return d
 }
 
@@ -66,7 +66,7 @@ func (o *ServeOptions) defaults() ServeOptions {
 // down in good order and returns nil; requests that outlive Grace are cut off.
 // The contexts of requests carry the values of ctx but do not end with it: they
 // end with their request or with Grace. There is no limit on how long a request
-// or an answer may take, since streams are long; carriers have their own.
+// or an answer may take, since streams are long; transports have their own.
 //
 // An address without host, such as ":8080", means the loopback interface
 // alone (spec 2026-07-28, basic/transports/streamable-http: servers SHOULD
@@ -99,9 +99,9 @@ func Serve(ctx context.Context, addr string, h http.Handler, o *ServeOptions) er
 // newServer makes the HTTP server whose requests live in base.
 func newServer(base context.Context, h http.Handler, o *ServeOptions) *http.Server {
 	var protocols http.Protocols
-	protocols.SetHTTP1(true) // HTTP/2 belongs to whoever ends TLS
+	protocols.SetHTTP1(true) // HTTP/2 belongs to the proxy that ends TLS
 	return &http.Server{
-		Handler:           leftover(h, min(o.HeaderTimeout, maxLeftover)),
+		Handler:           limitUnreadBody(h, min(o.HeaderTimeout, maxUnreadBodyTime)),
 		Protocols:         &protocols,
 		ReadHeaderTimeout: o.HeaderTimeout,
 		IdleTimeout:       o.IdleTimeout,
@@ -111,14 +111,14 @@ func newServer(base context.Context, h http.Handler, o *ServeOptions) *http.Serv
 	}
 }
 
-// leftover bounds what net/http does when h has answered: it waits for the part
+// limitUnreadBody bounds what net/http does when h has answered: it waits for the part
 // of a body that h did not read, so that a client which never sends it, to a
 // path that is not even there, would keep its connection for ever.
-func leftover(h http.Handler, patience time.Duration) http.Handler {
+func limitUnreadBody(h http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
 		if r.ContentLength != 0 {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(patience)) // a connection taken over may be closed
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout)) // a connection taken over may be closed
 		}
 	})
 }

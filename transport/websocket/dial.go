@@ -42,7 +42,7 @@ type Dialer struct {
 	// 64 KiB of it, or the server to reply to a ping, before the connection is
 	// closed. Default: 30 s.
 	WriteStall time.Duration
-	// Logger is told what the server does wrong. Default: nobody.
+	// Logger is told what the server does wrong. Default: none.
 	Logger *slog.Logger
 }
 
@@ -78,12 +78,12 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		return nil, fmt.Errorf("connecting to the WebSocket at %s: %w", u.Host, err)
 	}
 	limit := size(d.MaxResponse, frame.DefaultMaxResponse)
-	stall := patience(d.WriteStall)
+	stall := writeStall(d.WriteStall)
 	p := newPipe(conn, l, limit, cmp.Or(d.KeepAlive, DefaultKeepAlive), stall)
 	if got := conn.Subprotocol(); got != Subprotocol {
-		p.say(websocket.StatusProtocolError, "the subprotocol must be "+Subprotocol)
+		p.setClose(websocket.StatusProtocolError, "the subprotocol must be "+Subprotocol)
 		_ = p.Close() // what is wrong is known
-		<-p.kept
+		<-p.keepAliveDone
 		return nil, fmt.Errorf("connecting to the WebSocket at %s: the server did not choose the subprotocol %q, so that it may speak something else than MCP",
 			u.Host, Subprotocol)
 	}
@@ -96,7 +96,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 }
 
 // connect opens a WebSocket.
-func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*websocket.Conn, *line, error) {
+func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*websocket.Conn, *trackedConn, error) {
 	var client http.Client
 	if d.Client != nil {
 		client = *d.Client
@@ -112,11 +112,11 @@ func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*
 		HTTPHeader:      header,
 		Subprotocols:    []string{Subprotocol},
 		CompressionMode: websocket.CompressionDisabled,
-		OnPingReceived:  func(ctx context.Context, p []byte) bool { return t.line.pong(ctx, p) },
+		OnPingReceived:  func(ctx context.Context, p []byte) bool { return t.conn.pong(ctx, p) },
 	})
 	switch {
 	case err == nil:
-		return conn, t.line, nil
+		return conn, t.conn, nil
 	case ctx.Err() != nil:
 		return nil, nil, context.Cause(ctx)
 	case answer != nil && answer.StatusCode != http.StatusSwitchingProtocols:
@@ -128,11 +128,11 @@ func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*
 	return nil, nil, err
 }
 
-// A tripper is a RoundTripper that keeps hold of the connection that a response
+// A tripper is a RoundTripper that records the connection that a response
 // becomes.
 type tripper struct {
 	next http.RoundTripper
-	line *line
+	conn *trackedConn
 }
 
 // RoundTrip sends the request.
@@ -142,8 +142,8 @@ func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if rwc, ok := answer.Body.(io.ReadWriteCloser); ok && answer.StatusCode == http.StatusSwitchingProtocols {
-		t.line = newLine(rwc)
-		answer.Body = t.line
+		t.conn = newTrackedConn(rwc)
+		answer.Body = t.conn
 	}
 	return answer, nil
 }
@@ -157,6 +157,6 @@ type link struct {
 // Close ends the link; see transport.Link.
 func (l *link) Close(ctx context.Context) error {
 	err := l.Link.Close(ctx)
-	<-l.pipe.kept
+	<-l.pipe.keepAliveDone
 	return err
 }

@@ -9,7 +9,7 @@
 //	http.Handle("/ws", websocket.NewHandler(server, nil))
 //	client.Connect(ctx, websocket.URL("wss://mcp.example/ws"), nil)
 //
-// The caller of all requests is who opened the connection, with the scopes of
+// The caller of all requests is the one that opened the connection, with the scopes of
 // then; a client that got more opens another. A request whose caller lacks
 // scopes gets its error as a message, without a challenge. A connection outlives
 // the token that it was opened with, unless authentication in front gives its

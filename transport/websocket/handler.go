@@ -30,27 +30,28 @@ const (
 	DefaultMaxConnsPerAddress   = 1000
 )
 
-// parting is how long a client may take for the end of a body that nobody
-// wants, and once more to read what it is refused for.
-const parting = 5 * time.Second
+// refusalTimeout is how long a client may take for the end of a body that is not
+// read, and once more to read its refusal.
+const refusalTimeout = 5 * time.Second
 
-// face is what pages of other origins are shown. Browsers ask nothing before
-// they open a WebSocket, but Origin counts.
-var face = &web.Face{Methods: []string{http.MethodGet}}
+// corsPolicy is the CORS policy. Browsers ask nothing before they open a
+// WebSocket, but Origin counts.
+var corsPolicy = &web.Face{Methods: []string{http.MethodGet}}
 
 // errShutdown is the cause of what Shutdown ends.
 var errShutdown = fmt.Errorf("%w: the endpoint is shutting down", transport.ErrClosed)
 
 // Options adjust an endpoint. The zero value, and nil, give the defaults.
 type Options struct {
-	// Access says who may reach the endpoint. Its Origins decide which pages
-	// may: a browser asks nobody else before it opens a WebSocket.
+	// Access decides which callers may reach the endpoint, and its Origins which
+	// pages: browsers open WebSockets to any origin.
 	Access web.Access
-	// MaxConns is how many connections there may be at once; others get 429.
-	// Negative is no limit. Default: 10,000.
+	// MaxConns is how many connections there may be at once; those of anonymous
+	// callers may be nine tenths of them. Others get 429: a connection is never
+	// ended for another one. Negative is no limit. Default: 10,000.
 	MaxConns int
-	// MaxConnsPerPrincipal is how many connections one caller may have whom
-	// authentication has named; others get 429. Negative is no limit. Default: 100.
+	// MaxConnsPerPrincipal is how many connections one authenticated caller may
+	// have; others get 429. Negative is no limit. Default: 100.
 	MaxConnsPerPrincipal int
 	// MaxConnsPerAddress is how many connections the anonymous callers of one
 	// address may have, who may be many people behind a proxy; others get 429.
@@ -69,7 +70,8 @@ type Options struct {
 	// 64 KiB of it, or a client to reply to a ping, before the connection is
 	// closed. Default: 30 s.
 	WriteStall time.Duration
-	// Logger is told what clients do wrong. Default: nobody.
+	// Logger logs errors for the operator, and at debug level those of clients.
+	// Default: slog.Default.
 	Logger *slog.Logger
 }
 
@@ -81,15 +83,16 @@ type Handler struct {
 
 	running sync.WaitGroup // connections; Add only while closing is false
 
-	mu      sync.Mutex
-	closing bool
-	count   int
-	callers map[string]int // connections by LimitKey
-	open    map[*served]struct{}
+	mu        sync.Mutex
+	closing   bool
+	count     int
+	anonymous int            // connections of anonymous callers
+	callers   map[string]int // connections by LimitKey
+	open      map[*connection]struct{}
 }
 
-// A served connection can be ended from outside.
-type served struct {
+// A connection is one that Shutdown can end.
+type connection struct {
 	pipe *pipe
 	end  context.CancelCauseFunc
 }
@@ -97,7 +100,10 @@ type served struct {
 // NewHandler returns the endpoint for h: mount it at a path of its own, such
 // as /ws. o may be nil.
 func NewHandler(h transport.Handler, o *Options) *Handler {
-	e := &Handler{handler: h, callers: make(map[string]int), open: make(map[*served]struct{})}
+	if err := transport.CheckHandler(h); err != nil {
+		panic("websocket.NewHandler: " + err.Error())
+	}
+	e := &Handler{handler: h, callers: make(map[string]int), open: make(map[*connection]struct{})}
 	if o != nil {
 		e.o = *o
 	}
@@ -106,8 +112,9 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	e.o.MaxConnsPerAddress = cmp.Or(e.o.MaxConnsPerAddress, DefaultMaxConnsPerAddress)
 	e.o.MaxMessage = size(e.o.MaxMessage, frame.DefaultMaxMessage)
 	e.o.KeepAlive = cmp.Or(e.o.KeepAlive, DefaultKeepAlive)
-	e.o.WriteStall = patience(e.o.WriteStall)
-	e.o.Logger = cmp.Or(e.o.Logger, slog.New(slog.DiscardHandler))
+	e.o.WriteStall = writeStall(e.o.WriteStall)
+	e.o.Logger = cmp.Or(e.o.Logger, slog.Default())
+	e.o.Access = e.o.Access.Telling(e.refused)
 	return e
 }
 
@@ -115,13 +122,13 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 // multiple of it that is read over still fits.
 func size(n, byDefault int) int {
 	if n < 0 {
-		return math.MaxInt / skipped
+		return math.MaxInt / skipFactor
 	}
 	return cmp.Or(n, byDefault)
 }
 
-// patience is a WriteStall, or its default if it is no time at all.
-func patience(d time.Duration) time.Duration {
+// writeStall is the option WriteStall, or its default if it is not positive.
+func writeStall(d time.Duration) time.Duration {
 	if d <= 0 {
 		return frame.DefaultWriteStall
 	}
@@ -134,46 +141,46 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// These hold until the connection is taken over, which lifts them, or until
 	// net/http has done with a refusal. Not every server has them.
 	rc, now := http.NewResponseController(w), time.Now()
-	_ = rc.SetWriteDeadline(now.Add(2 * parting))
+	_ = rc.SetWriteDeadline(now.Add(2 * refusalTimeout))
 	if r.ContentLength != 0 { // net/http reads it before it answers
-		_ = rc.SetReadDeadline(now.Add(parting))
+		_ = rc.SetReadDeadline(now.Add(refusalTimeout))
 	}
-	who, ok := h.o.Access.Admit(w, r, face)
+	caller, ok := h.o.Access.Admit(w, r, corsPolicy)
 	if !ok {
 		return
 	}
 	if r.ContentLength != 0 {
 		// net/http would wait for the body before it gives the connection away.
 		w.Header().Set("Connection", "close")
-		web.Refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"a WebSocket begins with a GET without body"), false)
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"a WebSocket begins with a GET without body"))
 		return
 	}
 	if r.Header.Get("Upgrade") == "" { // a browser's visit, or a client of another transport
 		w.Header().Set("Connection", "Upgrade")
 		w.Header().Set("Upgrade", "websocket")
-		web.Refuse(w, http.StatusUpgradeRequired, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"this endpoint speaks MCP over WebSocket; connect to it with a ws:// or wss:// URL"), false)
+		h.refuse(w, r, http.StatusUpgradeRequired, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"this endpoint speaks MCP over WebSocket; connect to it with a ws:// or wss:// URL"))
 		return
 	}
 	// A request without key is no WebSocket: Accept tells it so.
 	if r.Header.Get("Sec-WebSocket-Key") != "" && !offered(r.Header) {
-		web.Refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-			"this endpoint speaks MCP alone: offer the subprotocol %q (Sec-WebSocket-Protocol)", Subprotocol), false)
+		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"this endpoint speaks MCP alone: offer the subprotocol %q (Sec-WebSocket-Protocol)", Subprotocol))
 		return
 	}
 	hijacker, ok := hijackable(w)
 	if !ok {
-		web.Refuse(w, http.StatusNotImplemented, jsonrpc.NewError(jsonrpc.CodeInternalError,
-			"this connection cannot become a WebSocket; use HTTP/1.1, and no middleware that hides http.Hijacker"), false)
+		h.refuse(w, r, http.StatusNotImplemented, jsonrpc.NewError(jsonrpc.CodeInternalError,
+			"this connection cannot become a WebSocket; use HTTP/1.1, and no middleware that hides http.Hijacker"))
 		return
 	}
-	if status, e := h.enter(who); e != nil {
-		web.Refuse(w, status, e, false)
+	if status, e := h.admit(caller); e != nil {
+		h.refuse(w, r, status, e)
 		return
 	}
-	defer h.leave(who)
-	t := &tap{ResponseWriter: w, hijacker: hijacker}
+	defer h.release(caller)
+	t := &hijackRecorder{ResponseWriter: w, hijacker: hijacker}
 	conn, err := websocket.Accept(t, r, &websocket.AcceptOptions{
 		Subprotocols: []string{Subprotocol},
 		// Admit has looked at Origin already, and at Host, which the library
@@ -184,38 +191,50 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// a few bytes grow to megabytes, and tells by the size of a message
 		// that carries a secret beside a stranger's text what the secret is.
 		CompressionMode: websocket.CompressionDisabled,
-		OnPingReceived:  func(ctx context.Context, p []byte) bool { return t.line.pong(ctx, p) },
+		OnPingReceived:  func(ctx context.Context, p []byte) bool { return t.conn.pong(ctx, p) },
 	})
 	if err != nil {
-		h.o.Logger.Debug("a request did not become a WebSocket", "remote", who.Remote, "error", err)
+		h.o.Logger.Debug("a request did not become a WebSocket", "remote", caller.Remote, "error", err)
+		h.refused(r, jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "%v", err))
 		return // Accept has answered
 	}
-	h.serve(r, conn, t.line, who)
+	h.serve(r, conn, t.conn, caller)
+}
+
+// refuse answers a request that becomes no WebSocket.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, e *jsonrpc.Error) {
+	h.refused(r, e)
+	web.Refuse(w, status, e, false)
+}
+
+// refused tells the handler of a request that is refused.
+func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
+	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Carrier: transportInfo})
 }
 
 // serve serves one connection. What is in the context of its request, its
 // handlers find in theirs; the end of the HTTP server's base context ends it.
-func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *line, who *principal.Principal) {
+func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *trackedConn, caller *principal.Principal) {
 	p := newPipe(conn, l, h.o.MaxMessage, h.o.KeepAlive, h.o.WriteStall)
 	defer func() { // it is closed, unless something panicked
 		_ = p.Close()
-		<-p.kept
+		<-p.keepAliveDone
 	}()
 	ctx, end := context.WithCancelCause(r.Context())
 	defer end(nil)
-	c := &served{pipe: p, end: end}
+	c := &connection{pipe: p, end: end}
 	h.add(c)
 	defer h.remove(c)
 	err := frame.Serve(ctx, p, opener{h.handler, p}, &frame.Options{
 		MaxMessage: h.o.MaxMessage,
 		MaxDepth:   h.o.MaxDepth,
 		WriteStall: h.o.WriteStall,
-		Principal:  who,
-		Carrier:    carrier,
+		Principal:  caller,
+		Carrier:    transportInfo,
 		Logger:     h.o.Logger,
 	})
 	if err != nil {
-		h.o.Logger.Debug("a connection ended", "remote", who.Remote, "error", err)
+		h.o.Logger.Debug("a connection ended", "remote", caller.Remote, "error", err)
 	}
 }
 
@@ -224,13 +243,12 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *line, who *pri
 // cancelled, answers that are ready are sent, and the WebSocket is closed with
 // status 1001 (going away). What takes longer than ctx is cut off. It returns
 // when nothing of the endpoint runs any more; the error is that of ctx, if it
-// was needed. Whoever wants requests to finish first shuts the server down
-// first.
+// was needed. To let requests finish first, shut the server down first.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	h.mu.Lock()
 	h.closing = true
 	for c := range h.open {
-		c.goAway()
+		c.shutDown()
 	}
 	h.mu.Unlock()
 	done := make(chan struct{})
@@ -245,71 +263,80 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	for c := range h.open {
-		c.pipe.cut()
+		c.pipe.abort()
 	}
 	h.mu.Unlock()
 	<-done
 	return fmt.Errorf("ending connections: %w", context.Cause(ctx))
 }
 
-// goAway ends a connection.
-func (c *served) goAway() {
-	c.pipe.say(websocket.StatusGoingAway, "the server is shutting down")
+// shutDown ends a connection.
+func (c *connection) shutDown() {
+	c.pipe.setClose(websocket.StatusGoingAway, "the server is shutting down")
 	c.end(errShutdown)
 }
 
-// enter counts a connection in, or says why there is no room for it.
-func (h *Handler) enter(who *principal.Principal) (status int, e *jsonrpc.Error) {
+// admit counts a connection, or says why there is no room for it.
+func (h *Handler) admit(caller *principal.Principal) (status int, e *jsonrpc.Error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := who.LimitKey()
+	key := caller.LimitKey()
 	open := h.callers[key]
-	switch anonymous := who.Anonymous(); {
+	switch anonymous := caller.Anonymous(); {
 	case h.closing:
 		return http.StatusServiceUnavailable, web.ShuttingDown()
-	case over(h.count+1, h.o.MaxConns):
-		return http.StatusTooManyRequests, web.TooMany(
+	case exceeds(h.count+1, h.o.MaxConns):
+		return http.StatusTooManyRequests, web.TooMany("MaxConns",
 			"this server has %d connections, which is the most it takes (MaxConns); try again later", h.count)
-	case !anonymous && over(open+1, h.o.MaxConnsPerPrincipal):
-		return http.StatusTooManyRequests, web.TooMany(
+	case anonymous && exceeds(h.anonymous+1, web.AnonymousShare(h.o.MaxConns)):
+		return http.StatusTooManyRequests, web.TooMany("MaxConns",
+			"the anonymous callers of this server have %d connections, which is the most of them together (nine tenths of MaxConns); sign in, or try again later", h.anonymous)
+	case !anonymous && exceeds(open+1, h.o.MaxConnsPerPrincipal):
+		return http.StatusTooManyRequests, web.TooMany("MaxConnsPerPrincipal",
 			"you have %d connections, which is the most of one caller (MaxConnsPerPrincipal); close one first", open)
-	case anonymous && over(open+1, h.o.MaxConnsPerAddress):
-		return http.StatusTooManyRequests, web.TooMany(
+	case anonymous && exceeds(open+1, h.o.MaxConnsPerAddress):
+		return http.StatusTooManyRequests, web.TooMany("MaxConnsPerAddress",
 			"the anonymous callers of your address (%s) have %d connections, which is the most of one address (MaxConnsPerAddress); close one first",
-			cmp.Or(who.Remote, "unknown"), open)
+			cmp.Or(caller.Remote, "unknown"), open)
 	}
 	h.count++
 	h.callers[key]++
+	if caller.Anonymous() {
+		h.anonymous++
+	}
 	h.running.Add(1)
 	return 0, nil
 }
 
-// over reports whether n is beyond limit, which a negative one never is.
-func over(n, limit int) bool { return limit >= 0 && n > limit }
+// exceeds reports whether n is beyond limit, which a negative one never is.
+func exceeds(n, limit int) bool { return limit >= 0 && n > limit }
 
-// leave counts a connection out.
-func (h *Handler) leave(who *principal.Principal) {
+// release ends the count of a connection.
+func (h *Handler) release(caller *principal.Principal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := who.LimitKey()
+	key := caller.LimitKey()
 	h.count--
+	if caller.Anonymous() {
+		h.anonymous--
+	}
 	if h.callers[key]--; h.callers[key] == 0 {
 		delete(h.callers, key)
 	}
 	h.running.Done()
 }
 
-// add makes a connection known to Shutdown, which may have begun meanwhile.
-func (h *Handler) add(c *served) {
+// add registers a connection for Shutdown, which may have begun meanwhile.
+func (h *Handler) add(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open[c] = struct{}{}
 	if h.closing {
-		c.goAway()
+		c.shutDown()
 	}
 }
 
-func (h *Handler) remove(c *served) {
+func (h *Handler) remove(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, c)
@@ -325,7 +352,7 @@ type opener struct {
 func (o opener) Open(c transport.Conn) (transport.Session, error) {
 	s, err := o.Handler.Open(c)
 	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		o.pipe.say(websocket.StatusPolicyViolation, refusal.Message)
+		o.pipe.setClose(websocket.StatusPolicyViolation, refusal.Message)
 	}
 	return s, err
 }
@@ -357,32 +384,31 @@ func hijackable(w http.ResponseWriter) (http.Hijacker, bool) {
 	}
 }
 
-// A tap is a ResponseWriter that keeps hold of the connection that is taken
-// over.
-type tap struct {
+// A hijackRecorder is a ResponseWriter that records the hijacked connection.
+type hijackRecorder struct {
 	http.ResponseWriter
 	hijacker http.Hijacker
-	line     *line
+	conn     *trackedConn
 }
 
 // Hijack takes the connection over.
-func (t *tap) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (t *hijackRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := t.hijacker.Hijack()
 	if err != nil {
 		return nil, nil, fmt.Errorf("taking the connection over: %w", err)
 	}
-	t.line = newLine(conn)
-	return tapped{conn, t.line}, buffered, nil
+	t.conn = newTrackedConn(conn)
+	return hijackedConn{conn, t.conn}, buffered, nil
 }
 
-// A tapped connection is read and closed through its line.
-type tapped struct {
+// A hijackedConn is read and closed through its trackedConn.
+type hijackedConn struct {
 	net.Conn
-	line *line
+	tracked *trackedConn
 }
 
-// Read reads from the line.
-func (t tapped) Read(p []byte) (int, error) { return t.line.Read(p) }
+// Read reads from the trackedConn.
+func (t hijackedConn) Read(p []byte) (int, error) { return t.tracked.Read(p) }
 
-// carrier is what exchanges come by.
-var carrier = &transport.Carrier{Name: "websocket"}
+// transportInfo describes this transport to handlers.
+var transportInfo = &transport.Carrier{Name: "websocket"}

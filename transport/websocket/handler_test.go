@@ -25,8 +25,8 @@ import (
 	"github.com/parley-mcp/parley/transport/websocket"
 )
 
-// patience ends a test that hangs.
-const patience = 30 * time.Second
+// writeStall ends a test that hangs.
+const writeStall = 30 * time.Second
 
 // Proves: FLOW-INIT, FLOW-TOOL, FLOW-ELICIT. A real server and a real client
 // meet over WebSocket, and the server asks while it works.
@@ -183,7 +183,7 @@ func must(tb testing.TB, d *websocket.Dialer) *coder.Conn {
 // within is a context for one step of a test.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), writeStall)
 	tb.Cleanup(cancel)
 	return ctx
 }
@@ -269,6 +269,40 @@ func TestMaxConns(t *testing.T) {
 			t.Fatalf("there is no room after a connection has ended: %v", err)
 		}
 	}
+}
+
+// Anonymous callers leave a tenth of the connections to those with a name, and
+// a connection that is open goes on.
+//
+// Proves: SEC-DOS-1.
+func TestAttackFullOfConns(t *testing.T) {
+	mcptest.NoLeaks(t)
+	who := func(r *http.Request) *principal.Principal {
+		return &principal.Principal{Subject: r.Header.Get("X-Who")}
+	}
+	_, d := serve(t, mcptest.TransportPeer(), &websocket.Options{Access: web.Access{Principal: who}, MaxConns: 10})
+	try := func(name, refusal string) *coder.Conn {
+		t.Helper()
+		c, answer, err := open(t, d, http.Header{"X-Who": {name}})
+		if err == nil {
+			return c
+		}
+		defer answer.Body.Close()
+		body, _ := io.ReadAll(answer.Body)
+		if refusal == "" || answer.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), refusal) {
+			t.Fatalf("status %d, body %s, want 429 and %q", answer.StatusCode, body, refusal)
+		}
+		return nil
+	}
+	for i := range 9 {
+		echo(t, try("", ""), i)
+	}
+	first := try("", "9 connections, which is the most of them together (nine tenths of MaxConns)")
+	ada := try("ada", "")
+	if first != nil || try("bob", "10 connections, which is the most it takes (MaxConns)") != nil {
+		t.Error("a connection over the limit was let in")
+	}
+	echo(t, ada, 1)
 }
 
 // The numbers are those of the one table. Proves: Ruling 26.

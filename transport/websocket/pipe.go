@@ -26,16 +26,16 @@ const Subprotocol = "mcp"
 const DefaultKeepAlive = 30 * time.Second
 
 const (
-	// fragment is the most bytes of a message that one WebSocket frame holds.
-	// Between frames there is room for pings and pongs, so that a long message
-	// on a slow line does not look like a dead peer.
-	fragment = 64 << 10
-	// skipped is how many times MaxMessage a message may have to be read over.
+	// maxFrame is the most bytes of a message that one WebSocket frame holds.
+	// Between frames there is room for pings and pongs, so that a peer is not
+	// taken for dead during a long message on a slow connection.
+	maxFrame = 64 << 10
+	// skipFactor is how many times MaxMessage a message that is skipped may have.
 	// Up to there its sender is told by an error and the connection lives;
 	// beyond, it is closed (1009).
-	skipped = 16
-	// farewell is how long the peer may take to agree to a close.
-	farewell = 2 * time.Second
+	skipFactor = 16
+	// closeTimeout is how long the peer may take to reply to a close.
+	closeTimeout = 2 * time.Second
 	// pongWait is how long a pong waits for the frame that is being written.
 	pongWait = 2 * time.Second
 	// readBuffer is what a message is read into before its length is known.
@@ -49,58 +49,58 @@ var (
 	errSilent = fmt.Errorf("%w: no answer to a ping", transport.ErrStalled)
 )
 
-// A line is the connection beneath the WebSocket. It knows what the WebSocket
-// does not tell: whether the peer was heard of, whether reading has failed, and
-// whose turn it is to write.
-type line struct {
+// A trackedConn is the connection beneath the WebSocket. It records what the
+// WebSocket does not tell: whether something arrived, whether reading has
+// failed, whether a frame is being written.
+type trackedConn struct {
 	io.ReadWriteCloser
-	heard  atomic.Int64 // how often something arrived
-	failed atomic.Pointer[error]
-	turn   chan struct{} // holds one token while a frame of a message is being written
+	reads      atomic.Int64 // how often something arrived
+	readErr    atomic.Pointer[error]
+	writeToken chan struct{} // holds one token while a frame of a message is being written
 }
 
-func newLine(rwc io.ReadWriteCloser) *line {
-	return &line{ReadWriteCloser: rwc, turn: make(chan struct{}, 1)}
+func newTrackedConn(rwc io.ReadWriteCloser) *trackedConn {
+	return &trackedConn{ReadWriteCloser: rwc, writeToken: make(chan struct{}, 1)}
 }
 
 // pong reports whether a ping can be replied to. The library ends a connection
 // on which a pong cannot be written within 5 seconds. A peer that does not read
 // for a while is what WriteStall is for; it would not see the pong either.
-func (l *line) pong(ctx context.Context, _ []byte) bool {
+func (l *trackedConn) pong(ctx context.Context, _ []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, pongWait)
 	defer cancel()
 	select {
-	case l.turn <- struct{}{}:
-		<-l.turn
+	case l.writeToken <- struct{}{}:
+		<-l.writeToken
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// Read reads and takes note.
-func (l *line) Read(p []byte) (int, error) {
+// Read reads, and records the read or its error.
+func (l *trackedConn) Read(p []byte) (int, error) {
 	n, err := l.ReadWriteCloser.Read(p)
 	if n > 0 {
-		l.heard.Add(1)
+		l.reads.Add(1)
 	}
 	if err != nil {
-		l.failed.CompareAndSwap(nil, &err)
+		l.readErr.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }
 
 // A pipe is a frame.Pipe over a WebSocket.
 type pipe struct {
-	conn  *websocket.Conn
-	line  *line
-	limit int
+	conn    *websocket.Conn
+	tracked *trackedConn
+	limit   int
 
-	reading, writing atomic.Bool   // a Read or a Write is under way
-	pinged           atomic.Bool   // the peer has been asked for a sign of life
+	reading, writing atomic.Bool   // a Read or a Write is in progress
+	pinged           atomic.Bool   // a ping was sent
 	closing          atomic.Bool   // Close has been called
 	done             chan struct{} // closed when Close begins
-	kept             chan struct{} // closed when keepAlive has returned
+	keepAliveDone    chan struct{} // closed when keepAlive has returned
 
 	mu     sync.Mutex
 	status websocket.StatusCode // what the close says
@@ -110,23 +110,23 @@ type pipe struct {
 var _ frame.Pipe = (*pipe)(nil)
 
 // newPipe returns a pipe with messages of at most limit bytes to read, and
-// begins to watch over it: every time without a sign of life the peer is
-// pinged, and given up if it takes longer than patience to reply. A negative
-// time is never.
-func newPipe(conn *websocket.Conn, l *line, limit int, every, patience time.Duration) *pipe {
-	conn.SetReadLimit(int64(limit) * skipped)
+// starts keepAlive: after each interval of silence the peer is pinged, and the
+// connection is closed if the pong takes longer than pongTimeout. A negative
+// interval is never.
+func newPipe(conn *websocket.Conn, l *trackedConn, limit int, every, pongTimeout time.Duration) *pipe {
+	conn.SetReadLimit(int64(limit) * skipFactor)
 	p := &pipe{
-		conn:   conn,
-		line:   l,
-		limit:  limit,
-		status: websocket.StatusNormalClosure,
-		done:   make(chan struct{}),
-		kept:   make(chan struct{}),
+		conn:          conn,
+		tracked:       l,
+		limit:         limit,
+		status:        websocket.StatusNormalClosure,
+		done:          make(chan struct{}),
+		keepAliveDone: make(chan struct{}),
 	}
 	if every < 0 {
-		close(p.kept)
+		close(p.keepAliveDone)
 	} else {
-		go p.keepAlive(every, patience) // ends with Close; see p.kept
+		go p.keepAlive(every, pongTimeout) // ends with Close; see p.kept
 	}
 	return p
 }
@@ -143,7 +143,7 @@ func (p *pipe) Read() ([]byte, error) {
 		return nil, p.ended(err)
 	}
 	if kind != websocket.MessageText {
-		p.say(websocket.StatusUnsupportedData, "messages of MCP are text")
+		p.setClose(websocket.StatusUnsupportedData, "messages of MCP are text")
 		return nil, errBinary
 	}
 	data, err := p.message(r)
@@ -165,7 +165,7 @@ func (p *pipe) message(r io.Reader) ([]byte, error) {
 		data = data[:len(data)+n]
 		// A connection that breaks within a message ends it like its last
 		// byte does: only the line knows.
-		if broken := p.line.failed.Load(); broken != nil && err != nil {
+		if broken := p.tracked.readErr.Load(); broken != nil && err != nil {
 			return nil, *broken
 		}
 		switch {
@@ -197,7 +197,7 @@ func (p *pipe) ended(err error) error {
 	case here:
 		return fmt.Errorf("reading: %w", net.ErrClosed)
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		return fmt.Errorf("the peer sent a message of more than %d bytes, where the limit is %d", p.limit*skipped, p.limit)
+		return fmt.Errorf("the peer sent a message of more than %d bytes, where the limit is %d", p.limit*skipFactor, p.limit)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("the peer ended the connection without closing the WebSocket: %w", io.ErrUnexpectedEOF)
 	}
@@ -232,19 +232,19 @@ func (p *pipe) Write(messages [][]byte) error {
 
 // send sends one message, a long one in several frames.
 func (p *pipe) send(m []byte) error {
-	if len(m) <= fragment {
-		p.line.turn <- struct{}{}
-		defer func() { <-p.line.turn }()
+	if len(m) <= maxFrame {
+		p.tracked.writeToken <- struct{}{}
+		defer func() { <-p.tracked.writeToken }()
 		return p.conn.Write(context.Background(), websocket.MessageText, m)
 	}
 	w, err := p.conn.Writer(context.Background(), websocket.MessageText)
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(m, fragment) {
-		p.line.turn <- struct{}{}
+	for part := range slices.Chunk(m, maxFrame) {
+		p.tracked.writeToken <- struct{}{}
 		_, err := w.Write(part)
-		<-p.line.turn
+		<-p.tracked.writeToken
 		if err != nil {
 			return err
 		}
@@ -252,8 +252,8 @@ func (p *pipe) send(m []byte) error {
 	return w.Close()
 }
 
-// say sets what the close will tell the peer, unless something is set already.
-func (p *pipe) say(status websocket.StatusCode, reason string) {
+// setClose sets the status and reason of the close, unless they are set.
+func (p *pipe) setClose(status websocket.StatusCode, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason != "" {
@@ -263,73 +263,73 @@ func (p *pipe) say(status websocket.StatusCode, reason string) {
 	p.reason = strings.ToValidUTF8(reason[:min(len(reason), maxReason)], "")
 }
 
-// Close closes the WebSocket and waits a moment for the peer to agree. A peer
-// that does not take what is being written would not take a farewell either,
-// so that it gets none. A second Close cuts the first one short.
+// Close closes the WebSocket and waits at most closeTimeout for the peer's reply.
+// A peer that does not read the current message would not read a close frame
+// either, so that it gets none. A second Close aborts the first one.
 func (p *pipe) Close() error {
 	if !p.closing.CompareAndSwap(false, true) {
-		p.cut()
+		p.abort()
 		return nil
 	}
 	close(p.done)
 	if p.writing.Load() {
-		p.cut()
+		p.abort()
 	}
-	// The library's own time limits do not hold while it reads over what is
-	// left of a message.
-	late := time.AfterFunc(farewell, p.cut)
-	defer late.Stop()
+	// The library's own timeouts do not hold while it skips the rest of a
+	// message.
+	timer := time.AfterFunc(closeTimeout, p.abort)
+	defer timer.Stop()
 	p.mu.Lock()
 	status, reason := p.status, p.reason
 	p.mu.Unlock()
 	// Whatever is wrong now, the connection is gone: a peer that has closed
 	// first, or is no longer there, is no error of ours.
 	_ = p.conn.Close(status, reason)
-	p.cut()
+	p.abort()
 	return nil
 }
 
-// cut ends the connection beneath without ceremony.
-func (p *pipe) cut() {
-	_ = p.line.Close() // it may be closed already, and nothing can be done
+// abort closes the connection beneath without a close frame.
+func (p *pipe) abort() {
+	_ = p.tracked.Close() // it may be closed already, and nothing can be done
 }
 
-// keepAlive finds peers that are gone without a word, such as a laptop that was
-// closed: nobody would notice until something is to be sent.
-func (p *pipe) keepAlive(every, patience time.Duration) {
-	defer close(p.kept)
+// keepAlive finds peers that are gone without a close, such as a laptop that
+// was shut: otherwise only the next write would find out.
+func (p *pipe) keepAlive(every, pongTimeout time.Duration) {
+	defer close(p.keepAliveDone)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	heard := p.line.heard.Load()
+	last := p.tracked.reads.Load()
 	for {
 		select {
 		case <-p.done:
 			return
 		case <-ticker.C:
 		}
-		if now := p.line.heard.Load(); now != heard {
-			heard = now
+		if now := p.tracked.reads.Load(); now != last {
+			last = now
 			continue
 		}
-		// While we do not read there is no pong to be had, and while we
-		// write WriteStall watches over the peer.
+		// While we do not read, no pong can arrive, and while we write
+		// WriteStall bounds the time.
 		if !p.reading.Load() || p.writing.Load() {
 			continue
 		}
-		if !p.ping(patience) && p.line.heard.Load() == heard && p.reading.Load() && !p.writing.Load() {
-			p.cut() // makes Read return, and that ends the rest
+		if !p.ping(pongTimeout) && p.tracked.reads.Load() == last && p.reading.Load() && !p.writing.Load() {
+			p.abort() // makes Read return, and that ends the rest
 			return
 		}
 		p.pinged.Store(false)
-		heard = p.line.heard.Load()
+		last = p.tracked.reads.Load()
 	}
 }
 
 // ping reports whether the peer replied in time. The library may find out by
 // itself that it does not even take the ping, and ends the connection.
-func (p *pipe) ping(patience time.Duration) bool {
+func (p *pipe) ping(timeout time.Duration) bool {
 	p.pinged.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return p.conn.Ping(ctx) == nil
 }

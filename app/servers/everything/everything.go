@@ -21,7 +21,7 @@ type Options struct {
 	Tick time.Duration
 	// WriteScope is a scope that callers must have been granted to use the
 	// tools that change something: drop-table and toggle-extra-tool. Default
-	// none: everybody may use them.
+	// none: all callers may use them.
 	WriteScope string
 	// Logger takes what peers are not told. Default: see package server.
 	Logger *slog.Logger

@@ -287,14 +287,15 @@ func (h *hostile) wrongTypes() (string, verdict) {
 func (h *hostile) giants() (lines []string, verdicts []verdict) {
 	huge := strings.Repeat("x", maxMessage)
 	id := h.next()
-	return []string{
+	messages := []string{
 		h.call(id, `"`+huge+`"`),
 		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","arguments":{"message":"` + huge + `"}},"id":1}`,
 		`{"jsonrpc":"2.0","id":5,"result":{"x":"` + huge + `"}}`,
 		"#" + huge,
 		strings.Repeat(`{"a":`, maxMessage/5+1),
 		strings.Repeat(" ", maxMessage+1) + `{}`,
-	}, []verdict{
+	}
+	return messages, []verdict{
 		refused(id, noJSON), refused(0, noJSON), silence, refused(0, noJSON), refused(0, noJSON), refused(0, noJSON),
 	}
 }

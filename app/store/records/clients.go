@@ -28,7 +28,7 @@ func (d *DB) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issue
 	err := d.change(ctx, doing, func(tx *sql.Tx) error {
 		stored = *c
 		if c.Dynamic {
-			if err := d.alone(ctx, tx, registering); err != nil {
+			if err := d.serialize(ctx, tx, registering); err != nil {
 				return err
 			}
 			old, err := findDigest(ctx, tx, c)

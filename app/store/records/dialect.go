@@ -33,7 +33,7 @@ type dialect struct {
 	lock string
 	// alone is a statement after which a transaction is the only one of its
 	// kind ($1, a number) until it ends; empty where that goes without saying.
-	alone string
+	serialize string
 }
 
 // Kinds of transactions of which there is one at a time.
@@ -42,12 +42,12 @@ const (
 	registering = 0x7061726c65790002
 )
 
-// alone waits until no other transaction of this kind runs.
-func (d *DB) alone(ctx context.Context, tx *sql.Tx, kind int64) error {
-	if d.dialect.alone == "" {
+// serialize waits until no other transaction of this kind runs.
+func (d *DB) serialize(ctx context.Context, tx *sql.Tx, kind int64) error {
+	if d.dialect.serialize == "" {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, d.dialect.alone, kind)
+	_, err := tx.ExecContext(ctx, d.dialect.serialize, kind)
 	return err
 }
 
@@ -71,7 +71,7 @@ func openPostgres(dsn string, o Options) (*DB, error) {
 	db.SetMaxIdleConns(o.Connections)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	return &DB{write: db, read: db, dialect: dialect{
-		bytes: "BYTEA", lock: " FOR UPDATE", alone: "SELECT pg_advisory_xact_lock($1)",
+		bytes: "BYTEA", lock: " FOR UPDATE", serialize: "SELECT pg_advisory_xact_lock($1)",
 	}}, nil
 }
 
@@ -95,7 +95,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	write.SetMaxOpenConns(1)
-	// WAL is a property of the file, and must be there before anybody reads.
+	// WAL is a property of the file, and must be set before the first read.
 	if err := untilFree(ctx, o.Wait, write.PingContext); err != nil {
 		return nil, errors.Join(plain(err), write.Close())
 	}
@@ -150,8 +150,8 @@ func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}
-	// SQLite uses the files beside the database that it finds: in a folder where
-	// anybody may put some, they could be a stranger's, who reads what is in them.
+	// SQLite uses files next to the database if there are any: in a folder that
+	// others may write to, they could be a stranger's, who reads what is in them.
 	folder, err := os.Stat(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("look at folder: %w", err)

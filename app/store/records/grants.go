@@ -97,7 +97,7 @@ func revoke(ctx context.Context, tx *sql.Tx, grant string) error {
 }
 
 // family reads whether a grant is revoked, and holds it until the transaction
-// ends, so that nobody revokes it meanwhile. One that is absent or has expired
+// ends, so that it is not revoked meanwhile. One that is absent or has expired
 // is sql.ErrNoRows.
 func (d *DB) family(ctx context.Context, tx *sql.Tx, grant string, now time.Time) (revoked bool, err error) {
 	var is int64

@@ -114,7 +114,7 @@ func TestOpenWhileWritten(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other, err := sql.Open("sqlite", file)
+	other, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(60000)") // to commit while others look
 	if err != nil {
 		t.Fatal(err)
 	}

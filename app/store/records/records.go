@@ -18,7 +18,7 @@ import (
 // Options adjust a DB. The zero value, and nil, are good for most.
 type Options struct {
 	// Connections is how many connections PostgreSQL gets, or how many read
-	// SQLite beside the one that writes. Default 16, or 4.
+	// SQLite in addition to the one that writes. Default 16, or 4.
 	Connections int
 	// Wait is how long SQLite waits for another process that writes.
 	// Default 10 s.

@@ -67,7 +67,7 @@ func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.R
 }
 
 // RotateRefresh implements issuer.Store. The token's row is held first, then
-// that of its grant, as ConsumeCode does, so that nobody waits in a circle.
+// that of its grant, as ConsumeCode does, so that there is no deadlock.
 func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.Refresh, grace time.Duration, now time.Time) error {
 	const doing = "rotate refresh token"
 	reused := false

@@ -9,7 +9,7 @@ import (
 
 // migrations bring the tables from one version to the next, in order. Those
 // that were published never change. BYTES stands for the dialect's type. Times
-// are seconds since 1970, flags 0 or 1; data is a JSON object with what nobody
+// are seconds since 1970, flags 0 or 1; data is a JSON object with what no query
 // searches for.
 var migrations = [][]string{{
 	`CREATE TABLE clients (id TEXT PRIMARY KEY, dynamic BIGINT NOT NULL, digest TEXT NOT NULL,
@@ -64,7 +64,7 @@ var errNewer = errors.New("tables are of a newer version of this program")
 func (d *DB) migrate(ctx context.Context) error {
 	for done := false; !done; {
 		err := d.change(ctx, "make tables", func(tx *sql.Tx) error {
-			if err := d.alone(ctx, tx, migrating); err != nil {
+			if err := d.serialize(ctx, tx, migrating); err != nil {
 				return err
 			}
 			version, err := tableVersion(ctx, tx)

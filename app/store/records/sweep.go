@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// portion is how many rows a sweep removes at once, so that whoever writes
+// portion is how many rows a sweep removes at once, so that a writer
 // does not wait for long.
 const portion = 500
 
@@ -28,7 +28,7 @@ func (d *DB) Sweep(ctx context.Context, now time.Time) (int, error) {
 	total := 0
 	for _, s := range sweeps {
 		// The condition stands twice: PostgreSQL looks again at a row that
-		// somebody changed meanwhile, as with a client that is being used.
+		// another transaction changed meanwhile, as with a client that is being used.
 		statement := fmt.Sprintf(`DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s LIMIT %d) AND %s`,
 			s.table, s.key, s.key, s.table, s.gone, portion, s.gone)
 		for n := portion; n == portion; {

@@ -15,10 +15,10 @@ import (
 // ErrExists says that there is a user of this name already.
 var ErrExists = errors.New("there is a user of this name")
 
-// A User is somebody with a password at this authorization server.
+// A User is a person with a password at this authorization server.
 type User struct {
 	Name string
-	// Subject is who the user is to others. It never becomes somebody else's,
+	// Subject is the user's identifier for others. It is never reused,
 	// also not that of a later user of the same name.
 	Subject string
 	Created time.Time

@@ -17,7 +17,7 @@ import (
 )
 
 // A file is a Store of one file, which is read and written whole: there are a
-// few entries. A lock beside it makes each change follow the one before, in
+// few entries. A lock file next to it makes each change follow the one before, in
 // whatever process.
 type file struct {
 	locks
@@ -173,7 +173,7 @@ func (f *file) write(c *content) error {
 	return nil
 }
 
-// readPrivate reads a file that must belong to this user, and be for nobody else.
+// readPrivate reads a file that must belong to this user, and be for no other.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -200,7 +200,7 @@ func readPrivate(path string) ([]byte, error) {
 	return data, err
 }
 
-// writePrivate replaces a file as a whole: whoever reads it, also after a
+// writePrivate replaces a file as a whole: a reader, also after a
 // crash, has the old content or the new.
 func writePrivate(path string, data []byte) (err error) {
 	// CreateTemp makes files for their owner alone.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lockFile waits until nobody else has the lock of a file, in this process or
+// lockFile waits until no other holds the lock of a file, in this process or
 // another, and takes it. The system gives it up when the process ends.
 func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {

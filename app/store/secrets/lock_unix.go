@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock of an open file if nobody has it.
+// tryLock takes the lock of an open file if it is free.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

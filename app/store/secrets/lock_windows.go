@@ -9,7 +9,7 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// tryLock takes the lock of an open file if nobody has it.
+// tryLock takes the lock of an open file if it is free.
 func tryLock(f *os.File) (bool, error) {
 	const (
 		failImmediately = 1

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses what belongs to somebody else, or has one of the
+// checkOwner refuses what belongs to another user, or has one of the
 // permissions in forbidden.
 func checkOwner(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {

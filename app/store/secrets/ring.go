@@ -24,13 +24,13 @@ import (
 
 // A ring is a Store in the keyring of the system. Keyrings cannot list what
 // is in them, so the names are in a file; they have no locks, so that a lock
-// beside that file makes each change follow the one before; and they bound the
+// next to that file makes each change follow the one before; and they bound the
 // size of a value, so that long ones are split.
 type ring struct {
 	locks
 	service string
 	index   string // path
-	// turn is held by whoever talks to the keyring.
+	// turn is held by the goroutine that talks to the keyring.
 	turn chan struct{}
 }
 
@@ -68,7 +68,7 @@ func (r *ring) Kind() string {
 }
 
 // probe finds out whether there is a keyring. It only looks for something that
-// is not there, so that nobody is asked to unlock it.
+// is not there, so that the person is not asked to unlock it.
 func (r *ring) probe(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -198,7 +198,7 @@ func (r *ring) Names(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// change runs f, with the names that there are, while nobody else changes anything.
+// change runs f, with the names that there are, while nothing else changes them.
 func (r *ring) change(ctx context.Context, f func(names map[string]bool) error) error {
 	unlock, err := r.take(ctx, "keyring")
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *ring) writeIndex(names map[string]bool) error {
 }
 
 // label is the name of an entry: for people as far as it is short and plain,
-// with a hash that tells all names apart.
+// with a hash that distinguishes all names.
 func label(name string) string {
 	const longest = 80
 	shown := strings.Map(func(c rune) rune {

@@ -1,5 +1,5 @@
 // Package secrets keeps a person's credentials and tokens: in the keyring of
-// the system, in an encrypted file, or in a file that nobody else can read.
+// the system, in an encrypted file, or in a file that no other user can read.
 package secrets
 
 import (
@@ -139,7 +139,7 @@ func checkEntry(name string, value []byte) error {
 }
 
 // locks are lock files in a folder, one for each name. The files stay, since to
-// remove one that somebody waits for would make two locks of one.
+// remove one that a process waits for would make two locks of one.
 type locks struct{ folder string }
 
 // Lock implements login.Store.

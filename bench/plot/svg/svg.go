@@ -14,7 +14,7 @@ import (
 const width = 860
 
 // style names what is drawn. Colours are told apart with any colour vision and
-// by their lightness; whoever reads on a dark page gets lighter ones.
+// by their lightness; on a dark page they are lighter.
 const style = `
   .page { fill: #ffffff; }
   text { font: 14px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #24292f; }

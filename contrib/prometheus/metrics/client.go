@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -22,17 +23,19 @@ func (m *Metrics) Client() client.Middleware {
 	return func(next client.Func) client.Func {
 		return func(ctx context.Context, r *client.Request) (res client.Result, err error) {
 			s := &m.client
-			l := labels{method: s.methods.take(r.Method(), true), outcome: outcomes[server.OutcomeFailed]}
-			done := m.begin(s, &l)
+			method, target, outcome := s.methods.take(r.Method(), true), "", outcomes[server.OutcomeFailed]
+			s.flight.Add(1, method)
+			start := time.Now()
 			defer func() {
-				if l.revision = r.Version(); named(r.Method()) {
+				if named(r.Method()) {
 					answer, _ := errors.AsType[*jsonrpc.Error](err)
-					l.target = s.targets.take(r.Target(), answer == nil || answer.Code != jsonrpc.CodeInvalidParams)
+					target = s.targets.take(r.Target(), answer == nil || answer.Code != jsonrpc.CodeInvalidParams)
 				}
-				done()
+				s.flight.Add(-1, method)
+				s.durations.Observe(time.Since(start).Seconds(), method, target, outcome, r.Version())
 			}()
 			res, err = next(ctx, r)
-			l.outcome = outcomes[outcomeOf(res, err)]
+			outcome = outcomes[outcomeOf(res, err)]
 			return res, err
 		}
 	}
@@ -55,4 +58,17 @@ func outcomeOf(res client.Result, err error) server.Outcome {
 		return server.OutcomeRefused
 	}
 	return server.OutcomeFailed
+}
+
+// ClientObserver counts the sessions of a client; their transport is not known:
+//
+//	client.Options{Observers: []client.Observer{m.ClientObserver()}}
+func (m *Metrics) ClientObserver() client.Observer {
+	s := &m.client
+	return client.Observer{
+		SessionOpened: func(i client.SessionInfo) { s.open.Add(1, "", i.Version) },
+		SessionEnded: func(i client.SessionInfo, cause error) {
+			s.ended("", i.Version, time.Since(i.Opened), cause)
+		},
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/contrib/prometheus/metrics"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -35,7 +36,7 @@ func TestClient(t *testing.T) {
 				return "", context.Cause(ctx)
 			}),
 		)
-		c := connect(t, s, &client.Options{
+		c := mcptest.Client(t, s, &client.Options{
 			Middleware: []client.Middleware{m.Client()},
 			OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 				return client.Accept(form{true})

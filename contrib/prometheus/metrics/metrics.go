@@ -2,10 +2,7 @@ package metrics
 
 import (
 	"cmp"
-	"math"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -29,8 +26,10 @@ func DefaultBuckets() []float64 {
 // Metrics counts requests. It is an http.Handler, the page. Its methods may be
 // called by many goroutines at once; several servers and clients may share it.
 type Metrics struct {
-	bounds         []float64
 	server, client side
+
+	refused       *Counter
+	codes, limits names
 }
 
 // New makes metrics. It panics if the buckets do not rise.
@@ -39,96 +38,53 @@ func New(o *Options) *Metrics {
 	if o != nil {
 		opts = *o
 	}
-	m := &Metrics{bounds: slices.Clone(opts.Buckets)}
-	if len(m.bounds) == 0 {
-		m.bounds = DefaultBuckets()
+	if len(opts.Buckets) == 0 {
+		opts.Buckets = DefaultBuckets()
 	}
-	for i, b := range m.bounds {
-		if math.IsNaN(b) || math.IsInf(b, 0) || i > 0 && b <= m.bounds[i-1] {
-			panic("metrics: Buckets must rise, and be finite")
-		}
-	}
-	most := cmp.Or(opts.MaxNames, 100)
-	for _, s := range []*side{&m.server, &m.client} {
-		s.methods.most, s.targets.most = maxMethods, most
-		s.series = make(map[labels]*histogram)
-		s.gauges = make(map[string]*atomic.Int64)
-		s.buckets = len(m.bounds) + 1
-	}
+	m := new(Metrics)
+	m.server.init("mcp_server_", "the server", &opts)
+	m.client.init("mcp_client_", "the client", &opts)
+	m.refused = NewCounter("mcp_server_requests_refused_total",
+		"How many requests were refused before middleware ran.", labelCode, labelLimit, labelMethod)
+	m.codes.most, m.limits.most = maxCodes, maxLimits
 	return m
 }
 
-// maxMethods is how many methods become label values: those of the protocol,
-// and some of extensions.
-const maxMethods = 64
+// How many methods, codes of errors, names of limits and transports become label
+// values: those of the protocol and the library, and some of extensions.
+const (
+	maxMethods    = 64
+	maxCodes      = 16
+	maxLimits     = 16
+	maxTransports = 8
+)
 
 // other stands for all values of a label that have no series of their own.
 const other = "other"
 
-// labels name a series of the histogram.
-type labels struct{ method, target, outcome, revision string }
-
 // A side is what is counted of servers, or of clients.
 type side struct {
-	methods, targets names
-	buckets          int // with the one to infinity
+	methods, targets, transports names
 
-	mu     sync.RWMutex
-	series map[labels]*histogram
-	gauges map[string]*atomic.Int64 // by method
+	durations *Histogram
+	flight    *Counter
+	open      *Counter
+	sessions  *Histogram
 }
 
-// A histogram counts durations. buckets[i] counts those in bucket i alone.
-type histogram struct {
-	buckets []atomic.Uint64
-	sum     atomic.Uint64 // the bits of a float64
+func (s *side) init(prefix, who string, o *Options) {
+	s.methods.most, s.targets.most, s.transports.most = maxMethods, cmp.Or(o.MaxNames, 100), maxTransports
+	s.durations = NewHistogram(prefix+"request_duration_seconds",
+		"How long requests took "+who+", each round of a request by itself.",
+		o.Buckets, labelMethod, labelTarget, labelOutcome, labelRevision)
+	s.flight = NewGauge(prefix+"requests_in_flight", "How many requests "+who+" has under way.", labelMethod)
+	s.open = NewGauge(prefix+"sessions", "How many sessions "+who+" has open.", labelTransport, labelRevision)
+	s.sessions = NewHistogram(prefix+"session_duration_seconds", "How long sessions of "+who+" lasted.",
+		sessionBuckets, labelTransport, labelRevision, labelOutcome)
 }
 
-// observe counts a duration.
-func (h *histogram) observe(bounds []float64, seconds float64) {
-	i, _ := slices.BinarySearch(bounds, seconds)
-	h.buckets[i].Add(1)
-	for {
-		old := h.sum.Load()
-		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+seconds)) {
-			return
-		}
-	}
-}
-
-// histogram returns the series with these labels.
-func (s *side) histogram(l labels) *histogram {
-	s.mu.RLock()
-	h := s.series[l]
-	s.mu.RUnlock()
-	if h != nil {
-		return h
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h = s.series[l]; h == nil {
-		h = &histogram{buckets: make([]atomic.Uint64, s.buckets)}
-		s.series[l] = h
-	}
-	return h
-}
-
-// gauge returns the number of requests of a method that are under way.
-func (s *side) gauge(method string) *atomic.Int64 {
-	s.mu.RLock()
-	g := s.gauges[method]
-	s.mu.RUnlock()
-	if g != nil {
-		return g
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g = s.gauges[method]; g == nil {
-		g = new(atomic.Int64)
-		s.gauges[method] = g
-	}
-	return g
-}
+// sessionBuckets are the upper bounds of durations of sessions: 1 s to a day.
+var sessionBuckets = []float64{1, 10, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 
 // maxName is the longest label value in bytes: names of tools have at most half
 // of it.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"io"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,19 +14,30 @@ import (
 type Family struct {
 	// Name and Help are as on the page.
 	Name, Help string
-	// Histogram says that the samples have buckets; otherwise they have a Value.
-	Histogram bool
+	// Kind says what the samples are.
+	Kind Kind
 	// Labels are the names of the labels.
 	Labels []string
 	// Samples are in the order of their label values.
 	Samples []Sample
 }
 
+// A Kind is a kind of metric, under the name that Prometheus has for it.
+type Kind string
+
+// The kinds of metrics. The samples of a histogram have buckets, the others a
+// Value.
+const (
+	KindGauge     Kind = "gauge"
+	KindCounter   Kind = "counter"
+	KindHistogram Kind = "histogram"
+)
+
 // A Sample is the state of one series.
 type Sample struct {
 	// Values are the values of Family.Labels.
 	Values []string
-	// Value is that of a gauge.
+	// Value is that of a gauge or counter.
 	Value float64
 	// Count and Sum are how many requests there were and the seconds that they
 	// took together.
@@ -43,88 +53,66 @@ const (
 	labelTarget   = "target"
 	labelOutcome  = "outcome"
 	labelRevision = "revision"
+
+	labelCode      = "code"
+	labelLimit     = "limit"
+	labelTransport = "transport"
 )
 
 // Families are all metrics as they are now; those without samples too.
 func (m *Metrics) Families() []Family {
-	return append(
-		m.families(&m.server, "mcp_server_", "the server"),
-		m.families(&m.client, "mcp_client_", "the client")...,
-	)
+	return families(m.server.durations, m.server.flight, m.refused, m.server.open, m.server.sessions,
+		m.client.durations, m.client.flight, m.client.open, m.client.sessions)
 }
 
-func (m *Metrics) families(s *side, prefix, who string) []Family {
-	durations := Family{
-		Name:      prefix + "request_duration_seconds",
-		Help:      "How long requests took " + who + ", each round of a request by itself.",
-		Histogram: true,
-		Labels:    []string{labelMethod, labelTarget, labelOutcome, labelRevision},
-	}
-	flight := Family{
-		Name:   prefix + "requests_in_flight",
-		Help:   "How many requests " + who + " has under way.",
-		Labels: []string{labelMethod},
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for l, h := range s.series {
-		durations.Samples = append(durations.Samples, m.sample(l, h))
-	}
-	for method, g := range s.gauges {
-		flight.Samples = append(flight.Samples, Sample{Values: []string{method}, Value: float64(g.Load())})
-	}
-	for _, f := range []*Family{&durations, &flight} {
-		slices.SortFunc(f.Samples, func(a, b Sample) int { return slices.Compare(a.Values, b.Values) })
-	}
-	return []Family{durations, flight}
-}
+// A Source is what a page shows: Metrics, or a Counter or Histogram of the
+// program's own.
+type Source interface{ Families() []Family }
 
-func (m *Metrics) sample(l labels, h *histogram) Sample {
-	out := Sample{
-		Values:  []string{l.method, l.target, l.outcome, l.revision},
-		Sum:     math.Float64frombits(h.sum.Load()),
-		Buckets: make(map[float64]uint64, len(m.bounds)),
-	}
-	for i := range h.buckets {
-		out.Count += h.buckets[i].Load()
-		if i < len(m.bounds) {
-			out.Buckets[m.bounds[i]] = out.Count
-		}
+func families(sources ...Source) []Family {
+	var out []Family
+	for _, s := range sources {
+		out = append(out, s.Families()...)
 	}
 	return out
 }
 
+// A Page is an http.Handler that shows several sources.
+type Page []Source
+
 // WriteTo writes the page in Prometheus' text exposition format, version 0.0.4.
-func (m *Metrics) WriteTo(w io.Writer) (int64, error) {
+func (p Page) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
-	for _, f := range m.Families() {
+	for _, f := range families(p...) {
 		f.write(&b)
 	}
 	return b.WriteTo(w)
 }
 
+// WriteTo writes the page, as that of Page does.
+func (m *Metrics) WriteTo(w io.Writer) (int64, error) { return Page{m}.WriteTo(w) }
+
 // ServeHTTP answers with the page.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { Page{m}.ServeHTTP(w, r) }
+
+// ServeHTTP answers with the page.
+func (p Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the page of metrics can be read, with GET", http.StatusMethodNotAllowed)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = m.WriteTo(w) // the connection is closed
+	_, _ = p.WriteTo(w) // the connection is closed
 }
 
 func (f *Family) write(b *bytes.Buffer) {
 	if len(f.Samples) == 0 {
 		return
 	}
-	kind := "gauge"
-	if f.Histogram {
-		kind = "histogram"
-	}
-	b.WriteString("# HELP " + f.Name + " " + f.Help + "\n# TYPE " + f.Name + " " + kind + "\n")
+	b.WriteString("# HELP " + f.Name + " " + f.Help + "\n# TYPE " + f.Name + " " + string(f.Kind) + "\n")
 	for _, s := range f.Samples {
-		if !f.Histogram {
+		if f.Kind != KindHistogram {
 			f.line(b, "", s.Values, "", s.Value)
 			continue
 		}

@@ -1,10 +1,15 @@
 package metrics
 
 import (
+	"context"
+	"errors"
+	"strconv"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // outcomes are the label values of the outcomes of package server, in its order.
@@ -28,21 +33,58 @@ func (m *Metrics) Server() server.Middleware {
 	return func(next server.Func) server.Func {
 		return func(c *server.Call) (res server.Result, err error) {
 			s := &m.server
-			l := labels{
-				method:   s.methods.take(c.Method(), true),
-				target:   s.target(c.Method(), c.Target(), c.Offered()),
-				outcome:  outcomes[server.OutcomeFailed], // of a panic
-				revision: c.Version(),
-			}
-			done := m.begin(s, &l)
-			defer done()
+			method := s.methods.take(c.Method(), true)
+			target := s.target(c.Method(), c.Target(), c.Offered())
+			outcome := outcomes[server.OutcomeFailed] // of a panic
+			s.flight.Add(1, method)
+			start := time.Now()
+			defer func() {
+				s.flight.Add(-1, method)
+				s.durations.Observe(time.Since(start).Seconds(), method, target, outcome, c.Version())
+			}()
 			res, err = next(c)
 			if o := server.OutcomeOf(c, res, err); int(o) < len(outcomes) {
-				l.outcome = outcomes[o]
+				outcome = outcomes[o]
 			}
 			return res, err
 		}
 	}
+}
+
+// ServerObserver counts what a server's middleware does not see, requests that
+// are refused before it and sessions:
+//
+//	s.Observe(m.ServerObserver())
+func (m *Metrics) ServerObserver() server.Observer {
+	s := &m.server
+	return server.Observer{
+		Refused: func(_ context.Context, r transport.Refusal) {
+			m.refused.Add(1, m.codes.take(strconv.FormatInt(r.Err.Code, 10), true), m.limits.take(r.Err.Limit, true), s.method(r.Method))
+		},
+		SessionOpened: func(i server.SessionInfo) { s.open.Add(1, s.transports.take(i.Transport, true), i.Version) },
+		SessionEnded: func(i server.SessionInfo, cause error) {
+			s.ended(s.transports.take(i.Transport, true), i.Version, time.Since(i.Opened), cause)
+		},
+	}
+}
+
+// ended counts a session that has ended.
+func (s *side) ended(transportName, version string, after time.Duration, cause error) {
+	outcome := outcomes[server.OutcomeOK]
+	if !errors.Is(cause, transport.ErrClosed) && !errors.Is(cause, client.ErrClosed) {
+		outcome = outcomes[server.OutcomeFailed]
+	}
+	s.open.Add(-1, transportName, version)
+	s.sessions.Observe(after.Seconds(), transportName, version, outcome)
+}
+
+// method is the label value of a method that a stranger may have made up.
+func (s *side) method(name string) string {
+	if name == "" {
+		return ""
+	}
+	_, core := mcp.Lookup(name)
+	return s.methods.take(name, core)
 }
 
 // target is the label value of what a request is about.
@@ -60,16 +102,4 @@ func (s *side) target(method, name string, offered bool) string {
 // the server's own, of which there are not too many.
 func named(method string) bool {
 	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet
-}
-
-// begin counts a request as under way. The function that it returns counts it
-// as ended, under what l is then.
-func (m *Metrics) begin(s *side, l *labels) func() {
-	g := s.gauge(l.method)
-	g.Add(1)
-	start := time.Now()
-	return func() {
-		g.Add(-1)
-		s.histogram(*l).observe(m.bounds, time.Since(start).Seconds())
-	}
 }

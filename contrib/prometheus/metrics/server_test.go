@@ -22,9 +22,13 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/contrib/prometheus/metrics"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // parse reads the page with Prometheus' own parser. Names are without the prefix
@@ -73,18 +77,9 @@ func newServer(m *metrics.Metrics, features ...server.Feature) *server.Server {
 		Limits: server.Limits{ToolRate: server.Unlimited, ListRate: server.Unlimited},
 	})
 	s.Use(m.Server())
+	s.Observe(m.ServerObserver())
 	s.Add(features...)
 	return s
-}
-
-func connect(t *testing.T, s *server.Server, o *client.Options) *client.Client {
-	t.Helper()
-	c, err := client.Connect(t.Context(), mem.New(s, nil), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }
 
 type none struct{}
@@ -96,6 +91,9 @@ func tool(name string, err error) server.Feature {
 const (
 	durations = "mcp_server_request_duration_seconds"
 	inFlight  = "mcp_server_requests_in_flight"
+	refused   = "mcp_server_requests_refused_total"
+	sessions  = "mcp_server_sessions"
+	lasted    = "mcp_server_session_duration_seconds"
 )
 
 // Each outcome has its name, a question is none of the failures, and a panic is
@@ -116,7 +114,7 @@ func TestOutcomes(t *testing.T) {
 				}),
 				server.Prompt("prompt", "", func(context.Context, mcp.None) (string, error) { return "", nil }),
 			)
-			c := connect(t, s, &client.Options{
+			c := mcptest.Client(t, s, &client.Options{
 				Versions: []string{version},
 				OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 					return client.Accept(form{true})
@@ -161,7 +159,7 @@ func TestHostileNames(t *testing.T) {
 		many = append(many, tool(fmt.Sprintf("tool%d", i), nil))
 	}
 	s := newServer(m, many...)
-	c := connect(t, s, nil)
+	c := mcptest.Client(t, s, nil)
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
@@ -171,6 +169,12 @@ func TestHostileNames(t *testing.T) {
 					t.Errorf("%q is answered", name)
 					return
 				}
+				if err := c.Request(t.Context(), name, nil, nil, nil); err == nil {
+					t.Errorf("the method %q is answered", name)
+					return
+				}
+				// As a transport in front of several servers might.
+				s.Refused(t.Context(), transport.Refusal{Err: &jsonrpc.Error{Code: int64(i), Limit: name}, Method: name})
 			}
 		})
 	}
@@ -181,7 +185,7 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	distinct := make(map[string]struct{})
-	var other float64
+	var other, refusals float64
 	for _, sample := range parse(t, m) {
 		for l, v := range sample.Metric {
 			if l != model.MetricNameLabel && l != model.BucketLabel {
@@ -191,9 +195,12 @@ func TestHostileNames(t *testing.T) {
 		if sample.Metric[model.MetricNameLabel] == durations+"_count" && sample.Metric["target"] == "other" {
 			other += float64(sample.Value)
 		}
+		if sample.Metric[model.MetricNameLabel] == refused {
+			refusals += float64(sample.Value)
+		}
 	}
-	if len(distinct) >= 200 || len(distinct) < 100 || other != 10_200 {
-		t.Errorf("%d label values, %v requests of others; want at least 100 and less than 200, and 10,200", len(distinct), other)
+	if len(distinct) >= 200 || len(distinct) < 100 || other != 10_200 || refusals != 20_000 {
+		t.Errorf("%d label values, %v requests of others, %v refusals; want at least 100 and less than 200, 10,200 and 20,000", len(distinct), other, refusals)
 	}
 }
 
@@ -210,7 +217,7 @@ func TestFlightAndDurations(t *testing.T) {
 				return "", context.Cause(ctx)
 			}
 		}))
-		c := connect(t, s, nil)
+		c := mcptest.Client(t, s, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for _, ctx := range []context.Context{t.Context(), ctx} {
@@ -249,6 +256,129 @@ func TestFlightAndDurations(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+// What middleware does not see is counted by code, limit and method.
+func TestRefusals(t *testing.T) {
+	m := metrics.New(nil)
+	s := server.New("test", "1", &server.Options{
+		Logger: slog.New(slog.DiscardHandler), Limits: server.Limits{ListRate: 1},
+	})
+	s.Use(m.Server())
+	s.Observe(m.ServerObserver())
+	s.Add(tool("fine", nil))
+	h := streamable.NewHandler(s, nil)
+	post := func(method, body string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("MCP-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", method)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	const form = `{"jsonrpc":"2.0","id":1,"method":%q,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	ask := func(method string) { post(method, fmt.Sprintf(form, method)) }
+	post("", "{")
+	post("", "[")
+	ask("made/up")
+	ask("prompts/list")
+	before := values(parse(t, m), refused)
+	want := map[string]float64{
+		"code=-32700 limit= method=": 1, "code=-32600 limit= method=": 1, "code=-32601 limit= method=other": 1, "code=-32601 limit= method=prompts/list": 1,
+	}
+	if !maps.Equal(before, want) {
+		t.Errorf("counted %v, want %v", before, want)
+	}
+	var wg sync.WaitGroup
+	for range 80 { // 50 of an anonymous caller at once, and 10 that wait
+		wg.Go(func() { ask("tools/list") })
+	}
+	wg.Wait()
+	if got := values(parse(t, m), refused)["code=-31001 limit=Limits.ListRate method=tools/list"]; got == 0 {
+		t.Errorf("no refusal names the rate: %v", values(parse(t, m), refused))
+	}
+}
+
+// Sessions are counted over pipes too, for servers and clients.
+func TestSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := metrics.New(nil)
+		s := newServer(m, tool("fine", nil))
+		o := &client.Options{Versions: []string{"2025-11-25"}, Observers: []client.Observer{m.ClientObserver()}}
+		c := mcptest.Client(t, s, o)
+		other := mcptest.Client(t, s, o)
+		check := func(open float64, ended map[string]float64) {
+			t.Helper()
+			page := parse(t, m)
+			if got := values(page, sessions)["revision=2025-11-25 transport=memory"]; got != open {
+				t.Errorf("%v sessions, want %v", got, open)
+			}
+			if got := values(page, "mcp_client_sessions")["revision=2025-11-25 transport="]; got != open {
+				t.Errorf("%v sessions of clients, want %v", got, open)
+			}
+			if got := values(page, lasted+"_sum"); !maps.Equal(got, ended) {
+				t.Errorf("lasted %v, want %v", got, ended)
+			}
+		}
+		check(2, map[string]float64{})
+		time.Sleep(time.Minute) // of the test's own clock
+		_ = other.Close()
+		synctest.Wait()
+		ended := map[string]float64{"outcome=ok revision=2025-11-25 transport=memory": 60}
+		check(1, ended)
+		_ = c.Close()
+		synctest.Wait()
+		ended["outcome=ok revision=2025-11-25 transport=memory"] = 120
+		check(0, ended)
+		if got := values(parse(t, m), "mcp_client_session_duration_seconds_sum"); got["outcome=ok revision=2025-11-25 transport="] != 120 {
+			t.Errorf("clients' sessions lasted %v", got)
+		}
+		m.ServerObserver().SessionOpened(server.SessionInfo{Transport: "stdio", Version: "2025-11-25"})
+		m.ServerObserver().SessionEnded(server.SessionInfo{Transport: "stdio", Version: "2025-11-25"}, errors.New("broken pipe"))
+		if got := values(parse(t, m), lasted+"_count"); got["outcome=failed revision=2025-11-25 transport=stdio"] != 1 {
+			t.Errorf("ended %v", got)
+		}
+	})
+}
+
+// A program counts on the same page what else it does.
+func TestOwnMetrics(t *testing.T) {
+	signIns := metrics.NewCounter("logins_total", "Sign-ins.", "outcome")
+	took := metrics.NewHistogram("page_seconds", "Pages.", []float64{1, 2}, "page", "status")
+	signIns.Add(2, "ok")
+	signIns.Add(1, "denied")
+	took.Observe(1.5, "/", "200")
+	w := httptest.NewRecorder()
+	metrics.Page{signIns, took}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	want := `# HELP logins_total Sign-ins.
+# TYPE logins_total counter
+logins_total{outcome="denied"} 1
+logins_total{outcome="ok"} 2
+# HELP page_seconds Pages.
+# TYPE page_seconds histogram
+page_seconds_bucket{page="/",status="200",le="1"} 0
+page_seconds_bucket{page="/",status="200",le="2"} 1
+page_seconds_bucket{page="/",status="200",le="+Inf"} 1
+page_seconds_sum{page="/",status="200"} 1.5
+page_seconds_count{page="/",status="200"} 1
+`
+	if got := w.Body.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	for name, f := range map[string]func(){
+		"no labels":       func() { metrics.NewCounter("x", "") },
+		"too many labels": func() { metrics.NewGauge("x", "", "1", "2", "3", "4", "5") },
+		"wrong labels":    func() { signIns.Add(1, "ok", "more") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
 }
 
 func TestPageIsReadOnly(t *testing.T) {

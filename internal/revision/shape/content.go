@@ -59,8 +59,8 @@ func (s *Shape) resourceContents(d *draft[mcp.ResourceContents]) error {
 	return nil
 }
 
-// plainContent says that all content goes through as it is, so that nobody needs
-// to look at it.
+// plainContent says that all content passes unchanged, so that it need not be
+// decoded.
 func (s *Shape) plainContent() bool {
 	f := s.facts
 	return f.Audio && f.ResourceLinks && f.MetaEverywhere && f.LastModified && f.Icons

@@ -38,7 +38,7 @@ type CannotSay struct {
 	Version string
 }
 
-// Error says what cannot be said to whom.
+// Error says what a revision cannot express.
 func (e *CannotSay) Error() string {
 	return fmt.Sprintf("%s cannot be sent to a peer of revision %s", e.Feature, e.Version)
 }

@@ -139,7 +139,7 @@ func ParseKey(jwk []byte) (*Key, error) {
 }
 
 // whole reports whether the public half belongs to the private one, which
-// go-jose looks at for other keys, not for those on curves.
+// go-jose checks for other keys, not for those on curves.
 func whole(k *ecdsa.PrivateKey) bool {
 	scalar, err := k.Bytes()
 	if err != nil {

@@ -134,11 +134,11 @@ func (r *Remote) look(id, algorithm string, mayFetch bool) ([]crypto.PublicKey, 
 	}
 	switch {
 	case len(keys) > 0 && (r.err != nil || r.flight == nil || !mayFetch):
-		// The server errs: nobody waits for it while there is an old key.
+		// The server errs: no caller waits for it while there is an old key.
 		return keys, nil, nil
 	case usable && r.err != nil:
 		// The key may be a new one, so that the token is not called bad; and
-		// whoever makes ids up must not fill the house with who waits.
+		// a client that makes ids up must not fill memory with waiting requests.
 		return nil, nil, r.err
 	case mayFetch && r.flight != nil:
 		return nil, r.flight, nil
@@ -149,7 +149,7 @@ func (r *Remote) look(id, algorithm string, mayFetch bool) ([]crypto.PublicKey, 
 	}
 }
 
-// start makes the fetch, which belongs to nobody who waits for it: it has a
+// start makes the fetch, which belongs to no caller that waits for it: it has a
 // context of its own and ends by its own timeout.
 func (r *Remote) start() {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)

@@ -102,7 +102,7 @@ func parsePublic(raw wire.RawValue) (publicKey, bool) {
 	if err != nil {
 		return publicKey{}, false
 	}
-	// Who publishes the private half has no key any more.
+	// A published private half is no secret any more.
 	for _, name := range []string{"d", "k", "p", "q", "dp", "dq", "qi", "oth", "priv"} {
 		if _, ok := o.Member(name); ok {
 			return publicKey{}, false

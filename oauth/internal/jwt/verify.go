@@ -41,7 +41,7 @@ type Token struct {
 	Type, KeyID, Algorithm string
 	Claims                 Claims
 	// OtherKey says that the token is bound to a key in another way than by
-	// cnf.jkt, such as to a certificate (RFC 8705). Who cannot check that
+	// cnf.jkt, such as to a certificate (RFC 8705). A verifier that cannot check that
 	// must not take it for a bearer token.
 	OtherKey bool
 	// Raw is the payload, for claims that are not in Claims.
@@ -152,7 +152,7 @@ type parts struct {
 // over are zero: a token has one spelling.
 var strict = base64.RawURLEncoding.Strict()
 
-// parse takes a compact JWS apart (RFC 7515, section 7.1). The JSON and other
+// parse splits a compact JWS (RFC 7515, section 7.1). The JSON and other
 // forms, crit and b64 are refused (sections 4.1.11 and RFC 7797).
 func parse(token string, limit int) (*parts, error) {
 	if len(token) > limit {

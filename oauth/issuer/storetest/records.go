@@ -194,7 +194,7 @@ func testSweep(t *testing.T, s issuer.Store) {
 	succeed(t, "the static client", err)
 }
 
-// testCopies proves that nobody can change what is stored through what was
+// testCopies proves that callers cannot change what is stored through what was
 // passed in or handed out.
 func testCopies(t *testing.T, s issuer.Store) {
 	ctx := t.Context()

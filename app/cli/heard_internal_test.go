@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The memory of what servers log has bounds, and so has what is shown of it.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	var m memory
+	for n := range 1000 {
+		_, _ = fmt.Fprintf(&m, "ref=%d\n", n)
+	}
+	if found, _ := m.naming("ref="); len(m.lines) != keptLines || !slices.Equal(found, []string{"ref=995", "ref=996", "ref=997", "ref=998", "ref=999"}) {
+		t.Errorf("%d lines are kept, found %q", len(m.lines), found)
+	}
+	long := strings.Repeat("x", 5000)
+	for range 100 {
+		_, _ = fmt.Fprintln(&m, long)
+	}
+	size := 0
+	for _, line := range m.lines {
+		size += len(line) + 1
+	}
+	if size != m.size || size > keptBytes || size < keptBytes-2*len(long) {
+		t.Errorf("%d bytes are kept, counted as %d", size, m.size)
+	}
+	_, _ = fmt.Fprintln(&m, "ABCDEF "+long)
+	p := &program{}
+	p.heard.lines = m.lines
+	if said := p.logged("internal error (ref ABCDEF)"); len(said) > shownBytes+100 || !strings.Contains(said, "ABCDEF xxx") {
+		t.Errorf("shown is %q", said)
+	}
+}
+
+// A line that comes after the answer is waited for, but not for ever.
+func TestMemoryWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{}
+		time.AfterFunc(logDelay/2, func() { _, _ = fmt.Fprintln(&p.heard, "other") })
+		time.AfterFunc(logDelay-1, func() { _, _ = fmt.Fprintln(&p.heard, "late ABCDEF") })
+		if got, want := p.logged("x (ref ABCDEF)"), "\n  The server's log says:\n    | late ABCDEF"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		start := time.Now()
+		if got := p.logged("x (ref 123456)"); !strings.Contains(got, "log has the error under 123456") || time.Since(start) != logDelay {
+			t.Errorf("%q after %v", got, time.Since(start))
+		}
+		start = time.Now()
+		p.verbose = true
+		for _, text := range []string{"x (ref ABCDEF)", "no reference"} {
+			if got := p.logged(text); got != "" || time.Since(start) != 0 {
+				t.Errorf("%q: %q after %v", text, got, time.Since(start))
+			}
+		}
+	})
+}

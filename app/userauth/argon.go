@@ -1,0 +1,141 @@
+package userauth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// Bounds of a password, in bytes.
+const (
+	minPassword = 8
+	maxPassword = 1024
+)
+
+// Parameters of Argon2id: the second choice of RFC 9106, section 4, for when
+// memory is scarce. The time that it takes is meant.
+const (
+	argonMemory  = 64 << 10 // KiB
+	argonPasses  = 3
+	argonThreads = 4
+	argonSalt    = 16
+	argonKey     = 32
+)
+
+// HashPassword returns what is stored of a password: Argon2id with its
+// parameters and its salt, as a PHC string. It takes 64 MiB of memory. A
+// password has 8 to 1,024 bytes of UTF-8.
+func HashPassword(password string) (string, error) {
+	if err := checkPassword(password); err != nil {
+		return "", err
+	}
+	salt := make([]byte, argonSalt)
+	_, _ = rand.Read(salt) // which never fails
+	key := argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonPasses, argonThreads,
+		phc.EncodeToString(salt), phc.EncodeToString(key)), nil
+}
+
+func checkPassword(password string) error {
+	if len(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
+		return fmt.Errorf("a password has %d to %d bytes", minPassword, maxPassword)
+	}
+	return nil
+}
+
+var phc = base64.RawStdEncoding.Strict()
+
+// dummyHash is the hash of no known password: its key is made of zeros.
+// Its parameters are those of HashPassword.
+const dummyHash = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+// An argonHash is a PHC string that was read.
+type argonHash struct {
+	memory, passes uint32
+	threads        uint8
+	salt, key      []byte
+}
+
+var errHash = errors.New("stored hash of a password cannot be read")
+
+// parseHash reads a PHC string, with bounds that keep one that is wrong from
+// taking the machine.
+func parseHash(text string) (*argonHash, error) {
+	parts := strings.Split(text, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return nil, errHash
+	}
+	h := new(argonHash)
+	if n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.passes, &h.threads); err != nil || n != 3 ||
+		parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", h.memory, h.passes, h.threads) {
+		return nil, errHash
+	}
+	var err error
+	if h.salt, err = phc.DecodeString(parts[4]); err != nil {
+		return nil, errHash
+	}
+	if h.key, err = phc.DecodeString(parts[5]); err != nil {
+		return nil, errHash
+	}
+	if h.memory < 8 || h.memory > 1<<20 || h.passes < 1 || h.passes > 16 || h.threads < 1 || h.threads > 16 ||
+		len(h.salt) < 8 || len(h.salt) > 64 || len(h.key) < 16 || len(h.key) > 64 {
+		return nil, errHash
+	}
+	return h, nil
+}
+
+// A hashing computes hashes, a few at a time: each takes memory, which a flood of
+// sign-ins would otherwise exhaust.
+type hashing struct {
+	queue   chan struct{} // requests that wait or compute
+	workers chan struct{} // requests that compute
+}
+
+const (
+	hashesAtOnce  = 2
+	hashesWaiting = 32
+	// maxQueueTime is how long a request waits for a worker.
+	maxQueueTime = 10 * time.Second
+)
+
+func newHashing() *hashing {
+	return &hashing{
+		queue:   make(chan struct{}, hashesAtOnce+hashesWaiting),
+		workers: make(chan struct{}, hashesAtOnce),
+	}
+}
+
+var errBusy = errors.New("too many passwords are checked already")
+
+// verify says whether this is the password of a hash; errBusy if it cannot
+// find out for now.
+func (h *hashing) verify(ctx context.Context, hash, password string) (bool, error) {
+	want, err := parseHash(hash)
+	if err != nil {
+		return false, err
+	}
+	select {
+	case h.queue <- struct{}{}:
+		defer func() { <-h.queue }()
+	default:
+		return false, errBusy
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxQueueTime)
+	defer cancel()
+	select {
+	case h.workers <- struct{}{}:
+		defer func() { <-h.workers }()
+	case <-ctx.Done():
+		return false, errBusy
+	}
+	got := argon2.IDKey([]byte(password), want.salt, want.passes, want.memory, want.threads, uint32(len(want.key)))
+	return subtle.ConstantTimeCompare(got, want.key) == 1, nil
+}

@@ -1,0 +1,88 @@
+package login
+
+// What keeps a person from being asked again and again: tokens that never worked, sign-ins that were
+// refused, scopes that are never enough, refreshes that fail.
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+const (
+	// doubtful is how long tokens that never worked are not replaced by another sign-in, which
+	// their resource would only refuse. It doubles with each sign-in, up to mostDoubtful.
+	doubtful     = time.Minute
+	mostDoubtful = time.Hour
+	// refusalTime is how long a person who did not sign in is not asked again by requests.
+	refusalTime = time.Minute
+	// coolTime is the pause after a refresh that failed while the old token lasts.
+	coolTime = 5 * time.Second
+	// maxOperations bounds the operations of one resource that are counted; another does not ask.
+	maxOperations = 256
+)
+
+// doubtAfter is the doubt in the tokens of a sign-in that take the place of those of s.
+func (s *session) doubtAfter() time.Duration {
+	if s == nil || s.doubt == 0 || s.worked.Load() {
+		return doubtful
+	}
+	return min(2*s.doubt, mostDoubtful)
+}
+
+// futile reports whether another sign-in would hardly help.
+func (s *session) futile(now time.Time) bool {
+	return !s.worked.Load() && within(now, s.signedIn, s.doubt)
+}
+
+// within reports whether d has not passed since an earlier time. Clocks that are set back end it.
+func within(now, since time.Time, d time.Duration) bool {
+	age := now.Sub(since)
+	return age >= 0 && age < d
+}
+
+// A refusal is the end of a sign-in that a person was asked for and did not complete.
+type refusal struct {
+	at  time.Time
+	err error
+}
+
+// settle remembers how a sign-in ended, and returns err as its error. One that all callers have
+// left, or for which nobody was asked, is no refusal.
+func (c *Client) settle(ctx context.Context, p *plan, err error) error {
+	if err != nil && (!p.asked || errors.Is(context.Cause(ctx), context.Canceled) || errors.Is(err, ErrClosed)) {
+		return err
+	}
+	var refused refusal
+	if err != nil {
+		err = &Error{Err: err}
+		refused = refusal{c.o.Now(), err}
+	}
+	c.resources.with(p.found.id, func(r *entry) { r.refused = refused })
+	return err
+}
+
+// countStepUp counts a step-up of an operation. To be asked again for what was asked for mostly
+// means that it will not be given, so that one more is the last.
+func (c *Client) countStepUp(id, operation string, known bool) {
+	c.resources.with(id, func(r *entry) {
+		if r.stepUps == nil {
+			r.stepUps = map[string]int{}
+		}
+		r.stepUps[operation]++
+		if known {
+			r.stepUps[operation] = c.o.StepUps
+		}
+	})
+}
+
+// mayStepUp reports whether an operation may ask for more scopes.
+func (r *entry) mayStepUp(operation string, most int) bool {
+	done, counted := r.stepUps[operation]
+	return done < most && (counted || len(r.stepUps) < maxOperations)
+}
+
+// resetStepUps lets operations that were given up try again: somebody has asked.
+func (c *Client) resetStepUps() {
+	c.resources.each(func(r *entry) { clear(r.stepUps) })
+}

@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// Limits bound a foreign schema. Nil is the same as the zero value.
+type Limits struct {
+	// MaxSchemaNodes is the number of JSON values in the schema. Default 10,000.
+	MaxSchemaNodes int
+	// MaxSchemaDepth is the depth of the schema's JSON. Default 64.
+	MaxSchemaDepth int
+	// MaxEvaluations is the number of times that a subschema may be applied
+	// to a value in one check, in the worst case. Default 500,000.
+	MaxEvaluations int
+	// AssertFormats also checks the keyword "format" where the dialect
+	// treats it as a mere annotation (2019-09 and 2020-12). Default: no.
+	AssertFormats bool
+	// IgnoreHeaders leaves x-mcp-header annotations unread: for output
+	// schemas and for clients of transports without headers. Default: they are
+	// checked, and one that breaks the rules is an error with [ErrHeader].
+	IgnoreHeaders bool
+	// Unchecked takes any object with a "type" for a schema, of any dialect, and then any
+	// JSON for a value that fits it: for gateways to servers that check values
+	// themselves. Default: the schema is compiled, and values are checked.
+	Unchecked bool
+}
+
+// Bounds that have no option: they are far above what schemas of people need.
+const (
+	maxPattern  = 1 << 10 // bytes of one regular expression
+	maxProgram  = 50_000  // instructions of all regular expressions together
+	maxMatching = 1 << 30 // instructions times characters in one check
+	maxUnique   = 4_000   // objects and arrays in a value that must have unique items
+	maxDigits   = 400     // characters of a number, and its exponent
+	maxInPlace  = 5_000   // subschemas applied to one place by one schema
+	maxTargets  = 100     // places that one dynamic reference may lead to
+	maxMessage  = 300     // bytes of a library's message
+	schemaURL   = "parley:///schema"
+)
+
+// dialects are the values of $schema that are served.
+var dialects = []string{
+	"https://json-schema.org/draft/2020-12/schema",
+	"https://json-schema.org/draft/2019-09/schema",
+	"http://json-schema.org/draft-07/schema",
+}
+
+// foreign is a schema written by somebody else: constraints if it keeps to the
+// common keywords, or else, and for the values that the constraints leave undecided,
+// compiled by the JSON Schema library.
+type foreign struct {
+	constraints *constraints
+	limit       int // evaluations
+	library     func() (*library, error)
+}
+
+// Compile compiles a schema that was written by somebody else. Dialects are
+// 2020-12 (the default), 2019-09 and draft-07; nothing is ever loaded from
+// files or the network; regular expressions are RE2. The error wraps
+// [ErrDialect], [ErrExternal], [ErrTooComplex], [ErrHeader] or [ErrInvalid].
+func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
+	if o == nil {
+		o = &Limits{}
+	}
+	lim := *o
+	lim.MaxSchemaNodes = cmp.Or(lim.MaxSchemaNodes, 10_000)
+	lim.MaxSchemaDepth = cmp.Or(lim.MaxSchemaDepth, 64)
+	lim.MaxEvaluations = cmp.Or(lim.MaxEvaluations, 500_000)
+	if err := wire.Valid(raw, wire.Limits{Depth: lim.MaxSchemaDepth}); err != nil {
+		if errors.Is(err, wire.ErrDepth) {
+			return nil, fmt.Errorf("%w: nested deeper than %d", ErrTooComplex, lim.MaxSchemaDepth)
+		}
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	size := wire.Measure(raw, maxDigits)
+	if size.Values > lim.MaxSchemaNodes {
+		return nil, fmt.Errorf("%w: %d values, the limit is %d", ErrTooComplex, size.Values, lim.MaxSchemaNodes)
+	}
+	if size.HasLong {
+		return nil, fmt.Errorf("%w: a number of more than %d digits", ErrTooComplex, maxDigits)
+	}
+	c, err := readAnnotations(raw, &lim)
+	if err != nil {
+		return nil, err
+	}
+	c.json = raw
+	if lim.Unchecked {
+		c.foreign = &foreign{constraints: readSchema(wire.RawValue("{}"), false), limit: lim.MaxEvaluations}
+		return c, nil
+	}
+	c.foreign, err = newForeign(raw, &lim)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// newForeign takes the library only if the constraints do not suffice: what becomes
+// constraints is known to be valid, and compiling it once more is 20 times the work.
+func newForeign(raw wire.RawValue, lim *Limits) (*foreign, error) {
+	limit, formats := lim.MaxEvaluations, lim.AssertFormats
+	f := &foreign{constraints: readSchema(raw, formats), limit: limit}
+	f.library = sync.OnceValues(func() (*library, error) {
+		l := &library{limit: limit}
+		return l, l.compile(raw, formats)
+	})
+	if f.constraints == nil {
+		if _, err := f.library(); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (f *foreign) check(raw wire.RawValue) error {
+	if f.constraints != nil {
+		if err, decided := f.constraints.validate(raw, f.limit); decided {
+			return err
+		}
+	}
+	l, err := f.library()
+	if err != nil {
+		return err
+	}
+	return l.check(raw)
+}

@@ -1,0 +1,197 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// schemaMethod is the method by which a type says its schema itself.
+const schemaMethod = "JSONSchema"
+
+// noOwnKeywords are keywords that speak of the whole document.
+var noOwnKeywords = strings.Fields("$ref $dynamicRef $recursiveRef $id $schema $anchor $dynamicAnchor $recursiveAnchor")
+
+// own makes the node of a type that says its schema itself, or of which
+// Options.Types says it.
+func (w *walk) own(n *node, t reflect.Type) error {
+	raw, listed := w.types[t]
+	if !listed {
+		var err error
+		if raw, err = askSchema(t); err != nil {
+			return w.errorf("method %s of %s: %w", schemaMethod, t, err)
+		}
+		if inner := lender(t, raw); inner != nil {
+			return w.errorf("method %s of %s is that of the embedded %s, which says nothing of the other fields; "+
+				"give %s a method of its own, or the embedded field a name in its json tag", schemaMethod, t, inner, t)
+		}
+	}
+	own, err := Compile(raw, &Limits{IgnoreHeaders: true})
+	if err != nil {
+		return w.errorf("schema given for %s: %w", t, err)
+	}
+	if err := standsAlone(raw, false); err != nil {
+		return w.errorf("schema given for %s: %w", t, err)
+	}
+	n.own = own
+	return nil
+}
+
+// askSchema calls the method of a type.
+func askSchema(t reflect.Type) (raw wire.RawValue, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("it panicked on a zero value: %v", v)
+		}
+	}()
+	m := reflect.New(t).MethodByName(schemaMethod)
+	if m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {
+		return nil, errors.New("want no parameters and one result, the text of a schema")
+	}
+	out := m.Call(nil)[0]
+	switch {
+	case out.Kind() == reflect.String:
+		return wire.RawValue(out.String()), nil
+	case out.Kind() == reflect.Slice && out.Type().Elem().Kind() == reflect.Uint8:
+		return wire.RawValue(out.Bytes()), nil
+	}
+	return wire.Marshal(out.Interface())
+}
+
+// lender returns the embedded type that a struct has its schema from, which raw
+// is, if the struct has more fields than that. A struct that has the JSON form of
+// what it embeds too is none.
+func lender(t reflect.Type, raw wire.RawValue) reflect.Type {
+	if t.Kind() != reflect.Struct || t.NumField() < 2 || hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom", "MarshalText", "UnmarshalText", "AppendText") {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if inner := deref(f.Type); f.Anonymous && inner.Kind() != reflect.Interface && hasMethod(inner, schemaMethod) {
+			if own, err := askSchema(inner); err == nil && bytes.Equal(own, raw) {
+				return inner
+			}
+		}
+	}
+	return nil
+}
+
+// standsAlone refuses what means something else inside another schema. If raw
+// has schemas by name, the names are no keywords.
+func standsAlone(raw wire.RawValue, byName bool) error {
+	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
+	if err != nil {
+		return err
+	}
+	for name, value := range o.All() {
+		switch {
+		case byName:
+		case slices.Contains(noOwnKeywords, name):
+			return fmt.Errorf("%s does not work inside another schema; write out what it stands for", name)
+		case name == "const" || name == "enum" || name == "default" || name == "examples":
+			continue
+		}
+		values := []wire.RawValue{value}
+		if value[0] == '[' {
+			if values, err = wire.ParseArray(value, wire.Limits{Depth: maxNesting}, 0); err != nil {
+				return err
+			}
+		}
+		for _, v := range values {
+			if v[0] != '{' {
+				continue
+			}
+			if err := standsAlone(v, !byName && slices.Contains(mapOfSchemas, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// jsonType is the JSON type that a node demands, or "".
+func (n *node) jsonType() string {
+	if n.own != nil {
+		return n.own.typ
+	}
+	return types[n.kind].String()
+}
+
+// appendWrapped prints a schema that cannot take more keywords of ours: those of
+// its field go around it.
+func (n *node) appendWrapped(dst []byte, f *field) []byte {
+	var inner []byte
+	if n.own != nil {
+		inner = n.own.json
+	} else {
+		bare := *n
+		bare.nullable, bare.title, bare.desc = false, "", ""
+		inner = bare.append(nil, nil, nil)
+	}
+	if !n.nullable && n.title == "" && n.desc == "" && (f == nil || f.fallback == nil && f.header == "") {
+		return append(dst, inner...)
+	}
+	start := len(dst)
+	dst = append(dst, '{')
+	if n.title != "" {
+		dst = wire.AppendString(appendMember(dst, start, "title"), n.title)
+	}
+	if n.desc != "" {
+		dst = wire.AppendString(appendMember(dst, start, "description"), n.desc)
+	}
+	if n.nullable {
+		dst = append(append(appendMember(dst, start, "anyOf"), '['), inner...)
+		dst = append(dst, `,{"type":"null"}]`...)
+	} else {
+		dst = append(append(appendMember(dst, start, "allOf"), '['), inner...)
+		dst = append(dst, ']')
+	}
+	if f != nil && f.fallback != nil {
+		dst = append(appendMember(dst, start, "default"), f.fallback.raw...)
+	}
+	return append(dst, '}')
+}
+
+// digits is the format of a number in a string, as the json option "string" writes
+// it, and keys of maps are. Tags do not bound it.
+type digits struct {
+	format
+	pattern string
+}
+
+func newDigits(kind nodeKind, bits int) *digits {
+	what, pattern := "a number", "^-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?$"
+	parse := func(s string) (err error) { _, err = strconv.ParseFloat(s, bits); return err }
+	switch kind {
+	case kindInt:
+		what, pattern = "an integer", "^-?(0|[1-9][0-9]*)$"
+		parse = func(s string) (err error) { _, err = strconv.ParseInt(s, 10, bits); return err }
+	case kindUint:
+		what, pattern = "an integer of 0 or more", "^(0|[1-9][0-9]*)$"
+		parse = func(s string) (err error) { _, err = strconv.ParseUint(s, 10, bits); return err }
+	default:
+	}
+	valid := func(text []byte) bool { return isNumber(string(text)) && parse(string(text)) == nil }
+	return &digits{format{"", "expected " + what + " in a string", valid}, pattern}
+}
+
+// quoted walks a number that its json tag puts into a string.
+func (w *walk) quoted(t reflect.Type, tags *tagSet) (*node, error) {
+	inner := deref(t)
+	kind := w.classify(inner)
+	if kind != kindInt && kind != kindUint && kind != kindFloat || w.form {
+		return nil, w.errorf("the json option \"string\" fits numbers only, not %s", t)
+	}
+	if name := tags.any(); name != "" && name != "header" {
+		return nil, w.errorf("tag %s cannot be said of a number in a string; leave the json option \"string\" out", name)
+	}
+	n := &node{kind: kindString, digits: newDigits(kind, inner.Bits()), length: anyLength}
+	w.nodes = append(w.nodes, n)
+	return n, nil
+}
