@@ -121,6 +121,9 @@ func (c *Client) renew(ctx context.Context, id string, d *discovery, ch *challen
 	for {
 		switch act, err := c.decide(s, d, ch, &n); act {
 		case fail:
+			if s != nil && ch.forbidden() && errors.Is(err, errNoHelp) {
+				c.endStepUps(ctx, d, s, ch, n.operation)
+			}
 			return nil, err
 		case send:
 			return &outcome{session: s}, nil

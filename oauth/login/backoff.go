@@ -6,6 +6,7 @@ package login
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -80,6 +81,31 @@ func (c *Client) countStepUp(id, operation string, known bool) {
 func (r *entry) mayStepUp(operation string, most int) bool {
 	done, counted := r.stepUps[operation]
 	return done < most && (counted || len(r.stepUps) < maxOperations)
+}
+
+// stepUpsEnded reports whether endStepUps has logged why, or never will.
+func (r *entry) stepUpsEnded(operation string, most int) bool {
+	done, counted := r.stepUps[operation]
+	return !counted || done > most
+}
+
+// endStepUps says in the log, once, why an operation asks for no more scopes.
+func (c *Client) endStepUps(ctx context.Context, d *discovery, s *session, ch *challenge, operation string) {
+	told := true
+	c.resources.with(d.id, func(r *entry) {
+		if told = r.stepUpsEnded(operation, c.o.StepUps); !told {
+			r.stepUps[operation] = c.o.StepUps + 1
+		}
+	})
+	if told {
+		return
+	}
+	advice := "the account may lack the right: ask the operator of the resource"
+	if m, _, err := c.server(ctx, d, s.Issuer); err == nil && m.ScopesSupported != nil && !covers(m.ScopesSupported, ch.scopes) {
+		advice = "the authorization server does not list these scopes: tell the operator of the resource"
+	}
+	c.log.WarnContext(ctx, "signing in did not bring the scopes that the resource wants", "resource", d.id,
+		"operation", operation, "scopes", strings.Join(ch.scopes, " "), "issuer", s.Issuer, "advice", advice)
 }
 
 // resetStepUps lets operations that were given up try again: somebody has asked.

@@ -84,6 +84,9 @@ func (p policy) next(r *entry, ch *challenge, n *need) (action, error) {
 	more = t != nil && r.names(t.Issuer) && (more || t.lasts(p.now, 0) && !covers(t.Requested, n.scopes))
 	switch {
 	case more && n.operation != "" && !r.mayStepUp(n.operation, p.stepUps):
+		if r.servers == nil && !r.stepUpsEnded(n.operation, p.stepUps) {
+			return stepUp, nil // the metadata are read first: they may name another server by now
+		}
 		return fail, errNoHelp
 	case n.purpose < forSignIn && r.refused.err != nil && within(p.now, r.refused.at, refusalTime):
 		return fail, r.refused.err

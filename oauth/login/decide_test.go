@@ -66,6 +66,8 @@ func had(t *testing.T, names string, now time.Time) *entry {
 			e.refused = refusal{now.Add(time.Minute), errRefused}
 		case "stepped":
 			e.stepUps = map[string]int{"op": 3}
+		case "exhausted":
+			e.stepUps = map[string]int{"op": 4}
 		case "stepping":
 			e.stepUps = map[string]int{"op": 2}
 		default:
@@ -216,8 +218,11 @@ func TestNext(t *testing.T) {
 		{"403 b", "tokens refused", sentOne, fail, errRefused},
 		{"403 b", "tokens excused", sentOne, stepUp, nil},
 		{"403 b", "tokens stepping", sentOne, stepUp, nil},
-		{"403 b", "tokens stepped", sentOne, fail, errNoHelp},
-		{"403 b", "tokens stepped refused", sentOne, fail, errNoHelp},
+		{"403 b", "tokens stepped", sentOne, stepUp, nil}, // what the resource names is not known
+		{"403 b", "tokens exhausted", sentOne, fail, errNoHelp},
+		{"403 b", "tokens named stepped", sentOne, fail, errNoHelp},
+		{"403 b", "tokens moved stepped", sentOne, signIn, nil},
+		{"403 b", "tokens named stepped refused", sentOne, fail, errNoHelp},
 		{"403 b", "tokens", lastStep, stepUp, nil},
 		{"403 b", "tokens", overStep, fail, errNoHelp},
 		{"403 b", "tokens", older, stepUp, nil},

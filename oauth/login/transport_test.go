@@ -1,10 +1,12 @@
 package login_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -257,7 +259,8 @@ func TestStepUpLimit(t *testing.T) {
 		t.Parallel()
 		as := newAuthServer(t, "")
 		rs := newResource(t, as)
-		c, b := newClient(t, login.Options{})
+		var logged bytes.Buffer
+		c, b := newClient(t, login.Options{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		h := c.HTTPClient(nil)
 		rs.needs["x"] = "never"
 		rs.scope = "never"
@@ -274,6 +277,9 @@ func TestStepUpLimit(t *testing.T) {
 		}
 		if b.visits() != 2 {
 			t.Errorf("%d visits, want 2", b.visits())
+		}
+		if got := logged.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "scopes=never") {
+			t.Errorf("logged %s, want one line that names the scope", got)
 		}
 	})
 	t.Run("ever other scopes", func(t *testing.T) {
