@@ -83,16 +83,17 @@ func (d *flatDecoder) value(s *constraint, i int, v reflect.Value) (end int, ok 
 // text returns the content of the string literal from at to end; one of few
 // texts is not copied.
 func (d *flatDecoder) text(s *stringConstraint, at, end int, escaped bool) string {
+	if s == nil || s.enum == nil {
+		return wire.Text(d.raw[at:end])
+	}
 	inner := d.raw[at+1 : end-1]
 	if escaped {
 		d.scratch = wire.AppendUnquoted(d.scratch[:0], d.raw[at:end])
 		inner = d.scratch
 	}
-	if s != nil && s.enum != nil {
-		for _, choice := range s.enum.strings {
-			if choice == string(inner) {
-				return choice
-			}
+	for _, choice := range s.enum.strings {
+		if choice == string(inner) {
+			return choice
 		}
 	}
 	return string(inner)

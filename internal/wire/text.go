@@ -155,6 +155,7 @@ func Text(raw RawValue) string {
 // AppendUnquoted appends the content of a string literal, without escapes.
 func AppendUnquoted(dst []byte, raw RawValue) []byte {
 	inside := raw[1 : len(raw)-1]
+	dst = slices.Grow(dst, len(inside))
 	for {
 		at := bytes.IndexByte(inside, '\\')
 		if at < 0 {
