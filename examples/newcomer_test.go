@@ -83,12 +83,15 @@ func (n *newcomer) prepare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	cache, proxies, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	n.env = []string{
-		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(strings.TrimSpace(string(out)), "cache", "download"),
+		// go mod tidy wants what the tests of dependencies import too, which no
+		// build of ours brought into the cache: that comes from the network.
+		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(cache, "cache", "download") + "," + proxies,
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
 	}
 }
