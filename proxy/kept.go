@@ -87,17 +87,7 @@ type reply struct {
 // keep carries a round of a request out for a caller of a stateless revision.
 func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error) {
 	p := c.p
-	key, again, err := server.Kept[string](ctx, keptKey)
-	if err != nil {
-		return nil, err
-	}
-	owner := caller.Principal().Identity()
-	var k *kept
-	if again {
-		k, err = p.kept.resume(ctx, key, owner, caller)
-	} else {
-		k, err = c.begin(ctx, caller, owner)
-	}
+	k, err := c.kept(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +131,20 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 			return nil, server.ErrInputPending
 		}
 	}
+}
+
+// kept is the call of a request, attached to this round: one that a round before
+// began, or a new one.
+func (c *call) kept(ctx context.Context, caller *server.Call) (*kept, error) {
+	key, again, err := server.Kept[string](ctx, keptKey)
+	if err != nil {
+		return nil, err
+	}
+	owner := caller.Principal().Identity()
+	if again {
+		return c.p.kept.resume(ctx, key, owner, caller)
+	}
+	return c.begin(ctx, caller, owner)
 }
 
 // begin starts the call in the background, attached to the first round. It has the

@@ -108,6 +108,8 @@ func quantityOf(m report.Metric) quantity {
 		return quantity{"most memory at once", svg.Bytes(), nil, ""}
 	case report.Delivered:
 		return quantity{"notifications that arrived", svg.Count(""), nil, ""}
+	case report.Instructions:
+		return quantity{"instructions per request", svg.Count(""), nil, ""}
 	case report.Allocs, report.Size, report.Goroutines:
 	}
 	return quantity{string(m), svg.Count(""), nil, ""}
