@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -20,10 +21,18 @@ import (
 func roundRobin(t *testing.T, addresses ...string) string {
 	t.Helper()
 	var n atomic.Int64
-	ts := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		next := addresses[int(n.Add(1))%len(addresses)]
 		r.SetURL(&url.URL{Scheme: "http", Host: next})
-	}})
+	}}
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Otherwise net/http closes the body as soon as the answer begins, and a
+		// proxy that has not seen its end yet gives the replica up.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 	t.Cleanup(ts.Close)
 	return ts.URL + streamable.Path
 }

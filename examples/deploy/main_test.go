@@ -85,12 +85,20 @@ func TestReplicas(t *testing.T) {
 			second, _ := start(t, config{stateKey: test.key})
 			served := [2]atomic.Int64{}
 			var n atomic.Int64
-			front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+			proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 				i := n.Add(1) % 2
 				served[i].Add(1)
 				r.SetURL(&url.URL{Scheme: "http", Host: []string{first, second}[i]})
 				r.SetXForwarded()
-			}})
+			}}
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				// Otherwise net/http closes the body as soon as the answer begins, and a
+				// proxy that has not seen its end yet gives the replica up.
+				if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+					t.Error(err)
+				}
+				proxy.ServeHTTP(w, r)
+			}))
 			t.Cleanup(front.Close)
 			c, err := client.Connect(t.Context(), dial(front.URL+"/mcp", "secret"), &client.Options{
 				Versions: []string{test.version},

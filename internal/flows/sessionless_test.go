@@ -40,14 +40,22 @@ func replicas(t *testing.T, make func() *server.Server) (address string, hits *[
 		targets[i] = u
 	}
 	var turn atomic.Int64
-	front := httptest.NewServer(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			i := turn.Add(1) % 2
 			hits[i].Add(1)
 			r.SetURL(targets[i])
 		},
-	})
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Otherwise net/http closes the body as soon as the answer begins, and a
+		// proxy that has not seen its end yet gives the replica up.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 	t.Cleanup(front.Close)
 	return front.URL, hits
 }
