@@ -49,9 +49,9 @@ func ceilings() []report.Target {
 			allocs(progressMany, 1400), cpu(progressMany, 1.2),
 			allocs(inMemory, 31), bytes(inMemory, 4.2),
 			allocs(clientHTTP, 88), bytes(clientHTTP, 8.5), cpu(clientHTTP, 2),
-			instructions(instructionsModern, 87.1), instructions(instructionsSession, 82.2), instructions(instructionsStdio, 52.4),
-			instructions(instructionsList, 123), instructions(instructionsProgress, 4790), instructions(instructionsEvents, 16_830),
-			instructions(instructionsClient, 122.5),
+			instructions(instructionsModern, 80), instructions(instructionsSession, 74.8), instructions(instructionsStdio, 49.2),
+			instructions(instructionsList, 119.5), instructions(instructionsProgress, 4150), instructions(instructionsEvents, 8450),
+			instructions(instructionsClient, 107.5),
 		},
 		rest(idleSession, 1.6, 0.01),
 		rest(idleStream, 30, 2.01),
@@ -60,7 +60,7 @@ func ceilings() []report.Target {
 
 // guard measures Parley and the floor, shortly, and fails where a ceiling is broken.
 func (b *bench) guard(ctx context.Context, r *report.Run) error {
-	b.rounds, b.time, b.sessions = 3, 250*time.Millisecond, 1000
+	b.rounds, b.time, b.sessions, b.guarding = 3, 250*time.Millisecond, 1000, true
 	limits := ceilings()
 	guarded := func(name string) bool {
 		return slices.ContainsFunc(limits, func(t report.Target) bool { return t.Scenario == name })
@@ -68,6 +68,9 @@ func (b *bench) guard(ctx context.Context, r *report.Run) error {
 	both := func(server string) bool { return server == report.Parley || server == report.Floor }
 	take := func(_ report.Scenario, results []report.Result) { r.Results = append(r.Results, results...) }
 	if err := b.all(ctx, guarded, both, take); err != nil {
+		return err
+	}
+	if err := b.measureAgain(ctx, r, limits, both); err != nil {
 		return err
 	}
 	var broken error
@@ -87,6 +90,48 @@ func (b *bench) guard(ctx context.Context, r *report.Run) error {
 	}
 	if broken != nil {
 		return fmt.Errorf("dearer than it was; mend it, or raise the ceiling and say why:\n%w", broken)
+	}
+	return nil
+}
+
+// retries is how often the time of a scenario is measured again that is over its ceiling.
+const retries = 3
+
+// measureAgain repeats scenarios whose time is over its ceiling, and keeps a run that holds it: what
+// has become dearer is so in each run, and neighbours make noise in some.
+func (b *bench) measureAgain(ctx context.Context, r *report.Run, limits []report.Target, both func(server string) bool) error {
+	for range retries {
+		var late []report.Target
+		for _, limit := range limits {
+			if _, ok := limit.Holds(r); !ok && limit.Metric == report.CPU {
+				late = append(late, limit)
+			}
+		}
+		if len(late) == 0 {
+			return nil
+		}
+		isLate := func(name string) bool {
+			return slices.ContainsFunc(late, func(t report.Target) bool { return t.Scenario == name })
+		}
+		var again report.Run
+		if err := b.all(ctx, isLate, both, func(_ report.Scenario, results []report.Result) {
+			again.Results = append(again.Results, results...)
+		}); err != nil {
+			return err
+		}
+		for _, limit := range late {
+			of := func(result report.Result) bool { return result.Scenario == limit.Scenario }
+			if text, ok := limit.Holds(&again); !ok {
+				b.print(text + " once more\n")
+				continue
+			}
+			r.Results = slices.DeleteFunc(r.Results, of)
+			for _, result := range again.Results {
+				if of(result) {
+					r.Results = append(r.Results, result)
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ type bench struct {
 	rounds   int
 	time     time.Duration
 	sessions int
-	less     int // of the requests whose instructions are counted, one of so many
+	less     int  // of the requests whose instructions are counted, one of so many
+	guarding bool // the guard measures
 	only     *regexp.Regexp
 	out      io.Writer
 }
