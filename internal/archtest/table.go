@@ -23,7 +23,7 @@ var rows = []row{
 	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
 	{"transport transport/frame", "jsonrpc principal transport internal/pausetimer"},
-	{"transport/web", "transport jsonrpc principal internal/httptoken"},
+	{"transport/web", "transport jsonrpc principal internal/httptoken internal/eventstream"},
 	{
 		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
 		"transport transport/frame transport/web jsonrpc principal internal/revision internal/wire internal/httptoken internal/eventstream",

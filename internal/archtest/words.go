@@ -63,10 +63,6 @@ var RefusedWords = []Word{
 // shrinks.
 var WordExceptions = map[string][]string{
 	"oauth/login": {"prover"},
-	"transport/streamable": {
-		"carrier", "farewell", "giveUp", "lateList", "look", "mailbox", "open", "openList", "parcel", "part", "patience",
-		"posting", "whoever",
-	},
 }
 
 // Words reports words of the list in comments and names, but for the

@@ -46,6 +46,8 @@ type Handler struct {
 	warned  sync.Once      // that the endpoint cannot stream
 	serving sync.WaitGroup // requests of sessions; none is added once closing
 
+	responses web.Responses // of streams
+
 	mu        sync.Mutex
 	closing   bool
 	sessions  map[string]*session
@@ -70,6 +72,8 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		streams:  make(map[string]int),
 	}
 	e.o.Access = e.o.Access.Telling(e.refused)
+	e.responses.ReadTimeout, e.responses.WriteStall = e.o.ReadTimeout, e.o.WriteStall
+	e.responses.KeepAlive, e.responses.Logger = e.o.KeepAlive, e.o.Logger
 	return e
 }
 
@@ -146,11 +150,15 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 		h.refuse(w, r, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "a GET opens a stream and has no body; send messages with POST")
 		return
 	}
-	s := newSession(w, r, who, &h.o)
+	s := newSession(r, who)
+	h.responses.Start(&s.out.Response, w, true)
 	defer s.cancel(nil)
 	defer s.end() // a panic of the handler must not leave a stream that writes
 	defer context.AfterFunc(r.Context(), func() { s.cancel(errGone) })()
-	if err := s.out.prepare(); err != nil {
+	// Each write has a deadline of its own. Without deadlines one to a client that
+	// does not read could not time out, so that their lack is an error.
+	rc := http.NewResponseController(w)
+	if err := errors.Join(rc.SetReadDeadline(time.Time{}), rc.SetWriteDeadline(time.Time{})); err != nil {
 		kind, _ := web.InnerWriter(w)
 		h.warned.Do(func() {
 			h.o.Logger.Error("this endpoint cannot stream; add an Unwrap method (http.ResponseController) to the ResponseWriter of the middleware in front of it, "+
@@ -164,6 +172,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 		return
 	}
 	defer h.release(s)
+	h.responses.Begin(&s.out.Response, s.out)
+	defer h.responses.End(&s.out.Response)
 	err := frame.Serve(s.ctx, s, h.handler, &frame.Options{
 		MaxMessage: h.o.MaxMessage,
 		MaxDepth:   h.o.MaxDepth,
@@ -239,6 +249,7 @@ func (h *Handler) release(s *session) {
 // cancelled then. It returns when nothing of the endpoint runs any more; the
 // error is that of ctx, if it was needed.
 func (h *Handler) Shutdown(ctx context.Context) error {
+	defer h.responses.Stop()
 	h.mu.Lock()
 	h.closing = true
 	sessions := make([]*session, 0, len(h.sessions))

@@ -42,7 +42,7 @@ var _ frame.Pipe = (*session)(nil)
 
 // newSession makes the session that the GET r opens. It does not end by itself:
 // its cancel has to be called.
-func newSession(w http.ResponseWriter, r *http.Request, who *principal.Principal, o *Options) *session {
+func newSession(r *http.Request, who *principal.Principal) *session {
 	s := &session{
 		id:        rand.Text(),
 		principal: who,
@@ -52,7 +52,7 @@ func newSession(w http.ResponseWriter, r *http.Request, who *principal.Principal
 		done:      make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
-	s.out = newStream(w, o, s.cancel)
+	s.out = &stream{fail: s.cancel}
 	s.out.first = eventstream.Append(nil, &eventstream.Event{Type: endpointEvent, Data: []byte(endpoint(r, s.id))})
 	s.finish = sync.OnceFunc(func() { close(s.ending) })
 	s.close = sync.OnceFunc(func() { close(s.done) })

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
@@ -15,18 +14,17 @@ import (
 
 // initialize opens a session. It exists for the client once its handshake has
 // succeeded, and then only under an id of our making.
-func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *principal.Principal, m *jsonrpc.Incoming) {
-	if versions := r.Header[headerVersion]; len(versions) > 0 {
-		if _, ok := revision.Lookup(versions[0]); !ok || len(versions) > 1 {
-			h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-				"MCP-Protocol-Version %.32q is none; leave it out of initialize", versions[0]))
-			return
-		}
+func (h *Handler) initialize(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
+	if len(hd.version) > 1 || len(hd.version) > 0 && hd.named == nil {
+		h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"MCP-Protocol-Version %.32q is none; leave it out of initialize", hd.version[0]))
+		return
 	}
-	h.deadlines(w) // once in each session is soon enough to warn
+	a.HasDeadlines() // once in each session is soon enough to warn
+	who := a.x.Principal
 	s, status, e := h.newSession(who, "")
 	if e != nil {
-		h.refuse(w, r, status, e)
+		h.refuse(a, hd, status, e)
 		return
 	}
 	defer s.release()
@@ -36,46 +34,44 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, who *princi
 			s.end(errRefused) // it has ended, unless the handler panicked
 		}
 	}()
-	if err := s.open(); err != nil {
+	if err := s.start(); err != nil {
 		h.log.Debug("session refused", "error", err)
 		s.end(errRefused)
 		e, ok := errors.AsType[*jsonrpc.Error](err)
 		if !ok {
 			e = web.Unavailable("no session can be opened now; try again later")
 		}
-		h.refuse(w, r, http.StatusServiceUnavailable, e)
+		h.refuse(a, hd, http.StatusServiceUnavailable, e)
 		return
 	}
-	answer, e := s.perform(&sessionContext{s.ctx, r}, who, m)
+	a.ends, a.x.Carrier = s.ctx, &s.info
+	answer, e := s.perform(a.context(), who, m)
 	if e == nil {
 		s.settle()
 		if status, e := h.sessions.register(s); e != nil {
 			s.end(errRefused)
-			h.refuse(w, r, status, e)
+			h.refuse(a, hd, status, e)
 			return
 		}
 		registered = true
 		s.reportMessage(SessionOpened, m)
-		w.Header()[headerSession] = []string{s.id()}
+		a.Header()[headerSession] = []string{s.id()}
 	} else {
 		s.end(errRefused)
 	}
-	status = http.StatusOK
+	var failed *failure
 	if e != nil {
-		status = s.facts.HTTPStatus(e.Code)
+		failed = &failure{e, who, s.facts.HTTPStatus(e.Code)}
 	}
-	var out response
-	out.begin(h, w)
-	defer out.end()
-	if err := out.body(status, answer.b, e, who); err != nil {
+	if err := a.JSON(a.status(failed), answer.b[prefix:]); err != nil {
 		h.log.Debug("initialize not answered", "error", err)
 	}
-	out.done(answer)
+	a.free(answer)
 }
 
-// open makes the handler's half of the session, unless it has ended already:
+// start makes the handler's half of the session, unless it has ended already:
 // then nobody would close it.
-func (s *session) open() error {
+func (s *session) start() error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if err := context.Cause(s.ctx); err != nil {
@@ -93,19 +89,19 @@ func (s *session) open() error {
 // itself. What it sends before goes to the session's own stream: a client that
 // opens a session does not know yet whether there is one.
 func (s *session) perform(ctx context.Context, who *principal.Principal, m *jsonrpc.Incoming) (*buffer, *jsonrpc.Error) {
-	x := &keptExchange{out: (*conn)(s)}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier}
+	x := &handshake{s: s}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.info}
 	if run := s.admit(ctx, &x.Exchange); run != nil {
 		run()
 	}
 	return x.end()
 }
 
-// A keptExchange is a request whose answer is kept for who handles it: that of a
-// handshake, or of one request of an array.
-type keptExchange struct {
+// A handshake is a request whose answer is kept for the one who has it carried
+// out.
+type handshake struct {
 	transport.Exchange
-	out jsonrpc.Sender // takes what is sent before the answer
+	s *session // takes what is sent before the answer
 
 	mu     sync.Mutex
 	answer *buffer
@@ -114,31 +110,30 @@ type keptExchange struct {
 }
 
 // end returns the answer, with the error in it. There is one if nobody gave one.
-func (x *keptExchange) end() (*buffer, *jsonrpc.Error) {
+func (x *handshake) end() (*buffer, *jsonrpc.Error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
 	if x.answer == nil {
 		x.failed = errAbandoned()
-		x.answer = newBuffer()
-		x.answer.b, _ = (&jsonrpc.Outgoing{ID: x.In.ID, Error: x.failed}).AppendJSON(x.answer.b) // an error can always be written
+		x.answer, _ = encode(&jsonrpc.Outgoing{ID: x.In.ID, Error: x.failed}) // an error can always be written
 	}
 	return x.answer, x.failed
 }
 
 // Send sends a message ahead of the answer.
-func (x *keptExchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+func (x *handshake) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
 	x.mu.Lock()
 	over := x.over
 	x.mu.Unlock()
 	if over {
 		return jsonrpc.ErrEnded
 	}
-	return x.out.Send(ctx, m)
+	return (*conn)(x.s).Send(ctx, m)
 }
 
 // Answer keeps the response.
-func (x *keptExchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
+func (x *handshake) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	b, err := encode(m)
 	if err != nil {
 		return err

@@ -15,8 +15,13 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// maxBatch is the most messages in one array when the session names no limit.
-const maxBatch = 100
+// What a session keeps for clients that are away. The whole is bounded too,
+// since a client may have many streams.
+const (
+	maxAway      = 64 // streams
+	awayBuffers  = 4  // times ReplayBuffer, in bytes that wait in them
+	maxListeners = 4  // streams for what belongs to no request
+)
 
 // A session is a client of a revision with a handshake. It has no goroutine
 // but those of its requests: a disconnect ends none of them (ruling 13).
@@ -25,7 +30,7 @@ type session struct {
 	who      *principal.Principal
 	identity string            // what of who must be the same in every request
 	key      string            // what of who is counted under
-	carrier  transport.Carrier // with the session's id: visible ASCII, known to the client alone
+	info     transport.Carrier // with the session's id: visible ASCII, known to the client alone
 	ctx      context.Context   //nolint:containedctx // lives as long as the session
 	cancel   context.CancelCauseFunc
 	gone     chan struct{} // closed when nothing more will come
@@ -52,15 +57,15 @@ type session struct {
 
 	mu        sync.Mutex
 	ended     error
-	own       mailbox       // what belongs to no request
-	listeners []*connection // those that give it to the client; the last one does
-	quiet     time.Time     // since when there are none
+	own       queue            // what belongs to no request
+	listeners []*activeRequest // those that give it to the client; the last one does
+	quiet     time.Time        // since when there are none
 	streams   map[uint64]*stream
 	last      uint64 // number of the newest stream, in a restored session at first of another life
 }
 
 // id names the session.
-func (s *session) id() string { return s.carrier.SessionID }
+func (s *session) id() string { return s.info.SessionID }
 
 // newSession makes a session that is counted but not known by its id yet; an
 // empty id has one made. The error refuses it, with a status.
@@ -85,28 +90,28 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 
 // find returns the session that a request names, held until its release; nil
 // if the request has been refused. A session of somebody else is unknown.
-func (h *Handler) find(w http.ResponseWriter, r *http.Request, who *principal.Principal) *session {
-	ids := r.Header[headerSession]
+func (h *Handler) find(a *activeRequest, hd *head) *session {
+	ids := hd.session
 	if len(ids) != 1 || ids[0] == "" {
-		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"one Mcp-Session-Id header is needed; begin with an initialize request, whose answer has it, or name a protocol version in _meta"))
 		return nil
 	}
-	s := h.sessions.find(ids[0], who.Identity())
+	s := h.sessions.find(ids[0], a.x.Principal.Identity())
 	if s == nil {
-		h.refuse(w, r, http.StatusNotFound, errUnknown())
+		h.refuse(a, hd, http.StatusNotFound, errUnknown())
 	}
 	return s
 }
 
 // alive reports whether the session has not ended since it was found; otherwise
 // the request is refused, as if it had come a moment later.
-func (s *session) alive(w http.ResponseWriter) bool {
+func (s *session) alive(a *activeRequest) bool {
 	s.mu.Lock()
 	ended := s.ended != nil
 	s.mu.Unlock()
 	if ended {
-		s.refuse(w, http.StatusNotFound, errUnknown())
+		s.refuse(a, http.StatusNotFound, errUnknown())
 	}
 	return !ended
 }
@@ -114,16 +119,13 @@ func (s *session) alive(w http.ResponseWriter) bool {
 // release takes back one find or hold.
 func (s *session) release() { s.h.sessions.release(s) }
 
-// nullID says how an error without id is written.
-func (s *session) nullID() bool { return s.facts.NullID }
-
 // speaks checks the version that a request names; false if it was refused. It
 // may be any that is served here, and decides nothing: the session goes on in
 // the negotiated one, which a client that names none means (spec 2025-11-25,
 // basic/transports, Protocol Version Header: "invalid or unsupported" is 400;
 // ruling 32).
-func (s *session) speaks(w http.ResponseWriter, r *http.Request) bool {
-	values := r.Header[headerVersion]
+func (s *session) speaks(a *activeRequest, hd *head) bool {
+	values := hd.version
 	if len(values) == 0 || len(values) == 1 && s.serves(values[0]) {
 		return true
 	}
@@ -131,7 +133,7 @@ func (s *session) speaks(w http.ResponseWriter, r *http.Request) bool {
 	if len(values) > 1 {
 		why = errDoubled
 	}
-	s.refuse(w, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	s.refuse(a, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"MCP-Protocol-Version %.32q: %s; the session negotiated %s: send that, or leave the header out", values[0], why, s.facts.Version))
 	return false
 }
@@ -169,26 +171,83 @@ func (s *session) fail(bad *jsonrpc.ParseError) {
 	}
 }
 
-// polls reports whether responses end before their requests do.
-func (s *session) polls() bool { return s.h.opts.PollAfter > 0 && s.facts.Priming }
+// post serves one message of the session.
+func (s *session) post(a *activeRequest, m *jsonrpc.Incoming) {
+	if m.Kind != jsonrpc.Request {
+		s.accept(m)
+		a.Writer().WriteHeader(http.StatusAccepted)
+		return
+	}
+	st := &stream{h: s.h, s: s}
+	if s.pollAfter() > 0 { // the response ends before the request does
+		s.serveMany(a, st, []jsonrpc.BatchItem{{In: m}}, false)
+		return
+	}
+	s.serve(a, st, m)
+}
 
-// begin has a request handled that its response does not wait for, or one of
-// many. Its messages go to st.
-func (s *session) begin(r *http.Request, st *stream, m *jsonrpc.Incoming, who *principal.Principal, batched bool) {
-	s.mu.Lock()
-	st.waiting++
-	s.mu.Unlock()
-	x := &exchange{st: st}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.carrier, Batched: batched}
-	run := s.admit(&sessionContext{s.ctx, r}, &x.Exchange)
+// serve has a request handled on the goroutine of its POST, also when the client
+// has gone: a disconnect is not cancellation (ruling 13).
+func (s *session) serve(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
+	if !s.alive(a) {
+		return
+	}
+	begun := time.Now()
+	a.ends = s.ctx
+	a.x.In, a.x.Out, a.x.Carrier = m, &a.x, &s.info
+	st.waiting, a.running, a.admitting = 1, true, true
+	a.attach(st, writerIdle)
+	defer a.conclude(st) // also if the handler ends its goroutine
+	defer a.x.abandon()
+	run := s.admit(a.context(), &a.x.Exchange)
+	if run == nil {
+		return
+	}
+	st.lock()
+	a.admitting = false
+	st.unlock()
+	if s.facts.Priming {
+		s.h.slow.add(a, begun)
+		defer s.h.slow.remove(a)
+	}
+	run()
+}
+
+// serveMany has the requests of a POST handled on goroutines of their own: there
+// are several, or they outlast its response.
+func (s *session) serveMany(a *activeRequest, st *stream, items []jsonrpc.BatchItem, batched bool) {
+	if !s.alive(a) {
+		return
+	}
+	begun := time.Now()
+	a.ends, a.x.Carrier = s.ctx, &s.info
+	st.waiting = 1 // until all have begun, so that nothing is complete before
+	a.needs().done = make(chan struct{})
+	a.attach(st, writerIdle)
+	for _, item := range items {
+		s.element(a, st, item, batched)
+	}
+	st.allBegun(a)
+	if s.facts.Priming {
+		s.h.slow.add(a, begun)
+		defer s.h.slow.remove(a)
+	}
+	a.wait(st, s.pollAfter(), nil)
+}
+
+// begin has one request of several handled, whose answer goes to st.
+func (s *session) begin(a *activeRequest, st *stream, m *jsonrpc.Incoming, batched bool) {
+	x := st.newExchange(m, a.x.Principal, &s.info)
+	x.Batched = batched
+	run := s.admit(a.context(), &x.Exchange)
 	if run == nil {
 		x.abandon()
 		return
 	}
-	s.h.list.hold()
+	s.h.responses.Hold()
 	s.h.sessions.hold(s)
-	go func() { // Shutdown waits for it, by hold
-		defer s.h.list.done()
+	go func() { // Shutdown waits for it, by Hold
+		defer s.h.responses.Release()
 		defer s.release()
 		defer x.abandon()
 		run()
@@ -227,7 +286,8 @@ func (s *session) end(cause error) {
 		}
 		s.mu.Lock()
 		s.ended = cause
-		s.own.close(cause)
+		s.own.drop()
+		s.own.wakeSenders()
 		stored := known && s.last > 0 // else what is stored under its id is not its own
 		close(s.gone)
 		s.mu.Unlock()
@@ -239,12 +299,89 @@ func (s *session) end(cause error) {
 	})
 }
 
+// goneFor is closed when nothing more will come; nil for no session.
+func (s *session) goneFor() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.gone
+}
+
+// trim closes the streams whose clients have been away the longest, as long as
+// there is too much of them, and returns their names. Those that hold nothing
+// make no room. mu is held.
+func (s *session) trim() (stale []string) {
+	for s != nil {
+		count, full, size := 0, 0, 0
+		var oldest, holder *stream
+		for _, st := range s.streams {
+			if st.attached != nil {
+				continue
+			}
+			count++
+			if oldest == nil || st.log.since.Before(oldest.log.since) {
+				oldest = st
+			}
+			if st.inbox.n == 0 {
+				continue
+			}
+			full++
+			size += st.inbox.size()
+			if holder == nil || st.log.since.Before(holder.log.since) {
+				holder = st
+			}
+		}
+		switch {
+		case count > maxAway:
+			stale = append(stale, s.closeAway(oldest))
+		case full > 1 && size/awayBuffers > s.h.opts.ReplayBuffer:
+			stale = append(stale, s.closeAway(holder))
+		default:
+			return stale
+		}
+	}
+	return nil
+}
+
+// closeAway closes a stream that its client does not come back to, and returns
+// its name. mu is held.
+func (s *session) closeAway(st *stream) string {
+	delete(s.streams, st.log.number)
+	if st.form != formListener {
+		st.close(errNobody)
+	}
+	return st.log.name()
+}
+
+// tidy closes what clients have not come back to for too long.
+func (s *session) tidy(now time.Time) {
+	s.mu.Lock()
+	stale := s.trim()
+	for _, st := range s.streams {
+		if st.attached == nil && now.Sub(st.log.since) >= s.h.opts.ReplayTime {
+			stale = append(stale, s.closeAway(st))
+		}
+	}
+	if len(s.listeners) == 0 && s.own.n > 0 && now.Sub(s.quiet) >= s.h.opts.ReplayTime {
+		s.own.drop()
+		s.own.wakeSenders()
+		s.h.log.Debug("messages of a session dropped: nobody listens to its stream")
+	}
+	s.mu.Unlock()
+	s.forgetAll(stale)
+}
+
 // forget drops what is kept of a stream, or of all.
 func (s *session) forget(name string) {
-	ctx, cancel := s.h.storing(context.Background())
-	defer cancel()
-	if err := s.h.events.Forget(ctx, s.id(), name); err != nil {
+	if err := s.h.forget(s.id(), name); err != nil {
 		s.h.log.Warn("forgetting the events of a stream", "error", err)
+	}
+}
+
+// forgetAll drops what is kept of streams.
+func (s *session) forgetAll(names []string) {
+	for _, name := range names {
+		s.forget(name)
 	}
 }
 
@@ -257,7 +394,45 @@ var _ transport.Conn = (*conn)(nil)
 // one it waits there for a client to open it.
 func (c *conn) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
 	s := (*session)(c)
-	return s.send(ctx, &s.own, nil, m)
+	b, err := encode(m)
+	if err != nil {
+		return err
+	}
+	var ending <-chan struct{} = s.h.ending
+	for {
+		room, err := s.put(b)
+		if room == nil {
+			return err
+		}
+		if ending, err = awaitRoom(ctx, s, room, ending); err != nil {
+			b.free()
+			return err
+		}
+	}
+}
+
+// put adds a message to what belongs to no request if there is room; otherwise
+// it returns what to wait for.
+func (s *session) put(b *buffer) (room <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended != nil:
+		err = s.ended
+	case !s.own.full(b, s.h.opts.ReplayBuffer):
+		s.own.push(b)
+		if len(s.listeners) == 0 {
+			s.own.fit()
+		}
+		s.wakeListener()
+		return nil, nil
+	case len(s.listeners) == 0 && s.h.stopping():
+		err = ErrStopped // nobody comes back
+	default:
+		return s.own.wait(), nil
+	}
+	b.free()
+	return nil, err
 }
 
 // Principal is who opened the session.
@@ -275,11 +450,11 @@ func (c *conn) Close(cause error) error {
 
 // refused tells the core of a request of this session that is refused.
 func (s *session) refused(e *jsonrpc.Error) {
-	s.h.core.Refused(s.ctx, transport.Refusal{Err: e, Principal: s.who, Carrier: &s.carrier})
+	s.h.core.Refused(s.ctx, transport.Refusal{Err: e, Principal: s.who, Carrier: &s.info})
 }
 
 // refuse answers a request of this session.
-func (s *session) refuse(w http.ResponseWriter, status int, e *jsonrpc.Error) {
+func (s *session) refuse(a *activeRequest, status int, e *jsonrpc.Error) {
 	s.refused(e)
-	web.Refuse(w, status, e, s.nullID())
+	web.Refuse(a.Writer(), status, e, s.facts.NullID)
 }

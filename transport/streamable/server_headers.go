@@ -19,54 +19,79 @@ const (
 	headerLastEvent = "Last-Event-Id"
 )
 
-// isModern reports whether the header of a request names a revision without
-// handshake (ruling 1).
-func isModern(r *http.Request) bool {
-	for _, version := range r.Header[headerVersion] {
-		if f, ok := revision.Lookup(version); ok && !f.Handshake {
-			return true
+// A head is what the headers of a request say, found in one pass over them.
+type head struct {
+	accept, contentType, contentEncoding      []string
+	version, session, method, name, lastEvent []string
+	params                                    bool            // there are Mcp-Param-* headers
+	named                                     *revision.Facts // of the first version, if that is known
+	stateless                                 bool            // a version is one without handshake (ruling 1)
+}
+
+// read reads a header.
+func (hd *head) read(header http.Header) {
+	for name, values := range header {
+		switch name {
+		case "Accept":
+			hd.accept = values
+		case "Content-Type":
+			hd.contentType = values
+		case "Content-Encoding":
+			hd.contentEncoding = values
+		case headerVersion:
+			hd.readVersion(values)
+		case headerSession:
+			hd.session = values
+		case headerMethod:
+			hd.method = values
+		case headerName:
+			hd.name = values
+		case headerLastEvent:
+			hd.lastEvent = values
+		default:
+			hd.params = hd.params || isParam(name)
 		}
 	}
-	return false
+}
+
+func (hd *head) readVersion(values []string) {
+	hd.version = values
+	for i, version := range values {
+		f, ok := revision.Lookup(version)
+		if ok && i == 0 {
+			hd.named = f
+		}
+		hd.stateless = hd.stateless || ok && !f.Handshake
+	}
+}
+
+// isParam reports whether a header is a parameter's. The second hyphen is looked
+// at first: few others have one there.
+func isParam(name string) bool {
+	return len(name) > len(headerParam) && name[len(headerParam)-1] == '-' && strings.EqualFold(name[:len(headerParam)], headerParam)
 }
 
 // nullID says how an error without id is written to a client of which nothing
 // is known but its header (ruling 9).
-func nullID(r *http.Request) bool {
-	if f, ok := revision.Lookup(r.Header.Get(headerVersion)); ok {
-		return f.NullID
-	}
-	return true
-}
+func (hd *head) nullID() bool { return hd.named == nil || hd.named.NullID }
 
-// readRoute reads what the headers say about a message. What cannot be read is
+// route reads what the headers say about a message. What cannot be read is
 // noted: whether that refuses the request is for the core to say.
-func readRoute(route *transport.Route, header http.Header) {
+func (hd *head) route(route *transport.Route, header http.Header) {
 	route.Carried = true
-	read := func(name string, decode bool) string {
-		values := header[name]
-		if len(values) == 0 {
-			return ""
-		}
-		value, err := single(values, decode)
-		if err != "" && route.Invalid == "" {
-			route.Invalid = "header " + name + ": " + err
-		}
-		return value
+	route.Version = readField(route, headerVersion, hd.version, false)
+	route.Method = readField(route, headerMethod, hd.method, false)
+	route.Name = readField(route, headerName, hd.name, true)
+	if !hd.params {
+		return
 	}
-	route.Version = read(headerVersion, false)
-	route.Method = read(headerMethod, false)
-	route.Name = read(headerName, true)
-	for name := range header {
-		// The second hyphen is looked at first: few others have one there.
-		if len(name) <= len(headerParam) || name[len(headerParam)-1] != '-' || !strings.EqualFold(name[:len(headerParam)], headerParam) {
+	route.Fields = make(map[string][]string)
+	for name, values := range header {
+		if !isParam(name) {
 			continue
 		}
-		if route.Fields == nil {
-			route.Fields = make(map[string][]string)
-		}
 		field := strings.ToLower(name[len(headerParam):])
-		route.Fields[field] = append(route.Fields[field], read(name, true))
+		route.Fields[field] = append(route.Fields[field], readField(route, name, values, true))
 		if len(route.Fields[field]) > 1 && route.Invalid == "" {
 			route.Invalid = "header " + name + ": " + errDoubled // under names that differ in letter case
 		}
@@ -75,23 +100,30 @@ func readRoute(route *transport.Route, header http.Header) {
 
 const errDoubled = "it is there more than once; send it once"
 
-// single reads a header that must be there once. The second result says for a
-// person what is wrong with it, if anything.
-func single(values []string, decode bool) (value, wrong string) {
-	if len(values) > 1 {
-		return "", errDoubled
-	}
-	if decode {
-		value, err := decodeHeader(values[0])
-		if err != nil {
-			return "", err.Error()
+// readField reads a header that must be there at most once. What is wrong with
+// it is noted for a person.
+func readField(route *transport.Route, name string, values []string, decode bool) (value string) {
+	wrong := ""
+	switch {
+	case len(values) == 0:
+		return ""
+	case len(values) > 1:
+		wrong = errDoubled
+	case decode:
+		text, err := decodeHeader(values[0])
+		if err == nil {
+			return text
 		}
-		return value, ""
+		wrong = err.Error()
+	case plain(values[0]):
+		return values[0]
+	default:
+		wrong = errHeaderByte.Error()
 	}
-	if !plain(values[0]) {
-		return "", errHeaderByte.Error()
+	if route.Invalid == "" {
+		route.Invalid = "header " + name + ": " + wrong
 	}
-	return values[0], ""
+	return ""
 }
 
 // acceptsBoth reports whether a client takes both forms of an answer. Without

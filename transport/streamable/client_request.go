@@ -32,9 +32,10 @@ const usualSize = 512
 // usualHeaders is for how many headers a request has room at once.
 const usualHeaders = 8
 
-// A parcel is what one request is made of, in one piece of memory. Nothing of it
-// is shared with other requests: a transport of the user may write to it.
-type parcel struct {
+// An outgoingRequest is what one request is made of, in one piece of memory.
+// Nothing of it is shared with other requests: a transport of the user may write
+// to it.
+type outgoingRequest struct {
 	address url.URL
 	values  [usualHeaders]string // of headers
 	n       int
@@ -45,8 +46,8 @@ type parcel struct {
 	asked, wrote atomic.Bool
 }
 
-// set adds a header. Its value is kept in the parcel, if there is room.
-func (p *parcel) set(h http.Header, name, value string) {
+// set adds a header. Its value is kept in it, if there is room.
+func (p *outgoingRequest) set(h http.Header, name, value string) {
 	if p.n == len(p.values) {
 		h[name] = []string{value}
 		return
@@ -57,12 +58,12 @@ func (p *parcel) set(h http.Header, name, value string) {
 }
 
 // again gives the content once more, for a redirect or another connection.
-func (p *parcel) again() (io.ReadCloser, error) {
+func (p *outgoingRequest) again() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(p.content)), nil
 }
 
 // traced returns a context whose request notes how far it gets.
-func (p *parcel) traced(ctx context.Context) context.Context {
+func (p *outgoingRequest) traced(ctx context.Context) context.Context {
 	p.trace.GetConn = func(string) { p.asked.Store(true) }
 	p.trace.WroteHeaders = func() { p.wrote.Store(true) }
 	return httptrace.WithClientTrace(ctx, &p.trace)
@@ -70,8 +71,8 @@ func (p *parcel) traced(ctx context.Context) context.Context {
 
 // newRequest makes a request with the user's headers and those of the session,
 // and without content.
-func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *parcel, error) {
-	p := &parcel{address: *l.address}
+func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *outgoingRequest, error) {
+	p := &outgoingRequest{address: *l.address}
 	req := l.blank.WithContext(p.traced(ctx))
 	req.Method, req.URL, req.Header = method, &p.address, make(http.Header, usualHeaders)
 	if l.header != nil {
@@ -105,7 +106,7 @@ func (l *link) newRequest(ctx context.Context, method string, s *clientSession) 
 }
 
 // postRequest makes the request that carries m.
-func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route, s *clientSession) (*http.Request, *parcel, error) {
+func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route, s *clientSession) (*http.Request, *outgoingRequest, error) {
 	content, err := m.AppendJSON(make([]byte, 0, usualSize))
 	if err != nil {
 		return nil, nil, err
@@ -125,7 +126,7 @@ func (l *link) postRequest(ctx context.Context, m *jsonrpc.Outgoing, r transport
 
 // setRoute adds what a stateless revision repeats outside the body (spec
 // 2026-07-28, basic/transports/streamable-http, Request Metadata).
-func (p *parcel) setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route) {
+func (p *outgoingRequest) setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route) {
 	facts, ok := revision.Lookup(r.Version)
 	if !ok || m.Method == revision.Initialize {
 		return
@@ -154,7 +155,7 @@ func (p *parcel) setRoute(h http.Header, m *jsonrpc.Outgoing, r transport.Route)
 // transport.ErrInterrupted if it may have been. A request that HTTP does not
 // allow, or a transport of the user that says transport.ErrDenied, gives
 // another error.
-func (l *link) roundTrip(req *http.Request, p *parcel) (*http.Response, error) {
+func (l *link) roundTrip(req *http.Request, p *outgoingRequest) (*http.Response, error) {
 	if err := checkHeader(req.Header); err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (
 			return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
 		}
 		c.failures++
-		resp, err := x.l.open(ctx, x.s, c)
+		resp, err := x.l.get(ctx, x.s, c)
 		var refusal *noStreamError
 		switch {
 		case err == nil:
@@ -172,10 +172,10 @@ type noStreamError struct {
 func (e *noStreamError) Error() string { return e.err.Error() }
 func (e *noStreamError) Unwrap() error { return e.err }
 
-// open asks for a stream with GET: for what follows the last event, if there
+// get asks for a stream with GET: for what follows the last event, if there
 // is one. An error that is a *noStreamError is final; if the server has
 // forgotten the session, the link is over.
-func (l *link) open(ctx context.Context, s *clientSession, c *clientCursor) (*http.Response, error) {
+func (l *link) get(ctx context.Context, s *clientSession, c *clientCursor) (*http.Response, error) {
 	req, p, err := l.newRequest(ctx, http.MethodGet, s)
 	if err != nil {
 		return nil, err

@@ -46,37 +46,3 @@ func RequestFrom(ctx context.Context) *http.Request {
 
 // requestKey is the key of the *http.Request in the context of a message.
 type requestKey struct{}
-
-// A requestContext is the context of an HTTP request, and has that itself among
-// its values.
-type requestContext struct {
-	context.Context //nolint:containedctx // it is one
-	r               *http.Request
-}
-
-// Value gives the request, and else what its context has.
-func (c *requestContext) Value(key any) any {
-	if key == (requestKey{}) {
-		return c.r
-	}
-	return c.Context.Value(key)
-}
-
-// A sessionContext ends with the session and has the values of the request:
-// who calls, what is traced.
-type sessionContext struct {
-	context.Context //nolint:containedctx // it is one
-	r               *http.Request
-}
-
-// Value looks at the session, which has what package context wants to know and
-// nothing else, before the request.
-func (c *sessionContext) Value(key any) any {
-	if key == (requestKey{}) {
-		return c.r
-	}
-	if v := c.Context.Value(key); v != nil {
-		return v
-	}
-	return c.r.Context().Value(key)
-}

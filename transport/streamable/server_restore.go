@@ -97,7 +97,7 @@ func (h *Handler) recorded(messages [][]byte) ([]*jsonrpc.Incoming, error) {
 
 // replay has messages handled as if the client had sent them.
 func (s *session) replay(ctx context.Context, messages []*jsonrpc.Incoming) error {
-	if err := s.open(); err != nil {
+	if err := s.start(); err != nil {
 		return err
 	}
 	for i, m := range messages {

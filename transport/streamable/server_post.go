@@ -5,11 +5,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
-	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -17,60 +15,61 @@ import (
 // them. More is only given to those who have sent so much.
 const trusted = 64 << 10
 
-// post serves a POST: it reads the message and finds out whose it is. It
-// reports whether the body was read to its end.
-func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Principal) (read bool) {
-	data := h.read(w, r)
+// post serves a POST: it reads the message and finds out which it is.
+func (h *Handler) post(a *activeRequest, hd *head) {
+	data := h.read(a, hd)
 	if data == nil {
-		return false
+		return
 	}
 	if jsonrpc.IsBatch(data) {
-		h.batch(w, r, who, data)
-	} else {
-		h.single(w, r, who, data)
-	}
-	return true
-}
-
-// batch serves an array of messages.
-func (h *Handler) batch(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
-	if isModern(r) {
-		h.refuse(w, r, http.StatusBadRequest, errBatch())
+		h.batch(a, hd, data)
 		return
 	}
-	if h.opts.Sessionless {
-		h.batchSessionless(w, r, who, data)
-		return
-	}
-	if s := h.caller(w, r, who); s != nil {
-		defer s.release()
-		s.batch(w, r, who, data)
-	}
-}
-
-// single serves one message.
-func (h *Handler) single(w http.ResponseWriter, r *http.Request, who *principal.Principal, data []byte) {
-	modern := isModern(r)
 	m, err := jsonrpc.Parse(data, h.limits)
-	switch {
-	case err != nil:
-		h.malformed(w, r, who, modern, err)
-	case modern || namesVersion(m):
-		h.modern(w, r, who, m)
-	case h.opts.Sessionless:
-		h.sessionless(w, r, who, m)
-	case m.Kind == jsonrpc.Request && m.Method == revision.Initialize && len(r.Header[headerSession]) == 0:
-		h.initialize(w, r, who, m)
+	if err != nil {
+		h.malformed(a, hd, err)
+		return
+	}
+	switch h.era(hd, m) {
+	case eraStateless:
+		h.stateless(a, hd, m)
+	case eraSessionless:
+		h.sessionless(a, hd, m)
+	case eraOpening:
+		h.initialize(a, hd, m)
 	default:
-		if s := h.caller(w, r, who); s != nil {
+		if s := h.caller(a, hd); s != nil {
 			defer s.release()
-			s.post(w, r, who, m)
+			s.post(a, m)
 		}
 	}
 }
 
-// namesVersion reports whether a message names its revision itself, which
-// makes it one that stands for itself (ruling 1).
+// An era says how a message is served.
+type era uint8
+
+const (
+	eraStateless   era = iota // of a revision without handshake: by itself
+	eraSessionless            // of one with a handshake, where no sessions are kept: by itself
+	eraOpening                // it opens a session
+	eraSession                // in the session that its header names
+)
+
+// era decides how a message is served (ruling 1): one that names its revision,
+// in its header or by itself, is of a revision without handshake.
+func (h *Handler) era(hd *head, m *jsonrpc.Incoming) era {
+	switch {
+	case hd.stateless || namesVersion(m):
+		return eraStateless
+	case h.opts.Sessionless:
+		return eraSessionless
+	case m.Kind == jsonrpc.Request && m.Method == revision.Initialize && len(hd.session) == 0:
+		return eraOpening
+	}
+	return eraSession
+}
+
+// namesVersion reports whether a message names its revision itself.
 func namesVersion(m *jsonrpc.Incoming) bool {
 	meta, ok := m.Params.Object("_meta")
 	if !ok {
@@ -80,66 +79,57 @@ func namesVersion(m *jsonrpc.Incoming) bool {
 	return ok
 }
 
-// caller returns the session that a POST belongs to, or refuses it.
-func (h *Handler) caller(w http.ResponseWriter, r *http.Request, who *principal.Principal) *session {
-	s := h.find(w, r, who)
-	if s == nil {
-		return nil
+// caller returns the session that a POST belongs to, held, or refuses it.
+func (h *Handler) caller(a *activeRequest, hd *head) *session {
+	s := h.find(a, hd)
+	if s == nil || s.speaks(a, hd) {
+		return s
 	}
-	if !s.speaks(w, r) {
-		s.release()
-		return nil
-	}
-	return s
+	s.release()
+	return nil
 }
 
 // read checks the headers that say what a body is, and returns it; nil if it
 // has been refused.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) []byte {
+func (h *Handler) read(a *activeRequest, hd *head) []byte {
 	switch {
-	case !acceptsBoth(r.Header["Accept"]):
-		h.refuse(w, r, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	case !acceptsBoth(hd.accept):
+		h.refuse(a, hd, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"an answer is application/json or text/event-stream; name both in the Accept header"))
 		return nil
-	case !isJSON(r.Header["Content-Type"]):
-		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	case !isJSON(hd.contentType):
+		h.refuse(a, hd, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a message is application/json in UTF-8; say so in the Content-Type header"))
 		return nil
-	case !isIdentity(r.Header["Content-Encoding"]):
-		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	case !isIdentity(hd.contentEncoding):
+		h.refuse(a, hd, http.StatusUnsupportedMediaType, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"compressed bodies are not taken; leave Content-Encoding out"))
 		return nil
 	}
-	data, err := h.readWithin(w, r)
+	data, err := a.ReadBody(func() ([]byte, error) {
+		return readBody(a.r.Body, a.r.ContentLength, h.opts.MaxMessage)
+	})
 	if err == nil {
-		h.list.unlimited(r.Context(), w.(*open))
+		h.responses.Unlimit(a.r.Context(), &a.Response)
 		return data
 	}
 	// What is left of the body is not waited for.
-	w.Header().Set("Connection", "close")
+	a.Header().Set("Connection", "close")
 	switch {
 	case errors.Is(err, errTooLarge):
 		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message has at most %d bytes; send less at a time", h.opts.MaxMessage)
 		e.Limit = "MaxMessage"
-		h.refuse(w, r, http.StatusRequestEntityTooLarge, e)
+		h.refuse(a, hd, http.StatusRequestEntityTooLarge, e)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "the body did not arrive within %v; send it faster", h.opts.ReadTimeout)
 		e.Limit = "ReadTimeout"
-		h.refuse(w, r, http.StatusRequestTimeout, e)
+		h.refuse(a, hd, http.StatusRequestTimeout, e)
 	default:
 		h.log.Debug("reading a body", "error", err)
-		h.refuse(w, r, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeParseError,
+		h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeParseError,
 			"the body ended too early; send as much as the header says"))
 	}
 	return nil
-}
-
-// readWithin reads a body while its time lasts.
-func (h *Handler) readWithin(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	o := w.(*open)
-	o.readDue.Store(time.Now().Add(h.opts.ReadTimeout).UnixNano())
-	defer o.readDue.Store(0)
-	return readBody(r.Body, r.ContentLength, h.opts.MaxMessage)
 }
 
 var errTooLarge = errors.New("body exceeds the limit")
@@ -214,51 +204,43 @@ func fill(data []byte, body io.Reader, n int) ([]byte, error) {
 }
 
 // malformed answers what is no message.
-func (h *Handler) malformed(w http.ResponseWriter, r *http.Request, who *principal.Principal, modern bool, err error) {
+func (h *Handler) malformed(a *activeRequest, hd *head, err error) {
 	h.log.Debug("message refused", "error", err)
 	bad, ok := errors.AsType[*jsonrpc.ParseError](err)
 	if !ok {
 		bad = &jsonrpc.ParseError{Err: jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)}
 	}
-	null, told := false, false
-	if !modern {
-		null = nullID(r)
-		if len(r.Header[headerSession]) > 0 && !h.opts.Sessionless {
-			s := h.caller(w, r, who)
-			if s == nil {
-				return
-			}
-			defer s.release()
-			s.fail(bad)
-			s.refused(bad.Err)
-			null, told = s.nullID(), true
-		}
+	if hd.stateless || h.opts.Sessionless || len(hd.session) == 0 {
+		h.refused(a, bad.Err)
+		complain(a, bad, !hd.stateless && hd.nullID())
+		return
 	}
-	if !told {
-		h.refused(r, bad.Err)
+	s := h.caller(a, hd)
+	if s == nil {
+		return
 	}
-	complain(w, bad, null)
+	defer s.release()
+	s.fail(bad)
+	s.refused(bad.Err)
+	complain(a, bad, s.facts.NullID)
 }
 
 // complain says what is wrong with a message: with its id if it was a request
 // and has one.
-func complain(w http.ResponseWriter, bad *jsonrpc.ParseError, null bool) {
+func complain(a *activeRequest, bad *jsonrpc.ParseError, null bool) {
 	id := bad.ID
 	if bad.Response {
 		id = jsonrpc.ID{} // one of ours
 	}
 	if id.IsZero() {
-		web.Refuse(w, http.StatusBadRequest, bad.Err, null)
+		web.Refuse(a.Writer(), http.StatusBadRequest, bad.Err, null)
 		return
 	}
 	b, err := encode(&jsonrpc.Outgoing{ID: id, Error: bad.Err})
 	if err != nil {
-		web.Refuse(w, http.StatusBadRequest, bad.Err, null)
+		web.Refuse(a.Writer(), http.StatusBadRequest, bad.Err, null)
 		return
 	}
-	w.Header()["Content-Type"] = typeJSON
-	w.WriteHeader(http.StatusBadRequest)
-	if _, err := w.Write(b.b); err == nil { // a client that has gone needs no answer
-		b.free()
-	}
+	_ = a.JSON(http.StatusBadRequest, b.b[prefix:]) // a client that has gone needs no answer
+	a.free(b)
 }

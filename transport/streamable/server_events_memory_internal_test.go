@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -13,16 +14,24 @@ import (
 func (s *memoryStore) fill(t *testing.T, stream string, from, to uint64, size int) {
 	t.Helper()
 	for seq := from; seq <= to; seq++ {
-		e := Event{Session: "s", Stream: stream, Seq: seq, Data: []byte(strings.Repeat("x", size))}
-		if err := s.Append(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		s.add("", "s", stream, seq, seq, event(seq, size))
 	}
 }
 
-func (s *memoryStore) after(t *testing.T, stream string, seq uint64) string {
+// event is an event of size bytes, which begins with its number.
+func event(seq uint64, size int) []byte {
+	begin := fmt.Sprint(seq, " ")
+	return []byte(begin + strings.Repeat("x", size-len(begin)-2) + "\n\n")
+}
+
+// listAfter lists the numbers of the events after seq, up to the last.
+func (s *memoryStore) listAfter(t *testing.T, stream string, seq uint64) string {
 	t.Helper()
-	events, err := s.After(t.Context(), "s", stream, seq)
+	last := seq
+	if in := s.sessions["s"]; in != nil && in.streams[stream] != nil {
+		last = in.streams[stream].last
+	}
+	text, err := s.after("s", stream, seq, last)
 	if errors.Is(err, ErrEventsGone) {
 		return "gone"
 	}
@@ -30,15 +39,17 @@ func (s *memoryStore) after(t *testing.T, stream string, seq uint64) string {
 		t.Fatal(err)
 	}
 	var list []string
-	for _, e := range events {
-		list = append(list, fmt.Sprint(e.Seq))
+	for e := range strings.SplitSeq(string(bytes.Join(text, nil)), "\n\n") {
+		if number, _, ok := strings.Cut(e, " "); ok {
+			list = append(list, number)
+		}
 	}
 	return strings.Join(list, " ")
 }
 
 func (s *memoryStore) check(t *testing.T, stream string, seq uint64, want string) {
 	t.Helper()
-	if got := s.after(t, stream, seq); got != want {
+	if got := s.listAfter(t, stream, seq); got != want {
 		t.Errorf("after %d of %s: %s, want %s", seq, stream, got, want)
 	}
 }
@@ -58,9 +69,7 @@ func TestMemoryStore(t *testing.T) {
 		s.fill(t, "a", 7, 7, 500) // alone it may be larger
 		s.check(t, "a", 6, "7")
 		s.check(t, "a", 5, "gone")
-		if err := s.Forget(t.Context(), "s", "a"); err != nil {
-			t.Fatal(err)
-		}
+		s.forget("s", "a")
 		s.check(t, "a", 7, "gone")
 
 		for i := range 10 {
@@ -81,8 +90,9 @@ func TestMemoryStore(t *testing.T) {
 		if size := s.sessions["s"].size; size != 0 {
 			t.Errorf("%d bytes are kept for too long", size)
 		}
-		if err := s.Forget(t.Context(), "s", ""); err != nil || len(s.sessions) != 0 {
-			t.Errorf("a forgotten session is kept: %v, %v", s.sessions, err)
+		s.forget("s", "")
+		if len(s.sessions) != 0 {
+			t.Errorf("a forgotten session is kept: %v", s.sessions)
 		}
 		if s.size != 0 || len(s.owners) != 0 || len(s.largest.items) != 0 {
 			t.Errorf("of nothing %d bytes of %d owners are counted", s.size, len(s.owners))
@@ -92,19 +102,16 @@ func TestMemoryStore(t *testing.T) {
 
 // Proves: SEC-DOS-1: all together are bounded, and who has the most makes room.
 func TestMemoryStoreTotal(t *testing.T) {
-	const each = 1000 + eventCost
+	const each = 1000 + chunkCost
 	s := newMemoryStore(math.MaxInt, 10*each, time.Minute)
 	put := func(owner, session, stream string, seq uint64, size int) {
 		t.Helper()
-		e := Event{Session: session, Stream: stream, Seq: seq, Data: make([]byte, size), owner: owner}
-		if err := s.Append(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		s.add(owner, session, stream, seq, seq, event(seq, size))
 		sum := 0
 		for _, o := range s.owners {
 			n := 0
 			for k := o.oldest; k != nil; k = k.behind {
-				n += len(k.Data) + eventCost
+				n += len(k.text) + chunkCost
 			}
 			if n != o.size {
 				t.Fatalf("%s has %d bytes, counted as %d", o.key, n, o.size)
@@ -117,7 +124,8 @@ func TestMemoryStoreTotal(t *testing.T) {
 	}
 	kept := func(session, stream string, seq uint64, want bool) {
 		t.Helper()
-		if _, err := s.After(t.Context(), session, stream, seq); (err == nil) != want {
+		l := s.sessions[session].streams[stream]
+		if _, err := s.after(session, stream, seq, l.last); (err == nil) != want {
 			t.Errorf("after %d of %s in %s: %v, want it kept: %v", seq, stream, session, err, want)
 		}
 	}

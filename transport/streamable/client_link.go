@@ -16,8 +16,8 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// farewell is how long Close tries to tell the server that a session ends.
-const farewell = 2 * time.Second
+// closeTime is how long Close tries to tell the server that a session ends.
+const closeTime = 2 * time.Second
 
 // errClosedHere is why a link ended that was closed from our side.
 var errClosedHere = fmt.Errorf("%w on this side", transport.ErrClosed)
@@ -123,11 +123,11 @@ const listenTime = 250 * time.Millisecond
 // have to say while nobody listens, and might have to say it in the middle of
 // the next request.
 func (l *link) awaitStream(ctx context.Context, s *clientSession) {
-	patience := time.NewTimer(listenTime)
-	defer patience.Stop()
+	late := time.NewTimer(listenTime)
+	defer late.Stop()
 	select {
 	case <-s.listening:
-	case <-patience.C:
+	case <-late.C:
 	case <-ctx.Done():
 	case <-l.life.Done():
 	}
@@ -276,7 +276,7 @@ func (l *link) leave(ctx context.Context, s *clientSession) {
 	if !s.tracked() || !s.facts.Sessions || ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, farewell)
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	req, p, err := l.newRequest(ctx, http.MethodDelete, s)
 	if err == nil {

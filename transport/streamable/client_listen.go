@@ -16,7 +16,7 @@ func (l *link) listen(ctx context.Context, s *clientSession) {
 	c := new(clientCursor)
 	had := false
 	for first := true; ; first = false {
-		resp, err := l.open(ctx, s, c)
+		resp, err := l.get(ctx, s, c)
 		if first {
 			close(s.listening)
 		}

@@ -62,9 +62,10 @@ type Options struct {
 	ReplayBuffer int
 	ReplayTime   time.Duration
 	// ReplayMemory is how many bytes the events of all streams may take in
-	// memory, each counted with 256 bytes more than it has. Beyond it whoever has
-	// the most, a caller with a name or the anonymous callers of an address, loses
-	// its oldest; a client that asks for those is answered 400. Default 256 MiB.
+	// memory, those of each write counted with 256 bytes more than they have.
+	// Beyond it the caller with the most, one with a name or the anonymous callers
+	// of an address, loses its oldest; a client that asks for those is answered
+	// 400. Default 256 MiB.
 	ReplayMemory int
 	// Events keeps the events of streams, and ReplayMemory does not hold for it.
 	// Default: in memory.

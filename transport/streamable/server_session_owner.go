@@ -1,6 +1,6 @@
 package streamable
 
-// An owner is whoever the sessions under one limit key belong to: an identified
+// An owner is who the sessions under one limit key belong to: an identified
 // caller, or the anonymous callers of one address. It is in the table while it
 // has sessions, and belongs to the lock of that.
 type owner struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // codeTimeout is the code of an error in place of an answer that took too long.
-// It is that of package mcp, which no carrier imports; a test compares them.
+// It is that of package mcp, which no transport imports; a test compares them.
 const codeTimeout = -31003
 
 // Why sessions end, in [SessionEvent], to be found with errors.Is; each is
@@ -29,6 +29,7 @@ var (
 	ErrDisplaced = fmt.Errorf("%w: the session made place for another one", transport.ErrClosed)
 
 	errRefused = fmt.Errorf("%w: the session was not opened", transport.ErrClosed)
+	errBroken  = fmt.Errorf("%w: writing the response ended in a panic", transport.ErrClosed)
 	errNobody  = fmt.Errorf("%w: the client has gone and did not come back", transport.ErrClosed)
 )
 
@@ -59,21 +60,21 @@ func errBatch() *jsonrpc.Error {
 }
 
 // refuse answers a request that belongs to no session, or to none yet.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, e *jsonrpc.Error) {
-	h.refused(r, e)
-	web.Refuse(w, status, e, nullID(r))
+func (h *Handler) refuse(a *activeRequest, hd *head, status int, e *jsonrpc.Error) {
+	h.refused(a, e)
+	web.Refuse(a.Writer(), status, e, hd.nullID())
 }
 
 // refused tells the core of a request that belongs to no session and is refused.
-func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
-	h.core.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.opts.Access.Caller(r), Carrier: &selfContained})
+func (h *Handler) refused(a *activeRequest, e *jsonrpc.Error) {
+	h.core.Refused(a.r.Context(), transport.Refusal{Err: e, Principal: a.x.Principal, Carrier: &selfContained})
 }
 
 // notAllowed answers a method that is not for this endpoint or this caller.
-func (h *Handler) notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
-	w.Header().Set("Allow", allow)
-	h.refuse(w, r, http.StatusMethodNotAllowed, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"method %.16q is not allowed here; allowed: %s", r.Method, allow))
+func (h *Handler) notAllowed(a *activeRequest, hd *head, allow string) {
+	a.Header().Set("Allow", allow)
+	h.refuse(a, hd, http.StatusMethodNotAllowed, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"method %.16q is not allowed here; allowed: %s", a.r.Method, allow))
 }
 
 // closed returns cause as an error that is transport.ErrClosed.

@@ -44,7 +44,7 @@ func (t *table) init(h *Handler) {
 // it has one from elsewhere, or says why not, with a status. It displaces
 // nothing: the handshake may still fail.
 func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
-	s.carrier = transport.Carrier{Name: carrierName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
+	s.info = transport.Carrier{Name: transportName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	opts := &t.h.opts
@@ -84,7 +84,7 @@ func (t *table) most(anonymous bool) int {
 
 // victim returns the session that has to end so that s may be registered, nil
 // if none has to, or says that there is none. It takes one that nobody uses, of
-// the anonymous callers of the address that has the most sessions: whoever has
+// the anonymous callers of the address that has the most sessions: who has
 // more than the others must not keep them out. The lock is held.
 func (t *table) victim(s *session, o *owner) (*session, *jsonrpc.Error) {
 	opts, anonymous := &t.h.opts, s.who.Anonymous()
@@ -261,15 +261,15 @@ func (t *table) arm() {
 	case t.armed || t.over || len(t.all) == 0:
 	case t.timer == nil:
 		t.armed = true
-		t.timer = time.AfterFunc(t.every, t.look)
+		t.timer = time.AfterFunc(t.every, t.sweep)
 	default:
 		t.armed = true
 		t.timer.Reset(t.every)
 	}
 }
 
-// look ends the sessions that nobody uses, and what waits in vain in others.
-func (t *table) look() {
+// sweep ends the sessions that nobody uses, and what waits in vain in others.
+func (t *table) sweep() {
 	now := time.Now()
 	t.mu.Lock()
 	if t.over {
