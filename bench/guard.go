@@ -50,7 +50,7 @@ func ceilings() []report.Target {
 			allocs(inMemory, 31), bytes(inMemory, 4.2),
 			allocs(clientHTTP, 88), bytes(clientHTTP, 8.5), cpu(clientHTTP, 2),
 			instructions(instructionsModern, 80), instructions(instructionsSession, 74.8), instructions(instructionsStdio, 49.2),
-			instructions(instructionsList, 119.5), instructions(instructionsProgress, 4150), instructions(instructionsEvents, 8450),
+			instructions(instructionsList, 119.5), instructions(instructionsProgress, 3830), instructions(instructionsEvents, 4570),
 			instructions(instructionsClient, 107.5),
 		},
 		rest(idleSession, 1.6, 0.01),
