@@ -81,6 +81,7 @@ flake: ## run every test package FLAKE_COUNT times (20) while all processors are
 	.ci/flake
 
 soak: flake ## what takes hours: every test many times on a busy machine, fuzzing for long
+	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
 	$(MAKE) fuzz FUZZTIME=5m
 
 release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1

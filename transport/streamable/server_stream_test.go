@@ -480,7 +480,7 @@ func (s *store) Forget(_ context.Context, session, stream string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.events {
-		if strings.HasPrefix(key, session+" "+stream) {
+		if key == session+" "+stream || stream == "" && strings.HasPrefix(key, session+" ") {
 			delete(s.events, key)
 		}
 	}
