@@ -19,7 +19,7 @@ func At(text []byte, pos int) byte {
 
 // SkipSpace returns the position of the first byte from pos on that is not white space.
 func SkipSpace(text []byte, pos int) int {
-	for pos < len(text) && isSpace(text[pos]) {
+	for pos < len(text) && text[pos] <= ' ' && isSpace(text[pos]) {
 		pos++
 	}
 	return pos

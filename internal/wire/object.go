@@ -157,7 +157,12 @@ func (x *Index) find(name string) *member {
 		return nil
 	}
 	for i := range x.members {
-		if m := &x.members[i]; string(x.nameBytes(m)) == name {
+		m := &x.members[i]
+		if m.escaped() {
+			if string(x.nameBytes(m)) == name {
+				return m
+			}
+		} else if string(x.text[m.name:m.mark]) == name {
 			return m
 		}
 	}

@@ -159,42 +159,53 @@ func (s *scanner) within(name []byte, pos int) *[]member {
 }
 
 func (s *scanner) object(pos int, into *[]member) (int, *Error) {
-	names, arena := len(s.names), len(s.arena)
-	pos = SkipSpace(s.data, pos+1)
-	if At(s.data, pos) == '}' {
+	data, names, arena := s.data, len(s.names), len(s.arena)
+	pos = SkipSpace(data, pos+1)
+	if At(data, pos) == '}' {
 		return pos + 1, nil
 	}
+	var seen nameSet
 	for {
-		if At(s.data, pos) != '"' {
+		if At(data, pos) != '"' {
 			return 0, s.fail(pos, "expected a member name in double quotes")
 		}
-		nameEnd, escaped, err := ScanString(s.data, pos)
+		nameEnd, escaped, err := ScanString(data, pos)
 		if err != nil {
 			return 0, err
 		}
-		s.push(pos, nameEnd, escaped)
-		colon := SkipSpace(s.data, nameEnd)
-		if At(s.data, colon) != ':' {
+		name := data[pos+1 : nameEnd-1]
+		if escaped {
+			name = s.pushEscaped(data[pos:nameEnd])
+		} else {
+			s.names = append(s.names, span{at: uint32(pos + 1), end: uint32(nameEnd - 1)})
+		}
+		seen.add(name)
+		colon := SkipSpace(data, nameEnd)
+		if At(data, colon) != ':' {
 			return 0, s.fail(colon, "expected ':' after the member name")
 		}
-		value := SkipSpace(s.data, colon+1)
-		var within *[]member
-		if into != nil {
-			within = s.within(s.data[pos+1:nameEnd-1], value)
+		value := SkipSpace(data, colon+1)
+		var end int
+		switch {
+		case into == nil && At(data, value) == '"':
+			end, _, err = ScanString(data, value)
+		case into == nil:
+			end, err = s.value(value, nil)
+		default:
+			end, err = s.value(value, s.within(data[pos+1:nameEnd-1], value))
 		}
-		end, err := s.value(value, within)
 		if err != nil {
 			return 0, err
 		}
 		if into != nil {
 			*into = append(*into, newMember(pos+1, nameEnd-1, escaped, value, end))
 		}
-		switch next := SkipSpace(s.data, end); At(s.data, next) {
+		switch next := SkipSpace(data, end); At(data, next) {
 		case ',':
-			pos = SkipSpace(s.data, next+1)
+			pos = SkipSpace(data, next+1)
 		case '}':
-			if name := s.duplicate(s.names[names:]); name != nil {
-				return 0, duplicateError(next, name)
+			if twice := s.duplicate(&seen, s.names[names:]); twice != nil {
+				return 0, duplicateError(next, twice)
 			}
 			s.names, s.arena = s.names[:names], s.arena[:arena]
 			return next + 1, nil
@@ -202,6 +213,24 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 			return 0, s.fail(next, "expected ',' or '}' after the member")
 		}
 	}
+}
+
+// A nameSet tells most objects without a duplicate name from the others.
+type nameSet struct {
+	bits    uint64
+	suspect bool // two names may be the same
+}
+
+func (n *nameSet) add(name []byte) {
+	h := uint(len(name))
+	if h > 0 {
+		h += 5*uint(name[0]) + 11*uint(name[h-1])
+	}
+	bit := uint64(1) << (h & 63)
+	if n.bits&bit != 0 {
+		n.suspect = true
+	}
+	n.bits |= bit
 }
 
 func (s *scanner) array(pos int, into *[]member) (int, *Error) {
@@ -228,15 +257,13 @@ func (s *scanner) array(pos int, into *[]member) (int, *Error) {
 	}
 }
 
-// push notes a name of the innermost object, given with its quotes.
-func (s *scanner) push(at, end int, escaped bool) {
-	if !escaped {
-		s.names = append(s.names, span{at: uint32(at + 1), end: uint32(end - 1)})
-		return
-	}
+// pushEscaped notes a name of the innermost object, given with its quotes, and
+// returns it without escapes.
+func (s *scanner) pushEscaped(literal []byte) []byte {
 	from := len(s.arena)
-	s.arena = append(s.arena, Text(s.data[at:end])...)
+	s.arena = AppendUnquoted(s.arena, literal)
 	s.names = append(s.names, span{at: uint32(from), end: uint32(len(s.arena)), arena: true})
+	return s.arena[from:]
 }
 
 func (s *scanner) name(n span) []byte {
@@ -246,9 +273,12 @@ func (s *scanner) name(n span) []byte {
 	return s.data[n.at:n.end]
 }
 
-// duplicate returns a name that occurs twice, or nil.
-func (s *scanner) duplicate(names []span) []byte {
-	if len(names) > few {
+// duplicate returns a name that occurs twice, or nil. All names are in set.
+func (s *scanner) duplicate(set *nameSet, names []span) []byte {
+	switch {
+	case !set.suspect:
+		return nil
+	case len(names) > few:
 		return s.duplicateHashed(names)
 	}
 	for i, a := range names {

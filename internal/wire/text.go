@@ -18,10 +18,16 @@ const (
 
 // special marks, with the high bit of each byte, what ends a run of plain
 // characters: a quote, a backslash, a control character or the start of a
-// longer character. The lowest mark is exact.
+// longer character. The lowest mark is exact: a subtraction borrows only from
+// the byte above one that it marks.
 func special(w uint64) uint64 {
 	quote, slash := w^(ones*'"'), w^(ones*'\\')
-	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w | w) & highs
+	return ((quote - ones) | (slash - ones) | (w - ones*0x20) | w) & highs
+}
+
+// isPlain reports whether special does not mark c.
+func isPlain(c byte) bool {
+	return ' ' <= c && c < utf8.RuneSelf && c != '"' && c != '\\'
 }
 
 // word is the eight bytes at pos, the first one lowest. The compiler makes one
@@ -32,16 +38,19 @@ func word[T []byte | string](text T, pos int) uint64 {
 		uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
 }
 
-// plain skips plain characters from pos on, until the first that is not, or
-// until fewer than eight bytes are left.
+// plain returns the position of the first character from pos on that is not
+// plain, or the length of the text.
 func plain[T []byte | string](text T, pos int) int {
-	for first := true; pos+8 <= len(text); first = false {
+	for words := 1; pos+8 <= len(text); words++ {
 		if marks := special(word(text, pos)); marks != 0 {
 			return pos + bits.TrailingZeros64(marks)/8
 		}
-		if pos += 8; first {
+		if pos += 8; words%4 == 0 { // a long text
 			pos = plainBlocks(text, pos)
 		}
+	}
+	for pos < len(text) && isPlain(text[pos]) {
+		pos++
 	}
 	return pos
 }
@@ -79,8 +88,7 @@ func appendQuoted(dst []byte, s, stand string) (_ []byte, ok bool) {
 		if pos == len(s) {
 			break
 		}
-		c := s[pos]
-		if c >= utf8.RuneSelf {
+		if c := s[pos]; c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[pos:])
 			if r != utf8.RuneError || n > 1 {
 				pos += n
@@ -90,9 +98,6 @@ func appendQuoted(dst []byte, s, stand string) (_ []byte, ok bool) {
 				return dst, false
 			}
 			out = append(append(out, s[run:pos]...), stand...)
-		} else if c >= ' ' && c != '"' && c != '\\' {
-			pos++ // near the end, where no whole word is left
-			continue
 		} else {
 			out = appendEscape(append(out, s[run:pos]...), c)
 		}

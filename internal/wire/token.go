@@ -93,8 +93,6 @@ func ScanString(text []byte, pos int) (end int, escaped bool, err *Error) {
 			}
 		case c < ' ':
 			return 0, false, syntaxAt(text, pos, "control character in a string; write it as an escape")
-		case c < utf8.RuneSelf:
-			pos++
 		default:
 			r, n := utf8.DecodeRune(text[pos:])
 			if r == utf8.RuneError && n == 1 {

@@ -19,14 +19,6 @@ type exchange struct {
 	workNumber atomic.Uint64
 }
 
-// runOnGoroutine runs a request on a goroutine of its own. A request that is
-// left unanswered stays so.
-func (x *exchange) runOnGoroutine(run func()) {
-	defer x.server.spawned.done()
-	defer x.abandon()
-	run()
-}
-
 // Send sends a message that belongs to the exchange. It waits for room in the
 // queue until ctx ends. A handler that sends before its answer often waits for
 // a reply, and always for room: another goroutine goes on reading.

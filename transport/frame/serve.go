@@ -56,9 +56,11 @@ func Serve(ctx context.Context, p Pipe, h transport.Handler, o *Options) error {
 	}
 	go s.read(ctx) // ends by a send to s.readEnded
 	last := <-s.readEnded
+	close(s.tasks)
 	if last.panicValue != nil {
 		panic(last.panicValue) // on the goroutine of Serve's caller
 	}
+	defer s.goroutines.Wait()
 	err = last.err
 	if !stop() {
 		<-stopped
@@ -92,6 +94,7 @@ type server struct {
 	spawned     counter         // requests that run on goroutines of their own
 	startReader func()          // what another reader runs
 	readEnded   chan readResult // why reading ended
+	workers
 }
 
 func newServer(p Pipe, o *Options) *server {
@@ -108,6 +111,7 @@ func newServer(p Pipe, o *Options) *server {
 		log:       opts.Logger,
 		started:   time.Now(),
 		readEnded: make(chan readResult, 1),
+		workers:   workers{tasks: make(chan task)},
 	}
 	s.gauge, _ = p.(Gauge)
 	s.scheduler.remaining = warmUp
@@ -259,8 +263,7 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) bool 
 		return x.runOnReader(run, came)
 	default:
 		x.workNumber.Store(ownGoroutine)
-		s.spawned.add()
-		go x.runOnGoroutine(run)
+		s.runOnGoroutine(task{x, run})
 	}
 	return true
 }
