@@ -226,7 +226,7 @@ type persona struct {
 
 func (p *persona) RoundTrip(r *http.Request) (*http.Response, error) {
 	if methodOf(r) == mcp.MethodToolsCall {
-		resume := transport.Waiting(r.Context())
+		resume := transport.PauseTimeouts(r.Context())
 		p.who = "bob"
 		resume()
 	}

@@ -184,8 +184,8 @@ func TestSilentServer(t *testing.T) {
 			d := &streamable.Dialer{URL: "http://silent.example/mcp", Client: &http.Client{Transport: s}}
 			return lingering{d}, func() int { return int(s.asked.Load()) }
 		}
-		for carrier, dialer := range map[string]func(*testing.T) (transport.Dialer, func() int){"pipe": pipe, "url": url} {
-			t.Run(name+" "+carrier, func(t *testing.T) {
+		for transportName, dialer := range map[string]func(*testing.T) (transport.Dialer, func() int){"pipe": pipe, "url": url} {
+			t.Run(name+" "+transportName, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					d, asked := dialer(t)
 					start := time.Now()

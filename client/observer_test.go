@@ -48,22 +48,22 @@ func (s *seenSessions) expect(t *testing.T, want ...string) {
 // An observer is told of a session over every transport, and not of requests that
 // belong to none.
 func TestObserver(t *testing.T) {
-	for _, carrier := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
+	for _, transportName := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
 		for _, v := range []string{"2024-11-05", "2025-11-25", "2026-07-28"} {
-			if carrier == "sse" && v != "2024-11-05" {
+			if transportName == "sse" && v != "2024-11-05" {
 				continue
 			}
-			t.Run(carrier+" "+v, func(t *testing.T) {
+			t.Run(transportName+" "+v, func(t *testing.T) {
 				var seen seenSessions
 				s := server.New("test", "1", nil)
 				o := &client.Options{Versions: []string{v}, Observers: []client.Observer{
 					{SessionOpened: func(client.SessionInfo) { panic("oh") }}, seen.observer(),
 				}}
-				c, err := client.Connect(t.Context(), mcptest.Dialer(t, s, carrier), o)
+				c, err := client.Connect(t.Context(), mcptest.Dialer(t, s, transportName), o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if carrier == "streamable" && v == "2026-07-28" {
+				if transportName == "streamable" && v == "2026-07-28" {
 					_ = c.Close()
 					seen.expect(t)
 					return

@@ -150,7 +150,7 @@ type Options struct {
 	// Principal names on whose behalf the client acts: what the cache holds
 	// for one principal is never shown to another unless the server calls it
 	// public. A client is one person's; only when a person signs in anew, and
-	// the transport says so (see transport.Waiting), it forgets what was the
+	// the transport says so (see transport.PauseTimeouts), it forgets what was the
 	// person's alone. Default: a principal of its own, so that clients that
 	// share a cache share nothing but what is public.
 	Principal string

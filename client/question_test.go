@@ -34,16 +34,16 @@ func askingServer() *server.Server {
 // A question of a server with a handshake is told when it arrives, and its
 // handler has the context that was given. A stateless server sends none.
 func TestOnQuestion(t *testing.T) {
-	for _, carrier := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
+	for _, transportName := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			told := []string{mcp.MethodElicit}
 			if version == "2026-07-28" {
 				told = nil
 			}
-			if carrier == "sse" { // which has no elicitation
+			if transportName == "sse" { // which has no elicitation
 				continue
 			}
-			t.Run(carrier+" "+version, func(t *testing.T) {
+			t.Run(transportName+" "+version, func(t *testing.T) {
 				var mu sync.Mutex
 				var methods []string
 				o := &client.Options{
@@ -59,10 +59,10 @@ func TestOnQuestion(t *testing.T) {
 						return client.Accept(map[string]string{"name": name + " by " + fmt.Sprint(client.RequestFrom(ctx) != nil)})
 					},
 				}
-				c := dial(t, mcptest.Dialer(t, askingServer(), carrier), o)
+				c := dial(t, mcptest.Dialer(t, askingServer(), transportName), o)
 				got, err := client.Call[string](t.Context(), c, "asks", nil)
 				// Over HTTP, and in the stateless era, it is known which call asks.
-				want := fmt.Sprintf("%s by %v", strings.Repeat("the first", len(told)), carrier == "streamable" || told == nil)
+				want := fmt.Sprintf("%s by %v", strings.Repeat("the first", len(told)), transportName == "streamable" || told == nil)
 				if err != nil || got != want {
 					t.Errorf("got %q, %v; want %q", got, err, want)
 				}
@@ -81,8 +81,8 @@ func TestOnQuestion(t *testing.T) {
 // questions are told in their order.
 func TestOnQuestionOrder(t *testing.T) {
 	const each = 3
-	for _, carrier := range []string{"mem", "stdio"} {
-		t.Run(carrier, func(t *testing.T) {
+	for _, transportName := range []string{"mem", "stdio"} {
+		t.Run(transportName, func(t *testing.T) {
 			var mu sync.Mutex
 			var order []string
 			s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){
@@ -98,7 +98,7 @@ func TestOnQuestionOrder(t *testing.T) {
 					return raw(`{"content":[]}`), nil
 				},
 			}}
-			c := dial(t, mcptest.Dialer(t, s, carrier), &client.Options{
+			c := dial(t, mcptest.Dialer(t, s, transportName), &client.Options{
 				Versions: []string{newest},
 				OnQuestion: func(ctx context.Context, method string) context.Context {
 					mu.Lock()
@@ -129,12 +129,12 @@ func TestOnQuestionOrder(t *testing.T) {
 // The end of the context that OnQuestion returns ends the handler's; its own is
 // that of the call, where it is known which one asks.
 func TestOnQuestionContext(t *testing.T) {
-	for _, carrier := range []string{"stdio", "streamable"} {
-		t.Run(carrier, func(t *testing.T) {
+	for _, transportName := range []string{"stdio", "streamable"} {
+		t.Run(transportName, func(t *testing.T) {
 			reason := errors.New("enough")
 			var value any
 			var cause error
-			c := dial(t, mcptest.Dialer(t, askingServer(), carrier), &client.Options{
+			c := dial(t, mcptest.Dialer(t, askingServer(), transportName), &client.Options{
 				Versions: []string{"2025-11-25"},
 				OnQuestion: func(ctx context.Context, _ string) context.Context {
 					value = ctx.Value(questionKey{})
@@ -155,7 +155,7 @@ func TestOnQuestionContext(t *testing.T) {
 			if !errors.Is(cause, reason) {
 				t.Errorf("the handler's context ended with %v", cause)
 			}
-			if known := carrier == "streamable"; known != (value == "the caller's") {
+			if known := transportName == "streamable"; known != (value == "the caller's") {
 				t.Errorf("the context has the value %v", value)
 			}
 		})
@@ -169,10 +169,10 @@ func TestOnQuestionFaulty(t *testing.T) {
 		"panic": func(context.Context, string) context.Context { panic("swordfish") },
 		"nil":   func(context.Context, string) context.Context { return nil },
 	} {
-		for _, carrier := range []string{"mem", "stdio", "streamable"} {
-			t.Run(name+" "+carrier, func(t *testing.T) {
+		for _, transportName := range []string{"mem", "stdio", "streamable"} {
+			t.Run(name+" "+transportName, func(t *testing.T) {
 				var log record
-				c := dial(t, mcptest.Dialer(t, askingServer(), carrier), &client.Options{
+				c := dial(t, mcptest.Dialer(t, askingServer(), transportName), &client.Options{
 					Versions: []string{"2025-11-25"}, OnQuestion: faulty, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 					OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 						return client.Accept(map[string]string{"name": "ada"})

@@ -106,7 +106,7 @@ func plain() *server.Server {
 	return server.New("plain", "1", &server.Options{})
 }
 
-// dialers gives a dialer for a server that fails so, on each carrier that can.
+// dialers gives a dialer for a server that fails so, on each transport that can.
 func (f *failing) dialers(t *testing.T) map[string]transport.Dialer {
 	endpoint := streamable.NewHandler(plain(), nil)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(endpoint, w, r) }))
@@ -141,14 +141,14 @@ func TestPassingFailure(t *testing.T) {
 		"-31001": {code: -31001}, "-31002": {code: -31002}, "-31003": {code: -31003}, "-31004": {code: -31004}, "-32603": {code: -32603},
 		"cut": {},
 	} {
-		for _, carrier := range []string{"HTTP", "pipe"} {
-			if carrier == "pipe" && how.status > 0 {
+		for _, transportName := range []string{"HTTP", "pipe"} {
+			if transportName == "pipe" && how.status > 0 {
 				continue
 			}
-			t.Run(name+"/"+carrier, func(t *testing.T) {
+			t.Run(name+"/"+transportName, func(t *testing.T) {
 				t.Parallel()
 				f := &failing{method: mcp.MethodDiscover, status: how.status, code: how.code}
-				d := f.dialers(t)[carrier]
+				d := f.dialers(t)[transportName]
 				memory := client.NewEraMemory()
 				version := func(times int) (version string, probes int) {
 					t.Helper()

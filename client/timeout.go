@@ -31,7 +31,7 @@ func (k *call) Expired(l pausetimer.Limit) {
 }
 
 // A pauseContext is a context whose time limits pause while a person is asked:
-// transport.Waiting finds it there.
+// transport.PauseTimeouts finds it there.
 type pauseContext struct {
 	context.Context //nolint:containedctx // it is one
 	c               *Client

@@ -58,7 +58,7 @@ func (l *login) RoundTrip(r *http.Request) (*http.Response, error) {
 // ask has a person sign in.
 func ask(ctx context.Context, honest bool) error {
 	if honest {
-		defer transport.Waiting(ctx)()
+		defer transport.PauseTimeouts(ctx)()
 	}
 	timer := time.NewTimer(signIn)
 	defer timer.Stop()
@@ -201,7 +201,7 @@ func TestSignInToReconnect(t *testing.T) {
 func TestSignInStopsClocksAround(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		around := new(tally)
-		ctx := context.WithValue(t.Context(), transport.ClockKey{}, around)
+		ctx := context.WithValue(t.Context(), transport.PauserKey{}, around)
 		d := &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: &login{next: &site{}, method: mcp.MethodDiscover, honest: true}}}
 		c, err := client.Connect(ctx, d, &client.Options{Eras: client.NewEraMemory()})
 		if err != nil {

@@ -46,7 +46,7 @@ func TestToolsLeftOut(t *testing.T) {
 				}
 				names = append(names, tool.Name)
 			}
-			// This carrier has no headers, so that annotations do not matter.
+			// This transport has no headers, so that annotations do not matter.
 			if !slices.Equal(names, []string{"good", "old", "header"}) {
 				t.Errorf("tools %v", names)
 			}
@@ -99,7 +99,7 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
-// routed is a carrier that repeats parts of requests in headers.
+// routed is a transport that repeats parts of requests in headers.
 type routed struct {
 	transport.Dialer
 	traits transport.Traits
@@ -126,7 +126,7 @@ func (l *routedLink) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Ro
 	return l.Link.Do(ctx, m, r)
 }
 
-// Ruling 15; spec 2026-07-28, basic/transports/streamable-http: what a carrier
+// Ruling 15; spec 2026-07-28, basic/transports/streamable-http: what a transport
 // with headers repeats, tools with wrong annotations, and the second try after
 // -32020 with the definition read anew.
 func TestRoutes(t *testing.T) {
@@ -177,7 +177,7 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
-// Ruling 13: a carrier that abandons by itself needs no notification in the
+// Ruling 13: a transport that abandons by itself needs no notification in the
 // modern era; in the handshake era it is sent nevertheless.
 func TestAbandons(t *testing.T) {
 	eras(t, func(t *testing.T, versions []string) {

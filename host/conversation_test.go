@@ -233,7 +233,7 @@ func TestTimeBudget(t *testing.T) {
 type signIn struct{ transport.Dialer }
 
 func (d signIn) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
-	resume := transport.Waiting(ctx)
+	resume := transport.PauseTimeouts(ctx)
 	time.Sleep(time.Hour)
 	resume()
 	return d.Dialer.Dial(ctx, in)

@@ -200,13 +200,13 @@ func (c *callers) String() string {
 // the endpoint by its public name, and claim to be forwarded for somebody else.
 func from(t *testing.T, addr, public string) *http.Client {
 	t.Helper()
-	carrier := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}).DialContext}
-	t.Cleanup(carrier.CloseIdleConnections)
+	underlying := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}).DialContext}
+	t.Cleanup(underlying.CloseIdleConnections)
 	return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Host = publicName + ":" + port(t, public)
 		r.Header.Set("X-Forwarded-For", "203.0.113.9")
-		return carrier.RoundTrip(r)
+		return underlying.RoundTrip(r)
 	})}
 }
 

@@ -83,11 +83,11 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // client returns an HTTP client that records what goes through it.
 func (l *traffic) client(t *testing.T) *http.Client {
 	t.Helper()
-	carrier := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(carrier.CloseIdleConnections)
+	underlying := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(underlying.CloseIdleConnections)
 	return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 		e := l.begin(r)
-		resp, err := carrier.RoundTrip(r)
+		resp, err := underlying.RoundTrip(r)
 		if err == nil {
 			l.answered(e, resp.StatusCode, resp.Header)
 		}

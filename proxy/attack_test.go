@@ -278,11 +278,11 @@ func TestCancelledCallGoesOn(t *testing.T) {
 // Errors of the protocol's own that an upstream server answers a call with say
 // nothing of the proxy's server.
 func TestErrorCodes(t *testing.T) {
-	for _, carrier := range []string{"mem", "streamable"} {
+	for _, transportName := range []string{"mem", "streamable"} {
 		for _, caller := range upstreams {
 			for _, version := range upstreams {
 				for _, code := range []int64{-32700, -32600, -32601, -32602, -32603, -32000, -32001, -32002, -32021, -32022, -32042, -31003, -31004, -31005, -1, 0} {
-					t.Run(fmt.Sprint(carrier, caller, version, code), func(t *testing.T) {
+					t.Run(fmt.Sprint(transportName, caller, version, code), func(t *testing.T) {
 						up := server.New("upstream", "1", &server.Options{Logger: quiet, Limits: unlimited})
 						var runs atomic.Int64
 						up.Add(
@@ -293,7 +293,7 @@ func TestErrorCodes(t *testing.T) {
 							server.Tool("plain", "", func(context.Context, mcp.None) (string, error) { return "plain", nil }),
 						)
 						p := connect(t, up, version, nil)
-						c, err := client.Connect(t.Context(), dialer(t, p.Server(), carrier), &client.Options{Versions: []string{caller}})
+						c, err := client.Connect(t.Context(), dialer(t, p.Server(), transportName), &client.Options{Versions: []string{caller}})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -316,8 +316,8 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
-func dialer(t *testing.T, s *server.Server, carrier string) transport.Dialer {
-	return mcptest.Dialer(t, s, carrier)
+func dialer(t *testing.T, s *server.Server, transportName string) transport.Dialer {
+	return mcptest.Dialer(t, s, transportName)
 }
 
 // A resource that is watched again at once, while the upstream server is slow to

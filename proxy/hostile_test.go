@@ -267,15 +267,15 @@ func TestManyTools(t *testing.T) {
 // Results as big as a message pass; bigger ones are an error of their call alone.
 func TestHugeResults(t *testing.T) {
 	for _, version := range upstreams {
-		for _, carrier := range []string{"mem", "streamable"} {
-			t.Run(version+" "+carrier, func(t *testing.T) {
+		for _, transportName := range []string{"mem", "streamable"} {
+			t.Run(version+" "+transportName, func(t *testing.T) {
 				up := server.New("upstream", "1", &server.Options{Logger: quiet, Limits: unlimited})
 				up.Add(
 					server.Tool("big", "", func(context.Context, mcp.None) (string, error) { return strings.Repeat("x", 3<<20), nil }),
 					server.Tool("huge", "", func(context.Context, mcp.None) (string, error) { return strings.Repeat("x", 80<<20), nil }),
 					server.Tool("plain", "", func(context.Context, mcp.None) (string, error) { return "plain", nil }),
 				)
-				p := connectBy(t, up, version, carrier, nil)
+				p := connectBy(t, up, version, transportName, nil)
 				c := join(t, p.Server(), v2607, nil)
 				r, err := c.CallTool(t.Context(), "big", nil, nil)
 				if got := text(t, r, err); len(got) != 3<<20 {

@@ -36,7 +36,7 @@ func connect(t *testing.T, up *server.Server, version string, o *proxy.Options) 
 	return connectBy(t, up, version, "mem", o)
 }
 
-func connectBy(t *testing.T, up *server.Server, version, carrier string, o *proxy.Options) *proxy.Proxy {
+func connectBy(t *testing.T, up *server.Server, version, transportName string, o *proxy.Options) *proxy.Proxy {
 	t.Helper()
 	var opts proxy.Options
 	if o != nil {
@@ -46,7 +46,7 @@ func connectBy(t *testing.T, up *server.Server, version, carrier string, o *prox
 	if opts.Logger == nil {
 		opts.Logger = quiet
 	}
-	p, err := proxy.Connect(t.Context(), mcptest.Dialer(t, up, carrier), &opts)
+	p, err := proxy.Connect(t.Context(), mcptest.Dialer(t, up, transportName), &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func connectBy(t *testing.T, up *server.Server, version, carrier string, o *prox
 	return p
 }
 
-// eachEra runs a test with a client of every revision and carrier, of a server
+// eachEra runs a test with a client of every revision and transport, of a server
 // that a proxy of up is mounted in, for upstream servers of both eras.
 func eachEra(t *testing.T, up *server.Server, o *client.Options, body func(t *testing.T, version string, era mcptest.Era, c *client.Client)) {
 	t.Helper()

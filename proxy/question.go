@@ -312,7 +312,7 @@ func (a *asking) page(id string) *page {
 func (p *Proxy) opened(a *asking, pg *page) {
 	resume := func() {}
 	if caller := a.caller.Load(); caller != nil {
-		resume = caller.Waiting()
+		resume = caller.PauseTimeouts()
 	}
 	p.turns.pause(a)
 	over := sync.OnceFunc(func() {

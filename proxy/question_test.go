@@ -245,19 +245,19 @@ func TestSlowURL(t *testing.T) {
 	})
 }
 
-// The same over every carrier to the upstream server, with callers who ask for
+// The same over every transport to the upstream server, with callers who ask for
 // everything at the same time.
-func TestUpstreamCarriers(t *testing.T) {
+func TestUpstreamTransports(t *testing.T) {
 	up, _ := asking()
-	for _, carrier := range []string{"stdio", "streamable", "websocket", "sse"} {
+	for _, transportName := range []string{"stdio", "streamable", "websocket", "sse"} {
 		for _, version := range upstreams {
-			if carrier == "sse" {
+			if transportName == "sse" {
 				version = v2506 // the newest that may still be met there
 			}
 			for _, caller := range upstreams {
-				t.Run(carrier+" "+version+", caller "+caller, func(t *testing.T) {
+				t.Run(transportName+" "+version+", caller "+caller, func(t *testing.T) {
 					mcptest.NoLeaks(t)
-					p := connectBy(t, up, version, carrier, nil)
+					p := connectBy(t, up, version, transportName, nil)
 					c := join(t, p.Server(), caller, answers())
 					var wg sync.WaitGroup
 					for tool, want := range map[string]string{"form": "accept", "both": "accept accept", "sample": "hi there by m1", "roots": "[{file:///r  map[]}]"} {

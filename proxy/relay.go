@@ -100,7 +100,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 // pause waits before a request is sent again that was not ready, while the
 // caller's time stands still: a person may be busy elsewhere.
 func (c *call) pause(ctx context.Context, caller *server.Call, d time.Duration) error {
-	defer caller.Waiting()()
+	defer caller.PauseTimeouts()()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

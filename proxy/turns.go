@@ -105,7 +105,7 @@ func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
 		return err
 	}
 	if caller := a.caller.Load(); caller != nil {
-		defer caller.Waiting()()
+		defer caller.PauseTimeouts()()
 	}
 	late := time.NewTimer(p.opts.QueueTime)
 	defer late.Stop()
@@ -265,7 +265,7 @@ func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
 	t.advance()
 	t.mu.Unlock()
 	if caller := a.caller.Load(); caller != nil {
-		defer caller.Waiting()()
+		defer caller.PauseTimeouts()()
 	}
 	late := time.NewTimer(answerTime)
 	defer late.Stop()

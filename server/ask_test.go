@@ -325,9 +325,9 @@ func TestAskAbandonedUnheard(t *testing.T) {
 	})
 }
 
-// A deaf carrier takes one message, and then nothing more.
+// A deaf transport takes one message, and then nothing more.
 type deaf struct {
-	carrier
+	fakeConn
 	sent int
 }
 
@@ -336,5 +336,5 @@ func (d *deaf) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	return d.carrier.Send(ctx, m)
+	return d.fakeConn.Send(ctx, m)
 }

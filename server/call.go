@@ -174,10 +174,10 @@ func (c *Call) Principal() *principal.Principal {
 // Transport is the kind of transport that the request came by: "stdio", "http",
 // "sse", "websocket", "memory", or "" if it does not say.
 func (c *Call) Transport() string {
-	if c.x.Carrier == nil {
+	if c.x.Transport == nil {
 		return ""
 	}
-	return c.x.Carrier.Name
+	return c.x.Transport.Name
 }
 
 // SessionID is the id of the session that the request came in, as the transport
@@ -185,10 +185,10 @@ func (c *Call) Transport() string {
 // none, as on a pipe and in the stateless revision. Its holder can use the
 // session, so do not log it as it is.
 func (c *Call) SessionID() string {
-	if c.x.Carrier == nil {
+	if c.x.Transport == nil {
 		return ""
 	}
-	return c.x.Carrier.SessionID
+	return c.x.Transport.SessionID
 }
 
 // ClientInfo is what the client says of itself, or nil. It is not verified,

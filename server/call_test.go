@@ -326,7 +326,7 @@ func TestOutcome(t *testing.T) {
 }
 
 // Middleware knows what a request came by, and its session.
-func TestCallCarrier(t *testing.T) {
+func TestCallTransport(t *testing.T) {
 	var got []string
 	s := newServer(nil, echo())
 	s.Use(func(next server.Func) server.Func {
@@ -350,7 +350,7 @@ func TestCallCarrier(t *testing.T) {
 	}
 	x := new(sink).exchange(t, []byte((&line{version: v2607, caps: "{}"}).request("1", "tools/list", "{}")))
 	s.Serve(t.Context(), x)
-	x.Carrier = &transport.Carrier{Name: "pigeon", SessionID: "s1"}
+	x.Transport = &transport.Info{Name: "pigeon", SessionID: "s1"}
 	s.Serve(t.Context(), x)
 	want := "stdio |memory | |pigeon s1"
 	if all := strings.Join(got, "|"); all != want {
@@ -410,14 +410,14 @@ func TestMiddlewareRefusesSession(t *testing.T) {
 	s.Use(func(next server.Func) server.Func {
 		return func(*server.Call) (server.Result, error) { return nil, mcp.NewError(-7, "not today") }
 	})
-	for _, carrier := range []string{"streamable", "sse", "websocket"} {
+	for _, transportName := range []string{"streamable", "sse", "websocket"} {
 		version := v2511
-		if carrier == "sse" {
+		if transportName == "sse" {
 			version = v2024
 		}
-		_, err := client.Connect(t.Context(), mcptest.Dialer(t, s, carrier), &client.Options{Versions: []string{version}})
+		_, err := client.Connect(t.Context(), mcptest.Dialer(t, s, transportName), &client.Options{Versions: []string{version}})
 		if err == nil || !strings.Contains(err.Error(), "not today") {
-			t.Errorf("%s: got %v", carrier, err)
+			t.Errorf("%s: got %v", transportName, err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// A sink is a carrier that encodes into one buffer, and sends nothing.
+// A sink is a transport that encodes into one buffer, and sends nothing.
 type sink struct {
 	buffer []byte
 	sent   int

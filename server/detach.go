@@ -63,7 +63,7 @@ func (c *Call) detached() (*Call, error) {
 		}
 		in.Params = params
 	}
-	x := &transport.Exchange{In: in, Out: noResponder{}, Principal: c.Principal(), Carrier: c.x.Carrier}
+	x := &transport.Exchange{In: in, Out: noResponder{}, Principal: c.Principal(), Transport: c.x.Transport}
 	d := c.srv.newCall(c.srv.hub.ctx, x, c.session)
 	d.row, d.facts, d.target, d.caps = c.row, c.facts, c.target, c.caps
 	if m := c.more.Load(); m != nil {

@@ -25,31 +25,31 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// A carrier is the other side of a session, of a carrier that does what the
-// test wants: conn and responder in one.
-type carrier struct {
+// A fakeConn is a transport that does what the test wants: conn and responder in
+// one.
+type fakeConn struct {
 	sends   func(m *jsonrpc.Outgoing)
 	answers []*jsonrpc.Outgoing
 }
 
-func (c *carrier) Send(_ context.Context, m *jsonrpc.Outgoing) error {
+func (c *fakeConn) Send(_ context.Context, m *jsonrpc.Outgoing) error {
 	if c.sends != nil {
 		c.sends(m)
 	}
 	return nil
 }
 
-func (c *carrier) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
+func (c *fakeConn) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 	c.answers = append(c.answers, m)
 	return nil
 }
 
-func (c *carrier) Principal() *principal.Principal { return ada }
-func (c *carrier) Shared() bool                    { return true }
-func (c *carrier) Close(error) error               { return nil }
+func (c *fakeConn) Principal() *principal.Principal { return ada }
+func (c *fakeConn) Shared() bool                    { return true }
+func (c *fakeConn) Close(error) error               { return nil }
 
-// exchange is a request of the carrier.
-func (c *carrier) exchange(t *testing.T, text string) *transport.Exchange {
+// exchange is a request over the connection.
+func (c *fakeConn) exchange(t *testing.T, text string) *transport.Exchange {
 	t.Helper()
 	in, err := jsonrpc.Parse([]byte(text), jsonrpc.Limits{})
 	if err != nil {
@@ -61,11 +61,11 @@ func (c *carrier) exchange(t *testing.T, text string) *transport.Exchange {
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
 
 // A handshake that arrives while the session is being closed, as when a
-// carrier closes it from another goroutine than its reader's, makes nothing
+// transport closes it from another goroutine than its reader's, makes nothing
 // that would outlive it. Proves: FLOW-SHUTDOWN, SEC-DOS-1.
 func TestHandshakeAfterClose(t *testing.T) {
 	s := newServer(nil, echo())
-	c := new(carrier)
+	c := new(fakeConn)
 	p, err := s.Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestHandshakeAfterClose(t *testing.T) {
 func TestHandshakeWhileClosing(t *testing.T) {
 	for range 50 {
 		s := newServer(nil, echo())
-		c := new(carrier)
+		c := new(fakeConn)
 		p, err := s.Open(c)
 		if err != nil {
 			t.Fatal(err)
@@ -272,7 +272,7 @@ func TestListenFilterPanics(t *testing.T) {
 func TestNothingAfterUnlisten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(nil, echo())
-		c := new(carrier)
+		c := new(fakeConn)
 		p, err := s.Open(c)
 		if err != nil {
 			t.Fatal(err)
@@ -534,13 +534,13 @@ func TestResultKeepsNoArguments(t *testing.T) {
 			return res, err
 		}
 	})
-	carrier, l := new(sink), &line{version: v2607, caps: emptyBody}
-	s.Serve(t.Context(), carrier.exchange(t, []byte(l.request("1", "tools/call", toolParams("t", `{"part":{"text":"large"}}`)))))
+	out, l := new(sink), &line{version: v2607, caps: emptyBody}
+	s.Serve(t.Context(), out.exchange(t, []byte(l.request("1", "tools/call", toolParams("t", `{"part":{"text":"large"}}`)))))
 	runtime.GC()
 	if given.Value() != nil {
 		t.Error("the arguments are still there")
 	}
-	if r, ok := kept.(*mcp.CallToolResult); !ok || len(r.Content) != 1 || !strings.Contains(string(carrier.buffer), "done") {
-		t.Errorf("the result is %v, sent as %s", kept, carrier.buffer)
+	if r, ok := kept.(*mcp.CallToolResult); !ok || len(r.Content) != 1 || !strings.Contains(string(out.buffer), "done") {
+		t.Errorf("the result is %v, sent as %s", kept, out.buffer)
 	}
 }

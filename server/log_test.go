@@ -277,7 +277,7 @@ func TestLogsOfSlowSession(t *testing.T) {
 		o.Limits.LogRate = server.Unlimited
 		s := newServer(o, echo())
 		stalled := make(chan struct{})
-		c := &carrier{}
+		c := &fakeConn{}
 		var told []string
 		c.sends = func(m *jsonrpc.Outgoing) {
 			<-stalled

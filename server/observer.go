@@ -72,7 +72,7 @@ func (s *Server) refused(c *Call, err error) *jsonrpc.Error {
 	case errors.Is(err, jsonrpc.ErrTooMany):
 		e.Limit = optionMaxInFlight
 	}
-	s.Refused(c, transport.Refusal{Err: e, Method: c.Method(), Principal: c.Principal(), Carrier: c.x.Carrier})
+	s.Refused(c, transport.Refusal{Err: e, Method: c.Method(), Principal: c.Principal(), Transport: c.x.Transport})
 	return e
 }
 
@@ -123,8 +123,8 @@ func (l *refusals) log(ctx context.Context, log *slog.Logger, r transport.Refusa
 		if r.Method != "" {
 			attrs = append(attrs, slog.String("method", clip(r.Method)))
 		}
-		if r.Carrier != nil {
-			attrs = append(attrs, slog.String("transport", r.Carrier.Name))
+		if r.Transport != nil {
+			attrs = append(attrs, slog.String("transport", r.Transport.Name))
 		}
 		if r.Principal != nil {
 			attrs = append(attrs, slog.String("caller", clip(r.Principal.LimitKey())))

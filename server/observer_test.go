@@ -58,8 +58,8 @@ func (w *witness) observer() server.Observer {
 	return server.Observer{
 		Refused: func(_ context.Context, r transport.Refusal) {
 			name := "?"
-			if r.Carrier != nil {
-				name = r.Carrier.Name
+			if r.Transport != nil {
+				name = r.Transport.Name
 			}
 			if r.Principal == nil {
 				name += " by nobody"
@@ -235,12 +235,12 @@ func websocketEndpoint(_ *testing.T, s *server.Server) http.Handler {
 // A session is told of once when it opens and once when it ends, over every
 // transport, and in both eras where a connection carries many requests.
 func TestObserveSessions(t *testing.T) {
-	carriers := map[string]func(t *testing.T, s *server.Server) transport.Dialer{}
+	transports := map[string]func(t *testing.T, s *server.Server) transport.Dialer{}
 	for _, name := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
-		carriers[name] = func(t *testing.T, s *server.Server) transport.Dialer { return mcptest.Dialer(t, s, name) }
+		transports[name] = func(t *testing.T, s *server.Server) transport.Dialer { return mcptest.Dialer(t, s, name) }
 	}
 	called := map[string]string{"mem": "memory", "streamable": "http"}
-	for name, dialer := range carriers {
+	for name, dialer := range transports {
 		for _, v := range bothEras {
 			if name == "sse" && v == v2607 {
 				continue

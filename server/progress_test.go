@@ -71,7 +71,7 @@ func TestProgressWithinItsContext(t *testing.T) {
 			wg.Wait()
 			return "", nil
 		}))
-		c := &carrier{sends: func(*jsonrpc.Outgoing) { time.Sleep(30 * time.Second) }}
+		c := &fakeConn{sends: func(*jsonrpc.Outgoing) { time.Sleep(30 * time.Second) }}
 		s.Serve(t.Context(), c.exchange(t, (&line{version: v2607, caps: allCaps, meta: `"progressToken":1`}).request("1", "tools/call", toolParams("t", emptyBody))))
 		if d := <-took; d != time.Second {
 			t.Errorf("it took %v", d)

@@ -134,11 +134,11 @@ func (c *Call) LogLevel() mcp.LogLevel { return c.era().level(c) }
 // itself and may reach another process.
 func (c *Call) Handshake() bool { return c.facts.Handshake }
 
-// Waiting stops the time limits of the request until resume is called: while a
+// PauseTimeouts stops the time limits of the request until resume is called: while a
 // person is asked elsewhere, nothing is slow. Call it before a context is derived
 // with a timeout that may end after [Call.Deadline]: one that was derived before
 // has no timer, and lasts longer by as much. A second call of resume does nothing.
-func (c *Call) Waiting() (resume func()) {
+func (c *Call) PauseTimeouts() (resume func()) {
 	c.timer.Pause()
 	return sync.OnceFunc(c.timer.Resume)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// An alone is the carrier of one self-contained request.
+// An alone is the transport of one self-contained request.
 type alone struct {
 	sent   []string
 	answer *jsonrpc.Outgoing
@@ -69,7 +69,7 @@ func routedServer() *server.Server {
 		server.Tool("route", "Says where it ran.", func(_ context.Context, in routed) (string, error) { return "in " + in.Region, nil }))
 }
 
-// What a carrier says outside the body must say the same as the body. Proves:
+// What a transport says outside the body must say the same as the body. Proves:
 // SEC-HTTP-1 (header and body agree). Rulings 1, 2, 12, 15.
 func TestRoute(t *testing.T) {
 	s := routedServer()
@@ -160,8 +160,8 @@ func TestRouteOfOtherMethods(t *testing.T) {
 	}
 }
 
-// A carrier that is about to end ends subscriptions in good order. Ruling 24.
-func TestListenEndsWithItsCarrier(t *testing.T) {
+// A transport that is about to end ends subscriptions in good order. Ruling 24.
+func TestListenEndsWithItsTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ending := make(chan struct{})
 		go func() {

@@ -383,8 +383,8 @@ func TestWaitingResumedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(nil, server.Tool("waits", "", func(ctx context.Context, _ none) (string, error) {
 			c := server.CallFrom(ctx)
-			second := c.Waiting()
-			first := c.Waiting()
+			second := c.PauseTimeouts()
+			first := c.PauseTimeouts()
 			first()
 			first()
 			time.Sleep(time.Hour)

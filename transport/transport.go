@@ -67,8 +67,8 @@ type Refusal struct {
 	Method string
 	// Principal is the sender, nil where that is not known.
 	Principal *principal.Principal
-	// Carrier describes its transport, nil where that is not known.
-	Carrier *Carrier
+	// Transport describes its transport, nil where that is not known.
+	Transport *Info
 }
 
 // A Session is the handler's half of a long-lived relation. The transport calls
@@ -130,8 +130,8 @@ type Exchange struct {
 	Route     Route
 	Principal *principal.Principal
 	Out       Responder
-	// Carrier describes the transport; nil if that is not known.
-	Carrier *Carrier
+	// Transport describes the transport; nil if that is not known.
+	Transport *Info
 	// Version is the revision, one with a handshake, of a request that belongs
 	// to no session: a transport that keeps none gives such requests to
 	// Handler.Serve, initialize among them. Empty means that a request without
@@ -146,9 +146,9 @@ type Exchange struct {
 	Ending <-chan struct{}
 }
 
-// A Carrier describes the transport of exchanges. It never changes, and all
+// A Transport describes the transport of exchanges. It never changes, and all
 // exchanges of a connection or a session share it.
-type Carrier struct {
+type Info struct {
 	// Name is the kind of transport: "stdio", "http", "sse", "websocket",
 	// "memory", or another for transports of users.
 	Name string

@@ -125,7 +125,7 @@ func metricsHandler(page http.Handler) http.Handler {
 	access := &web.Access{}
 	mux := http.NewServeMux()
 	mux.HandleFunc(metricsPath, func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := access.Admit(w, r, &web.Face{Methods: []string{http.MethodGet}}); ok {
+		if _, ok := access.Admit(w, r, &web.CORS{Methods: []string{http.MethodGet}}); ok {
 			page.ServeHTTP(w, r)
 		}
 	})

@@ -65,10 +65,10 @@ func whereAmI(r *record) server.Feature {
 type hop func(t *testing.T, r *record, d transport.Dialer) transport.Dialer
 
 // A request is one trace from the program that makes it to the handler, through
-// every carrier and all that is between: each span is the child of the one
+// every transport and all that is between: each span is the child of the one
 // before. Ruling 27.
 func TestOneTrace(t *testing.T) {
-	carriers := map[string]func(t *testing.T) transport.Dialer{
+	transports := map[string]func(t *testing.T) transport.Dialer{
 		"child process": func(*testing.T) transport.Dialer {
 			c := stdio.Command(os.Args[0])
 			c.ExtraEnv = []string{childVariable + "=1"}
@@ -76,7 +76,7 @@ func TestOneTrace(t *testing.T) {
 		},
 	}
 	for _, name := range []string{"mem", "stdio", "streamable", "sse", "websocket"} {
-		carriers[name] = func(t *testing.T) transport.Dialer {
+		transports[name] = func(t *testing.T) transport.Dialer {
 			far := newRecord(t)
 			return mcptest.Dialer(t, far.server(whereAmI(far)), name)
 		}
@@ -85,7 +85,7 @@ func TestOneTrace(t *testing.T) {
 		"": nil, " by a proxy": {through("mem", "")}, " by a proxy over HTTP": {through("streamable", "")},
 		" by a proxy over a pipe and one with a handshake": {through("stdio", ""), through("mem", legacy)},
 	}
-	for name, dial := range carriers {
+	for name, dial := range transports {
 		for way, hops := range between {
 			for _, version := range []string{newest, legacy} {
 				if name == "sse" {
@@ -104,9 +104,9 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// through is the hop of a proxy that is met over a carrier. Version is what its
+// through is the hop of a proxy that is met over a transport. Version is what its
 // client speaks, or "" for what the server likes best.
-func through(carrier, version string) hop {
+func through(transportName, version string) hop {
 	return func(t *testing.T, r *record, d transport.Dialer) transport.Dialer {
 		o := &proxy.Options{Logger: slog.New(slog.DiscardHandler)}
 		o.Client.Middleware = []client.Middleware{otelmcp.Client(r.options())}
@@ -119,7 +119,7 @@ func through(carrier, version string) hop {
 		}
 		t.Cleanup(func() { _ = p.Close() })
 		p.Server().Use(otelmcp.Server(r.options()))
-		return mcptest.Dialer(t, p.Server(), carrier)
+		return mcptest.Dialer(t, p.Server(), transportName)
 	}
 }
 
@@ -198,7 +198,7 @@ func (h carried) Open(c transport.Conn) (transport.Session, error) {
 type carriedSession struct{ transport.Session }
 
 func (s carriedSession) Begin(ctx context.Context, x *transport.Exchange) func() {
-	x.Carrier = &transport.Carrier{Name: "http", SessionID: "key of the session"}
+	x.Transport = &transport.Info{Name: "http", SessionID: "key of the session"}
 	return s.Session.Begin(ctx, x)
 }
 

@@ -118,8 +118,8 @@ func refusal(r transport.Refusal, codes *codeLabels) []attribute.KeyValue {
 	if r.Err.Limit != "" {
 		labels = append(labels, keyLimit.String(r.Err.Limit))
 	}
-	if r.Carrier != nil {
-		labels = append(labels, network(r.Carrier.Name)...)
+	if r.Transport != nil {
+		labels = append(labels, network(r.Transport.Name)...)
 	}
 	return labels
 }

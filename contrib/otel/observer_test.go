@@ -81,7 +81,7 @@ func TestRefused(t *testing.T) {
 	}
 	s.Refused(t.Context(), transport.Refusal{Err: &jsonrpc.Error{Code: mcp.CodeMethodNotFound}, Method: mcp.MethodPromptsList})
 	s.Refused(t.Context(), transport.Refusal{
-		Err: &jsonrpc.Error{Code: mcp.CodeTooManyInFlight, Limit: "MaxSessions"}, Carrier: &transport.Carrier{Name: "http"},
+		Err: &jsonrpc.Error{Code: mcp.CodeTooManyInFlight, Limit: "MaxSessions"}, Transport: &transport.Info{Name: "http"},
 	})
 	sameCounts(t, r.sums("parley.server.refused"), map[string]uint64{
 		"error.type=-32601 mcp.method.name=_OTHER":                                                    1000,

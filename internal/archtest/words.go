@@ -41,8 +41,7 @@ var RefusedWords = []Word{
 	{Text: "giveUp"},
 	{Text: "openList"},
 	{Text: "lateList"},
-	// transport.Carrier is public; the others are names of OpenTelemetry.
-	{Text: "carrier", But: []string{"Carrier", "HeaderCarrier", "TextMapCarrier"}},
+	{Text: "carrier", But: []string{"HeaderCarrier", "TextMapCarrier"}}, // of OpenTelemetry
 	{Text: "signin", Package: "app/userauth"},
 	{Text: "open", Package: "transport/streamable"},
 	{Text: "part", Package: "transport/streamable"},

@@ -135,8 +135,8 @@ func TestStateOfAnother(t *testing.T) {
 	}
 }
 
-// carriers are endpoints behind authentication, by the dialer that fits them.
-func carriers(t *testing.T, app *server.Server) map[string]func(header http.Header) transport.Dialer {
+// transports are endpoints behind authentication, by the dialer that fits them.
+func transports(t *testing.T, app *server.Server) map[string]func(header http.Header) transport.Dialer {
 	t.Helper()
 	begin := func(h http.Handler, shutdown func(context.Context) error) (url string) {
 		s := httptest.NewServer(authenticated(h))
@@ -162,10 +162,10 @@ func carriers(t *testing.T, app *server.Server) map[string]func(header http.Head
 	}
 }
 
-// Over each carrier and in each revision the handler sees who authentication in
+// Over each transport and in each revision the handler sees who authentication in
 // front found, a feature refuses who lacks its scopes, with an error that names
 // them, and nobody without identity comes in. Proves: R6, R7, SEC-TOOL-2.
-func TestScopesOverCarriers(t *testing.T) {
+func TestScopesOverTransports(t *testing.T) {
 	mcptest.NoLeaks(t)
 	o := quiet()
 	o.Limits.ToolRate, o.Limits.ListRate = server.Unlimited, server.Unlimited
@@ -174,7 +174,7 @@ func TestScopesOverCarriers(t *testing.T) {
 		return server.Caller(ctx).Identity(), nil
 	}).With(server.ToolOptions{Scopes: []string{"who.ask", "who.know"}}))
 	t.Cleanup(func() { _ = app.Shutdown(context.Background()) })
-	for name, dialer := range carriers(t, app) {
+	for name, dialer := range transports(t, app) {
 		for _, version := range versions {
 			t.Run(name+" "+version, func(t *testing.T) {
 				o := &client.Options{Versions: []string{version}}
@@ -221,7 +221,7 @@ func TestConnectionEndsWithToken(t *testing.T) {
 	mcptest.NoLeaks(t)
 	app := server.New("scoped", "1", quiet())
 	t.Cleanup(func() { _ = app.Shutdown(context.Background()) })
-	for name, dialer := range carriers(t, app) {
+	for name, dialer := range transports(t, app) {
 		if name == "streamable" {
 			continue // its requests are authenticated one by one
 		}

@@ -102,8 +102,8 @@ func TestHTTPStatus(t *testing.T) {
 	}
 }
 
-// Carriers know these names of package mcp, which they may not import. Ruling 2.
-func TestNamesForCarriers(t *testing.T) {
+// Transports know these names of package mcp, which they may not import. Ruling 2.
+func TestNamesForTransports(t *testing.T) {
 	if revision.MetaVersionKey != mcp.MetaProtocolVersion || revision.Initialize != mcp.MethodInitialize {
 		t.Errorf("%q and %q are not those of package mcp", revision.MetaVersionKey, revision.Initialize)
 	}

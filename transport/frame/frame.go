@@ -92,9 +92,9 @@ type Options struct {
 	// Principal is the peer's principal. Default: principal.Local. Serving
 	// only.
 	Principal *principal.Principal
-	// Carrier describes the connection to handlers. Default: nothing is known.
+	// Transport describes the connection to handlers. Default: nothing is known.
 	// Serving only.
-	Carrier *transport.Carrier
+	Transport *transport.Info
 	// Logger logs our own errors, and at debug level those of the peer.
 	// Default: slog.Default for [Serve], none for [Dial].
 	Logger *slog.Logger

@@ -80,7 +80,7 @@ type server struct {
 	handler   transport.Handler
 	session   transport.Session
 	principal *principal.Principal
-	transport *transport.Carrier
+	transport *transport.Info
 	limits    jsonrpc.Limits
 	linger    time.Duration
 	log       *slog.Logger
@@ -105,7 +105,7 @@ func newServer(p Pipe, o *Options) *server {
 	s := &server{
 		pipe:      p,
 		principal: opts.Principal,
-		transport: opts.Carrier,
+		transport: opts.Transport,
 		limits:    opts.limits(),
 		linger:    opts.Linger,
 		log:       opts.Logger,
@@ -223,7 +223,7 @@ func (s *server) refuse(ctx context.Context, id jsonrpc.ID, e *jsonrpc.Error) {
 
 // reportRefusal reports a refused message to the handler.
 func (s *server) reportRefusal(ctx context.Context, e *jsonrpc.Error) {
-	s.handler.Refused(ctx, transport.Refusal{Err: e, Principal: s.principal, Carrier: s.transport})
+	s.handler.Refused(ctx, transport.Refusal{Err: e, Principal: s.principal, Transport: s.transport})
 }
 
 func (s *server) errorResponse(id jsonrpc.ID, e *jsonrpc.Error) *jsonrpc.Outgoing {
@@ -254,7 +254,7 @@ func (s *server) route(ctx context.Context, m *jsonrpc.Incoming, b *batch) bool 
 	}
 	came := s.now()
 	x := &exchange{server: s, batch: b}
-	x.Exchange = transport.Exchange{In: m, Principal: s.principal, Out: x, Carrier: s.transport, Batched: b != nil}
+	x.Exchange = transport.Exchange{In: m, Principal: s.principal, Out: x, Transport: s.transport, Batched: b != nil}
 	run := s.session.Begin(ctx, &x.Exchange)
 	switch {
 	case run == nil:

@@ -76,7 +76,7 @@ func (d *dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		err := frame.Serve(context.Background(), far, d.handler, &frame.Options{
 			MaxMessage: d.o.MaxMessage,
 			Principal:  d.o.Principal,
-			Carrier:    transportInfo,
+			Transport:  transportInfo,
 			Logger:     d.o.Logger,
 		})
 		if err != nil {
@@ -186,4 +186,4 @@ func (e *end) Close() error {
 }
 
 // transportInfo describes this transport to handlers.
-var transportInfo = &transport.Carrier{Name: "memory"}
+var transportInfo = &transport.Info{Name: "memory"}

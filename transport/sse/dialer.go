@@ -70,7 +70,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	u, err := web.Address(d.URL, "http", "https")
+	u, err := web.ParseURL(d.URL, "http", "https")
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	}
 	if err != nil {
 		p.release()
-		return nil, fmt.Errorf("opening the stream at %s: %w", web.Place(u), err)
+		return nil, fmt.Errorf("opening the stream at %s: %w", web.RedactURL(u), err)
 	}
 	return &link{pipe: p, Link: frame.Dial(p, in, &frame.Options{
 		MaxMessage: limit(d.MaxResponse, frame.DefaultMaxResponse),
@@ -188,7 +188,7 @@ func resolve(stream *url.URL, said string) (string, error) {
 		return "", errors.New("the server names an address for messages that cannot be read")
 	}
 	if u.Opaque != "" || u.User != nil || !web.SameOrigin(u, stream) {
-		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", web.Place(u), stream.Scheme+"://"+stream.Host)
+		return "", fmt.Errorf("the server wants messages sent to another origin, %.100q; it must be %s", web.RedactURL(u), stream.Scheme+"://"+stream.Host)
 	}
 	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil

@@ -322,7 +322,7 @@ func TestClientTimeout(t *testing.T) {
 	})
 }
 
-// A server's POST that hangs is given up by the carrier's own patience.
+// A server's POST that hangs is given up by the transport's own patience.
 func TestPostHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

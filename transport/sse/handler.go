@@ -30,7 +30,7 @@ var errShutdown = fmt.Errorf("%w: the endpoint shuts down", transport.ErrClosed)
 const refusalTimeout = 5 * time.Second
 
 // corsPolicy is what pages of allowed origins may do.
-var corsPolicy = web.Face{
+var corsPolicy = web.CORS{
 	Methods: []string{http.MethodGet, http.MethodPost},
 	Headers: []string{"Accept", "Authorization", "Cache-Control", "Content-Type", "Last-Event-ID", "MCP-Protocol-Version"},
 	Exposed: []string{"Retry-After", "WWW-Authenticate"},
@@ -71,7 +71,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		sessions: make(map[string]*session),
 		streams:  make(map[string]int),
 	}
-	e.o.Access = e.o.Access.Telling(e.refused)
+	e.o.Access = e.o.Access.OnRefused(e.refused)
 	e.responses.ReadTimeout, e.responses.WriteStall = e.o.ReadTimeout, e.o.WriteStall
 	e.responses.KeepAlive, e.responses.Logger = e.o.KeepAlive, e.o.Logger
 	return e
@@ -133,11 +133,11 @@ func (h *Handler) refuseWith(w http.ResponseWriter, r *http.Request, no *refusal
 
 // refused tells the handler of a request that is refused.
 func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
-	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Carrier: &sessionlessTransport})
+	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Transport: &sessionlessTransport})
 }
 
 // sessionlessTransport describes the transport of requests without a session.
-var sessionlessTransport = transport.Carrier{Name: transportName}
+var sessionlessTransport = transport.Info{Name: transportName}
 
 // transportName is the name of the transport for handlers.
 const transportName = "sse"
@@ -180,7 +180,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 		WriteStall: h.o.WriteStall,
 		Linger:     math.MaxInt64, // Shutdown, which ends the input, says how long
 		Principal:  who,
-		Carrier:    &transport.Carrier{Name: transportName, SessionID: s.id},
+		Transport:  &transport.Info{Name: transportName, SessionID: s.id},
 		Logger:     h.o.Logger,
 	})
 	if err != nil {

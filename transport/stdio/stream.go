@@ -82,7 +82,7 @@ func (o *Options) frame() *frame.Options {
 		WriteStall: o.WriteStall,
 		Linger:     max(cmp.Or(o.Linger, DefaultLinger), 0),
 		Principal:  o.Principal,
-		Carrier:    transportInfo,
+		Transport:  transportInfo,
 		Logger:     o.Logger,
 	}
 }
@@ -262,4 +262,4 @@ func (s *stream) Write(messages [][]byte) error { return s.out.write(messages) }
 func (s *stream) Close() error { return s.close() }
 
 // transportInfo describes this transport to handlers.
-var transportInfo = &transport.Carrier{Name: "stdio"}
+var transportInfo = &transport.Info{Name: "stdio"}

@@ -77,7 +77,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	u, err := web.Address(d.URL, "http", "https")
+	u, err := web.ParseURL(d.URL, "http", "https")
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	l := &link{
 		address:    u,
 		blank:      &http.Request{Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
-		where:      web.Place(u),
+		where:      web.RedactURL(u),
 		header:     d.Header,
 		in:         in,
 		limits:     jsonrpc.Limits{Bytes: cmp.Or(d.MaxResponse, defaultMaxResponse), Depth: d.MaxDepth},

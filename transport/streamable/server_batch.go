@@ -144,7 +144,7 @@ func (h *Handler) batchSessionless(a *activeRequest, hd *head, data []byte) {
 
 // serveArray has the requests of an array handled without a session.
 func (h *Handler) serveArray(a *activeRequest, f *revision.Facts, items []jsonrpc.BatchItem) {
-	a.x.Version, a.x.Carrier = f.Version, &selfContained
+	a.x.Version, a.x.Transport = f.Version, &selfContained
 	a.ends, a.cancel = context.WithCancelCause(context.WithoutCancel(a.r.Context()))
 	defer a.cancel(nil)
 	st := h.begin(a)

@@ -144,7 +144,7 @@ func BenchmarkBare(b *testing.B) {
 	})
 }
 
-// BenchmarkModern is the carrier alone.
+// BenchmarkModern is the transport alone.
 func BenchmarkModern(b *testing.B) {
 	h := streamable.NewHandler(newPeer(nil), nil)
 	w := dialBench(b, h)
@@ -161,7 +161,7 @@ func BenchmarkModernTool(b *testing.B) {
 	})
 }
 
-// BenchmarkSession is a request of a session, with the carrier alone.
+// BenchmarkSession is a request of a session, with the transport alone.
 func BenchmarkSession(b *testing.B) {
 	benchSession(b, newPeer(nil), "echo")
 }

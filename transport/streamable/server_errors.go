@@ -67,7 +67,7 @@ func (h *Handler) refuse(a *activeRequest, hd *head, status int, e *jsonrpc.Erro
 
 // refused tells the core of a request that belongs to no session and is refused.
 func (h *Handler) refused(a *activeRequest, e *jsonrpc.Error) {
-	h.core.Refused(a.r.Context(), transport.Refusal{Err: e, Principal: a.x.Principal, Carrier: &selfContained})
+	h.core.Refused(a.r.Context(), transport.Refusal{Err: e, Principal: a.x.Principal, Transport: &selfContained})
 }
 
 // notAllowed answers a method that is not for this endpoint or this caller.

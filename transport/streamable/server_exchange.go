@@ -20,12 +20,12 @@ type exchange struct {
 
 // newExchange makes the exchange of one more request whose answer goes to the
 // stream.
-func (st *stream) newExchange(m *jsonrpc.Incoming, who *principal.Principal, info *transport.Carrier) *exchange {
+func (st *stream) newExchange(m *jsonrpc.Incoming, who *principal.Principal, info *transport.Info) *exchange {
 	st.lock()
 	st.waiting++
 	st.unlock()
 	x := &exchange{st: st}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: info}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Transport: info}
 	return x
 }
 

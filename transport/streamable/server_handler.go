@@ -22,7 +22,7 @@ const Path = "/mcp"
 type Handler struct {
 	core      transport.Handler
 	opts      Options
-	gate      *web.Gate
+	access    *web.CachedAccess
 	limits    jsonrpc.Limits
 	memory    *memoryStore // nil: Options.Events
 	log       *slog.Logger
@@ -46,7 +46,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		opts:   o.filled(),
 		ending: make(chan struct{}),
 	}
-	e.gate = web.NewGate(e.opts.Access.Telling(e.refusedAtGate))
+	e.access = web.NewCachedAccess(e.opts.Access.OnRefused(e.refusedAccess))
 	e.limits = e.opts.limits()
 	e.log = e.opts.Logger
 	if e.opts.Events == nil {
@@ -59,13 +59,13 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	return e
 }
 
-// refusedAtGate tells the core of a request that was not let in.
-func (h *Handler) refusedAtGate(r *http.Request, e *jsonrpc.Error) {
-	h.core.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.opts.Access.Caller(r), Carrier: &selfContained})
+// refusedAccess tells the core of a request that was not let in.
+func (h *Handler) refusedAccess(r *http.Request, e *jsonrpc.Error) {
+	h.core.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.opts.Access.Caller(r), Transport: &selfContained})
 }
 
 // corsPolicy is what pages of allowed origins may do.
-var corsPolicy = web.Face{
+var corsPolicy = web.CORS{
 	Methods: []string{http.MethodPost, http.MethodGet, http.MethodDelete},
 	Headers: []string{
 		"Accept", "Authorization", "Content-Type", "DPoP", "Last-Event-ID", "MCP-Protocol-Version",
@@ -81,7 +81,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := newActiveRequest(h, r, hd.stateless)
 	h.responses.Start(&a.Response, w, r.ContentLength == 0)
 	defer h.responses.End(&a.Response)
-	who, ok := h.gate.Admit(w, r, &corsPolicy)
+	who, ok := h.access.Admit(w, r, &corsPolicy)
 	if !ok {
 		return
 	}

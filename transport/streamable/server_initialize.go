@@ -44,7 +44,7 @@ func (h *Handler) initialize(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
 		h.refuse(a, hd, http.StatusServiceUnavailable, e)
 		return
 	}
-	a.ends, a.x.Carrier = s.ctx, &s.info
+	a.ends, a.x.Transport = s.ctx, &s.info
 	answer, e := s.perform(a.context(), who, m)
 	if e == nil {
 		s.settle()
@@ -90,7 +90,7 @@ func (s *session) start() error {
 // opens a session does not know yet whether there is one.
 func (s *session) perform(ctx context.Context, who *principal.Principal, m *jsonrpc.Incoming) (*buffer, *jsonrpc.Error) {
 	x := &handshake{s: s}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Carrier: &s.info}
+	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Transport: &s.info}
 	if run := s.admit(ctx, &x.Exchange); run != nil {
 		run()
 	}

@@ -40,7 +40,7 @@ var errNone = errors.New("no answer")
 // A method is what a scripted peer does with a request.
 type method func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error)
 
-// A peer is a scripted transport.Handler: what a carrier sees of a server.
+// A peer is a scripted transport.Handler: what a transport sees of a server.
 type peer struct {
 	methods map[string]method
 	refusal error // of Open

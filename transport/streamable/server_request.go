@@ -203,7 +203,7 @@ func (c *requestContext) Value(key any) any {
 		return c.r
 	}
 	v := c.ends.Value(key)
-	if v == nil && c.x.Carrier != &selfContained {
+	if v == nil && c.x.Transport != &selfContained {
 		v = c.r.Context().Value(key)
 	}
 	return v
@@ -213,4 +213,4 @@ func (c *requestContext) Value(key any) any {
 const transportName = "http"
 
 // selfContained is the transport of requests that belong to no session.
-var selfContained = transport.Carrier{Name: transportName}
+var selfContained = transport.Info{Name: transportName}

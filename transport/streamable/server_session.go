@@ -28,10 +28,10 @@ const (
 type session struct {
 	h        *Handler
 	who      *principal.Principal
-	identity string            // what of who must be the same in every request
-	key      string            // what of who is counted under
-	info     transport.Carrier // with the session's id: visible ASCII, known to the client alone
-	ctx      context.Context   //nolint:containedctx // lives as long as the session
+	identity string          // what of who must be the same in every request
+	key      string          // what of who is counted under
+	info     transport.Info  // with the session's id: visible ASCII, known to the client alone
+	ctx      context.Context //nolint:containedctx // lives as long as the session
 	cancel   context.CancelCauseFunc
 	gone     chan struct{} // closed when nothing more will come
 
@@ -194,7 +194,7 @@ func (s *session) serve(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
 	}
 	begun := time.Now()
 	a.ends = s.ctx
-	a.x.In, a.x.Out, a.x.Carrier = m, &a.x, &s.info
+	a.x.In, a.x.Out, a.x.Transport = m, &a.x, &s.info
 	st.waiting, a.running, a.admitting = 1, true, true
 	a.attach(st, writerIdle)
 	defer a.conclude(st) // also if the handler ends its goroutine
@@ -220,7 +220,7 @@ func (s *session) serveMany(a *activeRequest, st *stream, items []jsonrpc.BatchI
 		return
 	}
 	begun := time.Now()
-	a.ends, a.x.Carrier = s.ctx, &s.info
+	a.ends, a.x.Transport = s.ctx, &s.info
 	st.waiting = 1 // until all have begun, so that nothing is complete before
 	a.needs().done = make(chan struct{})
 	a.attach(st, writerIdle)
@@ -450,7 +450,7 @@ func (c *conn) Close(cause error) error {
 
 // refused tells the core of a request of this session that is refused.
 func (s *session) refused(e *jsonrpc.Error) {
-	s.h.core.Refused(s.ctx, transport.Refusal{Err: e, Principal: s.who, Carrier: &s.info})
+	s.h.core.Refused(s.ctx, transport.Refusal{Err: e, Principal: s.who, Transport: &s.info})
 }
 
 // refuse answers a request of this session.

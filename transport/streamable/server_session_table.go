@@ -44,7 +44,7 @@ func (t *table) init(h *Handler) {
 // it has one from elsewhere, or says why not, with a status. It displaces
 // nothing: the handshake may still fail.
 func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
-	s.info = transport.Carrier{Name: transportName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
+	s.info = transport.Info{Name: transportName, SessionID: cmp.Or(id, rand.Text())} // never the client's choice: what it chose, others may know
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	opts := &t.h.opts

@@ -29,7 +29,7 @@ func (h *Handler) stateless(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
 // serveAlone has a request handled that belongs to no session.
 func (h *Handler) serveAlone(a *activeRequest, m *jsonrpc.Incoming) {
 	st := h.begin(a)
-	a.x.In, a.x.Out, a.x.Carrier, a.x.Ending = m, &a.x, &selfContained, h.ending
+	a.x.In, a.x.Out, a.x.Transport, a.x.Ending = m, &a.x, &selfContained, h.ending
 	st.waiting, a.running = 1, true
 	a.attach(st, writerIdle)
 	defer a.conclude(st)

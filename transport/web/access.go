@@ -51,11 +51,11 @@ type Access struct {
 	// callers choose their address. Default none.
 	TrustedProxies []netip.Prefix
 
-	refused func(r *http.Request, e *jsonrpc.Error) // see Telling
+	refused func(r *http.Request, e *jsonrpc.Error) // see OnRefused
 }
 
-// A Face is what an endpoint shows to pages of other origins (CORS).
-type Face struct {
+// CORS is what an endpoint allows pages of other origins.
+type CORS struct {
 	// Methods are the methods that may be used.
 	Methods []string
 	// Headers are the request headers that may be sent; one that ends in "*"
@@ -66,10 +66,10 @@ type Face struct {
 }
 
 // Admit checks Host and Origin, answers CORS preflights, and adds the CORS
-// headers of f to the response of an allowed page. It returns the caller and
+// headers of c to the response of an allowed page. It returns the caller and
 // true; or it has answered the request, with 403 or as a preflight, and
 // returns false.
-func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*principal.Principal, bool) {
+func (a *Access) Admit(w http.ResponseWriter, r *http.Request, c *CORS) (*principal.Principal, bool) {
 	if !a.admitHost(w, r) {
 		return nil, false
 	}
@@ -81,9 +81,9 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, f *Face) (*princi
 			return nil, false
 		}
 		if listed {
-			allowOrigin(w.Header(), origins[0], f)
+			allowOrigin(w.Header(), origins[0], c)
 		}
-		if preflight(w, r, f) {
+		if preflight(w, r, c) {
 			return nil, false
 		}
 	}
@@ -98,9 +98,9 @@ func (a *Access) Caller(r *http.Request) *principal.Principal {
 	return &principal.Principal{Remote: remoteOf(a.address(r))}
 }
 
-// Telling returns a copy of a that tells f of each request that Admit refuses,
-// before the caller is told, and of why.
-func (a Access) Telling(f func(r *http.Request, e *jsonrpc.Error)) Access {
+// OnRefused returns a copy of a that calls f with each request that Admit refuses
+// and the reason, before the caller is told.
+func (a Access) OnRefused(f func(r *http.Request, e *jsonrpc.Error)) Access {
 	a.refused = f
 	return a
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-var face = &web.Face{
+var cors = &web.CORS{
 	Methods: []string{"POST", "GET"},
 	Headers: []string{"Content-Type", "Mcp-Param-*"},
 	Exposed: []string{"Mcp-Session-Id"},
@@ -170,7 +170,7 @@ func TestAdmit(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			a := &web.Access{Hosts: test.hosts, Origins: test.origins}
-			who, ok := a.Admit(w, r, face)
+			who, ok := a.Admit(w, r, cors)
 			if ok != test.want {
 				t.Fatalf("admitted: %v, want %v", ok, test.want)
 			}
@@ -195,12 +195,12 @@ func TestAdmit(t *testing.T) {
 // Proves: SEC-HTTP-1. One value may hide the other from whoever is behind.
 func TestAdmitTwice(t *testing.T) {
 	r := request(t, http.MethodPost, "localhost", loopback, "http://localhost", "http://localhost")
-	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, face); ok {
+	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, cors); ok {
 		t.Error("a request with two Origin headers was admitted")
 	}
 	r = request(t, http.MethodPost, "localhost", loopback)
 	r.Header.Set("Host", "localhost")
-	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, face); ok {
+	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, cors); ok {
 		t.Error("a request with two Host headers was admitted")
 	}
 }
@@ -211,7 +211,7 @@ func TestAdmitIgnoresForwarded(t *testing.T) {
 	r.Header.Set("X-Forwarded-Host", "localhost")
 	r.Header.Set("X-Forwarded-For", "127.0.0.1")
 	r.Header.Set("Forwarded", "host=localhost")
-	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, face); ok {
+	if _, ok := new(web.Access).Admit(httptest.NewRecorder(), r, cors); ok {
 		t.Error("X-Forwarded-Host was believed")
 	}
 }
@@ -242,7 +242,7 @@ func TestAdmitSaysWhat(t *testing.T) {
 				r.Header.Set("Origin", test.origin)
 			}
 			w := httptest.NewRecorder()
-			new(web.Access).Admit(w, r, face)
+			new(web.Access).Admit(w, r, cors)
 			if diff := cmp.Diff(test.want, w.Body.String()); diff != "" {
 				t.Errorf("the refusal (-want +got):\n%s", diff)
 			}
@@ -256,20 +256,20 @@ func TestAdmitPrincipal(t *testing.T) {
 	r := request(t, http.MethodPost, "localhost", loopback)
 	authenticated := r.WithContext(principal.NewContext(r.Context(), ada))
 
-	got, _ := new(web.Access).Admit(httptest.NewRecorder(), authenticated, face)
+	got, _ := new(web.Access).Admit(httptest.NewRecorder(), authenticated, cors)
 	if got != ada {
 		t.Errorf("the caller is %+v, want the one of the context", got)
 	}
 	own := &web.Access{Principal: func(*http.Request) *principal.Principal { return grace }}
-	if got, _ = own.Admit(httptest.NewRecorder(), authenticated, face); got != grace {
+	if got, _ = own.Admit(httptest.NewRecorder(), authenticated, cors); got != grace {
 		t.Errorf("the caller is %+v, want what Principal says", got)
 	}
 	nobody := &web.Access{Principal: func(*http.Request) *principal.Principal { return nil }}
-	if got, _ = nobody.Admit(httptest.NewRecorder(), r, face); got == nil || got.Identity() != "" || got.Remote != "192.0.2.7" {
+	if got, _ = nobody.Admit(httptest.NewRecorder(), r, cors); got == nil || got.Identity() != "" || got.Remote != "192.0.2.7" {
 		t.Errorf("the caller is %+v, want an anonymous one", got)
 	}
 	r.RemoteAddr = "@"
-	if got, _ = new(web.Access).Admit(httptest.NewRecorder(), r, face); got.Remote != "@" {
+	if got, _ = new(web.Access).Admit(httptest.NewRecorder(), r, cors); got.Remote != "@" {
 		t.Errorf("the caller over a Unix socket is at %q, want @", got.Remote)
 	}
 }
@@ -333,7 +333,7 @@ func TestCORS(t *testing.T) {
 				r.Header.Set("Origin", test.origin)
 			}
 			w := httptest.NewRecorder()
-			_, ok := app.Admit(w, r, face)
+			_, ok := app.Admit(w, r, cors)
 			if ok != test.admitted {
 				t.Errorf("admitted: %v, want %v", ok, test.admitted)
 			}
@@ -353,7 +353,7 @@ func TestCORSRefused(t *testing.T) {
 	r := request(t, http.MethodOptions, "localhost", loopback, "https://evil.example")
 	r.Header.Set("Access-Control-Request-Method", "POST")
 	w := httptest.NewRecorder()
-	if _, ok := new(web.Access).Admit(w, r, face); ok || w.Code != http.StatusForbidden {
+	if _, ok := new(web.Access).Admit(w, r, cors); ok || w.Code != http.StatusForbidden {
 		t.Errorf("admitted: %v, status %d, want 403", ok, w.Code)
 	}
 	for name := range w.Header() {
@@ -385,7 +385,7 @@ func FuzzAdmit(f *testing.F) {
 			a.Hosts = []string{allowed}
 		}
 		w := httptest.NewRecorder()
-		who, ok := a.Admit(w, request(t, http.MethodPost, host, addr, origin), face)
+		who, ok := a.Admit(w, request(t, http.MethodPost, host, addr, origin), cors)
 		if ok != (who != nil) || !ok && w.Code != http.StatusForbidden {
 			t.Fatalf("admitted: %v, caller %v, status %d", ok, who, w.Code)
 		}
@@ -456,7 +456,7 @@ func TestAdmitAllocates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := request(t, http.MethodPost, test.host, test.local)
 			got := testing.AllocsPerRun(100, func() {
-				if _, ok := test.access.Admit(w, r, face); !ok {
+				if _, ok := test.access.Admit(w, r, cors); !ok {
 					t.Fatal("not admitted")
 				}
 			})
@@ -473,6 +473,6 @@ func BenchmarkAdmit(b *testing.B) {
 	a := new(web.Access)
 	b.ReportAllocs()
 	for b.Loop() {
-		a.Admit(w, r, face)
+		a.Admit(w, r, cors)
 	}
 }

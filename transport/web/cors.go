@@ -13,23 +13,23 @@ const preflightAge = "600"
 // allowOrigin adds what lets a page of a listed origin read the response.
 // Credentials of the browser are never allowed: a token in a header is what
 // such a page has to bring.
-func allowOrigin(h http.Header, origin string, f *Face) {
+func allowOrigin(h http.Header, origin string, c *CORS) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Add("Vary", "Origin")
-	if len(f.Exposed) > 0 {
-		h.Set("Access-Control-Expose-Headers", strings.Join(f.Exposed, ", "))
+	if len(c.Exposed) > 0 {
+		h.Set("Access-Control-Expose-Headers", strings.Join(c.Exposed, ", "))
 	}
 }
 
 // preflight answers the question that a browser asks before it lets a page
 // send a request, and reports whether r was one.
-func preflight(w http.ResponseWriter, r *http.Request, f *Face) bool {
+func preflight(w http.ResponseWriter, r *http.Request, c *CORS) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Methods", strings.Join(f.Methods, ", "))
-	if names := f.agreed(r.Header["Access-Control-Request-Headers"]); len(names) > 0 {
+	h.Set("Access-Control-Allow-Methods", strings.Join(c.Methods, ", "))
+	if names := c.agreed(r.Header["Access-Control-Request-Headers"]); len(names) > 0 {
 		h.Set("Access-Control-Allow-Headers", strings.Join(names, ", "))
 	}
 	h.Set("Access-Control-Max-Age", preflightAge)
@@ -39,11 +39,11 @@ func preflight(w http.ResponseWriter, r *http.Request, f *Face) bool {
 }
 
 // agreed picks those of the requested header names that may be sent.
-func (f *Face) agreed(requested []string) []string {
+func (c *CORS) agreed(requested []string) []string {
 	var names []string
 	for _, line := range requested {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); f.takes(name) {
+			if name = strings.TrimSpace(name); c.takes(name) {
 				names = append(names, name)
 			}
 		}
@@ -52,11 +52,11 @@ func (f *Face) agreed(requested []string) []string {
 }
 
 // takes reports whether the request header may be sent.
-func (f *Face) takes(name string) bool {
+func (c *CORS) takes(name string) bool {
 	if !httptoken.Valid(name) {
 		return false
 	}
-	for _, entry := range f.Headers {
+	for _, entry := range c.Headers {
 		if prefix, open := strings.CutSuffix(entry, "*"); open {
 			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
 				return true

@@ -41,7 +41,7 @@ func ExampleServe() {
 func ExampleAccess_Admit() {
 	access := web.Access{Hosts: []string{"mcp.example"}}
 	endpoint := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, ok := access.Admit(w, r, &web.Face{Methods: []string{http.MethodGet}})
+		who, ok := access.Admit(w, r, &web.CORS{Methods: []string{http.MethodGet}})
 		if !ok {
 			return // it has been answered
 		}

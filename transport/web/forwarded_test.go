@@ -118,7 +118,7 @@ func TestClientAddress(t *testing.T) {
 func TestAccessBehindProxies(t *testing.T) {
 	t.Parallel()
 	access := web.Access{Hosts: []string{"*"}, TrustedProxies: trusting(t, "10.0.0.0/8")}
-	gate := web.NewGate(access)
+	cached := web.NewCachedAccess(access)
 	for _, tt := range []struct{ from, xff, want string }{
 		{"10.1.2.3:99", "203.0.113.7", "203.0.113.7"},
 		{"10.1.2.3:99", "203.0.113.8", "203.0.113.8"},
@@ -129,11 +129,11 @@ func TestAccessBehindProxies(t *testing.T) {
 		for range 2 { // the second time it is remembered
 			for name, admit := range map[string]func(http.ResponseWriter, *http.Request) string{
 				"access": func(w http.ResponseWriter, r *http.Request) string {
-					p, _ := access.Admit(w, r, &web.Face{})
+					p, _ := access.Admit(w, r, &web.CORS{})
 					return p.Remote
 				},
-				"gate": func(w http.ResponseWriter, r *http.Request) string {
-					p, _ := gate.Admit(w, r, &web.Face{})
+				"cached": func(w http.ResponseWriter, r *http.Request) string {
+					p, _ := cached.Admit(w, r, &web.CORS{})
 					return p.Remote
 				},
 			} {

@@ -56,7 +56,7 @@ func (d *Dialer) Key() string { return web.Key(d.URL, "ws", "wss") }
 
 // Dial connects. A server that refuses gives a *web.StatusError.
 func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
-	u, err := web.Address(d.URL, "ws", "wss")
+	u, err := web.ParseURL(d.URL, "ws", "wss")
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ const refusalTimeout = 5 * time.Second
 
 // corsPolicy is the CORS policy. Browsers ask nothing before they open a
 // WebSocket, but Origin counts.
-var corsPolicy = &web.Face{Methods: []string{http.MethodGet}}
+var corsPolicy = &web.CORS{Methods: []string{http.MethodGet}}
 
 // errShutdown is the cause of what Shutdown ends.
 var errShutdown = fmt.Errorf("%w: the endpoint is shutting down", transport.ErrClosed)
@@ -114,7 +114,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	e.o.KeepAlive = cmp.Or(e.o.KeepAlive, DefaultKeepAlive)
 	e.o.WriteStall = writeStall(e.o.WriteStall)
 	e.o.Logger = cmp.Or(e.o.Logger, slog.Default())
-	e.o.Access = e.o.Access.Telling(e.refused)
+	e.o.Access = e.o.Access.OnRefused(e.refused)
 	return e
 }
 
@@ -209,7 +209,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, e *
 
 // refused tells the handler of a request that is refused.
 func (h *Handler) refused(r *http.Request, e *jsonrpc.Error) {
-	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Carrier: transportInfo})
+	h.handler.Refused(r.Context(), transport.Refusal{Err: e, Principal: h.o.Access.Caller(r), Transport: transportInfo})
 }
 
 // serve serves one connection. What is in the context of its request, its
@@ -230,7 +230,7 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *trackedConn, c
 		MaxDepth:   h.o.MaxDepth,
 		WriteStall: h.o.WriteStall,
 		Principal:  caller,
-		Carrier:    transportInfo,
+		Transport:  transportInfo,
 		Logger:     h.o.Logger,
 	})
 	if err != nil {
@@ -411,4 +411,4 @@ type hijackedConn struct {
 func (t hijackedConn) Read(p []byte) (int, error) { return t.tracked.Read(p) }
 
 // transportInfo describes this transport to handlers.
-var transportInfo = &transport.Carrier{Name: "websocket"}
+var transportInfo = &transport.Info{Name: "websocket"}

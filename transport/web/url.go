@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Address reads the URL of an endpoint, which has one of the schemes, a host,
+// ParseURL reads the URL of an endpoint, which has one of the schemes, a host,
 // and no user or password, since those would end up in logs. A fragment is
 // left out. Errors do not repeat the URL: it may hold a secret.
-func Address(raw string, schemes ...string) (*url.URL, error) {
+func ParseURL(raw string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
@@ -29,23 +29,23 @@ func Address(raw string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// Place is a URL without the parts in which secrets travel: scheme, host and
+// RedactURL returns a URL without the parts in which secrets travel: scheme, host and
 // path.
-func Place(u *url.URL) string {
+func RedactURL(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
 // Key names the server at a URL for what outlives a connection (Key of
-// transport.Dialer): its Place and, since a query may say which of several
-// servers is meant, a digest of that. It is empty if Address refuses the URL.
+// transport.Dialer): its RedactURL and, since a query may say which of several
+// servers is meant, a digest of that. It is empty if ParseURL refuses the URL.
 func Key(raw string, schemes ...string) string {
-	u, err := Address(raw, schemes...)
+	u, err := ParseURL(raw, schemes...)
 	switch {
 	case err != nil:
 		return ""
 	case u.RawQuery == "":
-		return Place(u)
+		return RedactURL(u)
 	}
 	digest := sha256.Sum256([]byte(u.RawQuery))
-	return Place(u) + "?" + hex.EncodeToString(digest[:8])
+	return RedactURL(u) + "?" + hex.EncodeToString(digest[:8])
 }

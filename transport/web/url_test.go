@@ -24,7 +24,7 @@ func TestAddress(t *testing.T) {
 		"https://mcp.example:secret/":      "cannot be read",
 		"\x00secret":                       "cannot be read",
 	} {
-		u, err := web.Address(raw, "http", "https")
+		u, err := web.ParseURL(raw, "http", "https")
 		switch {
 		case words == "" && err != nil, words != "" && (err == nil || !strings.Contains(err.Error(), words)):
 			t.Errorf("Address(%q): %v, want %q", raw, err, words)

@@ -16,10 +16,10 @@ func (c *counter) Resume() { c.paused-- }
 // A clock is stopped once and let go once, however often that is asked for.
 // Without one nothing happens.
 func TestWaiting(t *testing.T) {
-	transport.Waiting(t.Context())()
+	transport.PauseTimeouts(t.Context())()
 	c := new(counter)
-	ctx := context.WithValue(t.Context(), transport.ClockKey{}, c)
-	one, two := transport.Waiting(ctx), transport.Waiting(ctx)
+	ctx := context.WithValue(t.Context(), transport.PauserKey{}, c)
+	one, two := transport.PauseTimeouts(ctx), transport.PauseTimeouts(ctx)
 	for _, step := range []struct {
 		resume func()
 		want   int

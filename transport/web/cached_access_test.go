@@ -13,14 +13,14 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// A knock is a request at a gate.
-type knock struct {
+// A testRequest is a request to admit.
+type testRequest struct {
 	host, local, origin string
 	tls, twice          bool
 	who                 *principal.Principal
 }
 
-func (k knock) request(tb testing.TB) *http.Request {
+func (k testRequest) request(tb testing.TB) *http.Request {
 	tb.Helper()
 	var origins []string
 	if k.origin != "" {
@@ -39,61 +39,61 @@ func (k knock) request(tb testing.TB) *http.Request {
 	return r
 }
 
-// An outcome is what becomes of a knock.
+// An outcome is what becomes of a request.
 type outcome struct {
 	in     bool
 	status int
 	who    string
 }
 
-type door func(http.ResponseWriter, *http.Request, *web.Face) (*principal.Principal, bool)
+type admitFunc func(http.ResponseWriter, *http.Request, *web.CORS) (*principal.Principal, bool)
 
-func try(admit door, r *http.Request) outcome {
+func try(admit admitFunc, r *http.Request) outcome {
 	w := httptest.NewRecorder()
-	p, in := admit(w, r, face)
+	p, in := admit(w, r, cors)
 	return outcome{in, w.Code, p.LimitKey()}
 }
 
-// Proves: SEC-HTTP-1. What a gate remembers of one request decides nothing for
+// Proves: SEC-HTTP-1. What is cached of one request decides nothing for
 // another that differs in what counts.
-func TestGateRemembers(t *testing.T) {
-	var knocks []knock
+func TestCachedAccessRemembers(t *testing.T) {
+	var tests []testRequest
 	for _, host := range []string{"localhost:8080", "127.0.0.1", "mcp.example", "mcp.example:443", "evil.example", "bad host", ""} {
 		for _, local := range []string{loopback, public} {
 			for _, origin := range []string{"", "http://localhost:8080", "http://evil.example"} {
 				for _, secure := range []bool{false, true} {
-					knocks = append(knocks, knock{host: host, local: local, origin: origin, tls: secure})
+					tests = append(tests, testRequest{host: host, local: local, origin: origin, tls: secure})
 				}
 			}
-			knocks = append(knocks, knock{host: host, local: local, twice: true}, knock{host: host, local: local, who: principal.Local})
+			tests = append(tests, testRequest{host: host, local: local, twice: true}, testRequest{host: host, local: local, who: principal.Local})
 		}
 	}
 	for _, hosts := range [][]string{nil, {"mcp.example:443"}, {"mcp.example"}, {"*"}} {
 		access := web.Access{Hosts: hosts}
-		requests := make([]*http.Request, len(knocks))
-		alone := make([]outcome, len(knocks))
-		for i, k := range knocks {
+		requests := make([]*http.Request, len(tests))
+		alone := make([]outcome, len(tests))
+		for i, k := range tests {
 			requests[i] = k.request(t)
 			alone[i] = try(access.Admit, requests[i])
 		}
 		for i, first := range requests {
-			gate := web.NewGate(access)
+			cached := web.NewCachedAccess(access)
 			for j, second := range requests {
-				try(gate.Admit, first)
-				if got := try(gate.Admit, second); got != alone[j] {
-					t.Fatalf("hosts %q, after %+v: %+v gives %+v, want %+v", hosts, knocks[i], knocks[j], got, alone[j])
+				try(cached.Admit, first)
+				if got := try(cached.Admit, second); got != alone[j] {
+					t.Fatalf("hosts %q, after %+v: %+v gives %+v, want %+v", hosts, tests[i], tests[j], got, alone[j])
 				}
 			}
 		}
 	}
 }
 
-func TestGateKnowsCallers(t *testing.T) {
-	gate := web.NewGate(web.Access{})
+func TestCachedAccessKnowsCallers(t *testing.T) {
+	cached := web.NewCachedAccess(web.Access{})
 	admit := func(address string) *principal.Principal {
 		r := request(t, http.MethodPost, "localhost", loopback)
 		r.RemoteAddr = address
-		p, ok := gate.Admit(httptest.NewRecorder(), r, face)
+		p, ok := cached.Admit(httptest.NewRecorder(), r, cors)
 		if !ok {
 			t.Fatalf("%.50q is refused", address)
 		}
@@ -110,7 +110,7 @@ func TestGateKnowsCallers(t *testing.T) {
 		}
 	}
 	if first, again := admit("192.0.2.7:4711"), admit("192.0.2.7:4711"); first != again {
-		t.Error("the requests of a connection have a caller each")
+		t.Error("the cases of a connection have a caller each")
 	}
 	if first, again := admit(long), admit(long); first == again {
 		t.Error("what is no address is kept")
@@ -132,22 +132,22 @@ func TestGateKnowsCallers(t *testing.T) {
 }
 
 // Who calls is asked for each request: the answer may change.
-func TestGateAsksForPrincipal(t *testing.T) {
+func TestCachedAccessAsksForPrincipal(t *testing.T) {
 	who := principal.Local
-	gate := web.NewGate(web.Access{Principal: func(*http.Request) *principal.Principal { return who }})
+	cached := web.NewCachedAccess(web.Access{Principal: func(*http.Request) *principal.Principal { return who }})
 	for _, want := range []*principal.Principal{principal.Local, {Subject: "else"}} {
 		who = want
-		if got, _ := gate.Admit(httptest.NewRecorder(), request(t, http.MethodPost, "localhost", loopback), face); got != want {
+		if got, _ := cached.Admit(httptest.NewRecorder(), request(t, http.MethodPost, "localhost", loopback), cors); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
 }
 
-func TestGateCost(t *testing.T) {
-	gate := web.NewGate(web.Access{})
+func TestCachedAccessCost(t *testing.T) {
+	cached := web.NewCachedAccess(web.Access{})
 	r, w := request(t, http.MethodPost, "localhost:8080", loopback), httptest.NewRecorder()
 	r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, new(http.Server)))
-	if n := testing.AllocsPerRun(100, func() { gate.Admit(w, r, face) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { cached.Admit(w, r, cors) }); n > 0 {
 		t.Errorf("a request that is like the last one takes %v allocations", n)
 	}
 }
