@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -10,48 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
-	"github.com/parley-mcp/parley/transport"
 )
-
-// keepBuffer is the largest buffer that is kept for another message.
-const keepBuffer = 1 << 20
-
-// maxIdleCapacity is the largest buffer, in bytes, that may wait with a small
-// message.
-const maxIdleCapacity = 16 << 10
-
-// minRate is the rate, in bytes per second, of the slowest peer that is waited for.
-const minRate = 64 << 10
-
-// A buffer holds one encoded message on its way out.
-type buffer struct{ b []byte }
-
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
-
-// encode encodes m into a buffer of its own, outside any lock, since bodies
-// may run code of users.
-func encode(m *jsonrpc.Outgoing) (*buffer, error) {
-	b := buffers.Get().(*buffer)
-	data, err := m.AppendJSON(b.b[:0])
-	if err != nil {
-		buffers.Put(b)
-		return nil, fmt.Errorf("encoding a message: %w", err)
-	}
-	b.b = data
-	if cap(data) > maxIdleCapacity && cap(data) > 4*len(data) {
-		// What waits for a slow peer must not hold memory that MaxQueued does
-		// not count.
-		defer b.free()
-		return &buffer{bytes.Clone(data)}, nil
-	}
-	return b, nil
-}
-
-func (b *buffer) free() {
-	if cap(b.b) <= keepBuffer {
-		buffers.Put(b)
-	}
-}
 
 // writeBy says which goroutine writes an answer when none is writing.
 type writeBy int
@@ -64,6 +22,19 @@ const (
 
 // maxHeld is how many bytes may be held for the reader to write.
 const maxHeld = 64 << 10
+
+// A writerState says whether a goroutine has the role of writing the queue, and
+// what it does:
+//
+//	idle   --activate--> active --takeQueue--> writing --finishWrite--> active
+//	active --the queue is empty, or writing has failed--> idle
+type writerState uint8
+
+const (
+	writerIdle    writerState = iota // no goroutine writes
+	writerActive                     // one does, between two writes
+	writerWriting                    // it is in Write of the pipe
+)
 
 // A writer is the sending half of a connection. It has no goroutine while
 // there is nothing to write.
@@ -80,7 +51,7 @@ type writer struct {
 	queue        []*buffer
 	spare        []*buffer // the second buffer of the queue
 	size         int       // bytes queued or being written
-	active       bool      // a goroutine is the writer
+	state        writerState
 	roomFreed    chan struct{}
 	idle         chan struct{}
 	sealed       error // ends sending, not answering
@@ -89,7 +60,6 @@ type writer struct {
 	timer        *time.Timer
 	timerAt      time.Duration  // when timer fires, since started; 0: not set
 	deadline     time.Duration  // of the current write
-	writing      bool           // a write is in progress
 	closing      bool           // slow peers get no extra time
 	writers      sync.WaitGroup // active writers
 
@@ -209,10 +179,10 @@ func (w *writer) enqueue(ctx context.Context, b *buffer, x *atomic.Bool, by writ
 // activate makes the caller the writer, if there is none; it has to call drain
 // or writeOnce. The lock is held.
 func (w *writer) activate() bool {
-	if w.active {
+	if w.state != writerIdle {
 		return false
 	}
-	w.active = true
+	w.state = writerActive
 	w.writers.Add(1) // under the lock: close refuses before it waits
 	return true
 }
@@ -224,7 +194,7 @@ func (w *writer) hasHeld() bool {
 	return w.heldLocked()
 }
 
-func (w *writer) heldLocked() bool { return len(w.queue) > 0 && !w.active && w.err == nil }
+func (w *writer) heldLocked() bool { return len(w.queue) > 0 && w.state == writerIdle && w.err == nil }
 
 // writeHeld writes held messages.
 func (w *writer) writeHeld() {
@@ -356,41 +326,15 @@ func (w *writer) takeQueue() []*buffer {
 	}
 	batch := w.queue
 	w.queue, w.spare = w.spare, nil
-	w.writing = true
+	w.state = writerWriting
 	w.setDeadline(w.writeLimit())
 	return batch
-}
-
-// writeLimit is how long the next write may take: the timeout, and the time
-// that a slow peer needs for its bytes. The lock is held.
-func (w *writer) writeLimit() time.Duration {
-	if w.closing {
-		return w.writeTimeout
-	}
-	return w.writeTimeout + time.Duration(w.size/minRate)*time.Second
-}
-
-// setDeadline sets the deadline of the current write to limit from now. The
-// timer is not set for each write, nor stopped after it: when it fires it
-// checks whether a write is late. The lock is held.
-func (w *writer) setDeadline(limit time.Duration) {
-	now := time.Since(w.started)
-	w.deadline = now + limit
-	switch {
-	case w.timer == nil:
-		w.timer = time.AfterFunc(limit, w.onTimer)
-	case w.timerAt == 0 || w.timerAt > w.deadline:
-		w.timer.Reset(limit)
-	default:
-		return
-	}
-	w.timerAt = w.deadline
 }
 
 // finishWrite records the end of a write and reports whether another is needed.
 func (w *writer) finishWrite(batch []*buffer, size int, err error) (more bool) {
 	w.mu.Lock()
-	w.writing = false
+	w.state = writerActive
 	w.size -= size
 	w.spare = batch[:0]
 	if err != nil && w.err == nil {
@@ -410,29 +354,11 @@ func (w *writer) finishWrite(batch []*buffer, size int, err error) (more bool) {
 
 // deactivate ends the caller's role as the writer. The lock is held.
 func (w *writer) deactivate() {
-	w.active = false
+	w.state = writerIdle
 	if w.idle != nil {
 		close(w.idle)
 		w.idle = nil
 	}
-}
-
-// onTimer closes the pipe if the current write is past its deadline.
-func (w *writer) onTimer() {
-	w.mu.Lock()
-	w.timerAt = 0
-	left := w.deadline - time.Since(w.started)
-	if !w.writing || left > 0 {
-		if w.writing {
-			w.timerAt = w.deadline
-			w.timer.Reset(left)
-		}
-		w.mu.Unlock()
-		return
-	}
-	w.fail(transport.ErrStalled)
-	w.mu.Unlock()
-	_ = w.pipe.Close() // makes the write return
 }
 
 // fail ends the writer with err, unless it has ended. The lock is held.
@@ -453,26 +379,12 @@ func (w *writer) seal(cause error) {
 	w.signalRoom()
 }
 
-// shortenTimeout shortens the timeout of writes, including the current one.
-func (w *writer) shortenTimeout(limit time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closing {
-		return
-	}
-	w.closing = true
-	w.writeTimeout = min(w.writeTimeout, limit)
-	if w.writing {
-		w.setDeadline(w.writeTimeout)
-	}
-}
-
 // flush waits until all that is queued has been written, or writing has
 // failed; the limits of the queue and of each write bound it.
 func (w *writer) flush() {
 	w.mu.Lock()
 	w.drainHeldLocked()
-	if !w.active {
+	if w.state == writerIdle {
 		w.mu.Unlock()
 		return
 	}
