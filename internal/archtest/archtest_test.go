@@ -24,7 +24,7 @@ func TestRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems = append(problems, tree.Words(archtest.RefusedWords, archtest.WordExceptions)...)
+	problems = append(problems, tree.Words(archtest.RefusedWords)...)
 	wide, err := tree.Width()
 	if err != nil {
 		t.Fatal(err)

@@ -55,20 +55,22 @@ var RefusedWords = []Word{
 	{Text: "hold", Package: "schema"},
 	{Text: "clause", Package: "schema"},
 	{Text: "want", Package: "oauth/login"},
+	{Text: "doubt", Package: "oauth/login"},
+	{Text: "futile", Package: "oauth/login"},
+	{Text: "keeper", Package: "oauth/login"},
+	{Text: "record", Package: "oauth/login"},
+	{Text: "Face", Package: "transport/web"},
+	{Text: "Gate", Package: "transport/web"},
+	{Text: "spot", Package: "transport/web"},
+	{Text: "Telling", Package: "transport/web"},
+	{Text: "Place", Package: "transport/web"},
+	{Text: "Clock", Package: "transport"},
+	{Text: "Waiting", Package: "transport"},
 }
 
-// WordExceptions are the words that a package still has, by its folder. A word
-// that is gone from the package must be taken out, so that the table only
-// shrinks.
-var WordExceptions = map[string][]string{
-	"oauth/login": {"prover"},
-}
-
-// Words reports words of the list in comments and names, but for the
-// exceptions, and exceptions that are not needed. Tests are exempt.
-func (t *Tree) Words(refused []Word, except map[string][]string) []Problem {
+// Words reports words of the list in comments and names. Tests are exempt.
+func (t *Tree) Words(refused []Word) []Problem {
 	var found []Problem
-	used := map[string]bool{} // folder and word
 	for _, w := range refused {
 		in := w.pattern()
 		for _, src := range t.sources {
@@ -76,18 +78,7 @@ func (t *Tree) Words(refused []Word, except map[string][]string) []Problem {
 				continue
 			}
 			for _, at := range w.places(src.file, in) {
-				if slices.Contains(except[src.pkg], w.Text) {
-					used[src.pkg+" "+w.Text] = true
-					continue
-				}
 				found = append(found, t.at(at, "the word %q: see docs/decisions/0053-words.md", w.Text))
-			}
-		}
-	}
-	for pkg, words := range except {
-		for _, word := range words {
-			if !used[pkg+" "+word] {
-				found = append(found, Problem{File: pkg, Text: "no longer has the word \"" + word + "\": take it out of the exceptions"})
 			}
 		}
 	}

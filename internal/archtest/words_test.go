@@ -37,25 +37,9 @@ func TestWords(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect(t, tree(t, map[string]string{test.file: test.text}).Words(refused, nil), test.want...)
+			expect(t, tree(t, map[string]string{test.file: test.text}).Words(refused), test.want...)
 		})
 	}
-}
-
-// An exception holds for its folder and its word, and not for longer than it is
-// needed.
-func TestWordExceptions(t *testing.T) {
-	refused := []archtest.Word{{Text: "patience"}, {Text: "farewell"}}
-	files := map[string]string{
-		"a/a.go":   "package a // patience",
-		"a/b/b.go": "package b // patience",
-	}
-	expect(
-		t, tree(t, files).Words(refused, map[string][]string{"a": {"patience", "farewell"}}),
-		`a/b/b.go:1: the word "patience"`+seeWords,
-		`a: no longer has the word "farewell": take it out of the exceptions`,
-	)
-	expect(t, tree(t, files).Words(refused, map[string][]string{"a": {"patience"}, "a/b": {"patience"}}))
 }
 
 // Each word of the list is refused: a file that has them all is full of problems.
@@ -65,7 +49,7 @@ func TestRefusedWords(t *testing.T) {
 		if pkg == "" {
 			pkg = "mcp"
 		}
-		found := tree(t, map[string]string{pkg + "/a.go": "package a\nvar " + w.Text + " int"}).Words(archtest.RefusedWords, nil)
+		found := tree(t, map[string]string{pkg + "/a.go": "package a\nvar " + w.Text + " int"}).Words(archtest.RefusedWords)
 		if !slices.ContainsFunc(found, func(p archtest.Problem) bool { return strings.Contains(p.Text, `"`+w.Text+`"`) }) {
 			t.Errorf("%q in %s is no problem: %v", w.Text, pkg, found)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/principal"
 )
 
 // outcome is what a flight brought.
@@ -50,8 +51,8 @@ func (c *Client) lock(ctx context.Context, id string, asking func()) (unlock fun
 const lockDelay = time.Second
 
 // acquire brings a session that a refused request, or one that needs tokens, can go on with: one
-// that another caller got in the meantime, a refreshed one, or a new one. Callers that need the same
-// resource share one refresh and one sign-in.
+// that another caller got in the meantime, a refreshed one, or a new one. Callers that need the
+// same resource share one refresh and one sign-in.
 func (c *Client) acquire(ctx context.Context, ch *challenge, n *need) (*session, error) {
 	s, err := c.find(ctx, ch.url)
 	if err != nil {
@@ -69,11 +70,11 @@ func (c *Client) acquire(ctx context.Context, ch *challenge, n *need) (*session,
 	}
 	c.forgetBetween(ch.url, d.id)
 	for {
-		got, joined, err := c.share(ctx, d.id, c.o.SignInTimeout, func(ctx context.Context, asking func()) (*outcome, error) {
-			return c.renew(ctx, d.id, d, ch, *n, asking)
+		got, joined, err := c.joinFlight(ctx, d.id, c.o.SignInTimeout, func(ctx context.Context, asking func()) (*outcome, error) {
+			return c.replaceTokens(ctx, d.id, d, ch, *n, asking)
 		})
 		// What others asked for may lack what this one needs.
-		if joined && (err == nil && !c.serves(got, d, ch, n) || errors.Is(err, errNoHelp) || n.purpose >= forSignIn && isRefused(err)) {
+		if joined && (err == nil && !c.satisfies(got, d, ch, n) || errors.Is(err, errNoBetterTokens) || n.purpose >= forSignIn && errors.Is(err, principal.ErrDenied)) {
 			continue
 		}
 		if err != nil {
@@ -83,14 +84,14 @@ func (c *Client) acquire(ctx context.Context, ch *challenge, n *need) (*session,
 	}
 }
 
-// share joins or starts the flight of a resource.
-func (c *Client) share(ctx context.Context, id string, limit time.Duration, fn work[*outcome]) (*outcome, bool, error) {
+// joinFlight joins or starts the flight of a resource.
+func (c *Client) joinFlight(ctx context.Context, id string, limit time.Duration, fn work[*outcome]) (*outcome, bool, error) {
 	return share(ctx, &c.resources, func() **flight[*outcome] { return &c.resources.at(id).flight }, limit, fn)
 }
 
-// serves reports whether what another caller's flight brought will do. New tokens do even if they
-// end at once, or all waiters would sign in one by one.
-func (c *Client) serves(got *outcome, d *discovery, ch *challenge, n *need) bool {
+// satisfies reports whether what another caller's flight brought will do. New tokens do even if
+// they end at once, or all waiters would sign in one by one.
+func (c *Client) satisfies(got *outcome, d *discovery, ch *challenge, n *need) bool {
 	if got.signedIn {
 		return n.covered(got.session.tokens, ch)
 	}
@@ -98,9 +99,9 @@ func (c *Client) serves(got *outcome, d *discovery, ch *challenge, n *need) bool
 	return act == send
 }
 
-// renew replaces the tokens of a resource, alone in this process and, with the store's lock, in all.
-// Without d the resource is not asked: tokens are refreshed at the issuer on record.
-func (c *Client) renew(ctx context.Context, id string, d *discovery, ch *challenge, n need, asking func()) (*outcome, error) {
+// replaceTokens replaces the tokens of a resource, alone in this process and, with the store's
+// lock, in all. Without d the resource is not asked: tokens are refreshed at the issuer on record.
+func (c *Client) replaceTokens(ctx context.Context, id string, d *discovery, ch *challenge, n need, asking func()) (*outcome, error) {
 	unlock, err := c.lock(ctx, id, asking)
 	if err != nil {
 		return nil, err
@@ -115,13 +116,13 @@ func (c *Client) renew(ctx context.Context, id string, d *discovery, ch *challen
 		if s == nil {
 			return &outcome{}, nil
 		}
-		d = c.onRecord(&s.binding)
+		d = c.storedDiscovery(&s.binding)
 	}
-	p := &plan{found: d, before: s, asking: asking}
+	p := &plan{found: d, before: s, onAsk: asking}
 	for {
 		switch act, err := c.decide(s, d, ch, &n); act {
 		case fail:
-			if s != nil && ch.forbidden() && errors.Is(err, errNoHelp) {
+			if s != nil && ch.forbidden() && errors.Is(err, errNoBetterTokens) {
 				c.endStepUps(ctx, d, s, ch, n.operation)
 			}
 			return nil, err
@@ -140,7 +141,7 @@ func (c *Client) renew(ctx context.Context, id string, d *discovery, ch *challen
 				return nil, err
 			}
 		default:
-			s, err := c.signInAnew(ctx, p, ch, &n, act == stepUp)
+			s, err := c.planSignIn(ctx, p, ch, &n, act == stepUp)
 			if err != nil {
 				return nil, err
 			}
@@ -149,8 +150,8 @@ func (c *Client) renew(ctx context.Context, id string, d *discovery, ch *challen
 	}
 }
 
-// signInAnew makes the plan of a sign-in and carries it out.
-func (c *Client) signInAnew(ctx context.Context, p *plan, ch *challenge, n *need, more bool) (*session, error) {
+// planSignIn makes the plan of a sign-in and carries it out.
+func (c *Client) planSignIn(ctx context.Context, p *plan, ch *challenge, n *need, more bool) (*session, error) {
 	issuer, err := c.chooseServer(ctx, p.found, p.before)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (c *Client) signInAnew(ctx context.Context, p *plan, ch *challenge, n *need
 	switch p.why = ReasonSignIn; {
 	case p.before != nil && p.before.Issuer != issuer:
 		p.why = ReasonServerChanged
-		if err := c.checkMove(p.before.Issuer, issuer); err != nil {
+		if err := c.checkServerChange(p.before.Issuer, issuer); err != nil {
 			return nil, err
 		}
 	case more:
@@ -173,28 +174,28 @@ func (c *Client) signInAnew(ctx context.Context, p *plan, ch *challenge, n *need
 	if p.why == ReasonStepUp && n.operation != "" {
 		c.countStepUp(p.found.id, n.operation, covers(p.before.Requested, ch.scopes))
 	}
-	if p.prover, err = c.proverFor(p.found, p.meta); err != nil {
+	if p.dpop, err = c.newSignerFor(p.found, p.meta); err != nil {
 		return nil, err
 	}
 	s, err := c.signIn(ctx, p)
-	return s, c.settle(ctx, p, err)
+	return s, c.recordOutcome(ctx, p, err)
 }
 
-// checkMove refuses a new server without credentials where the old one had some: spec 2026-07-28,
-// basic/authorization/client-registration, "Authorization Server Binding": SHOULD.
-func (c *Client) checkMove(from, to string) error {
+// checkServerChange refuses a new server without credentials where the old one had some: spec
+// 2026-07-28, basic/authorization/client-registration, "Authorization Server Binding": SHOULD.
+func (c *Client) checkServerChange(from, to string) error {
 	if c.preregistered(from) == nil || c.preregistered(to) != nil {
 		return nil
 	}
-	return broken(StepChoice, to,
-		fmt.Errorf("the resource names another authorization server than %s, which this client is registered at", bare(from)),
+	return newDiscoveryError(StepChoice, to,
+		fmt.Errorf("the resource names another authorization server than %s, which this client is registered at", redactURL(from)),
 		"spec basic/authorization/client-registration: credentials are bound to their issuer",
 		"if the change is real, register there and give the credentials, or forget the resource first")
 }
 
 // chooseScopes decides what is asked for. spec 2026-07-28, basic/authorization, "Scope Selection
-// Strategy" and "Step-Up Authorization Flow": the challenge's, else all that the resource's metadata
-// names, else none; always with those asked for before, so that none is lost.
+// Strategy" and "Step-Up Authorization Flow": the challenge's, else all that the resource's
+// metadata names, else none; always with those asked for before, so that none is lost.
 func (c *Client) chooseScopes(p *plan, ch *challenge, n *need) []string {
 	base := p.found.scopes
 	if ch.scopes != nil {

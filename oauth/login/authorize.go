@@ -22,17 +22,16 @@ type plan struct {
 	before *session // what there was; nil if nothing
 	scopes []string
 	why    Reason
-	prover *dpopProver // nil: bearer tokens
-	asking func()
+	dpop   *dpopSigner // nil: bearer tokens
+	onAsk  func()
 	asked  bool // a person was, in whatever way
 }
 
-// record is what one authorization request must be answered with. Its issuer is the validated one:
-// spec 2026-07-28, basic/authorization, "Authorization Response Validation": MUST.
-type record struct {
+// authorizationRequest is what one authorization request must be answered with. Its issuer is the
+// validated one: spec 2026-07-28, basic/authorization, "Authorization Response Validation": MUST.
+type authorizationRequest struct {
 	state, verifier string
-	issuer          string
-	issExpected     bool // the server said that it sends iss
+	meta            *oauth.ServerMetadata
 	redirect        string
 	used            atomic.Bool
 }
@@ -43,9 +42,9 @@ func (p *plan) resourceID() string { return cmp.Or(p.found.resource, p.found.id)
 // signIn obtains new tokens: by the grant of the options, or through a person.
 func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
 	if c.o.Grant != nil {
-		return c.obtain(ctx, p)
+		return c.obtainByGrant(ctx, p)
 	}
-	if err := c.ask(ctx, p); err != nil {
+	if err := c.confirmSignIn(ctx, p); err != nil {
 		return nil, err
 	}
 	for again := false; ; again = true {
@@ -61,12 +60,12 @@ func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
 	}
 }
 
-// ask makes sure that a person may be sent to the browser.
-func (c *Client) ask(ctx context.Context, p *plan) error {
+// confirmSignIn makes sure that a person may be sent to the browser.
+func (c *Client) confirmSignIn(ctx context.Context, p *plan) error {
 	if c.o.NonInteractive {
 		return &SignInRequiredError{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: p.scopes, Why: p.why}
 	}
-	p.asking()
+	p.onAsk()
 	if c.o.Confirm == nil {
 		return nil
 	}
@@ -81,30 +80,30 @@ func (c *Client) ask(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// obtain makes tokens without a person. Only credentials that were registered beforehand, or a
-// metadata document, are used: a program that acts for itself is not registered dynamically.
-func (c *Client) obtain(ctx context.Context, p *plan) (*session, error) {
+// obtainByGrant makes tokens without a person. Only credentials that were registered beforehand, or
+// a metadata document, are used: a program that acts for itself is not registered dynamically.
+func (c *Client) obtainByGrant(ctx context.Context, p *plan) (*session, error) {
 	creds := c.preregistered(p.meta.Issuer)
 	if creds == nil && c.o.DocumentURL != "" && p.meta.ClientIDMetadataDocumentSupported {
-		creds = c.byDocument(p.meta.Issuer)
+		creds = c.documentCredentials(p.meta.Issuer)
 	}
-	q := c.request(p.found, p.meta, creds, p.prover)
+	q := c.request(p.found, p.meta, creds, p.dpop)
 	q.scopes = p.scopes
 	answer, err := c.o.Grant.obtain(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("obtain a token at %s: %w", p.meta.Issuer, err)
 	}
-	return c.adopt(ctx, p, creds, answer)
+	return c.saveResponse(ctx, p, creds, answer)
 }
 
 // request is what token requests about a resource have in common.
-func (c *Client) request(d *discovery, m *oauth.ServerMetadata, creds *Credentials, p *dpopProver) *grantRequest {
-	return &grantRequest{fetch: c.fetcher(d.onLoopback), meta: m, creds: creds, resource: d.resource, prover: p, now: c.o.Now}
+func (c *Client) request(d *discovery, m *oauth.ServerMetadata, creds *Credentials, p *dpopSigner) *grantRequest {
+	return &grantRequest{fetch: c.fetcher(d.id), meta: m, creds: creds, resource: d.resource, dpop: p, now: c.o.Now}
 }
 
 // authorize takes the person through the browser once and redeems the code.
 func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials, error) {
-	creds, visit, err := c.prepare(ctx, p)
+	creds, visit, err := c.prepareClient(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,9 +112,8 @@ func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials
 			c.log.WarnContext(ctx, "visit did not end well", "error", err)
 		}
 	}()
-	r := &record{
-		state: oauth.NewSecret(), verifier: oauth.NewVerifier(), issuer: p.meta.Issuer,
-		issExpected: p.meta.AuthorizationResponseIssParameterSupported, redirect: visit.RedirectURI(),
+	r := &authorizationRequest{
+		state: oauth.NewSecret(), verifier: oauth.NewVerifier(), meta: p.meta, redirect: visit.RedirectURI(),
 	}
 	target, err := p.authorizationURL(creds, r)
 	if err != nil {
@@ -131,24 +129,24 @@ func (c *Client) authorize(ctx context.Context, p *plan) (*session, *Credentials
 	if err != nil {
 		return nil, creds, err
 	}
-	q := c.request(p.found, p.meta, creds, p.prover)
+	q := c.request(p.found, p.meta, creds, p.dpop)
 	form := q.form(oauth.GrantAuthorizationCode)
 	form.Set("code", code)
 	form.Set("redirect_uri", r.redirect)
 	form.Set("code_verifier", r.verifier)
 	tokens, err := requestToken(ctx, q, form)
 	if err != nil {
-		return nil, creds, fmt.Errorf("redeem the code at %s: %w", p.meta.Issuer, noOAuth(p.found, StepToken, p.meta.TokenEndpoint, err))
+		return nil, creds, fmt.Errorf("redeem the code at %s: %w", p.meta.Issuer, explainMissingEndpoint(p.found, StepToken, p.meta.TokenEndpoint, err))
 	}
-	s, err := c.adopt(ctx, p, creds, tokens)
+	s, err := c.saveResponse(ctx, p, creds, tokens)
 	return s, creds, err
 }
 
 // authorizationURL is where the browser is sent.
-func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error) {
+func (p *plan) authorizationURL(creds *Credentials, r *authorizationRequest) (*url.URL, error) {
 	u, err := oauth.CheckAuthorizationURL(p.meta.AuthorizationEndpoint)
 	if err != nil {
-		return nil, broken(StepAuthorize, p.meta.AuthorizationEndpoint, err, "", tellServer)
+		return nil, newDiscoveryError(StepAuthorize, p.meta.AuthorizationEndpoint, err, "", adviceTellServer)
 	}
 	q := u.Query() // RFC 6749, section 3.1: a query of the endpoint's own is kept
 	q.Set("response_type", "code")
@@ -164,19 +162,19 @@ func (p *plan) authorizationURL(creds *Credentials, r *record) (*url.URL, error)
 	if p.found.resource != "" {
 		q.Set("resource", p.found.resource)
 	}
-	if p.prover != nil { // RFC 9449, section 10
-		q.Set("dpop_jkt", p.prover.key.Thumbprint())
+	if p.dpop != nil { // RFC 9449, section 10
+		q.Set("dpop_jkt", p.dpop.key.Thumbprint())
 	}
 	u.RawQuery = q.Encode()
 	return oauth.CheckAuthorizationURL(u.String())
 }
 
 // accept says whether a response is the one to this request, once.
-func (r *record) accept(answer url.Values) bool {
-	return r.mine(answer) && r.used.CompareAndSwap(false, true)
+func (r *authorizationRequest) accept(answer url.Values) bool {
+	return r.matchesState(answer) && r.used.CompareAndSwap(false, true)
 }
 
-func (r *record) mine(answer url.Values) bool {
+func (r *authorizationRequest) matchesState(answer url.Values) bool {
 	state := answer["state"]
 	return len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) == 1
 }
@@ -184,24 +182,24 @@ func (r *record) mine(answer url.Values) bool {
 // check reads a response: state, issuer (RFC 9207, section 2.4; spec 2026-07-28,
 // basic/authorization, "Authorization Response Validation"), then the rest. Strings are compared
 // as is.
-func (r *record) check(answer url.Values) (code string, err error) {
+func (r *authorizationRequest) check(answer url.Values) (code string, err error) {
 	refuse := func(reason string) (string, error) {
-		return "", &AuthorizationError{Issuer: r.issuer, Reason: reason}
+		return "", &AuthorizationError{Issuer: r.meta.Issuer, Reason: reason}
 	}
-	if !r.mine(answer) {
+	if !r.matchesState(answer) {
 		return refuse("the response is not one to this request (state)")
 	}
 	switch iss := answer["iss"]; {
 	case len(iss) > 1:
 		return refuse("the response names several issuers")
-	case len(iss) == 1 && iss[0] != r.issuer:
+	case len(iss) == 1 && iss[0] != r.meta.Issuer:
 		return refuse("the response came from another authorization server (iss, RFC 9207); it was dropped, since it may be an attack")
-	case len(iss) == 0 && r.issExpected:
+	case len(iss) == 0 && r.meta.AuthorizationResponseIssParameterSupported:
 		return refuse("the response does not say which authorization server it came from, as the server's metadata promises (iss, RFC 9207)")
 	}
 	if len(answer["error"]) > 0 {
 		return "", &AuthorizationError{
-			Issuer: r.issuer, Code: printable(answer.Get("error"), 64),
+			Issuer: r.meta.Issuer, Code: printable(answer.Get("error"), 64),
 			Description: printable(answer.Get("error_description"), 512),
 		}
 	}
@@ -211,24 +209,24 @@ func (r *record) check(answer url.Values) (code string, err error) {
 	return answer.Get("code"), nil
 }
 
-// adopt checks a token response and makes it the session of the resource.
-func (c *Client) adopt(ctx context.Context, p *plan, creds *Credentials, r *oauth.TokenResponse) (*session, error) {
-	bound, err := checkType(r.TokenType, p.prover != nil, p.found.bound)
+// saveResponse checks a token response and makes it the session of the resource.
+func (c *Client) saveResponse(ctx context.Context, p *plan, creds *Credentials, r *oauth.TokenResponse) (*session, error) {
+	bound, err := checkType(r.TokenType, p.dpop != nil, p.found.bound)
 	if err != nil {
-		return nil, broken(StepToken, p.meta.TokenEndpoint, err, "", tellServer)
+		return nil, newDiscoveryError(StepToken, p.meta.TokenEndpoint, err, "", adviceTellServer)
 	}
 	b := binding{ID: p.found.id, Resource: p.found.resource, Issuer: p.meta.Issuer, Requested: p.scopes}
 	if creds != nil {
 		b.ClientID = creds.ClientID
 	}
-	t := newTokens(&b, p.meta.TokenEndpoint, r, p.scopes, c.o.Now())
-	s := &session{binding: b, tokens: t, signedIn: c.o.Now(), doubt: p.before.doubtAfter()}
+	t := newTokens(&b, p.meta.TokenEndpoint, r, c.o.Now())
+	s := &session{binding: b, tokens: t, signedIn: c.o.Now(), signInBackoff: p.before.nextBackoff()}
 	if bound {
-		key, err := p.prover.key.Private()
+		key, err := p.dpop.key.Private()
 		if err != nil {
 			return nil, fmt.Errorf("keep the key of the tokens: %w", err)
 		}
-		t.Key, s.prover = key, p.prover
+		t.Key, s.dpop = key, p.dpop
 	}
 	c.save(ctx, s)
 	return s, nil
@@ -254,9 +252,9 @@ func clientUnknown(err error) bool {
 		errors.Is(err, &oauth.Error{Code: oauth.UnauthorizedClient})
 }
 
-// proverFor makes a prover with a fresh key if tokens shall be bound to one: the resource demands
-// it, or the options want it and the server can.
-func (c *Client) proverFor(d *discovery, m *oauth.ServerMetadata) (*dpopProver, error) {
+// newSignerFor makes a signer with a fresh key if tokens shall be bound to one: the resource
+// demands it, or the options want it and the server can.
+func (c *Client) newSignerFor(d *discovery, m *oauth.ServerMetadata) (*dpopSigner, error) {
 	if !d.bound && !c.o.DPoP {
 		return nil, nil
 	}
@@ -269,12 +267,12 @@ func (c *Client) proverFor(d *discovery, m *oauth.ServerMetadata) (*dpopProver, 
 		if err != nil {
 			return nil, fmt.Errorf("make a key for DPoP: %w", err)
 		}
-		return newDPoPProver(key), nil
+		return newDPoPSigner(key), nil
 	}
 	if d.bound {
-		return nil, broken(StepServer, m.Issuer,
+		return nil, newDiscoveryError(StepServer, m.Issuer,
 			errors.New("the resource demands tokens that are bound to a key, and its server offers no algorithm for that"),
-			"RFC 9449, section 5.1: dpop_signing_alg_values_supported", tellServer)
+			"RFC 9449, section 5.1: dpop_signing_alg_values_supported", adviceTellServer)
 	}
 	return nil, nil
 }

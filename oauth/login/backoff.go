@@ -1,7 +1,7 @@
 package login
 
-// What keeps a person from being asked again and again: tokens that never worked, sign-ins that were
-// refused, scopes that are never enough, refreshes that fail.
+// Backoff of sign-ins whose tokens never worked, that were refused, or that brought too few scopes,
+// and of refreshes that fail.
 
 import (
 	"context"
@@ -11,33 +11,33 @@ import (
 )
 
 const (
-	// doubtful is how long tokens that never worked are not replaced by another sign-in, which
-	// their resource would only refuse. It doubles with each sign-in, up to mostDoubtful.
-	doubtful     = time.Minute
-	mostDoubtful = time.Hour
-	// refusalTime is how long a person who did not sign in is not asked again by requests.
-	refusalTime = time.Minute
-	// coolTime is the pause after a refresh that failed while the old token lasts.
-	coolTime = 5 * time.Second
+	// minSignInBackoff is how long tokens that never worked are not replaced by another sign-in, which
+	// their resource would only refuse. It doubles with each sign-in, up to maxSignInBackoff.
+	minSignInBackoff = time.Minute
+	maxSignInBackoff = time.Hour
+	// refusalBackoff is how long a person who did not sign in is not asked again by requests.
+	refusalBackoff = time.Minute
+	// refreshBackoff is the pause after a refresh that failed while the old token lasts.
+	refreshBackoff = 5 * time.Second
 	// maxOperations bounds the operations of one resource that are counted; another does not ask.
 	maxOperations = 256
 )
 
-// doubtAfter is the doubt in the tokens of a sign-in that take the place of those of s.
-func (s *session) doubtAfter() time.Duration {
-	if s == nil || s.doubt == 0 || s.worked.Load() {
-		return doubtful
+// nextBackoff is the backoff after a sign-in that replaces s.
+func (s *session) nextBackoff() time.Duration {
+	if s == nil || s.signInBackoff == 0 || s.accepted.Load() {
+		return minSignInBackoff
 	}
-	return min(2*s.doubt, mostDoubtful)
+	return min(2*s.signInBackoff, maxSignInBackoff)
 }
 
-// futile reports whether another sign-in would hardly help.
-func (s *session) futile(now time.Time) bool {
-	return !s.worked.Load() && within(now, s.signedIn, s.doubt)
+// inBackoff reports whether the tokens never worked and their sign-in was a moment ago.
+func (s *session) inBackoff(now time.Time) bool {
+	return !s.accepted.Load() && isRecent(now, s.signedIn, s.signInBackoff)
 }
 
-// within reports whether d has not passed since an earlier time. Clocks that are set back end it.
-func within(now, since time.Time, d time.Duration) bool {
+// isRecent reports whether d has not passed since an earlier time. Clocks that are set back end it.
+func isRecent(now, since time.Time, d time.Duration) bool {
 	age := now.Sub(since)
 	return age >= 0 && age < d
 }
@@ -48,9 +48,9 @@ type refusal struct {
 	err error
 }
 
-// settle remembers how a sign-in ended, and returns err as its error. One that all callers have
-// left, or for which nobody was asked, is no refusal.
-func (c *Client) settle(ctx context.Context, p *plan, err error) error {
+// recordOutcome remembers how a sign-in ended, and returns err as its error. One that all callers
+// have left, or for which nobody was asked, is no refusal.
+func (c *Client) recordOutcome(ctx context.Context, p *plan, err error) error {
 	if err != nil && (!p.asked || errors.Is(context.Cause(ctx), context.Canceled) || errors.Is(err, ErrClosed)) {
 		return err
 	}

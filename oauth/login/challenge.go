@@ -50,15 +50,15 @@ func readChallenge(req *http.Request, resp *http.Response) *challenge {
 		params = maps.Clone(bound.Params) // what only the second one says counts too
 		maps.Copy(params, first.Params)
 	}
-	ch.metadata, ch.code, ch.scopes = params["resource_metadata"], params["error"], strangersScopes(params["scope"])
+	ch.metadata, ch.code, ch.scopes = params["resource_metadata"], params["error"], parseServerScopes(params["scope"])
 	return ch
 }
 
 // maxScopeText bounds a list of scopes from a server, in bytes: it is shown to a person.
 const maxScopeText = 8 << 10
 
-// strangersScopes reads a list of scopes; nil if there are none, or it is none.
-func strangersScopes(list string) []string {
+// parseServerScopes reads a list of scopes; nil if there are none, or it is none.
+func parseServerScopes(list string) []string {
 	if len(list) > maxScopeText {
 		return nil
 	}

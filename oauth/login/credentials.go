@@ -73,7 +73,7 @@ func (c *Credentials) method(meta *oauth.ServerMetadata) (string, error) {
 	case c.Secret == "" && c.Signer == nil, takes(oauth.AuthNone):
 		return oauth.AuthNone, nil
 	}
-	return "", errors.New(wantedAuth(listed))
+	return "", errors.New(authAdvice(listed))
 }
 
 // checkMethod says whether there is what Method needs.
@@ -95,8 +95,8 @@ func (c *Credentials) checkMethod() error {
 	return nil
 }
 
-// wantedAuth tells people what a server that lists these methods asks for.
-func wantedAuth(listed []string) string {
+// authAdvice tells people what a server that lists these methods asks for.
+func authAdvice(listed []string) string {
 	var give []string
 	if slices.Contains(listed, oauth.AuthSecretBasic) || slices.Contains(listed, oauth.AuthSecretPost) {
 		give = append(give, "a Secret")
@@ -198,10 +198,8 @@ func (c *Credentials) key(listed []string) (*jwt.Key, error) {
 	}
 	if c.Algorithm == "" {
 		for _, algorithm := range listed {
-			if !slices.Contains(jwt.DefaultAlgorithms(), algorithm) {
-				continue
-			}
-			if other, err := jwt.KeyOf(c.Signer, algorithm, c.KeyID); err == nil {
+			other, err := jwt.KeyOf(c.Signer, algorithm, c.KeyID)
+			if err == nil && slices.Contains(jwt.DefaultAlgorithms(), algorithm) {
 				return other, nil
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// An action is what a request needs next. Under way an attempt goes through these, each step decided
-// by next from what is known by then:
+// An action is what a request needs next. Under way an attempt goes through these, each step
+// decided by next from what is known by then:
 //
 //	send --401--> refresh --refused--> signIn --> send
 //	send --403--> stepUp --> send
@@ -62,18 +62,18 @@ type policy struct {
 // maxRounds is how often a 401 leads to other tokens: those of another request, refreshed, new.
 const maxRounds = 3
 
-// errNoHelp says that no other tokens would help: the resource's answer stands.
-var errNoHelp = errors.New("no other tokens would help")
+// errNoBetterTokens says that no other tokens would help: the resource's answer stands.
+var errNoBetterTokens = errors.New("no other tokens would help")
 
 // next decides what follows on a challenge. It is pure. The error is set for fail alone.
 func (p policy) next(r *entry, ch *challenge, n *need) (action, error) {
-	t, usable, due := p.judge(r, ch, n)
-	refreshable := t != nil && t.Refresh != "" && !n.refreshed && n.purpose != forNewSignIn && r.names(t.Issuer) &&
+	t, usable, due := p.checkTokens(r, ch, n)
+	refreshable := t != nil && t.Refresh != "" && !n.refreshed && n.purpose != forNewSignIn && r.namesIssuer(t.Issuer) &&
 		(covers(t.Requested, n.scopes) || !t.lasts(p.now, 0))
 	more := ch.forbidden() // scopes are missing
 	switch {
-	case ch.status != 0 && !p.helps(r, ch, n):
-		return fail, errNoHelp
+	case ch.status != 0 && !p.canMeet(r, ch, n):
+		return fail, errNoBetterTokens
 	case ch.code == oauth.UseDPoPNonce && n.newNonce, usable && !due:
 		return send, nil
 	case refreshable && !more:
@@ -81,14 +81,14 @@ func (p policy) next(r *entry, ch *challenge, n *need) (action, error) {
 	case usable, ch.status == 0 && n.purpose == forRequest:
 		return send, nil
 	}
-	more = t != nil && r.names(t.Issuer) && (more || t.lasts(p.now, 0) && !covers(t.Requested, n.scopes))
+	more = t != nil && r.namesIssuer(t.Issuer) && (more || t.lasts(p.now, 0) && !covers(t.Requested, n.scopes))
 	switch {
 	case more && n.operation != "" && !r.mayStepUp(n.operation, p.stepUps):
 		if r.servers == nil && !r.stepUpsEnded(n.operation, p.stepUps) {
 			return stepUp, nil // the metadata are read first: they may name another server by now
 		}
-		return fail, errNoHelp
-	case n.purpose < forSignIn && r.refused.err != nil && within(p.now, r.refused.at, refusalTime):
+		return fail, errNoBetterTokens
+	case n.purpose < forSignIn && r.refused.err != nil && isRecent(p.now, r.refused.at, refusalBackoff):
 		return fail, r.refused.err
 	case more:
 		return stepUp, nil
@@ -96,17 +96,17 @@ func (p policy) next(r *entry, ch *challenge, n *need) (action, error) {
 	return signIn, nil
 }
 
-// judge reports whether the tokens are worth a try: others than those refused, not ended, with the
+// checkTokens reports whether the tokens are usable: others than those refused, not ended, with the
 // scopes, of a server that the resource names; and whether it is time to refresh them first.
-func (p policy) judge(r *entry, ch *challenge, n *need) (t *tokens, usable, due bool) {
+func (p policy) checkTokens(r *entry, ch *challenge, n *need) (t *tokens, usable, due bool) {
 	if r.session == nil || r.session.tokens == nil {
 		return nil, false, false
 	}
 	t = r.session.tokens
-	usable = n.purpose != forNewSignIn && t.lasts(p.now, 0) && r.names(t.Issuer) && n.covered(t, ch) &&
+	usable = n.purpose != forNewSignIn && t.lasts(p.now, 0) && r.namesIssuer(t.Issuer) && n.covered(t, ch) &&
 		(n.generation == "" || t.Generation != n.generation)
 	// A flight may be one in which a person signs in.
-	due = ch.status == 0 && t.due(p.now, p.margin) && r.flight == nil && !within(p.now, r.refreshFailed, coolTime)
+	due = ch.status == 0 && t.due(p.now, p.margin) && r.flight == nil && !isRecent(p.now, r.refreshFailed, refreshBackoff)
 	return t, usable, due
 }
 
@@ -115,8 +115,8 @@ func (n *need) covered(t *tokens, ch *challenge) bool {
 	return covers(t.Requested, n.scopes) && (!ch.forbidden() || covers(t.Requested, ch.scopes))
 }
 
-// helps reports whether a challenge can be met at all.
-func (p policy) helps(r *entry, ch *challenge, n *need) bool {
+// canMeet reports whether a challenge can be met at all.
+func (p policy) canMeet(r *entry, ch *challenge, n *need) bool {
 	s := r.session
 	same := s != nil && s.tokens != nil && s.tokens.Generation == n.generation
 	switch {
@@ -124,14 +124,14 @@ func (p policy) helps(r *entry, ch *challenge, n *need) bool {
 		return false
 	case ch.forbidden():
 		return ch.code == oauth.InsufficientScope && len(ch.scopes) > 0 && n.generation != "" && n.rounds <= max(p.stepUps, 0)+maxRounds
-	case same && s.prover != nil && ch.code == oauth.UseDPoPNonce:
+	case same && s.dpop != nil && ch.code == oauth.UseDPoPNonce:
 		return n.newNonce
 	}
-	return n.rounds <= maxRounds && (!same || !s.futile(p.now))
+	return n.rounds <= maxRounds && (!same || !s.inBackoff(p.now))
 }
 
-// names reports whether the resource may still name an authorization server.
-func (r *entry) names(issuer string) bool {
+// namesIssuer reports whether the resource may still name an authorization server.
+func (r *entry) namesIssuer(issuer string) bool {
 	return r.servers == nil || slices.Contains(r.servers, issuer)
 }
 

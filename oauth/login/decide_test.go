@@ -18,12 +18,13 @@ var errRefused = errors.New("the person said no")
 // asked for with scope "a", and have an hour left.
 func had(t *testing.T, names string, now time.Time) *entry {
 	t.Helper()
+	b := binding{ID: "res", Issuer: "as", Requested: []string{"a"}}
 	tok := &tokens{
-		Generation: "g1", Issuer: "as", Access: "x", Refresh: "r", Requested: []string{"a"},
+		binding: b, Generation: "g1", Access: "x", Refresh: "r",
 		Issued: now.Unix(), Expires: now.Add(time.Hour).Unix(),
 	}
-	s := &session{binding: binding{ID: "res", Issuer: "as", Requested: []string{"a"}}, tokens: tok}
-	s.worked.Store(true)
+	s := &session{binding: b, tokens: tok}
+	s.accepted.Store(true)
 	e := &entry{session: s}
 	for name := range strings.FieldsSeq(names) {
 		switch name {
@@ -41,27 +42,27 @@ func had(t *testing.T, names string, now time.Time) *entry {
 		case "unrefreshable":
 			tok.Refresh = ""
 		case "bound":
-			s.prover = &dpopProver{}
+			s.dpop = &dpopSigner{}
 		case "cooling":
-			e.refreshFailed = now.Add(-coolTime + 1)
+			e.refreshFailed = now.Add(-refreshBackoff + 1)
 		case "cooled":
-			e.refreshFailed = now.Add(-coolTime)
+			e.refreshFailed = now.Add(-refreshBackoff)
 		case "flying":
 			e.flight = &flight[*outcome]{}
 		case "unproven":
-			s.worked.Store(false)
-			s.signedIn, s.doubt = now.Add(-time.Minute+1), time.Minute
+			s.accepted.Store(false)
+			s.signedIn, s.signInBackoff = now.Add(-time.Minute+1), time.Minute
 		case "doubted":
-			s.worked.Store(false)
-			s.signedIn, s.doubt = now.Add(-time.Minute), time.Minute
+			s.accepted.Store(false)
+			s.signedIn, s.signInBackoff = now.Add(-time.Minute), time.Minute
 		case "moved":
 			e.servers = []string{"other"}
 		case "named":
 			e.servers = []string{"other", "as"}
 		case "refused":
-			e.refused = refusal{now.Add(-refusalTime + 1), errRefused}
+			e.refused = refusal{now.Add(-refusalBackoff + 1), errRefused}
 		case "excused":
-			e.refused = refusal{now.Add(-refusalTime), errRefused}
+			e.refused = refusal{now.Add(-refusalBackoff), errRefused}
 		case "later":
 			e.refused = refusal{now.Add(time.Minute), errRefused}
 		case "stepped":
@@ -171,8 +172,8 @@ func TestNext(t *testing.T) {
 		{"none", "tokens", wants(force, "b"), stepUp, nil},
 
 		// 401.
-		{"foreign", "nothing", sentNothing, fail, errNoHelp},
-		{"foreign", "tokens", older, fail, errNoHelp},
+		{"foreign", "nothing", sentNothing, fail, errNoBetterTokens},
+		{"foreign", "tokens", older, fail, errNoBetterTokens},
 		{"401", "nothing", sentNothing, signIn, nil},
 		{"401", "nothing refused", sentNothing, fail, errRefused},
 		{"401", "nothing excused", sentNothing, signIn, nil},
@@ -186,11 +187,11 @@ func TestNext(t *testing.T) {
 		{"401", "tokens moved", older, signIn, nil},
 		{"401", "tokens unproven", older, send, nil},
 		{"401", "due", older, send, nil},
-		{"401", "tokens", over, fail, errNoHelp},
+		{"401", "tokens", over, fail, errNoBetterTokens},
 		{"401", "tokens", sentOne, refresh, nil},
 		{"401", "tokens refused", sentOne, refresh, nil},
 		{"401", "tokens cooling", sentOne, refresh, nil},
-		{"401", "tokens unproven", sentOne, fail, errNoHelp},
+		{"401", "tokens unproven", sentOne, fail, errNoBetterTokens},
 		{"401", "tokens doubted", sentOne, refresh, nil},
 		{"401", "tokens moved", sentOne, signIn, nil},
 		{"401", "tokens unrefreshable", sentOne, signIn, nil},
@@ -202,14 +203,14 @@ func TestNext(t *testing.T) {
 		// A nonce is used once.
 		{"nonce", "tokens bound", fresh, send, nil},
 		{"nonce", "due bound", fresh, send, nil},
-		{"nonce", "tokens bound", changed(fresh, func(n *need) { n.newNonce = false }), fail, errNoHelp},
+		{"nonce", "tokens bound", changed(fresh, func(n *need) { n.newNonce = false }), fail, errNoBetterTokens},
 		{"nonce", "tokens", sentOne, refresh, nil},
 
 		// 403.
-		{"403 plain", "tokens", sentOne, fail, errNoHelp},
-		{"403 empty", "tokens", sentOne, fail, errNoHelp},
-		{"403 foreign", "tokens", sentOne, fail, errNoHelp},
-		{"403 b", "nothing", sentNothing, fail, errNoHelp},
+		{"403 plain", "tokens", sentOne, fail, errNoBetterTokens},
+		{"403 empty", "tokens", sentOne, fail, errNoBetterTokens},
+		{"403 foreign", "tokens", sentOne, fail, errNoBetterTokens},
+		{"403 b", "nothing", sentNothing, fail, errNoBetterTokens},
 		{"403 b", "tokens", sentOne, stepUp, nil},
 		{"403 b", "tokens named", sentOne, stepUp, nil},
 		{"403 b", "tokens moved", sentOne, signIn, nil},
@@ -219,12 +220,12 @@ func TestNext(t *testing.T) {
 		{"403 b", "tokens excused", sentOne, stepUp, nil},
 		{"403 b", "tokens stepping", sentOne, stepUp, nil},
 		{"403 b", "tokens stepped", sentOne, stepUp, nil}, // what the resource names is not known
-		{"403 b", "tokens exhausted", sentOne, fail, errNoHelp},
-		{"403 b", "tokens named stepped", sentOne, fail, errNoHelp},
+		{"403 b", "tokens exhausted", sentOne, fail, errNoBetterTokens},
+		{"403 b", "tokens named stepped", sentOne, fail, errNoBetterTokens},
 		{"403 b", "tokens moved stepped", sentOne, signIn, nil},
-		{"403 b", "tokens named stepped refused", sentOne, fail, errNoHelp},
+		{"403 b", "tokens named stepped refused", sentOne, fail, errNoBetterTokens},
 		{"403 b", "tokens", lastStep, stepUp, nil},
-		{"403 b", "tokens", overStep, fail, errNoHelp},
+		{"403 b", "tokens", overStep, fail, errNoBetterTokens},
 		{"403 b", "tokens", older, stepUp, nil},
 		{"403 a", "tokens", sentOne, stepUp, nil},
 		{"403 a", "tokens", older, send, nil},
@@ -239,7 +240,7 @@ func TestNext(t *testing.T) {
 	}
 	// -1 is no step-up at all.
 	ch, n := asked["403 b"], sentOne
-	if got, err := (policy{now: time.Unix(0, 0), stepUps: -1}).next(had(t, "tokens", time.Unix(0, 0)), &ch, &n); got != fail || !errors.Is(err, errNoHelp) {
+	if got, err := (policy{now: time.Unix(0, 0), stepUps: -1}).next(had(t, "tokens", time.Unix(0, 0)), &ch, &n); got != fail || !errors.Is(err, errNoBetterTokens) {
 		t.Errorf("%d %v, want none", got, err)
 	}
 }
@@ -328,7 +329,7 @@ func TestKeeper(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	under := &fickle{Memory: NewMemory()}
-	k := keeper{under, NewMemory(), NewMemory()}
+	k := fallbackStore{under, NewMemory(), NewMemory()}
 	get := func(want string) {
 		t.Helper()
 		if got, err := k.Get(ctx, "a"); string(got) != want || err != nil {
@@ -364,10 +365,10 @@ func TestKeeper(t *testing.T) {
 		t.Errorf("%q are left", names)
 	}
 	under.full = true
-	for i := range maxKept + 10 {
+	for i := range maxFallback + 10 {
 		_ = k.Set(ctx, strings.Repeat("n", i), nil)
 	}
-	if names, _ := k.Names(ctx); len(names) != maxKept || len(k.stale.values) != maxKept {
-		t.Errorf("%d values and %d stale ones are kept, want %d", len(names), len(k.stale.values), maxKept)
+	if names, _ := k.Names(ctx); len(names) != maxFallback || len(k.stale.values) != maxFallback {
+		t.Errorf("%d values and %d stale ones are kept, want %d", len(names), len(k.stale.values), maxFallback)
 	}
 }

@@ -37,8 +37,8 @@ type Finding struct {
 // in or registering, and yields what it finds. It stores nothing.
 func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
-		x := &examination{c: c, yield: yield, going: true}
-		ch, err := c.refer(resource)
+		x := &diagnosis{c: c, yield: yield, wanted: true}
+		ch, err := c.parseResource(resource)
 		if err != nil {
 			x.fail(StepResource, resource, err, "give the https URL of the resource")
 			return
@@ -48,7 +48,7 @@ func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding
 		}
 		if d := x.metadata(ctx, ch); d != nil {
 			for _, issuer := range d.servers {
-				if x.going {
+				if x.wanted {
 					x.server(ctx, d, issuer)
 				}
 			}
@@ -58,7 +58,7 @@ func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding
 
 // Issuers are the authorization servers that a resource names, found as for a sign-in.
 func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error) {
-	r, err := c.refer(resource)
+	r, err := c.parseResource(resource)
 	if err != nil {
 		return nil, err
 	}
@@ -69,47 +69,38 @@ func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error)
 	return slices.Clone(d.servers), nil
 }
 
-// examination yields findings until nobody wants more.
-type examination struct {
-	c     *Client
-	yield func(Finding) bool
-	going bool
+// diagnosis yields findings until the caller wants no more.
+type diagnosis struct {
+	c      *Client
+	yield  func(Finding) bool
+	wanted bool
 }
 
-func (x *examination) tell(f Finding) {
-	if x.going {
-		f.URL = bare(f.URL)
-		x.going = x.yield(f)
+func (x *diagnosis) report(verdict Verdict, step Step, place, detail, rule, advice string) {
+	if x.wanted {
+		x.wanted = x.yield(Finding{Step: step, URL: redactURL(place), Verdict: verdict, Detail: detail, Rule: rule, Advice: advice})
 	}
 }
 
-func (x *examination) ok(step Step, place, detail string) {
-	x.tell(Finding{Step: step, URL: place, Verdict: OK, Detail: detail})
-}
+func (x *diagnosis) ok(step Step, place, detail string) { x.report(OK, step, place, detail, "", "") }
 
-func (x *examination) warn(step Step, place, detail, rule, advice string) {
-	x.tell(Finding{Step: step, URL: place, Verdict: Warn, Detail: detail, Rule: rule, Advice: advice})
-}
-
-// fail tells of an error; what a DiscoveryError says comes first.
-func (x *examination) fail(step Step, place string, err error, advice string) {
-	f := Finding{Step: step, URL: place, Verdict: Fail, Detail: err.Error(), Advice: advice}
-	if d, ok := errors.AsType[*DiscoveryError](err); ok {
-		f.Step, f.URL, f.Rule, f.Advice = d.Step, d.URL, d.Rule, d.Advice
-		if d.Err != nil {
-			f.Detail = d.Err.Error()
-		}
+// fail reports an error; what a DiscoveryError says comes first.
+func (x *diagnosis) fail(step Step, place string, err error, advice string) {
+	d, ok := errors.AsType[*DiscoveryError](err)
+	if !ok {
+		d = newDiscoveryError(step, place, err, "", advice)
 	}
-	x.tell(f)
+	x.report(Fail, d.Step, d.URL, d.Err.Error(), d.Rule, d.Advice)
 }
 
-// request asks the resource without a token for where its metadata lies. False ends the examination.
-func (x *examination) request(ctx context.Context, ch *challenge) bool {
+// request asks the resource without a token for where its metadata lies. False ends the
+// examination.
+func (x *diagnosis) request(ctx context.Context, ch *challenge) bool {
 	u := ch.url
 	// An event stream, which would not end, is not asked for.
-	resp, err := x.c.fetcher(oauth.LoopbackHost(u.Hostname())).Get(ctx, u.String(), jsonHeader())
+	resp, err := x.c.fetcher(u.String()).Get(ctx, u.String(), jsonHeader())
 	if err != nil {
-		x.fail(StepResource, u.String(), err, fetchAdvice(err))
+		x.fail(StepResource, u.String(), fetchError(StepResource, u.String(), err), "")
 		return false
 	}
 	challenges := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
@@ -119,13 +110,13 @@ func (x *examination) request(ctx context.Context, ch *challenge) bool {
 	}
 	switch {
 	case resp.Status != http.StatusUnauthorized:
-		x.warn(StepResource, u.String(), fmt.Sprintf("it answers %d to a GET without a token, not 401", resp.Status), "",
+		x.report(Warn, StepResource, u.String(), fmt.Sprintf("it answers %d to a GET without a token, not 401", resp.Status), "",
 			"if it needs no authorization, there is nothing to do; it may want one for other requests")
 	case !ok && len(challenges) > 0:
-		x.warn(StepResource, u.String(), "it asks for other credentials than tokens: "+printable(challenges[0].Scheme, 32), "",
+		x.report(Warn, StepResource, u.String(), "it asks for other credentials than tokens: "+printable(challenges[0].Scheme, 32), "",
 			"set the Authorization header yourself")
 	case ch.metadata == "":
-		x.warn(StepResource, u.String(), "it answers 401 without naming its metadata",
+		x.report(Warn, StepResource, u.String(), "it answers 401 without naming its metadata",
 			"RFC 9728, section 5.1: resource_metadata in WWW-Authenticate", "")
 	default:
 		x.ok(StepResource, u.String(), "it answers 401 and names its metadata")
@@ -134,14 +125,14 @@ func (x *examination) request(ctx context.Context, ch *challenge) bool {
 }
 
 // metadata finds the resource's metadata; nil ends the examination.
-func (x *examination) metadata(ctx context.Context, ch *challenge) *discovery {
-	d, err := x.c.walk(ctx, ch)
+func (x *diagnosis) metadata(ctx context.Context, ch *challenge) *discovery {
+	d, err := x.c.fetchDiscovery(ctx, ch)
 	if err != nil {
 		x.fail(StepMetadata, ch.url.String(), err, "")
 		return nil
 	}
 	if d.legacy() {
-		x.warn(StepMetadata, ch.url.String(),
+		x.report(Warn, StepMetadata, ch.url.String(),
 			"it has no metadata; as in the oldest revision, its origin is taken for the authorization server",
 			ruleResourceMetadata+" (RFC 9728)", adviceKey)
 		return d
@@ -149,46 +140,45 @@ func (x *examination) metadata(ctx context.Context, ch *challenge) *discovery {
 	x.ok(StepMetadata, d.metadataURL,
 		fmt.Sprintf("the resource is %s, with %d authorization server(s)", printable(d.resource, 256), len(d.servers)))
 	if slices.Contains(d.scopes, oauth.ScopeOfflineAccess) {
-		x.warn(StepMetadata, d.metadataURL, "scopes_supported has offline_access", "spec basic/authorization, Refresh Tokens: SHOULD NOT", "")
+		x.report(Warn, StepMetadata, d.metadataURL, "scopes_supported has offline_access", "spec basic/authorization, Refresh Tokens: SHOULD NOT", "")
 	}
 	return d
 }
 
 // server examines one authorization server.
-func (x *examination) server(ctx context.Context, d *discovery, issuer string) {
+func (x *diagnosis) server(ctx context.Context, d *discovery, issuer string) {
 	m, assumed, err := x.c.server(ctx, d, issuer)
 	if err != nil {
 		x.fail(StepServer, issuer, err, "")
 		return
 	}
 	if assumed { // only a sign-in can try
-		x.warn(StepServer, issuer,
+		x.report(Warn, StepServer, issuer,
 			"it has no metadata; a sign-in would try /authorize, /token and /register there, as in the oldest revision, "+
 				"and nothing shows that they exist or support PKCE",
 			ruleServerMetadata, "tell the operator; or sign in, to see whether it works")
-		x.registration(ctx, issuer, m, true)
-		return
+	} else {
+		x.ok(StepServer, issuer, "metadata is there, and about this issuer")
 	}
-	x.ok(StepServer, issuer, "metadata is there, and about this issuer")
 	if m.CodeChallengeMethodsSupported != nil {
 		x.ok(StepPKCE, issuer, "S256 is supported")
 	}
-	if !m.AuthorizationResponseIssParameterSupported {
-		x.warn(StepAuthorize, issuer, "its responses do not say that they are its own",
+	if !assumed && !m.AuthorizationResponseIssParameterSupported {
+		x.report(Warn, StepAuthorize, issuer, "its responses do not say that they are its own",
 			"spec basic/authorization, Authorization Response Validation: SHOULD include iss (RFC 9207)", "")
 	}
-	x.registration(ctx, issuer, m, false)
-	if _, err := x.c.proverFor(d, m); err != nil {
+	x.registration(ctx, issuer, m, assumed)
+	if _, err := x.c.newSignerFor(d, m); err != nil {
 		x.fail(StepToken, issuer, err, "")
 	}
 	if len(m.GrantTypesSupported) > 0 && !slices.Contains(m.GrantTypesSupported, oauth.GrantRefreshToken) {
-		x.warn(StepToken, issuer, "it does not offer refresh tokens", "", "the person will have to sign in whenever a token ends")
+		x.report(Warn, StepToken, issuer, "it does not offer refresh tokens", "", "the person will have to sign in whenever a token ends")
 	}
 }
 
 // registration says how the client would be known at a server.
-func (x *examination) registration(ctx context.Context, issuer string, m *oauth.ServerMetadata, assumed bool) {
-	creds, err := x.c.known(ctx, m)
+func (x *diagnosis) registration(ctx context.Context, issuer string, m *oauth.ServerMetadata, assumed bool) {
+	creds, err := x.c.knownCredentials(ctx, m)
 	if err == nil && creds == nil && x.c.o.Grant == nil && !assumed {
 		err = x.c.mayRegister(m)
 	}
@@ -200,10 +190,10 @@ func (x *examination) registration(ctx context.Context, issuer string, m *oauth.
 	case creds != nil:
 		x.ok(StepRegister, issuer, "the client is registered")
 	case x.c.o.Grant != nil:
-		x.warn(StepRegister, issuer, "there are no credentials for this server", "",
+		x.report(Warn, StepRegister, issuer, "there are no credentials for this server", "",
 			"give them with Options.Credentials, unless the grant needs none")
 	case assumed:
-		x.warn(StepRegister, m.RegistrationEndpoint, "the client would try to register there, and nothing shows that it can", "",
+		x.report(Warn, StepRegister, m.RegistrationEndpoint, "the client would try to register there, and nothing shows that it can", "",
 			"if it cannot, have it registered by the operator and give its id with Options.Credentials")
 	default:
 		x.ok(StepRegister, m.RegistrationEndpoint, "the client can register by itself")

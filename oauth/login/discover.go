@@ -22,9 +22,8 @@ type discovery struct {
 	servers []string
 	scopes  []string
 	// bound says that only tokens bound to a key are taken, with these algorithms (none: any).
-	bound      bool
-	boundAlgs  []string
-	onLoopback bool
+	bound     bool
+	boundAlgs []string
 	// version is the value of MCP-Protocol-Version, for legacy discovery.
 	version string
 }
@@ -39,17 +38,17 @@ func (c *Client) discover(ctx context.Context, ch *challenge) (*discovery, error
 	key := ch.url.String() + " " + ch.metadata
 	at := func() **flight[*discovery] { return &c.resources.at(key).discovery }
 	d, _, err := share(ctx, &c.resources, at, c.o.SignInTimeout, func(ctx context.Context, _ func()) (*discovery, error) {
-		return c.walk(ctx, ch)
+		return c.fetchDiscovery(ctx, ch)
 	})
 	return d, err
 }
 
-func (c *Client) walk(ctx context.Context, ch *challenge) (*discovery, error) {
+func (c *Client) fetchDiscovery(ctx context.Context, ch *challenge) (*discovery, error) {
 	plain := *ch.url
 	plain.RawQuery = ""
 	requested, err := oauth.CanonicalResource(plain.String())
 	if err != nil {
-		return nil, broken(StepMetadata, ch.url.String(), err, "", "give the resource as an https URL")
+		return nil, newDiscoveryError(StepMetadata, ch.url.String(), err, "", "give the resource as an https URL")
 	}
 	var places []string
 	if ch.metadata != "" {
@@ -58,7 +57,7 @@ func (c *Client) walk(ctx context.Context, ch *challenge) (*discovery, error) {
 		}
 		places = []string{ch.metadata}
 	} else if places, err = oauth.ResourceMetadataURLs(requested); err != nil {
-		return nil, broken(StepMetadata, requested, err, "", "")
+		return nil, newDiscoveryError(StepMetadata, requested, err, "", "")
 	}
 	for _, place := range places {
 		d, err := c.resourceMetadata(ctx, ch, requested, place)
@@ -70,7 +69,7 @@ func (c *Client) walk(ctx context.Context, ch *challenge) (*discovery, error) {
 		}
 	}
 	if ch.metadata != "" {
-		return nil, broken(StepMetadata, ch.metadata, errors.New("no document there"),
+		return nil, newDiscoveryError(StepMetadata, ch.metadata, errors.New("no document there"),
 			"RFC 9728, section 5.1: resource_metadata is the URL of the metadata",
 			"the resource's challenge names a wrong place: tell its operator")
 	}
@@ -81,22 +80,20 @@ func (c *Client) walk(ctx context.Context, ch *challenge) (*discovery, error) {
 // basic/authorization, section 2.3.2 "Authorization Base URL".
 func (c *Client) legacy(ch *challenge, requested string) (*discovery, error) {
 	if c.o.NoLegacy {
-		return nil, broken(StepMetadata, requested, errors.New("the resource has no metadata"),
+		return nil, newDiscoveryError(StepMetadata, requested, errors.New("the resource has no metadata"),
 			"RFC 9728; "+ruleResourceMetadata,
 			"if it takes a key or a token of another kind, set the Authorization header yourself")
 	}
 	base, err := oauth.CanonicalResource(oauth.Origin(ch.url))
 	if err != nil {
-		return nil, broken(StepMetadata, requested, err, "", "")
+		return nil, newDiscoveryError(StepMetadata, requested, err, "", "")
 	}
 	const maxVersion = 64 // in bytes: it is repeated
 	version := c.o.ProtocolVersion
 	if version == "" && len(ch.version) <= maxVersion {
 		version = ch.version
 	}
-	return &discovery{
-		id: base, servers: []string{base}, onLoopback: oauth.LoopbackHost(ch.url.Hostname()), version: version,
-	}, nil
+	return &discovery{id: base, servers: []string{base}, version: version}, nil
 }
 
 // checkMetadataURL says whether a challenge may point there: to the origin of the resource, or one
@@ -109,19 +106,18 @@ func (c *Client) checkMetadataURL(resource *url.URL, raw string) error {
 	})) {
 		return nil
 	}
-	return broken(StepMetadata, raw, errors.New("the challenge points to another origin than the resource's"), "",
+	return newDiscoveryError(StepMetadata, raw, errors.New("the challenge points to another origin than the resource's"), "",
 		"if that place is trusted, allow it with Options.MetadataOrigins")
 }
 
 // resourceMetadata fetches and checks one document; nil if there is none.
 func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested, place string) (*discovery, error) {
-	onLoopback := oauth.LoopbackHost(ch.url.Hostname())
 	wrong := func(err error, rule, advice string) (*discovery, error) {
-		return nil, broken(StepMetadata, place, err, rule, advice)
+		return nil, newDiscoveryError(StepMetadata, place, err, rule, advice)
 	}
-	resp, err := c.fetcher(onLoopback).Get(ctx, place, jsonHeader())
+	resp, err := c.fetcher(ch.url.String()).Get(ctx, place, jsonHeader())
 	if err != nil {
-		return wrong(unreachable(err), "", fetchAdvice(err))
+		return nil, fetchError(StepMetadata, place, err)
 	}
 	switch absent, err := noDocument(resp); {
 	case err != nil:
@@ -131,7 +127,7 @@ func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested,
 	}
 	m, err := oauth.ParseResourceMetadata(resp.Body)
 	if err != nil {
-		return wrong(err, "RFC 9728, section 2", tellResource)
+		return wrong(err, "RFC 9728, section 2", adviceTellResource)
 	}
 	// A document about a parent is that parent's own only at its own place: else one tenant of an
 	// origin could have tokens for all of it. Attack: PRM resource spoof.
@@ -147,30 +143,30 @@ func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested,
 	}
 	id, err := oauth.CanonicalResource(m.Resource)
 	if err != nil {
-		return wrong(err, "RFC 9728, section 1.2", tellResource)
+		return wrong(err, "RFC 9728, section 1.2", adviceTellResource)
 	}
 	if len(m.AuthorizationServers) == 0 {
 		return wrong(errors.New("the document names no authorization server"),
-			"spec basic/authorization/authorization-server-discovery: MUST name at least one", tellResource)
+			"spec basic/authorization/authorization-server-discovery: MUST name at least one", adviceTellResource)
 	}
 	return &discovery{
 		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers,
 		scopes: supportedScopes(m.ScopesSupported),
-		bound:  m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported, onLoopback: onLoopback,
+		bound:  m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported,
 	}, nil
 }
 
 // supportedScopes are those of scopes_supported that are scopes at all.
 func supportedScopes(listed []string) []string {
 	valid := slices.DeleteFunc(slices.Clone(listed), func(s string) bool {
-		one := strangersScopes(s)
+		one := parseServerScopes(s)
 		return len(one) != 1 || one[0] != s
 	})
-	return strangersScopes(oauth.JoinScope(valid))
+	return parseServerScopes(oauth.JoinScope(valid))
 }
 
-// noDocument reads the status: a document is absent if the server says so in any way of the 400s, or
-// gives a page. Trouble is an error: an attacker who causes it must not choose the next place.
+// noDocument reads the status: a document is absent if the server says so in any way of the 400s,
+// or gives a page. Trouble is an error: an attacker who causes it must not choose the next place.
 func noDocument(r *oauth.Response) (absent bool, err error) {
 	switch {
 	case r.Status/100 == 2:
@@ -182,12 +178,13 @@ func noDocument(r *oauth.Response) (absent bool, err error) {
 	return true, nil
 }
 
-// fetchAdvice says what to do about a fetch that did not take place.
-func fetchAdvice(err error) string {
+// fetchError is the error of a fetch that brought no answer.
+func fetchError(step Step, place string, err error) *DiscoveryError {
+	advice := "check the network and the address"
 	if _, blocked := errors.AsType[*oauth.BlockedError](err); blocked {
-		return "if it is a server of your own network, allow it with FetchOptions.AllowHosts"
+		advice = "if it is a server of your own network, allow it with FetchOptions.AllowHosts"
 	}
-	return "check the network and the address"
+	return newDiscoveryError(step, place, unreachable(err), "", advice)
 }
 
 func jsonHeader() http.Header { return http.Header{"Accept": {"application/json"}} }
@@ -208,7 +205,7 @@ func (c *Client) chooseServer(ctx context.Context, d *discovery, before *session
 			err = errors.New("ChooseServer chose one that the resource does not name")
 		}
 		if err != nil {
-			return "", broken(StepChoice, d.id, err, "", "")
+			return "", newDiscoveryError(StepChoice, d.id, err, "", "")
 		}
 		return chosen, nil
 	}
@@ -225,18 +222,18 @@ func (c *Client) server(ctx context.Context, d *discovery, issuer string) (m *oa
 	if d.legacy() && d.version != "" {
 		header.Set("MCP-Protocol-Version", d.version)
 	}
-	m, err = serverMetadata(ctx, c.fetcher(d.onLoopback), issuer, header)
+	m, err = serverMetadata(ctx, c.fetcher(d.id), issuer, header)
 	switch {
 	case err != nil:
 		return nil, false, err
 	case m != nil:
 		return m, false, c.checkServer(d, issuer, m)
 	case !d.legacy():
-		return nil, false, broken(StepServer, issuer, errors.New("the authorization server has no metadata"),
+		return nil, false, newDiscoveryError(StepServer, issuer, errors.New("the authorization server has no metadata"),
 			ruleServerMetadata, "check the issuer that the resource names, or tell its operator")
 	}
 	if _, err := oauth.CheckEndpoint(issuer); err != nil {
-		return nil, false, broken(StepServer, issuer, err, "", "")
+		return nil, false, newDiscoveryError(StepServer, issuer, err, "", "")
 	}
 	return &oauth.ServerMetadata{
 		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
@@ -249,17 +246,17 @@ func (c *Client) server(ctx context.Context, d *discovery, issuer string) (m *oa
 func serverMetadata(ctx context.Context, f *oauth.Fetcher, issuer string, header http.Header) (*oauth.ServerMetadata, error) {
 	places, err := oauth.ServerMetadataURLs(issuer)
 	if err != nil {
-		return nil, broken(StepServer, issuer, err, "RFC 8414, section 2: an issuer is an https URL without query and fragment", tellResource)
+		return nil, newDiscoveryError(StepServer, issuer, err, "RFC 8414, section 2: an issuer is an https URL without query and fragment", adviceTellResource)
 	}
 	var trouble error
 	for _, place := range places {
 		resp, err := f.Get(ctx, place, header)
 		if err != nil {
-			return nil, broken(StepServer, place, unreachable(err), "", fetchAdvice(err))
+			return nil, fetchError(StepServer, place, err)
 		}
 		absent, err := noDocument(resp)
 		if err != nil { // some servers fail for places that they do not have
-			trouble = broken(StepServer, place, err, "", "try again later")
+			trouble = newDiscoveryError(StepServer, place, err, "", "try again later")
 			continue
 		}
 		if absent {
@@ -268,7 +265,7 @@ func serverMetadata(ctx context.Context, f *oauth.Fetcher, issuer string, header
 		m, err := oauth.ParseServerMetadata(resp.Body, issuer)
 		if err != nil {
 			rule, advice := issuerRule(err)
-			return nil, broken(StepServer, place, err, rule, advice)
+			return nil, newDiscoveryError(StepServer, place, err, rule, advice)
 		}
 		return m, nil
 	}
@@ -291,10 +288,10 @@ func issuerRule(err error) (rule, advice string) {
 // checkServer checks what metadata must have for the way ahead.
 func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadata) error {
 	lacks := func(step Step, text, rule, advice string) error {
-		return broken(step, issuer, errors.New(text), rule, advice)
+		return newDiscoveryError(step, issuer, errors.New(text), rule, advice)
 	}
 	if m.TokenEndpoint == "" {
-		return lacks(StepServer, "the metadata has no token_endpoint", "RFC 8414, section 2", tellServer)
+		return lacks(StepServer, "the metadata has no token_endpoint", "RFC 8414, section 2", adviceTellServer)
 	}
 	for _, endpoint := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.RevocationEndpoint} {
 		if endpoint == "" {
@@ -302,11 +299,11 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 		}
 		u, err := oauth.CheckEndpoint(endpoint)
 		if err != nil {
-			return broken(StepServer, endpoint, err,
-				"spec basic/authorization/security-considerations: all endpoints MUST be served over HTTPS", tellServer)
+			return newDiscoveryError(StepServer, endpoint, err,
+				"spec basic/authorization/security-considerations: all endpoints MUST be served over HTTPS", adviceTellServer)
 		}
 		// A browser that is sent to this machine acts in the person's name there.
-		if oauth.LoopbackHost(u.Hostname()) && !d.onLoopback && !c.o.Loopback {
+		if oauth.LoopbackHost(u.Hostname()) && !onLoopback(d.id) && !c.o.Loopback {
 			return lacks(StepServer, "the server, which is elsewhere, names an endpoint on this machine", "",
 				"if that is meant, set Options.Loopback")
 		}
@@ -319,7 +316,7 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 			"the server may only serve programs: set Options.Grant")
 	}
 	if len(m.ResponseTypesSupported) > 0 && !slices.Contains(m.ResponseTypesSupported, "code") {
-		return lacks(StepServer, "the server does not offer the response type code", "OAuth 2.1", tellServer)
+		return lacks(StepServer, "the server does not offer the response type code", "OAuth 2.1", adviceTellServer)
 	}
 	if !slices.Contains(m.CodeChallengeMethodsSupported, oauth.MethodS256) {
 		text := "code_challenge_methods_supported lacks S256"
@@ -333,12 +330,13 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 	return nil
 }
 
-// noOAuth explains default endpoints that are absent: the resource hardly uses OAuth.
-func noOAuth(d *discovery, step Step, endpoint string, err error) error {
+// explainMissingEndpoint explains default endpoints that are absent: the resource hardly uses
+// OAuth.
+func explainMissingEndpoint(d *discovery, step Step, endpoint string, err error) error {
 	said, ok := errors.AsType[*oauth.Error](err)
 	if !d.legacy() || !ok || said.Status != http.StatusNotFound && said.Status != http.StatusMethodNotAllowed {
 		return err
 	}
-	return broken(step, endpoint, fmt.Errorf("the resource wants authorization but offers no way to get it: %w", err),
+	return newDiscoveryError(step, endpoint, fmt.Errorf("the resource wants authorization but offers no way to get it: %w", err),
 		ruleResourceMetadata, adviceKey)
 }

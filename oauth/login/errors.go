@@ -29,7 +29,7 @@ type Error struct {
 
 // Error says what was being done, and why it ended.
 func (e *Error) Error() string {
-	return part("", e.doing, ": ") + e.Err.Error()
+	return optional("", e.doing, ": ") + e.Err.Error()
 }
 
 // Unwrap returns the reason.
@@ -43,7 +43,7 @@ func newError(ctx context.Context, resource, doing string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	return &Error{Resource: bare(resource), Retry: isTransient(err), Err: err, doing: doing}
+	return &Error{Resource: redactURL(resource), Retry: isTransient(err), Err: err, doing: doing}
 }
 
 // unreachable is the error of a fetch that brought no answer.
@@ -58,12 +58,6 @@ func unreachable(err error) error {
 func isTransient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Retry
-}
-
-// isRefused reports whether a person was asked to sign in, and did not: see settle.
-func isRefused(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && !e.Retry
 }
 
 // A SignInRequiredError says that a person would have to sign in, and that nobody may be asked.
@@ -82,11 +76,11 @@ func (e *SignInRequiredError) Error() string {
 	if e.Why == ReasonStepUp {
 		more = " for more scopes"
 	}
-	return e.Resource + " needs a person to sign in" + part(" at ", e.Issuer, "") + more + part(" (scopes: ", oauth.JoinScope(e.Scopes), ")")
+	return e.Resource + " needs a person to sign in" + optional(" at ", e.Issuer, "") + more + optional(" (scopes: ", oauth.JoinScope(e.Scopes), ")")
 }
 
-// part is a part of a text that may be missing.
-func part(before, s, after string) string {
+// optional is a part of a text that may be missing.
+func optional(before, s, after string) string {
 	if s == "" {
 		return ""
 	}
@@ -126,21 +120,21 @@ func (e *DiscoveryError) Error() string {
 	if e.Err != nil {
 		cause = e.Err.Error()
 	}
-	return string(e.Step) + part(" at ", e.URL, "") + part(": ", cause, "") + part(" (", e.Rule, ")") + part("; ", e.Advice, "")
+	return string(e.Step) + optional(" at ", e.URL, "") + optional(": ", cause, "") + optional(" (", e.Rule, ")") + optional("; ", e.Advice, "")
 }
 
 // Unwrap returns the cause.
 func (e *DiscoveryError) Unwrap() error { return e.Err }
 
-// broken is a DiscoveryError about a URL.
-func broken(step Step, place string, err error, rule, advice string) *DiscoveryError {
-	return &DiscoveryError{Step: step, URL: bare(place), Err: err, Rule: rule, Advice: advice}
+// newDiscoveryError is a DiscoveryError about a URL.
+func newDiscoveryError(step Step, place string, err error, rule, advice string) *DiscoveryError {
+	return &DiscoveryError{Step: step, URL: redactURL(place), Err: err, Rule: rule, Advice: advice}
 }
 
 // What is said in several places.
 const (
-	tellServer           = "tell the server's operator"
-	tellResource         = "tell the resource's operator"
+	adviceTellServer     = "tell the server's operator"
+	adviceTellResource   = "tell the resource's operator"
 	adviceKey            = "if it takes a key, set the Authorization header yourself"
 	ruleResourceMetadata = "spec basic/authorization: MCP servers MUST implement protected resource metadata"
 	ruleServerMetadata   = "spec basic/authorization: it MUST provide RFC 8414 metadata or OpenID Connect discovery"
@@ -167,7 +161,7 @@ func (e *AuthorizationError) Error() string {
 	default:
 		text += ": " + e.Code
 	}
-	return text + part(": ", e.Description, "")
+	return text + optional(": ", e.Description, "")
 }
 
 // Is lets errors.Is compare with an *oauth.Error by code.
@@ -190,8 +184,8 @@ func printable(s string, limit int) string {
 	return strings.TrimSpace(s)
 }
 
-// bare is a URL without what may be secret or long: query, fragment, user.
-func bare(raw string) string {
+// redactURL is a URL without what may be secret or long: query, fragment, user.
+func redactURL(raw string) string {
 	raw, _, _ = strings.Cut(raw, "#")
 	raw, _, _ = strings.Cut(raw, "?")
 	return printable(userOfURL.ReplaceAllString(raw, "$1"), 512)

@@ -38,10 +38,11 @@ func (clientCredentials) obtain(ctx context.Context, q *grantRequest) (*oauth.To
 	return requestToken(ctx, q, q.form(oauth.GrantClientCredentials))
 }
 
-// JWTBearer is the grant of workloads that their platform gives a signed identity (RFC 7523, section
-// 2.1; extension io.modelcontextprotocol/auth/wif). assertion returns a JWT for the audience, which
-// is the authorization server's issuer; it is called for each token request, by many goroutines at
-// once. A client_id is sent only if there are credentials with one. A refusal is final.
+// JWTBearer is the grant of workloads that their platform gives a signed identity (RFC 7523,
+// section 2.1; extension io.modelcontextprotocol/auth/wif). assertion returns a JWT for the
+// audience, which is the authorization server's issuer; it is called for each token request, by
+// many goroutines at once. A client_id is sent only if there are credentials with one. A refusal is
+// final.
 func JWTBearer(assertion func(ctx context.Context, audience string) (string, error)) Grant {
 	return jwtBearer{assertion}
 }
@@ -129,7 +130,7 @@ func (g enterpriseManaged) exchange(ctx context.Context, q *grantRequest) (strin
 	if q.meta.Issuer == "" {
 		return "", errors.New("the authorization server has no issuer identifier")
 	}
-	// No prover: the assertion is no access token.
+	// No signer: the assertion is no access token.
 	at := &grantRequest{
 		fetch: cmp.Or(g.o.Fetcher, q.fetch), creds: g.o.Credentials,
 		resource: q.resource, scopes: q.scopes, now: q.now,

@@ -56,7 +56,7 @@ func TestEnterpriseManaged(t *testing.T) {
 		idp := provider(t, answer(200, goodJAG))
 		as := newAnswering(t, answer(200, goodToken))
 		q := as.request(t, &Credentials{Issuer: as.URL, ClientID: "at-as", Secret: "as-secret"})
-		q.prover = newTestProver(t)
+		q.dpop = newTestProver(t)
 		o := EnterpriseOptions{
 			IDToken:     func(context.Context) (string, error) { return "id.token", nil },
 			Issuer:      idp.URL,

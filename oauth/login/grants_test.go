@@ -20,7 +20,7 @@ func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	a := newAnswering(t, answer(200, goodToken))
 	q := a.request(t, &Credentials{Issuer: a.URL, ClientID: "id", Secret: "s"})
-	q.prover = newTestProver(t)
+	q.dpop = newTestProver(t)
 	got, err := ClientCredentials().obtain(t.Context(), q)
 	if err != nil || got.AccessToken != "at" {
 		t.Fatalf("%+v, %v", got, err)
@@ -73,7 +73,7 @@ func TestJWTBearer(t *testing.T) {
 			t.Parallel()
 			a := newAnswering(t, answer(200, goodToken))
 			q := a.request(t, tt.creds)
-			q.prover = newTestProver(t)
+			q.dpop = newTestProver(t)
 			var audience string
 			grant := JWTBearer(func(_ context.Context, aud string) (string, error) {
 				audience = aud

@@ -7,8 +7,8 @@
 //	d.Client = signIn.HTTPClient(nil)
 //	c, err := client.Connect(ctx, d, nil)
 //
-// [Client.Source] gives tokens for other uses, [Options].Grant is for programs without a person, and
-// [Client.Diagnose] says why signing in does not work. spec 2026-07-28, basic/authorization.
+// [Client.Source] gives tokens for other uses, [Options].Grant is for programs without a person,
+// and [Client.Diagnose] says why signing in does not work. spec 2026-07-28, basic/authorization.
 package login
 
 import (
@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -110,7 +111,7 @@ type Authorizer interface {
 	Begin(ctx context.Context, registered []string) (Visit, error)
 }
 
-// A Visit is one trip of the person to the authorization server.
+// A Visit is one authorization request in the person's browser.
 type Visit = browser.Visit
 
 // A Prompt says what a person is about to be asked for.
@@ -150,16 +151,9 @@ func New(o *Options) *Client {
 	if o != nil {
 		c.o = *o
 	}
-	if c.o.Store == nil {
-		c.o.Store = NewMemory()
-	}
-	c.o.Store = keeper{c.o.Store, NewMemory(), NewMemory()}
-	if c.o.Authorizer == nil {
-		c.o.Authorizer = browser.NewReceiver(nil)
-	}
-	if c.o.Fetch == nil {
-		c.o.Fetch = oauth.NewFetcher(nil)
-	}
+	c.o.Store = fallbackStore{cmp.Or[Store](c.o.Store, NewMemory()), NewMemory(), NewMemory()}
+	c.o.Authorizer = cmp.Or[Authorizer](c.o.Authorizer, browser.NewReceiver(nil))
+	c.o.Fetch = cmp.Or(c.o.Fetch, oauth.NewFetcher(nil))
 	if c.o.Now == nil {
 		c.o.Now = time.Now
 	}
@@ -185,9 +179,14 @@ func (c *Client) Close() error {
 func (c *Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "login client") }
 
 // fetcher is the one for a resource, which may be on this machine. Attack: SSRF in discovery.
-func (c *Client) fetcher(onLoopback bool) *oauth.Fetcher {
-	if onLoopback || c.o.Loopback {
+func (c *Client) fetcher(resource string) *oauth.Fetcher {
+	if c.o.Loopback || onLoopback(resource) {
 		return c.local
 	}
 	return c.o.Fetch
+}
+
+func onLoopback(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && oauth.LoopbackHost(u.Hostname())
 }

@@ -4,37 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// ready refreshes tokens that are about to end, or have ended, and returns what is left to do.
-func (c *Client) ready(ctx context.Context, s *session, n *need) (*session, action, error) {
+// refreshIfDue refreshes tokens that are about to end, or have ended, and returns what is left to
+// do.
+func (c *Client) refreshIfDue(ctx context.Context, s *session, n *need) (*session, action, error) {
 	act, _ := c.decide(s, nil, &challenge{}, n)
-	if act != refresh {
-		return s, act, nil
+	if act == refresh {
+		var err error
+		if s, err = c.refreshEarly(ctx, s); err != nil {
+			return nil, fail, err
+		}
+		n.refreshed = true
+		act, _ = c.decide(s, nil, &challenge{}, n)
 	}
-	s, err := c.refreshEarly(ctx, s)
-	if err != nil {
-		return nil, fail, err
-	}
-	n.refreshed = true
-	act, _ = c.decide(s, nil, &challenge{}, n)
 	return s, act, nil
 }
 
-// refreshEarly refreshes tokens without discovery of the resource, in its flight. Without a session,
-// or tokens that last, the resource's answer must lead to a sign-in.
+// refreshEarly refreshes tokens without discovery of the resource, in its flight. Without a
+// session, or tokens that last, the resource's answer must lead to a sign-in.
 func (c *Client) refreshEarly(ctx context.Context, s *session) (*session, error) {
 	now := c.o.Now()
 	valid, limit := s.tokens.lasts(now, 0), c.o.SignInTimeout
 	if valid {
 		limit = min(limit, refreshTimeout)
 	}
-	got, _, err := c.share(ctx, s.ID, limit, func(ctx context.Context, asking func()) (*outcome, error) {
-		return c.renew(ctx, s.ID, nil, &challenge{}, need{}, asking)
+	got, _, err := c.joinFlight(ctx, s.ID, limit, func(ctx context.Context, asking func()) (*outcome, error) {
+		return c.replaceTokens(ctx, s.ID, nil, &challenge{}, need{}, asking)
 	})
 	if valid && ctx.Err() == nil && (err != nil || generationOf(got.session) == s.tokens.Generation) {
 		c.resources.with(s.ID, func(r *entry) { r.refreshFailed = now })
@@ -84,15 +83,15 @@ func (c *Client) credentialsOf(ctx context.Context, m *oauth.ServerMetadata, s *
 		return creds, nil
 	}
 	if s.ClientID == c.o.DocumentURL {
-		return c.byDocument(m.Issuer), nil
+		return c.documentCredentials(m.Issuer), nil
 	}
-	return c.registered(ctx, m, s.ClientID)
+	return c.storedRegistration(ctx, m, s.ClientID)
 }
 
 // refresh makes one refresh request and keeps what it brings, before anybody uses it. The old
 // refresh token stays if no new one comes (RFC 6749, section 6).
 func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, s *session, creds *Credentials) (*session, error) {
-	q := c.request(c.onRecord(&s.binding), m, creds, s.prover)
+	q := c.request(c.storedDiscovery(&s.binding), m, creds, s.dpop)
 	form := q.form(oauth.GrantRefreshToken)
 	form.Set("refresh_token", s.tokens.Refresh)
 	// A caller that leaves now must not cost the rotated token.
@@ -102,10 +101,10 @@ func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, s *sessio
 	if err != nil {
 		return nil, fmt.Errorf("refresh the token of %s: %w", s.ID, err)
 	}
-	if _, err := checkType(r.TokenType, s.prover != nil, s.prover != nil); err != nil {
-		return nil, broken(StepToken, m.TokenEndpoint, err, "", tellServer)
+	if _, err := checkType(r.TokenType, s.dpop != nil, s.dpop != nil); err != nil {
+		return nil, newDiscoveryError(StepToken, m.TokenEndpoint, err, "", adviceTellServer)
 	}
-	t := newTokens(&s.binding, m.TokenEndpoint, r, s.tokens.Requested, c.o.Now())
+	t := newTokens(&s.tokens.binding, m.TokenEndpoint, r, c.o.Now())
 	t.Key = s.tokens.Key
 	if t.Refresh == "" {
 		t.Refresh = s.tokens.Refresh
@@ -125,18 +124,14 @@ func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, s *sessio
 // refreshTimeout and storeTimeout bound work that no caller waits for any more.
 const refreshTimeout, storeTimeout = 30 * time.Second, 30 * time.Second
 
-// refusedForGood reports whether a server refuses to refresh a token in a way that asking again does
-// not change, so that a person must sign in.
+// refusedForGood reports whether a server refuses to refresh a token in a way that asking again
+// does not change, so that a person must sign in.
 func refusedForGood(err error) bool {
 	said, ok := errors.AsType[*oauth.Error](err)
 	return ok && said.Code != "" && !isTransient(err)
 }
 
-// onRecord is what is known of a resource without asking it.
-func (c *Client) onRecord(b *binding) *discovery {
-	d := &discovery{id: b.ID, resource: b.Resource, servers: []string{b.Issuer}, version: c.o.ProtocolVersion}
-	if u, err := url.Parse(b.ID); err == nil {
-		d.onLoopback = oauth.LoopbackHost(u.Hostname())
-	}
-	return d
+// storedDiscovery is what is known of a resource without asking it.
+func (c *Client) storedDiscovery(b *binding) *discovery {
+	return &discovery{id: b.ID, resource: b.Resource, servers: []string{b.Issuer}, version: c.o.ProtocolVersion}
 }

@@ -27,27 +27,31 @@ func (c *Client) preregistered(issuer string) *Credentials {
 	return &own
 }
 
-// known are the credentials for a server that need no registration, in the order of spec 2026-07-28,
-// basic/authorization/client-registration: those registered beforehand, a metadata document, an
-// earlier dynamic registration; nil if there are none.
-func (c *Client) known(ctx context.Context, m *oauth.ServerMetadata) (*Credentials, error) {
+// knownCredentials are the credentials for a server that need no registration, in the order of spec
+// 2026-07-28, basic/authorization/client-registration: those registered beforehand, a metadata
+// document, an earlier dynamic registration; nil if there are none.
+func (c *Client) knownCredentials(ctx context.Context, m *oauth.ServerMetadata) (*Credentials, error) {
 	if creds := c.preregistered(m.Issuer); creds != nil {
 		return creds, nil
 	}
 	if c.o.DocumentURL != "" && m.ClientIDMetadataDocumentSupported {
-		if err := checkDocumentURL(c.o.DocumentURL); err != nil {
-			return nil, broken(StepRegister, c.o.DocumentURL, err,
+		u, err := oauth.CheckEndpoint(c.o.DocumentURL)
+		if err == nil && strings.Trim(u.Path, "/") == "" {
+			err = errors.New("the URL has no path")
+		}
+		if err != nil {
+			return nil, newDiscoveryError(StepRegister, c.o.DocumentURL, err,
 				"spec basic/authorization/client-registration: the client_id URL MUST be https and have a path",
 				"correct Options.DocumentURL")
 		}
-		return c.byDocument(m.Issuer), nil
+		return c.documentCredentials(m.Issuer), nil
 	}
-	return c.registered(ctx, m, "")
+	return c.storedRegistration(ctx, m, "")
 }
 
-// byDocument are the credentials of a client that is known by its metadata document (spec
+// documentCredentials are the credentials of a client that is known by its metadata document (spec
 // 2026-07-28, basic/authorization/client-registration: MAY be private_key_jwt).
-func (c *Client) byDocument(issuer string) *Credentials {
+func (c *Client) documentCredentials(issuer string) *Credentials {
 	creds := &Credentials{
 		Issuer: issuer, ClientID: c.o.DocumentURL, Method: oauth.AuthNone,
 		RedirectURIs: slices.Clone(c.o.DocumentRedirects), Document: true,
@@ -58,9 +62,9 @@ func (c *Client) byDocument(issuer string) *Credentials {
 	return creds
 }
 
-// registered is a dynamic registration that still holds, or nil: that of a client id, or else the
-// latest. Tokens stay with the client that they were given to.
-func (c *Client) registered(ctx context.Context, m *oauth.ServerMetadata, id string) (*Credentials, error) {
+// storedRegistration is a dynamic registration that still holds, or nil: that of a client id, or
+// else the latest. Tokens stay with the client that they were given to.
+func (c *Client) storedRegistration(ctx context.Context, m *oauth.ServerMetadata, id string) (*Credentials, error) {
 	var r registration
 	name := registrationName(m.Issuer, id)
 	ok, err := c.read(ctx, name, &r)
@@ -84,16 +88,16 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	if err := c.mayRegister(m); err != nil {
 		return nil, err
 	}
-	body, err := wire.Marshal(c.metadata(m, redirect, p.prover != nil))
+	body, err := wire.Marshal(c.clientMetadata(m, redirect, p.dpop != nil))
 	if err != nil {
 		return nil, fmt.Errorf("write a registration: %w", err)
 	}
 	failed := func(err error, advice string) error {
-		return noOAuth(p.found, StepRegister, m.RegistrationEndpoint, broken(StepRegister, m.RegistrationEndpoint, err, "", advice))
+		return explainMissingEndpoint(p.found, StepRegister, m.RegistrationEndpoint, newDiscoveryError(StepRegister, m.RegistrationEndpoint, err, "", advice))
 	}
-	resp, err := c.fetcher(p.found.onLoopback).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
+	resp, err := c.fetcher(p.found.id).PostJSON(ctx, m.RegistrationEndpoint, body, jsonHeader())
 	if err != nil {
-		return nil, failed(unreachable(err), fetchAdvice(err))
+		return nil, fetchError(StepRegister, m.RegistrationEndpoint, err)
 	}
 	if resp.Status != http.StatusCreated && resp.Status != http.StatusOK {
 		return nil, failed(oauth.ParseError(resp.Status, resp.Body),
@@ -101,7 +105,7 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	}
 	info, err := oauth.ParseClientInformation(resp.Body)
 	if err != nil {
-		return nil, failed(err, tellServer)
+		return nil, failed(err, adviceTellServer)
 	}
 	r := registration{
 		Issuer: m.Issuer, ClientID: info.ClientID, Secret: info.ClientSecret,
@@ -120,8 +124,8 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	return r.credentials(), nil
 }
 
-// metadata is what the client says of itself.
-func (c *Client) metadata(m *oauth.ServerMetadata, redirect string, bound bool) *oauth.ClientMetadata {
+// clientMetadata is what the client says of itself.
+func (c *Client) clientMetadata(m *oauth.ServerMetadata, redirect string, bound bool) *oauth.ClientMetadata {
 	return &oauth.ClientMetadata{
 		ClientName: c.o.ClientName, ClientURI: c.o.ClientURI,
 		SoftwareID: c.o.SoftwareID, SoftwareVersion: c.o.SoftwareVersion,
@@ -144,8 +148,8 @@ func registrationMethod(m *oauth.ServerMetadata) string {
 	return oauth.AuthNone
 }
 
-// applicationType is native for redirects to this machine or a scheme of the client's own, else web:
-// spec 2026-07-28, basic/authorization/client-registration: MUST be specified.
+// applicationType is native for redirects to this machine or a scheme of the client's own, else
+// web: spec 2026-07-28, basic/authorization/client-registration: MUST be specified.
 func applicationType(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err == nil && u.Scheme == "https" && !oauth.LoopbackHost(u.Hostname()) {
@@ -183,14 +187,14 @@ func (c *Client) dropRegistration(ctx context.Context, issuer, id string) error 
 	return errors.Join(err, c.o.Store.Delete(ctx, own))
 }
 
-// prepare begins a visit, with credentials that its redirect URI belongs to.
-func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, error) {
+// prepareClient begins a visit, with credentials that its redirect URI belongs to.
+func (c *Client) prepareClient(ctx context.Context, p *plan) (*Credentials, Visit, error) {
 	unlock, err := c.o.Store.Lock(ctx, storeName(kindClient, p.meta.Issuer))
 	if err != nil {
 		return nil, nil, fmt.Errorf("wait for another registration: %w", err)
 	}
 	defer unlock()
-	creds, err := c.known(ctx, p.meta)
+	creds, err := c.knownCredentials(ctx, p.meta)
 	var redirects []string
 	switch {
 	case creds != nil:
@@ -201,7 +205,7 @@ func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, err
 	if err != nil {
 		return nil, nil, err
 	}
-	visit, err := c.begin(ctx, redirects)
+	visit, err := c.beginVisit(ctx, redirects)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,11 +219,11 @@ func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, err
 	}
 	// A refused redirect URI is tried once more with the other name of this machine, if the
 	// Authorizer can use it: spec 2026-07-28, basic/authorization/client-registration: MAY.
-	variant := otherLoopback(visit.RedirectURI())
+	variant := otherLoopbackName(visit.RedirectURI())
 	if closing := visit.Close(); closing != nil || variant == "" || !errors.Is(err, &oauth.Error{Code: oauth.InvalidRedirectURI}) {
 		return nil, nil, errors.Join(err, closing)
 	}
-	visit, again := c.begin(ctx, []string{variant})
+	visit, again := c.beginVisit(ctx, []string{variant})
 	if again != nil {
 		return nil, nil, errors.Join(err, again)
 	}
@@ -231,7 +235,7 @@ func (c *Client) prepare(ctx context.Context, p *plan) (*Credentials, Visit, err
 	return nil, nil, errors.Join(err, visit.Close())
 }
 
-func (c *Client) begin(ctx context.Context, registered []string) (Visit, error) {
+func (c *Client) beginVisit(ctx context.Context, registered []string) (Visit, error) {
 	visit, err := c.o.Authorizer.Begin(ctx, registered)
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sign-in: %w", err)
@@ -244,21 +248,21 @@ func (c *Client) begin(ctx context.Context, registered []string) (Visit, error) 
 
 // mayRegister says why the client cannot be registered, if so.
 func (c *Client) mayRegister(m *oauth.ServerMetadata) error {
+	reason, advice := "", "give its id with Options.Credentials"
 	switch {
 	case m.RegistrationEndpoint == "":
-		return broken(StepRegister, m.Issuer,
-			errors.New("this client is not registered there, and the server registers none by itself"), "",
-			"register it at the server by hand and give its id with Options.Credentials")
+		reason, advice = "the server registers none by itself", "register it at the server by hand and "+advice
 	case c.o.NoRegistration:
-		return broken(StepRegister, m.Issuer,
-			errors.New("this client is not registered there, and Options.NoRegistration is set"), "",
-			"give its id with Options.Credentials")
+		reason = "Options.NoRegistration is set"
+	default:
+		return nil
 	}
-	return nil
+	return newDiscoveryError(StepRegister, m.Issuer, errors.New("this client is not registered there, and "+reason), "", advice)
 }
 
-// otherLoopback is a loopback redirect URI with localhost for an address or reversed; "" if none.
-func otherLoopback(redirect string) string {
+// otherLoopbackName is a loopback redirect URI with localhost for an address or reversed; "" if
+// none.
+func otherLoopbackName(redirect string) string {
 	u, err := url.Parse(redirect)
 	if err != nil || u.Scheme != "http" || !oauth.LoopbackHost(u.Hostname()) {
 		return ""
@@ -272,15 +276,4 @@ func otherLoopback(redirect string) string {
 	}
 	u.Host = name
 	return u.String()
-}
-
-func checkDocumentURL(raw string) error {
-	u, err := oauth.CheckEndpoint(raw)
-	switch {
-	case err != nil:
-		return err
-	case strings.Trim(u.Path, "/") == "":
-		return errors.New("the URL has no path")
-	}
-	return nil
 }

@@ -97,20 +97,19 @@ func (t *table) close() {
 	t.running.Wait()
 }
 
-func (c *Client) remember(id string, s *session) {
+func (c *Client) cache(id string, s *session) {
 	c.resources.with(id, func(r *entry) { r.session, r.loaded = s, true })
 }
 
-// inMemory is what is remembered of a resource; loaded is false if it was never looked up.
-func (c *Client) inMemory(id string) (s *session, loaded bool) {
+// cached is what is remembered of a resource; loaded is false if it was never looked up.
+func (c *Client) cached(id string) (s *session, loaded bool) {
 	c.resources.with(id, func(r *entry) { s, loaded = r.session, r.loaded })
 	return s, loaded
 }
 
-// recall is what is remembered of a resource, or what the store has; nil if nothing.
-func (c *Client) recall(ctx context.Context, id string) (*session, error) {
-	s, loaded := c.inMemory(id)
-	if loaded {
+// cachedOrStored is what is remembered of a resource, or what the store has; nil if nothing.
+func (c *Client) cachedOrStored(ctx context.Context, id string) (*session, error) {
+	if s, loaded := c.cached(id); loaded {
 		return s, nil
 	}
 	s, err := c.load(ctx, id)
@@ -132,11 +131,11 @@ func (c *Client) reload(ctx context.Context, id string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, _ := c.inMemory(id)
+	known, _ := c.cached(id)
 	if (stored == nil) == (known == nil) && generationOf(stored) == generationOf(known) {
 		return known, nil
 	}
-	c.remember(id, stored)
+	c.cache(id, stored)
 	return stored, nil
 }
 
@@ -144,7 +143,7 @@ func (c *Client) reload(ctx context.Context, id string) (*session, error) {
 // nil. One without tokens does not get those of a resource above it, which may have another owner.
 func (c *Client) find(ctx context.Context, u *url.URL) (*session, error) {
 	for _, id := range candidates(u) {
-		s, err := c.recall(ctx, id)
+		s, err := c.cachedOrStored(ctx, id)
 		if err != nil || s != nil {
 			return s, err
 		}
@@ -174,7 +173,7 @@ func candidates(u *url.URL) []string {
 		}
 	}
 	path := strings.TrimRight(u.EscapedPath(), "/")
-	if dotted(path) {
+	if hasDotSegments(path) {
 		path = ""
 	}
 	if u.RawQuery != "" {
@@ -191,8 +190,8 @@ func candidates(u *url.URL) []string {
 	return ids
 }
 
-// dotted reports whether a path has dot segments, also escaped ones, or backslashes.
-func dotted(path string) bool {
+// hasDotSegments reports whether a path has dot segments, also escaped ones, or backslashes.
+func hasDotSegments(path string) bool {
 	plain, err := url.PathUnescape(path)
 	if err != nil || strings.Contains(plain, `\`) {
 		return true

@@ -41,22 +41,20 @@ type binding struct {
 	Requested []string `json:"requested,omitzero"`
 }
 
+// tokensName is the name of the record of the tokens.
+func (b *binding) tokensName() string { return storeName(kindTokens, b.Issuer, b.ClientID, b.ID) }
+
 // tokens are what one authorization server gave one client for one resource. They never change.
 type tokens struct {
+	binding
 	// Generation tells it from those before and after.
 	Generation string `json:"generation"`
-	ID         string `json:"id"`
-	Resource   string `json:"resource,omitzero"`
-	Issuer     string `json:"issuer"`
-	ClientID   string `json:"client_id,omitzero"`
 	// TokenEndpoint is where the tokens came from. A refresh token is sent nowhere else.
 	TokenEndpoint string   `json:"token_endpoint"`
 	Access        string   `json:"access_token"`
 	Type          string   `json:"token_type"`
 	Refresh       string   `json:"refresh_token,omitzero"`
 	Granted       []string `json:"granted,omitzero"`
-	// Requested are the scopes that these tokens were asked for with.
-	Requested []string `json:"requested,omitzero"`
 	// Issued and Expires are when Access was given and ends, in seconds since 1970; 0 is unknown.
 	Issued  int64 `json:"issued,omitzero"`
 	Expires int64 `json:"expires,omitzero"`
@@ -104,8 +102,6 @@ func (t *tokens) due(now time.Time, margin time.Duration) bool {
 	return !t.lasts(now, margin)
 }
 
-func (t *tokens) name() string { return storeName(kindTokens, t.Issuer, t.ClientID, t.ID) }
-
 // read reads a record into v, a pointer, and reports whether there is one. One that cannot be read
 // is as good as none: it is replaced in time.
 func (c *Client) read(ctx context.Context, name string, v any) (bool, error) {
@@ -138,11 +134,11 @@ func (c *Client) write(ctx context.Context, name string, v any) error {
 type session struct {
 	binding
 	tokens *tokens     // nil: none
-	prover *dpopProver // nil: bearer tokens
+	dpop   *dpopSigner // nil: bearer tokens
 
-	signedIn time.Time     // when there was a sign-in for the tokens, in this process
-	doubt    time.Duration // how long no other one is made if the tokens do not work
-	worked   atomic.Bool   // a resource took the tokens
+	signedIn      time.Time     // when there was a sign-in for the tokens, in this process
+	signInBackoff time.Duration // until another one, if the tokens do not work
+	accepted      atomic.Bool   // a resource took the tokens
 }
 
 // load reads what the store has of a resource; nil if nothing.
@@ -152,38 +148,38 @@ func (c *Client) load(ctx context.Context, id string) (*session, error) {
 	if err != nil || !ok || s.ID != id {
 		return nil, err
 	}
-	t := &tokens{ID: id, Issuer: s.Issuer, ClientID: s.ClientID}
-	ok, err = c.read(ctx, t.name(), t)
-	if err != nil || !ok || t.ID != id || t.Issuer != s.Issuer || t.ClientID != s.ClientID {
+	t := &tokens{}
+	ok, err = c.read(ctx, s.tokensName(), t)
+	if err != nil || !ok || t.tokensName() != s.tokensName() {
 		return s, err
 	}
 	made, err := s.with(t)
-	if err != nil || !sendable(t.Access) || !sendable(t.Refresh) {
+	if err != nil || !fitsHeader(t.Access) || !fitsHeader(t.Refresh) {
 		c.log.WarnContext(ctx, "stored tokens are of no use", "resource", id)
 		return s, nil //nolint:nilerr // as good as none: see read
 	}
 	return made, nil
 }
 
-// sendable reports whether a header can carry a token.
-func sendable(token string) bool {
+// fitsHeader reports whether a header can carry a token.
+func fitsHeader(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 // with is a session with other tokens of the same sign-in; t may be nil.
 func (s *session) with(t *tokens) (*session, error) {
-	made := &session{binding: s.binding, tokens: t, signedIn: s.signedIn, doubt: s.doubt}
-	made.worked.Store(s.worked.Load())
+	made := &session{binding: s.binding, tokens: t, signedIn: s.signedIn, signInBackoff: s.signInBackoff}
+	made.accepted.Store(s.accepted.Load())
 	switch {
 	case t == nil || len(t.Key) == 0:
-	case s.prover != nil && s.tokens != nil && string(s.tokens.Key) == string(t.Key):
-		made.prover = s.prover // it knows the nonces
+	case s.dpop != nil && s.tokens != nil && string(s.tokens.Key) == string(t.Key):
+		made.dpop = s.dpop // it knows the nonces
 	default:
 		key, err := jwt.ParseKey(t.Key)
 		if err != nil {
 			return nil, errors.New("read the key of stored tokens: not a private key")
 		}
-		made.prover = newDPoPProver(key)
+		made.dpop = newDPoPSigner(key)
 	}
 	return made, nil
 }
@@ -193,11 +189,11 @@ func (s *session) with(t *tokens) (*session, error) {
 func (c *Client) save(ctx context.Context, s *session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	err := errors.Join(c.write(ctx, s.tokens.name(), s.tokens), c.write(ctx, storeName(kindBinding, s.ID), &s.binding))
+	err := errors.Join(c.write(ctx, s.tokensName(), s.tokens), c.write(ctx, storeName(kindBinding, s.ID), &s.binding))
 	if err != nil {
 		c.log.ErrorContext(ctx, "tokens are kept in memory alone", "resource", s.ID, "error", err)
 	}
-	c.remember(s.ID, s)
+	c.cache(s.ID, s)
 }
 
 // dropTokens forgets one generation of tokens, and returns the session without them: if the store
@@ -206,15 +202,15 @@ func (c *Client) dropTokens(ctx context.Context, failed *session) *session {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	var now tokens
-	ok, err := c.read(ctx, failed.tokens.name(), &now)
+	ok, err := c.read(ctx, failed.tokensName(), &now)
 	if err == nil && ok && now.Generation == failed.tokens.Generation {
-		err = c.o.Store.Delete(ctx, failed.tokens.name())
+		err = c.o.Store.Delete(ctx, failed.tokensName())
 	}
 	if err != nil {
 		c.log.WarnContext(ctx, "stored tokens were not deleted", "resource", failed.ID, "error", err)
 	}
 	left, _ := failed.with(nil)
-	c.remember(failed.ID, left)
+	c.cache(failed.ID, left)
 	return left
 }
 
@@ -227,11 +223,10 @@ func generationOf(s *session) string {
 }
 
 // newTokens makes a generation of a response.
-func newTokens(b *binding, endpoint string, r *oauth.TokenResponse, requested []string, now time.Time) *tokens {
+func newTokens(b *binding, endpoint string, r *oauth.TokenResponse, now time.Time) *tokens {
 	t := &tokens{
-		Generation: oauth.NewSecret(), ID: b.ID, Resource: b.Resource, Issuer: b.Issuer, ClientID: b.ClientID,
-		TokenEndpoint: endpoint, Access: r.AccessToken, Type: r.TokenType, Refresh: r.RefreshToken,
-		Requested: requested, Granted: requested,
+		binding: *b, Generation: oauth.NewSecret(), TokenEndpoint: endpoint,
+		Access: r.AccessToken, Type: r.TokenType, Refresh: r.RefreshToken, Granted: b.Requested,
 	}
 	if granted, err := oauth.ParseScope(r.Scope); err == nil && len(granted) > 0 {
 		t.Granted = granted

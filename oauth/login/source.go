@@ -37,7 +37,7 @@ func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()
 // MarshalText is String, for logs and JSON.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-func (t *tokens) public() *Token {
+func (t *tokens) token() *Token {
 	kind := "Bearer"
 	if strings.EqualFold(t.Type, "DPoP") {
 		kind = "DPoP"
@@ -56,7 +56,7 @@ func (c *Client) Source(resource string) *Source { return &Source{c: c, resource
 
 // Format writes what it is for each verb: its client has secrets.
 func (s *Source) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, "source of tokens for "+bare(s.resource))
+	_, _ = io.WriteString(f, "source of tokens for "+redactURL(s.resource))
 }
 
 // Token returns a token that lasts for a request: known, refreshed, or from a sign-in.
@@ -86,40 +86,35 @@ func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) 
 }
 
 func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, error) {
-	at, err := c.refer(resource)
+	at, err := c.parseResource(resource)
 	if err != nil {
 		return nil, err
 	}
-	failed := func(err error) (*Token, error) {
-		return nil, newError(ctx, resource, "sign in to "+bare(resource), err)
-	}
 	s, err := c.find(ctx, at.url)
-	if err != nil {
-		return failed(err)
+	act := fail
+	if err == nil {
+		s, act, err = c.refreshIfDue(ctx, s, n)
 	}
-	s, act, err := c.ready(ctx, s, n)
-	if err != nil {
-		return failed(err)
-	}
-	if act != send {
+	if err == nil && act != send {
 		if n.purpose >= forSignIn {
 			c.resetStepUps()
 		}
-		if s, err = c.acquire(ctx, at, n); err != nil {
-			return failed(err)
-		}
+		s, err = c.acquire(ctx, at, n)
 	}
-	return s.tokens.public(), nil
+	if err != nil {
+		return nil, newError(ctx, resource, "sign in to "+redactURL(resource), err)
+	}
+	return s.tokens.token(), nil
 }
 
-// refer reads the URL of a resource that a user gave.
-func (c *Client) refer(resource string) (*challenge, error) {
+// parseResource reads the URL of a resource that a user gave.
+func (c *Client) parseResource(resource string) (*challenge, error) {
 	u, err := url.Parse(resource)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("resource %q: not an absolute URL", bare(resource))
+		return nil, fmt.Errorf("resource %q: not an absolute URL", redactURL(resource))
 	}
-	if !private(u) {
-		return nil, fmt.Errorf("resource %q: tokens are sent over https, or within this machine, alone", bare(resource))
+	if !isSecure(u) {
+		return nil, fmt.Errorf("resource %q: tokens are sent over https, or within this machine, alone", redactURL(resource))
 	}
 	return newChallenge(u, c.o.ProtocolVersion), nil
 }
@@ -173,7 +168,7 @@ func (c *Client) eachTokens(ctx context.Context, f func(name string, t *tokens) 
 		}
 		var t tokens
 		ok, err := c.read(ctx, name, &t)
-		if err == nil && ok && t.name() == name {
+		if err == nil && ok && t.tokensName() == name {
 			err = f(name, &t)
 		}
 		if err != nil {
@@ -183,8 +178,8 @@ func (c *Client) eachTokens(ctx context.Context, f func(name string, t *tokens) 
 	return nil
 }
 
-// SignOut asks the authorization servers of a resource to revoke its tokens (RFC 7009), then forgets
-// them, as [Client.Forget] does, also if that fails.
+// SignOut asks the authorization servers of a resource to revoke its tokens (RFC 7009), then
+// forgets them, as [Client.Forget] does, also if that fails.
 func (c *Client) SignOut(ctx context.Context, resource string) error {
 	return c.forget(ctx, resource, true)
 }
@@ -195,7 +190,7 @@ func (c *Client) Forget(ctx context.Context, resource string) error {
 }
 
 func (c *Client) forget(ctx context.Context, resource string, revoke bool) error {
-	r, err := c.refer(resource)
+	r, err := c.parseResource(resource)
 	if err != nil {
 		return err
 	}
@@ -207,7 +202,7 @@ func (c *Client) forget(ctx context.Context, resource string, revoke bool) error
 	if s != nil {
 		id = s.ID
 	} else if err != nil {
-		return fmt.Errorf("resource %q: %w", bare(resource), err)
+		return fmt.Errorf("resource %q: %w", redactURL(resource), err)
 	}
 	unlock, err := c.lock(ctx, id, func() {})
 	if err != nil {
@@ -245,17 +240,16 @@ func (c *Client) forget(ctx context.Context, resource string, revoke bool) error
 
 // revoke revokes one generation of tokens.
 func (c *Client) revoke(ctx context.Context, t *tokens) error {
-	b := binding{ID: t.ID, Resource: t.Resource, Issuer: t.Issuer, ClientID: t.ClientID}
-	d := c.onRecord(&b)
+	d := c.storedDiscovery(&t.binding)
 	m, _, err := c.server(ctx, d, t.Issuer)
 	if err != nil {
-		return fmt.Errorf("revoke the tokens of %s: %w", bare(t.ID), err)
+		return fmt.Errorf("revoke the tokens of %s: %w", redactURL(t.ID), err)
 	}
 	// A server that moved its endpoints gets no tokens: see tryRefresh.
 	if m.RevocationEndpoint == "" || m.TokenEndpoint != t.TokenEndpoint {
 		return nil
 	}
-	creds, err := c.credentialsOf(ctx, m, &session{binding: b, tokens: t})
+	creds, err := c.credentialsOf(ctx, m, &session{binding: t.binding, tokens: t})
 	if err != nil {
 		return err
 	}

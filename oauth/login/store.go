@@ -105,17 +105,17 @@ func (m *Memory) Lock(ctx context.Context, name string) (func(), error) {
 	}
 }
 
-// maxKept is how many values a keeper keeps.
-const maxKept = 1024
+// maxFallback is how many values a fallbackStore keeps.
+const maxFallback = 1024
 
-// A keeper keeps in memory what a Store does not take: rotated tokens cannot be had again. stale is
-// what the store had then: once it has something else, another process has written that.
-type keeper struct {
+// A fallbackStore keeps in memory what a Store does not take: rotated tokens cannot be had again.
+// stale is what the store had then: once it has something else, another process has written that.
+type fallbackStore struct {
 	Store
 	kept, stale *Memory
 }
 
-func (k keeper) Get(ctx context.Context, name string) ([]byte, error) {
+func (k fallbackStore) Get(ctx context.Context, name string) ([]byte, error) {
 	value, err := k.Store.Get(ctx, name)
 	kept, missing := k.kept.Get(ctx, name)
 	if stale, _ := k.stale.Get(ctx, name); missing == nil && (err != nil || bytes.Equal(value, stale)) {
@@ -124,23 +124,23 @@ func (k keeper) Get(ctx context.Context, name string) ([]byte, error) {
 	return value, err
 }
 
-func (k keeper) Set(ctx context.Context, name string, value []byte) error {
+func (k fallbackStore) Set(ctx context.Context, name string, value []byte) error {
 	err := k.Store.Set(ctx, name, value)
 	if err == nil {
 		return errors.Join(k.kept.Delete(ctx, name), k.stale.Delete(ctx, name))
 	}
-	if names, _ := k.kept.Names(ctx); len(names) >= maxKept {
+	if names, _ := k.kept.Names(ctx); len(names) >= maxFallback {
 		_ = errors.Join(k.kept.Delete(ctx, names[0]), k.stale.Delete(ctx, names[0]))
 	}
 	stale, _ := k.Store.Get(context.WithoutCancel(ctx), name)
 	return errors.Join(err, k.kept.Set(ctx, name, value), k.stale.Set(ctx, name, stale))
 }
 
-func (k keeper) Delete(ctx context.Context, name string) error {
+func (k fallbackStore) Delete(ctx context.Context, name string) error {
 	return errors.Join(k.kept.Delete(ctx, name), k.stale.Delete(ctx, name), k.Store.Delete(ctx, name))
 }
 
-func (k keeper) Names(ctx context.Context) ([]string, error) {
+func (k fallbackStore) Names(ctx context.Context) ([]string, error) {
 	kept, _ := k.kept.Names(ctx)
 	names, err := k.Store.Names(ctx)
 	names = append(slices.Clone(names), kept...)

@@ -19,7 +19,7 @@ type grantRequest struct {
 	creds    *Credentials
 	resource string
 	scopes   []string
-	prover   *dpopProver // nil without DPoP
+	dpop     *dpopSigner // nil without DPoP
 	now      func() time.Time
 }
 
@@ -36,7 +36,7 @@ func (q *grantRequest) form(grantType string) url.Values {
 }
 
 // requestToken makes a token request: authenticates the client (basic, post, private_key_jwt with
-// the issuer as audience, none), adds a DPoP proof if there is a prover, and repeats it once with
+// the issuer as audience, none), adds a DPoP proof if there is a signer, and repeats it once with
 // the nonce the server asked for. An error response is an *oauth.Error. form is not written to.
 func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.TokenResponse, error) {
 	res, method, err := postToken(ctx, q, form)
@@ -55,7 +55,7 @@ func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth
 	case res.Status == http.StatusTooManyRequests, res.Status >= 500, said.Code == oauth.TemporarilyUnavailable, said.Code == oauth.ServerError:
 		err = &Error{Retry: true, Err: said}
 	case said.Code == oauth.InvalidClient && method == oauth.AuthNone && len(listed) > 0:
-		err = fmt.Errorf("%w (%s)", said, wantedAuth(listed))
+		err = fmt.Errorf("%w (%s)", said, authAdvice(listed))
 	default:
 		err = said
 	}
@@ -76,10 +76,9 @@ func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Re
 			return nil, "", err
 		}
 		var sent string
-		if q.prover != nil {
-			sent = q.prover.nonce(endpoint)
-			proof, err := q.prover.key.NewProof(http.MethodPost, endpoint, sent, "", q.now())
-			if err != nil {
+		if q.dpop != nil {
+			var proof string
+			if proof, sent, err = q.dpop.proof(http.MethodPost, endpoint, "", q.now()); err != nil {
 				return nil, "", fmt.Errorf("DPoP proof: %w", err)
 			}
 			header.Set(headerDPoP, proof)
@@ -88,10 +87,10 @@ func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Re
 		if err != nil {
 			return nil, "", unreachable(err)
 		}
-		if q.prover == nil {
+		if q.dpop == nil {
 			return res, method, nil
 		}
-		q.prover.learn(endpoint, res.Header)
+		q.dpop.learn(endpoint, res.Header)
 		nonce := nonceIn(res.Header)
 		if repeated || nonce == "" || nonce == sent || res.Status < 400 ||
 			oauth.ParseError(res.Status, res.Body).Code != oauth.UseDPoPNonce {
@@ -111,15 +110,16 @@ func revokeToken(ctx context.Context, q *grantRequest, token, hint string) error
 	if hint != "" {
 		form.Set("token_type_hint", hint)
 	}
-	if _, err := q.authenticate(form, header); err != nil {
-		return fmt.Errorf("revoking a token: %w", err)
+	_, err := q.authenticate(form, header)
+	var res *oauth.Response
+	if err == nil {
+		res, err = q.fetch.PostForm(ctx, q.meta.RevocationEndpoint, form, header)
 	}
-	res, err := q.fetch.PostForm(ctx, q.meta.RevocationEndpoint, form, header)
+	if err == nil && res.Status/100 != 2 {
+		err = oauth.ParseError(res.Status, res.Body)
+	}
 	if err != nil {
 		return fmt.Errorf("revoking a token: %w", err)
-	}
-	if res.Status < 200 || res.Status > 299 {
-		return fmt.Errorf("revoking a token: %w", oauth.ParseError(res.Status, res.Body))
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func TestDPoPNonceRetry(t *testing.T) {
 			t.Parallel()
 			a := newAnswering(t, tt.answers...)
 			q := a.request(t, &Credentials{ClientID: "id", Signer: newECKey(t)})
-			q.prover = newTestProver(t)
+			q.dpop = newTestProver(t)
 			_, err := requestToken(t.Context(), q, url.Values{"grant_type": {"x"}})
 			var e *oauth.Error
 			if tt.code == "" && err != nil || tt.code != "" && (!errors.As(err, &e) || e.Code != tt.code) {
@@ -244,14 +244,14 @@ func TestDPoPNonceRetry(t *testing.T) {
 // A nonce that another goroutine learnt meanwhile is used all the same.
 func TestDPoPNonceLearntElsewhere(t *testing.T) {
 	t.Parallel()
-	var p *dpopProver
+	var p *dpopSigner
 	a := newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
 		p.learn("http://"+r.Host+"/token", nonceHeader("n1"))
 		answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1")(w, r)
 	}, answer(200, goodToken))
 	q := a.request(t, nil)
 	p = newTestProver(t)
-	q.prover = p
+	q.dpop = p
 	if _, err := requestToken(t.Context(), q, url.Values{}); err != nil {
 		t.Error(err)
 	}
@@ -303,8 +303,8 @@ func TestDPoPNonceAlreadySent(t *testing.T) {
 	t.Parallel()
 	a := newAnswering(t, answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1"))
 	q := a.request(t, nil)
-	q.prover = newTestProver(t)
-	q.prover.learn(q.meta.TokenEndpoint, nonceHeader("n1"))
+	q.dpop = newTestProver(t)
+	q.dpop.learn(q.meta.TokenEndpoint, nonceHeader("n1"))
 	if _, err := requestToken(t.Context(), q, url.Values{}); !errors.Is(err, &oauth.Error{Code: oauth.UseDPoPNonce}) {
 		t.Errorf("error %v", err)
 	}

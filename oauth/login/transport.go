@@ -12,8 +12,8 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// Transport returns a RoundTripper that puts tokens on requests to resources that were signed in to,
-// and signs in when a resource answers 401, or asks for more scopes when it answers 403 with
+// Transport returns a RoundTripper that puts tokens on requests to resources that were signed in
+// to, and signs in when a resource answers 401, or asks for more scopes when it answers 403 with
 // insufficient_scope; the request is then repeated. next makes the requests; nil is
 // http.DefaultTransport.
 //
@@ -61,7 +61,7 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL == nil || req.Header.Get("Authorization") != "" || strayed(req) || !private(req.URL) {
+	if req.URL == nil || req.Header.Get("Authorization") != "" || crossedOrigin(req) || !isSecure(req.URL) {
 		return t.next.RoundTrip(req)
 	}
 	a := &attempt{t: t, req: req}
@@ -69,7 +69,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil { // the resource may want no token
 		t.c.log.WarnContext(req.Context(), "request goes without token", "error", err)
 	}
-	s, _, err = t.c.ready(req.Context(), s, &need{})
+	s, _, err = t.c.refreshIfDue(req.Context(), s, &need{})
 	if err != nil {
 		closeBody(req)
 		return nil, newError(req.Context(), req.URL.String(), "authorize a request", err)
@@ -83,26 +83,25 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // maxRedirects is how many redirects are looked at; more are refused a token.
 const maxRedirects = 32
 
-// strayed reports whether a request comes of redirects of which one led to another origin, were it
-// the last or an earlier one: a server elsewhere must not act here in the person's name, by way of a
-// redirect of our own either. Attack: token leak on redirect.
-func strayed(req *http.Request) bool {
+// crossedOrigin reports whether a request comes of redirects of which one led to another origin,
+// were it the last or an earlier one: a server elsewhere must not act here in the person's name, by
+// way of a redirect of our own either. Attack: token leak on redirect.
+func crossedOrigin(req *http.Request) bool {
 	at := req
 	for range maxRedirects {
 		if at.Response == nil || at.Response.Request == nil || at.Response.Request.URL == nil {
 			return false
 		}
-		from := at.Response.Request
-		if !sameOrigin(from.URL, at.URL) {
+		if !sameOrigin(at.Response.Request.URL, at.URL) {
 			return true
 		}
-		at = from
+		at = at.Response.Request
 	}
 	return true
 }
 
-// private reports whether a token may be sent there: by TLS or locally (OAuth 2.1, section 1.5).
-func private(u *url.URL) bool {
+// isSecure reports whether a token may be sent there: by TLS or locally (OAuth 2.1, section 1.5).
+func isSecure(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && oauth.LoopbackHost(u.Hostname())
 }
 
@@ -111,12 +110,12 @@ type attempt struct {
 	t   *transport
 	req *http.Request
 
-	sent         int // how often the request went out
-	unauthorized int // how often a 401 led to other tokens
-	forbidden    int // how often a 403 led to a step-up
-	refreshed    bool
-	nonced       bool   // it was repeated for a nonce
-	nonce        string // of the last proof
+	sent          int // how often the request went out
+	unauthorized  int // how often a 401 led to other tokens
+	forbidden     int // how often a 403 led to a step-up
+	refreshed     bool
+	nonceRepeated bool   // it was repeated for a nonce
+	nonce         string // of the last proof
 }
 
 func (a *attempt) run(s *session) (*http.Response, error) {
@@ -125,7 +124,7 @@ func (a *attempt) run(s *session) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		s, err = a.react(resp, s)
+		s, err = a.handleResponse(resp, s)
 		if err == nil && s == nil {
 			return resp, nil
 		}
@@ -150,7 +149,7 @@ func (a *attempt) send(s *session) (*http.Response, error) {
 		if req.Header = req.Header.Clone(); req.Header == nil {
 			req.Header = http.Header{}
 		}
-		if err := a.put(req, s); err != nil {
+		if err := a.setToken(req, s); err != nil {
 			closeBody(req)
 			return nil, err
 		}
@@ -158,32 +157,32 @@ func (a *attempt) send(s *session) (*http.Response, error) {
 	return a.t.next.RoundTrip(req)
 }
 
-// put puts the token on a request, in the header alone (spec 2026-07-28, basic/authorization, "Token
-// Requirements": MUST NOT be in the query string).
-func (a *attempt) put(req *http.Request, s *session) error {
-	if s.prover == nil {
+// setToken puts the token on a request, in the header alone (spec 2026-07-28, basic/authorization,
+// "Token Requirements": MUST NOT be in the query string).
+func (a *attempt) setToken(req *http.Request, s *session) error {
+	if s.dpop == nil {
 		req.Header.Set("Authorization", "Bearer "+s.tokens.Access)
 		return nil
 	}
-	target := req.URL.String()
-	a.nonce = s.prover.nonce(target)
-	proof, err := s.prover.proof(method(req), target, s.tokens.Access, a.t.c.o.Now())
+	proof, nonce, err := s.dpop.proof(method(req), req.URL.String(), s.tokens.Access, a.t.c.o.Now())
 	if err != nil {
 		return fmt.Errorf("prove the possession of a token's key: %w", err)
 	}
+	a.nonce = nonce
 	req.Header.Set("Authorization", "DPoP "+s.tokens.Access)
 	req.Header.Set(headerDPoP, proof)
 	return nil
 }
 
-// react reads a response and returns the session to repeat the request with; nil if it is final.
-func (a *attempt) react(resp *http.Response, s *session) (*session, error) {
+// handleResponse reads a response and returns the session to repeat the request with; nil if it is
+// final.
+func (a *attempt) handleResponse(resp *http.Response, s *session) (*session, error) {
 	c := a.t.c
-	if s != nil && s.prover != nil {
-		s.prover.learn(a.req.URL.String(), resp.Header)
+	if s != nil && s.dpop != nil {
+		s.dpop.learn(a.req.URL.String(), resp.Header)
 	}
 	if s != nil && resp.StatusCode != http.StatusUnauthorized {
-		s.worked.Store(true)
+		s.accepted.Store(true)
 	}
 	ch := readChallenge(a.req, resp)
 	if ch == nil {
@@ -199,17 +198,17 @@ func (a *attempt) react(resp *http.Response, s *session) (*session, error) {
 		a.forbidden++
 		n.rounds = a.forbidden
 		s, err = c.acquire(a.req.Context(), ch, n)
-	case s != nil && s.prover != nil && ch.code == oauth.UseDPoPNonce: // RFC 9449, section 9: once
-		n.newNonce = !a.nonced && s.prover.nonce(a.req.URL.String()) != a.nonce
-		a.nonced = true
+	case s != nil && s.dpop != nil && ch.code == oauth.UseDPoPNonce: // RFC 9449, section 9: once
+		n.newNonce = !a.nonceRepeated && s.dpop.nonce(a.req.URL.String()) != a.nonce
+		a.nonceRepeated = true
 		_, err = c.decide(s, nil, ch, n)
 	default:
 		a.unauthorized++
 		n.rounds = a.unauthorized
 		s, err = c.acquire(a.req.Context(), ch, n)
-		a.refreshed, a.nonced = true, false
+		a.refreshed, a.nonceRepeated = true, false
 	}
-	if errors.Is(err, errNoHelp) {
+	if errors.Is(err, errNoBetterTokens) {
 		return nil, nil
 	}
 	if a.req.Body != nil && a.req.Body != http.NoBody && a.req.GetBody == nil {

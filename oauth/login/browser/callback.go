@@ -24,7 +24,7 @@ const (
 
 // callbackPage is the handler at the redirect URI.
 type callbackPage struct {
-	once     oneResponse
+	once     firstResponse
 	hosts    []string
 	path     string
 	accept   func(url.Values) bool
@@ -45,7 +45,8 @@ func (c *callbackPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.received <- values
 }
 
-// read checks a request and returns the parameters of the response in it, or the status of a refusal.
+// read checks a request and returns the parameters of the response in it, or the status of a
+// refusal.
 func (c *callbackPage) read(r *http.Request) (url.Values, int) {
 	switch {
 	case !slices.ContainsFunc(c.hosts, func(own string) bool { return strings.EqualFold(own, r.Host) }):

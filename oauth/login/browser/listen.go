@@ -11,30 +11,30 @@ import (
 	"strings"
 )
 
-// A loopback is a place where a visit may listen.
-type loopback struct {
+// A loopbackAddress is an address where a visit may listen.
+type loopbackAddress struct {
 	host string // as the redirect URI has it, with brackets
 	port int    // 0 is any
 	path string
 }
 
 // redirect is the redirect URI of a place with the port that was taken.
-func (p loopback) redirect(port int) string {
+func (p loopbackAddress) redirect(port int) string {
 	return "http://" + p.host + ":" + strconv.Itoa(port) + p.path
 }
 
-// places are where to try, in order: at the ports of registered redirect URIs, then at those of the
-// options, under the host and path of a registered URI if there is one, since servers let the port
-// alone vary (RFC 8252, section 7.3).
-func (o *ReceiverOptions) places(registered []string) ([]loopback, error) {
+// addresses are those to try, in order: at the ports of registered redirect URIs, then at those of
+// the options, under the host and path of a registered URI if there is one, since servers let the
+// port alone vary (RFC 8252, section 7.3).
+func (o *ReceiverOptions) addresses(registered []string) ([]loopbackAddress, error) {
 	if o.Host != "127.0.0.1" && o.Host != "localhost" {
 		return nil, fmt.Errorf("host %q: it must be 127.0.0.1 or localhost", o.Host)
 	}
-	own := loopback{host: o.Host, path: o.Path}
+	own := loopbackAddress{host: o.Host, path: o.Path}
 	if u, err := url.ParseRequestURI(own.path); err != nil || u.Path != own.path || u.RawPath != "" || u.RawQuery != "" || u.Host != "" {
 		return nil, fmt.Errorf("path %q is none of a redirect URI", o.Path)
 	}
-	var out []loopback
+	var out []loopbackAddress
 	known := false
 	for _, raw := range registered {
 		p, ok := parseLoopback(raw)
@@ -64,16 +64,16 @@ func (o *ReceiverOptions) places(registered []string) ([]loopback, error) {
 
 // parseLoopback is the place of a registered redirect URI, if it is one on this machine that this
 // package would write the same.
-func parseLoopback(raw string) (loopback, bool) {
+func parseLoopback(raw string) (loopbackAddress, bool) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" || u.RawPath != "" {
-		return loopback{}, false
+		return loopbackAddress{}, false
 	}
 	host := strings.TrimSuffix(u.Host, ":"+u.Port())
 	if host != "127.0.0.1" && host != "localhost" && host != "[::1]" {
-		return loopback{}, false
+		return loopbackAddress{}, false
 	}
-	p := loopback{host: host, path: u.Path}
+	p := loopbackAddress{host: host, path: u.Path}
 	if u.Port() == "" {
 		return p, raw == "http://"+host+u.Path
 	}
@@ -81,8 +81,8 @@ func parseLoopback(raw string) (loopback, bool) {
 	return p, err == nil && p.port > 0 && p.port < 65536 && raw == p.redirect(p.port)
 }
 
-// ownHosts are the Host headers of requests that mean this listener.
-func ownHosts(port int) []string {
+// loopbackHosts are the Host headers of requests that mean this listener.
+func loopbackHosts(port int) []string {
 	var out []string
 	for _, name := range []string{"127.0.0.1", "[::1]", "localhost"} {
 		out = append(out, name+":"+strconv.Itoa(port))
@@ -93,21 +93,17 @@ func ownHosts(port int) []string {
 	return out
 }
 
-// listenLoopback listens on those of 127.0.0.1 and [::1] that there are, at the same port; 0 is any.
-// Both, since browsers may take localhost for either, and nobody else shall sit at the other one.
-func listenLoopback(ctx context.Context, port int) ([]net.Listener, int, error) {
+// listenLoopback listens on those of 127.0.0.1 and [::1] that there are, at the same port; 0 is
+// any. Both, since browsers may take localhost for either, and nobody else shall sit at the other
+// one.
+func listenLoopback(ctx context.Context, port int) (listeners []net.Listener, got int, err error) {
 	const tries = 10
-	var last error
 	for range tries {
-		listeners, got, err := listenOnce(ctx, port)
-		if err == nil {
-			return listeners, got, nil
-		}
-		if last = err; port != 0 {
+		if listeners, got, err = listenOnce(ctx, port); err == nil || port != 0 {
 			break
 		}
 	}
-	return nil, 0, last
+	return listeners, got, err
 }
 
 func listenOnce(ctx context.Context, port int) ([]net.Listener, int, error) {

@@ -41,9 +41,9 @@ type ManualOptions struct {
 	Timeout time.Duration
 }
 
-// A Manual works without a browser on this machine: the person opens the URL elsewhere, and pastes the
-// address of the page at which they end. Many goroutines may use it at once if Show, Read and Refused
-// may be called so.
+// A Manual works without a browser on this machine: the person opens the URL elsewhere, and pastes
+// the address of the page at which they end. Many goroutines may use it at once if Show, Read and
+// Refused may be called so.
 type Manual struct{ o ManualOptions }
 
 // NewManual makes a Manual. The options are copied; nil is none.
@@ -65,7 +65,8 @@ func (m *Manual) Begin(_ context.Context, registered []string) (Visit, error) {
 	if err := oauth.CheckRedirectURI(redirect, true); err != nil {
 		return nil, fmt.Errorf("signing in by hand: %w", err)
 	}
-	return &manualVisit{o: &m.o, redirect: redirect, closed: make(chan struct{})}, nil
+	life, end := context.WithCancelCause(context.Background())
+	return &manualVisit{o: &m.o, redirect: redirect, life: life, end: end}, nil
 }
 
 func (m *Manual) redirect(registered []string) string {
@@ -83,23 +84,23 @@ func (m *Manual) redirect(registered []string) string {
 type manualVisit struct {
 	o        *ManualOptions
 	redirect string
-	once     oneResponse
-	closing  sync.Once
-	closed   chan struct{}
+	once     firstResponse
+	life     context.Context //nolint:containedctx // it ends with Close
+	end      context.CancelCauseFunc
 }
 
 func (v *manualVisit) RedirectURI() string { return v.redirect }
 
 // Wait shows the URL and reads texts until one holds the response.
 func (v *manualVisit) Wait(ctx context.Context, authorizationURL *url.URL, accept func(url.Values) bool) (url.Values, error) {
-	checked, err := checkVisit(authorizationURL)
+	checked, err := checkURL(authorizationURL)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := visitContext(ctx, v.o.Timeout, v.closed)
+	ctx, cancel := visitContext(ctx, v.life, v.o.Timeout)
 	defer cancel()
 	v.o.Show(checked.String())
-	in := &paste{redirect: v.redirect, read: v.o.Read, refused: v.o.Refused}
+	in := &pasteReader{redirect: v.redirect, read: v.o.Read, refused: v.o.Refused}
 	values, err := in.wait(ctx, &v.once, accept)
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)
@@ -112,7 +113,7 @@ func (v *manualVisit) Wait(ctx context.Context, authorizationURL *url.URL, accep
 
 // Close ends Wait.
 func (v *manualVisit) Close() error {
-	v.closing.Do(func() { close(v.closed) })
+	v.end(errClosed)
 	return nil
 }
 
@@ -123,15 +124,15 @@ func (e *pasteError) Error() string {
 	return e.problem + "; paste the whole address of the page that the browser ended at, which begins with " + e.redirect
 }
 
-// A paste is where a response comes in through the hands of a person.
-type paste struct {
+// A pasteReader reads the response from what a person pastes.
+type pasteReader struct {
 	redirect string
 	read     func(context.Context) (string, error)
 	refused  func(error)
 }
 
 // wait reads texts until one is accepted, reading ends, or there were too many.
-func (p *paste) wait(ctx context.Context, one *oneResponse, accept func(url.Values) bool) (url.Values, error) {
+func (p *pasteReader) wait(ctx context.Context, one *firstResponse, accept func(url.Values) bool) (url.Values, error) {
 	for range maxPastes {
 		line := <-inBackground(ctx, new(sync.WaitGroup), p.read)
 		if line.err != nil {
@@ -145,7 +146,7 @@ func (p *paste) wait(ctx context.Context, one *oneResponse, accept func(url.Valu
 			switch one.take(values, accept) {
 			case responseTaken:
 				return values, nil
-			case responseSpent:
+			case responseTooLate:
 				return nil, errClosed
 			case responseRefused:
 				err = &pasteError{"that address belongs to another sign-in", p.redirect}
@@ -191,8 +192,7 @@ func pastedQuery(text, redirect string) (query, problem string) {
 	}
 	want, own, _ := strings.Cut(withoutScheme(redirect), "?")
 	if rest, ok := strings.CutPrefix(withoutScheme(text), want+"?"); ok {
-		// A redirect URI may have a query of its own, which the response keeps (RFC 6749, section
-		// 3.1.2).
+		// A redirect URI may have a query of its own, which the response keeps (RFC 6749, section 3.1.2).
 		if rest, ok = strings.CutPrefix(rest, own); ok {
 			return strings.TrimPrefix(rest, "&"), ""
 		}

@@ -29,7 +29,7 @@ func texts(all ...string) func(context.Context) (string, error) {
 }
 
 // paste has a person sign in by hand.
-func paste(t testing.TB, o *browser.ManualOptions, registered ...string) (string, url.Values, error) {
+func pasteReader(t testing.TB, o *browser.ManualOptions, registered ...string) (string, url.Values, error) {
 	t.Helper()
 	if o.Show == nil {
 		o.Show = func(string) {}
@@ -72,7 +72,7 @@ func TestManual(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			redirect, got, err := paste(t, &browser.ManualOptions{RedirectURI: tt.redirect, Read: texts("", "  \n", tt.text)})
+			redirect, got, err := pasteReader(t, &browser.ManualOptions{RedirectURI: tt.redirect, Read: texts("", "  \n", tt.text)})
 			if tt.redirect == "" && redirect != own {
 				t.Errorf("redirect URI %q", redirect)
 			}
@@ -96,7 +96,7 @@ func TestManualGoesOn(t *testing.T) {
 	t.Parallel()
 	var told []string
 	var shown string
-	_, got, err := paste(t, &browser.ManualOptions{
+	_, got, err := pasteReader(t, &browser.ManualOptions{
 		Show:    func(u string) { shown = u },
 		Read:    texts("abc", "?code=c&state=bad", "?code=c&state=good"),
 		Refused: func(err error) { told = append(told, err.Error()) },
@@ -104,11 +104,11 @@ func TestManualGoesOn(t *testing.T) {
 	if err != nil || got.Get("code") != "c" || len(told) != 2 || shown != authorizeURL {
 		t.Errorf("%v, %v; told %q; shown %q", got, err, told, shown)
 	}
-	if _, _, err := paste(t, &browser.ManualOptions{Read: texts("abc"), Refused: func(error) {}}); !errors.Is(err, io.EOF) {
+	if _, _, err := pasteReader(t, &browser.ManualOptions{Read: texts("abc"), Refused: func(error) {}}); !errors.Is(err, io.EOF) {
 		t.Errorf("error %v", err)
 	}
 	reads := 0
-	_, _, err = paste(t, &browser.ManualOptions{Refused: func(error) {}, Read: func(context.Context) (string, error) {
+	_, _, err = pasteReader(t, &browser.ManualOptions{Refused: func(error) {}, Read: func(context.Context) (string, error) {
 		reads++
 		return "abc", nil
 	}})
@@ -128,7 +128,7 @@ func TestManualRedirect(t *testing.T) {
 		{"", []string{"https://app.example/cb", "http://localhost:1234/x"}, "http://localhost:1234/x"},
 		{"https://app.example/cb", []string{"http://localhost:1234/x"}, "https://app.example/cb"},
 	} {
-		redirect, _, err := paste(t, &browser.ManualOptions{RedirectURI: tt.redirect, Read: texts("code=c&state=good")}, tt.registered...)
+		redirect, _, err := pasteReader(t, &browser.ManualOptions{RedirectURI: tt.redirect, Read: texts("code=c&state=good")}, tt.registered...)
 		if redirect != tt.want || err != nil {
 			t.Errorf("redirect URI %q, want %q, %v", redirect, tt.want, err)
 		}
@@ -206,7 +206,7 @@ func FuzzPaste(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, values, err := paste(t, &browser.ManualOptions{Read: texts(text)})
+		_, values, err := pasteReader(t, &browser.ManualOptions{Read: texts(text)})
 		if err != nil {
 			if len(text) > 12 && strings.Contains(err.Error(), text) && !strings.Contains("http://127.0.0.1:41765/callback", text) {
 				t.Errorf("error %q shows the text", err)

@@ -19,7 +19,7 @@ import (
 var ErrNotFound = errors.New("no browser was found")
 
 // openGrace is how long an opener may fail. One that is the browser itself runs longer.
-const openGrace = 2 * time.Second
+const openTimeout = 2 * time.Second
 
 // Open opens the URL in the person's browser. It goes through [oauth.CheckAuthorizationURL] first,
 // so that nothing but https, or http on this machine, is opened, and reaches the opener as one
@@ -29,29 +29,29 @@ const openGrace = 2 * time.Second
 // On Linux and other free systems these are tried in order: $BROWSER if it is the name or the path
 // of one program, wslview under WSL, xdg-open, wslview, x-www-browser, sensible-browser; without a
 // desktop session $BROWSER alone. On macOS it is open, on Windows rundll32. It returns once the
-// opener has ended, or has run for two seconds without failing; the end of ctx ends the wait but not
-// the browser.
+// opener has ended, or has run for two seconds without failing; the end of ctx ends the wait but
+// not the browser.
 func Open(ctx context.Context, u *url.URL) error {
-	o := opener{goos: runtime.GOOS, look: exec.LookPath, env: os.Getenv, start: startProgram}
+	o := opener{goos: runtime.GOOS, lookPath: exec.LookPath, env: os.Getenv, start: startProgram}
 	return o.open(ctx, u)
 }
 
 // An opener is Open with its surroundings.
 type opener struct {
-	goos  string
-	look  func(name string) (string, error)
-	env   func(name string) string
-	start func(ctx context.Context, path string, args ...string) error
+	goos     string
+	lookPath func(name string) (string, error)
+	env      func(name string) string
+	start    func(ctx context.Context, path string, args ...string) error
 }
 
 func (o *opener) open(ctx context.Context, u *url.URL) error {
-	checked, err := checkVisit(u)
+	checked, err := checkURL(u)
 	if err != nil {
 		return err
 	}
 	last := ErrNotFound
 	for _, c := range o.commands() {
-		path, err := o.look(c[0])
+		path, err := o.lookPath(c[0])
 		if err != nil {
 			continue
 		}
@@ -66,8 +66,8 @@ func (o *opener) open(ctx context.Context, u *url.URL) error {
 	return fmt.Errorf("opening the browser: %w", last)
 }
 
-// checkVisit is the URL as it may be opened.
-func checkVisit(u *url.URL) (*url.URL, error) {
+// checkURL is the URL as it may be opened.
+func checkURL(u *url.URL) (*url.URL, error) {
 	if u == nil {
 		return nil, errors.New("opening the browser: there is no URL")
 	}
@@ -93,7 +93,7 @@ func (o *opener) commands() [][]string {
 		return [][]string{{"/usr/bin/open"}}
 	}
 	var out [][]string
-	if b := o.env("BROWSER"); singleProgram(b) {
+	if b := o.env("BROWSER"); isProgram(b) {
 		out = append(out, []string{b})
 	}
 	wsl := o.env("WSL_DISTRO_NAME") != ""
@@ -109,9 +109,9 @@ func (o *opener) commands() [][]string {
 	return out
 }
 
-// singleProgram reports whether $BROWSER is the name or the absolute path of a program. By
+// isProgram reports whether $BROWSER is the name or the absolute path of a program. By
 // convention it may be a list of command lines with %s for the URL; those would want a shell.
-func singleProgram(browser string) bool {
+func isProgram(browser string) bool {
 	if browser == "" || browser[0] == '-' || len(browser) > 1024 || strings.ContainsAny(browser, " \t\r\n:;%&|$`'\"\\<>(){}*?!#~") {
 		return false
 	}
@@ -135,7 +135,7 @@ func startProgram(ctx context.Context, path string, args ...string) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(openGrace):
+	case <-time.After(openTimeout):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -30,7 +30,7 @@ func (d *fakeDesktop) opener(goos string) *opener {
 	return &opener{
 		goos: goos,
 		env:  func(name string) string { return d.env[name] },
-		look: func(name string) (string, error) {
+		lookPath: func(name string) (string, error) {
 			if !slices.Contains(d.programs, name) {
 				return "", exec.ErrNotFound
 			}
@@ -171,7 +171,7 @@ func TestAttackRCEByAuthorizationURL(t *testing.T) {
 		for _, b := range []string{
 			"sh -c", "firefox %s", "firefox:lynx", "-e", "a;b", "$(id)", "`id`", "./browser", "bin/browser", "a|b", "a&b", "~/b", "a\nb", strings.Repeat("b", 2000),
 		} {
-			if singleProgram(b) {
+			if isProgram(b) {
 				t.Errorf("%.40q is taken for one program", b)
 			}
 		}
@@ -209,7 +209,7 @@ func TestOpenStartsOneProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := checkVisit(u)
+	want, err := checkURL(u)
 	if err != nil {
 		t.Fatal(err)
 	}

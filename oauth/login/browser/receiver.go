@@ -58,10 +58,10 @@ func NewReceiver(o *ReceiverOptions) *Receiver {
 	return r
 }
 
-// Begin makes ready for one response. It listens at once: at a registered redirect URI's port if one
-// can be had, else as the options say, on 127.0.0.1 and [::1] alone.
+// Begin makes ready for one response. It listens at once: at a registered redirect URI's port if
+// one can be had, else as the options say, on 127.0.0.1 and [::1] alone.
 func (r *Receiver) Begin(ctx context.Context, registered []string) (Visit, error) {
-	places, err := r.o.places(registered)
+	places, err := r.o.addresses(registered)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the browser: %w", err)
 	}
@@ -72,10 +72,11 @@ func (r *Receiver) Begin(ctx context.Context, registered []string) (Visit, error
 			last = err
 			continue
 		}
+		life, end := context.WithCancelCause(context.Background())
 		return &loopbackVisit{
 			o: &r.o, listeners: listeners, redirect: p.redirect(port),
-			page: &callbackPage{hosts: ownHosts(port), path: p.path},
-			quit: make(chan struct{}), ended: make(chan struct{}),
+			page: &callbackPage{hosts: loopbackHosts(port), path: p.path},
+			life: life, end: end, ended: make(chan struct{}),
 		}, nil
 	}
 	return nil, fmt.Errorf("waiting for the browser: %w", last)
@@ -90,7 +91,8 @@ type loopbackVisit struct {
 
 	mu    sync.Mutex
 	phase phase
-	quit  chan struct{} // closed by Close
+	life  context.Context //nolint:containedctx // it ends with Close
+	end   context.CancelCauseFunc
 	ended chan struct{} // closed when nothing listens any more
 }
 
@@ -114,13 +116,13 @@ func (v *loopbackVisit) Wait(ctx context.Context, authorizationURL *url.URL, acc
 		return nil, err
 	}
 	defer close(v.ended)
-	ctx, cancel := visitContext(ctx, v.o.Timeout, v.quit)
+	ctx, cancel := visitContext(ctx, v.life, v.o.Timeout)
 	// The context ends before the server does, which waits for both.
 	received := make(chan url.Values, 1)
 	stop := v.serve(accept, received)
 	defer stop()
 	defer cancel()
-	checked, err := checkVisit(authorizationURL)
+	checked, err := checkURL(authorizationURL)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (v *loopbackVisit) await(ctx context.Context, u *url.URL, accept func(url.V
 	})
 	var pasted <-chan callbackResult[url.Values]
 	if v.o.Read != nil {
-		in := &paste{redirect: v.redirect, read: v.o.Read, refused: v.o.Refused}
+		in := &pasteReader{redirect: v.redirect, read: v.o.Read, refused: v.o.Refused}
 		pasted = inBackground(ctx, &running, func(ctx context.Context) (url.Values, error) {
 			return in.wait(ctx, &v.page.once, accept)
 		})
@@ -194,9 +196,7 @@ func (v *loopbackVisit) Close() error {
 		closeAll(v.listeners)
 		close(v.ended)
 	}
-	if was != closed {
-		close(v.quit)
-	}
+	v.end(errClosed)
 	<-v.ended
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A Visit is one trip of the person to the authorization server.
+// A Visit is one authorization request in the person's browser.
 type Visit interface {
 	// RedirectURI is where the response will come in.
 	RedirectURI() string
@@ -29,31 +29,22 @@ const (
 	// visitTimeout is how long a person has by default.
 	visitTimeout = 5 * time.Minute
 	// callbackGrace is how long a callback may take to notice that its context has ended.
-	callbackGrace = time.Second
+	callbackTimeout = time.Second
 )
 
 // errClosed says that a visit ended before the person came back.
 var errClosed = errors.New("the sign-in was closed")
 
-// visitContext ends with ctx, after a time, when closed is closed, or when cancel is called; its
-// cause says which.
-func visitContext(ctx context.Context, timeout time.Duration, closed <-chan struct{}) (context.Context, context.CancelFunc) {
+// visitContext ends with ctx, after a time, with life, or when cancel is called; its cause says which.
+func visitContext(ctx, life context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	late := fmt.Errorf("nobody answered within %v: %w", timeout, context.DeadlineExceeded)
 	timed, release := context.WithTimeoutCause(ctx, timeout, late)
 	visit, stop := context.WithCancelCause(timed)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-closed:
-			stop(errClosed)
-		case <-visit.Done():
-		}
-	}()
+	ignore := context.AfterFunc(life, func() { stop(context.Cause(life)) })
 	return visit, func() {
+		ignore()
 		stop(context.Canceled)
 		release()
-		<-done
 	}
 }
 
@@ -63,8 +54,8 @@ type callbackResult[T any] struct {
 	err   error
 }
 
-// inBackground calls f, and leaves it behind if it does not return within a second of the end of ctx.
-// running counts what waits for it.
+// inBackground calls f, and leaves it behind if it does not return within a second of the end of
+// ctx. running counts what waits for it.
 func inBackground[T any](ctx context.Context, running *sync.WaitGroup, f func(context.Context) (T, error)) <-chan callbackResult[T] {
 	returned := make(chan callbackResult[T], 1)
 	go func() {
@@ -82,14 +73,15 @@ func inBackground[T any](ctx context.Context, running *sync.WaitGroup, f func(co
 		select {
 		case o := <-returned:
 			out <- o
-		case <-time.After(callbackGrace):
+		case <-time.After(callbackTimeout):
 			out <- callbackResult[T]{err: context.Cause(ctx)}
 		}
 	})
 	return out
 }
 
-// parseResponse reads the parameters of a response: none may be there twice (RFC 6749, section 3.1).
+// parseResponse reads the parameters of a response: none may be there twice (RFC 6749, section
+// 3.1).
 func parseResponse(query string) (url.Values, bool) {
 	if len(query) > maxCallbackQuery || strings.Count(query, "&") >= maxCallbackParams {
 		return nil, false
@@ -112,22 +104,22 @@ type verdict int
 const (
 	responseRefused verdict = iota // not ours
 	responseTaken                  // ours, and the first
-	responseSpent                  // another was first
+	responseTooLate                // another was first
 )
 
-// oneResponse lets one response through, of however many come in at once.
-type oneResponse struct {
+// firstResponse lets one response through, of however many come in at once.
+type firstResponse struct {
 	mu   sync.Mutex
 	done bool
 }
 
 // take asks accept whether a response is ours. accept is called by one goroutine at a time, and not
 // again once it has said yes.
-func (o *oneResponse) take(values url.Values, accept func(url.Values) bool) verdict {
+func (o *firstResponse) take(values url.Values, accept func(url.Values) bool) verdict {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.done {
-		return responseSpent
+		return responseTooLate
 	}
 	if !accept(values) {
 		return responseRefused
