@@ -74,6 +74,7 @@ const (
 	echoLarge      = "echo-1mib"
 	blobLarge      = "blob-10mib"
 	progressMany   = "progress-1000"
+	sessionMany    = "session-progress-1000"
 	idleSession    = "idle-session"
 	idleStream     = "idle-stream"
 	inMemory       = "in-memory"
@@ -159,6 +160,14 @@ func big() []*scenario {
 			},
 		}
 	}
+	progress := []report.Metric{report.Delivered, report.CPU, report.P50, report.Allocs, report.Bytes, report.PeakRSS}
+	session := one(sessionMany, "1,000 progress notifications in a session", "The same in "+fixture.Legacy+"; the events are kept for a client that comes back.",
+		progress, driver.Progress(manyEvents), driver.Stream(fixture.Done))
+	session.servers = []string{report.Parley}
+	session.enter = func(ctx context.Context, b *bench, server string, _ int) (*contestant, error) {
+		return b.web(ctx, server, []string{"-mode", fixture.ModeSession},
+			driver.Load{Era: driver.Session, Conns: 1, Call: driver.Progress(manyEvents), Check: driver.Stream(fixture.Done)})
+	}
 	return []*scenario{
 		one(listLong, "tools/list of 1,000", "All tools in one page. The floor writes bytes that are ready.", large,
 			driver.List(), driver.Result(fixture.Filler(manyTools-1), 400*manyTools), "-tools", strconv.Itoa(manyTools)),
@@ -167,8 +176,8 @@ func big() []*scenario {
 		one(blobLarge, "Blob of 10 MiB", "resources/read. The floor encodes base64 into the connection.", large,
 			driver.Read(), driver.Result(fixture.BlobURI, largeBlob*4/3), "-blob", strconv.Itoa(largeBlob)),
 		one(progressMany, "1,000 progress notifications", "One call that reports so often. The floor writes and flushes so many events.",
-			[]report.Metric{report.Delivered, report.CPU, report.P50, report.Allocs, report.Bytes, report.PeakRSS},
-			driver.Progress(manyEvents), driver.Stream(fixture.Done), "-mode", fixture.ModeSSE),
+			progress, driver.Progress(manyEvents), driver.Stream(fixture.Done), "-mode", fixture.ModeSSE),
+		session,
 	}
 }
 

@@ -69,6 +69,7 @@ func checkResult(t *testing.T, s *scenario, r *report.Result) {
 	}
 	for m, want := range map[string]report.Metrics{
 		progressMany:  {report.Delivered: manyEvents},
+		sessionMany:   {report.Delivered: manyEvents},
 		httpModernSSE: {report.Delivered: 1},
 	}[s.Name] {
 		if v, _ := r.Median(m); v != want {
