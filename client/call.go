@@ -305,10 +305,10 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 		// The cause may be that another connection ended, on which the caller was
 		// waiting for this. It says nothing about this one.
 		return nil, nil, err
-	case k.ctx.Err() == nil && refused(failed, k.harmless) && (!k.ran.Load() || k.harmless()):
+	case k.ctx.Err() == nil && refused(failed, k.mayRepeat) && (!k.ran.Load() || k.mayRepeat()):
 		return nil, nil, k.refusedBefore().again(k.ctx, failed)
 	case err != nil:
-		if k.again(cn, err) || k.outgrown(cn, s, err) {
+		if k.again(cn, err) || k.mayRetryOtherEra(cn, s, err) {
 			return nil, nil, nil
 		}
 		return nil, nil, err
@@ -420,7 +420,7 @@ func (k *call) nextID() mcp.ID {
 func (k *call) again(cn *conn, err error) bool {
 	switch {
 	case errors.Is(err, transport.ErrInterrupted):
-		if k.tried.interrupted || !k.harmless() {
+		if k.tried.interrupted || !k.mayRepeat() {
 			return false
 		}
 		k.tried.interrupted = true
@@ -436,19 +436,19 @@ func (k *call) again(cn *conn, err error) bool {
 	return false
 }
 
-// outgrown reports whether a refused request may be sent once more because the
+// mayRetryOtherEra reports whether a refused request may be sent once more because the
 // server turned out to be of the other era, and nothing of the request was
 // carried out or doing it twice is harmless.
-func (k *call) outgrown(cn *conn, s *session, refusal error) bool {
+func (k *call) mayRetryOtherEra(cn *conn, s *session, refusal error) bool {
 	if k.tried.era || !k.c.recheck(k.ctx, cn, s, refusal) {
 		return false
 	}
 	k.tried.era = true
-	return neverRan(refusal) || k.harmless()
+	return isUnhandled(refusal) || k.mayRepeat()
 }
 
-// harmless says whether a request may be carried out twice.
-func (k *call) harmless() bool {
+// mayRepeat says whether a request may be carried out twice.
+func (k *call) mayRepeat() bool {
 	if k.row == nil {
 		return false
 	}
@@ -477,7 +477,7 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		_, err := k.c.Tool(k.ctx, k.target)
 		return err == nil, nil
 	}
-	return k.outgrown(cn, s, e), nil
+	return k.mayRetryOtherEra(cn, s, e), nil
 }
 
 // decodeResult reads the result of an answer into out.

@@ -37,7 +37,7 @@ type Client struct {
 	level     atomic.Pointer[mcp.LogLevel]
 	chain     Func          // of Options.Middleware; nil if there is none
 	slot      chan struct{} // with OneAtATime: has an element while a call has the slot
-	tools     toolBook
+	tools     toolCache
 	inbox     inbox
 	throttles throttles
 	timers    pausetimer.Scheduler // of all calls
@@ -47,7 +47,7 @@ type Client struct {
 	cur      *conn    // nil while there is no connection
 	last     *session // what was negotiated last
 	routed   bool     // the transport of the last connection repeats parts of requests
-	dialling *dialling
+	dialling *reconnect
 	failures int       // connections that failed or died young, in a row
 	retryAt  time.Time // when to dial next
 	calls    map[*call]struct{}

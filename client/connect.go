@@ -34,8 +34,8 @@ type conn struct {
 	sess  atomic.Pointer[session]
 	born  time.Time
 
-	life         life          // what observers were told
-	done         chan struct{} // closed when the link has ended
+	life         sessionReports // what observers were told
+	done         chan struct{}  // closed when the link has ended
 	died         sync.Once
 	cause        error // why, once done is closed
 	shutDownOnce sync.Once
@@ -78,7 +78,7 @@ type session struct {
 	caps         *mcp.ServerCapabilities
 	instructions string
 
-	spoken atomic.Pointer[spoken]
+	serverMeta atomic.Pointer[serverMeta]
 }
 
 // An era is the behaviour that differs between revisions with a handshake and
@@ -249,8 +249,8 @@ func (c *Client) install(cn *conn) error {
 	return nil
 }
 
-// A dialling is an attempt to reconnect that any number of calls wait for.
-type dialling struct {
+// A reconnect is an attempt to reconnect that any number of calls wait for.
+type reconnect struct {
 	done chan struct{}
 	err  error
 }
@@ -274,7 +274,7 @@ func (c *Client) live(ctx context.Context) (*conn, error) {
 }
 
 // current returns the connection, or the attempt to make one.
-func (c *Client) current() (*conn, *dialling, error) {
+func (c *Client) current() (*conn, *reconnect, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -283,7 +283,7 @@ func (c *Client) current() (*conn, *dialling, error) {
 	case c.cur != nil:
 		return c.cur, nil, nil
 	case c.dialling == nil:
-		d := &dialling{done: make(chan struct{})}
+		d := &reconnect{done: make(chan struct{})}
 		c.dialling = d
 		pause := time.Until(c.retryAt)
 		c.wg.Go(func() { c.redial(d, pause) })
@@ -292,7 +292,7 @@ func (c *Client) current() (*conn, *dialling, error) {
 }
 
 // redial makes one attempt, after a pause.
-func (c *Client) redial(d *dialling, pause time.Duration) {
+func (c *Client) redial(d *reconnect, pause time.Duration) {
 	err := sleep(c.ctx, pause)
 	if err == nil {
 		ctx, cancel := c.limited(c.pausing(c.ctx), c.opts.CallTimeout)

@@ -23,7 +23,7 @@ type handshake struct {
 
 // handshake opens a session with a revision, or another of the same era that
 // the server prefers and we allow. The cause is why no newer one was found.
-func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) error {
+func (o *negotiation) handshake(ctx context.Context, f *revision.Facts, cause error) error {
 	ctx, cancel := o.c.limited(ctx, o.c.opts.CallTimeout)
 	defer cancel()
 	for range 2 {
@@ -40,25 +40,25 @@ func (o *opener) handshake(ctx context.Context, f *revision.Facts, cause error) 
 			if offered != nil {
 				return &UnsupportedVersionError{Offered: offered, Allowed: o.names(), Cause: err}
 			}
-			return because(fmt.Errorf("initialize: %w", err), cause)
+			return withCause(fmt.Errorf("initialize: %w", err), cause)
 		}
 		f = next
 	}
 	return &UnsupportedVersionError{Allowed: o.names(), Cause: cause}
 }
 
-// because adds why a handshake was tried at all.
-func because(err, cause error) error {
+// withCause adds why a handshake was tried at all.
+func withCause(err, cause error) error {
 	silent := errors.Is(cause, ErrTimeout) // then it tells for how long
-	if cause == nil || !silent && strings.Contains(err.Error(), innermost(cause).Error()) {
+	if cause == nil || !silent && strings.Contains(err.Error(), rootError(cause).Error()) {
 		return err // over HTTP both may have met the same
 	}
 	return fmt.Errorf("%w (after server/discover: %w)", err, cause)
 }
 
-// innermost is the error that others wrap, as far as they wrap one at a time,
+// rootError is the error that others wrap, as far as they wrap one at a time,
 // and the last of several.
-func innermost(err error) error {
+func rootError(err error) error {
 	for {
 		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
 		case interface{ Unwrap() error }:
@@ -79,7 +79,7 @@ func innermost(err error) error {
 }
 
 // initialize sends the request of that name, which is never cancelled.
-func (o *opener) initialize(ctx context.Context, f *revision.Facts) (wire.RawValue, error) {
+func (o *negotiation) initialize(ctx context.Context, f *revision.Facts) (wire.RawValue, error) {
 	p := &mcp.InitializeParams{ProtocolVersion: f.Version, Capabilities: *o.c.caps, ClientInfo: o.c.opts.Info}
 	if o.c.opts.HideInfo {
 		p.ClientInfo = mcp.Implementation{Name: "client", Version: "0"}
@@ -92,7 +92,7 @@ func (o *opener) initialize(ctx context.Context, f *revision.Facts) (wire.RawVal
 }
 
 // pickLegacy returns the newest allowed revision of this era in a list.
-func (o *opener) pickLegacy(offered []string) *revision.Facts {
+func (o *negotiation) pickLegacy(offered []string) *revision.Facts {
 	for _, f := range o.legacy {
 		for _, v := range offered {
 			if f.Version == v {
@@ -106,7 +106,7 @@ func (o *opener) pickLegacy(offered []string) *revision.Facts {
 // initializeOnce reads the server's half and completes the handshake (spec 2025-11-25,
 // basic/lifecycle: a client that does not support the version in the response
 // SHOULD disconnect).
-func (o *opener) initializeOnce(ctx context.Context, asked *revision.Facts, result wire.RawValue) error {
+func (o *negotiation) initializeOnce(ctx context.Context, asked *revision.Facts, result wire.RawValue) error {
 	var head struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
@@ -163,7 +163,7 @@ func (e *handshake) settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (
 	if in.Error.Code != mcp.CodeURLElicitationRequired || !e.f.URLRequiredError {
 		return nil, in.Error
 	}
-	return k.visit(ctx, in.Error)
+	return k.visitPages(ctx, in.Error)
 }
 
 // request answers the server on a goroutine of its own.

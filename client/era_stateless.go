@@ -63,7 +63,7 @@ func newStateless(c *Client, f *revision.Facts, d *mcp.DiscoverResult) *session 
 }
 
 // discover probes the server with a revision.
-func (o *opener) discover(ctx context.Context, f *revision.Facts) (*mcp.DiscoverResult, error) {
+func (o *negotiation) discover(ctx context.Context, f *revision.Facts) (*mcp.DiscoverResult, error) {
 	limit := min(o.c.opts.DiscoverProbe, o.c.opts.CallTimeout)
 	if len(o.legacy) == 0 {
 		limit = o.c.opts.CallTimeout // there is nothing to fall back to
@@ -89,7 +89,7 @@ func (o *opener) discover(ctx context.Context, f *revision.Facts) (*mcp.Discover
 }
 
 // discoverOnce sends the probe.
-func (o *opener) discoverOnce(ctx context.Context, k *call, f *revision.Facts) (*mcp.DiscoverResult, error) {
+func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Facts) (*mcp.DiscoverResult, error) {
 	e := newEra(o.c, f)
 	k.ctx = ctx
 	generation := o.c.opts.Cache.generation()

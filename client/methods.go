@@ -40,7 +40,7 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 // check compares a result with what the tool promised (spec 2026-07-28,
 // server/tools: clients SHOULD validate structured results against the
 // schema).
-func (b *toolBook) check(name string, r *mcp.CallToolResult) error {
+func (b *toolCache) check(name string, r *mcp.CallToolResult) error {
 	e := b.lookup(name)
 	if e == nil || e.out == nil || r.IsError {
 		return nil

@@ -13,23 +13,23 @@ import (
 	"github.com/parley-mcp/parley/transport"
 )
 
-// An opener finds a revision that suits both sides, on one connection.
-type opener struct {
+// A negotiation finds a revision that suits both sides, on one connection.
+type negotiation struct {
 	c              *Client
 	cn             *conn
-	begin          beginning
+	begin          negotiationStart
 	modern, legacy []*revision.Facts // allowed by Options.Versions, newest first
 	probedAgain    bool              // a silent server was probed again
 	unsure         bool              // the handshake was tried after a failure that may pass
 	unanswered     bool              // the handshake was not answered
 }
 
-// A beginning is how the negotiation on one connection begins. A connection
+// A negotiationStart is how the negotiation on one connection begins. A connection
 // that ends at the probe is followed by one with the next beginning.
-type beginning uint8
+type negotiationStart uint8
 
 const (
-	beginProbe beginning = iota
+	beginProbe negotiationStart = iota
 	beginProbeAgain
 	// beginHandshake: some old servers end when they meet a request before
 	// initialize.
@@ -59,7 +59,7 @@ func (e *probeKilledError) Error() string { return e.err.Error() }
 func (e *probeKilledError) Unwrap() error { return e.err }
 
 // connect dials and negotiates, once.
-func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
+func (c *Client) connect(ctx context.Context, begin negotiationStart) (*conn, error) {
 	cn := &conn{
 		c: c, ready: make(chan struct{}), done: make(chan struct{}),
 		peer:    jsonrpc.NewPeer(&jsonrpc.PeerOptions{MaxInFlight: c.opts.MaxInFlight, Logger: c.log}),
@@ -79,7 +79,7 @@ func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
 		_ = cn.teardown(err)
 		return nil, err
 	}
-	o := &opener{c: c, cn: cn, begin: begin}
+	o := &negotiation{c: c, cn: cn, begin: begin}
 	o.allowed()
 	if err := c.guarded("middleware", func() error { return o.open(ctx) }); err != nil {
 		died := cn.isClosed()
@@ -97,7 +97,7 @@ func (c *Client) connect(ctx context.Context, begin beginning) (*conn, error) {
 
 // remember keeps what was negotiated for the next connection. Of the handshake
 // era it keeps only what a probe has shown (ruling 31).
-func (o *opener) remember() {
+func (o *negotiation) remember() {
 	f := o.cn.session().facts
 	if f.Handshake && (o.unsure || len(o.modern) == 0) {
 		return
@@ -122,7 +122,7 @@ func (cn *conn) ended(err error, died bool) error {
 }
 
 // allowed sorts the versions that may be used by era.
-func (o *opener) allowed() {
+func (o *negotiation) allowed() {
 	for _, f := range revision.All() {
 		if len(o.c.opts.Versions) > 0 && !slices.Contains(o.c.opts.Versions, f.Version) {
 			continue
@@ -136,7 +136,7 @@ func (o *opener) allowed() {
 }
 
 // names lists the allowed versions.
-func (o *opener) names() []string {
+func (o *negotiation) names() []string {
 	var names []string
 	for _, f := range slices.Concat(o.modern, o.legacy) {
 		names = append(names, f.Version)
@@ -146,7 +146,7 @@ func (o *opener) names() []string {
 
 // pick returns the newest allowed revision that a server offers, modern ones
 // first (ruling 4).
-func (o *opener) pick(offered []string) *revision.Facts {
+func (o *negotiation) pick(offered []string) *revision.Facts {
 	for _, f := range slices.Concat(o.modern, o.legacy) {
 		if slices.Contains(offered, f.Version) {
 			return f
@@ -158,7 +158,7 @@ func (o *opener) pick(offered []string) *revision.Facts {
 // open negotiates, and sets the connection's session (rulings 1 to 5; spec
 // 2026-07-28, basic/versioning and basic/transports/stdio: a client that
 // speaks both eras SHOULD probe with server/discover).
-func (o *opener) open(ctx context.Context) error {
+func (o *negotiation) open(ctx context.Context) error {
 	if len(o.modern) == 0 {
 		return o.handshake(ctx, o.legacy[0], nil)
 	}
@@ -189,7 +189,7 @@ func (o *opener) open(ctx context.Context) error {
 
 // killed is the error of a negotiation whose connection has ended: a
 // probeKilledError if another connection is to be made.
-func (o *opener) killed(err error) error {
+func (o *negotiation) killed(err error) error {
 	if o.begin == beginProbeAgain && len(o.legacy) == 0 {
 		return err
 	}
@@ -198,7 +198,7 @@ func (o *opener) killed(err error) error {
 
 // probe asks for the server's versions: again with the version that the server
 // wants, and again after a failure that may pass.
-func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
+func (o *negotiation) probe(ctx context.Context, f *revision.Facts) error {
 	for tries, refusals := 1, 0; ; tries++ {
 		d, err := o.discover(ctx, f)
 		if err == nil {
@@ -208,7 +208,7 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, transport.ErrDenied), unreached(err) && !o.cn.isClosed():
+		case errors.Is(err, transport.ErrDenied), isUnreached(err) && !o.cn.isClosed():
 			return fmt.Errorf("server/discover: %w", err) // a handshake would fail in the same way
 		case o.cn.isClosed():
 			return o.killed(fmt.Errorf("server/discover: %w", err))
@@ -247,8 +247,8 @@ func (o *opener) probe(ctx context.Context, f *revision.Facts) error {
 // pauseProbe waits before the probe is repeated after a failure that may pass:
 // once, or as often as other requests if there is no handshake to fall back to.
 // The error says that it is not to be repeated (ruling 31).
-func (o *opener) pauseProbe(ctx context.Context, tries int, failure error) error {
-	repeats, after := 1, told(failure)
+func (o *negotiation) pauseProbe(ctx context.Context, tries int, failure error) error {
+	repeats, after := 1, retryDelay(failure)
 	if len(o.legacy) == 0 {
 		repeats = max(repeats, o.c.opts.Retries)
 	}
@@ -258,13 +258,13 @@ func (o *opener) pauseProbe(ctx context.Context, tries int, failure error) error
 	return nil
 }
 
-// unreached says that nothing was sent: the server could not be reached.
-func unreached(err error) bool {
+// isUnreached says that nothing was sent: the server could not be reached.
+func isUnreached(err error) bool {
 	return errors.Is(err, transport.ErrClosed) && !errors.Is(err, transport.ErrInterrupted)
 }
 
 // settleOn chooses from what a discovered server supports.
-func (o *opener) settleOn(ctx context.Context, d *mcp.DiscoverResult) error {
+func (o *negotiation) settleOn(ctx context.Context, d *mcp.DiscoverResult) error {
 	chosen := o.pick(d.SupportedVersions)
 	switch {
 	case chosen == nil:
@@ -280,7 +280,7 @@ func (o *opener) settleOn(ctx context.Context, d *mcp.DiscoverResult) error {
 // fallBack shakes hands with a server that did not understand the probe (spec
 // 2026-07-28, basic/transports/stdio: the fallback MUST NOT be keyed to one
 // specific error code).
-func (o *opener) fallBack(ctx context.Context, cause error) error {
+func (o *negotiation) fallBack(ctx context.Context, cause error) error {
 	silent := errors.Is(cause, ErrTimeout)
 	if passes(cause) || silent && o.cn.link.Traits().Routes {
 		o.unsure = true
@@ -314,7 +314,7 @@ func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refu
 	if cn.session() != stale {
 		return nil // another goroutine did
 	}
-	o := &opener{c: c, cn: cn}
+	o := &negotiation{c: c, cn: cn}
 	o.allowed()
 	offered := offeredVersions(refusal)
 	f := o.pick(offered)
@@ -335,7 +335,7 @@ func (c *Client) renegotiate(ctx context.Context, cn *conn, stale *session, refu
 }
 
 // renewed makes known what a living connection negotiated anew.
-func (o *opener) renewed() {
+func (o *negotiation) renewed() {
 	o.c.mu.Lock()
 	o.c.last = o.cn.session()
 	o.c.mu.Unlock()
@@ -349,7 +349,7 @@ func (o *opener) renewed() {
 // re-probing if the cached assumption later fails). It reports whether the
 // connection has another session now.
 func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal error) bool {
-	if stale.facts.Handshake || !cn.link.Traits().Routes || !foreign(refusal) {
+	if stale.facts.Handshake || !cn.link.Traits().Routes || !isHandshakeRefusal(refusal) {
 		return false
 	}
 	if cn.negotiating.acquire(ctx) != nil {
@@ -359,14 +359,14 @@ func (c *Client) recheck(ctx context.Context, cn *conn, stale *session, refusal 
 	if cn.session() != stale {
 		return true // another goroutine found out
 	}
-	o := &opener{c: c, cn: cn}
+	o := &negotiation{c: c, cn: cn}
 	o.allowed()
 	if len(o.legacy) == 0 {
 		return false
 	}
 	_, err := o.discover(ctx, stale.facts)
 	var peer *jsonrpc.Error
-	if err == nil || !foreign(err) && (!errors.As(err, &peer) || peer.Code != mcp.CodeMethodNotFound) {
+	if err == nil || !isHandshakeRefusal(err) && (!errors.As(err, &peer) || peer.Code != mcp.CodeMethodNotFound) {
 		return false // it is what it was, or unknown
 	}
 	if err := o.handshake(ctx, o.legacy[0], err); err != nil {
@@ -385,10 +385,10 @@ const (
 	codeSessionError = -32001
 )
 
-// foreign reports whether a request of a stateless revision was refused as
+// isHandshakeRefusal reports whether a request of a stateless revision was refused as
 // servers of the handshake era do (spec 2026-07-28, basic/transports/
 // streamable-http, Backward Compatibility).
-func foreign(err error) bool {
+func isHandshakeRefusal(err error) bool {
 	var peer *jsonrpc.Error
 	switch {
 	case errors.Is(err, transport.ErrDenied):
@@ -399,8 +399,8 @@ func foreign(err error) bool {
 	return peer.Code == mcp.CodeInvalidRequest || peer.Code == codeServerError || peer.Code == codeSessionError
 }
 
-// neverRan reports whether a refusal says that nothing was carried out.
-func neverRan(refusal error) bool {
+// isUnhandled reports whether a refusal says that nothing was carried out.
+func isUnhandled(refusal error) bool {
 	var peer *jsonrpc.Error
 	if errors.As(refusal, &peer) {
 		return peer.Code == mcp.CodeInvalidRequest

@@ -26,8 +26,8 @@ type SessionInfo struct {
 	Opened time.Time
 }
 
-// A life is what observers were told of a connection.
-type life struct {
+// A sessionReports is what observers were told of a connection.
+type sessionReports struct {
 	mu    sync.Mutex
 	open  bool // they know of it, and not of its end
 	ended bool // the connection has ended

@@ -94,9 +94,9 @@ func closing(raw wire.RawValue, pos int) int {
 	}
 }
 
-// A spoken is what the server says in _meta of each of its results, as text and
+// A serverMeta is what the server says in _meta of each of its results, as text and
 // decoded.
-type spoken struct {
+type serverMeta struct {
 	raw  wire.RawValue
 	info mcp.Implementation
 }
@@ -106,7 +106,7 @@ const maxSpoken = 1 << 10
 
 // plainMeta reads _meta. Most of the time it is that of the result before.
 func (s *session) plainMeta(raw wire.RawValue, m *mcp.ResultMeta) bool {
-	if last := s.spoken.Load(); last != nil && bytes.Equal(last.raw, raw) {
+	if last := s.serverMeta.Load(); last != nil && bytes.Equal(last.raw, raw) {
 		info := last.info // the caller may write to what it gets
 		m.ServerInfo = &info
 		return true
@@ -115,7 +115,7 @@ func (s *session) plainMeta(raw wire.RawValue, m *mcp.ResultMeta) bool {
 		return false
 	}
 	if m.ServerInfo != nil && m.ServerInfo.Icons == nil && m.Extra == nil && m.SubscriptionID.IsZero() && len(raw) <= maxSpoken {
-		s.spoken.Store(&spoken{bytes.Clone(raw), *m.ServerInfo})
+		s.serverMeta.Store(&serverMeta{bytes.Clone(raw), *m.ServerInfo})
 	}
 	return true
 }

@@ -57,9 +57,9 @@ func (e *RetryError) Error() string {
 // Unwrap returns the server's last answer.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// told is how long the server asks to wait before the next try, from 0, which is
+// retryDelay is how long the server asks to wait before the next try, from 0, which is
 // also if it does not say, to maxTold.
-func told(err error) time.Duration {
+func retryDelay(err error) time.Duration {
 	var (
 		after     time.Duration
 		temporary *transport.TemporaryError
@@ -127,7 +127,7 @@ type retry struct {
 // that it may not: it is a RetryError.
 func (r *retry) again(ctx context.Context, refusal error) error {
 	r.tries++
-	after := told(refusal)
+	after := retryDelay(refusal)
 	failed := &RetryError{Tries: r.tries, RetryAfter: after, Err: refusal}
 	if r.tries > r.c.opts.Retries || after > left(ctx) {
 		return failed

@@ -154,10 +154,10 @@ func (c *Client) answer(ctx context.Context, q *question) (raw wire.RawValue, er
 	return raw, err
 }
 
-// visit has the person visit the pages that a call was refused for, and then
+// visitPages has the person visit the pages that a call was refused for, and then
 // lets it be repeated (revision 2025-11-25, client/elicitation, "URL
 // Elicitation Required Error"; ruling 18).
-func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error) {
+func (k *call) visitPages(ctx context.Context, refusal *jsonrpc.Error) (*round, error) {
 	c := k.c
 	if int(k.rounds.Add(1)) > c.opts.MaxRounds {
 		return nil, fmt.Errorf("%w: more than %d times in one call", ErrTooManyRounds, c.opts.MaxRounds)
@@ -195,12 +195,12 @@ func (k *call) visit(ctx context.Context, refusal *jsonrpc.Error) (*round, error
 		}
 		visits = append(visits, done)
 	}
-	return &round{}, c.visited(ctx, visits)
+	return &round{}, c.awaitVisits(ctx, visits)
 }
 
-// visited waits until the server says that the visits are over, for as long
+// awaitVisits waits until the server says that the visits are over, for as long
 // as URLWait allows. Not hearing of it is no error: the server MAY say so.
-func (c *Client) visited(ctx context.Context, visits []chan struct{}) error {
+func (c *Client) awaitVisits(ctx context.Context, visits []chan struct{}) error {
 	timer := time.NewTimer(c.opts.URLWait)
 	defer timer.Stop()
 	for _, done := range visits {

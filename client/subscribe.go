@@ -138,7 +138,7 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 			return
 		}
 		var refusal *watchRefusedError
-		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || w.untold() && (errors.Is(err, transport.ErrDenied) || errors.Is(err, ErrPanicked)) {
+		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || w.neverAccepted() && (errors.Is(err, transport.ErrDenied) || errors.Is(err, ErrPanicked)) {
 			c.log.Info("a watch ended", "err", err)
 			w.fail(err)
 			return
@@ -146,8 +146,8 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 		if time.Since(began) > maxRetryDelay {
 			pause, refusals = firstRetryDelay, 0
 		}
-		after := told(err)
-		if later(err) {
+		after := retryDelay(err)
+		if mayAcceptLater(err) {
 			refusals++
 			var failed *RetryError // of an era that repeats its requests by itself
 			enough := errors.As(err, &failed) || refusals > c.opts.Retries || after > longestTold
@@ -177,7 +177,7 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	s := cn.session()
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
-	if errors.Is(err, transport.ErrDenied) || later(err) {
+	if errors.Is(err, transport.ErrDenied) || mayAcceptLater(err) {
 		return err
 	}
 	if !errors.As(err, &refusal) {
@@ -193,8 +193,8 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	return &watchRefusedError{err}
 }
 
-// later reports whether a server that refused a watch may agree to it later.
-func later(err error) bool {
+// mayAcceptLater reports whether a server that refused a watch may agree to it later.
+func mayAcceptLater(err error) bool {
 	var refusal *jsonrpc.Error
 	if errors.As(err, &refusal) && (refusal.Code == mcp.CodeTimeout || refusal.Code == mcp.CodeShuttingDown) {
 		return true
@@ -269,8 +269,8 @@ func (w *watch) acknowledged(c *Client, filter *mcp.SubscriptionFilter) {
 	}
 }
 
-// untold reports whether the server never agreed.
-func (w *watch) untold() bool {
+// neverAccepted reports whether the server never agreed.
+func (w *watch) neverAccepted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.told

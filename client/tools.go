@@ -15,9 +15,9 @@ import (
 // maxTools bounds how many definitions of tools are kept.
 const maxTools = 10_000
 
-// A toolBook holds what was learnt from lists of tools: schemas, compiled once
+// A toolCache holds what was learnt from lists of tools: schemas, compiled once
 // per definition, and hints.
-type toolBook struct {
+type toolCache struct {
 	mu      sync.RWMutex
 	entries map[string]*toolEntry
 	bytes   int // of schemas
@@ -34,16 +34,16 @@ type toolEntry struct {
 }
 
 // lookup returns what is known of a tool, or nil.
-func (b *toolBook) lookup(name string) *toolEntry {
+func (b *toolCache) lookup(name string) *toolEntry {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.entries[name]
 }
 
-// learn takes a tool from a list. The error says why it cannot be used: a
-// schema of an unknown dialect, one that is not a schema, one of arguments that
-// are no object, or one that breaks a bound. Header annotations matter to transports with headers alone.
-func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
+// learn takes a tool from a list. The error says why it cannot be used: a schema of an unknown
+// dialect, one that is not a schema, one of arguments that are no object, or one that breaks a
+// bound. Header annotations matter to transports with headers alone.
+func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
 			e := *old
@@ -73,7 +73,7 @@ func (b *toolBook) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 
 // put keeps a definition. A book that is full begins anew: it can be learnt
 // again.
-func (b *toolBook) put(name string, e *toolEntry, maxBytes int) {
+func (b *toolCache) put(name string, e *toolEntry, maxBytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if old := b.entries[name]; old != nil {
@@ -98,7 +98,7 @@ func sameHints(a, b *mcp.ToolAnnotations) bool {
 // fields are the arguments that a transport repeats in its headers, if the
 // tool's definition is known (spec 2026-07-28, basic/transports/
 // streamable-http: clients MUST mirror the designated parameters).
-func (b *toolBook) fields(name string, arguments wire.RawValue, log *slog.Logger) map[string][]string {
+func (b *toolCache) fields(name string, arguments wire.RawValue, log *slog.Logger) map[string][]string {
 	e := b.lookup(name)
 	if e == nil || len(e.headers) == 0 || len(arguments) == 0 {
 		return nil

@@ -104,7 +104,7 @@ func EachEra(t *testing.T, build Build, o *client.Options, body func(t *testing.
 func Eras(tb testing.TB, build Build) []Era {
 	tb.Helper()
 	s := build(tb, options())
-	defer shut(s)
+	defer closeServer(s)
 	var eras []Era
 	versions, stateless := s.Versions(), modern(s)
 	for _, v := range versions {
@@ -164,7 +164,7 @@ func Join(t testing.TB, build Build, o *client.Options, era Era) *client.Client 
 		h = &fresh{tb: t, build: build}
 	} else {
 		s := build(t, options())
-		t.Cleanup(func() { shut(s) })
+		t.Cleanup(func() { closeServer(s) })
 		h = s
 	}
 	opts := client.Options{}
@@ -236,8 +236,8 @@ func modern(s *server.Server) []string {
 	return []string{c.Version()}
 }
 
-// shut ends a server at once.
-func shut(s *server.Server) {
+// closeServer ends a server at once.
+func closeServer(s *server.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = s.Shutdown(ctx) // the error is that of ctx
@@ -275,7 +275,7 @@ type fresh struct {
 
 func (f *fresh) Serve(ctx context.Context, x *transport.Exchange) {
 	s := f.build(f.tb, options())
-	defer shut(s)
+	defer closeServer(s)
 	s.Serve(ctx, hinting(x))
 }
 
@@ -283,13 +283,13 @@ func (f *fresh) Serve(ctx context.Context, x *transport.Exchange) {
 // a server did not take the state of another one.
 func hinting(x *transport.Exchange) *transport.Exchange {
 	own := *x
-	own.Out = hinter{x.Out}
+	own.Out = hintingResponder{x.Out}
 	return &own
 }
 
-type hinter struct{ transport.Responder }
+type hintingResponder struct{ transport.Responder }
 
-func (h hinter) Answer(ctx context.Context, m *jsonrpc.Outgoing) error {
+func (h hintingResponder) Answer(ctx context.Context, m *jsonrpc.Outgoing) error {
 	if m.Error != nil && strings.HasPrefix(m.Error.Message, "requestState is not valid") {
 		e, out := *m.Error, *m
 		e.Message += " (mcptest: each request has a server of its own here, made by Build; " +

@@ -213,7 +213,7 @@ func TestBadDefinitions(t *testing.T) {
 // A sealed state belongs to the request it was given for.
 func TestStateOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, _ := asking()
+		up, _ := upstreamCall()
 		p := connect(t, up, v2511, nil)
 		h := byHand(t, p.Server(), nil)
 		_, q, err := h.call(t.Context(), "form", nil, nil)
@@ -365,7 +365,7 @@ func TestChain(t *testing.T) {
 			for _, caller := range upstreams {
 				t.Run(a+" "+b+" "+caller, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						up, _ := asking()
+						up, _ := upstreamCall()
 						first := connect(t, up, a, nil)
 						second := connect(t, first.Server(), b, nil)
 						c := join(t, second.Server(), caller, answers())
@@ -385,7 +385,7 @@ func TestChain(t *testing.T) {
 // A handler of questions may call through the proxy that asks.
 func TestCallBack(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := asking()
+		up, _ := upstreamCall()
 		p := connect(t, up, version, nil)
 		var c *client.Client
 		depth := 0
@@ -410,7 +410,7 @@ func TestCallBack(t *testing.T) {
 // may be what that call runs for.
 func TestAnswerBesideLongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, _ := asking()
+		up, _ := upstreamCall()
 		end := make(chan struct{})
 		up.Add(server.Tool("long", "", func(ctx context.Context, _ mcp.None) (string, error) {
 			select {

@@ -135,12 +135,12 @@ func errParams(params mcp.Retryable) string {
 
 // send sends the request to an upstream server with a handshake, which may ask a
 // while.
-func (c *call) send(ctx context.Context, a *asking, meta *mcp.RequestMeta) (mcp.Result, error) {
+func (c *call) send(ctx context.Context, a *upstreamCall, meta *mcp.RequestMeta) (mcp.Result, error) {
 	defer a.told(ctx)
-	if err := c.p.turns.take(ctx, c.p, a); err != nil {
+	if err := c.p.order.take(ctx, c.p, a); err != nil {
 		return nil, err
 	}
-	defer c.p.turns.leave(ctx, c.p, a)
+	defer c.p.order.leave(ctx, c.p, a)
 	defer c.p.calls.begin(ctx, a)()
 	defer c.p.drain(ctx)
 	defer a.closePages()
@@ -162,7 +162,7 @@ func (c *call) traced(ctx context.Context, caller *server.Call) context.Context 
 }
 
 // options are those of an upstream request for a caller.
-func (a *asking) options(meta *mcp.RequestMeta) *client.CallOptions {
+func (a *upstreamCall) options(meta *mcp.RequestMeta) *client.CallOptions {
 	// The caller's own limits hold. What the upstream server lets the proxy keep may
 	// be of one caller alone: callers keep it for themselves.
 	o := &client.CallOptions{NoTimeout: true, NoCache: true}
@@ -268,13 +268,13 @@ func ownerOf(caller *server.Call) string {
 // calls are the calls of the upstream server that are under way.
 type calls struct {
 	mu    sync.Mutex
-	under map[*asking]struct{}
+	under map[*upstreamCall]struct{}
 	cut   cut
 }
 
-func (c *calls) init() { c.under = make(map[*asking]struct{}) }
+func (c *calls) init() { c.under = make(map[*upstreamCall]struct{}) }
 
-func (c *calls) begin(ctx context.Context, a *asking) (end func()) {
+func (c *calls) begin(ctx context.Context, a *upstreamCall) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.under[a] = struct{}{}
@@ -290,7 +290,7 @@ func (c *calls) begin(ctx context.Context, a *asking) (end func()) {
 
 // only returns the call that is under way if it is the only one, and no other
 // caller's was cancelled that may go on.
-func (c *calls) only() *asking {
+func (c *calls) only() *upstreamCall {
 	under := c.all()
 	if len(under) != 1 || c.cut.of(under[0].owner) {
 		return nil
@@ -299,7 +299,7 @@ func (c *calls) only() *asking {
 }
 
 // all returns the calls that are under way.
-func (c *calls) all() []*asking {
+func (c *calls) all() []*upstreamCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.under))

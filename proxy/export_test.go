@@ -2,9 +2,9 @@ package proxy
 
 // Turns is how many calls wait for their turn, and how many are under way.
 func Turns(p *Proxy) (queued, under int) {
-	p.turns.mu.Lock()
-	defer p.turns.mu.Unlock()
-	return len(p.turns.queue), len(p.turns.under)
+	p.order.mu.Lock()
+	defer p.order.mu.Unlock()
+	return len(p.order.queue), len(p.order.under)
 }
 
 // Kept is how many calls are kept for callers of stateless revisions.

@@ -51,7 +51,7 @@ func (t *keptCalls) init(o *Options) {
 type kept struct {
 	table      *keptCalls
 	key, owner string
-	*asking
+	*upstreamCall
 	cancel context.CancelCauseFunc
 
 	free   chan struct{} // has an element while detached
@@ -161,7 +161,7 @@ func (c *call) begin(round context.Context, caller *server.Call, owner string) (
 	closed := context.AfterFunc(p.ctx, func() { cancel(ErrClosed) })
 	k.cancel = cancel
 	ctx, meta := c.traced(ctx, caller), caller.Meta()
-	k.asking = c.newAsking(ctx, caller)
+	k.upstreamCall = c.newAsking(ctx, caller)
 	k.ask = k.put
 	if err := p.kept.add(k); err != nil {
 		closed()
@@ -172,7 +172,7 @@ func (c *call) begin(round context.Context, caller *server.Call, owner string) (
 		defer closed()
 		defer cancel(nil)
 		defer close(k.done)
-		k.res, k.err = c.send(ctx, k.asking, meta)
+		k.res, k.err = c.send(ctx, k.upstreamCall, meta)
 		if k.err != nil && ctx.Err() != nil {
 			k.err = context.Cause(ctx)
 		}

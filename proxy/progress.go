@@ -25,13 +25,13 @@ type step struct {
 }
 
 // progress has the caller told.
-func (a *asking) progress(progress, total float64, message string) {
+func (a *upstreamCall) progress(progress, total float64, message string) {
 	a.step(step{progress: progress, total: total, message: message})
 }
 
 // step has the caller told, and reports whether there was room. It never waits: all
 // callers share the connection that steps come from.
-func (a *asking) step(s step) bool {
+func (a *upstreamCall) step(s step) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	size := s.size()
@@ -63,7 +63,7 @@ func (s *step) size() int {
 
 // tellSteps tells the caller of the moment. What does not grow from its point of
 // view, and what it can no longer be told, is left out.
-func (a *asking) tellSteps(idle chan struct{}) {
+func (a *upstreamCall) tellSteps(idle chan struct{}) {
 	defer close(idle)
 	for {
 		a.mu.Lock()
@@ -89,7 +89,7 @@ func (a *asking) tellSteps(idle chan struct{}) {
 }
 
 // told waits until the caller was told of the progress of its call and what it logged.
-func (a *asking) told(ctx context.Context) {
+func (a *upstreamCall) told(ctx context.Context) {
 	a.mu.Lock()
 	idle := a.idle
 	a.mu.Unlock()

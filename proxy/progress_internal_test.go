@@ -14,7 +14,7 @@ func TestStepsAreBounded(t *testing.T) {
 	log := func(bytes int) step {
 		return step{log: &mcp.LogParams{Level: mcp.LogError, Data: mcp.RawValue(strings.Repeat("1", bytes))}}
 	}
-	a := &asking{idle: reading}
+	a := &upstreamCall{idle: reading}
 	for i := range 10_000 {
 		a.progress(float64(i), 0, "")
 		a.step(log(10))
@@ -22,21 +22,21 @@ func TestStepsAreBounded(t *testing.T) {
 	if len(a.steps) != maxSteps {
 		t.Errorf("%d steps wait", len(a.steps))
 	}
-	a = &asking{idle: reading}
+	a = &upstreamCall{idle: reading}
 	for i := range 10_000 {
 		a.progress(float64(i), 0, "")
 	}
 	if n := len(a.steps); n != maxSteps || a.steps[n-1].progress != 9999 {
 		t.Errorf("%d steps wait, the last is %v", n, a.steps[n-1].progress)
 	}
-	a = &asking{idle: reading}
+	a = &upstreamCall{idle: reading}
 	if !a.step(log(4 << 20)) {
 		t.Error("one big message is not taken")
 	}
 	if a.step(log(1)) {
 		t.Error("one more is taken")
 	}
-	a = &asking{idle: reading}
+	a = &upstreamCall{idle: reading}
 	for range maxSteps {
 		a.step(log(maxStepBytes / 4))
 	}

@@ -78,7 +78,7 @@ type Proxy struct {
 	closed bool
 
 	lists lists
-	turns turns
+	order callOrder
 	calls calls
 	kept  keptCalls
 	watch watches
@@ -136,7 +136,7 @@ func (p *Proxy) spawn(f func()) bool {
 // init makes what the handlers of the client need.
 func (p *Proxy) init() {
 	p.lists.init()
-	p.turns.init()
+	p.order.init()
 	p.calls.init()
 	p.kept.init(&p.opts)
 	p.watch.init()

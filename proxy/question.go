@@ -19,20 +19,20 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// An asking is a call of the upstream server that may ask, and the owner of its
+// An upstreamCall is a call of the upstream server that may ask, and the owner of its
 // questions, progress and log messages.
-type asking struct {
+type upstreamCall struct {
 	// caller is the request that waits for the call: always the same, or that of
 	// the round under way, or nil between rounds.
 	caller atomic.Pointer[server.Call]
 	// ask brings a question to the caller. key names it among those of the call.
 	ask func(ctx context.Context, params mcp.Params, key string) (mcp.RawValue, error)
 
-	owner     string          // the caller, for turns and for what belongs to no call for certain
+	owner     string          // the caller, for the order of calls and for what belongs to no call for certain
 	limitKey  string          // what the caller's calls are counted under
 	feature   feature         // what it uses
 	ctx       context.Context //nolint:containedctx // that of the call, which its questions end with
-	turn      turn            // the turns' mutex holds
+	turn      turn            // the mutex of the order holds
 	asked     atomic.Int64    // questions so far
 	mu        sync.Mutex
 	pages     map[string]*page // by the upstream server's ElicitationID
@@ -50,9 +50,9 @@ type page struct {
 
 type askingKey struct{}
 
-// newAsking returns what a caller's call is known as. ctx is that of the call upstream.
-func (c *call) newAsking(ctx context.Context, caller *server.Call) *asking {
-	a := &asking{owner: ownerOf(caller), limitKey: caller.Principal().LimitKey(), feature: c.feature(), ctx: ctx}
+// newUpstreamCall returns what a caller's call is known as. ctx is that of the call upstream.
+func (c *call) newAsking(ctx context.Context, caller *server.Call) *upstreamCall {
+	a := &upstreamCall{owner: ownerOf(caller), limitKey: caller.Principal().LimitKey(), feature: c.feature(), ctx: ctx}
 	a.caller.Store(caller)
 	return a
 }
@@ -61,9 +61,9 @@ type arrivalKey struct{}
 
 // An arrival is what was known of a question when it arrived.
 type arrival struct {
-	a     *asking   // the call that it belongs to; nil if that is not certain
-	err   error     // why not
-	mixed []*asking // the calls that it may belong to then
+	a     *upstreamCall   // the call that it belongs to; nil if that is not certain
+	err   error           // why not
+	mixed []*upstreamCall // the calls that it may belong to then
 }
 
 // maxAsked is how many questions one call of an upstream server with a handshake
@@ -97,7 +97,7 @@ func (p *Proxy) clientOptions() *client.Options {
 				ctx = own
 			}
 		}
-		if _, told := ctx.Value(askingKey{}).(*asking); told {
+		if _, told := ctx.Value(askingKey{}).(*upstreamCall); told {
 			return ctx
 		}
 		// Now, since the turn may be another call's when the handler runs.
@@ -134,7 +134,7 @@ func both(theirs func(context.Context), ours func()) func(context.Context) {
 func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	params := *r.Params
 	params.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: params.Meta.Extra}}
-	a, err := p.asking(ctx, mcp.MethodElicit)
+	a, err := p.questionCall(ctx, mcp.MethodElicit)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (p *Proxy) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.Elici
 func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	own := *params
 	own.RequestBase = mcp.RequestBase{Meta: mcp.RequestMeta{Extra: own.Meta.Extra}}
-	a, err := p.asking(ctx, mcp.MethodCreateMessage)
+	a, err := p.questionCall(ctx, mcp.MethodCreateMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (p *Proxy) sample(ctx context.Context, params *mcp.CreateMessageParams) (*m
 }
 
 func (p *Proxy) roots(ctx context.Context) ([]mcp.Root, error) {
-	a, err := p.asking(ctx, mcp.MethodRootsList)
+	a, err := p.questionCall(ctx, mcp.MethodRootsList)
 	if err != nil {
 		return nil, err
 	}
@@ -182,23 +182,23 @@ var (
 
 // arrived notes the call that a question belongs to if no stream tells.
 func (p *Proxy) arrived() *arrival {
-	a, mixed := p.turns.asking()
+	a, mixed := p.order.likelyCall()
 	switch {
 	case mixed != nil:
 		return &arrival{err: errMixed, mixed: mixed}
 	case a == nil:
 		return &arrival{err: errNoCall}
-	case p.turns.cut.of(a.owner):
+	case p.order.cut.of(a.owner):
 		return &arrival{err: errCut}
 	}
 	return &arrival{a: a}
 }
 
-// asking is the call that a question belongs to: what the stream that it came by
+// questionCall is the call that a question belongs to: what the stream that it came by
 // tells, or what was known when it arrived. The error says why that is not certain; the
 // question is shown to no caller then.
-func (p *Proxy) asking(ctx context.Context, method string) (*asking, error) {
-	if a, ok := ctx.Value(askingKey{}).(*asking); ok {
+func (p *Proxy) questionCall(ctx context.Context, method string) (*upstreamCall, error) {
+	if a, ok := ctx.Value(askingKey{}).(*upstreamCall); ok {
 		return a, nil
 	}
 	q, ok := ctx.Value(arrivalKey{}).(*arrival)
@@ -206,7 +206,7 @@ func (p *Proxy) asking(ctx context.Context, method string) (*asking, error) {
 		q = p.arrived()
 	}
 	if q.err != nil {
-		p.turns.suspect(q.mixed)
+		p.order.markRefused(q.mixed)
 		p.log.Info("a question of the upstream server was refused", "server", p.name(), "method", method, "err", q.err)
 	}
 	return q.a, q.err
@@ -214,7 +214,7 @@ func (p *Proxy) asking(ctx context.Context, method string) (*asking, error) {
 
 // answer asks the caller of a call and decodes what it says. ctx ends when the
 // upstream server withdraws the question.
-func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) (*R, error) {
+func answer[R any](ctx context.Context, p *Proxy, a *upstreamCall, params mcp.Params) (*R, error) {
 	raw, err := p.bring(ctx, a, params)
 	if err != nil {
 		return nil, refusal(params, err)
@@ -228,25 +228,25 @@ func answer[R any](ctx context.Context, p *Proxy, a *asking, params mcp.Params) 
 
 // bring brings a question to the caller of a call and the answer back. If the call
 // ends before, the question was not its own, but that of another of its owner.
-func (p *Proxy) bring(ctx context.Context, a *asking, params mcp.Params) (mcp.RawValue, error) {
+func (p *Proxy) bring(ctx context.Context, a *upstreamCall, params mcp.Params) (mcp.RawValue, error) {
 	for {
 		n := a.asked.Add(1)
 		if n > maxAsked {
 			return nil, mcp.NewError(mcp.CodeInternalError, "more than %d questions in one call", maxAsked)
 		}
 		alive := p.settle(ctx) // what the call asks at the same time is on its way
-		p.turns.opened(a, alive)
+		p.order.opened(a, alive)
 		raw, err := a.ask(ctx, params, "q"+strconv.FormatInt(n, 10))
 		switch {
 		case ctx.Err() != nil:
-			p.turns.withdrawn(a)
+			p.order.withdrawn(a)
 			return nil, cmp.Or(err, context.Cause(ctx))
 		case err == nil:
-			return raw, p.turns.closed(ctx, p, a)
-		case !p.turns.ended(a):
-			return nil, cmp.Or(p.turns.closed(ctx, p, a), err) // the error is the answer
+			return raw, p.order.closed(ctx, p, a)
+		case !p.order.ended(a):
+			return nil, cmp.Or(p.order.closed(ctx, p, a), err) // the error is the answer
 		}
-		next, _ := p.turns.asking()
+		next, _ := p.order.likelyCall()
 		if next == nil || next.owner != a.owner || next.ctx.Err() != nil {
 			return nil, err
 		}
@@ -275,7 +275,7 @@ func refusal(params mcp.Params, err error) error {
 }
 
 // within is the request of the caller in a context that ends with ctx as well.
-func (a *asking) within(ctx context.Context) context.Context {
+func (a *upstreamCall) within(ctx context.Context) context.Context {
 	caller := a.caller.Load()
 	if caller == nil {
 		return ctx
@@ -292,7 +292,7 @@ const pageTime = 10 * time.Minute
 // page returns what is known of an elicitation of the upstream server. The caller
 // gets another id, since those of several servers must not clash; stateless
 // revisions have none.
-func (a *asking) page(id string) *page {
+func (a *upstreamCall) page(id string) *page {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pages == nil {
@@ -309,15 +309,15 @@ func (a *asking) page(id string) *page {
 
 // opened lets the caller's time stand still until a page is done, and others have
 // their turn: the person is busy there, and the call waits for it.
-func (p *Proxy) opened(a *asking, pg *page) {
+func (p *Proxy) opened(a *upstreamCall, pg *page) {
 	resume := func() {}
 	if caller := a.caller.Load(); caller != nil {
 		resume = caller.PauseTimeouts()
 	}
-	p.turns.pause(a)
+	p.order.pause(a)
 	over := sync.OnceFunc(func() {
 		resume()
-		p.turns.resume(a)
+		p.order.resume(a)
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		pg.open = false
@@ -332,7 +332,7 @@ func (p *Proxy) opened(a *asking, pg *page) {
 }
 
 // waits reports whether the person is busy on a page.
-func (a *asking) waits() bool {
+func (a *upstreamCall) waits() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, pg := range a.pages {
@@ -344,7 +344,7 @@ func (a *asking) waits() bool {
 }
 
 // closePages ends the waiting for all pages of a call.
-func (a *asking) closePages() {
+func (a *upstreamCall) closePages() {
 	a.mu.Lock()
 	pages := slices.Collect(maps.Values(a.pages))
 	a.mu.Unlock()
@@ -354,7 +354,7 @@ func (a *asking) closePages() {
 }
 
 // close ends the waiting for a page.
-func (a *asking) close(pg *page) {
+func (a *upstreamCall) close(pg *page) {
 	a.mu.Lock()
 	done := pg.done
 	a.mu.Unlock()

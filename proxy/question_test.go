@@ -18,9 +18,9 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// asking is a server whose tools ask in every way. What came back to the tool is
+// upstreamCall is a server whose tools ask in every way. What came back to the tool is
 // its result, or in the record if the call ended before.
-func asking() (*server.Server, *record) {
+func upstreamCall() (*server.Server, *record) {
 	s := server.New("asking", "1", &server.Options{Logger: quiet, Limits: unlimited})
 	seen := new(record)
 	say := func(v any, err error) (string, error) {
@@ -94,7 +94,7 @@ func answers() *client.Options {
 // All kinds of questions come to the caller and their answers back, in all
 // combinations of eras and from tools, prompts and resources.
 func TestQuestions(t *testing.T) {
-	up, _ := asking()
+	up, _ := upstreamCall()
 	eachEra(t, up, answers(), func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
 		want := map[string]string{"sample": "hi there by m1", "roots": "[{file:///r  map[]}]"}
 		if era.Version >= v2506 {
@@ -124,7 +124,7 @@ func TestQuestions(t *testing.T) {
 // an upstream server with a handshake, and ends the call at a stateless one.
 func TestRefusals(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, seen := asking()
+		up, seen := upstreamCall()
 		p := connect(t, up, version, nil)
 		var answer func() (*mcp.ElicitResult, error)
 		o := answers()
@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 // ends by it.
 func TestIncapableCaller(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, seen := asking()
+		up, seen := upstreamCall()
 		p := connect(t, up, version, nil)
 		c := join(t, p.Server(), caller, nil)
 		for _, tool := range []string{"form", "url", "sample", "roots", "both"} {
@@ -189,7 +189,7 @@ func TestIncapableCaller(t *testing.T) {
 // of it, under the id that it was given.
 func TestURL(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := asking()
+		up, _ := upstreamCall()
 		p := connect(t, up, version, nil)
 		var ids record
 		o := answers()
@@ -248,7 +248,7 @@ func TestSlowURL(t *testing.T) {
 // The same over every transport to the upstream server, with callers who ask for
 // everything at the same time.
 func TestUpstreamTransports(t *testing.T) {
-	up, _ := asking()
+	up, _ := upstreamCall()
 	for _, transportName := range []string{"stdio", "streamable", "websocket", "sse"} {
 		for _, version := range upstreams {
 			if transportName == "sse" {

@@ -175,7 +175,7 @@ func (w *watches) changed(uri string) {
 	w.mu.Lock()
 	var tell []*func()
 	for _, r := range w.byURI {
-		if beneath(uri, r.uri) {
+		if isPartOf(uri, r.uri) {
 			tell = slices.AppendSeq(tell, maps.Keys(r.tell))
 		}
 	}
@@ -185,9 +185,9 @@ func (w *watches) changed(uri string) {
 	}
 }
 
-// beneath reports whether uri is base, or a part of it: what an upstream server
+// isPartOf reports whether uri is base, or a part of it: what an upstream server
 // names when it says that a part of a watched resource changed.
-func beneath(uri, base string) bool {
+func isPartOf(uri, base string) bool {
 	rest, ok := strings.CutPrefix(uri, base)
 	return ok && (rest == "" || strings.HasSuffix(base, "/") || strings.ContainsAny(rest[:1], "/?#"))
 }

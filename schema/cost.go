@@ -30,7 +30,7 @@ type edges struct {
 	// worst is the number of evaluations at one place beneath.
 	worst int
 	state visit
-	// below is the result of beneath in that round.
+	// below is the result of boundBelow in that round.
 	below, round int
 }
 
@@ -131,11 +131,11 @@ func (g *graph) linkDynamic() error {
 	return nil
 }
 
-// spread returns how many evaluations there may be at one place of a value, or
+// evaluationsAt returns how many evaluations there may be at one place of a value, or
 // 0 if that depends on the value: then it has to be counted for each. A
 // schema that refers to itself without going deeper, or applies too many
 // subschemas to one place, is refused.
-func (g *graph) spread() (int, error) {
+func (g *graph) evaluationsAt() (int, error) {
 	if err := g.linkDynamic(); err != nil {
 		return 0, err
 	}
@@ -149,7 +149,7 @@ func (g *graph) spread() (int, error) {
 		grown := make([]int, len(g.all))
 		changed := false
 		for i, s := range g.all {
-			grown[i] = max(g.info[s].cost, g.beneath(s, most))
+			grown[i] = max(g.info[s].cost, g.boundBelow(s, most))
 			changed = changed || grown[i] != g.info[s].worst
 		}
 		for i, s := range g.all {
@@ -195,9 +195,9 @@ func place(s *jsonschema.Schema) string {
 	return bounded("#" + strings.TrimPrefix(s.Location, schemaURL+"#"))
 }
 
-// beneath is an upper bound of the evaluations at one place below the one s is
+// boundBelow is an upper bound of the evaluations at one place below the one s is
 // applied to, from the bounds of the previous round, cut off above most.
-func (g *graph) beneath(s *jsonschema.Schema, most int) int {
+func (g *graph) boundBelow(s *jsonschema.Schema, most int) int {
 	e := g.info[s]
 	if e.round == g.round+1 {
 		return e.below
@@ -221,15 +221,15 @@ func (g *graph) beneath(s *jsonschema.Schema, most int) int {
 		if sum > most {
 			break
 		}
-		sum += g.beneath(sub, most)
+		sum += g.boundBelow(sub, most)
 	}
 	e.below, e.round = min(sum, most+1), g.round+1
 	return e.below
 }
 
-// affords counts the evaluations that checking v takes, and says whether they
+// withinLimit counts the evaluations that checking v takes, and says whether they
 // are within the limit. The count itself takes no longer than the limit.
-func (g *graph) affords(root *jsonschema.Schema, v any, limit int) bool {
+func (g *graph) withinLimit(root *jsonschema.Schema, v any, limit int) bool {
 	c := counter{graph: g, left: limit}
 	c.value(map[*jsonschema.Schema]int{root: 1}, v)
 	return c.left >= 0

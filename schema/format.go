@@ -79,7 +79,7 @@ func libraryFormat(name string) *format {
 
 func compileFormat(name string) *format {
 	c := jsonschema.NewCompiler()
-	c.UseLoader(refuser{})
+	c.UseLoader(emptyLoader{})
 	c.AssertFormat()
 	if err := c.AddResource(schemaURL, map[string]any{"format": name}); err != nil {
 		return nil

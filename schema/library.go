@@ -23,10 +23,10 @@ type library struct {
 	graph   *graph
 }
 
-// refuser is the loader: it loads nothing.
-type refuser struct{}
+// emptyLoader is the loader: it loads nothing.
+type emptyLoader struct{}
 
-func (refuser) Load(url string) (any, error) {
+func (emptyLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%w: %s is not loaded", ErrExternal, bounded(url))
 }
 
@@ -44,7 +44,7 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 	engine := &engine{known: map[string]jsonschema.Regexp{}}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(refuser{})
+	c.UseLoader(emptyLoader{})
 	c.UseRegexpEngine(engine.compile)
 	if formats {
 		c.AssertFormat()
@@ -68,7 +68,7 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 	f.program = engine.size
 	f.graph = newGraph(f.schema)
 	f.unique = f.graph.unique
-	f.spread, err = f.graph.spread()
+	f.spread, err = f.graph.evaluationsAt()
 	return err
 }
 
@@ -94,7 +94,7 @@ func (f *library) check(raw wire.RawValue) (err error) {
 		return errNotJSON()
 	}
 	if f.spread == 0 || size.Values > f.limit/f.spread {
-		if !f.graph.affords(f.schema, v, f.limit) {
+		if !f.graph.withinLimit(f.schema, v, f.limit) {
 			return fmt.Errorf("%w: checking this value takes more than %d steps", ErrTooComplex, f.limit)
 		}
 	}

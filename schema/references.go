@@ -20,7 +20,7 @@ func (r *reader) target(ref string) *constraint {
 		if pointer = ""; more {
 			pointer = "/" + rest
 		}
-		at = r.beneath(at, token)
+		at = r.memberAt(at, token)
 	}
 	i, found := slices.BinarySearchFunc(r.all, at, func(s *constraint, at int) int { return s.at - at })
 	if !found {
@@ -35,10 +35,10 @@ func isUnusual(c rune) bool {
 	return c >= 0x80 || !isAlphanumeric(byte(c)) && !strings.ContainsRune("/_-.$", c)
 }
 
-// beneath returns where the member or element of that name is in the value at
+// memberAt returns where the member or element of that name is in the value at
 // i, or -1. What is in a value is looked up once: there may be as many
 // references as there are places.
-func (r *reader) beneath(i int, token string) int {
+func (r *reader) memberAt(i int, token string) int {
 	places, known := r.places[i]
 	if !known {
 		places = map[string]int{}

@@ -27,7 +27,7 @@ func (w *walk) own(n *node, t reflect.Type) error {
 		if raw, err = askSchema(t); err != nil {
 			return w.errorf("method %s of %s: %w", schemaMethod, t, err)
 		}
-		if inner := lender(t, raw); inner != nil {
+		if inner := embeddedSchemaType(t, raw); inner != nil {
 			return w.errorf("method %s of %s is that of the embedded %s, which says nothing of the other fields; "+
 				"give %s a method of its own, or the embedded field a name in its json tag", schemaMethod, t, inner, t)
 		}
@@ -64,10 +64,10 @@ func askSchema(t reflect.Type) (raw wire.RawValue, err error) {
 	return wire.Marshal(out.Interface())
 }
 
-// lender returns the embedded type that a struct has its schema from, which raw
+// embeddedSchemaType returns the embedded type that a struct has its schema from, which raw
 // is, if the struct has more fields than that. A struct that has the JSON form of
 // what it embeds too is none.
-func lender(t reflect.Type, raw wire.RawValue) reflect.Type {
+func embeddedSchemaType(t reflect.Type, raw wire.RawValue) reflect.Type {
 	if t.Kind() != reflect.Struct || t.NumField() < 2 || hasMethod(t, "MarshalJSON", "UnmarshalJSON", "MarshalJSONTo", "UnmarshalJSONFrom", "MarshalText", "UnmarshalText", "AppendText") {
 		return nil
 	}

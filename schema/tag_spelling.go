@@ -12,12 +12,12 @@ var lacking = strings.Fields(`exclusiveMinimum exclusiveMaximum multipleOf uniqu
 	patternProperties propertyNames additionalProperties contentEncoding contentMediaType`)
 
 // ours are the keys that are read, of other libraries too. Those before _ are too
-// short to tell a slip from the key of another library, but for letter case.
+// short to tell a misspelling from the key of another library, but for letter case.
 var ours = strings.Fields(`min max enum desc header _ minlen maxlen title titles pattern format default
 	description jsonschema_description minimum maximum minLength maxLength minItems maxItems`)
 
 // spelling refuses tags that cannot mean what they say: the tag itself, keys that
-// are ours but for letter case or one slip, and keywords that have no tag. All
+// are ours but for letter case or one misspelling, and keywords that have no tag. All
 // other keys belong to other libraries.
 func (w *walk) spelling(tag reflect.StructTag) error {
 	keys, rest := tagKeys(string(tag))
@@ -35,7 +35,7 @@ func (w *walk) spelling(tag reflect.StructTag) error {
 		}
 		long := false
 		for _, known := range ours {
-			if long = long || known == "_"; strings.EqualFold(key, known) || long && slip(key, known) || key == "enums" && known == "enum" {
+			if long = long || known == "_"; strings.EqualFold(key, known) || long && isMisspelling(key, known) || key == "enums" && known == "enum" {
 				return w.errorf("tag %s is not known, and would check nothing; write %s", key, known)
 			}
 		}
@@ -61,9 +61,9 @@ func tagKeys(tag string) (keys []string, rest string) {
 	}
 }
 
-// slip reports whether one letter is missing, too many or another one, or two have
+// isMisspelling reports whether one letter is missing, too many or another one, or two have
 // changed places.
-func slip(a, b string) bool {
+func isMisspelling(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
 	}

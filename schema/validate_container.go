@@ -16,7 +16,7 @@ func (v *validator) container(s *constraint, i int) (end int, fits bool) {
 	case s.only != nil || s.enum != nil:
 		end = v.inside(i) // the choices are scalars
 		if !v.over() {
-			fits = v.among(s, func(*choices) bool { return false })
+			fits = v.isChoice(s, func(*choices) bool { return false })
 		}
 	case v.raw[i] == '{' && s.object != nil:
 		end, fits = v.object(s.object, i), true

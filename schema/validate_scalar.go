@@ -9,18 +9,18 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
-// chosen notes that a value is not among the choices.
-func (v *validator) chosen(c *choices, ok bool) bool {
+// failChoice notes that a value is not among the choices.
+func (v *validator) failChoice(c *choices, ok bool) bool {
 	if !ok && v.reports() {
 		v.fail(c.refusal())
 	}
 	return ok
 }
 
-// among says whether the value is allowed by enum and const.
-func (v *validator) among(s *constraint, has func(*choices) bool) bool {
+// isChoice says whether the value is allowed by enum and const.
+func (v *validator) isChoice(s *constraint, has func(*choices) bool) bool {
 	for _, c := range [...]*choices{s.only, s.enum} {
-		if c != nil && !v.chosen(c, has(c)) {
+		if c != nil && !v.failChoice(c, has(c)) {
 			return false
 		}
 	}
@@ -41,7 +41,7 @@ func (v *validator) word(s *constraint, i int) (end int, fits bool) {
 	if end = v.wordEnd(i); v.over() {
 		return end, false
 	}
-	return end, v.among(s, func(c *choices) bool { return c.hasWord(v.raw[i]) })
+	return end, v.isChoice(s, func(c *choices) bool { return c.hasWord(v.raw[i]) })
 }
 
 // numberEnd returns the position after the number at i. A plain one has neither
@@ -84,13 +84,13 @@ func (v *validator) number(s *constraint, i int) (end int, fits bool) {
 		}
 		return end, false
 	}
-	if (s.enum != nil || s.only != nil) && !v.among(s, func(c *choices) bool { return c.hasNumber(&d) }) {
+	if (s.enum != nil || s.only != nil) && !v.isChoice(s, func(c *choices) bool { return c.hasNumber(&d) }) {
 		return end, false
 	}
 	if n != nil {
 		within := v.bounds(n, &d)
 		if n.enum != nil && within {
-			v.chosen(n.enum, n.enum.hasNumber(&d))
+			v.failChoice(n.enum, n.enum.hasNumber(&d))
 		}
 		if v.schema.inferred && (!plain || n.unsigned && v.raw[i] == '-') {
 			v.respelt = append(v.respelt, respelling{i, end, d.Integer()})
@@ -129,7 +129,7 @@ func (v *validator) float(f *floatConstraint, enum *choices, tok []byte) {
 	case err != nil || value < f.lo || value > f.hi:
 		v.fail(f.reason)
 	case enum != nil:
-		v.chosen(enum, slices.Contains(f.enum, value))
+		v.failChoice(enum, slices.Contains(f.enum, value))
 	}
 }
 
@@ -188,7 +188,7 @@ func (v *validator) string(s *constraint, i int) (end int, fits bool) {
 		return end, true
 	}
 	text := v.inner(i, end, escaped)
-	if (s.enum != nil || s.only != nil) && !v.among(s, func(c *choices) bool { return c.hasText(text) }) {
+	if (s.enum != nil || s.only != nil) && !v.isChoice(s, func(c *choices) bool { return c.hasText(text) }) {
 		return end, false
 	}
 	if s.format != nil && !v.formatted(s.format, text) {
@@ -209,7 +209,7 @@ func (v *validator) string(s *constraint, i int) (end int, fits bool) {
 		}
 	}
 	if t.enum != nil {
-		v.chosen(t.enum, t.enum.hasText(text))
+		v.failChoice(t.enum, t.enum.hasText(text))
 	}
 	if t.format != nil {
 		v.formatted(t.format, text)

@@ -102,8 +102,8 @@ func (c *Call) concealed() bool {
 // shape is what translates for the revision of the request.
 func (c *Call) shape() *shape.Shape { return shape.For(c.facts) }
 
-// waits reports whether the run ended because an answer is missing.
-func (c *Call) waits() bool {
+// needsInput reports whether the run ended because an answer is missing.
+func (c *Call) needsInput() bool {
 	m := c.more.Load()
 	return m != nil && m.asks.waits()
 }

@@ -111,7 +111,7 @@ func (c *Call) complete(p *mcp.CompleteParams) (Result, error) {
 type completing struct {
 	complete  *completers
 	arguments []string
-	at        []place
+	at        []mountPoint
 	ref       mcp.CompletionRef // as its own server knows it
 }
 

@@ -84,7 +84,7 @@ func (c *Call) detached() (*Call, error) {
 func (s *Server) finish(d *Call, next Func) (_ mcp.RawValue, err error) {
 	defer s.catch(d, &err)
 	res, err := s.run(d, next)
-	if d.waits() && !panicked(err) {
+	if d.needsInput() && !panicked(err) {
 		return nil, fmt.Errorf("a detached call asked in a way that needs its request: %w", ErrCannotAsk)
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ type directory struct {
 	prefix string
 	root   *os.Root
 	opts   ResourceOptions
-	at     []place
+	at     []mountPoint
 	mount  string // what mounting put in front of the prefix
 
 	mu     sync.Mutex
@@ -85,9 +85,9 @@ func (f *DirectoryFeature) check() error {
 	return checkOptions("directory "+f.d.prefix, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *DirectoryFeature) register(s *Server, to *adding) error {
+func (f *DirectoryFeature) register(s *Server, to *addition) error {
 	// A copy: the same feature may be added again, or to another server.
-	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []place{{srv: s}}}
+	d := &directory{prefix: f.d.prefix, root: f.d.root, opts: f.opts, at: []mountPoint{{srv: s}}}
 	return added(&to.dirs, "directory", d.prefix, d)
 }
 

@@ -226,7 +226,7 @@ func (c *Call) pastDeadline(err error) bool {
 // may panic.
 func (s *Server) settle(c *Call, res Result, err error) (_ Result, out error) {
 	defer s.catch(c, &out)
-	if err == nil || c.waits() && !panicked(err) {
+	if err == nil || c.needsInput() && !panicked(err) {
 		return c.era().settle(c, res)
 	}
 	return nil, err
@@ -295,7 +295,7 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 	}()
 	res, err = next(c)
 	done = true
-	if err == nil && absent(res) && !c.waits() {
+	if err == nil && absent(res) && !c.needsInput() {
 		err = fmt.Errorf("%s was answered with a result that is nil; middleware and handlers return a result or an error", c.Method())
 	}
 	return res, err

@@ -59,7 +59,7 @@ func (stateless) open(c *Call) error {
 // settle makes "input required" of a call that asked, and completes the
 // result of one that did not.
 func (stateless) settle(c *Call, res Result) (Result, error) {
-	if c.waits() {
+	if c.needsInput() {
 		return c.suspend()
 	}
 	c.fillResult(res, mcp.ResultComplete)

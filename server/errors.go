@@ -111,7 +111,7 @@ func (s *Server) wireError(c *Call, err error) (shown *jsonrpc.Error) {
 	if shown := s.shown(c, err); shown != nil {
 		return shown
 	}
-	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.hide(c, err))
+	return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", s.concealError(c, err))
 }
 
 // shown is what a peer learns of an error, or nil if that is only that there was
@@ -121,7 +121,7 @@ func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 		me *mcp.Error
 		nc *NotCapableError
 		ie *internalError
-		le *leftError
+		le *peerGoneError
 	)
 	switch {
 	case errors.As(err, &le):
@@ -149,7 +149,7 @@ func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 
 // mapped is what Options.MapError makes of an error that would be hidden.
 func (c *Call) mapped(err error) error {
-	if c.srv.opts.MapError != nil && err != nil && !c.waits() && c.srv.shown(c, err) == nil {
+	if c.srv.opts.MapError != nil && err != nil && !c.needsInput() && c.srv.shown(c, err) == nil {
 		if m := c.mapError(err); m != nil {
 			return m
 		}
@@ -187,9 +187,9 @@ func cancelled() *jsonrpc.Error {
 	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request was cancelled")
 }
 
-// hide gives the text that a peer may see of an error that was not made for
+// concealError gives the text that a peer may see of an error that was not made for
 // peers, and logs the error under the same reference.
-func (s *Server) hide(c *Call, err error) string {
+func (s *Server) concealError(c *Call, err error) string {
 	c.extras().hidden.Store(true)
 	if s.opts.ExposeErrors {
 		return err.Error()

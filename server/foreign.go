@@ -22,7 +22,7 @@ import (
 // as the client sent them, an object; neither they nor its result are checked
 // against the schemas, which may be of any dialect. The error says why the
 // definition cannot be offered: an input schema that is not one of an object, a
-// name that misleads.
+// name that is misleading.
 func ForeignTool(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error)) (*ToolFeature, error) {
 	if err := checkForeignName(def.Name); err != nil {
 		return nil, fmt.Errorf("tool: %w", err)
@@ -90,13 +90,13 @@ func checkForeignName(name string) error {
 		return errors.New("the name is empty")
 	case len(name) > maxForeignName:
 		return fmt.Errorf("the name %q is longer than %d bytes", clip(name), maxForeignName)
-	case !utf8.ValidString(name), strings.ContainsAny(name, `"\`), strings.ContainsFunc(name, misleads):
+	case !utf8.ValidString(name), strings.ContainsAny(name, `"\`), strings.ContainsFunc(name, isMisleading):
 		return fmt.Errorf("the name %q holds a quote, a backslash or a character that is not shown", clip(name))
 	}
 	return nil
 }
 
-func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+func isMisleading(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 // A Reader reads resources by URI, whatever the lists say.
 type Reader struct {
@@ -137,7 +137,7 @@ func (c *Call) findUnlisted(uri string) (*found, bool) {
 }
 
 // reader returns who reads an unlisted URI, as what, and where it is offered.
-func (s *Server) reader(uri string) (*Reader, string, []place) {
+func (s *Server) reader(uri string) (*Reader, string, []mountPoint) {
 	for _, m := range s.mounts {
 		inner, ok := unmounted(m.prefix+"+", uri)
 		if !ok {
@@ -150,7 +150,7 @@ func (s *Server) reader(uri string) (*Reader, string, []place) {
 	if s.unlisted == nil {
 		return nil, "", nil
 	}
-	return s.unlisted, uri, []place{{srv: s}}
+	return s.unlisted, uri, []mountPoint{{srv: s}}
 }
 
 // readsUnlisted reports whether any URI may lead somewhere.

@@ -66,8 +66,8 @@ const maxDefinitionDepth = 256
 
 // offered is what all features that are listed have in common.
 type offered struct {
-	item  Item    // as its own server knows it
-	at    []place // where it is offered
+	item  Item         // as its own server knows it
+	at    []mountPoint // where it is offered
 	texts *encodings
 }
 

@@ -18,7 +18,7 @@ type Feature interface {
 	check() error
 	// register makes the feature ready for a server, and puts it among those
 	// that are added to it.
-	register(s *Server, to *adding) error
+	register(s *Server, to *addition) error
 }
 
 // Add offers features, replacing those of the same name or URI that were added
@@ -35,7 +35,7 @@ func (s *Server) Add(features ...Feature) {
 // features has been added.
 func (s *Server) TryAdd(features ...Feature) error {
 	s.mustBeMade()
-	var a adding
+	var a addition
 	for i, f := range features {
 		if v := reflect.ValueOf(f); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return fmt.Errorf("feature %d of %d is nil", i+1, len(features))
@@ -61,8 +61,8 @@ func (s *Server) TryAdd(features ...Feature) error {
 	return nil
 }
 
-// adding is what one call of Add brings, by name or URI.
-type adding struct {
+// addition is what one call of Add brings, by name or URI.
+type addition struct {
 	tools     map[string]*tool
 	prompts   map[string]*prompt
 	resources map[string]*resource
@@ -155,20 +155,20 @@ func (s *Server) holds(inner *Server) bool {
 	return s == inner || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.holds(inner) })
 }
 
-// A place is a server that offers a feature, and what mounting put in front of
-// the feature's name there. Each feature has its own server's place first, and
+// A mountPoint is a server that offers a feature, and what mounting put in front of
+// the feature's name there. Each feature has its own server's mount point first, and
 // then those of the servers that it reaches callers through.
-type place struct {
+type mountPoint struct {
 	srv    *Server
 	prefix string
 	uris   string // what mounting put in front of the URIs of its first server
 }
 
-// mountedAt adds the place of a feature in s, where at is where it was mounted
+// mountedAt adds the mount point of a feature in s, where at is where it was mounted
 // from, and prefix ends in "_" or "+".
-func (s *Server) mountedAt(at []place, prefix string) []place {
+func (s *Server) mountedAt(at []mountPoint, prefix string) []mountPoint {
 	last := at[len(at)-1]
-	return append(slices.Clone(at), place{srv: s, prefix: prefix + last.prefix, uris: prefix[:len(prefix)-1] + "+" + last.uris})
+	return append(slices.Clone(at), mountPoint{srv: s, prefix: prefix + last.prefix, uris: prefix[:len(prefix)-1] + "+" + last.uris})
 }
 
 // mountedTool is the name of a tool under a prefix that ends in "_". Clients, and the
@@ -185,7 +185,7 @@ func mountedTool(prefix, name string) string {
 
 // own is what a feature of s has in common with all features.
 func (s *Server) own(k Kind, name string, labels, scopes []string) offered {
-	return offered{item: Item{Kind: k, Name: name, Labels: labels, Scopes: scopes}, at: []place{{srv: s}}, texts: new(encodings)}
+	return offered{item: Item{Kind: k, Name: name, Labels: labels, Scopes: scopes}, at: []mountPoint{{srv: s}}, texts: new(encodings)}
 }
 
 // mounted is what a copy of a feature has in common with it in s.
@@ -196,7 +196,7 @@ func (s *Server) mounted(f listed, prefix string) offered {
 
 // within runs next, a feature, inside the middleware of the servers that it was
 // mounted from, the innermost nearest to it.
-func (c *Call) within(at []place, next Func) (Result, error) {
+func (c *Call) within(at []mountPoint, next Func) (Result, error) {
 	if len(at) == 1 {
 		return next(c)
 	}
@@ -222,7 +222,7 @@ func (s *Server) mapping(next Func) Func {
 	}
 	return func(c *Call) (Result, error) {
 		res, err := next(c)
-		if err == nil || c.waits() || !c.hides(err) {
+		if err == nil || c.needsInput() || !c.hides(err) {
 			return res, err
 		}
 		if m := s.opts.MapError(c, err); m != nil {
@@ -249,7 +249,7 @@ func (s *Server) filters() bool {
 // seesAt reports whether the caller may see an item: by the rule of its own
 // server, and by that of each server it was mounted in, which knows it under
 // the name that it has there.
-func (c *Call) seesAt(it Item, at []place) bool {
+func (c *Call) seesAt(it Item, at []mountPoint) bool {
 	for _, p := range at {
 		seen := it
 		switch seen.Name = p.prefix + it.Name; it.Kind {

@@ -47,7 +47,7 @@ func (o Outcome) String() string {
 // the request. A handler that panics does not return, so middleware that must
 // count it too does so in a deferred function.
 func OutcomeOf(c *Call, res Result, err error) Outcome {
-	if c.waits() {
+	if c.needsInput() {
 		return OutcomeInputRequired
 	}
 	if cause := context.Cause(&c.first); cause != nil {
@@ -82,7 +82,7 @@ func (c *Call) outcomeOfError(err error) Outcome {
 		}
 		return OutcomeCancelled
 	}
-	if _, left := errors.AsType[*leftError](err); left {
+	if _, left := errors.AsType[*peerGoneError](err); left {
 		return OutcomeCancelled
 	}
 	code := mcp.Code(err)

@@ -136,21 +136,21 @@ func (c *Call) send(ctx context.Context, m *jsonrpc.Outgoing, method string, par
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case undelivered(err):
-		return &leftError{method, err}
+		return &peerGoneError{method, err}
 	}
 	return fmt.Errorf("%s: %w", method, err)
 }
 
-// leftError says that the peer of a notification was gone before the
+// peerGoneError says that the peer of a notification was gone before the
 // context of the request ended for the same reason. It is ErrCancelled.
-type leftError struct {
+type peerGoneError struct {
 	method string
 	err    error
 }
 
-func (e *leftError) Error() string      { return e.method + ": the client has left: " + e.err.Error() }
-func (e *leftError) Unwrap() error      { return e.err }
-func (*leftError) Is(target error) bool { return target == ErrCancelled }
+func (e *peerGoneError) Error() string      { return e.method + ": the client has left: " + e.err.Error() }
+func (e *peerGoneError) Unwrap() error      { return e.err }
+func (*peerGoneError) Is(target error) bool { return target == ErrCancelled }
 
 // bodyOf returns v if it encodes itself, else a body that encodes it.
 func bodyOf(v any) jsonrpc.Body {

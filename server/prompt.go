@@ -203,7 +203,7 @@ func (f *PromptFeature) check() error {
 	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *PromptFeature) register(s *Server, to *adding) error {
+func (f *PromptFeature) register(s *Server, to *addition) error {
 	o, def := f.opts, *f.p.def
 	// A copy: the same feature may be added again, or to another server.
 	p := &prompt{def: &def, kinds: f.p.kinds, get: f.p.get, raw: f.p.raw}
@@ -245,7 +245,7 @@ func (c *Call) getPrompt(params *mcp.GetPromptParams) (Result, error) {
 		return nil, err
 	}
 	out, ok := res.(*mcp.GetPromptResult)
-	if !ok || c.waits() {
+	if !ok || c.needsInput() {
 		return res, nil
 	}
 	for i, m := range out.Messages {

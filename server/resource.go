@@ -143,7 +143,7 @@ func (f *ResourceFeature) check() error {
 	return checkOptions("resource "+f.r.def.URI, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *ResourceFeature) register(s *Server, to *adding) error {
+func (f *ResourceFeature) register(s *Server, to *addition) error {
 	o, def := f.opts, *f.r.def
 	// A copy: the same feature may be added again, or to another server.
 	r := &resource{def: &def, read: f.r.read}
@@ -204,7 +204,7 @@ type found struct {
 	mime   string
 	cache  *Cache
 	scopes []string
-	at     []place
+	at     []mountPoint
 	read   func(c *Call) (*mcp.ReadResourceResult, error)
 	watch  func(ctx context.Context, changed func())
 }
@@ -265,7 +265,7 @@ func (c *Call) readResource(p *mcp.ReadResourceParams) (Result, error) {
 		return nil, err
 	}
 	res, ok := got.(*mcp.ReadResourceResult)
-	if !ok || c.waits() {
+	if !ok || c.needsInput() {
 		return got, nil
 	}
 	size := 0

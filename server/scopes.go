@@ -38,9 +38,9 @@ func (c *Call) granted(scopes []string) error {
 	return nil
 }
 
-// early is granted for requests that an extension may take in the place of the
+// grantedEarly is granted for requests that an extension may take in the place of the
 // feature: what it answers may come too late for a refusal.
-func (c *Call) early() error {
+func (c *Call) grantedEarly() error {
 	switch p := c.params.(type) {
 	case *mcp.CallToolParams:
 		if t, ok := c.srv.allTools().byKey[p.Name]; ok && c.seesOffered(t) {

@@ -231,7 +231,7 @@ func (s *Server) freeze() {
 		if wrapped {
 			inner := next
 			next = func(c *Call) (Result, error) {
-				if err := c.early(); err != nil {
+				if err := c.grantedEarly(); err != nil {
 					return nil, err
 				}
 				return inner(c)

@@ -144,7 +144,7 @@ func (f *TemplateFeature) check() error {
 	return checkOptions("template "+f.t.def.URITemplate, f.opts.Meta, f.opts.Scopes)
 }
 
-func (f *TemplateFeature) register(s *Server, to *adding) error {
+func (f *TemplateFeature) register(s *Server, to *addition) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &template{def: &def, compiled: f.t.compiled, read: f.t.read}

@@ -293,7 +293,7 @@ func (f *ToolFeature) schemas() (in, out *schema.Compiled, err error) {
 	return in, out, nil
 }
 
-func (f *ToolFeature) register(s *Server, to *adding) error {
+func (f *ToolFeature) register(s *Server, to *addition) error {
 	o, def := f.opts, *f.t.def
 	// A copy: the same feature may be added again, or to another server.
 	t := &tool{def: &def, row: s.toolRow(o), call: f.t.call}
@@ -349,10 +349,10 @@ func (c *Call) callTool(p *mcp.CallToolParams) (Result, error) {
 	if !ok || out == nil {
 		return res, nil // middleware or an extension answered in its own way
 	}
-	if err := checkContents(out.Content); err != nil && !c.waits() {
+	if err := checkContents(out.Content); err != nil && !c.needsInput() {
 		return c.toolError(fmt.Errorf("tool %s: %w", p.Name, err))
 	}
-	if t.out != nil && !out.IsError && !c.waits() {
+	if t.out != nil && !out.IsError && !c.needsInput() {
 		if err := t.out.Check(out.StructuredContent); err != nil {
 			return c.toolError(fmt.Errorf("tool %s: structured output does not fit its schema: %w", p.Name, err))
 		}
@@ -442,7 +442,7 @@ func (c *Call) toolError(err error) (Result, error) {
 		}
 	}
 	if shown == nil && res == nil {
-		res = failed(c.srv.hide(c, err))
+		res = failed(c.srv.concealError(c, err))
 	}
 	return res, shown
 }
@@ -454,10 +454,10 @@ func (c *Call) shownByTool(err error) (Result, error) {
 		args  *argumentError
 		coded *mcp.Error
 		nc    *NotCapableError
-		left  *leftError
+		left  *peerGoneError
 	)
 	switch {
-	case c.waits(), errors.As(err, &left):
+	case c.needsInput(), errors.As(err, &left):
 		return nil, err // it is discarded
 	case errors.As(err, &args):
 		if !c.facts.InputErrorsAreResults {

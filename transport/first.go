@@ -28,7 +28,7 @@ func (f first) Key() string {
 // Dial connects with the first dialer that does not find another transport.
 func (f first) Dial(ctx context.Context, in Inbox) (Link, error) {
 	life, end := context.WithCancelCause(context.Background())
-	l := &firstLink{left: f, in: in, life: life, end: end, moving: make(chan struct{}, 1)}
+	l := &firstLink{left: f, in: in, life: life, end: end, switching: make(chan struct{}, 1)}
 	if err := l.next(ctx); err != nil {
 		end(nil)
 		return nil, err
@@ -42,18 +42,18 @@ type firstLink struct {
 	life context.Context //nolint:containedctx // it is what ends when Close begins
 	end  context.CancelCauseFunc
 
-	moving chan struct{} // has an element while another link is dialled, or Close runs
-	left   []Dialer      // not tried yet; belongs to the holder of moving
+	switching chan struct{} // a lock: held while another link is dialled, or Close runs
+	left      []Dialer      // not tried yet; belongs to the holder of switching
 
-	mu      sync.Mutex
-	cur     *tried
-	settled bool // negotiation is over
+	mu          sync.Mutex
+	cur         *firstCandidate
+	established bool // negotiation is over
 }
 
-// A tried link with what stands between it and the inbox.
-type tried struct {
+// A firstCandidate is a link that First tries, and its inbox.
+type firstCandidate struct {
 	Link
-	gate *gate
+	inbox *firstInbox
 }
 
 // Do sends a request, to the next server if that of the current link speaks
@@ -79,7 +79,7 @@ func (l *firstLink) Post(ctx context.Context, m *jsonrpc.Outgoing, r Route) erro
 // Establish makes the current link the one that stays.
 func (l *firstLink) Establish(ctx context.Context, e Established) error {
 	l.mu.Lock()
-	l.settled = true
+	l.established = true
 	cur := l.cur
 	l.mu.Unlock()
 	return cur.Establish(ctx, e)
@@ -91,13 +91,13 @@ func (l *firstLink) Traits() Traits { return l.current().Traits() }
 // Close closes the current link. One that is being dialled is given up.
 func (l *firstLink) Close(ctx context.Context) error {
 	l.end(fmt.Errorf("%w on this side", ErrClosed))
-	l.moving <- struct{}{}
-	defer func() { <-l.moving }()
+	l.switching <- struct{}{}
+	defer func() { <-l.switching }()
 	l.left = nil
 	return l.current().Close(ctx)
 }
 
-func (l *firstLink) current() *tried {
+func (l *firstLink) current() *firstCandidate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur
@@ -106,15 +106,15 @@ func (l *firstLink) current() *tried {
 // advance replaces the link from, whose server gave the reason cause, by the
 // next; if another call has done so already, it does nothing. The error is cause
 // if there is none to go on to.
-func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error {
+func (l *firstLink) advance(ctx context.Context, from *firstCandidate, cause error) error {
 	select {
-	case l.moving <- struct{}{}:
+	case l.switching <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-l.moving }()
+	defer func() { <-l.switching }()
 	l.mu.Lock()
-	replaced, settled := l.cur != from, l.settled
+	replaced, settled := l.cur != from, l.established
 	l.mu.Unlock()
 	switch {
 	case replaced:
@@ -122,15 +122,15 @@ func (l *firstLink) advance(ctx context.Context, from *tried, cause error) error
 	case settled || len(l.left) == 0:
 		return cause
 	}
-	from.gate.hold()
+	from.inbox.hold()
 	if err := l.next(ctx); err != nil {
-		from.gate.open()
+		from.inbox.open()
 		if errors.Is(err, ErrOtherTransport) {
 			return cause // the server speaks none of them; the first is what was asked for
 		}
 		return fmt.Errorf("%w (after %w)", err, cause)
 	}
-	from.gate.shut()
+	from.inbox.close()
 	_ = from.Close(ctx) // it was of no use anyway
 	return nil
 }
@@ -148,11 +148,11 @@ func (l *firstLink) next(ctx context.Context) error {
 		}
 		d := l.left[0]
 		l.left = l.left[1:]
-		g := &gate{in: l.in}
+		g := &firstInbox{in: l.in}
 		var link Link
 		if link, err = d.Dial(ctx, g); err == nil {
 			l.mu.Lock()
-			l.cur = &tried{link, g}
+			l.cur = &firstCandidate{link, g}
 			l.mu.Unlock()
 			return nil
 		}
@@ -163,39 +163,43 @@ func (l *firstLink) next(ctx context.Context) error {
 	return err
 }
 
-// A gate stands between a link and the inbox. It is open at first. Held, it
-// keeps back that the link has ended; shut, it lets nothing through any more.
-type gate struct {
+// A firstInbox is the inbox of a link that First tries:
+//
+//	open --hold--> held --open--> open
+//	held --close--> closed
+//
+// Held, it keeps back that the link has ended; closed, it drops everything.
+type firstInbox struct {
 	in Inbox
 
 	mu    sync.Mutex
-	state gateState
+	state inboxState
 	over  bool // the end is kept back
 	err   error
 }
 
-type gateState uint8
+type inboxState uint8
 
 const (
-	gateOpen gateState = iota
-	gateHeld
-	gateShut
+	inboxOpen inboxState = iota
+	inboxHeld
+	inboxClosed
 )
 
-// Receive passes m on, unless the gate is shut.
-func (g *gate) Receive(m *jsonrpc.Incoming) {
+// Receive passes m on, unless the inbox is closed.
+func (g *firstInbox) Receive(m *jsonrpc.Incoming) {
 	g.mu.Lock()
-	shut := g.state == gateShut
+	closed := g.state == inboxClosed
 	g.mu.Unlock()
-	if !shut {
+	if !closed {
 		g.in.Receive(m)
 	}
 }
 
-// Closed passes the end on if the gate is open.
-func (g *gate) Closed(err error) {
+// Closed passes the end on if the inbox is open.
+func (g *firstInbox) Closed(err error) {
 	g.mu.Lock()
-	pass := g.state == gateOpen
+	pass := g.state == inboxOpen
 	if !pass {
 		g.over, g.err = true, err
 	}
@@ -205,18 +209,18 @@ func (g *gate) Closed(err error) {
 	}
 }
 
-func (g *gate) hold() { g.become(gateHeld) }
-func (g *gate) shut() { g.become(gateShut) }
+func (g *firstInbox) hold()  { g.setState(inboxHeld) }
+func (g *firstInbox) close() { g.setState(inboxClosed) }
 
 // open lets everything through again, and what was kept back.
-func (g *gate) open() {
-	if g.become(gateOpen) {
+func (g *firstInbox) open() {
+	if g.setState(inboxOpen) {
 		g.in.Closed(g.err)
 	}
 }
 
-// become changes the state and reports whether an end is kept back.
-func (g *gate) become(s gateState) bool {
+// setState changes the state and reports whether an end is kept back.
+func (g *firstInbox) setState(s inboxState) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.state = s

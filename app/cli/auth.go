@@ -119,7 +119,7 @@ func lifeOf(r *login.Status, now time.Time) string {
 	case left <= 0:
 		life = "has expired"
 	default:
-		life = "expires in " + roughly(left)
+		life = "expires in " + roundDuration(left)
 	}
 	switch {
 	case r.Refreshable:
@@ -133,8 +133,8 @@ func lifeOf(r *login.Status, now time.Time) string {
 	return life
 }
 
-// roughly is a duration in one unit.
-func roughly(d time.Duration) string {
+// roundDuration is a duration in one unit.
+func roundDuration(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
 		name string

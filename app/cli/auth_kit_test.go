@@ -106,11 +106,11 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], port)
 }
 
-// serving is the script command "serving NAME REGEXP COMMAND...": it starts a
+// serveFlags is the script command "serving NAME REGEXP COMMAND...": it starts a
 // server, waits for a line that matches, and sets NAME to what the parentheses
 // found. All that the server says goes into the file NAME.log. It ends with
 // the script, or with "serving NAME -".
-func serving(ts *testscript.TestScript, _ bool, args []string) {
+func serveFlags(ts *testscript.TestScript, _ bool, args []string) {
 	name := args[0]
 	log, err := os.OpenFile(ts.MkAbs(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)

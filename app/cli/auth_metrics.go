@@ -38,7 +38,7 @@ func (m *issuerMetrics) page() metrics.Page { return metrics.Page{m.requests, m.
 // watch has an authorization server watched as the flags say. The first function
 // that it returns puts what is needed around the server's handler; stop ends it
 // all, and is called once the server has ended.
-func (o *observing) watch(ctx context.Context, p *program, f *pflag.FlagSet, m *issuerMetrics) (around func(h http.Handler, endpoint func(*http.Request) string) http.Handler, stop func(), err error) {
+func (o *observeFlags) watch(ctx context.Context, p *program, f *pflag.FlagSet, m *issuerMetrics) (around func(h http.Handler, endpoint func(*http.Request) string) http.Handler, stop func(), err error) {
 	provider, stopTraces, err := o.startTraces(ctx, p, f)
 	if err != nil {
 		return nil, nil, err

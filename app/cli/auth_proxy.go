@@ -20,10 +20,10 @@ func readProxies(flags []string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// direct refuses what came through a proxy or a tunnel. It stands before a
+// refuseProxied refuses what came through a proxy or a tunnel. It stands before a
 // server without authentication: that it listens on this machine alone
 // is worth nothing if something here hands on what comes from elsewhere.
-func direct(next http.Handler) http.Handler {
+func refuseProxied(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
 			if len(r.Header.Values(name)) > 0 {

@@ -23,8 +23,8 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// issuing are the flags of the command auth serve.
-type issuing struct {
+// issuerFlags are the flags of the command auth serve.
+type issuerFlags struct {
 	http     string
 	issuer   string
 	database string
@@ -39,14 +39,14 @@ type issuing struct {
 
 	upstream, upstreamClient, upstreamSecret string
 
-	observing
+	observeFlags
 }
 
 // databaseName is the file with the records of an authorization server.
 const databaseName = "issuer.db"
 
 func (p *program) issuerCommand() *cobra.Command {
-	flags := &issuing{}
+	flags := &issuerFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve --http ADDRESS",
 		Short: "Run an authorization server for MCP servers",
@@ -97,7 +97,7 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 }
 
 // serveIssuer serves until the person ends it.
-func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuing) (err error) {
+func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *issuerFlags) (err error) {
 	if len(p.serverFlags)+len(p.headers) > 0 {
 		return usagef("auth serve is a server itself; --server and --header are for commands that use one")
 	}
@@ -167,9 +167,9 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 }
 
 // front is what stands in front of the server.
-func (f *issuing) front(h http.Handler) http.Handler {
+func (f *issuerFlags) front(h http.Handler) http.Handler {
 	if f.autoApprove != "" {
-		return direct(h)
+		return refuseProxied(h)
 	}
 	return h
 }
@@ -182,7 +182,7 @@ func loopbackAddr(addr net.Addr) bool {
 }
 
 // announceIssuer says where the server is, and what it lacks.
-func (p *program) announceIssuer(ctx context.Context, flags *issuing, name, addr string, db *records.DB) {
+func (p *program) announceIssuer(ctx context.Context, flags *issuerFlags, name, addr string, db *records.DB) {
 	at := ""
 	if flags.issuer != "" {
 		at = " (listening on " + addr + ")"
@@ -211,7 +211,7 @@ func (p *program) announceIssuer(ctx context.Context, flags *issuing, name, addr
 }
 
 // options makes the library's options of the flags.
-func (f *issuing) options() (*issuer.Options, error) {
+func (f *issuerFlags) options() (*issuer.Options, error) {
 	name, _, err := net.SplitHostPort(f.http)
 	if err != nil {
 		return nil, usagef("--http %q: write it as HOST:PORT or :PORT", f.http)
@@ -257,7 +257,7 @@ func (f *issuing) options() (*issuer.Options, error) {
 }
 
 // checkValues refuses values that could not work, under the names that they have here.
-func (f *issuing) checkValues() error {
+func (f *issuerFlags) checkValues() error {
 	if f.lifetime < 0 || f.lifetime > 0 && f.lifetime < time.Second {
 		return usagef("--access-lifetime %v: it must be a second at least", f.lifetime)
 	}
@@ -309,7 +309,7 @@ func readStaticClients(flags []string) ([]issuer.StaticClient, error) {
 }
 
 // loginOf is how people sign in at the server.
-func loginOf(flags *issuing, db *records.DB, options *issuer.Options) (issuer.Login, error) {
+func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issuer.Login, error) {
 	switch {
 	case flags.autoApprove != "":
 		return issuer.AutoApprove(flags.autoApprove), nil

@@ -83,7 +83,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BROWSER", "fakebrowser")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"freeport": freePort, "serving": serving},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"freeport": freePort, "serving": serveFlags},
 	})
 }
 

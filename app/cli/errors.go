@@ -102,9 +102,9 @@ func isAny(err error, targets []error) bool {
 // maxSaid is how many bytes of an error are shown: servers write them.
 const maxSaid = 4 << 10
 
-// said is the text of an error, which servers may have written: escaped, and
+// errorText is the text of an error, which servers may have written: escaped, and
 // with its further lines indented, so that none passes for one of ours.
-func said(err error) string {
+func errorText(err error) string {
 	text := setOption.ReplaceAllString(err.Error(), "")
 	if len(text) > maxSaid {
 		text = strings.ToValidUTF8(text[:maxSaid], "") + "… (cut off)"
@@ -121,7 +121,7 @@ func explain(err error) string {
 	if errors.As(err, &logged) {
 		return explain(logged.err) + logged.said
 	}
-	text := said(err)
+	text := errorText(err)
 	if access, ok := explainAccess(err); ok {
 		return access
 	}

@@ -12,7 +12,7 @@ import (
 // The memory of what servers log has bounds, and so has what is shown of it.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
-	var m memory
+	var m stderrTail
 	for n := range 1000 {
 		_, _ = fmt.Fprintf(&m, "ref=%d\n", n)
 	}

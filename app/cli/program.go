@@ -33,13 +33,13 @@ type program struct {
 	allow, ask, deny []string
 	maxSteps         int
 
-	heard     memory      // what servers that were started here log
-	login     *loginFlags // nil but in the command login
-	signedIn  *signIns    // what signIns made
-	addresses addresses   // of the servers at URLs
-	asking    sync.Mutex  // held while the person is asked to sign in
-	typing    sync.Once
-	typist    *typist // what keyboard made
+	heard         stderrTail  // what servers that were started here log
+	login         *loginFlags // nil but in the command login
+	signedIn      *signIns    // what signIns made
+	addresses     addresses   // of the servers at URLs
+	asking        sync.Mutex  // held while the person is asked to sign in
+	typing        sync.Once
+	keyboardLines *lineReader // what keyboard made
 }
 
 // globals are the flags of all commands.

@@ -93,7 +93,7 @@ func (p *program) oneURL() error {
 	}
 	urls := 0
 	for _, flag := range p.serverFlags {
-		if _, address := nameAndRest(flag); isURL(address) {
+		if _, address := splitServerFlag(flag); isURL(address) {
 			urls++
 		}
 	}
@@ -121,7 +121,7 @@ func noURL(address string, err error) error {
 // shown is a --server flag as errors repeat it: a URL without user and query,
 // where secrets may be.
 func shown(flag string) string {
-	name, address := nameAndRest(flag)
+	name, address := splitServerFlag(flag)
 	if !isURL(address) {
 		return flag
 	}
@@ -162,9 +162,9 @@ func hostName(u *url.URL) string {
 	return clean
 }
 
-// everywhere says whether an address to listen on can be reached from other
+// listensEverywhere says whether an address to listen on can be reached from other
 // machines.
-func everywhere(addr string) bool {
+func listensEverywhere(addr string) bool {
 	name, _, err := net.SplitHostPort(addr)
 	return err == nil && name != "" && !oauth.LoopbackHost(name)
 }

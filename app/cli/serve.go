@@ -33,8 +33,8 @@ const (
 	websocketPath = "/ws"
 )
 
-// serving are the flags of the command serve.
-type serving struct {
+// serveFlags are the flags of the command serve.
+type serveFlags struct {
 	http    string
 	hosts   []string
 	origins []string
@@ -47,11 +47,11 @@ type serving struct {
 	resource string
 	scopes   []string
 
-	observing
+	observeFlags
 }
 
 func (p *program) serveCommand() *cobra.Command {
-	flags := &serving{}
+	flags := &serveFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve NAME",
 		Short: "Serve a built-in server on standard input and output, or over HTTP",
@@ -103,7 +103,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 }
 
 // serve serves a built-in server as the flags say.
-func (p *program) serve(cmd *cobra.Command, name string, flags *serving) error {
+func (p *program) serve(cmd *cobra.Command, name string, flags *serveFlags) error {
 	if name != bundled {
 		return usagef("there is no built-in server %q; there is %q", name, bundled)
 	}
@@ -138,7 +138,7 @@ func (p *program) serve(cmd *cobra.Command, name string, flags *serving) error {
 }
 
 // checkTogether refuses flags that do not go together.
-func (s *serving) checkTogether(set *pflag.FlagSet) error {
+func (s *serveFlags) checkTogether(set *pflag.FlagSet) error {
 	switch {
 	case set.Changed("http") && s.http == "":
 		return usagef("--http is empty; write it as HOST:PORT or :PORT")
@@ -168,7 +168,7 @@ func (p *program) serveStdio(ctx context.Context, s *server.Server) error {
 }
 
 // serveHTTP serves until the person ends it.
-func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *serving) error {
+func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *serveFlags) error {
 	if _, _, err := net.SplitHostPort(flags.http); err != nil {
 		return usagef("--http %q: write it as HOST:PORT or :PORT", flags.http)
 	}
@@ -191,7 +191,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		mux.Handle(path, h)
 	}
 	door := newLateHandler()
-	g := &guarding{p: p, flags: flags}
+	g := &guardFlags{p: p, flags: flags}
 	defer g.close()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -212,7 +212,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 		},
 		Shutdown: func(ctx context.Context) error {
 			// The sockets last: they cut off what the server may still finish.
-			err := together(ctx, s.Shutdown, endpoint.Shutdown, old.Shutdown)
+			err := runAll(ctx, s.Shutdown, endpoint.Shutdown, old.Shutdown)
 			return errors.Join(err, sockets.Shutdown(ctx))
 		},
 	})
@@ -232,7 +232,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *servin
 
 // check refuses names that would never match, which the person would only
 // find out from a page that is refused.
-func (s *serving) check() error {
+func (s *serveFlags) check() error {
 	for _, origin := range s.origins {
 		u, err := url.Parse(origin)
 		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(origin, "*") {
@@ -257,8 +257,8 @@ func reachable(addr net.Addr) string {
 	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
 }
 
-// together runs functions at once and returns the first error.
-func together(ctx context.Context, fs ...func(context.Context) error) error {
+// runAll runs functions at once and returns the first error.
+func runAll(ctx context.Context, fs ...func(context.Context) error) error {
 	errs := make(chan error, len(fs))
 	for _, f := range fs {
 		go func() { errs <- f(ctx) }()

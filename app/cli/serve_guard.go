@@ -14,10 +14,10 @@ import (
 // asked who they are.
 const writeScope = bundled + ":write"
 
-// guarding is the guard in front of the endpoints, if there is to be one.
-type guarding struct {
+// guardFlags is the guard in front of the endpoints, if there is to be one.
+type guardFlags struct {
 	p     *program
-	flags *serving
+	flags *serveFlags
 	guard *guard.Guard // nil: no authentication
 	err   error        // why there is none
 	// strays says that no client that calls by the address of this machine finds
@@ -26,11 +26,11 @@ type guarding struct {
 }
 
 // checkAuth refuses what could not work, before anything is served.
-func (s *serving) checkAuth() error {
+func (s *serveFlags) checkAuth() error {
 	if s.auth == "" {
 		return nil
 	}
-	if everywhere(s.http) && s.resource == "" {
+	if listensEverywhere(s.http) && s.resource == "" {
 		return usagef("--http %q can be reached from other machines; give its public URL with --resource https://…", s.http)
 	}
 	if _, err := oauth.CheckIssuer(s.auth); err != nil {
@@ -41,7 +41,7 @@ func (s *serving) checkAuth() error {
 			return usagef("--resource %q: %w", s.resource, err)
 		}
 	}
-	if u, err := url.Parse(s.resource); err == nil && u.Hostname() != "" && !oauth.LoopbackHost(u.Hostname()) && !everywhere(s.http) {
+	if u, err := url.Parse(s.resource); err == nil && u.Hostname() != "" && !oauth.LoopbackHost(u.Hostname()) && !listensEverywhere(s.http) {
 		// Under this name a proxy in front asks; see web.Access.Hosts.
 		if len(s.hosts) == 0 {
 			s.hosts = []string{"localhost", "127.0.0.1", "[::1]"}
@@ -58,7 +58,7 @@ func (s *serving) checkAuth() error {
 
 // protect puts the guard in front of the endpoints at addr, and serves its
 // metadata.
-func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, error) {
+func (g *guardFlags) protect(endpoints http.Handler, addr string) (http.Handler, error) {
 	if g.flags.auth == "" {
 		return endpoints, nil
 	}
@@ -76,7 +76,7 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 		g.err = usagef("--auth and --resource: %w", err)
 		return nil, g.err
 	}
-	g.strays = strays(made.Resource(), "http://"+addr+streamable.Path)
+	g.strays = isForeignToken(made.Resource(), "http://"+addr+streamable.Path)
 	g.guard = made
 	mux := http.NewServeMux()
 	mux.Handle("/", made.Protect(endpoints))
@@ -86,9 +86,9 @@ func (g *guarding) protect(endpoints http.Handler, addr string) (http.Handler, e
 	return mux, nil
 }
 
-// strays reports whether tokens for a resource on this machine are not for the
+// isForeignToken reports whether tokens for a resource on this machine are not for the
 // endpoint there. One elsewhere is behind a proxy, with addresses of its own.
-func strays(resource, endpoint string) bool {
+func isForeignToken(resource, endpoint string) bool {
 	u, err := url.Parse(resource)
 	if err != nil || !oauth.LoopbackHost(u.Hostname()) {
 		return false
@@ -98,9 +98,9 @@ func strays(resource, endpoint string) bool {
 }
 
 // announce prints which callers are admitted.
-func (g *guarding) announce() {
+func (g *guardFlags) announce() {
 	if g.guard == nil {
-		if everywhere(g.flags.http) {
+		if listensEverywhere(g.flags.http) {
 			g.p.note("parley: other machines can reach it, and nobody is asked who they are")
 		}
 		return
@@ -116,7 +116,7 @@ func (g *guarding) announce() {
 }
 
 // close ends what the guard has under way.
-func (g *guarding) close() {
+func (g *guardFlags) close() {
 	if g.guard != nil {
 		g.guard.Close()
 	}

@@ -26,8 +26,8 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,31})=(.+)$`)
 // hostAndPort is an address that lacks what makes it a URL.
 var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?$`)
 
-// nameAndRest splits a --server flag; most have no name.
-func nameAndRest(flag string) (name, rest string) {
+// splitServerFlag splits a --server flag; most have no name.
+func splitServerFlag(flag string) (name, rest string) {
 	if m := named.FindStringSubmatch(flag); m != nil {
 		return m[1], m[2]
 	}
@@ -86,7 +86,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 		d := p.command(self, "serve", bundled)
 		return host.Server{Name: bundled, Dialer: d, Origin: "built in"}, nil
 	}
-	name, command := nameAndRest(flag)
+	name, command := splitServerFlag(flag)
 	if isURL(command) {
 		return p.remote(ctx, name, command)
 	}

@@ -93,7 +93,7 @@ func chooseIssuer(issuer string) func(context.Context, []string) (string, error)
 // one elsewhere.
 func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	read := func(ctx context.Context) (string, error) { return p.keyboard().line(ctx) }
-	refused := func(err error) { p.note("parley: %s", said(err)) }
+	refused := func(err error) { p.note("parley: %s", errorText(err)) }
 	if flags.noBrowser {
 		redirect := ""
 		if flags.port != 0 {
@@ -181,9 +181,9 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 }
 
 // keyboard is the person's input, for all who ask.
-func (p *program) keyboard() *typist {
-	p.typing.Do(func() { p.typist = newTypist(p.streams.In) })
-	return p.typist
+func (p *program) keyboard() *lineReader {
+	p.typing.Do(func() { p.keyboardLines = newLineReader(p.streams.In) })
+	return p.keyboardLines
 }
 
 // httpClient makes the HTTP client for a server at a URL: one that puts tokens
@@ -281,11 +281,11 @@ func explainAccess(err error) (text string, ok bool) {
 			return text + errNotNow.Error(), true
 		}
 		if errors.As(noted.err, &ended) {
-			return text + forPeople.Replace(said(ended)), true
+			return text + forPeople.Replace(errorText(ended)), true
 		}
-		return text + forPeople.Replace(said(noted.err)), true
+		return text + forPeople.Replace(errorText(noted.err)), true
 	case errors.As(err, &ended), errors.As(err, new(*login.DiscoveryError)):
-		return forPeople.Replace(said(err)), true
+		return forPeople.Replace(errorText(err)), true
 	}
 	return "", false
 }

@@ -22,7 +22,7 @@ import (
 func TestTypist(t *testing.T) {
 	t.Parallel()
 	in, person := io.Pipe()
-	k := newTypist(in)
+	k := newLineReader(in)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := k.line(ctx); !errors.Is(err, context.Canceled) {

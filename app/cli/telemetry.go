@@ -23,21 +23,21 @@ const metricsPath = "/metrics"
 // headersVariable holds keys for a collector, as for other exporters.
 const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
-// observing are the flags of commands that can be watched from outside.
-type observing struct {
+// observeFlags are the flags of commands that can be watched from outside.
+type observeFlags struct {
 	metrics string
 	otlp    string
 }
 
 // observed adds the flags.
-func (o *observing) observed(f *pflag.FlagSet) {
+func (o *observeFlags) observed(f *pflag.FlagSet) {
 	f.StringVar(&o.metrics, "metrics", "", "show metrics for Prometheus at this `ADDRESS`, such as :9090, under /metrics (default: none)")
 	f.StringVar(&o.otlp, "otlp", "", "send traces to this collector: its `URL`, such as http://localhost:4318 (default: none)")
 }
 
 // start has a server watched as the flags say. What it returns ends that, and
 // is called once the server has ended.
-func (o *observing) start(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
+func (o *observeFlags) start(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
 	provider, stopTraces, err := o.startTraces(ctx, p, f)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (o *observing) start(ctx context.Context, p *program, f *pflag.FlagSet, s *
 }
 
 // startTraces makes what traces go to, nil if they go nowhere.
-func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSet) (_ trace.TracerProvider, stop func(), err error) {
+func (o *observeFlags) startTraces(ctx context.Context, p *program, f *pflag.FlagSet) (_ trace.TracerProvider, stop func(), err error) {
 	if !f.Changed("otlp") {
 		return nil, func() {}, nil
 	}
@@ -85,7 +85,7 @@ func (o *observing) startTraces(ctx context.Context, p *program, f *pflag.FlagSe
 }
 
 // startPage has a page of metrics served.
-func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet, page http.Handler) (stop func(), err error) {
+func (o *observeFlags) startPage(ctx context.Context, p *program, f *pflag.FlagSet, page http.Handler) (stop func(), err error) {
 	if !f.Changed("metrics") {
 		return func() {}, nil
 	}
@@ -108,7 +108,7 @@ func (o *observing) startPage(ctx context.Context, p *program, f *pflag.FlagSet,
 		return nil, usagef("--metrics: %w", err)
 	case addr := <-listening:
 		p.note("parley: metrics at http://%s%s", reachable(addr), metricsPath)
-		if everywhere(o.metrics) {
+		if listensEverywhere(o.metrics) {
 			p.note("parley: other machines can read them, and nobody is asked who they are")
 		}
 	}

@@ -66,6 +66,18 @@ var RefusedWords = []Word{
 	{Text: "Place", Package: "transport/web"},
 	{Text: "Clock", Package: "transport"},
 	{Text: "Waiting", Package: "transport"},
+	{Text: "gate", Package: "transport"},
+	{Text: "gate", Package: "transport/mem"},
+	{Text: "lender", Package: "schema"},
+	{Text: "refuser", Package: "schema"},
+	{Text: "spoken", Package: "client"},
+	{Text: "untold", Package: "client"},
+	{Text: "outgrown", Package: "client"},
+	{Text: "trip", Package: "oauth/issuer"},
+	{Text: "departure", Package: "oauth/issuer"},
+	{Text: "look", Package: "oauth/internal/jwt"},
+	{Text: "typist", Package: "app/cli"},
+	{Text: "turns", Package: "proxy"},
 }
 
 // Words reports words of the list in comments and names. Tests are exempt.

@@ -51,7 +51,7 @@ func New(resource string, verifier Verifier, o *Options) (*Guard, error) {
 	if verifier == nil {
 		return nil, errors.New("guard: a verifier is needed")
 	}
-	if v, ok := verifier.(own); ok {
+	if v, ok := verifier.(builtinVerifier); ok {
 		if err := v.check(); err != nil {
 			return nil, fmt.Errorf("guard: verifier: %w", err)
 		}
@@ -114,7 +114,7 @@ func (g *Guard) Resource() string { return g.resource }
 // waits for them; it closes no fetcher that options brought in. The guard
 // then admits only tokens that are cached.
 func (g *Guard) Close() {
-	if v, ok := g.verifier.(own); ok {
+	if v, ok := g.verifier.(builtinVerifier); ok {
 		v.close()
 	}
 }
@@ -145,7 +145,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		return
 	}
 	ctx := principal.NewContext(r.Context(), v.principal)
-	if lasts(r) && !v.expires.IsZero() {
+	if isLongLived(r) && !v.expires.IsZero() {
 		// A stream, or a WebSocket, must not outlive what let it in.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, v.expires.Sub(g.opts.Now()))
@@ -157,12 +157,12 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 	next.ServeHTTP(w, forward(r, ctx))
 }
 
-// lasts reports whether the answer to a request goes on for as long as both ends
+// isLongLived reports whether the answer to a request goes on for as long as both ends
 // like: everything but a POST may, and of those the one that subscribes, which
 // says so in a header that endpoints compare with the body (spec 2026-07-28,
 // basic/transports/streamable-http, Server Validation: servers MUST reject
 // requests whose headers do not match).
-func lasts(r *http.Request) bool {
+func isLongLived(r *http.Request) bool {
 	return r.Method != http.MethodPost || slices.Contains(r.Header["Mcp-Method"], "subscriptions/listen")
 }
 

@@ -51,9 +51,9 @@ type Token struct {
 // 503, so that its client does not throw a good token away.
 var ErrUnavailable = errors.New("tokens cannot be judged")
 
-// own is a verifier of this package: its options may be wrong, and it may have
+// builtinVerifier is a verifier of this package: its options may be wrong, and it may have
 // something to close.
-type own interface {
+type builtinVerifier interface {
 	check() error
 	close()
 }
@@ -106,7 +106,7 @@ func (a anyOf) check() error {
 		if v == nil {
 			return errors.New("nil")
 		}
-		if v, ok := v.(own); ok {
+		if v, ok := v.(builtinVerifier); ok {
 			if err := v.check(); err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (a anyOf) check() error {
 
 func (a anyOf) close() {
 	for _, v := range a {
-		if v, ok := v.(own); ok {
+		if v, ok := v.(builtinVerifier); ok {
 			v.close()
 		}
 	}
@@ -149,8 +149,8 @@ func (a anyOf) Verify(ctx context.Context, token string) (*Token, error) {
 	return nil, errors.Join(refusals...)
 }
 
-// A finder finds the metadata of an issuer.
-type finder struct {
+// A metadataFinder finds the metadata of an issuer.
+type metadataFinder struct {
 	fetch  *oauth.Fetcher
 	issuer string
 	mine   bool // fetch is not shared
@@ -158,8 +158,8 @@ type finder struct {
 
 // newFinder makes a finder. A server on this machine may be asked over
 // loopback, and no other.
-func newFinder(issuer string, fetch *oauth.Fetcher, loopback bool) finder {
-	f := finder{fetch, issuer, fetch == nil}
+func newFinder(issuer string, fetch *oauth.Fetcher, loopback bool) metadataFinder {
+	f := metadataFinder{fetch, issuer, fetch == nil}
 	if fetch == nil {
 		f.fetch = oauth.NewFetcher(nil)
 	}
@@ -169,7 +169,7 @@ func newFinder(issuer string, fetch *oauth.Fetcher, loopback bool) finder {
 	return f
 }
 
-func (f finder) close() {
+func (f metadataFinder) close() {
 	if f.mine {
 		f.fetch.Close()
 	}
@@ -177,7 +177,7 @@ func (f finder) close() {
 
 // find fetches the metadata: the first document that is there and is that of
 // the issuer.
-func (f finder) find(ctx context.Context) (*oauth.ServerMetadata, error) {
+func (f metadataFinder) find(ctx context.Context) (*oauth.ServerMetadata, error) {
 	places, err := oauth.ServerMetadataURLs(f.issuer)
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", f.issuer, err)

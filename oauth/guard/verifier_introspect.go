@@ -54,7 +54,7 @@ func Introspection(issuer string, o *IntrospectionOptions) Verifier {
 	if v.endpoint != "" {
 		where = v.endpoint
 	}
-	v.finder = newFinder(issuer, v.opts.Fetch, onLoopback(where))
+	v.metadataFinder = newFinder(issuer, v.opts.Fetch, onLoopback(where))
 	return v
 }
 
@@ -62,7 +62,7 @@ func Introspection(issuer string, o *IntrospectionOptions) Verifier {
 const maxIntrospection = 64 << 10
 
 type introspection struct {
-	finder
+	metadataFinder
 	opts IntrospectionOptions
 
 	mu       sync.Mutex

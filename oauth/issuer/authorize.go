@@ -34,13 +34,13 @@ func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	}
 	it := &interaction{
 		Client: c.ID, Redirect: target, Given: q.Has("redirect_uri"),
-		Trusted: s.vouched(c) || onDevice(target), Expires: s.now().Add(requestLifetime),
+		Trusted: s.isPreregistered(c) || isDeviceRedirect(target), Expires: s.now().Add(requestLifetime),
 	}
 	if problem := s.readRequest(it, c, q); problem != nil {
 		s.answerError(w, r, it, problem, "")
 		return
 	}
-	it.Browser = Hash(s.mark(w, r))
+	it.Browser = Hash(s.browserMark(w, r))
 	if !it.Fresh {
 		if it.Person, err = s.signedIn(r); err != nil {
 			s.answerError(w, r, it, s.broken(r.Context(), "reading a login", err), "")
@@ -108,8 +108,8 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 		person := *s.auto
 		person.AuthTime = s.now()
 		it.Person = &person
-		it.Approved = it.Approved || s.vouched(c) || onDevice(it.Redirect)
-	} else if err := s.forgetGone(r, it); err != nil {
+		it.Approved = it.Approved || s.isPreregistered(c) || isDeviceRedirect(it.Redirect)
+	} else if err := s.dropStalePerson(r, it); err != nil {
 		s.answerError(w, r, it, s.broken(r.Context(), "proceeding", err), "")
 		return
 	}
@@ -142,9 +142,9 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 	redirect(w, s.path(page)+"?visit="+handle)
 }
 
-// forgetGone takes the person out of an interaction who is not there any more,
+// dropStalePerson takes the person out of an interaction who is not there any more,
 // or has another password: the browser must sign in again.
-func (s *Server) forgetGone(r *http.Request, it *interaction) error {
+func (s *Server) dropStalePerson(r *http.Request, it *interaction) error {
 	if it.Person == nil {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, it *interac
 		s.brokenPage(w, r, "reading a redirect URI", err)
 		return
 	}
-	s.writePage(w, max(e.Status, http.StatusBadRequest), "leave", &departure{
+	s.writePage(w, max(e.Status, http.StatusBadRequest), "leave", &redirectPage{
 		Title: "This did not work", Text: "The application that sent you here asked for something that this server does not grant.",
 		Host: u.Host, Target: target,
 	})

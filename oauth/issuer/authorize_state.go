@@ -60,13 +60,13 @@ var errOtherBrowser = errors.New("request belongs to another browser")
 // keepRequest stores an interaction under a fresh handle.
 func (s *Server) keepRequest(ctx context.Context, it *interaction) (handle string, err error) {
 	handle = oauth.NewSecret()
-	return handle, s.keep(ctx, kindRequest, handle, it, it.Expires.Sub(s.now()))
+	return handle, s.storeRecord(ctx, kindRequest, handle, it, it.Expires.Sub(s.now()))
 }
 
 // request reads the interaction of a handle, which this browser must own.
 func (s *Server) request(ctx context.Context, handle, mark string) (*interaction, error) {
 	var it interaction
-	if err := s.kept(ctx, kindRequest, Hash(handle), &it); err != nil {
+	if err := s.readRecord(ctx, kindRequest, Hash(handle), &it); err != nil {
 		return nil, err
 	}
 	if mark == "" || !equal(it.Browser, Hash(mark)) {
@@ -78,13 +78,13 @@ func (s *Server) request(ctx context.Context, handle, mark string) (*interaction
 // takeRequest takes an interaction away: of any number of callers one gets it.
 func (s *Server) takeRequest(ctx context.Context, hash string) (*interaction, error) {
 	var it interaction
-	if err := s.takeKept(ctx, kindRequest, hash, &it); err != nil {
+	if err := s.takeRecord(ctx, kindRequest, hash, &it); err != nil {
 		return nil, err
 	}
 	return &it, nil
 }
 
-func (s *Server) keep(ctx context.Context, kind, secret string, v any, lifetime time.Duration) error {
+func (s *Server) storeRecord(ctx context.Context, kind, secret string, v any, lifetime time.Duration) error {
 	data, err := wire.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding a %s: %w", kind, err)
@@ -95,17 +95,17 @@ func (s *Server) keep(ctx context.Context, kind, secret string, v any, lifetime 
 	return nil
 }
 
-func (s *Server) kept(ctx context.Context, kind, hash string, v any) error {
+func (s *Server) readRecord(ctx context.Context, kind, hash string, v any) error {
 	data, err := s.store.Record(ctx, kind, hash, s.now())
-	return decodeKept(kind, data, err, v)
+	return decodeRecord(kind, data, err, v)
 }
 
-func (s *Server) takeKept(ctx context.Context, kind, hash string, v any) error {
+func (s *Server) takeRecord(ctx context.Context, kind, hash string, v any) error {
 	data, err := s.store.TakeRecord(ctx, kind, hash, s.now())
-	return decodeKept(kind, data, err, v)
+	return decodeRecord(kind, data, err, v)
 }
 
-func decodeKept(kind string, data []byte, err error, v any) error {
+func decodeRecord(kind string, data []byte, err error, v any) error {
 	if err == nil {
 		err = wire.Decode(data, v)
 	}
@@ -119,14 +119,14 @@ func decodeKept(kind string, data []byte, err error, v any) error {
 // that for a second answer, by a double click say. The record comes first: it is
 // true for each of two requests that remove the interaction.
 func (s *Server) settle(ctx context.Context, handle string, it *interaction) (*interaction, error) {
-	if err := s.keep(ctx, kindSettled, handle, &settled{Browser: it.Browser}, tripLifetime); err != nil {
+	if err := s.storeRecord(ctx, kindSettled, handle, &finishedInteraction{Browser: it.Browser}, tripLifetime); err != nil {
 		return nil, err
 	}
 	return s.takeRequest(ctx, Hash(handle))
 }
 
-// settled is what is left of an interaction.
-type settled struct {
+// finishedInteraction is what is left of an interaction.
+type finishedInteraction struct {
 	Browser string `json:"browser"`
 }
 
@@ -137,7 +137,7 @@ type settled struct {
 // it did, and has answered.
 func (s *Server) adopt(w http.ResponseWriter, r *http.Request, handle, mark string) bool {
 	var it interaction
-	if mark == "" || s.kept(r.Context(), kindRequest, Hash(handle), &it) != nil || it.Person != nil || it.Approved {
+	if mark == "" || s.readRecord(r.Context(), kindRequest, Hash(handle), &it) != nil || it.Person != nil || it.Approved {
 		return false
 	}
 	taken, err := s.takeRequest(r.Context(), Hash(handle))
@@ -155,10 +155,10 @@ func (s *Server) adopt(w http.ResponseWriter, r *http.Request, handle, mark stri
 // refuseRequest answers a browser whose handle leads nowhere.
 func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, handle string, err error) {
 	mark := s.cookies.read(r, s.cookies.browser)
-	var before settled
+	var before finishedInteraction
 	switch {
 	case errors.Is(err, errOtherBrowser) && s.adopt(w, r, handle, mark):
-	case errors.Is(err, ErrNotFound) && mark != "" && s.kept(r.Context(), kindSettled, Hash(handle), &before) == nil &&
+	case errors.Is(err, ErrNotFound) && mark != "" && s.readRecord(r.Context(), kindSettled, Hash(handle), &before) == nil &&
 		equal(before.Browser, Hash(mark)):
 		// Not a second code, and not the first one again: the client has it.
 		s.writePage(w, http.StatusOK, "message", &message{

@@ -59,8 +59,8 @@ func (c cookies) set(w http.ResponseWriter, name, value string) {
 	})
 }
 
-// mark returns the mark of the browser, and gives it one if it has none.
-func (s *Server) mark(w http.ResponseWriter, r *http.Request) string {
+// browserMark returns the mark of the browser, and gives it one if it has none.
+func (s *Server) browserMark(w http.ResponseWriter, r *http.Request) string {
 	if mark := s.cookies.read(r, s.cookies.browser); mark != "" {
 		return mark
 	}

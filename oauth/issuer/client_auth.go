@@ -159,9 +159,9 @@ func parseBasic(headers []string) (id, secret string, err error) {
 	return id, secret, nil
 }
 
-// vouched says whether the operator knows a client: it registered neither
+// isPreregistered says whether the operator knows a client: it registered neither
 // itself, nor by a document that any client can publish.
-func (s *Server) vouched(c *Client) bool {
+func (s *Server) isPreregistered(c *Client) bool {
 	return s.configured(c) != nil || !c.Dynamic && !isDocument(c.ID)
 }
 

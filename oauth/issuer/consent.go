@@ -80,7 +80,7 @@ func (s *Server) mayRemember(c *Client, it *interaction) bool {
 	if s.opts.ConsentLifetime < 0 {
 		return false
 	}
-	return s.vouched(c) || !onDevice(it.Redirect)
+	return s.isPreregistered(c) || !isDeviceRedirect(it.Redirect)
 }
 
 // remember keeps the consent of the person who is signed in by now.
@@ -167,7 +167,7 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, c *Client, 
 		return
 	}
 	q.App = !isWeb(target)
-	q.Local = !q.App && onDevice(it.Redirect)
+	q.Local = !q.App && isDeviceRedirect(it.Redirect)
 	q.Elsewhere = !verified && q.Voucher != "" && !q.Local && !q.App && !strings.EqualFold(q.Voucher, target.Host)
 	s.writePage(w, http.StatusOK, "consent", q)
 }
@@ -180,7 +180,7 @@ func (s *Server) introduce(c *Client, uri string) (name, host string, verified b
 			host = u.Scheme + ":"
 		}
 	}
-	verified = s.vouched(c)
+	verified = s.isPreregistered(c)
 	if name = plainName(c.Metadata.ClientName); name == "" {
 		name = "An application without a name"
 		if verified {

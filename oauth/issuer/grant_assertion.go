@@ -281,7 +281,7 @@ func (s *Server) boundScopes(res *Resource, c *Client, asked, bound []string) ([
 	if len(asked) == 0 {
 		return intersect(oauth.UnionScopes(bound), allowed), nil
 	}
-	scopes := intersect(intersect(oauth.UnionScopes(asked), res.reach(bound)), allowed)
+	scopes := intersect(intersect(oauth.UnionScopes(asked), res.impliedScopes(bound)), allowed)
 	if len(scopes) == 0 {
 		return nil, errScope("none of the scopes may be had")
 	}

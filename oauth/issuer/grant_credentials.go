@@ -10,7 +10,7 @@ import (
 // 4.4): for clients that the operator registered and that authenticate, and
 // without refresh token.
 func (s *Server) serveCredentials(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
-	if q.public || !s.vouched(q.client) {
+	if q.public || !s.isPreregistered(q.client) {
 		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
 	}
 	res, err := s.resourceFor(q.form["resource"], q.client)

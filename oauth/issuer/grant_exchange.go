@@ -19,7 +19,7 @@ const badSubjectToken = "the subject token cannot be exchanged"
 // Introspectors of the first resource. The new token belongs to the grant of
 // the old one, expires with it, and names the actor in act.
 func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.TokenResponse, error) {
-	if q.public || !s.vouched(q.client) {
+	if q.public || !s.isPreregistered(q.client) {
 		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
 	}
 	if err := checkExchange(q.form); err != nil {
@@ -80,7 +80,7 @@ func (s *Server) exchangedScopes(res *Resource, c *Client, subject *jwt.Token, a
 	if err != nil {
 		return nil, fmt.Errorf("reading the scopes of a token: %w", err)
 	}
-	if !includes(res.reach(oauth.UnionScopes(res.Default, had)), scopes) {
+	if !includes(res.impliedScopes(oauth.UnionScopes(res.Default, had)), scopes) {
 		return nil, errScope("more scopes than were granted")
 	}
 	return scopes, nil

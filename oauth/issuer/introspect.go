@@ -115,17 +115,17 @@ func (s *Server) ownToken(ctx context.Context, raw string, now time.Time) (*jwt.
 	if revoked {
 		return nil, nil
 	}
-	if ok, err := s.stillThere(ctx, token, now); err != nil || !ok {
+	if ok, err := s.clientExists(ctx, token, now); err != nil || !ok {
 		return nil, err
 	}
-	if ok, err := s.personThere(ctx, token, now); err != nil || !ok {
+	if ok, err := s.personExists(ctx, token, now); err != nil || !ok {
 		return nil, err
 	}
 	return token, nil
 }
 
-// personThere says whether the person is still there who signed in for a token.
-func (s *Server) personThere(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
+// personExists says whether the person is still there who signed in for a token.
+func (s *Server) personExists(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
 	if s.opts.Subjects == nil || token.Claims.Grant == "" {
 		return true, nil
 	}
@@ -141,10 +141,10 @@ func (s *Server) personThere(ctx context.Context, token *jwt.Token, now time.Tim
 	return s.current(ctx, g.Subject, g.Stamp)
 }
 
-// stillThere says whether the client of a token is still one of ours:
+// clientExists says whether the client of a token is still one of ours:
 // what the operator takes out of the configuration is void at once. Documents
 // are not fetched for that.
-func (s *Server) stillThere(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
+func (s *Server) clientExists(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
 	id := token.Claims.ClientID
 	switch _, configured := s.static[id]; {
 	case configured:

@@ -163,7 +163,7 @@ func (v *Visit) Leave(ctx context.Context, data []byte) (state string, err error
 		return "", errors.New("data of a trip must be there and have at most 16 KiB")
 	}
 	state = oauth.NewSecret()
-	err = v.server.keep(ctx, kindTrip, state, &trip{Request: Hash(v.handle), Browser: v.it.Browser, Data: data}, tripLifetime)
+	err = v.server.storeRecord(ctx, kindTrip, state, &externalVisit{Request: Hash(v.handle), Browser: v.it.Browser, Data: data}, tripLifetime)
 	if err != nil {
 		return "", err
 	}
@@ -233,8 +233,8 @@ func (v *Visit) take(w http.ResponseWriter, r *http.Request) bool {
 	return err == nil
 }
 
-// A trip is a browser that is away at another site.
-type trip struct {
+// An externalVisit is a browser that is away at another site.
+type externalVisit struct {
 	Request string `json:"request"` // hash of the handle of the interaction
 	Browser string `json:"browser"`
 	Data    []byte `json:"data"`
@@ -290,8 +290,8 @@ func (s *Server) enter(r *http.Request, mark string) (handle string, data []byte
 	if len(q["state"]) != 1 || r.Method != http.MethodGet || !s.login.External() {
 		return "", nil, ErrNotFound
 	}
-	var t trip
-	if err := s.takeKept(r.Context(), kindTrip, Hash(q.Get("state")), &t); err != nil {
+	var t externalVisit
+	if err := s.takeRecord(r.Context(), kindTrip, Hash(q.Get("state")), &t); err != nil {
 		return "", nil, err
 	}
 	if mark == "" || !equal(t.Browser, Hash(mark)) {
@@ -312,7 +312,7 @@ func (s *Server) enter(r *http.Request, mark string) (handle string, data []byte
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, p *Person) error {
 	s.signOut(w, r)
 	secret := oauth.NewSecret()
-	if err := s.keep(r.Context(), kindLogin, secret, &session{Issuer: s.issuer, Person: *p}, s.opts.LoginLifetime); err != nil {
+	if err := s.storeRecord(r.Context(), kindLogin, secret, &session{Issuer: s.issuer, Person: *p}, s.opts.LoginLifetime); err != nil {
 		return err
 	}
 	s.cookies.set(w, s.cookies.login, secret)
@@ -332,7 +332,7 @@ func (s *Server) signedIn(r *http.Request) (*Person, error) {
 		return nil, nil
 	}
 	var found session
-	err := s.kept(r.Context(), kindLogin, Hash(secret), &found)
+	err := s.readRecord(r.Context(), kindLogin, Hash(secret), &found)
 	if errors.Is(err, ErrNotFound) || err == nil && found.Issuer != s.issuer {
 		return nil, nil
 	}
@@ -349,7 +349,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.cookies.set(w, s.cookies.login, "")
-	if err := s.takeKept(r.Context(), kindLogin, Hash(secret), &session{}); err != nil && !errors.Is(err, ErrNotFound) {
+	if err := s.takeRecord(r.Context(), kindLogin, Hash(secret), &session{}); err != nil && !errors.Is(err, ErrNotFound) {
 		s.log.ErrorContext(r.Context(), "forgetting a login", "error", err.Error())
 	}
 }

@@ -74,11 +74,11 @@ func seconds(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// over says whether something that expires then is gone now.
-func over(expires, now time.Time) bool { return !now.Before(expires) }
+// isExpired says whether something that expires then is gone now.
+func isExpired(expires, now time.Time) bool { return !now.Before(expires) }
 
-// overIfSet is over for what may stay for ever, with the zero time.
-func overIfSet(expires, now time.Time) bool { return !expires.IsZero() && over(expires, now) }
+// isExpiredIfSet is isExpired for what may stay for ever, with the zero time.
+func isExpiredIfSet(expires, now time.Time) bool { return !expires.IsZero() && isExpired(expires, now) }
 
 func cloneClient(c *Client) *Client {
 	out := *c
@@ -97,7 +97,7 @@ func (m *memory) AddClient(_ context.Context, c *Client, limit int) (*Client, er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c.Dynamic {
-		if old := m.clients[m.digests[c.Digest]]; c.Digest != "" && old != nil && !overIfSet(old.Expires, c.Created) {
+		if old := m.clients[m.digests[c.Digest]]; c.Digest != "" && old != nil && !isExpiredIfSet(old.Expires, c.Created) {
 			return cloneClient(old), nil
 		}
 		if limit > 0 && m.countDynamic(c.Created) >= limit {
@@ -116,7 +116,7 @@ func (m *memory) AddClient(_ context.Context, c *Client, limit int) (*Client, er
 func (m *memory) countDynamic(now time.Time) int {
 	n := 0
 	for _, c := range m.clients {
-		if c.Dynamic && !overIfSet(c.Expires, now) {
+		if c.Dynamic && !isExpiredIfSet(c.Expires, now) {
 			n++
 		}
 	}
@@ -138,7 +138,7 @@ func (m *memory) Client(_ context.Context, id string, now time.Time) (*Client, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.clients[id]
-	if c == nil || overIfSet(c.Expires, now) {
+	if c == nil || isExpiredIfSet(c.Expires, now) {
 		return nil, ErrNotFound
 	}
 	return cloneClient(c), nil
@@ -198,7 +198,7 @@ func (m *memory) Grant(_ context.Context, id string, now time.Time) (*Grant, err
 
 // family is a grant that has not expired, or nil.
 func (m *memory) family(id string, now time.Time) *family {
-	if g := m.grants[id]; g != nil && !over(g.Expires, now) {
+	if g := m.grants[id]; g != nil && !isExpired(g.Expires, now) {
 		return g
 	}
 	return nil
@@ -226,7 +226,7 @@ func (m *memory) RevokeGrants(_ context.Context, subject, client string, now tim
 	defer m.mu.Unlock()
 	n := 0
 	for _, g := range m.grants {
-		if g.revoked || over(g.Expires, now) || subject != "" && g.Subject != subject || client != "" && g.ClientID != client {
+		if g.revoked || isExpired(g.Expires, now) || subject != "" && g.Subject != subject || client != "" && g.ClientID != client {
 			continue
 		}
 		g.revoked = true
@@ -251,7 +251,7 @@ func (m *memory) ConsumeCode(_ context.Context, hash string, now time.Time) (*Co
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.codes[hash]
-	if c == nil || over(c.Expires, now) {
+	if c == nil || isExpired(c.Expires, now) {
 		return nil, ErrNotFound
 	}
 	out := c.Code
@@ -286,7 +286,7 @@ func holdRefresh(r *Refresh) *heldRefresh {
 // present says whether a refresh token is there for a caller: a current one
 // until it expires, a rotated one as long as its family.
 func (m *memory) present(r *heldRefresh, now time.Time) bool {
-	return r != nil && m.family(r.Grant, now) != nil && (!r.Rotated.IsZero() || !over(r.Expires, now))
+	return r != nil && m.family(r.Grant, now) != nil && (!r.Rotated.IsZero() || !isExpired(r.Expires, now))
 }
 
 func (m *memory) Refresh(_ context.Context, hash string, now time.Time) (*Refresh, error) {
@@ -336,7 +336,7 @@ func (m *memory) RevokeToken(_ context.Context, id string, expires time.Time) er
 func (m *memory) TokenRevoked(_ context.Context, id, grant string, now time.Time) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if expires, ok := m.revoked[id]; ok && !over(expires, now) {
+	if expires, ok := m.revoked[id]; ok && !isExpired(expires, now) {
 		return true, nil
 	}
 	if grant == "" {
@@ -350,7 +350,7 @@ func (m *memory) UseID(_ context.Context, issuer, id string, expires, now time.T
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := [2]string{issuer, id}
-	if until, ok := m.used[key]; ok && !over(until, now) {
+	if until, ok := m.used[key]; ok && !isExpired(until, now) {
 		return false, nil
 	}
 	m.used[key] = seconds(expires)
@@ -375,7 +375,7 @@ func (m *memory) Consent(_ context.Context, subject, client, resource string, no
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.consents[[3]string{subject, client, resource}]
-	if c == nil || over(c.Expires, now) {
+	if c == nil || isExpired(c.Expires, now) {
 		return nil, ErrNotFound
 	}
 	return cloneConsent(c), nil
@@ -404,7 +404,7 @@ func (m *memory) Record(_ context.Context, kind, hash string, now time.Time) ([]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.records[[2]string{kind, hash}]
-	if r == nil || over(r.expires, now) {
+	if r == nil || isExpired(r.expires, now) {
 		return nil, ErrNotFound
 	}
 	return bytes.Clone(r.data), nil
@@ -415,7 +415,7 @@ func (m *memory) TakeRecord(_ context.Context, kind, hash string, now time.Time)
 	defer m.mu.Unlock()
 	key := [2]string{kind, hash}
 	r := m.records[key]
-	if r == nil || over(r.expires, now) {
+	if r == nil || isExpired(r.expires, now) {
 		return nil, ErrNotFound
 	}
 	delete(m.records, key)
@@ -432,7 +432,7 @@ func cloneKey(k *Key) *Key {
 func (m *memory) AddKey(_ context.Context, k *Key, now time.Time) (*Key, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.keys[k.Slot]; old != nil && !over(old.Expires, now) {
+	if old := m.keys[k.Slot]; old != nil && !isExpired(old.Expires, now) {
 		return cloneKey(old), nil
 	}
 	m.keys[k.Slot] = cloneKey(k)
@@ -444,7 +444,7 @@ func (m *memory) Keys(_ context.Context, now time.Time) ([]*Key, error) {
 	defer m.mu.Unlock()
 	var out []*Key
 	for _, k := range m.keys {
-		if !over(k.Expires, now) {
+		if !isExpired(k.Expires, now) {
 			out = append(out, cloneKey(k))
 		}
 	}
@@ -459,22 +459,22 @@ func (m *memory) Sweep(ctx context.Context, now time.Time) (int, error) {
 	n := 0
 	for _, portion := range []func() int{
 		func() int {
-			return sweep(m.clients, func(c *Client) bool { return overIfSet(c.Expires, now) })
+			return sweep(m.clients, func(c *Client) bool { return isExpiredIfSet(c.Expires, now) })
 		},
 		func() int {
 			sweep(m.digests, func(id string) bool { return m.clients[id] == nil })
 			return 0 // no records of their own
 		},
 		func() int {
-			return sweep(m.grants, func(g *family) bool { return over(g.Expires, now) })
+			return sweep(m.grants, func(g *family) bool { return isExpired(g.Expires, now) })
 		},
-		func() int { return sweep(m.codes, func(c *takenCode) bool { return over(c.Expires, now) }) },
+		func() int { return sweep(m.codes, func(c *takenCode) bool { return isExpired(c.Expires, now) }) },
 		func() int { return sweep(m.refresh, func(r *heldRefresh) bool { return !m.present(r, now) }) },
-		func() int { return sweep(m.revoked, func(e time.Time) bool { return over(e, now) }) },
-		func() int { return sweep(m.used, func(e time.Time) bool { return over(e, now) }) },
-		func() int { return sweep(m.consents, func(c *Consent) bool { return over(c.Expires, now) }) },
-		func() int { return sweep(m.records, func(r *record) bool { return over(r.expires, now) }) },
-		func() int { return sweep(m.keys, func(k *Key) bool { return over(k.Expires, now) }) },
+		func() int { return sweep(m.revoked, func(e time.Time) bool { return isExpired(e, now) }) },
+		func() int { return sweep(m.used, func(e time.Time) bool { return isExpired(e, now) }) },
+		func() int { return sweep(m.consents, func(c *Consent) bool { return isExpired(c.Expires, now) }) },
+		func() int { return sweep(m.records, func(r *record) bool { return isExpired(r.expires, now) }) },
+		func() int { return sweep(m.keys, func(k *Key) bool { return isExpired(k.Expires, now) }) },
 	} {
 		if err := ctx.Err(); err != nil {
 			return n, err

@@ -53,9 +53,9 @@ type frame struct {
 	Body  template.HTML
 }
 
-// A departure is a page that a person leaves for another site, if at all, with
+// A redirectPage is a page that a person leaves for another site, if at all, with
 // open eyes.
-type departure struct{ Title, Text, Host, Target string }
+type redirectPage struct{ Title, Text, Host, Target string }
 
 // A message is a page that says one thing.
 type message struct{ Title, Text string }

@@ -86,10 +86,10 @@ func (s *redirects) registered(c *Client, given string) bool {
 	})
 }
 
-// onDevice says whether a redirect URI, which was checked, leads to a program
+// isDeviceRedirect says whether a redirect URI, which was checked, leads to a program
 // on the device of the browser: to whichever listens there, or has claimed the
 // scheme.
-func onDevice(uri string) bool {
+func isDeviceRedirect(uri string) bool {
 	u, err := url.Parse(uri)
 	return err == nil && (!isWeb(u) || oauth.LoopbackHost(u.Hostname()))
 }

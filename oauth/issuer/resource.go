@@ -164,7 +164,7 @@ func (s *Server) grantableScopes(res *Resource, c *Client, asked []string) ([]st
 // allowedScopes are the scopes of a resource that a client may ever have.
 func (s *Server) allowedScopes(res *Resource, c *Client) []string {
 	if config := s.configured(c); config != nil && len(config.Scopes) > 0 {
-		return res.reach(config.Scopes)
+		return res.impliedScopes(config.Scopes)
 	}
 	return res.names()
 }
@@ -178,9 +178,9 @@ func (r *Resource) names() []string {
 	return names
 }
 
-// reach returns the scopes of a resource that scopes include: themselves and
+// impliedScopes returns the scopes of a resource that scopes include: themselves and
 // what they imply, at any depth.
-func (r *Resource) reach(scopes []string) []string {
+func (r *Resource) impliedScopes(scopes []string) []string {
 	var out []string
 	queue := slices.Clone(scopes)
 	for len(queue) > 0 {
@@ -204,7 +204,7 @@ func (s *Server) narrowedScopes(res *Resource, c *Client, granted, asked []strin
 	wanted := oauth.UnionScopes(withoutOffline(asked))
 	if len(wanted) == 0 {
 		wanted = granted
-	} else if !includes(res.reach(granted), wanted) {
+	} else if !includes(res.impliedScopes(granted), wanted) {
 		return nil, errScope("more scopes than were granted")
 	}
 	scopes := intersect(wanted, s.allowedScopes(res, c))

@@ -54,7 +54,7 @@ func (s *Server) Paths() []string {
 
 // ServeHTTP answers all of the issuer's endpoints and nothing else.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.here(r) {
+	if !s.isOwnHost(r) {
 		http.Error(w, "this server has another name", http.StatusMisdirectedRequest)
 		return
 	}
@@ -69,10 +69,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// here says whether a request may be meant for this issuer. One on loopback is
+// isOwnHost says whether a request may be meant for this issuer. One on loopback is
 // asked only by names of loopback: any other was made to lead here by its owner
 // (DNS rebinding), whose pages would be of one origin with this server.
-func (s *Server) here(r *http.Request) bool {
+func (s *Server) isOwnHost(r *http.Request) bool {
 	if !s.local {
 		return true
 	}

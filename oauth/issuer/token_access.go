@@ -29,7 +29,7 @@ var ownClaims = []string{
 	"cnf", "gid", "nonce", "auth_time", "act", claimPlatform,
 }
 
-// claimPlatform is a claim of the tokens of workloads: the issuer that vouched
+// claimPlatform is a claim of the tokens of workloads: the issuer that isPreregistered
 // for them, without which they are nobody.
 const claimPlatform = "workload_issuer"
 

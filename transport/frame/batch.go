@@ -35,7 +35,7 @@ func (s *server) handleBatch(ctx context.Context, data []byte) {
 		}
 		return
 	}
-	if mixed(items) {
+	if mixesResponses(items) {
 		s.refuse(ctx, jsonrpc.ID{}, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a batch holds either requests and notifications, or responses, not both"))
 		return
@@ -47,8 +47,8 @@ func (s *server) handleBatch(ctx context.Context, data []byte) {
 	_ = b.add(nil) // fails only when the connection has ended
 }
 
-// mixed reports whether responses share a batch with other messages.
-func mixed(items []jsonrpc.BatchItem) bool {
+// mixesResponses reports whether responses share a batch with other messages.
+func mixesResponses(items []jsonrpc.BatchItem) bool {
 	responses, others := false, false
 	for _, item := range items {
 		switch {

@@ -23,7 +23,7 @@ type exchange struct {
 // queue until ctx ends. A handler that sends before its answer often waits for
 // a reply, and always for room: another goroutine goes on reading.
 func (x *exchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
-	if n := x.workNumber.Load(); working(n) && n != ownGoroutine {
+	if n := x.workNumber.Load(); isWorking(n) && n != ownGoroutine {
 		x.server.handOff(n)
 	}
 	return x.server.out.send(ctx, m, &x.answered)

@@ -151,8 +151,8 @@ func tooLong(err error) *TooLongError {
 	return nil
 }
 
-// next reads a message and checks its length.
-func next(p Pipe, limit int) ([]byte, error) {
+// readMessage reads a message and checks its length.
+func readMessage(p Pipe, limit int) ([]byte, error) {
 	data, err := p.Read()
 	if err == nil && len(data) > limit {
 		return nil, NewTooLongError(limit, data)
@@ -160,9 +160,9 @@ func next(p Pipe, limit int) ([]byte, error) {
 	return data, err
 }
 
-// blank reports whether data has no bytes but JSON white space: the empty
+// isBlank reports whether data has no bytes but JSON white space: the empty
 // lines that people and programs leave between messages.
-func blank(data []byte) bool {
+func isBlank(data []byte) bool {
 	for _, c := range data {
 		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return false
@@ -171,13 +171,13 @@ func blank(data []byte) bool {
 	return true
 }
 
-// ended reports whether err is a peer's clean end.
-func ended(err error) bool {
+// isCleanEnd reports whether err is a peer's clean end.
+func isCleanEnd(err error) bool {
 	return err == io.EOF //nolint:errorlint // a wrapped EOF is a reason, not a clean end
 }
 
-// self reports whether err only says that our end of the pipe is closed.
-func self(err error) bool {
+// isOwnClose reports whether err only says that our end of the pipe is closed.
+func isOwnClose(err error) bool {
 	return errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }
 

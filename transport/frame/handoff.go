@@ -47,7 +47,7 @@ func (t *readerToken) end(n uint64) bool { return t.n.CompareAndSwap(n, n+1) }
 // current reports whether the reader is at piece n.
 func (t *readerToken) current(n uint64) bool { return t.n.Load() == n }
 
-func working(n uint64) bool { return n&1 == 1 }
+func isWorking(n uint64) bool { return n&1 == 1 }
 
 // ownGoroutine is the workNumber of an exchange that runs on a goroutine of its
 // own. No work has it: a reader would take centuries to count so far.
@@ -119,7 +119,7 @@ func (s *server) checkReader() (again bool) {
 	s.out.drainHeld()
 	before := s.lastToken
 	s.lastToken = n
-	if !working(n) {
+	if !isWorking(n) {
 		return n-before >= 8
 	}
 	if n == before {
@@ -129,7 +129,7 @@ func (s *server) checkReader() (again bool) {
 }
 
 // needsCheck reports whether there is work, or an answer that is held.
-func (s *server) needsCheck() bool { return working(s.token.n.Load()) || s.out.hasHeld() }
+func (s *server) needsCheck() bool { return isWorking(s.token.n.Load()) || s.out.hasHeld() }
 
 // monitorInterval is the time between two checks of a monitor, and so how long
 // an answer may be held; a request that runs on the reader delays the next

@@ -182,9 +182,9 @@ func (l *link) endError(err error) error {
 	switch {
 	case l.closing.Load():
 		return errClosedHere
-	case errors.Is(failed, transport.ErrStalled), failed != nil && self(err):
+	case errors.Is(failed, transport.ErrStalled), failed != nil && isOwnClose(err):
 		return failed // the reader's error is only that the writer closed the pipe
-	case ended(err):
+	case isCleanEnd(err):
 		return errPeerEnded
 	}
 	return closed(err)
@@ -193,7 +193,7 @@ func (l *link) endError(err error) error {
 // receive reads until the pipe has no more and returns its last error.
 func (l *link) receive() error {
 	for {
-		data, err := next(l.pipe, l.limits.Bytes)
+		data, err := readMessage(l.pipe, l.limits.Bytes)
 		if err == nil {
 			l.handleMessage(data)
 			continue
@@ -209,7 +209,7 @@ func (l *link) receive() error {
 // handleMessage handles one whole message. Arrays are taken in every revision:
 // each element says what it answers.
 func (l *link) handleMessage(data []byte) {
-	if blank(data) {
+	if isBlank(data) {
 		return
 	}
 	if !jsonrpc.IsBatch(data) {

@@ -53,7 +53,7 @@ func (s *server) readLoop(ctx context.Context) error {
 		if s.answersHeld && !s.more() && !s.flush() {
 			return nil
 		}
-		data, err := next(s.pipe, s.limits.Bytes)
+		data, err := readMessage(s.pipe, s.limits.Bytes)
 		if err == nil {
 			if !s.handleMessage(ctx, data) {
 				return nil

@@ -66,7 +66,7 @@ func Serve(ctx context.Context, p Pipe, h transport.Handler, o *Options) error {
 		<-stopped
 		return context.Cause(ctx)
 	}
-	if failed := s.out.lastError(); failed != nil && self(err) {
+	if failed := s.out.lastError(); failed != nil && isOwnClose(err) {
 		err = failed // the reader's error is only that the writer closed the pipe
 	}
 	return s.end(ctx, err)
@@ -125,7 +125,7 @@ func newServer(p Pipe, o *Options) *server {
 // end ends a connection whose reader ended with err, io.EOF for the clean
 // end, and returns what Serve returns.
 func (s *server) end(ctx context.Context, err error) error {
-	if !ended(err) {
+	if !isCleanEnd(err) {
 		err = fmt.Errorf("serving a connection: %w", err)
 		s.shutdown(err)
 		return err
@@ -154,7 +154,7 @@ func (s *server) shutdown(cause error) {
 	s.out.seal(cause)
 	s.conn.cancel(cause)
 	s.session.Close(cause)
-	if n := s.token.n.Load(); working(n) {
+	if n := s.token.n.Load(); isWorking(n) {
 		s.handOff(n) // which counts it among the spawned
 	}
 	<-s.spawned.whenZero()
@@ -168,7 +168,7 @@ func (s *server) shutdown(cause error) {
 // still reads afterwards.
 func (s *server) handleMessage(ctx context.Context, data []byte) bool {
 	switch {
-	case blank(data):
+	case isBlank(data):
 		return true
 	case jsonrpc.IsBatch(data):
 		s.handleBatch(ctx, data)

@@ -68,7 +68,7 @@ func (d *dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("connecting in memory: %w", context.Cause(ctx))
 	}
-	near, far := pair(d.o.MaxResponse, d.o.MaxMessage)
+	near, far := newPipe(d.o.MaxResponse, d.o.MaxMessage)
 	log := cmp.Or(d.o.Logger, slog.New(slog.DiscardHandler))
 	l := &link{served: make(chan struct{})}
 	go func() { // Close waits for l.served
@@ -100,38 +100,38 @@ func (l *link) Close(ctx context.Context) error {
 	return err
 }
 
-// An end is one end of a pair: a frame.Pipe over channels.
-type end struct {
+// A pipeEnd is one end of a pair: a frame.Pipe over channels.
+type pipeEnd struct {
 	limit int
 	in    <-chan []byte
 	out   chan<- []byte
-	mine  *gate
-	other *gate
+	mine  *closeSignal
+	other *closeSignal
 }
 
-var _ frame.Gauge = (*end)(nil)
+var _ frame.Gauge = (*pipeEnd)(nil)
 
-// A gate says that an end is closed.
-type gate struct {
+// A closeSignal says that an end is closed.
+type closeSignal struct {
 	once sync.Once
-	shut chan struct{}
+	done chan struct{}
 }
 
-func newGate() *gate { return &gate{shut: make(chan struct{})} }
+func newCloseSignal() *closeSignal { return &closeSignal{done: make(chan struct{})} }
 
-func (g *gate) close() { g.once.Do(func() { close(g.shut) }) }
+func (g *closeSignal) close() { g.once.Do(func() { close(g.done) }) }
 
-// pair returns two joined ends with the limits of what each may read.
-func pair(near, far int) (*end, *end) {
+// newPipe returns two joined ends with the limits of what each may read.
+func newPipe(near, far int) (*pipeEnd, *pipeEnd) {
 	there, back := make(chan []byte, depth), make(chan []byte, depth)
-	a, b := newGate(), newGate()
-	return &end{limit: near, in: back, out: there, mine: a, other: b},
-		&end{limit: far, in: there, out: back, mine: b, other: a}
+	a, b := newCloseSignal(), newCloseSignal()
+	return &pipeEnd{limit: near, in: back, out: there, mine: a, other: b},
+		&pipeEnd{limit: far, in: there, out: back, mine: b, other: a}
 }
 
 // Read returns the next message. What the other end wrote before it closed is
 // still read.
-func (e *end) Read() ([]byte, error) {
+func (e *pipeEnd) Read() ([]byte, error) {
 	select { // closing comes after what was written, and costs less when it is not looked at
 	case m := <-e.in:
 		return e.check(m)
@@ -140,9 +140,9 @@ func (e *end) Read() ([]byte, error) {
 	select {
 	case m := <-e.in:
 		return e.check(m)
-	case <-e.mine.shut:
+	case <-e.mine.done:
 		return nil, os.ErrClosed
-	case <-e.other.shut:
+	case <-e.other.done:
 	}
 	select {
 	case m := <-e.in:
@@ -152,7 +152,7 @@ func (e *end) Read() ([]byte, error) {
 	}
 }
 
-func (e *end) check(m []byte) ([]byte, error) {
+func (e *pipeEnd) check(m []byte) ([]byte, error) {
 	if len(m) > e.limit {
 		return nil, frame.NewTooLongError(e.limit, m)
 	}
@@ -160,19 +160,19 @@ func (e *end) check(m []byte) ([]byte, error) {
 }
 
 // Buffered reports whether a message waits to be read.
-func (e *end) Buffered() bool { return len(e.in) > 0 }
+func (e *pipeEnd) Buffered() bool { return len(e.in) > 0 }
 
 // Room is how many messages may be written before one has to be read.
-func (e *end) Room() int { return cap(e.out) - len(e.out) }
+func (e *pipeEnd) Room() int { return cap(e.out) - len(e.out) }
 
 // Write gives the other end a copy of each message.
-func (e *end) Write(messages [][]byte) error {
+func (e *pipeEnd) Write(messages [][]byte) error {
 	for _, m := range messages {
 		select {
 		case e.out <- slices.Clone(m):
-		case <-e.mine.shut:
+		case <-e.mine.done:
 			return os.ErrClosed
-		case <-e.other.shut:
+		case <-e.other.done:
 			return io.ErrClosedPipe
 		}
 	}
@@ -180,7 +180,7 @@ func (e *end) Write(messages [][]byte) error {
 }
 
 // Close closes this end; the other reads what was written and then io.EOF.
-func (e *end) Close() error {
+func (e *pipeEnd) Close() error {
 	e.mine.close()
 	return nil
 }

@@ -124,14 +124,14 @@ func (p *pipe) open(u *url.URL, maxEvent int) error {
 	r.Header.Set("Cache-Control", "no-store")
 	resp, err := endless.Do(r) //nolint:bodyclose // release closes it
 	if err != nil {
-		return bare(err)
+		return withoutURL(err)
 	}
 	p.body = resp.Body
 	if err := isStream(resp); err != nil {
 		return err
 	}
 	p.events = eventstream.NewReader(resp.Body, maxEvent)
-	said, err := p.prelude()
+	said, err := p.readEndpoint()
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,9 @@ func isStream(resp *http.Response) error {
 	return failed
 }
 
-// prelude reads the first event (spec 2024-11-05, basic/transports: "When a
+// readEndpoint reads the first event (spec 2024-11-05, basic/transports: "When a
 // client connects, the server MUST send an endpoint event").
-func (p *pipe) prelude() (string, error) {
+func (p *pipe) readEndpoint() (string, error) {
 	for range maxPreludes {
 		e, err := p.events.Next()
 		switch {
@@ -194,8 +194,8 @@ func resolve(stream *url.URL, said string) (string, error) {
 	return u.String(), nil
 }
 
-// bare takes the URL, in which secrets may be, out of an error of net/http.
-func bare(err error) error {
+// withoutURL takes the URL, in which secrets may be, out of an error of net/http.
+func withoutURL(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		return failed.Err

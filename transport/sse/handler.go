@@ -186,13 +186,13 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 	if err != nil {
 		h.o.Logger.Debug("a session ended", "error", err)
 	}
-	if !s.out.retire() {
-		h.unopened(w, r, err)
+	if !s.out.detach() {
+		h.refuseUnopened(w, r, err)
 	}
 }
 
-// unopened answers a client whose session ended before its stream began.
-func (h *Handler) unopened(w http.ResponseWriter, r *http.Request, err error) {
+// refuseUnopened answers a client whose session ended before its stream began.
+func (h *Handler) refuseUnopened(w http.ResponseWriter, r *http.Request, err error) {
 	var told *jsonrpc.Error
 	if errors.As(err, &told) {
 		h.refuseWith(w, r, &refusal{http.StatusServiceUnavailable, told})

@@ -132,7 +132,7 @@ func (p *pipe) post(message []byte) error {
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := p.client.Do(r)
 	if err != nil {
-		return fmt.Errorf("posting a message: %w", bare(err))
+		return fmt.Errorf("posting a message: %w", withoutURL(err))
 	}
 	defer func() { _ = resp.Body.Close() }() // there is nothing in it
 	if resp.StatusCode/100 != 2 {
@@ -188,7 +188,7 @@ func (p *pipe) refuse(id jsonrpc.ID, refused error) {
 func (p *pipe) request(method, address string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(p.ctx, method, address, body)
 	if err != nil {
-		return nil, fmt.Errorf("making a request: %w", bare(err))
+		return nil, fmt.Errorf("making a request: %w", withoutURL(err))
 	}
 	if p.header == nil {
 		return r, nil

@@ -66,9 +66,9 @@ func (o *Options) defaults() Options {
 	d.MaxSessions = limit(d.MaxSessions, DefaultMaxSessions)
 	d.MaxSessionsPerPrincipal = limit(d.MaxSessionsPerPrincipal, DefaultMaxSessionsPerPrincipal)
 	d.MaxSessionsPerAddress = limit(d.MaxSessionsPerAddress, DefaultMaxSessionsPerAddress)
-	d.ReadTimeout = span(d.ReadTimeout, DefaultReadTimeout)
-	d.WriteStall = span(d.WriteStall, frame.DefaultWriteStall)
-	d.KeepAlive = span(d.KeepAlive, DefaultKeepAlive)
+	d.ReadTimeout = orDefault(d.ReadTimeout, DefaultReadTimeout)
+	d.WriteStall = orDefault(d.WriteStall, frame.DefaultWriteStall)
+	d.KeepAlive = orDefault(d.KeepAlive, DefaultKeepAlive)
 	d.Logger = cmp.Or(d.Logger, slog.Default())
 	return d
 }
@@ -81,8 +81,8 @@ func limit(n, byDefault int) int {
 	return cmp.Or(n, byDefault)
 }
 
-// span is d, or its default if it is no time at all.
-func span(d, byDefault time.Duration) time.Duration {
+// orDefault is d, or its default if it is no time at all.
+func orDefault(d, byDefault time.Duration) time.Duration {
 	if d <= 0 {
 		return byDefault
 	}

@@ -42,14 +42,14 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 		return
 	}
 	if !s.reserve() {
-		h.over(w, r)
+		h.refuseLate(w, r)
 		return
 	}
 	defer func() { <-s.bodies }()
 	data, err := s.body(w, r, &h.o)
 	switch {
 	case errors.Is(err, errOver):
-		h.over(w, r)
+		h.refuseLate(w, r)
 	case errors.Is(err, errTooLarge):
 		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)
 		e.Limit = "MaxMessage"
@@ -143,14 +143,14 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, s *session, da
 	case s.in <- data:
 		w.WriteHeader(http.StatusAccepted)
 	case <-s.ending:
-		h.over(w, r)
+		h.refuseLate(w, r)
 	case <-s.done:
-		h.over(w, r)
+		h.refuseLate(w, r)
 	case <-r.Context().Done(): // the client is gone
 	}
 }
 
-// over answers a message that came too late.
-func (h *Handler) over(w http.ResponseWriter, r *http.Request) {
+// refuseLate answers a message that came too late.
+func (h *Handler) refuseLate(w http.ResponseWriter, r *http.Request) {
 	h.refuse(w, r, http.StatusServiceUnavailable, jsonrpc.CodeInvalidRequest, "the session has ended; open another")
 }

@@ -119,9 +119,9 @@ func (s *stream) close() {
 	s.writing.Unlock()
 }
 
-// retire waits for a write under way and leaves the response to net/http. It
+// detach waits for a write under way and leaves the response to net/http. It
 // reports whether it has begun. The stream is closed.
-func (s *stream) retire() bool {
+func (s *stream) detach() bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return !s.Unsent()

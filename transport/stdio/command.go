@@ -123,8 +123,8 @@ func (d *CommandDialer) start() (*child, error) {
 	err = cmd.Start()
 	p.closeChild()
 	if err != nil {
-		p.closeOurs()
-		return nil, d.advise(err)
+		p.closeParent()
+		return nil, d.adviceFor(err)
 	}
 	opts := d.Options.orZero()
 	c := &child{
@@ -156,8 +156,8 @@ func (d *CommandDialer) newStderr() *stderr {
 	}
 }
 
-// advise says what a person can do about a process that did not start.
-func (d *CommandDialer) advise(err error) error {
+// adviceFor says what a person can do about a process that did not start.
+func (d *CommandDialer) adviceFor(err error) error {
 	advice := ""
 	notThere := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 	words := strings.Fields(d.Name)
@@ -198,7 +198,7 @@ func newPipes() (*pipes, error) {
 	p.err, p.childErr, e[2] = os.Pipe()
 	if err := errors.Join(e[:]...); err != nil {
 		p.closeChild()
-		p.closeOurs()
+		p.closeParent()
 		return nil, err
 	}
 	return &p, nil
@@ -206,7 +206,7 @@ func newPipes() (*pipes, error) {
 
 func (p *pipes) closeChild() { closeAll(p.childIn, p.childOut, p.childErr) }
 
-func (p *pipes) closeOurs() { closeAll(p.out, p.in, p.err) }
+func (p *pipes) closeParent() { closeAll(p.out, p.in, p.err) }
 
 // closeAll closes what is open; the errors of pipes say nothing of use.
 func closeAll(files ...*os.File) {

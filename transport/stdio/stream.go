@@ -94,14 +94,14 @@ func (o *Options) frame() *frame.Options {
 func ServeConn(ctx context.Context, rwc io.ReadWriteCloser, h transport.Handler, o *Options) error {
 	opts := o.orZero()
 	if opts.Principal == nil {
-		opts.Principal = remote(rwc)
+		opts.Principal = remoteAddress(rwc)
 	}
 	p := newStream(rwc, cmp.Or(opts.MaxMessage, frame.DefaultMaxMessage))
 	return frame.Serve(ctx, p, h, opts.frame())
 }
 
-// remote is the address of the peer of a stream that came without a name.
-func remote(rwc io.ReadWriteCloser) *principal.Principal {
+// remoteAddress is the address of the peer of a stream that came without a name.
+func remoteAddress(rwc io.ReadWriteCloser) *principal.Principal {
 	c, ok := rwc.(net.Conn)
 	if !ok {
 		return principal.Local
@@ -150,7 +150,7 @@ func ServeListener(ctx context.Context, ln net.Listener, h transport.Handler, o 
 			<-free
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			log.Warn("accepting a connection", "error", err, "again in", pause)
-			rest(ctx, pause)
+			sleep(ctx, pause)
 			continue
 		}
 		pause = 0
@@ -163,8 +163,8 @@ func ServeListener(ctx context.Context, ln net.Listener, h transport.Handler, o 
 	}
 }
 
-// rest waits for d or the end of ctx.
-func rest(ctx context.Context, d time.Duration) {
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

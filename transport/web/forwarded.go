@@ -50,7 +50,7 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) string {
 	if !ok {
 		return remoteOf(r.RemoteAddr)
 	}
-	if !inAny(trusted, at) {
+	if !containedInAny(trusted, at) {
 		return at.String()
 	}
 	lines, read := r.Header["X-Forwarded-For"], parseNode
@@ -68,7 +68,7 @@ func ClientAddress(r *http.Request, trusted []netip.Prefix) string {
 			if !ok {
 				return at.String()
 			}
-			if at = before; !inAny(trusted, at) {
+			if at = before; !containedInAny(trusted, at) {
 				return at.String()
 			}
 		}
@@ -86,7 +86,7 @@ func lastEntry(list string) (rest, last string, more bool) {
 	return list[:end], strings.Trim(list[end+1:], " \t"), true
 }
 
-func inAny(networks []netip.Prefix, at netip.Addr) bool {
+func containedInAny(networks []netip.Prefix, at netip.Addr) bool {
 	for _, network := range networks {
 		if network.Contains(at) {
 			return true

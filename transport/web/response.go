@@ -124,13 +124,13 @@ type timedWriter struct {
 // Write writes a piece.
 func (t *timedWriter) Write(data []byte) (int, error) {
 	began := time.Now()
-	t.r.allow(began.Add(-t.spent), t.sent+int64(len(data)))
+	t.r.extendDeadline(began.Add(-t.spent), t.sent+int64(len(data)))
 	n, err := t.r.w.Write(data)
 	t.r.writeDue.Store(0)
 	t.spent += time.Since(began)
 	t.sent += int64(n)
 	if err != nil {
-		return n, t.r.wroteAt(began, err)
+		return n, t.r.recordWrite(began, err)
 	}
 	return n, nil
 }
@@ -176,7 +176,7 @@ func (r *Response) begin(status int, kind []string, length int64) {
 // write sends data and waits until it has left.
 func (r *Response) write(data []byte) error {
 	now := time.Now()
-	r.allow(now, int64(len(data)))
+	r.extendDeadline(now, int64(len(data)))
 	var err error
 	if len(data) > 0 {
 		_, err = r.w.Write(data)
@@ -185,7 +185,7 @@ func (r *Response) write(data []byte) error {
 		err = r.flush()
 	}
 	r.writeDue.Store(0)
-	return r.wroteAt(now, err)
+	return r.recordWrite(now, err)
 }
 
 func (r *Response) flush() error {
@@ -195,13 +195,13 @@ func (r *Response) flush() error {
 	return http.NewResponseController(r.w).Flush()
 }
 
-// allow gives n bytes their time.
-func (r *Response) allow(began time.Time, n int64) {
+// extendDeadline gives n bytes their time.
+func (r *Response) extendDeadline(began time.Time, n int64) {
 	r.writeDue.Store(began.Add(r.all.WriteStall + time.Duration(n/slowest)*time.Second).UnixNano())
 }
 
-// wroteAt notes how a write has ended.
-func (r *Response) wroteAt(now time.Time, err error) error {
+// recordWrite notes how a write has ended.
+func (r *Response) recordWrite(now time.Time, err error) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, errors.ErrUnsupported): // what was written leaves at the end

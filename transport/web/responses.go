@@ -75,7 +75,7 @@ func (l *Responses) Begin(r *Response, owner ResponseOwner) bool {
 	}
 	l.first = r
 	if !l.armed {
-		l.arm(l.every())
+		l.arm(l.sweepInterval())
 	}
 	return true
 }
@@ -203,9 +203,9 @@ func (l *Responses) Stop() {
 	l.work.Wait()
 }
 
-// every is the longest time between two looks at all responses: what is read or
+// sweepInterval is the longest time between two looks at all responses: what is read or
 // written is given its time without a word to the timer.
-func (l *Responses) every() time.Duration {
+func (l *Responses) sweepInterval() time.Duration {
 	return max(min(l.KeepAlive, l.ReadTimeout, l.WriteStall)/4, time.Millisecond)
 }
 
@@ -229,7 +229,7 @@ func (l *Responses) sweep() {
 		return
 	}
 	now := time.Now().UnixNano()
-	next := now + int64(l.every())
+	next := now + int64(l.sweepInterval())
 	for r := l.first; r != nil; r = r.next {
 		due, act := r.nextDue()
 		if due > now {

@@ -101,7 +101,7 @@ func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*
 	if d.Client != nil {
 		client = *d.Client
 	}
-	t := &tripper{next: client.Transport}
+	t := &connRecorder{next: client.Transport}
 	if t.next == nil {
 		t.next = http.DefaultTransport
 	}
@@ -128,15 +128,15 @@ func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*
 	return nil, nil, err
 }
 
-// A tripper is a RoundTripper that records the connection that a response
+// A connRecorder is a RoundTripper that records the connection that a response
 // becomes.
-type tripper struct {
+type connRecorder struct {
 	next http.RoundTripper
 	conn *trackedConn
 }
 
 // RoundTrip sends the request.
-func (t *tripper) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *connRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
 	if err != nil {
 		return nil, err

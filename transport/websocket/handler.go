@@ -225,7 +225,7 @@ func (h *Handler) serve(r *http.Request, conn *websocket.Conn, l *trackedConn, c
 	c := &connection{pipe: p, end: end}
 	h.add(c)
 	defer h.remove(c)
-	err := frame.Serve(ctx, p, opener{h.handler, p}, &frame.Options{
+	err := frame.Serve(ctx, p, refusalWriter{h.handler, p}, &frame.Options{
 		MaxMessage: h.o.MaxMessage,
 		MaxDepth:   h.o.MaxDepth,
 		WriteStall: h.o.WriteStall,
@@ -342,14 +342,14 @@ func (h *Handler) remove(c *connection) {
 	delete(h.open, c)
 }
 
-// An opener tells a client that the handler refuses what the reason is.
-type opener struct {
+// A refusalWriter tells a client that the handler refuses what the reason is.
+type refusalWriter struct {
 	transport.Handler
 	pipe *pipe
 }
 
 // Open opens a session.
-func (o opener) Open(c transport.Conn) (transport.Session, error) {
+func (o refusalWriter) Open(c transport.Conn) (transport.Session, error) {
 	s, err := o.Handler.Open(c)
 	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		o.pipe.setClose(websocket.StatusPolicyViolation, refusal.Message)

@@ -174,5 +174,5 @@ func (s *Shape) question(v any) (any, error) {
 }
 
 func (s *Shape) cannot(feature string) error {
-	return &CannotSay{Feature: feature, Version: s.facts.Version}
+	return &UnsupportedError{Feature: feature, Version: s.facts.Version}
 }

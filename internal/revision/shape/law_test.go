@@ -225,7 +225,7 @@ func translate(t *testing.T, f *revision.Facts, m message, g *generator) (out wi
 		t.Fatalf("%v: down wrote to its argument:\nbefore %s\n after %s", m, before, after)
 	}
 	if err != nil {
-		cannot, isCannot := errors.AsType[*shape.CannotSay](err)
+		cannot, isCannot := errors.AsType[*shape.UnsupportedError](err)
 		if !isCannot || cannot.Version != f.Version || cannot.Feature == "" {
 			t.Fatalf("%v: down: %v", m, err)
 		}

@@ -5,7 +5,7 @@
 // value as before, for every message of every revision. What a revision does
 // not know is left out, or said otherwise where it must not be lost: audio as an
 // embedded resource, a resource link as text. What it cannot say at all is a
-// [CannotSay].
+// [UnsupportedError].
 package shape
 
 import (
@@ -29,9 +29,9 @@ type Shape struct {
 // writes to what it was given.
 type down func(s *Shape, v any) (any, error)
 
-// CannotSay is the error for a message that the peer's revision has no words
+// UnsupportedError is the error for a message that the peer's revision has no words
 // for.
-type CannotSay struct {
+type UnsupportedError struct {
 	// Feature is what cannot be said, for a person.
 	Feature string
 	// Version is the peer's revision.
@@ -39,7 +39,7 @@ type CannotSay struct {
 }
 
 // Error says what a revision cannot express.
-func (e *CannotSay) Error() string {
+func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s cannot be sent to a peer of revision %s", e.Feature, e.Version)
 }
 
@@ -65,7 +65,7 @@ func (s *Shape) Facts() *revision.Facts { return s.facts }
 // DownParams translates the params of a request or notification that is about
 // to be sent: v is a pointer to the type of the method's row, or nil. It returns
 // v itself if nothing differs, else a copy; v is never written to. The error is
-// a [*CannotSay].
+// a [*UnsupportedError].
 func (s *Shape) DownParams(method string, v any) (any, error) { return s.down(s.params, method, v) }
 
 // DownResult translates a result in the same way.

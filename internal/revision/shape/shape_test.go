@@ -318,7 +318,7 @@ func TestTranslatingDown(t *testing.T) {
 					t.Errorf("the value was written to: %s", after)
 				}
 				if want == "" {
-					cannot, ok := errors.AsType[*shape.CannotSay](err)
+					cannot, ok := errors.AsType[*shape.UnsupportedError](err)
 					if !ok || cannot.Version != version || cannot.Error() == "" {
 						t.Fatalf("got %v, %v, want CannotSay", got, err)
 					}

@@ -44,9 +44,9 @@ const (
 	maxRSABits = 4096
 )
 
-// usual is the algorithm that a public key is most often used with, or "" if
+// usualAlgorithm is the algorithm that a public key is most often used with, or "" if
 // the key is of no use here.
-func usual(public crypto.PublicKey) string {
+func usualAlgorithm(public crypto.PublicKey) string {
 	switch k := public.(type) {
 	case *ecdsa.PublicKey:
 		if k == nil {
@@ -74,7 +74,7 @@ func usual(public crypto.PublicKey) string {
 
 // fits reports whether a public key may verify with an algorithm.
 func fits(public crypto.PublicKey, algorithm string) bool {
-	switch u := usual(public); u {
+	switch u := usualAlgorithm(public); u {
 	case "":
 		return false
 	case string(jose.RS256):

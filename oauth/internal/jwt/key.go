@@ -62,7 +62,7 @@ func KeyOf(signer crypto.Signer, algorithm, id string) (*Key, error) {
 	}
 	public := signer.Public()
 	if algorithm == "" {
-		algorithm = usual(public)
+		algorithm = usualAlgorithm(public)
 	}
 	if !fits(public, algorithm) {
 		return nil, fmt.Errorf("make a key: type or size of the key and %q: %w", algorithm, ErrAlgorithm)
@@ -132,15 +132,15 @@ func ParseKey(jwk []byte) (*Key, error) {
 	if !ok {
 		return nil, errors.New("read a private key: it does not sign")
 	}
-	if e, ok := signer.(*ecdsa.PrivateKey); ok && !whole(e) {
+	if e, ok := signer.(*ecdsa.PrivateKey); ok && !isKeyPair(e) {
 		return nil, errors.New("read a private key: its halves are of two keys")
 	}
 	return KeyOf(signer, k.Algorithm, k.KeyID)
 }
 
-// whole reports whether the public half belongs to the private one, which
+// isKeyPair reports whether the public half belongs to the private one, which
 // go-jose checks for other keys, not for those on curves.
-func whole(k *ecdsa.PrivateKey) bool {
+func isKeyPair(k *ecdsa.PrivateKey) bool {
 	scalar, err := k.Bytes()
 	if err != nil {
 		return false

@@ -86,13 +86,13 @@ func NewRemote(f *oauth.Fetcher, url func(context.Context) (string, error), o *R
 // of the fetch, or of the last one if it failed and there is another under way
 // or none due, or that of ctx while waiting; it is for logs.
 func (r *Remote) Find(ctx context.Context, id, algorithm string) ([]crypto.PublicKey, error) {
-	keys, f, err := r.look(id, algorithm, true)
+	keys, f, err := r.lookup(id, algorithm, true)
 	if f == nil {
 		return keys, err
 	}
 	select {
 	case <-f.done:
-		keys, _, err = r.look(id, algorithm, false)
+		keys, _, err = r.lookup(id, algorithm, false)
 		return keys, err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for the key set: %w", context.Cause(ctx))
@@ -111,9 +111,9 @@ func (r *Remote) Close() {
 	r.running.Wait()
 }
 
-// look answers from what is there, or returns the fetch to wait for, which it
+// lookup answers from what is there, or returns the fetch to wait for, which it
 // starts if one is due. Without mayFetch it answers in any case.
-func (r *Remote) look(id, algorithm string, mayFetch bool) ([]crypto.PublicKey, *flight, error) {
+func (r *Remote) lookup(id, algorithm string, mayFetch bool) ([]crypto.PublicKey, *flight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

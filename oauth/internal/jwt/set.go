@@ -120,7 +120,7 @@ func parsePublic(raw wire.RawValue) (publicKey, bool) {
 	}
 	fit := k.algorithm
 	if fit == "" {
-		fit = usual(k.key)
+		fit = usualAlgorithm(k.key)
 	}
 	return k, fits(k.key, fit)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// Times of turns.
+// Times of the order of calls.
 const (
 	// settleTime bounds how long the upstream server may take for a sign of life.
 	settleTime = 2 * time.Second
@@ -26,7 +26,7 @@ const (
 	cancelledTurnTime = time.Second
 )
 
-// turns order the calls of an upstream server with a handshake, since on a pipe
+// callOrder order the calls of an upstream server with a handshake, since on a pipe
 // nothing says which call a question belongs to. Each call is in one state:
 //
 //	queued → running → asked → answered → running → … → over
@@ -59,17 +59,17 @@ const (
 // call waits upstream for the asked one, for a lock or a worker; the answer goes on
 // concurrently then, and questions are refused while both are in flight. A call waits to
 // begin for Options.QueueTime at most, and a question is open for Options.KeptTime.
-type turns struct {
+type callOrder struct {
 	mu           sync.Mutex
-	queue        []*asking      // in the order in which they came
-	queued       map[string]int // how many are in the queue, by limit key
-	under        []*asking      // calls under way; the last one has begun or gone on last
+	queue        []*upstreamCall // in the order in which they came
+	queued       map[string]int  // how many are in the queue, by limit key
+	under        []*upstreamCall // calls under way; the last one has begun or gone on last
 	asks         askers
 	unresponsive bool // the upstream server gave no sign of life while it waited for an answer
 	cut          cut  // calls that were cancelled while they ran
 }
 
-// A state is that of a call among the turns.
+// A state is that of a call in the order.
 type state uint8
 
 const (
@@ -80,7 +80,7 @@ const (
 	answered
 )
 
-// A turn is what turns know of a call. Their mutex is held.
+// A turn is what the order knows of a call. Its mutex is held.
 type turn struct {
 	state   state
 	since   time.Time       // when it came
@@ -90,14 +90,14 @@ type turn struct {
 	refused bool            // a question was refused that may have been its own
 }
 
-func (t *turns) init() {
+func (t *callOrder) init() {
 	t.queued = make(map[string]int)
 	t.asks.sure = make(map[feature]bool)
 }
 
 // take waits until a call may begin, while the time of its caller stands still. If
 // there is no error, the call must leave.
-func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
+func (t *callOrder) take(ctx context.Context, p *Proxy, a *upstreamCall) error {
 	if p.opts.NoQuestions || p.client.Modern() {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (t *turns) take(ctx context.Context, p *Proxy, a *asking) error {
 }
 
 // enqueue adds a call to the queue if there is room.
-func (t *turns) enqueue(p *Proxy, a *asking) error {
+func (t *callOrder) enqueue(p *Proxy, a *upstreamCall) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.queued[a.limitKey] >= p.opts.MaxQueuedPerPrincipal {
@@ -149,13 +149,13 @@ func retryable(format string, args ...any) error {
 }
 
 // advance has answered calls go on and the next one begin.
-func (t *turns) advance() {
+func (t *callOrder) advance() {
 	for _, a := range slices.Clone(t.under) {
 		if a.turn.state == answered && !t.otherRuns(a.owner) {
 			t.proceed(a)
 		}
 	}
-	if slices.ContainsFunc(t.under, func(u *asking) bool { return u.turn.state != asked }) {
+	if slices.ContainsFunc(t.under, func(u *upstreamCall) bool { return u.turn.state != asked }) {
 		return
 	}
 	for i, a := range t.queue {
@@ -170,36 +170,36 @@ func (t *turns) advance() {
 }
 
 // otherRuns reports whether a call of another owner runs.
-func (t *turns) otherRuns(owner string) bool {
-	return slices.ContainsFunc(t.under, func(u *asking) bool { return u.turn.state == running && u.owner != owner })
+func (t *callOrder) otherRuns(owner string) bool {
+	return slices.ContainsFunc(t.under, func(u *upstreamCall) bool { return u.turn.state == running && u.owner != owner })
 }
 
 // mayBegin reports whether a call may begin while all calls under way are asked.
 // before are those that came before it.
-func (t *turns) mayBegin(a *asking, before []*asking) bool {
-	other := func(u *asking) bool { return u.owner != a.owner }
+func (t *callOrder) mayBegin(a *upstreamCall, before []*upstreamCall) bool {
+	other := func(u *upstreamCall) bool { return u.owner != a.owner }
 	switch {
 	case len(t.under) == 0:
 		return true
 	case slices.ContainsFunc(t.under, other):
 		return !t.unresponsive && !t.asks.has(a.feature)
 	}
-	return !slices.ContainsFunc(before, func(q *asking) bool { return other(q) && time.Since(q.turn.since) >= otherTime })
+	return !slices.ContainsFunc(before, func(q *upstreamCall) bool { return other(q) && time.Since(q.turn.since) >= otherTime })
 }
 
 // proceed has a call go on with the answers that wait.
-func (t *turns) proceed(a *asking) {
+func (t *callOrder) proceed(a *upstreamCall) {
 	a.turn.open -= len(a.turn.answers)
 	for _, goes := range a.turn.answers {
 		close(goes)
 	}
 	a.turn.answers = nil
-	t.resettle(a)
-	t.under = append(slices.DeleteFunc(t.under, func(u *asking) bool { return u == a }), a)
+	t.updateState(a)
+	t.under = append(slices.DeleteFunc(t.under, func(u *upstreamCall) bool { return u == a }), a)
 }
 
-// resettle sets the state of a call under way by what it waits for.
-func (t *turns) resettle(a *asking) {
+// updateState sets the state of a call under way by what it waits for.
+func (t *callOrder) updateState(a *upstreamCall) {
 	switch {
 	case len(a.turn.answers) > 0:
 		a.turn.state = answered
@@ -212,7 +212,7 @@ func (t *turns) resettle(a *asking) {
 
 // opened notes a question of a call that its caller is asked now. alive tells
 // whether the upstream server gave a sign of life after it.
-func (t *turns) opened(a *asking, alive bool) {
+func (t *callOrder) opened(a *upstreamCall, alive bool) {
 	t.mu.Lock()
 	t.unresponsive = !alive
 	t.asks.note(a.feature, len(t.under) == 1)
@@ -222,14 +222,14 @@ func (t *turns) opened(a *asking, alive bool) {
 
 // withdrawn notes that the upstream server waits for an answer no more, unless it
 // does because the call was cancelled: leave wants to know that it was asked.
-func (t *turns) withdrawn(a *asking) {
+func (t *callOrder) withdrawn(a *upstreamCall) {
 	if a.ctx.Err() == nil {
 		t.resume(a)
 	}
 }
 
 // ended reports whether a call has ended or is about to.
-func (t *turns) ended(a *asking) bool {
+func (t *callOrder) ended(a *upstreamCall) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return a.turn.state == over || a.ctx.Err() != nil
@@ -237,23 +237,23 @@ func (t *turns) ended(a *asking) bool {
 
 // pause notes that a call waits for a person once more, and resume that it does no
 // longer, whatever else runs.
-func (t *turns) pause(a *asking)  { t.wait(a, 1) }
-func (t *turns) resume(a *asking) { t.wait(a, -1) }
+func (t *callOrder) pause(a *upstreamCall)  { t.wait(a, 1) }
+func (t *callOrder) resume(a *upstreamCall) { t.wait(a, -1) }
 
-func (t *turns) wait(a *asking, n int) {
+func (t *callOrder) wait(a *upstreamCall, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if a.turn.state == over {
 		return
 	}
 	a.turn.open += n
-	t.resettle(a)
+	t.updateState(a)
 	t.advance()
 }
 
 // closed waits until the answer to a question may go on, while the time of the
 // caller stands still. The error is that of ctx, or ErrClosed.
-func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
+func (t *callOrder) closed(ctx context.Context, p *Proxy, a *upstreamCall) error {
 	t.mu.Lock()
 	if a.turn.state == over {
 		t.mu.Unlock()
@@ -261,7 +261,7 @@ func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
 	}
 	goes := make(chan struct{})
 	a.turn.answers = append(a.turn.answers, goes)
-	t.resettle(a)
+	t.updateState(a)
 	t.advance()
 	t.mu.Unlock()
 	if caller := a.caller.Load(); caller != nil {
@@ -281,7 +281,7 @@ func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
 	if i := slices.Index(a.turn.answers, goes); i >= 0 {
 		a.turn.answers = slices.Delete(a.turn.answers, i, i+1)
 		a.turn.open--
-		t.resettle(a)
+		t.updateState(a)
 		t.advance()
 	}
 	if p.ctx.Err() != nil {
@@ -293,7 +293,7 @@ func (t *turns) closed(ctx context.Context, p *Proxy, a *asking) error {
 // leave ends the turn of a call. If its context has ended, what the upstream server
 // sent before it heard of the cancellation must arrive first: a question among it is
 // none of the next call.
-func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
+func (t *callOrder) leave(ctx context.Context, p *Proxy, a *upstreamCall) {
 	t.mu.Lock()
 	was := a.turn.state
 	t.mu.Unlock()
@@ -318,9 +318,9 @@ func (t *turns) leave(ctx context.Context, p *Proxy, a *asking) {
 }
 
 // forget takes a call out, wherever it is.
-func (t *turns) forget(a *asking) {
+func (t *callOrder) forget(a *upstreamCall) {
 	t.dequeue(a)
-	t.under = slices.DeleteFunc(t.under, func(u *asking) bool { return u == a })
+	t.under = slices.DeleteFunc(t.under, func(u *upstreamCall) bool { return u == a })
 	for _, goes := range a.turn.answers {
 		close(goes)
 	}
@@ -328,7 +328,7 @@ func (t *turns) forget(a *asking) {
 	t.advance()
 }
 
-func (t *turns) dequeue(a *asking) {
+func (t *callOrder) dequeue(a *upstreamCall) {
 	i := slices.Index(t.queue, a)
 	if i < 0 {
 		return
@@ -339,35 +339,35 @@ func (t *turns) dequeue(a *asking) {
 	}
 }
 
-// asking returns the call that a question belongs to if nothing else says so: the
+// likelyCall returns the call that a question belongs to if nothing else says so: the
 // one that began or went on last, or else the last of those that are asked. It is nil
 // if there is none. mixed are the calls under way if they are of several owners, so
 // that is not known.
-func (t *turns) asking() (a *asking, mixed []*asking) {
+func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, u := range t.under {
 		if u.owner != t.under[0].owner {
 			return nil, slices.Clone(t.under)
 		}
-		if a == nil || u.likelier(a) {
+		if a == nil || u.precedes(a) {
 			a = u
 		}
 	}
 	return a, nil
 }
 
-// likelier reports whether a question is that of a rather than of b, which is before
-// it among the calls under way. The turns' mutex is held.
-func (a *asking) likelier(b *asking) bool {
+// precedes reports whether a question is that of a rather than of b, which is before
+// it among the calls under way. The mutex of the order is held.
+func (a *upstreamCall) precedes(b *upstreamCall) bool {
 	if ended := a.ctx.Err() != nil; ended != (b.ctx.Err() != nil) {
 		return !ended
 	}
 	return a.turn.state == running || b.turn.state != running
 }
 
-// suspect notes that a question was refused that may be of any of some calls.
-func (t *turns) suspect(calls []*asking) {
+// markRefused notes that a question was refused that may be of any of some calls.
+func (t *callOrder) markRefused(calls []*upstreamCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range calls {

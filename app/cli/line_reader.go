@@ -11,29 +11,29 @@ import (
 // maxTyped is how many bytes of one line are taken: a pasted address.
 const maxTyped = 64 << 10
 
-// A typist is the person at the keyboard, whose lines several parts of the
+// A lineReader is the person at the keyboard, whose lines several parts of the
 // program wait for. A read of the input cannot be taken back: what one part
 // began to wait for and gave up goes to the next one, so that nothing that was
 // typed is lost. It never reads further than the line that a caller wants. It
 // may be used by many goroutines at once.
-type typist struct {
+type lineReader struct {
 	in      *bufio.Reader
 	turn    chan struct{} // holds a token while a caller waits
-	pending chan typed    // the read in progress, or nil; belongs to the token's holder
+	pending chan readLine // the read in progress, or nil; belongs to the token's holder
 	rest    []byte        // of a line that did not fit into the buffer of Read
 }
 
-type typed struct {
+type readLine struct {
 	text []byte
 	err  error
 }
 
-func newTypist(in io.Reader) *typist {
-	return &typist{in: bufio.NewReaderSize(in, maxTyped), turn: make(chan struct{}, 1)}
+func newLineReader(in io.Reader) *lineReader {
+	return &lineReader{in: bufio.NewReaderSize(in, maxTyped), turn: make(chan struct{}, 1)}
 }
 
 // line waits for a line, or the end of ctx, and returns it without its end.
-func (t *typist) line(ctx context.Context) (string, error) {
+func (t *lineReader) line(ctx context.Context) (string, error) {
 	select {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
@@ -53,7 +53,7 @@ func (t *typist) line(ctx context.Context) (string, error) {
 }
 
 // Read implements io.Reader. It gives one line at most.
-func (t *typist) Read(p []byte) (int, error) {
+func (t *lineReader) Read(p []byte) (int, error) {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if len(t.rest) == 0 {
@@ -69,16 +69,16 @@ func (t *typist) Read(p []byte) (int, error) {
 }
 
 // next returns the line that is being read, and begins to read one if none is.
-func (t *typist) next(ctx context.Context) ([]byte, error) {
+func (t *lineReader) next(ctx context.Context) ([]byte, error) {
 	if t.pending == nil {
-		pending := make(chan typed, 1)
+		pending := make(chan readLine, 1)
 		t.pending = pending
 		go func() { // ends with the line or with the input
 			text, err := t.in.ReadSlice('\n')
 			if errors.Is(err, bufio.ErrBufferFull) {
 				err = nil
 			}
-			pending <- typed{append([]byte(nil), text...), err}
+			pending <- readLine{append([]byte(nil), text...), err}
 		}()
 	}
 	select {

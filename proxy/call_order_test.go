@@ -93,8 +93,8 @@ func wantUnder(t *testing.T, done <-chan outcome) {
 	}
 }
 
-// turns runs a test with callers of both eras, in fake time.
-func turns(t *testing.T, body func(t *testing.T, caller string)) {
+// callOrder runs a test with callers of both eras, in fake time.
+func callOrder(t *testing.T, body func(t *testing.T, caller string)) {
 	t.Helper()
 	for _, version := range upstreams {
 		t.Run("caller "+version, func(t *testing.T) {
@@ -132,7 +132,7 @@ func serverOf(features ...server.Feature) *server.Server {
 // While a question waits, the call of another caller runs beside it. What asks has
 // its turn when its owner's comes, and nobody is shown what was asked of another.
 func TestBesideAnOpenQuestion(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		p := connect(t, serverOf(asks("form", "Sure?"), takes("plain", time.Second)), v2511, nil)
 		ada, bob, eve := meet(t, p, version, named("ada")), meet(t, p, version, named("bob")), meet(t, p, version, &principal.Principal{Remote: "192.0.2.1"})
 		first := ada.start(t.Context(), "form")
@@ -164,7 +164,7 @@ func TestBesideAnOpenQuestion(t *testing.T) {
 // A question of a call beside that of another caller is refused, and says what to do
 // to who reads it. The tool is known to ask from then on.
 func TestQuestionBesideAnother(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		var log bytes.Buffer
 		p := connect(t, serverOf(asks("form", "Sure?"), asks("other", "Other?")), v2511, &proxy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		ada, bob := meet(t, p, version, named("ada")), meet(t, p, version, named("bob"))
@@ -194,7 +194,7 @@ func TestQuestionBesideAnother(t *testing.T) {
 // What an asked call asks while another caller's runs beside it is refused too. The
 // other's tool is suspected until it has run without a question.
 func TestSuspect(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		two := server.Tool("two", "Asks again while the first question waits.", func(ctx context.Context, _ mcp.None) (string, error) {
 			var wg sync.WaitGroup
 			wg.Go(func() { _, _ = server.Elicit[confirm](ctx, "First?") })
@@ -227,7 +227,7 @@ func TestSuspect(t *testing.T) {
 // An answer waits while the call of another caller runs, so that what is asked next
 // is certain. Calls of the same caller do not hold it up.
 func TestAnswerWaitsForOthers(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		p := connect(t, serverOf(asks("form", "First?", "Second?"), takes("plain", 5*time.Second)), v2511, nil)
 		ada, bob := meet(t, p, version, named("ada")), meet(t, p, version, named("bob"))
 		first := ada.start(t.Context(), "form")
@@ -259,7 +259,7 @@ func TestAnswerWaitsForOthers(t *testing.T) {
 // A call that waits upstream for one that is asked does not hold up the answer for
 // ever: for a lock, for the only worker, or for a server that reads nothing else.
 func TestUpstreamLock(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		mu := make(chan struct{}, 1) // a lock that fake time knows of
 		locked := func(f func(context.Context) error) func(context.Context, mcp.None) (string, error) {
 			return func(ctx context.Context, _ mcp.None) (string, error) {
@@ -289,7 +289,7 @@ func TestUpstreamLock(t *testing.T) {
 
 // A server that does one thing at a time gets no call beside its question.
 func TestSerialUpstream(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		up := serverOf(asks("form", "First?", "Second?"), takes("plain", 0))
 		mu := make(chan struct{}, 1) // a lock that fake time knows of
 		up.Use(func(next server.Func) server.Func {
@@ -322,7 +322,7 @@ func TestSerialUpstream(t *testing.T) {
 // Calls of one caller run and ask at the same time. A question that is taken for the
 // wrong one of them reaches its caller all the same, and nothing waits for nothing.
 func TestParallelQuestionsOfOneCaller(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		up := serverOf(asks("three", "One?", "Two?", "Three?"), takes("plain", 3*time.Second))
 		p := connect(t, up, v2511, nil)
 		ada, bob := meet(t, p, version, named("ada")), meet(t, p, version, named("bob"))
@@ -351,7 +351,7 @@ func TestParallelQuestionsOfOneCaller(t *testing.T) {
 // A question that was taken for another call of the caller, which ends while it is
 // open, is asked in the one that it belongs to.
 func TestQuestionOfTheWrongCall(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		late := server.Tool("late", "", func(ctx context.Context, _ mcp.None) (string, error) {
 			for _, q := range []string{"1s", "10s"} {
 				if _, err := server.Elicit[confirm](ctx, q); err != nil {
@@ -390,7 +390,7 @@ func TestQuestionOfTheWrongCall(t *testing.T) {
 
 // A question that nobody answers ends with its call, in every era of its caller.
 func TestUnansweredQuestion(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		p := connect(t, serverOf(asks("form", "Sure?")), v2511, &proxy.Options{KeptTime: time.Minute})
 		ada, bob := meet(t, p, version, named("ada")), meet(t, p, version, named("bob"))
 		began := time.Now()
@@ -411,7 +411,7 @@ func TestUnansweredQuestion(t *testing.T) {
 // A call that waits too long for its turn is refused, and so is one more than there is
 // room for.
 func TestQueueBounds(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		o := &proxy.Options{QueueTime: time.Minute, KeptTime: time.Hour, MaxQueued: 5, MaxQueuedPerPrincipal: 3}
 		p := connect(t, serverOf(asks("form", "Sure?")), v2511, o)
 		ada, bob, eve := meet(t, p, version, named("ada")), meet(t, p, version, named("bob")), meet(t, p, version, named("eve"))
@@ -443,7 +443,7 @@ func TestQueueBounds(t *testing.T) {
 // What a call asks when its question ends because its caller has gone is shown to
 // nobody.
 func TestCancelledQuestionGoesOn(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		again := server.Tool("again", "Asks again whatever becomes of it.", func(ctx context.Context, _ mcp.None) (string, error) {
 			_, err := server.Elicit[confirm](ctx, "Ada?")
 			for range 3 {
@@ -476,7 +476,7 @@ func TestCancelledQuestionGoesOn(t *testing.T) {
 
 // While a person is busy on a page for minutes, calls of others go on.
 func TestBesideAPage(t *testing.T) {
-	turns(t, func(t *testing.T, version string) {
+	callOrder(t, func(t *testing.T, version string) {
 		end := time.Now().Add(3 * time.Minute)
 		page := server.Tool("page", "", func(ctx context.Context, _ mcp.None) (string, error) {
 			_, err := server.ElicitURL(ctx, "https://example.com/pay", "Pay", func(context.Context) (bool, error) { return time.Now().After(end), nil })

@@ -23,9 +23,9 @@ const (
 // reference is how servers name an internal error, in its text and in their log.
 var reference = regexp.MustCompile(`\(ref ([0-9A-F]{6})\)`)
 
-// A memory keeps the last lines that servers write on standard error, which
+// A stderrTail keeps the last lines that servers write on standard error, which
 // are not shown without --verbose, for errors that refer to them.
-type memory struct {
+type stderrTail struct {
 	mu    sync.Mutex
 	lines []string
 	size  int
@@ -33,7 +33,7 @@ type memory struct {
 }
 
 // Write takes one line, as stdio.CommandDialer.Stderr gets them.
-func (m *memory) Write(line []byte) (int, error) {
+func (m *stderrTail) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lines = append(m.lines, strings.TrimSuffix(string(line), "\n"))
@@ -51,7 +51,7 @@ func (m *memory) Write(line []byte) (int, error) {
 
 // naming returns the last lines that hold a text, and what tells of further
 // lines.
-func (m *memory) naming(text string) (found []string, more <-chan struct{}) {
+func (m *stderrTail) naming(text string) (found []string, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, line := range m.lines {
@@ -66,7 +66,7 @@ func (m *memory) naming(text string) (found []string, more <-chan struct{}) {
 }
 
 // await is naming for a text that may be about to come.
-func (m *memory) await(text string) []string {
+func (m *stderrTail) await(text string) []string {
 	late := time.NewTimer(logDelay)
 	defer late.Stop()
 	for {
