@@ -146,7 +146,7 @@ type Exchange struct {
 	Ending <-chan struct{}
 }
 
-// A Transport describes the transport of exchanges. It never changes, and all
+// Info describes the transport of exchanges. It never changes, and all
 // exchanges of a connection or a session share it.
 type Info struct {
 	// Name is the kind of transport: "stdio", "http", "sse", "websocket",
