@@ -196,8 +196,7 @@ func resolve(stream *url.URL, said string) (string, error) {
 
 // withoutURL takes the URL, in which secrets may be, out of an error of net/http.
 func withoutURL(err error) error {
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err
 	}
 	return err

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,16 +45,14 @@ var corsPolicy = web.CORS{
 type Handler struct {
 	handler transport.Handler
 	o       Options
-	warned  sync.Once      // that the endpoint cannot stream
-	serving sync.WaitGroup // requests of sessions; none is added once closing
+	warned  sync.Once // that the endpoint cannot stream
 
-	responses web.Responses // of streams
+	responses web.Responses // of streams; the messages that are posted for them are held
 
 	mu        sync.Mutex
-	closing   bool
-	sessions  map[string]*session
-	anonymous int            // sessions of anonymous callers
-	streams   map[string]int // sessions by the limit key of their owner
+	sessions  map[string]*session // whose responses are under way
+	anonymous int                 // sessions of anonymous callers
+	streams   map[string]int      // sessions by the limit key of their owner
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -167,13 +167,16 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 		h.refuse(w, r, http.StatusInternalServerError, jsonrpc.CodeInternalError, "this server cannot stream")
 		return
 	}
+	if !h.responses.Begin(&s.out.Response, s.out) {
+		h.refuseWith(w, r, refusedClosing)
+		return
+	}
+	defer h.responses.End(&s.out.Response)
 	if no := h.admit(s); no != nil {
 		h.refuseWith(w, r, no)
 		return
 	}
 	defer h.release(s)
-	h.responses.Begin(&s.out.Response, s.out)
-	defer h.responses.End(&s.out.Response)
 	err := frame.Serve(s.ctx, s, h.handler, &frame.Options{
 		MaxMessage: h.o.MaxMessage,
 		MaxDepth:   h.o.MaxDepth,
@@ -193,8 +196,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, who *principal.
 
 // refuseUnopened answers a client whose session ended before its stream began.
 func (h *Handler) refuseUnopened(w http.ResponseWriter, r *http.Request, err error) {
-	var told *jsonrpc.Error
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		h.refuseWith(w, r, &refusal{http.StatusServiceUnavailable, told})
 		return
 	}
@@ -208,7 +210,7 @@ func (h *Handler) admit(s *session) *refusal {
 	key := s.principal.LimitKey()
 	open := h.streams[key]
 	switch anonymous := s.principal.Anonymous(); {
-	case h.closing:
+	case h.responses.Closing():
 		return refusedClosing
 	case len(h.sessions) >= h.o.MaxSessions:
 		return tooMany("MaxSessions", "this server has %d streams open, which is the most it takes (MaxSessions); try again later", len(h.sessions))
@@ -220,7 +222,6 @@ func (h *Handler) admit(s *session) *refusal {
 		return tooMany("MaxSessionsPerAddress", "the anonymous callers of your address (%s) have %d streams open, which is the most of one address (MaxSessionsPerAddress); close one first",
 			cmp.Or(s.principal.Remote, "unknown"), open)
 	}
-	h.serving.Add(1)
 	h.sessions[s.id] = s
 	h.streams[key]++
 	if s.principal.Anonymous() {
@@ -232,6 +233,7 @@ func (h *Handler) admit(s *session) *refusal {
 // release forgets a session.
 func (h *Handler) release(s *session) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	delete(h.sessions, s.id)
 	if s.principal.Anonymous() {
 		h.anonymous--
@@ -240,8 +242,6 @@ func (h *Handler) release(s *session) {
 	if h.streams[key]--; h.streams[key] == 0 {
 		delete(h.streams, key)
 	}
-	h.mu.Unlock()
-	h.serving.Done()
 }
 
 // Shutdown ends the endpoint in good order: new requests get 503, sessions get
@@ -250,21 +250,13 @@ func (h *Handler) release(s *session) {
 // error is that of ctx, if it was needed.
 func (h *Handler) Shutdown(ctx context.Context) error {
 	defer h.responses.Stop()
+	quiet, _ := h.responses.Close()
 	h.mu.Lock()
-	h.closing = true
-	sessions := make([]*session, 0, len(h.sessions))
-	for _, s := range h.sessions {
-		sessions = append(sessions, s)
-	}
+	sessions := slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
 	for _, s := range sessions {
 		s.finish()
 	}
-	quiet := make(chan struct{})
-	go func() { // Shutdown waits for it
-		h.serving.Wait()
-		close(quiet)
-	}()
 	select {
 	case <-quiet:
 		return nil

@@ -35,8 +35,7 @@ type link struct {
 func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &call{cancel: cancel}
-	if _, twice := l.pipe.calls.LoadOrStore(m.ID, c); !twice { // the frame refuses the second
+	if _, twice := l.pipe.calls.LoadOrStore(m.ID, cancel); !twice { // the frame refuses the second
 		defer l.pipe.calls.Delete(m.ID)
 	}
 	return l.Link.Do(ctx, m, r)
@@ -48,9 +47,6 @@ func (l *link) Close(ctx context.Context) error {
 	l.pipe.release()
 	return err
 }
-
-// A call is a request that waits for its response.
-type call struct{ cancel context.CancelCauseFunc }
 
 // A pipe carries messages: theirs in the events of one response, ours in one
 // request each.
@@ -65,7 +61,7 @@ type pipe struct {
 	body     io.Closer
 	events   *eventstream.Reader
 	endpoint string
-	calls    sync.Map // *call by jsonrpc.ID
+	calls    sync.Map // what ends a request that waits for its response, by jsonrpc.ID
 }
 
 var _ frame.Pipe = (*pipe)(nil)
@@ -106,14 +102,9 @@ func (p *pipe) Read() ([]byte, error) {
 func (p *pipe) Write(messages [][]byte) error {
 	for _, m := range messages {
 		err := p.post(m)
-		var status *web.StatusError
-		if errors.As(err, &status) {
-			switch status.Status {
-			case http.StatusRequestEntityTooLarge:
-				err = p.tooLarge(m, err)
-			case http.StatusTooManyRequests:
-				err = p.tooMany(m, err)
-			}
+		status, ok := errors.AsType[*web.StatusError](err)
+		if ok && (status.Status == http.StatusRequestEntityTooLarge || status.Status == http.StatusTooManyRequests) {
+			err = p.notTaken(m, status.Status, err)
 		}
 		if err != nil {
 			return err
@@ -142,18 +133,22 @@ func (p *pipe) post(message []byte) error {
 	return nil
 }
 
-// tooLarge deals with a message that the server did not take, as refused says:
-// the request that waits for its answer must fail.
-func (p *pipe) tooLarge(message []byte, refused error) error {
+// notTaken deals with a message that is too large for the server, or one too many
+// just now, as refused says. A request ends with that, and others that are under
+// way go on.
+func (p *pipe) notTaken(message []byte, status int, refused error) error {
 	m, err := jsonrpc.Parse(bytes.Clone(message), jsonrpc.Limits{})
-	if err != nil {
+	switch {
+	case err != nil:
 		return refused // it is our own, and whole
-	}
-	switch m.Kind {
-	case jsonrpc.Request:
-		p.refuse(m.ID, refused)
+	case m.Kind == jsonrpc.Request:
+		if cancel, ok := p.calls.Load(m.ID); ok {
+			cancel.(context.CancelCauseFunc)(refused)
+		}
 		return nil
-	case jsonrpc.Response:
+	case status == http.StatusTooManyRequests:
+		return refused
+	case m.Kind == jsonrpc.Response:
 		e := jsonrpc.NewError(jsonrpc.CodeInternalError, "the answer was too large for the server")
 		instead, err := (&jsonrpc.Outgoing{ID: m.ID, Error: e}).AppendJSON(nil)
 		if err != nil {
@@ -163,24 +158,6 @@ func (p *pipe) tooLarge(message []byte, refused error) error {
 	default:
 		p.log.Warn("notification dropped", "method", m.Method, "error", refused)
 		return nil
-	}
-}
-
-// tooMany deals with a message that the server did not take just now, as refused
-// says. A request ends with that, and others that are under way go on.
-func (p *pipe) tooMany(message []byte, refused error) error {
-	m, err := jsonrpc.Parse(bytes.Clone(message), jsonrpc.Limits{})
-	if err != nil || m.Kind != jsonrpc.Request {
-		return refused
-	}
-	p.refuse(m.ID, refused)
-	return nil
-}
-
-// refuse ends a request that the server did not take.
-func (p *pipe) refuse(id jsonrpc.ID, refused error) {
-	if c, ok := p.calls.Load(id); ok {
-		c.(*call).cancel(refused)
 	}
 }
 

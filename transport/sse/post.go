@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -18,14 +17,8 @@ import (
 // client, which may be writing it, gets to read the answer.
 const spill = 1 << 20
 
-// firstBody is what a body gets at once, whatever length it claims to have.
-const firstBody = 64 << 10
-
-// Errors of a body, in addition to those of its connection.
-var (
-	errTooLarge = errors.New("body over the limit")
-	errOver     = errors.New("session ended")
-)
+// errOver says that the session ended before a body had arrived.
+var errOver = errors.New("session ended")
 
 // post takes one message for a session (spec 2024-11-05, basic/transports:
 // "All subsequent client messages MUST be sent as HTTP POST requests to this
@@ -36,7 +29,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 		h.refuseWith(w, r, no)
 		return
 	}
-	defer h.serving.Done()
+	defer h.responses.Release()
 	if !isJSON(r) {
 		h.refuse(w, r, http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "send the message as application/json in UTF-8, without Content-Encoding")
 		return
@@ -50,7 +43,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 	switch {
 	case errors.Is(err, errOver):
 		h.refuseLate(w, r)
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, web.ErrTooLarge):
 		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)
 		e.Limit = "MaxMessage"
 		h.refuseWith(w, r, &refusal{http.StatusRequestEntityTooLarge, e})
@@ -73,12 +66,12 @@ func (h *Handler) findSession(r *http.Request, who *principal.Principal) (*sessi
 	defer h.mu.Unlock()
 	s := h.sessions[r.URL.Query().Get(sessionParam)]
 	switch {
-	case h.closing:
+	case h.responses.Closing():
 		return nil, refusedClosing
 	case s == nil || s.principal.Identity() != who.Identity():
 		return nil, refusedUnknown
 	}
-	h.serving.Add(1)
+	h.responses.Hold() // with the response of the session
 	return s, nil
 }
 
@@ -110,7 +103,10 @@ func (s *session) body(w http.ResponseWriter, r *http.Request, o *Options) ([]by
 		defer close(stopped)
 		_ = rc.SetReadDeadline(time.Unix(1, 0)) // worked before
 	})
-	data, err := readBody(r, o.MaxMessage)
+	data, err := web.ReadBody(r.Body, r.ContentLength, o.MaxMessage)
+	if errors.Is(err, web.ErrTooLarge) {
+		_, _ = io.CopyN(io.Discard, r.Body, spill) // it is too large in any case
+	}
 	if !stop() {
 		<-stopped
 		err = errOver
@@ -119,22 +115,6 @@ func (s *session) body(w http.ResponseWriter, r *http.Request, o *Options) ([]by
 		_ = rc.SetReadDeadline(time.Time{}) // worked before
 	}
 	return data, err
-}
-
-// readBody reads a body of at most limit bytes.
-func readBody(r *http.Request, limit int) ([]byte, error) {
-	if r.ContentLength <= int64(limit) {
-		var buf bytes.Buffer
-		buf.Grow(int(min(max(r.ContentLength, 0), firstBody)) + bytes.MinRead)
-		if _, err := buf.ReadFrom(io.LimitReader(r.Body, int64(limit)+1)); err != nil {
-			return nil, err
-		}
-		if buf.Len() <= limit {
-			return buf.Bytes(), nil
-		}
-	}
-	_, _ = io.CopyN(io.Discard, r.Body, spill) // it is too large in any case
-	return nil, errTooLarge
 }
 
 // deliver gives a message to the reader, and answers once it was taken.

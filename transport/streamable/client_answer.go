@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
@@ -42,7 +43,7 @@ type clientCall struct {
 	scope  scope
 	own    context.Context //nolint:containedctx // of the POST: the scope, and until detach the caller's
 	cancel context.CancelCauseFunc
-	caller func() bool // lets go of the caller's context
+	detach func() bool // lets the exchange go on after the end of the caller's context
 }
 
 // A scope ends with the link and has the values of a caller's context.
@@ -60,19 +61,23 @@ func (s *scope) Value(key any) any {
 }
 
 // call begins the exchange of a message, which ends with the link and with ctx.
-func (l *link) call(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) *clientCall {
+// It is work that Close waits for.
+func (l *link) call(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*clientCall, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := l.enter(); err != nil {
+		return nil, err
+	}
 	x := &clientCall{l: l, id: m.ID, method: m.Method, s: l.belongs(m, r), scope: scope{l.life, ctx}}
 	x.own, x.cancel = context.WithCancelCause(&x.scope)
-	x.caller = context.AfterFunc(ctx, func() { x.cancel(context.Cause(ctx)) })
-	return x
+	x.detach = context.AfterFunc(ctx, func() { x.cancel(context.Cause(ctx)) })
+	return x, nil
 }
-
-// detach lets the exchange go on after the end of the caller's context.
-func (x *clientCall) detach() { x.caller() }
 
 // end ends the exchange.
 func (x *clientCall) end() {
-	x.caller()
+	x.detach()
 	x.cancel(nil)
 }
 
@@ -84,9 +89,7 @@ type outcome struct {
 	rest io.ReadCloser
 }
 
-// run sends a request and reads its answer. What arrives as a stream is read
-// by a goroutine of its own: it may have to wait for the inbox, and must not
-// keep Do from returning when ctx ends.
+// run sends a request and reads its answer.
 func (x *clientCall) run(m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
 	resp, err := x.send(m, r)
 	if err != nil {
@@ -98,26 +101,34 @@ func (x *clientCall) run(m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incom
 		defer func() { _ = resp.Body.Close() }() // it is of no more use
 		return x.whole(resp)
 	}
-	answer := make(chan outcome, 1)
-	x.l.work.Go(func() {
+	o := x.await(func(answer chan<- outcome) {
 		defer x.end()
-		o := x.follow(x.own, resp)
+		o := x.follow(x.own, new(clientCursor), resp)
 		x.detach() // what comes now is no part of the answer
 		answer <- o
 		if o.rest != nil {
 			drainBody(o.rest, x.end)
 		}
 	})
+	return o.in, o.err
+}
+
+// await has work done in the background and returns its outcome, or that the
+// exchange has ended before: the inbox may keep what it is given waiting, but not
+// Do once its context has ended.
+func (x *clientCall) await(work func(answer chan<- outcome)) outcome {
+	answer := make(chan outcome, 1)
+	x.l.work.Go(func() { work(answer) })
 	select {
 	case o := <-answer:
-		return o.in, o.err
+		return o
 	case <-x.own.Done():
 	}
 	select {
 	case o := <-answer: // it came just before the end
-		return o.in, o.err
+		return o
 	default:
-		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(x.own))
+		return outcome{err: fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(x.own))}
 	}
 }
 
@@ -137,7 +148,7 @@ func (x *clientCall) send(m *jsonrpc.Outgoing, r transport.Route) (*http.Respons
 			_ = resp.Body.Close() // it is of no use
 			return nil, fmt.Errorf("the server's session id is not %d bytes of visible ASCII or less", maxSessionID)
 		}
-		x.l.offer(id)
+		x.l.offered.Store(&id)
 	}
 	return resp, nil
 }
@@ -173,11 +184,11 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 		return x.refused(resp)
 	}
 	if kind := mediaType(resp); kind == "text/html" && x.s == nil && (x.method == revision.Initialize || x.method == "server/discover") {
-		why := errors.New("no MCP endpoint is there, but a page for people (text/html): check the URL")
+		cause := transport.ErrNotUnderstood
 		if x.method == revision.Initialize {
-			return nil, fmt.Errorf("%w: %w", transport.ErrOtherTransport, why)
+			cause = transport.ErrOtherTransport
 		}
-		return nil, fmt.Errorf("%w: %w", transport.ErrNotUnderstood, why)
+		return nil, fmt.Errorf("%w: no MCP endpoint is there, but a page for people (text/html): check the URL", cause)
 	} else if kind != jsonType && (kind != "" || resp.ContentLength != 0) {
 		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
 	}
@@ -192,35 +203,22 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 		in.ID = x.id
 		return in, nil
 	}
-	switch o := x.sort(data); {
-	case o.err != nil:
-		return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, o.err)
-	case o.in == nil:
-		return nil, interrupted("the server's answer holds no response to the request")
-	default:
-		return o.in, nil
-	}
-}
-
-// sort takes a body that holds more than the response, or something else. The
-// inbox may keep what it is given waiting, but not Do once its context has ended.
-func (x *clientCall) sort(data []byte) outcome {
-	sorted := make(chan outcome, 1)
-	x.l.work.Go(func() {
+	o := x.await(func(answer chan<- outcome) { // it holds more than the response, or something else
 		in, err := x.take(x.own, data, false)
-		sorted <- outcome{in: in, err: err}
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
+		case in == nil:
+			err = interrupted("the server's answer holds no response to the request")
+		}
+		answer <- outcome{in: in, err: err}
 	})
-	select {
-	case o := <-sorted:
-		return o
-	case <-x.own.Done():
-		return outcome{err: context.Cause(x.own)}
-	}
+	return o.in, o.err
 }
 
 // interrupted says why there is no answer to a request that may have run.
 func interrupted(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", transport.ErrInterrupted, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: "+format, append([]any{transport.ErrInterrupted}, args...)...)
 }
 
 // refused reads a response that says no. A JSON-RPC error in it is the answer
@@ -308,8 +306,7 @@ func sessionLost(cause error) error {
 // error; other unreadable messages are left out.
 func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer *jsonrpc.Incoming, err error) {
 	var items []jsonrpc.BatchItem
-	batch := jsonrpc.IsBatch(data)
-	if batch {
+	if jsonrpc.IsBatch(data) {
 		items, err = jsonrpc.ParseBatch(data, x.l.limits, maxReplyBatch)
 	} else {
 		in, failure := jsonrpc.Parse(data, x.l.limits)
@@ -317,12 +314,12 @@ func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer 
 		errors.As(failure, &items[0].Err)
 	}
 	if err != nil {
-		return nil, &malformedError{err}
+		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	for _, item := range items {
 		switch in := item.In; {
 		case item.Err != nil && x.concerns(item.Err):
-			return nil, &malformedError{item.Err}
+			return nil, fmt.Errorf("%w: %w", errMalformed, item.Err)
 		case item.Err != nil:
 			x.l.log.Warn("message from the server dropped", "error", item.Err)
 		case x.answeredBy(in):
@@ -354,13 +351,6 @@ func (x *clientCall) answeredBy(in *jsonrpc.Incoming) bool {
 func (x *clientCall) concerns(e *jsonrpc.ParseError) bool {
 	return !x.id.IsZero() && !e.Notification && (e.ID.IsZero() || e.Response && e.ID == x.id)
 }
-
-// A malformedError says that the server sent what is no message. Asking again
-// would not help.
-type malformedError struct{ err error }
-
-func (e *malformedError) Error() string { return "malformed message of the server: " + e.err.Error() }
-func (e *malformedError) Unwrap() error { return e.err }
 
 // readBody reads a body within the limit.
 func (l *link) readBody(resp *http.Response) ([]byte, error) {
@@ -417,10 +407,5 @@ func mediaType(resp *http.Response) string {
 // validSession checks a session id; none is fine. Spec 2025-11-25,
 // basic/transports: it MUST only contain visible ASCII characters.
 func validSession(id string) bool {
-	for i := range len(id) {
-		if id[i] < 0x21 || id[i] > 0x7e {
-			return false
-		}
-	}
-	return len(id) <= maxSessionID
+	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e })
 }

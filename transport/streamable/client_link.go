@@ -48,11 +48,11 @@ type link struct {
 	shut milestone // by Close
 
 	session atomic.Pointer[clientSession] // nil in a stateless revision, and before negotiation
+	offered atomic.Pointer[string]        // the session id that came with the last answer to initialize
 
-	mu      sync.Mutex
-	err     error          // why the link is over
-	work    sync.WaitGroup // what Close waits for; see enter
-	offered string         // the session id that came with the last answer to initialize
+	mu   sync.Mutex
+	err  error          // why the link is over
+	work sync.WaitGroup // what Close waits for; see enter
 }
 
 var _ transport.Link = (*link)(nil)
@@ -79,14 +79,11 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (
 	if m.ID.IsZero() {
 		return nil, errors.New("a request needs an id")
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := l.enter(); err != nil {
+	x, err := l.call(ctx, m, r)
+	if err != nil {
 		return nil, err
 	}
 	defer l.work.Done()
-	x := l.call(ctx, m, r)
 	in, err := x.run(m, r)
 	if err != nil && ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -96,15 +93,12 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (
 
 // Post sends a notification or a response.
 func (l *link) Post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err := l.enter(); err != nil {
+	x, err := l.call(ctx, m, r)
+	if err != nil {
 		return err
 	}
 	defer l.work.Done()
-	x := l.call(ctx, m, r)
-	err := x.post(m, r)
+	err = x.post(m, r)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -242,19 +236,12 @@ func (l *link) fail(cause error) {
 	l.told.pass(func() { l.in.Closed(context.Cause(l.life)) })
 }
 
-// offer notes the session id of a response to initialize.
-func (l *link) offer(id string) {
-	l.mu.Lock()
-	l.offered = id
-	l.mu.Unlock()
-}
-
+// takeOffer returns the session id that was offered, once.
 func (l *link) takeOffer() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := l.offered
-	l.offered = ""
-	return id
+	if id := l.offered.Swap(nil); id != nil {
+		return *id
+	}
+	return ""
 }
 
 // belongs returns the session that a message is part of: none for a handshake,

@@ -167,7 +167,8 @@ func (l *link) roundTrip(req *http.Request, p *outgoingRequest) (*http.Response,
 		return nil, l.scrub(req.Method, err)
 	}
 	// A transport that does not tell what it does gets no benefit of the doubt.
-	if p.asked.Load() && !p.wrote.Load() || dialFailed(err) {
+	op, ok := errors.AsType[*net.OpError](err)
+	if p.asked.Load() && !p.wrote.Load() || ok && op.Op == "dial" {
 		return nil, fmt.Errorf("%w: %w", transport.ErrClosed, l.scrub(req.Method, err))
 	}
 	return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, l.scrub(req.Method, err))
@@ -187,41 +188,29 @@ func (l *link) exchange(req *http.Request) (*http.Response, error) {
 	if err == nil && resp != nil && resp.Body != nil && resp.StatusCode/100 != 3 {
 		return resp, nil
 	}
-	client := *l.client
-	client.Transport = &begun{next: next, resp: resp, err: err}
+	client, first := *l.client, true
+	client.Transport = roundTrip(func(req *http.Request) (*http.Response, error) {
+		if !first {
+			return next.RoundTrip(req)
+		}
+		first = false // that one is carried out already
+		return resp, err
+	})
 	return client.Do(req)
 }
 
-// begun is a transport that has carried out the first request already.
-type begun struct {
-	next http.RoundTripper
-	resp *http.Response
-	err  error
-	told bool
-}
+// A roundTrip is a transport that is a function.
+type roundTrip func(req *http.Request) (*http.Response, error)
 
-// RoundTrip gives the response that is there, and later ones from the transport
-// behind it. An http.Client calls it once at a time.
-func (b *begun) RoundTrip(req *http.Request) (*http.Response, error) {
-	if b.told {
-		return b.next.RoundTrip(req)
-	}
-	b.told = true
-	return b.resp, b.err
-}
+// RoundTrip calls f.
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // scrub takes the URL out of an error: its query may hold a secret.
 func (l *link) scrub(method string, err error) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
 	return fmt.Errorf("%s %s: %w", method, l.where, err)
-}
-
-func dialFailed(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // checkHeader refuses what net/http would refuse, before anything is sent and

@@ -74,14 +74,11 @@ func (l *link) pause(ctx context.Context, c *clientCursor) error {
 	if c.named {
 		wait = c.retry
 	}
-	wait = max(wait, minRetry)
+	wait = min(max(wait, minRetry), l.maxRetry)
 	for range c.failures {
-		if wait >= l.maxRetry {
-			break
-		}
-		wait *= 2
+		wait = min(2*wait, l.maxRetry)
 	}
-	t := time.NewTimer(min(wait, l.maxRetry))
+	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -91,10 +88,9 @@ func (l *link) pause(ctx context.Context, c *clientCursor) error {
 	}
 }
 
-// follow reads the stream that answers a request, on as many connections as it
-// takes.
-func (x *clientCall) follow(ctx context.Context, resp *http.Response) outcome {
-	c := new(clientCursor)
+// follow reads a stream, on as many connections as it takes, until the response
+// is there or there is no hope for it.
+func (x *clientCall) follow(ctx context.Context, c *clientCursor, resp *http.Response) outcome {
 	for {
 		in, err := x.read(ctx, resp.Body, c)
 		if in != nil {
@@ -107,6 +103,22 @@ func (x *clientCall) follow(ctx context.Context, resp *http.Response) outcome {
 	}
 }
 
+// listen reads the stream for what the server sends outside of answers, until
+// ctx ends or the server says that there is none (spec 2025-11-25,
+// basic/transports, Listening for Messages from the Server).
+func (l *link) listen(ctx context.Context, s *clientSession) {
+	x := &clientCall{l: l, s: s} // waits for no response
+	c := new(clientCursor)
+	resp, err := l.get(ctx, s, c) //nolint:bodyclose // follow closes it
+	close(s.listening)
+	if err != nil {
+		resp, err = x.resume(ctx, c, err) //nolint:bodyclose // follow closes it
+	}
+	if err == nil {
+		x.follow(ctx, c, resp)
+	}
+}
+
 // read reads one connection of a stream until the response is there. An error
 // says why it ended without; io.EOF is the server's end of it.
 func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) (*jsonrpc.Incoming, error) {
@@ -116,7 +128,7 @@ func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) 
 	for {
 		e, err := events.Next()
 		if errors.Is(err, eventstream.ErrTooLong) {
-			return nil, &malformedError{fmt.Errorf("%w of %d bytes (MaxResponse)", err, x.l.limits.Bytes)}
+			return nil, fmt.Errorf("%w: %w of %d bytes (MaxResponse)", errMalformed, err, x.l.limits.Bytes)
 		}
 		if err != nil {
 			if time.Since(began) >= x.l.maxRetry {
@@ -136,31 +148,74 @@ func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) 
 
 // resume asks for what follows the last event (spec 2025-11-25,
 // basic/transports, Resumability and Redelivery), until there is a stream or
-// no hope. The cause is why the connection before ended.
+// no hope. The cause is why there is none.
 func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (*http.Response, error) {
 	for {
-		var bad *malformedError
-		if errors.Is(cause, io.EOF) {
-			cause = errors.New("the server ended the stream")
-		}
-		if errors.As(cause, &bad) || x.s == nil || !x.s.facts.Resume || c.last == "" || c.failures >= x.l.maxResumes {
-			return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)
+		if err := x.hopeless(c, cause); err != nil {
+			return nil, err
 		}
 		if err := x.l.pause(ctx, c); err != nil {
 			return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
 		}
 		c.failures++
 		resp, err := x.l.get(ctx, x.s, c)
-		var refusal *noStreamError
 		switch {
 		case err == nil:
 			return resp, nil
-		case errors.As(err, &refusal), ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: asking for the rest of the answer: %w", transport.ErrInterrupted, err)
 		}
 		cause = err
 	}
 }
+
+// hopeless is why a stream is not asked for again; nil if it is.
+func (x *clientCall) hopeless(c *clientCursor, cause error) error {
+	if x.id.IsZero() {
+		return x.l.unheard(c, cause)
+	}
+	_, refused := errors.AsType[*noStreamError](cause)
+	switch {
+	case refused:
+		return fmt.Errorf("%w: asking for the rest of the answer: %w", transport.ErrInterrupted, cause)
+	case errors.Is(cause, io.EOF):
+		cause = errors.New("the server ended the stream")
+	}
+	if errors.Is(cause, errMalformed) || x.s == nil || !x.s.facts.Resume || c.last == "" || c.failures >= x.l.maxResumes {
+		return fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)
+	}
+	return nil
+}
+
+// unheard is hopeless for the stream for what the server sends outside of answers.
+// A server that never gave one is not pestered for ever; one that does not
+// like the place to resume from may like to begin anew, and one that gave a
+// stream before may only not like the caller's token any more.
+func (l *link) unheard(c *clientCursor, cause error) error {
+	refusal, refused := errors.AsType[*noStreamError](cause)
+	_, answered := errors.AsType[*web.StatusError](cause)
+	had := c.round > 0
+	switch {
+	case errors.Is(cause, errMalformed):
+		l.log.Warn("the server's stream cannot be read", "error", cause)
+		c.last = "" // what cannot be read must not come again
+		return nil
+	case refused && refusal.status == http.StatusMethodNotAllowed:
+		l.log.Debug("the server has no stream for what it sends by itself")
+		return cause
+	case refused && (had || c.last != ""):
+		c.last = ""
+	case refused, answered && !had && c.failures >= l.maxResumes:
+		l.log.Warn("the server gives no stream for what it sends by itself", "error", cause)
+		return cause
+	}
+	l.log.Debug("the server's stream is asked for again", "error", cause)
+	return nil
+}
+
+// errMalformed says that the server sent what is no message. Asking again would
+// not help.
+var errMalformed = errors.New("malformed message of the server")
 
 // A noStreamError says that the server will not give a stream, however often it
 // is asked.
@@ -197,21 +252,13 @@ func (l *link) get(ctx context.Context, s *clientSession, c *clientCursor) (*htt
 		lost := sessionLost(status)
 		l.fail(lost)
 		return nil, &noStreamError{lost, code}
-	case code >= http.StatusInternalServerError && code != http.StatusNotImplemented, mayPass(code):
-		return nil, status
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests,
+		code == http.StatusConflict, // servers say that who have not noticed yet that the connection before has broken
+		code >= http.StatusInternalServerError && code != http.StatusNotImplemented:
+		return nil, status // it may not last
 	case succeeded(resp):
 		return nil, &noStreamError{fmt.Errorf("the server gave content type %q in place of a stream", mediaType(resp)), code}
 	default:
 		return nil, &noStreamError{status, code}
 	}
-}
-
-// mayPass reports whether a refusal may not last. 409 is what servers say that
-// have not noticed yet that the connection before has broken.
-func mayPass(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return false
 }

@@ -1,16 +1,13 @@
 package streamable
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
-	"github.com/parley-mcp/parley/transport"
 )
 
 // maxBatch is the most messages in one array when the session names no limit.
@@ -21,7 +18,7 @@ const maxBatch = 100
 func (h *Handler) batch(a *activeRequest, hd *head, data []byte) {
 	switch {
 	case hd.stateless:
-		h.refuse(a, hd, http.StatusBadRequest, errBatch())
+		h.refuse(a, hd, http.StatusBadRequest, errBatch)
 	case h.opts.Sessionless:
 		h.batchSessionless(a, hd, data)
 	default:
@@ -35,7 +32,7 @@ func (h *Handler) batch(a *activeRequest, hd *head, data []byte) {
 // batch serves an array of messages of the session.
 func (s *session) batch(a *activeRequest, data []byte) {
 	if !s.rules.Batch {
-		s.refuse(a, http.StatusBadRequest, errBatch())
+		s.refuse(a, http.StatusBadRequest, errBatch)
 		return
 	}
 	items, requests, e := s.h.readBatch(data, s.rules.MaxBatch)
@@ -43,10 +40,11 @@ func (s *session) batch(a *activeRequest, data []byte) {
 	case e != nil:
 		s.refuse(a, http.StatusBadRequest, e)
 	case requests:
-		s.serveMany(a, &stream{h: s.h, s: s, form: formArray}, items, true)
+		a.x.Batched = true
+		s.serveMany(a, new(stream).init(s.h, s, formArray), items)
 	default:
 		for _, item := range items {
-			s.element(a, nil, item, true)
+			s.element(a, nil, item)
 		}
 		a.Writer().WriteHeader(http.StatusAccepted)
 	}
@@ -57,40 +55,35 @@ func (s *session) batch(a *activeRequest, data []byte) {
 func (h *Handler) readBatch(data []byte, most int) (items []jsonrpc.BatchItem, requests bool, _ *jsonrpc.Error) {
 	items, err := jsonrpc.ParseBatch(data, h.limits, most)
 	if err != nil {
-		bad, ok := errors.AsType[*jsonrpc.ParseError](err)
-		if !ok {
-			return nil, false, jsonrpc.NewError(jsonrpc.CodeParseError, "%v", err)
-		}
-		return nil, false, bad.Err
+		return nil, false, parseError(err).Err
 	}
-	requests, responses, others := census(items)
-	if responses && (requests || others) {
+	var count [jsonrpc.Response + 1]int
+	for _, item := range items {
+		count[kindOf(item)]++
+	}
+	if responses := count[jsonrpc.Response]; responses > 0 && responses < len(items) {
 		return nil, false, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"a batch holds either requests and notifications, or responses, not both")
 	}
-	return items, requests, nil
+	return items, count[jsonrpc.Request] > 0, nil
 }
 
-// census says what is in a batch: requests, and what is answered like one;
-// responses; notifications.
-func census(items []jsonrpc.BatchItem) (requests, responses, notifications bool) {
-	for _, item := range items {
-		switch {
-		case item.In == nil && !item.Err.Response && !item.Err.Notification,
-			item.In != nil && item.In.Kind == jsonrpc.Request:
-			requests = true
-		case item.In == nil && item.Err.Response, item.In != nil && item.In.Kind == jsonrpc.Response:
-			responses = true
-		default:
-			notifications = true
-		}
+// kindOf is what an element of an array is, or would be if it could be read.
+func kindOf(item jsonrpc.BatchItem) jsonrpc.Kind {
+	switch {
+	case item.In != nil:
+		return item.In.Kind
+	case item.Err.Response:
+		return jsonrpc.Response
+	case item.Err.Notification:
+		return jsonrpc.Notification
 	}
-	return requests, responses, notifications
+	return jsonrpc.Request
 }
 
 // element hands one element of an array on, whose answer goes to st. What is no
 // message gets an error among the answers.
-func (s *session) element(a *activeRequest, st *stream, item jsonrpc.BatchItem, batched bool) {
+func (s *session) element(a *activeRequest, st *stream, item jsonrpc.BatchItem) {
 	switch {
 	case item.In == nil && item.Err.Response:
 		s.fail(item.Err)
@@ -100,7 +93,7 @@ func (s *session) element(a *activeRequest, st *stream, item jsonrpc.BatchItem, 
 		s.refused(item.Err.Err)
 		st.complain(item.Err, s.facts.NullID)
 	case item.In.Kind == jsonrpc.Request:
-		s.begin(a, st, item.In, batched)
+		s.begin(a, st, item.In)
 	default:
 		s.accept(item.In)
 	}
@@ -108,10 +101,7 @@ func (s *session) element(a *activeRequest, st *stream, item jsonrpc.BatchItem, 
 
 // complain puts an error for what is no message among the answers.
 func (st *stream) complain(bad *jsonrpc.ParseError, null bool) {
-	b, err := encode(&jsonrpc.Outgoing{ID: bad.ID, Error: bad.Err, NullID: bad.ID.IsZero() && null})
-	if err != nil {
-		return // an error can always be written
-	}
+	b, _ := encode(&jsonrpc.Outgoing{ID: bad.ID, Error: bad.Err, NullID: bad.ID.IsZero() && null}) // an error can always be written
 	st.lock()
 	defer st.unlock()
 	st.fail(&failure{Error: bad.Err, status: http.StatusBadRequest})
@@ -126,7 +116,7 @@ func (h *Handler) batchSessionless(a *activeRequest, hd *head, data []byte) {
 		return
 	}
 	if !f.Batch {
-		h.refuse(a, hd, http.StatusBadRequest, errBatch())
+		h.refuse(a, hd, http.StatusBadRequest, errBatch)
 		return
 	}
 	items, requests, e := h.readBatch(data, h.mostBatched(a.x.Principal))
@@ -134,7 +124,7 @@ func (h *Handler) batchSessionless(a *activeRequest, hd *head, data []byte) {
 	case e != nil:
 		h.refuse(a, hd, http.StatusBadRequest, e)
 	case !requests && items[0].In != nil && items[0].In.Kind == jsonrpc.Response:
-		h.refuse(a, hd, http.StatusBadRequest, errUnasked())
+		h.refuse(a, hd, http.StatusBadRequest, errUnasked)
 	case !requests:
 		a.Writer().WriteHeader(http.StatusAccepted)
 	default:
@@ -144,7 +134,7 @@ func (h *Handler) batchSessionless(a *activeRequest, hd *head, data []byte) {
 
 // serveArray has the requests of an array handled without a session.
 func (h *Handler) serveArray(a *activeRequest, f *revision.Facts, items []jsonrpc.BatchItem) {
-	a.x.Version, a.x.Transport = f.Version, &selfContained
+	a.x.Version, a.x.Transport, a.x.Batched = f.Version, &selfContained, true
 	a.ends, a.cancel = context.WithCancelCause(context.WithoutCancel(a.r.Context()))
 	defer a.cancel(nil)
 	st := h.begin(a)
@@ -156,8 +146,7 @@ func (h *Handler) serveArray(a *activeRequest, f *revision.Facts, items []jsonrp
 	for _, item := range items {
 		switch {
 		case item.In != nil && item.In.Kind == jsonrpc.Request:
-			x := st.newExchange(item.In, a.x.Principal, &selfContained)
-			x.Version, x.Batched = f.Version, true
+			x := st.newExchange(item.In, a)
 			running.Go(func() {
 				defer x.abandon()
 				h.core.Serve(a.context(), &x.Exchange)
@@ -185,30 +174,19 @@ func (st *stream) allBegun(a *activeRequest) {
 func (h *Handler) mostBatched(who *principal.Principal) int {
 	h.asking.Lock()
 	defer h.asking.Unlock()
-	if h.maxBatch == 0 {
-		s, err := h.core.Open(nowhere{who})
-		if err != nil {
-			return maxBatch // the requests will be refused as well
-		}
-		h.maxBatch = cmp.Or(s.Rules().MaxBatch, maxBatch)
-		s.Close(errRefused)
+	if h.maxBatch > 0 {
+		return h.maxBatch
 	}
+	s, _, e := h.newSession(who, "")
+	if e != nil {
+		return maxBatch
+	}
+	defer s.release()
+	defer s.end(errRefused)
+	if s.start() != nil {
+		return maxBatch // the requests will be refused as well
+	}
+	s.settle()
+	h.maxBatch = s.rules.MaxBatch
 	return h.maxBatch
 }
-
-// nowhere is the conn of a relation that is closed at once.
-type nowhere struct{ who *principal.Principal }
-
-var _ transport.Conn = nowhere{}
-
-// Send fails.
-func (nowhere) Send(context.Context, *jsonrpc.Outgoing) error { return errRefused }
-
-// Principal is who sent the array.
-func (n nowhere) Principal() *principal.Principal { return n.who }
-
-// Shared says that each request has a stream of its own.
-func (nowhere) Shared() bool { return false }
-
-// Close does nothing.
-func (nowhere) Close(error) error { return nil }

@@ -45,19 +45,18 @@ func scopesOf(e *jsonrpc.Error) []string {
 	return data.Scopes
 }
 
-func errUnknown() *jsonrpc.Error {
-	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+// Errors that are always the same. Nobody writes to them.
+var (
+	errUnknown = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"unknown session; it has ended, or was never opened here: begin a new one with an initialize request")
-}
-
-func errAbandoned() *jsonrpc.Error {
-	return jsonrpc.NewError(jsonrpc.CodeInternalError, "the request ended without an answer")
-}
-
-func errBatch() *jsonrpc.Error {
-	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+	errAbandoned = jsonrpc.NewError(jsonrpc.CodeInternalError, "the request ended without an answer")
+	errBatch     = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"JSON-RPC batches are not part of the protocol revision in use; send each message by itself")
-}
+	errUnasked = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"this server keeps no sessions, and has asked nothing that this could answer")
+	errResponse = jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+		"responses are not sent in this protocol revision; send the request again with its input responses")
+)
 
 // refuse answers a request that belongs to no session, or to none yet.
 func (h *Handler) refuse(a *activeRequest, hd *head, status int, e *jsonrpc.Error) {

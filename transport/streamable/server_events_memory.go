@@ -86,7 +86,24 @@ func (s *memoryStore) add(owner, session, stream string, first, last uint64, tex
 		l = &streamLog{session: in}
 		in.streams[stream] = l
 	}
-	s.insert(l, &chunk{first: first, last: last, text: text, at: time.Now(), stream: l}, owner)
+	o := s.owners[owner]
+	if o == nil {
+		o = &ownerLog{key: owner}
+		s.owners[owner] = o
+	}
+	c := &chunk{first: first, last: last, text: text, at: time.Now(), stream: l, owner: o, before: o.newest}
+	if o.newest = c; c.before != nil {
+		c.before.behind = c
+	} else {
+		o.oldest = c
+	}
+	l.chunks, l.last = append(l.chunks, c), last
+	s.count(c, 1)
+	s.trim(in, l)
+}
+
+// trim makes room after l, a stream of the session in, has got more.
+func (s *memoryStore) trim(in *sessionLog, l *streamLog) {
 	for l.size > s.most && len(l.chunks) > 1 {
 		s.evict(l)
 	}
@@ -100,24 +117,6 @@ func (s *memoryStore) add(owner, session, stream string, first, last uint64, tex
 	for s.size > s.total {
 		s.evict(s.largest.first().oldest.stream)
 	}
-}
-
-// insert puts a chunk at the end of its stream, and of what its owner has.
-func (s *memoryStore) insert(l *streamLog, c *chunk, owner string) {
-	o := s.owners[owner]
-	if o == nil {
-		o = &ownerLog{key: owner}
-		s.owners[owner] = o
-	}
-	c.owner, c.before = o, o.newest
-	if o.newest = c; c.before != nil {
-		c.before.behind = c
-	} else {
-		o.oldest = c
-	}
-	l.chunks = append(l.chunks, c)
-	l.last = c.last
-	s.count(c, 1)
 }
 
 // evict drops the oldest chunk of a stream.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
-	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -18,14 +17,14 @@ type exchange struct {
 	over bool // answered or abandoned; belongs to the stream's mutex
 }
 
-// newExchange makes the exchange of one more request whose answer goes to the
-// stream.
-func (st *stream) newExchange(m *jsonrpc.Incoming, who *principal.Principal, info *transport.Info) *exchange {
+// newExchange makes the exchange of one of the requests that a carries, whose
+// answer goes to the stream.
+func (st *stream) newExchange(m *jsonrpc.Incoming, a *activeRequest) *exchange {
 	st.lock()
 	st.waiting++
 	st.unlock()
-	x := &exchange{st: st}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Transport: info}
+	x := &exchange{Exchange: a.x.Exchange, st: st}
+	x.In, x.Out = m, x
 	return x
 }
 
@@ -52,7 +51,7 @@ func (x *exchange) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
 		x.st.s.reportMessage(SessionChanged, x.In)
 	}
 	stale, err := x.end(b, failed)
-	x.st.s.forgetAll(stale)
+	x.st.s.forget(stale...)
 	return err
 }
 
@@ -65,7 +64,8 @@ func (x *exchange) end(b *buffer, failed *failure) (stale []string, _ error) {
 		b.free()
 		return nil, jsonrpc.ErrEnded
 	}
-	return x.settle(b, failed)
+	err := x.settle(b, failed)
+	return x.st.trimAway(), err
 }
 
 // status is the HTTP status of an error (ruling 12).
@@ -80,7 +80,7 @@ func (x *exchange) status(e *jsonrpc.Error) int {
 // written, if nothing else is to come on the goroutine that answers: its handler
 // may go on for long. The lock of the stream is held, and given up while
 // something is written.
-func (x *exchange) settle(b *buffer, failed *failure) (stale []string, err error) {
+func (x *exchange) settle(b *buffer, failed *failure) error {
 	st := x.st
 	x.over = true
 	st.waiting--
@@ -88,7 +88,7 @@ func (x *exchange) settle(b *buffer, failed *failure) (stale []string, err error
 	if b != nil {
 		if err := st.takes(); err != nil {
 			b.free()
-			return nil, err
+			return err
 		}
 		st.fail(failed)
 		st.inbox.push(b)
@@ -99,19 +99,18 @@ func (x *exchange) settle(b *buffer, failed *failure) (stale []string, err error
 	a := st.attached
 	switch {
 	case a == nil:
-		return st.trimAway(), nil
 	case st.waiting == 0 && st.s == nil && a.writer == writerWriting:
 		a.await(st, false) // it writes the answer too
-		return nil, a.Err()
+		return a.Err()
 	case st.waiting == 0 && a.mayWrite() && !a.admitting:
 		a.drain(st, false)
 		if st.s == nil {
-			return nil, a.Err()
+			return a.Err()
 		}
 	case st.isEvents():
 		st.wake()
 	}
-	return nil, nil
+	return nil
 }
 
 // takes is why the stream takes no answer.
@@ -163,9 +162,8 @@ func (x *exchange) abandon() {
 	var b *buffer
 	var failed *failure
 	if st.s == nil && (x.Batched || !st.isEvents()) {
-		e := errAbandoned()
-		failed = &failure{e, x.Principal, x.status(e)}
-		b, _ = encode(&jsonrpc.Outgoing{ID: x.In.ID, Error: e}) // an error can always be written
+		failed = &failure{errAbandoned, x.Principal, x.status(errAbandoned)}
+		b, _ = encode(&jsonrpc.Outgoing{ID: x.In.ID, Error: errAbandoned}) // an error can always be written
 	}
-	_, _ = x.settle(b, failed) // a client that has gone needs no answer
+	_ = x.settle(b, failed) // a client that has gone needs no answer
 }

@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -28,7 +29,6 @@ type Handler struct {
 	log       *slog.Logger
 	sessions  table
 	responses web.Responses
-	slow      slowRequests // of sessions whose responses begin soon
 	asking    sync.Mutex
 	maxBatch  int // messages in an array, without sessions; 0 is not known yet
 
@@ -47,7 +47,7 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 		ending: make(chan struct{}),
 	}
 	e.access = web.NewCachedAccess(e.opts.Access.OnRefused(e.refusedAccess))
-	e.limits = e.opts.limits()
+	e.limits = jsonrpc.Limits{Bytes: e.opts.MaxMessage, Depth: e.opts.MaxDepth}
 	e.log = e.opts.Logger
 	if e.opts.Events == nil {
 		e.memory = newMemoryStore(e.opts.ReplayBuffer, e.opts.ReplayMemory, e.opts.ReplayTime)
@@ -55,7 +55,6 @@ func NewHandler(h transport.Handler, o *Options) *Handler {
 	e.sessions.init(e)
 	e.responses.ReadTimeout, e.responses.WriteStall = e.opts.ReadTimeout, e.opts.WriteStall
 	e.responses.KeepAlive, e.responses.Logger = e.opts.KeepAlive, e.log
-	e.slow.after = min(e.opts.KeepAlive, primeAfter)
 	return e
 }
 
@@ -152,20 +151,9 @@ func (h *Handler) Shutdown(ctx context.Context) error {
 	}
 	closing.Wait()
 	<-quiet
-	h.sessions.wait()
-	h.slow.stop()
+	h.sessions.work.Wait()
 	h.responses.Stop()
 	return err
-}
-
-// stopping reports whether Shutdown has begun.
-func (h *Handler) stopping() bool {
-	select {
-	case <-h.ending:
-		return true
-	default:
-		return false
-	}
 }
 
 // Serve serves h at Path on the TCP address addr until ctx ends, and returns
@@ -175,15 +163,11 @@ func Serve(ctx context.Context, addr string, h transport.Handler, o *Options) er
 	endpoint := NewHandler(h, o)
 	opts := endpoint.opts.HTTP
 	first := opts.Shutdown
-	opts.Shutdown = func(ctx context.Context) error {
-		if first == nil {
-			return endpoint.Shutdown(ctx)
+	opts.Shutdown = func(ctx context.Context) (err error) {
+		if first != nil {
+			err = first(ctx)
 		}
-		err := first(ctx)
-		if own := endpoint.Shutdown(ctx); own != nil {
-			return own
-		}
-		return err
+		return cmp.Or(endpoint.Shutdown(ctx), err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle(Path, endpoint)

@@ -148,11 +148,10 @@ func accepts(accept []string, class, subtype string) bool {
 				continue
 			}
 			empty = false
-			rank := covers(media, class, subtype)
-			if rank > best {
-				best, ok = rank, false
-			}
-			if rank > 0 && rank == best {
+			switch rank := covers(media, class, subtype); {
+			case rank > best:
+				best, ok = rank, !refused(params)
+			case rank > 0 && rank == best:
 				ok = ok || !refused(params)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
@@ -21,52 +20,55 @@ func (h *Handler) initialize(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
 		return
 	}
 	a.HasDeadlines() // once in each session is soon enough to warn
-	who := a.x.Principal
-	s, status, e := h.newSession(who, "")
+	s, status, e := h.newSession(a.x.Principal, "")
 	if e != nil {
 		h.refuse(a, hd, status, e)
 		return
 	}
 	defer s.release()
-	registered := false
-	defer func() {
-		if !registered {
-			s.end(errRefused) // it has ended, unless the handler panicked
-		}
-	}()
-	if err := s.start(); err != nil {
-		h.log.Debug("session refused", "error", err)
-		s.end(errRefused)
-		e, ok := errors.AsType[*jsonrpc.Error](err)
-		if !ok {
-			e = web.Unavailable("no session can be opened now; try again later")
-		}
-		h.refuse(a, hd, http.StatusServiceUnavailable, e)
+	answer, failed, status, e := s.handshake(a, m)
+	if e != nil {
+		h.refuse(a, hd, status, e)
 		return
 	}
-	a.ends, a.x.Transport = s.ctx, &s.info
-	answer, e := s.perform(a.context(), who, m)
-	if e == nil {
-		s.settle()
-		if status, e := h.sessions.register(s); e != nil {
-			s.end(errRefused)
-			h.refuse(a, hd, status, e)
-			return
-		}
-		registered = true
-		s.reportMessage(SessionOpened, m)
+	if failed == nil {
 		a.Header()[headerSession] = []string{s.id()}
-	} else {
-		s.end(errRefused)
-	}
-	var failed *failure
-	if e != nil {
-		failed = &failure{e, who, s.facts.HTTPStatus(e.Code)}
 	}
 	if err := a.JSON(a.status(failed), answer.b[prefix:]); err != nil {
 		h.log.Debug("initialize not answered", "error", err)
 	}
 	a.free(answer)
+}
+
+// handshake carries out the handshake m and returns its answer, or why there is none,
+// with a status. Unless that is a success, the session has ended.
+func (s *session) handshake(a *activeRequest, m *jsonrpc.Incoming) (answer *buffer, failed *failure, status int, _ *jsonrpc.Error) {
+	registered := false
+	defer func() {
+		if !registered { // also if the handler panicked
+			s.end(errRefused)
+		}
+	}()
+	if err := s.start(); err != nil {
+		s.h.log.Debug("session refused", "error", err)
+		e, ok := errors.AsType[*jsonrpc.Error](err)
+		if !ok {
+			e = web.Unavailable("no session can be opened now; try again later")
+		}
+		return nil, nil, http.StatusServiceUnavailable, e
+	}
+	a.ends, a.x.Transport = s.ctx, &s.info
+	answer, failed = s.perform(a.context(), a.x.Principal, m)
+	if failed != nil {
+		return answer, failed, 0, nil
+	}
+	s.settle()
+	if status, e := s.h.sessions.register(s); e != nil {
+		return nil, nil, status, e
+	}
+	registered = true
+	s.reportMessage(SessionOpened, m)
+	return answer, nil, 0, nil
 }
 
 // start makes the handler's half of the session, unless it has ended already:
@@ -77,7 +79,7 @@ func (s *session) start() error {
 	if err := context.Cause(s.ctx); err != nil {
 		return err
 	}
-	core, err := s.h.core.Open((*conn)(s))
+	core, err := s.h.core.Open(s)
 	if err != nil {
 		return err
 	}
@@ -85,66 +87,37 @@ func (s *session) start() error {
 	return nil
 }
 
-// perform has the server carry out a request whose answer is not written by
-// itself. What it sends before goes to the session's own stream: a client that
-// opens a session does not know yet whether there is one.
-func (s *session) perform(ctx context.Context, who *principal.Principal, m *jsonrpc.Incoming) (*buffer, *jsonrpc.Error) {
-	x := &handshake{s: s}
-	x.Exchange = transport.Exchange{In: m, Principal: who, Out: x, Transport: &s.info}
+// perform has the server carry out a request and returns its answer, with the
+// error in it. There is one if nobody gave one, but in a session that has ended:
+// that cannot be registered.
+func (s *session) perform(ctx context.Context, who *principal.Principal, m *jsonrpc.Incoming) (*buffer, *failure) {
+	x := new(handshake)
+	st := x.answer.init(s.h, s, formObject)
+	x.Exchange, x.st = transport.Exchange{In: m, Principal: who, Out: x, Transport: &s.info}, st
+	st.waiting = 1
 	if run := s.admit(ctx, &x.Exchange); run != nil {
 		run()
 	}
-	return x.end()
-}
-
-// A handshake is a request whose answer is kept for the one who has it carried
-// out.
-type handshake struct {
-	transport.Exchange
-	s *session // takes what is sent before the answer
-
-	mu     sync.Mutex
-	answer *buffer
-	failed *jsonrpc.Error
-	over   bool
-}
-
-// end returns the answer, with the error in it. There is one if nobody gave one.
-func (x *handshake) end() (*buffer, *jsonrpc.Error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.over = true
-	if x.answer == nil {
-		x.failed = errAbandoned()
-		x.answer, _ = encode(&jsonrpc.Outgoing{ID: x.In.ID, Error: x.failed}) // an error can always be written
+	x.abandon()
+	st.lock()
+	defer st.unlock()
+	if st.inbox.n == 0 && s.ended == nil {
+		answer, _ := encode(&jsonrpc.Outgoing{ID: m.ID, Error: errAbandoned}) // an error can always be written
+		return answer, &failure{errAbandoned, who, s.facts.HTTPStatus(errAbandoned.Code)}
 	}
-	return x.answer, x.failed
+	answer, _ := st.inbox.take()
+	return answer, st.failed
+}
+
+// A handshake is an exchange whose answer is not written by itself. What is sent
+// before that goes to the session's own stream: a client that opens a session
+// does not know yet whether there is one.
+type handshake struct {
+	exchange
+	answer stream
 }
 
 // Send sends a message ahead of the answer.
 func (x *handshake) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
-	x.mu.Lock()
-	over := x.over
-	x.mu.Unlock()
-	if over {
-		return jsonrpc.ErrEnded
-	}
-	return (*conn)(x.s).Send(ctx, m)
-}
-
-// Answer keeps the response.
-func (x *handshake) Answer(_ context.Context, m *jsonrpc.Outgoing) error {
-	b, err := encode(m)
-	if err != nil {
-		return err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		b.free()
-		return jsonrpc.ErrEnded
-	}
-	x.over = true
-	x.answer, x.failed = b, m.Error
-	return nil
+	return x.st.s.own.send(ctx, &x.exchange, m)
 }

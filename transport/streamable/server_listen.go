@@ -28,29 +28,45 @@ func (h *Handler) get(a *activeRequest, hd *head) {
 		return
 	}
 	defer s.release()
+	var st *stream
+	var err error
 	if len(hd.lastEvent) > 0 && s.facts.Resume {
-		s.resume(a, hd.lastEvent)
-		return
+		st, err = s.resume(a, hd.lastEvent)
+	} else {
+		st, err = s.listen(a)
 	}
-	s.listen(a)
+	switch {
+	case err == nil:
+		a.follow(st)
+	case errors.Is(err, errListeners):
+		s.refuse(a, http.StatusConflict, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"the session has %d streams open already, which is the most; close one first", maxListeners))
+	default:
+		s.h.log.Debug("stream not resumed", "error", err)
+		s.refuse(a, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
+			"this stream cannot be resumed: %v; the answer to its request is lost", err))
+	}
 }
 
-// listen serves a stream for what belongs to no request. Several may be open;
-// each message goes to one of them (spec 2025-11-25, basic/transports,
-// Multiple Connections).
-func (s *session) listen(a *activeRequest) {
-	if !s.alive(a) {
-		return
-	}
-	st := &stream{h: s.h, s: s, form: formListener}
+// Why a GET gets no stream. But for the last one the client is told with 400: what
+// it waits for will not come.
+var (
+	errEventID   = errors.New("the Last-Event-ID is none of this session")
+	errNoAnswer  = errors.New("the request ended without an answer, and nothing was missed")
+	errListeners = errors.New("too many streams")
+)
+
+// listen makes a the response of a stream for what belongs to no request. Several
+// may be open; each message goes to one of them (spec 2025-11-25,
+// basic/transports, Multiple Connections).
+func (s *session) listen(a *activeRequest) (*stream, error) {
+	st := new(stream).init(s.h, s, formListener)
 	st.lock()
-	ok := a.takes(st)
-	st.unlock()
-	if !ok {
-		s.crowded(a)
-		return
+	defer st.unlock()
+	if !a.takes(st) {
+		return nil, errListeners
 	}
-	a.follow(st)
+	return st, nil
 }
 
 // takes makes a the response of a stream, if it may be one more of those that
@@ -67,6 +83,7 @@ func (a *activeRequest) takes(st *stream) bool {
 		}
 		s.unlisten(old)
 		s.listeners = append(s.listeners, a)
+		s.own.attached = a
 	}
 	a.needs().done = make(chan struct{})
 	a.attach(st, writerHeld)
@@ -98,15 +115,6 @@ func (s *session) pollAfter() time.Duration {
 	return s.h.opts.PollAfter
 }
 
-// listener is the response that what belongs to no request goes to; nil: none.
-// The lock is held.
-func (s *session) listener() *activeRequest {
-	if n := len(s.listeners); n > 0 {
-		return s.listeners[n-1]
-	}
-	return nil
-}
-
 // unlisten takes a response out of those that listen. The one that came before
 // it goes on. The lock is held.
 func (s *session) unlisten(a *activeRequest) {
@@ -115,61 +123,27 @@ func (s *session) unlisten(a *activeRequest) {
 		return
 	}
 	s.listeners = slices.Delete(s.listeners, i, i+1)
-	s.own.wakeSenders()
-	if s.quiet = time.Now(); s.own.n > 0 {
-		s.own.fit()
-		s.wakeListener()
+	s.own.attached, s.quiet = nil, time.Now()
+	if n := len(s.listeners); n > 0 {
+		s.own.attached = s.listeners[n-1]
+	}
+	s.own.inbox.wakeSenders()
+	if s.own.inbox.n > 0 {
+		s.own.inbox.fit()
+		s.own.wake()
 	}
 }
 
-// wakeListener has what belongs to no request written. The lock is held.
-func (s *session) wakeListener() {
-	if a := s.listener(); a != nil {
-		a.x.st.wake()
-	}
-}
-
-func (s *session) crowded(a *activeRequest) {
-	s.refuse(a, http.StatusConflict, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"the session has %d streams open already, which is the most; close one first", maxListeners))
-}
-
-// Why a stream cannot be resumed. The client is told with 400: what it waits
-// for will not come.
-var (
-	errEventID   = errors.New("the Last-Event-ID is none of this session")
-	errNoAnswer  = errors.New("the request ended without an answer, and nothing was missed")
-	errListeners = errors.New("too many streams")
-)
-
-// resume goes on with a stream that the client has lost, after the event that
-// it names (spec 2025-11-25, basic/transports, Resumability and Redelivery).
-func (s *session) resume(a *activeRequest, ids []string) {
+// resume makes a the response of a stream that the client has lost, with what it
+// has missed after the event that it names (spec 2025-11-25, basic/transports,
+// Resumability and Redelivery). An older response of the stream ends: it may be
+// one that is only half gone.
+func (s *session) resume(a *activeRequest, ids []string) (*stream, error) {
 	number, seq, ok := parseEventID(ids[0])
-	st, err := (*stream)(nil), errEventID
-	if ok && len(ids) == 1 {
-		st, err = s.takeOver(a, number, seq)
-	}
-	switch {
-	case err == nil:
-		a.follow(st)
-		return
-	case errors.Is(err, errListeners):
-		s.crowded(a)
-		return
-	}
-	s.h.log.Debug("stream not resumed", "error", err)
-	s.refuse(a, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"this stream cannot be resumed: %v; the answer to its request is lost", err))
-}
-
-// takeOver makes a the response of a stream, with what the client has missed. An
-// older response of it ends: it may be one that is only half gone.
-func (s *session) takeOver(a *activeRequest, number, seq uint64) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.streams[number]
-	if st == nil {
+	if !ok || len(ids) > 1 || st == nil {
 		return nil, errEventID
 	}
 	switch nothing := st.form != formListener && st.waiting == 0 && st.inbox.n == 0 && !st.allowed && st.failed == nil; {
@@ -187,14 +161,14 @@ func (s *session) takeOver(a *activeRequest, number, seq uint64) (*stream, error
 	}
 	a.rare.after = seq
 	if last := st.log.last; seq < last && st.attached == a {
-		s.mu.Unlock()
-		missed, err := s.h.missed(a.r.Context(), s, st.log, seq, last)
-		s.mu.Lock()
+		err := a.unlocked(st, func() (err error) {
+			a.rare.missed, err = s.h.missed(a.r.Context(), s, st.log, seq, last)
+			return err
+		})
 		if err != nil {
 			a.detach(st, err)
 			return nil, err
 		}
-		a.rare.missed = missed
 	}
 	if s.streams[number] != st {
 		a.detach(st, ErrEventsGone)

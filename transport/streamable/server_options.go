@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -139,12 +138,4 @@ func span(field *time.Duration, value time.Duration) {
 	if *field <= 0 {
 		*field = value
 	}
-}
-
-func (o *Options) limits() jsonrpc.Limits {
-	l := jsonrpc.Limits{Bytes: o.MaxMessage, Depth: o.MaxDepth}
-	if l.Bytes == math.MaxInt {
-		l.Bytes = 0 // no limit of ours
-	}
-	return l
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -22,7 +23,6 @@ type activeRequest struct {
 	ends   context.Context         //nolint:containedctx // ends what is handled; set before stream
 	cancel context.CancelCauseFunc // of ends, if it is the request's own
 	stream atomic.Pointer[stream]  // that the response is part of, once there is one
-	slow   *slowRequest            // nil: its response need not begin soon
 
 	// These belong to the mutex of the stream.
 	writer    writerState
@@ -67,23 +67,14 @@ type statelessRequest struct {
 	st stream
 }
 
-// A sessionRequest may have to begin its response soon.
-type sessionRequest struct {
-	activeRequest
-	entry slowRequest
-}
-
 // newActiveRequest makes the activeRequest of a request.
 func newActiveRequest(h *Handler, r *http.Request, stateless bool) *activeRequest {
-	if stateless {
-		q := new(statelessRequest)
-		q.h, q.r = h, r
-		q.x.st = &q.st
-		return &q.activeRequest
+	if !stateless {
+		return &activeRequest{h: h, r: r}
 	}
-	q := new(sessionRequest)
+	q := new(statelessRequest)
 	q.h, q.r = h, r
-	q.slow = &q.entry
+	q.x.st = q.st.init(h, nil, formObject)
 	return &q.activeRequest
 }
 
@@ -107,15 +98,8 @@ func (a *activeRequest) KeepAlive() {
 	st.lock()
 	defer st.unlock()
 	if a.writer == writerIdle && !st.over() {
-		st.asEvents()
+		st.form = max(st.form, formEvents)
 		a.drain(st, true)
-	}
-}
-
-// asEvents has the stream written as events.
-func (st *stream) asEvents() {
-	if !st.isEvents() {
-		st.form = formEvents
 	}
 }
 
@@ -131,15 +115,16 @@ func (a *activeRequest) Cancel(cause error) {
 	}
 }
 
-// beginSoon begins the response as an event stream if it has not begun: the answer
-// takes long, and a client that knows the stream can come back for it.
-func (a *activeRequest) beginSoon() {
-	st := a.stream.Load()
-	st.lock()
-	defer st.unlock()
-	if a.writer == writerIdle && !st.over() {
-		st.asEvents()
-		st.wake()
+// primeAfter is when the response to a request that is not answered yet begins
+// as an event stream, in revisions where the client can then come back for the
+// answer if the connection breaks.
+const primeAfter = 200 * time.Millisecond
+
+// primeSoon has the response begin by a sign of life if it has not by then. It is
+// called before anything may be written.
+func (a *activeRequest) primeSoon(f *revision.Facts) {
+	if f.Priming {
+		a.h.responses.KeepAliveAt(&a.Response, time.Now().Add(min(a.h.opts.KeepAlive, primeAfter)))
 	}
 }
 
@@ -153,9 +138,9 @@ func (a *activeRequest) conclude(st *stream) {
 		a.drain(st, false)
 		a.detach(st, errNobody)
 	}
-	stale := st.s.trim()
+	stale := st.trimAway()
 	st.unlock()
-	st.s.forgetAll(stale)
+	st.s.forget(stale...)
 }
 
 // wait waits until the response is complete, its client goes, or it has lasted
@@ -169,12 +154,12 @@ func (a *activeRequest) wait(st *stream, pollAfter time.Duration, stopping <-cha
 	}
 	select {
 	case <-a.rare.done:
-	case <-st.s.goneFor():
+	case <-st.s.gone:
 	case <-stopping:
 	case <-a.r.Context().Done():
 	case <-poll:
 		st.lock()
-		st.asEvents()
+		st.form = max(st.form, formEvents)
 		st.unlock()
 	}
 	a.conclude(st)

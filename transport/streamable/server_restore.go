@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -39,7 +38,7 @@ func (h *Handler) Restore(ctx context.Context, id string, who *principal.Princip
 }
 
 func (h *Handler) restore(ctx context.Context, id string, who *principal.Principal, messages [][]byte) error {
-	if len(id) == 0 || len(id) > maxSessionID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+	if id == "" || !validSession(id) {
 		return fmt.Errorf("the id must be 1 to %d visible ASCII characters, as OnSession told it", maxSessionID)
 	}
 	if h.opts.Sessionless {
@@ -105,13 +104,13 @@ func (s *session) replay(ctx context.Context, messages []*jsonrpc.Incoming) erro
 			s.accept(m)
 			continue
 		}
-		answer, e := s.perform(ctx, s.who, m)
+		answer, failed := s.perform(ctx, s.who, m)
 		answer.free()
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if e != nil {
-			return fmt.Errorf("message %d (%s): %w", i+1, m.Method, e)
+		if failed != nil {
+			return fmt.Errorf("message %d (%s): %w", i+1, m.Method, failed.Error)
 		}
 	}
 	return nil

@@ -57,8 +57,8 @@ type session struct {
 
 	mu        sync.Mutex
 	ended     error
-	own       queue            // what belongs to no request
-	listeners []*activeRequest // those that give it to the client; the last one does
+	own       stream           // what belongs to no request
+	listeners []*activeRequest // those that give it to the client; the last one does: own is attached to that
 	quiet     time.Time        // since when there are none
 	streams   map[uint64]*stream
 	last      uint64 // number of the newest stream, in a restored session at first of another life
@@ -80,6 +80,7 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 		// The numbers of streams name events: those of other lives are not used again.
 		s.last = uint64(now.UnixMicro()) //nolint:gosec // it is after 1970
 	}
+	s.own.init(h, s, formListener)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if status, e := h.sessions.reserve(s, id); e != nil { // from here on Shutdown may end it
 		s.cancel(nil)
@@ -88,9 +89,10 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 	return s, 0, nil
 }
 
-// find returns the session that a request names, held until its release; nil
-// if the request has been refused. A session of somebody else is unknown.
-func (h *Handler) find(a *activeRequest, hd *head) *session {
+// caller returns the session that a request names, held until its release; nil
+// if the request has been refused. A session of somebody else is unknown, and so
+// is one that has ended since it was found.
+func (h *Handler) caller(a *activeRequest, hd *head) *session {
 	ids := hd.session
 	if len(ids) != 1 || ids[0] == "" {
 		h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
@@ -99,21 +101,19 @@ func (h *Handler) find(a *activeRequest, hd *head) *session {
 	}
 	s := h.sessions.find(ids[0], a.x.Principal.Identity())
 	if s == nil {
-		h.refuse(a, hd, http.StatusNotFound, errUnknown())
+		h.refuse(a, hd, http.StatusNotFound, errUnknown)
+		return nil
 	}
-	return s
-}
-
-// alive reports whether the session has not ended since it was found; otherwise
-// the request is refused, as if it had come a moment later.
-func (s *session) alive(a *activeRequest) bool {
 	s.mu.Lock()
 	ended := s.ended != nil
 	s.mu.Unlock()
 	if ended {
-		s.refuse(a, http.StatusNotFound, errUnknown())
+		s.refuse(a, http.StatusNotFound, errUnknown)
+	} else if s.speaks(a, hd) {
+		return s
 	}
-	return !ended
+	s.release()
+	return nil
 }
 
 // release takes back one find or hold.
@@ -178,9 +178,9 @@ func (s *session) post(a *activeRequest, m *jsonrpc.Incoming) {
 		a.Writer().WriteHeader(http.StatusAccepted)
 		return
 	}
-	st := &stream{h: s.h, s: s}
+	st := new(stream).init(s.h, s, formObject)
 	if s.pollAfter() > 0 { // the response ends before the request does
-		s.serveMany(a, st, []jsonrpc.BatchItem{{In: m}}, false)
+		s.serveMany(a, st, []jsonrpc.BatchItem{{In: m}})
 		return
 	}
 	s.serve(a, st, m)
@@ -189,14 +189,11 @@ func (s *session) post(a *activeRequest, m *jsonrpc.Incoming) {
 // serve has a request handled on the goroutine of its POST, also when the client
 // has gone: a disconnect is not cancellation (ruling 13).
 func (s *session) serve(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
-	if !s.alive(a) {
-		return
-	}
-	begun := time.Now()
 	a.ends = s.ctx
 	a.x.In, a.x.Out, a.x.Transport = m, &a.x, &s.info
 	st.waiting, a.running, a.admitting = 1, true, true
 	a.attach(st, writerIdle)
+	a.primeSoon(s.facts)
 	defer a.conclude(st) // also if the handler ends its goroutine
 	defer a.x.abandon()
 	run := s.admit(a.context(), &a.x.Exchange)
@@ -206,39 +203,27 @@ func (s *session) serve(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
 	st.lock()
 	a.admitting = false
 	st.unlock()
-	if s.facts.Priming {
-		s.h.slow.add(a, begun)
-		defer s.h.slow.remove(a)
-	}
 	run()
 }
 
 // serveMany has the requests of a POST handled on goroutines of their own: there
 // are several, or they outlast its response.
-func (s *session) serveMany(a *activeRequest, st *stream, items []jsonrpc.BatchItem, batched bool) {
-	if !s.alive(a) {
-		return
-	}
-	begun := time.Now()
+func (s *session) serveMany(a *activeRequest, st *stream, items []jsonrpc.BatchItem) {
 	a.ends, a.x.Transport = s.ctx, &s.info
 	st.waiting = 1 // until all have begun, so that nothing is complete before
 	a.needs().done = make(chan struct{})
 	a.attach(st, writerIdle)
+	a.primeSoon(s.facts)
 	for _, item := range items {
-		s.element(a, st, item, batched)
+		s.element(a, st, item)
 	}
 	st.allBegun(a)
-	if s.facts.Priming {
-		s.h.slow.add(a, begun)
-		defer s.h.slow.remove(a)
-	}
 	a.wait(st, s.pollAfter(), nil)
 }
 
 // begin has one request of several handled, whose answer goes to st.
-func (s *session) begin(a *activeRequest, st *stream, m *jsonrpc.Incoming, batched bool) {
-	x := st.newExchange(m, a.x.Principal, &s.info)
-	x.Batched = batched
+func (s *session) begin(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
+	x := st.newExchange(m, a)
 	run := s.admit(a.context(), &x.Exchange)
 	if run == nil {
 		x.abandon()
@@ -286,8 +271,7 @@ func (s *session) end(cause error) {
 		}
 		s.mu.Lock()
 		s.ended = cause
-		s.own.drop()
-		s.own.wakeSenders()
+		s.own.close(cause)
 		stored := known && s.last > 0 // else what is stored under its id is not its own
 		close(s.gone)
 		s.mu.Unlock()
@@ -299,19 +283,11 @@ func (s *session) end(cause error) {
 	})
 }
 
-// goneFor is closed when nothing more will come; nil for no session.
-func (s *session) goneFor() <-chan struct{} {
-	if s == nil {
-		return nil
-	}
-	return s.gone
-}
-
 // trim closes the streams whose clients have been away the longest, as long as
 // there is too much of them, and returns their names. Those that hold nothing
 // make no room. mu is held.
 func (s *session) trim() (stale []string) {
-	for s != nil {
+	for {
 		count, full, size := 0, 0, 0
 		var oldest, holder *stream
 		for _, st := range s.streams {
@@ -340,7 +316,6 @@ func (s *session) trim() (stale []string) {
 			return stale
 		}
 	}
-	return nil
 }
 
 // closeAway closes a stream that its client does not come back to, and returns
@@ -362,88 +337,40 @@ func (s *session) tidy(now time.Time) {
 			stale = append(stale, s.closeAway(st))
 		}
 	}
-	if len(s.listeners) == 0 && s.own.n > 0 && now.Sub(s.quiet) >= s.h.opts.ReplayTime {
-		s.own.drop()
-		s.own.wakeSenders()
+	if s.own.attached == nil && s.own.inbox.n > 0 && now.Sub(s.quiet) >= s.h.opts.ReplayTime {
+		s.own.inbox.drop()
+		s.own.inbox.wakeSenders()
 		s.h.log.Debug("messages of a session dropped: nobody listens to its stream")
 	}
 	s.mu.Unlock()
-	s.forgetAll(stale)
+	s.forget(stale...)
 }
 
-// forget drops what is kept of a stream, or of all.
-func (s *session) forget(name string) {
-	if err := s.h.forget(s.id(), name); err != nil {
-		s.h.log.Warn("forgetting the events of a stream", "error", err)
-	}
-}
-
-// forgetAll drops what is kept of streams.
-func (s *session) forgetAll(names []string) {
+// forget drops what is kept of streams, or with "" of all.
+func (s *session) forget(names ...string) {
 	for _, name := range names {
-		s.forget(name)
+		if err := s.h.forget(s.id(), name); err != nil {
+			s.h.log.Warn("forgetting the events of a stream", "error", err)
+		}
 	}
 }
 
-// conn is the session as its handler sees it.
-type conn session
-
-var _ transport.Conn = (*conn)(nil)
+var _ transport.Conn = (*session)(nil)
 
 // Send sends a notification or request on the session's own stream. Without
 // one it waits there for a client to open it.
-func (c *conn) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
-	s := (*session)(c)
-	b, err := encode(m)
-	if err != nil {
-		return err
-	}
-	var ending <-chan struct{} = s.h.ending
-	for {
-		room, err := s.put(b)
-		if room == nil {
-			return err
-		}
-		if ending, err = awaitRoom(ctx, s, room, ending); err != nil {
-			b.free()
-			return err
-		}
-	}
-}
-
-// put adds a message to what belongs to no request if there is room; otherwise
-// it returns what to wait for.
-func (s *session) put(b *buffer) (room <-chan struct{}, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.ended != nil:
-		err = s.ended
-	case !s.own.full(b, s.h.opts.ReplayBuffer):
-		s.own.push(b)
-		if len(s.listeners) == 0 {
-			s.own.fit()
-		}
-		s.wakeListener()
-		return nil, nil
-	case len(s.listeners) == 0 && s.h.stopping():
-		err = ErrStopped // nobody comes back
-	default:
-		return s.own.wait(), nil
-	}
-	b.free()
-	return nil, err
+func (s *session) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	return s.own.send(ctx, nil, m)
 }
 
 // Principal is who opened the session.
-func (c *conn) Principal() *principal.Principal { return c.who }
+func (s *session) Principal() *principal.Principal { return s.who }
 
 // Shared says that each request has a stream of its own.
-func (c *conn) Shared() bool { return false }
+func (s *session) Shared() bool { return false }
 
 // Close ends the session without waiting for its end.
-func (c *conn) Close(cause error) error {
-	s := (*session)(c)
+func (s *session) Close(cause error) error {
 	s.h.sessions.background(s, cause)
 	return nil
 }

@@ -3,7 +3,9 @@ package streamable
 import (
 	"cmp"
 	"crypto/rand"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,10 +25,9 @@ type table struct {
 	all        map[*session]struct{} // those too that begin or end just now
 	owners     map[string]*owner     // by limit key
 	idle       ranking[*owner]
-	registered int // sessions that clients could use and that have not ended; displaced ones have
-	anonymous  int // those of them that are anonymous callers'
-	timer      *time.Timer
-	armed      bool
+	registered int         // sessions that clients could use and that have not ended; displaced ones have
+	anonymous  int         // those of them that are anonymous callers'
+	timer      *time.Timer // runs while there are sessions
 	over       bool
 	work       sync.WaitGroup // looks, and ends in the background
 }
@@ -37,7 +38,9 @@ func (t *table) init(h *Handler) {
 	t.byID = make(map[string]*session)
 	t.all = make(map[*session]struct{})
 	t.owners = make(map[string]*owner)
-	t.idle = idleOwners()
+	t.idle = ranking[*owner]{above: aboveOwner, place: func(o *owner) *int { return &o.place }}
+	t.timer = time.AfterFunc(t.every, t.sweep)
+	t.timer.Stop()
 }
 
 // reserve takes in a session that begins and gives it its id, a new one unless
@@ -66,11 +69,12 @@ func (t *table) reserve(s *session, id string) (status int, e *jsonrpc.Error) {
 	if _, e := t.victim(s, o); e != nil { // nothing has changed by the time of register, mostly
 		return http.StatusTooManyRequests, e
 	}
-	t.all[s] = struct{}{}
+	if t.all[s] = struct{}{}; len(t.all) == 1 {
+		t.timer.Reset(t.every)
+	}
 	t.owners[s.key] = o
 	s.owner = o
 	o.sessions++
-	t.arm()
 	return 0, nil
 }
 
@@ -236,9 +240,6 @@ func (t *table) unlink(s *session) (known bool) {
 func (t *table) forget(s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.all[s]; !ok {
-		return
-	}
 	delete(t.all, s)
 	t.disown(s)
 }
@@ -253,19 +254,6 @@ func (t *table) background(s *session, cause error) {
 		return
 	}
 	t.work.Go(func() { s.end(cause) })
-}
-
-// arm has the table looked at after a while, if there is anything in it.
-func (t *table) arm() {
-	switch {
-	case t.armed || t.over || len(t.all) == 0:
-	case t.timer == nil:
-		t.armed = true
-		t.timer = time.AfterFunc(t.every, t.sweep)
-	default:
-		t.armed = true
-		t.timer.Reset(t.every)
-	}
 }
 
 // sweep ends the sessions that nobody uses, and what waits in vain in others.
@@ -299,24 +287,66 @@ func (t *table) sweep() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.armed = false
-	t.arm()
+	if !t.over && len(t.all) > 0 {
+		t.timer.Reset(t.every)
+	}
 }
 
-// close ends the table and returns what is left in it. wait returns when
-// nothing of it runs any more.
+// close ends the table and returns what is left in it. Its work goes on.
 func (t *table) close() []*session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	left := make([]*session, 0, len(t.all))
-	for s := range t.all {
-		left = append(left, s)
-	}
-	return left
+	t.timer.Stop()
+	return slices.Collect(maps.Keys(t.all))
 }
 
-func (t *table) wait() { t.work.Wait() }
+// An owner is who the sessions under one limit key belong to: an identified
+// caller, or the anonymous callers of one address. It is in the table while it
+// has sessions, and belongs to the lock of that.
+type owner struct {
+	sessions   int // those too that begin, and end on their own
+	registered int // those that count: the table says which
+
+	// The sessions of anonymous callers that nobody uses, a list through the
+	// sessions. The oldest was idle the longest.
+	oldest, newest *session
+	place          int // in the ranking of idle owners
+}
+
+// append adds a session that nobody uses any more.
+func (o *owner) append(s *session) {
+	if s.before = o.newest; s.before != nil {
+		s.before.behind = s
+	} else {
+		o.oldest = s
+	}
+	o.newest = s
+}
+
+// remove takes a session out of those that nobody uses, if it is there.
+func (o *owner) remove(s *session) {
+	switch {
+	case s.before != nil:
+		s.before.behind = s.behind
+	case o.oldest == s:
+		o.oldest = s.behind
+	default:
+		return
+	}
+	if s.behind != nil {
+		s.behind.before = s.before
+	} else {
+		o.newest = s.before
+	}
+	s.before, s.behind = nil, nil
+}
+
+// aboveOwner ranks the owners that have a session nobody uses. The first has the
+// most sessions, and of several such the one that was idle the longest.
+func aboveOwner(a, b *owner) bool {
+	if a.registered != b.registered {
+		return a.registered > b.registered
+	}
+	return a.oldest.used.Before(b.oldest.used)
+}

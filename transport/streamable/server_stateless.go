@@ -14,7 +14,7 @@ import (
 // call of the handler, on this goroutine.
 func (h *Handler) stateless(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
 	if m.Kind != jsonrpc.Request {
-		h.unanswered(a, hd, m)
+		h.unanswered(a, hd, m, errResponse)
 		return
 	}
 	a.ends = a.r.Context()
@@ -40,12 +40,10 @@ func (h *Handler) serveAlone(a *activeRequest, m *jsonrpc.Incoming) {
 
 // begin makes the stream of a request that belongs to no session.
 func (h *Handler) begin(a *activeRequest) *stream {
-	st := a.x.st
-	if st == nil {
-		st = new(stream)
+	if st := a.x.st; st != nil {
+		return st
 	}
-	st.h = h
-	return st
+	return new(stream).init(h, nil, formObject)
 }
 
 // begun cancels a request that has begun too late to be cancelled with the
@@ -57,15 +55,15 @@ func (h *Handler) begun(a *activeRequest) {
 	}
 }
 
-// unanswered serves what is no request.
-func (h *Handler) unanswered(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
+// unanswered serves what is no request: notifications are ignored, responses
+// refused.
+func (h *Handler) unanswered(a *activeRequest, hd *head, m *jsonrpc.Incoming, e *jsonrpc.Error) {
 	if m.Kind == jsonrpc.Notification {
 		h.log.Debug("notification ignored", "bytes", m.Size)
 		a.Writer().WriteHeader(http.StatusAccepted)
 		return
 	}
-	h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
-		"responses are not sent in this protocol revision; send the request again with its input responses"))
+	h.refuse(a, hd, http.StatusBadRequest, e)
 }
 
 // statelessFacts are those of the revision that a request without session names,
@@ -120,14 +118,10 @@ func hasMeta(m *jsonrpc.Incoming, required []string) bool {
 func (h *Handler) sessionless(a *activeRequest, hd *head, m *jsonrpc.Incoming) {
 	f := h.assumed(a, hd)
 	switch {
-	case f == nil:
+	case f == nil: // refused
 		return
-	case m.Kind == jsonrpc.Response:
-		h.refuse(a, hd, http.StatusBadRequest, errUnasked())
-		return
-	case m.Kind == jsonrpc.Notification:
-		h.log.Debug("notification ignored", "bytes", m.Size)
-		a.Writer().WriteHeader(http.StatusAccepted)
+	case m.Kind != jsonrpc.Request:
+		h.unanswered(a, hd, m, errUnasked)
 		return
 	}
 	a.x.Version = f.Version
@@ -154,8 +148,4 @@ func (h *Handler) assumed(a *activeRequest, hd *head) *revision.Facts {
 	h.refuse(a, hd, http.StatusBadRequest, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 		"MCP-Protocol-Version %.32q: %s; send the one that initialize answered", values[0], why))
 	return nil
-}
-
-func errUnasked() *jsonrpc.Error {
-	return jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "this server keeps no sessions, and has asked nothing that this could answer")
 }

@@ -27,8 +27,9 @@ type stream struct {
 	failed   *failure       // the error among the answers, of several the first
 	closed   error          // why no message is taken any more
 
-	own   sync.Mutex // for streams without session; the others have that of the session
-	inbox queue      // not of listeners, which share that of the session
+	mu    *sync.Mutex // own, or that of the session
+	own   sync.Mutex
+	inbox queue // of listeners empty: they share that of session.own
 
 	waiting int32 // answers to come
 	form    streamForm
@@ -55,21 +56,17 @@ type failure struct {
 // overdue reports whether the handler took too long, and may go on.
 func (f *failure) overdue() bool { return f != nil && f.Code == codeTimeout }
 
-func (st *stream) lock() {
-	if st.s != nil {
-		st.s.mu.Lock()
-		return
+// init makes the stream one of s, or of none.
+func (st *stream) init(h *Handler, s *session, form streamForm) *stream {
+	st.h, st.s, st.form, st.mu = h, s, form, &st.own
+	if s != nil {
+		st.mu = &s.mu
 	}
-	st.own.Lock()
+	return st
 }
 
-func (st *stream) unlock() {
-	if st.s != nil {
-		st.s.mu.Unlock()
-		return
-	}
-	st.own.Unlock()
-}
+func (st *stream) lock()   { st.mu.Lock() }
+func (st *stream) unlock() { st.mu.Unlock() }
 
 // The methods that follow want the lock, but for send and put.
 
@@ -92,16 +89,8 @@ func (st *stream) wake() {
 	}
 }
 
-// most is how many bytes may wait.
-func (st *stream) most() int {
-	if st.s != nil {
-		return st.h.opts.ReplayBuffer
-	}
-	return maxPending
-}
-
-// send puts a message of the exchange x into the queue. It waits for room: a
-// client that reads slowly, or is away, slows its server down.
+// send puts a message of the exchange x, nil for none, into the queue. It waits
+// for room: a client that reads slowly, or is away, slows its server down.
 func (st *stream) send(ctx context.Context, x *exchange, m *jsonrpc.Outgoing) error {
 	b, err := encode(m)
 	if err != nil {
@@ -113,48 +102,46 @@ func (st *stream) send(ctx context.Context, x *exchange, m *jsonrpc.Outgoing) er
 		if room == nil {
 			return err
 		}
-		if ending, err = awaitRoom(ctx, st.s, room, ending); err != nil {
-			b.free()
-			return err
+		var ended <-chan struct{}
+		if st.s != nil {
+			ended = st.s.ctx.Done()
 		}
-	}
-}
-
-// awaitRoom waits until there may be room, or something ends. ending is left to
-// be waited for, once.
-func awaitRoom(ctx context.Context, s *session, room, ending <-chan struct{}) (<-chan struct{}, error) {
-	var ended <-chan struct{}
-	if s != nil {
-		ended = s.ctx.Done()
-	}
-	select {
-	case <-room:
-		return ending, nil
-	case <-ending:
-		return nil, nil // does anybody still read?
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-ended:
-		return nil, context.Cause(s.ctx)
+		select {
+		case <-room:
+			continue
+		case <-ending:
+			ending = nil // does anybody still read?
+			continue
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-ended:
+			err = context.Cause(st.s.ctx)
+		}
+		b.free()
+		return err
 	}
 }
 
 // put adds a message if there is room; otherwise it returns what to wait for.
 func (st *stream) put(x *exchange, b *buffer) (room <-chan struct{}, err error) {
+	most := maxPending
+	if st.s != nil {
+		most = st.h.opts.ReplayBuffer
+	}
 	st.lock()
 	if err = st.refuses(x); err == nil {
 		switch {
-		case !st.inbox.full(b, st.most()):
-			st.form = formEvents
+		case !st.inbox.full(b, most):
+			st.form = max(st.form, formEvents)
 			st.push(b)
 			stale := st.trimAway()
 			st.unlock()
-			st.s.forgetAll(stale)
+			st.s.forget(stale...)
 			return nil, nil
-		case st.attached == nil && st.h.stopping():
+		case st.attached == nil && st.h.responses.Closing():
 			err = ErrStopped // nobody comes back
 		default:
-			st.form = formEvents // there is more to say than answers: what waits may leave
+			st.form = max(st.form, formEvents) // there is more to say than answers: what waits may leave
 			room = st.inbox.wait()
 			st.wake()
 			st.unlock()
@@ -168,14 +155,12 @@ func (st *stream) put(x *exchange, b *buffer) (room <-chan struct{}, err error) 
 
 // refuses is why no message of an exchange is taken.
 func (st *stream) refuses(x *exchange) error {
-	switch {
-	case x.over:
+	switch err := st.takes(); {
+	case x != nil && x.over:
 		return jsonrpc.ErrEnded
-	case st.s != nil && st.s.ended != nil:
-		return st.s.ended
-	case st.closed != nil:
-		return st.closed
-	case st.s != nil && st.log == nil && st.attached != nil && st.attached.r.Context().Err() != nil:
+	case err != nil:
+		return err
+	case st.s != nil && st.form != formListener && st.log == nil && st.attached != nil && st.attached.r.Context().Err() != nil:
 		return errNobody // the client has gone and has no id to come back with
 	}
 	return nil
@@ -193,7 +178,7 @@ func (st *stream) push(b *buffer) {
 // trimAway keeps what waits within bounds if the client is away, and returns the
 // names of the streams that make place.
 func (st *stream) trimAway() []string {
-	if st.s == nil || st.attached != nil {
+	if st.log == nil || st.attached != nil {
 		return nil
 	}
 	return st.s.trim()
@@ -229,19 +214,11 @@ func (l *eventLog) appendID(dst []byte, seq uint64) []byte {
 
 // parseEventID reads what appendID wrote.
 func parseEventID(s string) (number, seq uint64, ok bool) {
-	first, second, ok := strings.Cut(s, "-")
-	if !ok {
-		return 0, 0, false
-	}
-	number, ok1 := parseNumber(first)
-	seq, ok2 := parseNumber(second)
-	return number, seq, ok1 && ok2 && number > 0
-}
-
-// parseNumber reads a number in its one form.
-func parseNumber(s string) (uint64, bool) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && strconv.FormatUint(n, 10) == s
+	first, second, _ := strings.Cut(s, "-")
+	number, _ = strconv.ParseUint(first, 10, 64) // what cannot be read is not as it would be written
+	seq, _ = strconv.ParseUint(second, 10, 64)
+	l := eventLog{number: number}
+	return number, seq, number > 0 && string(l.appendID(nil, seq)) == s
 }
 
 // appendEvent appends a message as an event, with its id if l is not nil.

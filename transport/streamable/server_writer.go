@@ -66,7 +66,7 @@ func (a *activeRequest) drain(st *stream, comment bool) {
 		if out.last > 0 {
 			a.store(st, &out)
 		}
-		err := a.unlocked(st, func() error { return a.write(&out) })
+		err := a.write(st, &out)
 		a.wrote(st, err, out.over)
 		if a.writer == writerWriting && st.waiting > 0 {
 			st.unlock()
@@ -76,20 +76,23 @@ func (a *activeRequest) drain(st *stream, comment bool) {
 	}
 }
 
-// unlocked calls f, which reads or writes, without the lock of the stream. If f
-// does not return, because code of users panics in it, nothing more is written.
+// unlocked calls f, which reads or writes, without the lock of the stream.
 func (a *activeRequest) unlocked(st *stream, f func() error) error {
 	returned := false
 	st.unlock()
-	defer func() {
-		st.lock()
-		if !returned {
-			a.detach(st, errBroken)
-		}
-	}()
+	defer a.relock(st, &returned)
 	err := f()
 	returned = true
 	return err
+}
+
+// relock takes the lock again. If what was done without it has not returned,
+// because code of users panics in it, nothing more is written.
+func (a *activeRequest) relock(st *stream, returned *bool) {
+	st.lock()
+	if !*returned {
+		a.detach(st, errBroken)
+	}
 }
 
 // become changes the state, and tells those who wait for that.
@@ -161,8 +164,8 @@ func (st *stream) verdict() *failure {
 // stream before them.
 func (a *activeRequest) nextEvents(st *stream, comment bool) (out output) {
 	q, begin := &st.inbox, a.Unsent()
-	if st.form == formListener && st.s.listener() == a {
-		q = &st.s.own
+	if st.form == formListener && st.s.own.attached == a {
+		q = &st.s.own.inbox
 	}
 	if q.n == 0 && !begin && !comment && !st.over() {
 		return output{}
@@ -254,45 +257,35 @@ func (a *activeRequest) store(st *stream, out *output) {
 	}
 }
 
-// write writes what was taken, without the lock.
-func (a *activeRequest) write(out *output) error {
-	if out.form >= formEvents {
-		err := a.writeEvents(out)
-		a.free(out.buf)
-		return err
-	}
-	if a.running && out.failed.overdue() {
+// write writes what was taken. The lock is given up meanwhile.
+func (a *activeRequest) write(st *stream, out *output) (err error) {
+	returned := false
+	st.unlock()
+	defer a.relock(st, &returned)
+	if out.over && a.running && a.Unsent() && out.failed.overdue() {
 		// Its handler may go on, and the next request on the connection would
 		// wait for it.
 		a.Header().Set("Connection", "close")
 	}
 	switch {
 	case out.buf == nil: // without an answer, because the request was cancelled
-		return a.WriteEvents(nil)
+		err = a.WriteEvents(nil)
+	case out.form == formObject:
+		err = a.JSON(a.status(out.failed), out.buf.b[out.from+prefix:])
 	case out.form == formArray:
 		array := newBuffer()
 		array.b = appendArray(array.b, out.buf.b[out.from:])
 		out.buf.free()
-		out.buf, out.from = array, 0
-	default:
-		out.from += prefix
-	}
-	err := a.JSON(a.status(out.failed), out.buf.b[out.from:])
-	a.free(out.buf)
-	return err
-}
-
-func (a *activeRequest) writeEvents(out *output) error {
-	switch {
+		out.buf = array
+		err = a.JSON(a.status(out.failed), array.b)
 	case out.over && a.Unsent():
-		if a.running && out.failed.overdue() {
-			a.Header().Set("Connection", "close")
-		}
-		return a.Events(out.buf.b)
-	case len(out.buf.b) == 0 && a.Streaming():
-		return nil
+		err = a.Events(out.buf.b)
+	case len(out.buf.b) > 0 || !a.Streaming():
+		err = a.WriteEvents(out.buf.b)
 	}
-	return a.WriteEvents(out.buf.b)
+	a.free(out.buf)
+	returned = true
+	return err
 }
 
 // status is the status of a body, whose header says what its error needs.

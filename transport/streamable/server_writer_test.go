@@ -220,6 +220,35 @@ func TestResumedTwiceWhileStoring(t *testing.T) {
 	})
 }
 
+// panickingStore cannot give back what it has taken.
+type panickingStore struct{ store }
+
+func (*panickingStore) After(context.Context, string, string, uint64) ([]streamable.Event, error) {
+	panic("planted")
+}
+
+// A panic of the store of events while a stream is resumed costs its connection
+// and nothing more.
+func TestPanicWhileResuming(t *testing.T) {
+	mcptest.NoLeaks(t)
+	st := newStepper()
+	s := newSite(t, newPeer(map[string]method{"m": st.run}), &streamable.Options{
+		Events: &panickingStore{store{events: make(map[string][]streamable.Event)}},
+	})
+	id := s.open(v2506)
+	st.steps <- 0
+	f := s.follow(http.MethodPost, rpc(1, "m", ""), "Mcp-Session-Id", id)
+	first := f.wants(noted(0)).ID
+	st.steps <- 1
+	f.wants(noted(1))
+	if r, err := s.do(t.Context(), http.MethodGet, "", "Mcp-Session-Id", id, "Last-Event-ID", first); err == nil {
+		_ = r.Body.Close()
+		t.Errorf("status %d, want a connection that ends", r.StatusCode)
+	}
+	close(st.steps)
+	s.check("after it", s.send(http.MethodPost, rpc(2, "echo", ""), "Mcp-Session-Id", id), http.StatusOK)
+}
+
 // later is send in the background.
 func (s *site) later(httpMethod string, header ...string) <-chan outcome {
 	c := make(chan outcome, 1)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/httptoken"
@@ -53,17 +54,8 @@ func (c *CORS) agreed(requested []string) []string {
 
 // takes reports whether the request header may be sent.
 func (c *CORS) takes(name string) bool {
-	if !httptoken.Valid(name) {
-		return false
-	}
-	for _, entry := range c.Headers {
-		if prefix, open := strings.CutSuffix(entry, "*"); open {
-			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
-				return true
-			}
-		} else if strings.EqualFold(name, entry) {
-			return true
-		}
-	}
-	return false
+	return httptoken.Valid(name) && slices.ContainsFunc(c.Headers, func(entry string) bool {
+		prefix, open := strings.CutSuffix(entry, "*")
+		return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) && (open || len(name) == len(prefix))
+	})
 }

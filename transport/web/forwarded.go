@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -87,12 +88,7 @@ func lastEntry(list string) (rest, last string, more bool) {
 }
 
 func containedInAny(networks []netip.Prefix, at netip.Addr) bool {
-	for _, network := range networks {
-		if network.Contains(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(at) })
 }
 
 // parseNode reads an address with or without port, an IPv6 one with or without
@@ -121,7 +117,7 @@ func validPort(s string) bool {
 	if name, obfuscated := strings.CutPrefix(s, "_"); obfuscated {
 		return found && name != "" && len(name) <= maxShown && isName(name)
 	}
-	return found && s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
+	return found && s != "" && len(s) <= 5 && strings.Trim(s, digits) == ""
 }
 
 // forwardedFor reads the address of an element of a Forwarded header: pairs

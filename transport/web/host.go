@@ -39,7 +39,7 @@ func splitHost(s string) (hostPort, bool) {
 			return h, false
 		}
 	}
-	if strings.Contains(h.name, ":") || strings.Trim(h.name, "0123456789.") == "" {
+	if strings.Contains(h.name, ":") || strings.Trim(h.name, digits+".") == "" {
 		// An error is accepted: 1.2.3 is a name, which no host has.
 		h.ip, _ = netip.ParseAddr(h.name)
 		if !h.ip.IsValid() && strings.Contains(h.name, ":") {
@@ -54,21 +54,19 @@ func splitHost(s string) (hostPort, bool) {
 	return h, ok
 }
 
+// What names are made of. What strings.Trim leaves of a text has something else.
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
+
 // isName reports whether s could be a DNS name or an IPv4 address: labels of
 // ASCII letters, digits, "-" and "_". One dot at the end is part of the name.
 func isName(s string) bool {
 	if s == "" || len(s) > 254 || s[0] == '.' || strings.Contains(s, "..") {
 		return false
 	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
-		default:
-			return false
-		}
-	}
-	return true
+	return strings.Trim(s, letters+digits+"-_.") == ""
 }
 
 // parsePort reads ":" and a port from 1 to 65535 without leading zeros.
@@ -119,10 +117,8 @@ func (a hostPort) safe() bool {
 
 // An origin is the value of an Origin header in a form that can be compared.
 type origin struct {
-	scheme string // in lower case
-	name   string // in lower case; empty for an address
-	ip     netip.Addr
-	port   uint16 // 0 if there is none and the scheme has none of its own
+	scheme   string // in lower case
+	hostPort        // the name in lower case and empty for an address, the port that of the scheme if there is none
 }
 
 // parseOrigin reads scheme "://" host [":" port]. "null" is no origin.
@@ -135,32 +131,23 @@ func parseOrigin(s string) (origin, bool) {
 	if !ok {
 		return origin{}, false
 	}
-	o := origin{scheme: strings.ToLower(scheme), ip: h.ip}
-	o.port = h.portOr(schemePort(o.scheme))
-	if !h.ip.IsValid() {
-		o.name = strings.ToLower(h.name)
+	scheme, h.name = strings.ToLower(scheme), strings.ToLower(h.name)
+	if h.ip.IsValid() {
+		h.name = ""
 	}
-	return o, true
+	h.port = h.portOr(schemePort(scheme))
+	return origin{scheme, h}, true
 }
 
 // is reports whether h, as the Host header of a request, is o's host and port.
 // A Host without port has the port of the page's scheme.
 func (o origin) is(h hostPort) bool {
-	return h.sameName(hostPort{name: o.name, ip: o.ip}) && h.portOr(schemePort(o.scheme)) == o.port
+	return h.sameName(o.hostPort) && h.portOr(schemePort(o.scheme)) == o.port
 }
 
 // isScheme reports whether s is the scheme of a URI (RFC 3986, section 3.1).
 func isScheme(s string) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20 // letters in lower case
-		if c >= 'a' && c <= 'z' {
-			continue
-		}
-		if c = s[i]; i == 0 || (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return s != ""
+	return s != "" && strings.Trim(s[:1], letters) == "" && strings.Trim(s, letters+digits+"+-.") == ""
 }
 
 // schemePort is the port that a scheme has of its own, or 0.

@@ -82,9 +82,5 @@ func RetryAfter(e *jsonrpc.Error) (seconds int, ok bool) {
 	if err != nil || ms < 0 {
 		return 0, false
 	}
-	wait := ms / 1000
-	if ms%1000 > 0 {
-		wait++
-	}
-	return int(min(wait, math.MaxInt32)), true
+	return int((min(ms, math.MaxInt32*1000) + 999) / 1000), true
 }

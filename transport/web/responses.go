@@ -41,7 +41,7 @@ type Responses struct {
 	mu    sync.Mutex
 	first *Response
 	timer *time.Timer
-	armed bool
+	due   int64         // when the timer fires, in Unix nanoseconds; 0: it does not run
 	held  int           // responses, and holds
 	quiet chan struct{} // closed once closing and nothing is held; nil until somebody asks
 }
@@ -74,10 +74,22 @@ func (l *Responses) Begin(r *Response, owner ResponseOwner) bool {
 		r.next.prev = r
 	}
 	l.first = r
-	if !l.armed {
-		l.arm(l.sweepInterval())
+	if l.due == 0 {
+		l.arm(now, now+l.sweepInterval())
 	}
 	return true
+}
+
+// KeepAliveAt has the owner of r called at that time, if nothing is written
+// before. Nothing is being written now.
+func (l *Responses) KeepAliveAt(r *Response, at time.Time) {
+	due := at.UnixNano()
+	r.wrote.Store(due - int64(l.KeepAlive))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if due < l.due {
+		l.arm(time.Now().UnixNano(), due)
+	}
 }
 
 // End is the end of a response: nobody uses it any more. What net/http still
@@ -187,6 +199,9 @@ func (l *Responses) Abort(cause error) {
 	}
 }
 
+// Closing reports whether Close has been called.
+func (l *Responses) Closing() bool { return l.phase.Load() >= phaseClosing }
+
 // Aborting reports whether nobody is waited for any more. What begins to wait
 // for a request asks, and cancels it itself.
 func (l *Responses) Aborting() bool { return l.phase.Load() >= phaseAborting }
@@ -205,13 +220,14 @@ func (l *Responses) Stop() {
 
 // sweepInterval is the longest time between two looks at all responses: what is read or
 // written is given its time without a word to the timer.
-func (l *Responses) sweepInterval() time.Duration {
-	return max(min(l.KeepAlive, l.ReadTimeout, l.WriteStall)/4, time.Millisecond)
+func (l *Responses) sweepInterval() int64 {
+	return int64(max(min(l.KeepAlive, l.ReadTimeout, l.WriteStall)/4, time.Millisecond))
 }
 
-// arm has the responses looked at after a while. mu is held.
-func (l *Responses) arm(wait time.Duration) {
-	l.armed = true
+// arm has the responses looked at when it is due. mu is held.
+func (l *Responses) arm(now, due int64) {
+	l.due = due
+	wait := time.Duration(due - now)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, l.sweep)
 	} else {
@@ -224,34 +240,38 @@ func (l *Responses) arm(wait time.Duration) {
 func (l *Responses) sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.armed = false
+	l.due = 0
 	if l.phase.Load() == phaseStopped || l.first == nil {
 		return
 	}
 	now := time.Now().UnixNano()
-	next := now + int64(l.sweepInterval())
+	next := now + l.sweepInterval()
 	for r := l.first; r != nil; r = r.next {
-		due, act := r.nextDue()
-		if due > now {
+		if due := r.act(now); due > now {
 			next = min(next, due)
-			continue
 		}
-		act()
 	}
-	l.arm(time.Duration(next - now))
+	l.arm(now, next)
 }
 
-// nextDue is when something has to be done about a response, in Unix nanoseconds,
-// and what.
-func (r *Response) nextDue() (due int64, act func()) {
+// act does what is due for a response, or returns when that is.
+func (r *Response) act(now int64) (due int64) {
 	if due := r.writeDue.Load(); due != 0 {
-		return due, r.Abort
+		if due <= now {
+			r.Abort()
+		}
+		return due
 	}
 	if due := r.readDue.Load(); due != 0 {
-		return due, func() { _ = http.NewResponseController(r.w).SetReadDeadline(past) } // not every server can
+		if due <= now {
+			_ = http.NewResponseController(r.w).SetReadDeadline(past) // not every server can
+		}
+		return due
 	}
-	return r.wrote.Load() + int64(r.all.KeepAlive), func() {
-		r.wrote.Store(time.Now().UnixNano())
+	due = r.wrote.Load() + int64(r.all.KeepAlive)
+	if due <= now {
+		r.wrote.Store(now)
 		r.all.Go(r.owner.KeepAlive)
 	}
+	return due
 }
