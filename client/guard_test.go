@@ -1,47 +1,28 @@
 package client_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
-// A record is a log that many may write to.
-type record struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.String()
-}
-
 // panicking are handlers that all panic, with their log.
-func panicking() (*client.Options, *record) {
-	log := &record{}
+func panicking() (*client.Options, *logtest.Log) {
+	log := new(logtest.Log)
 	return &client.Options{
 		OnElicit:    func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { panic("secret plan") },
 		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { panic("secret plan") },
@@ -173,7 +154,7 @@ func TestListBytes(t *testing.T) {
 func TestMiddlewarePanicsAlone(t *testing.T) {
 	eras(t, func(t *testing.T, versions []string) {
 		synctest.Test(t, func(t *testing.T) {
-			var log record
+			var log logtest.Log
 			var method atomic.Value // that middleware panics about, once it was answered
 			method.Store("")
 			s := subscribing(versions)
@@ -227,7 +208,7 @@ func TestMiddlewarePanicsAlone(t *testing.T) {
 // counted. It holds up nothing else.
 func TestFloodOfBigLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log record
+		var log logtest.Log
 		release, handled := make(chan struct{}), 0
 		s := &script{versions: []string{newest}}
 		c := connect(t, s, &client.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), OnLog: func(context.Context, *mcp.LogParams) {

@@ -47,9 +47,9 @@ func TestMiddleware(t *testing.T) {
 					if r.Attempts() != 0 || !r.ID().IsZero() {
 						t.Errorf("%s: %d attempts before the first", r.Method(), r.Attempts())
 					}
-					seen.write(fmt.Sprintf("> %s %s %T", r.Method(), r.Target(), r.Params()))
+					seen.Addf("> %s %s %T", r.Method(), r.Target(), r.Params())
 					result, err := next(ctx, r)
-					seen.write(fmt.Sprintf("< %s %T %d %v", r.Method(), result, r.Attempts(), err != nil))
+					seen.Addf("< %s %T %d %v", r.Method(), result, r.Attempts(), err != nil)
 					return result, err
 				}
 			}

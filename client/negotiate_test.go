@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -33,16 +34,9 @@ type site struct {
 }
 
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
-	var m struct {
-		ID     json.RawMessage
-		Method string
-	}
-	if r.Body != nil {
-		data, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		_ = json.Unmarshal(data, &m) // GET and DELETE have no body
+	m, err := linktest.Read(r)
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	down, old, on := s.down[m.Method], s.old, s.on[m.Method]
@@ -53,7 +47,7 @@ func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	if down != nil {
 		return nil, down
 	}
-	resp := s.answer(r, old, on, m.Method, string(m.ID))
+	resp := s.answer(r, old, on, m.Method, m.ID)
 	if resp == nil { // what will not be answered
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())
@@ -84,11 +78,7 @@ func (s *site) answer(r *http.Request, old bool, on func(*http.Request, string) 
 }
 
 func whole(status int, body string) *http.Response {
-	resp := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
-	if body == "" {
-		resp.Body = http.NoBody
-	}
-	return resp
+	return webtest.NewResponse(status, "application/json", body)
 }
 
 func result(id, value string) *http.Response {
@@ -426,7 +416,7 @@ func TestReceiveAtOnce(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(b.String())), ContentLength: -1}
 			},
 		}}
-		c := visit(t, s, &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.write(string(p.Data)) }})
+		c := visit(t, s, &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.Add(string(p.Data)) }})
 		var wg sync.WaitGroup
 		for range calls {
 			wg.Go(func() {
@@ -457,19 +447,11 @@ type forgetful struct {
 }
 
 func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
-	var m struct {
-		ID     json.RawMessage
-		Method string
-		Params struct{ Name string }
+	m, err := linktest.Read(r)
+	if err != nil {
+		return nil, err
 	}
-	if r.Body != nil {
-		data, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		_ = json.Unmarshal(data, &m) // GET and DELETE have no body
-	}
-	id := string(m.ID)
+	id, name := m.ID, member[string](m.Params, "name")
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	given := r.Header.Get("Mcp-Session-Id")
@@ -486,8 +468,8 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	case id == "":
 		return whole(202, ""), nil
 	}
-	f.ran[m.Params.Name]++
-	if m.Params.Name == "slow" {
+	f.ran[name]++
+	if name == "slow" {
 		f.mu.Unlock()
 		<-r.Context().Done()
 		f.mu.Lock()

@@ -2,46 +2,35 @@ package client_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
 // seenSessions keeps what an observer is told, in words.
-type seenSessions struct {
-	mu    sync.Mutex
-	lines []string
-}
+type seenSessions struct{ logtest.List }
 
 func (s *seenSessions) observer() client.Observer {
-	add := func(format string, args ...any) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.lines = append(s.lines, fmt.Sprintf(format, args...))
-	}
 	return client.Observer{
-		SessionOpened: func(i client.SessionInfo) { add("opened %s", i.Version) },
+		SessionOpened: func(i client.SessionInfo) { s.Addf("opened %s", i.Version) },
 		SessionEnded: func(i client.SessionInfo, cause error) {
-			add("ended %s by this client %v after %v", i.Version, errors.Is(cause, client.ErrClosed), time.Since(i.Opened).Round(time.Minute))
+			s.Addf("ended %s by this client %v after %v", i.Version, errors.Is(cause, client.ErrClosed), time.Since(i.Opened).Round(time.Minute))
 		},
 	}
 }
 
 func (s *seenSessions) expect(t *testing.T, want ...string) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Equal(s.lines, want) {
-		t.Errorf("told\n%s\nwant\n%s", strings.Join(s.lines, "\n"), strings.Join(want, "\n"))
+	if got := s.All(); !slices.Equal(got, want) {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

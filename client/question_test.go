@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -171,7 +172,7 @@ func TestOnQuestionFaulty(t *testing.T) {
 	} {
 		for _, transportName := range []string{"mem", "stdio", "streamable"} {
 			t.Run(name+" "+transportName, func(t *testing.T) {
-				var log record
+				var log logtest.Log
 				c := dial(t, mcptest.Dialer(t, askingServer(), transportName), &client.Options{
 					Versions: []string{"2025-11-25"}, OnQuestion: faulty, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 					OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {

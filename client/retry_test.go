@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -75,13 +77,12 @@ func (f *failing) body(id string) string {
 
 // serve fails in front of h, or passes a request on.
 func (f *failing) serve(h http.Handler, w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	m, err := linktest.Read(r)
 	if err != nil {
 		return
 	}
-	m, err := jsonrpc.Parse(body, jsonrpc.Limits{})
-	if err != nil || !f.due(m.Method) {
-		r.Body = io.NopCloser(strings.NewReader(string(body)))
+	if m.Method == "" || !f.due(m.Method) {
+		r.Body = io.NopCloser(strings.NewReader(m.Text))
 		h.ServeHTTP(w, r)
 		return
 	}
@@ -96,8 +97,7 @@ func (f *failing) serve(h http.Handler, w http.ResponseWriter, r *http.Request) 
 	}
 	w.WriteHeader(max(f.status, 200))
 	if f.code != 0 {
-		id, _ := m.ID.AppendJSON(nil)
-		_, _ = io.WriteString(w, f.body(string(id)))
+		_, _ = io.WriteString(w, f.body(cmp.Or(m.ID, "null")))
 	}
 }
 
@@ -109,8 +109,7 @@ func plain() *server.Server {
 // dialers gives a dialer for a server that fails so, on each transport that can.
 func (f *failing) dialers(t *testing.T) map[string]transport.Dialer {
 	endpoint := streamable.NewHandler(plain(), nil)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(endpoint, w, r) }))
-	t.Cleanup(front.Close)
+	front := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(endpoint, w, r) }))
 	d := map[string]transport.Dialer{"HTTP": streamable.URL(front.URL)}
 	if f.status > 0 {
 		return d

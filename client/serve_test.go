@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -129,7 +130,7 @@ func TestAnswerThatIsNone(t *testing.T) {
 // OnQuestion without a result leaves the context of the handler what it was.
 func TestOnQuestionWithoutContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log record
+		var log logtest.Log
 		o := answering()
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		o.OnQuestion = func(context.Context, string) context.Context { return nil }

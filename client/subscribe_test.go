@@ -5,43 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
 // A diary collects what handlers are told.
-type diary struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (d *diary) write(line string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lines = append(d.lines, line)
-}
+type diary struct{ logtest.List }
 
 // read returns what was written and forgets it.
 func (d *diary) read() []string {
 	synctest.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	lines := d.lines
-	d.lines = nil
-	return lines
+	return d.Take()
 }
 
 func (d *diary) options() *client.Options {
-	line := func(s string) func(context.Context) { return func(context.Context) { d.write(s) } }
+	line := func(s string) func(context.Context) { return func(context.Context) { d.Add(s) } }
 	return &client.Options{
 		OnToolsChanged: line("tools"), OnPromptsChanged: line("prompts"), OnResourcesChanged: line("resources"),
-		OnResourceUpdated: func(_ context.Context, uri string) { d.write(uri) },
+		OnResourceUpdated: func(_ context.Context, uri string) { d.Add(uri) },
 	}
 }
 
@@ -335,7 +322,7 @@ func TestCoalescing(t *testing.T) {
 		gate := make(chan struct{})
 		o.OnToolsChanged = func(context.Context) {
 			<-gate
-			d.write("tools")
+			d.Add("tools")
 		}
 		c := connect(t, s, o)
 		notify(s, false, mcp.NotifyToolsListChanged, "")

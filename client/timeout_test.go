@@ -3,9 +3,7 @@ package client_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
@@ -72,7 +71,6 @@ func ask(ctx context.Context, honest bool) error {
 
 // methodOf is the method of the message that r carries.
 func methodOf(r *http.Request) string {
-	var m struct{ Method string }
 	if r.GetBody == nil {
 		return ""
 	}
@@ -80,8 +78,7 @@ func methodOf(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	data, _ := io.ReadAll(body)
-	_ = json.Unmarshal(data, &m) // a message of ours
+	m, _ := linktest.Read(&http.Request{Body: body}) // a message of ours
 	return m.Method
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
@@ -28,15 +29,7 @@ type cutter struct {
 	ran    atomic.Int32
 }
 
-func (s *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := httptest.NewRecorder()
-	s.serve(w, r)
-	resp := w.Result()
-	resp.Request = r
-	return resp, nil
-}
-
-func (s *cutter) serve(w http.ResponseWriter, r *http.Request) {
+func (s *cutter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") != "" {
 		w.WriteHeader(s.status)
 		return
@@ -45,18 +38,16 @@ func (s *cutter) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	body, _ := io.ReadAll(r.Body)
-	m, err := jsonrpc.Parse(body, jsonrpc.Limits{})
-	if err != nil || m.ID.IsZero() {
+	m, err := linktest.Read(r)
+	if err != nil || m.ID == "" {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	id, _ := m.ID.AppendJSON(nil)
 	switch m.Method {
 	case mcp.MethodInitialize:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Mcp-Session-Id", "s")
-		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, id, newest)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`, m.ID, newest)
 	case mcp.MethodToolsCall:
 		s.ran.Add(1)
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -76,7 +67,7 @@ func TestLostAnswerIsNotRefusal(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &cutter{status: status}
-				c := dial(t, &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: s}}, &client.Options{
+				c := dial(t, &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: webtest.Direct{Handler: s}}}, &client.Options{
 					Versions: []string{newest}, Eras: client.NewEraMemory(),
 				})
 				_, err := c.CallTool(t.Context(), "pay", nil, nil)

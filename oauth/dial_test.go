@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 )
 
@@ -105,8 +105,7 @@ func TestFetchAllowHosts(t *testing.T) {
 
 func TestFetchLoopback(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(server.Close)
+	server := webtest.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -168,12 +167,11 @@ func TestFetchResolveError(t *testing.T) {
 func TestFetchProxy(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Pointer[string]
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	proxy := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := r.Method + " " + r.Host + " " + r.RequestURI
 		asked.Store(&seen)
 		w.WriteHeader(http.StatusForbidden)
 	}))
-	t.Cleanup(proxy.Close)
 	at, err := url.Parse(proxy.URL)
 	if err != nil {
 		t.Fatal(err)

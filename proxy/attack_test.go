@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -58,11 +59,11 @@ func TestAnonymousQuestions(t *testing.T) {
 				)
 				p := connect(t, up, v2511, &proxy.Options{KeptTime: time.Minute})
 				anonymous := func() *principal.Principal { return &principal.Principal{Remote: "192.0.2.1"} }
-				var asked record
+				var asked logtest.List
 				release := make(chan struct{})
 				options := func(name string) *client.Options {
 					return &client.Options{OnElicit: func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-						asked.add(name + ": " + r.Params.Message)
+						asked.Add(name + ": " + r.Params.Message)
 						select {
 						case <-release:
 							return client.Accept(confirm{true})
@@ -82,7 +83,7 @@ func TestAnonymousQuestions(t *testing.T) {
 				time.Sleep(20 * time.Second) // of fake time
 				close(release)
 				wg.Wait()
-				for _, item := range asked.take() {
+				for _, item := range asked.Take() {
 					if item[:3] == "bob" {
 						t.Errorf("shown to another: %s", item)
 					}
@@ -213,7 +214,7 @@ func TestBadDefinitions(t *testing.T) {
 // A sealed state belongs to the request it was given for.
 func TestStateOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		p := connect(t, up, v2511, nil)
 		h := byHand(t, p.Server(), nil)
 		_, q, err := h.call(t.Context(), "form", nil, nil)
@@ -252,12 +253,12 @@ func TestCancelledCallGoesOn(t *testing.T) {
 		)
 		p := connect(t, up, version, nil)
 		ada := joinAs(t, p.Server(), caller, principal.Local, &client.Options{OnElicit: accept})
-		var got record
+		var got logtest.List
 		bob := joinAs(t, p.Server(), caller, &principal.Principal{Issuer: "https://as.example", Subject: "bob"}, &client.Options{
 			LogLevel: mcp.LogDebug,
-			OnLog:    func(_ context.Context, m *mcp.LogParams) { got.add(string(m.Data)) },
+			OnLog:    func(_ context.Context, m *mcp.LogParams) { got.Add(string(m.Data)) },
 			OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-				got.add(r.Params.Message)
+				got.Add(r.Params.Message)
 				return client.Accept(confirm{true})
 			},
 		})
@@ -269,7 +270,7 @@ func TestCancelledCallGoesOn(t *testing.T) {
 			t.Error(s)
 		}
 		_ = bob.Drain(t.Context())
-		for _, item := range got.take() {
+		for _, item := range got.Take() {
 			t.Errorf("bob got %q", item)
 		}
 	})
@@ -335,8 +336,8 @@ func TestSubscribeAgain(t *testing.T) {
 			}
 		})
 		p := connect(t, up, version, nil)
-		var told record
-		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.add(uri) }})
+		var told logtest.List
+		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
 		first, err := c.Subscribe(t.Context(), "x:///a")
 		if err != nil {
 			t.Fatal(err)
@@ -349,10 +350,10 @@ func TestSubscribeAgain(t *testing.T) {
 		}
 		defer second.Close()
 		time.Sleep(time.Minute)
-		told.take()
+		told.Take()
 		up.ResourceUpdated("x:///a")
 		time.Sleep(time.Minute)
-		if got := told.take(); len(got) == 0 {
+		if got := told.Take(); len(got) == 0 {
 			t.Error("nothing is told")
 		}
 	})
@@ -365,7 +366,7 @@ func TestChain(t *testing.T) {
 			for _, caller := range upstreams {
 				t.Run(a+" "+b+" "+caller, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						up, _ := upstreamCall()
+						up, _ := askingServer()
 						first := connect(t, up, a, nil)
 						second := connect(t, first.Server(), b, nil)
 						c := join(t, second.Server(), caller, answers())
@@ -385,7 +386,7 @@ func TestChain(t *testing.T) {
 // A handler of questions may call through the proxy that asks.
 func TestCallBack(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		p := connect(t, up, version, nil)
 		var c *client.Client
 		depth := 0
@@ -410,7 +411,7 @@ func TestCallBack(t *testing.T) {
 // may be what that call runs for.
 func TestAnswerBesideLongCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		end := make(chan struct{})
 		up.Add(server.Tool("long", "", func(ctx context.Context, _ mcp.None) (string, error) {
 			select {

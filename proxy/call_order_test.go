@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/proxy"
@@ -25,7 +26,7 @@ func named(subject string) *principal.Principal {
 // A person answers forms when the test lets it, and notes what it was asked.
 type person struct {
 	*client.Client
-	asked  record
+	asked  logtest.List
 	answer chan struct{} // closed when it answers all
 }
 
@@ -36,7 +37,7 @@ func meet(t *testing.T, p *proxy.Proxy, version string, who *principal.Principal
 	m.Client = joinAs(t, p.Server(), version, who, &client.Options{
 		CallTimeout: time.Hour, MaxCallTime: time.Hour, Retries: -1,
 		OnElicit: func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			m.asked.add(r.Params.Message)
+			m.asked.Add(r.Params.Message)
 			select {
 			case <-m.answer:
 				return client.Accept(confirm{true})
@@ -147,7 +148,7 @@ func TestBesideAnOpenQuestion(t *testing.T) {
 		close(ada.answer)
 		want(t, first, "form is done")
 		synctest.Wait()
-		if got := len(bob.asked.take()); got != 1 {
+		if got := len(bob.asked.Take()); got != 1 {
 			t.Errorf("bob was asked %d times", got)
 		}
 		wantUnder(t, third)
@@ -155,7 +156,7 @@ func TestBesideAnOpenQuestion(t *testing.T) {
 		want(t, second, "form is done")
 		close(eve.answer)
 		want(t, third, "form is done")
-		if got := len(ada.asked.take()); got != 1 {
+		if got := len(ada.asked.Take()); got != 1 {
 			t.Errorf("ada was asked %d times", got)
 		}
 	})
@@ -173,16 +174,16 @@ func TestQuestionBesideAnother(t *testing.T) {
 		want(t, bob.start(t.Context(), "other"), "send the request again")
 		again := bob.start(t.Context(), "other")
 		wantUnder(t, again)
-		if got := bob.asked.take(); len(got) != 0 {
+		if got := bob.asked.Take(); len(got) != 0 {
 			t.Errorf("bob was asked %q", got)
 		}
 		close(ada.answer)
 		want(t, first, "form is done")
 		want(t, again, "other is done")
-		if got := ada.asked.take(); len(got) != 1 || got[0] != "Sure?" {
+		if got := ada.asked.Take(); len(got) != 1 || got[0] != "Sure?" {
 			t.Errorf("ada was asked %q", got)
 		}
-		if got := bob.asked.take(); len(got) != 1 || got[0] != "Other?" {
+		if got := bob.asked.Take(); len(got) != 1 || got[0] != "Other?" {
 			t.Errorf("bob was asked %q", got)
 		}
 		if !strings.Contains(log.String(), "a question of the upstream server was refused") {
@@ -209,7 +210,7 @@ func TestSuspect(t *testing.T) {
 		suspected := bob.start(t.Context(), "plain")
 		time.Sleep(10 * time.Second) // of fake time
 		wantUnder(t, suspected)
-		if got := append(ada.asked.take(), bob.asked.take()...); len(got) != 1 || got[0] != "First?" {
+		if got := append(ada.asked.Take(), bob.asked.Take()...); len(got) != 1 || got[0] != "First?" {
 			t.Errorf("asked %q", got)
 		}
 		close(ada.answer)
@@ -250,7 +251,7 @@ func TestAnswerWaitsForOthers(t *testing.T) {
 			t.Errorf("beside the caller's own: after %v", d)
 		}
 		want(t, own, "plain is done")
-		if got := ada.asked.take(); len(got) != 4 {
+		if got := ada.asked.Take(); len(got) != 4 {
 			t.Errorf("asked %q", got)
 		}
 	})
@@ -313,7 +314,7 @@ func TestSerialUpstream(t *testing.T) {
 		if d := time.Since(began); d > 5*time.Second { // a sign of life is waited for twice
 			t.Errorf("after %v", d)
 		}
-		if got := ada.asked.take(); len(got) != 2 {
+		if got := ada.asked.Take(); len(got) != 2 {
 			t.Errorf("asked %q", got)
 		}
 	})
@@ -339,10 +340,10 @@ func TestParallelQuestionsOfOneCaller(t *testing.T) {
 		if d := time.Since(began); d > time.Minute {
 			t.Errorf("after %v", d)
 		}
-		if got := ada.asked.take(); len(got) != 15 {
+		if got := ada.asked.Take(); len(got) != 15 {
 			t.Errorf("asked %q", got)
 		}
-		if got := bob.asked.take(); len(got) != 0 {
+		if got := bob.asked.Take(); len(got) != 0 {
 			t.Errorf("bob was asked %q", got)
 		}
 	})
@@ -468,7 +469,7 @@ func TestCancelledQuestionGoesOn(t *testing.T) {
 			t.Errorf("got %v", o.err)
 		}
 		want(t, second, "form is done")
-		if got := bob.asked.take(); len(got) != 1 || got[0] != "Sure?" {
+		if got := bob.asked.Take(); len(got) != 1 || got[0] != "Sure?" {
 			t.Errorf("bob was asked %q", got)
 		}
 	})
@@ -518,10 +519,10 @@ func TestQuestionsOnStreams(t *testing.T) {
 					return client.Accept(confirm{true})
 				},
 			})
-			var messages record
+			var messages logtest.List
 			bob := joinAs(t, p.Server(), version, named("bob"), &client.Options{
 				OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-					messages.add(r.Params.Message)
+					messages.Add(r.Params.Message)
 					return client.Accept(confirm{true})
 				},
 			})
@@ -537,7 +538,7 @@ func TestQuestionsOnStreams(t *testing.T) {
 			if got := text(t, r, err); got != "other is done" {
 				t.Error(got)
 			}
-			if got := messages.take(); len(got) != 1 || got[0] != "Other?" {
+			if got := messages.Take(); len(got) != 1 || got[0] != "Other?" {
 				t.Errorf("bob was asked %q", got)
 			}
 			close(answer)

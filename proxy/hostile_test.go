@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
@@ -125,18 +126,18 @@ func TestWatchAgain(t *testing.T) {
 			}
 		})
 		p := connect(t, up, version, nil)
-		var told record
-		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.add(uri) }})
+		var told logtest.List
+		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
 		if _, err := c.Subscribe(t.Context(), "x:///a"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute) // of fake time
-		if got := told.take(); len(got) == 0 {
+		if got := told.Take(); len(got) == 0 {
 			t.Error("what was missed is not told")
 		}
 		up.ResourceUpdated("x:///a")
 		time.Sleep(time.Second) // of fake time
-		if got := told.take(); len(got) != 1 {
+		if got := told.Take(); len(got) != 1 {
 			t.Errorf("told of %q after %d tries", got, tries.Load())
 		}
 	})
@@ -161,10 +162,10 @@ func TestWatchTooMuch(t *testing.T) {
 			}
 			return out
 		}
-		var told [3]record
+		var told [3]logtest.List
 		var subs []*client.Subscription
 		for i, name := range []string{"c", "b", "a"} {
-			c := joinAs(t, p.Server(), caller, named(name), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told[i].add(uri) }})
+			c := joinAs(t, p.Server(), caller, named(name), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told[i].Add(uri) }})
 			sub, err := c.Subscribe(t.Context(), uris(name)...)
 			if err != nil {
 				t.Fatal(err)
@@ -175,7 +176,7 @@ func TestWatchTooMuch(t *testing.T) {
 		check := func(when string, i int, name string, want int) {
 			up.ResourceUpdated("x:///" + name + "7")
 			time.Sleep(time.Second) // of fake time
-			if got := told[i].take(); len(got) != want {
+			if got := told[i].Take(); len(got) != want {
 				t.Errorf("%s: %s was told of %q", when, name, got)
 			}
 		}
@@ -205,10 +206,10 @@ func TestLogLevelNotTaken(t *testing.T) {
 			return "", server.Log(ctx, mcp.LogDebug, "log", "details")
 		}))
 		p := connect(t, up, v2511, nil)
-		var logs record
+		var logs logtest.List
 		c := join(t, p.Server(), v2511, &client.Options{
 			LogLevel: mcp.LogDebug,
-			OnLog:    func(_ context.Context, m *mcp.LogParams) { logs.add(string(m.Data)) },
+			OnLog:    func(_ context.Context, m *mcp.LogParams) { logs.Add(string(m.Data)) },
 		})
 		call := func() int {
 			if _, err := c.CallTool(t.Context(), "log", nil, nil); err != nil {
@@ -217,7 +218,7 @@ func TestLogLevelNotTaken(t *testing.T) {
 			if err := c.Drain(t.Context()); err != nil {
 				t.Error(err)
 			}
-			return len(logs.take())
+			return len(logs.Take())
 		}
 		if n := call(); n != 0 {
 			t.Errorf("%d messages although the level was not taken", n)

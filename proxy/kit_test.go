@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
@@ -181,27 +180,6 @@ func accept(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 // unlimited are limits without rates: tests are quicker than people.
 var unlimited = server.Limits{
 	ToolRate: server.Unlimited, ListRate: server.Unlimited, CompletionRate: server.Unlimited, PingRate: server.Unlimited,
-}
-
-// A record is what happened, in order; many goroutines may write to it.
-type record struct {
-	mu    sync.Mutex
-	items []string
-}
-
-func (r *record) add(item string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.items = append(r.items, item)
-}
-
-// take returns what happened since the last time.
-func (r *record) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	items := r.items
-	r.items = nil
-	return items
 }
 
 func decode(raw mcp.RawValue, v any) error { return wire.Decode(raw, v) }

@@ -261,7 +261,7 @@ func TestReplicas(t *testing.T) {
 // question is with a caller, and is connected to again.
 func TestUpstreamDies(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		d := &breaking{Dialer: mcptest.Dialer(t, up, "mem")}
 		p, err := proxy.Connect(t.Context(), d, &proxy.Options{Logger: quiet, Client: client.Options{Versions: []string{version}}})
 		if err != nil {
@@ -319,7 +319,7 @@ func (d *breaking) cut() {
 // Tools that change in the middle of a call do not disturb it.
 func TestToolsChangeDuringCall(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		p := connect(t, up, version, nil)
 		o := answers()
 		o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {

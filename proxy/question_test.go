@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -18,17 +19,17 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// upstreamCall is a server whose tools ask in every way. What came back to the tool is
+// askingServer is a server whose tools ask in every way. What came back to the tool is
 // its result, or in the record if the call ended before.
-func upstreamCall() (*server.Server, *record) {
+func askingServer() (*server.Server, *logtest.List) {
 	s := server.New("asking", "1", &server.Options{Logger: quiet, Limits: unlimited})
-	seen := new(record)
+	seen := new(logtest.List)
 	say := func(v any, err error) (string, error) {
 		if err == nil {
 			return fmt.Sprint(v), nil
 		}
 		if !errors.Is(err, server.ErrInputPending) {
-			seen.add(err.Error())
+			seen.Add(err.Error())
 		}
 		return "", err
 	}
@@ -94,7 +95,7 @@ func answers() *client.Options {
 // All kinds of questions come to the caller and their answers back, in all
 // combinations of eras and from tools, prompts and resources.
 func TestQuestions(t *testing.T) {
-	up, _ := upstreamCall()
+	up, _ := askingServer()
 	eachEra(t, up, answers(), func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
 		want := map[string]string{"sample": "hi there by m1", "roots": "[{file:///r  map[]}]"}
 		if era.Version >= v2506 {
@@ -124,7 +125,7 @@ func TestQuestions(t *testing.T) {
 // an upstream server with a handshake, and ends the call at a stateless one.
 func TestRefusals(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, seen := upstreamCall()
+		up, seen := askingServer()
 		p := connect(t, up, version, nil)
 		var answer func() (*mcp.ElicitResult, error)
 		o := answers()
@@ -150,7 +151,7 @@ func TestRefusals(t *testing.T) {
 		if got := text(t, r, err); !r.IsError || !strings.Contains(got, "refused by the user") {
 			t.Errorf("refused sampling: %s", got)
 		}
-		if got := seen.take(); (len(got) == 1) != (version == v2511) {
+		if got := seen.Take(); (len(got) == 1) != (version == v2511) {
 			t.Errorf("upstream was told %q", got)
 		}
 	})
@@ -161,7 +162,7 @@ func TestRefusals(t *testing.T) {
 // ends by it.
 func TestIncapableCaller(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, seen := upstreamCall()
+		up, seen := askingServer()
 		p := connect(t, up, version, nil)
 		c := join(t, p.Server(), caller, nil)
 		for _, tool := range []string{"form", "url", "sample", "roots", "both"} {
@@ -176,7 +177,7 @@ func TestIncapableCaller(t *testing.T) {
 				t.Errorf("%s: %+v, %v", tool, r, err)
 			}
 		}
-		for _, told := range seen.take() {
+		for _, told := range seen.Take() {
 			if !strings.Contains(told, "cannot answer") && !strings.Contains(told, "did not declare") {
 				t.Errorf("upstream was told %q", told)
 			}
@@ -189,18 +190,18 @@ func TestIncapableCaller(t *testing.T) {
 // of it, under the id that it was given.
 func TestURL(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up, _ := upstreamCall()
+		up, _ := askingServer()
 		p := connect(t, up, version, nil)
-		var ids record
+		var ids logtest.List
 		o := answers()
 		o.OnElicitURL = func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 			if r.Page.URL != "https://example.com/pay" {
 				t.Errorf("page %q", r.Page.URL)
 			}
-			ids.add(r.Params.ElicitationID)
+			ids.Add(r.Params.ElicitationID)
 			return client.Accept(nil)
 		}
-		o.OnElicitationComplete = func(_ context.Context, id string) { ids.add(id) }
+		o.OnElicitationComplete = func(_ context.Context, id string) { ids.Add(id) }
 		c := join(t, p.Server(), caller, o)
 		r, err := c.CallTool(t.Context(), "url", nil, nil)
 		if got := text(t, r, err); got != "true" {
@@ -209,7 +210,7 @@ func TestURL(t *testing.T) {
 		if err := c.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
-		got := ids.take()
+		got := ids.Take()
 		if version == v2511 && caller == v2511 && (len(got) != 2 || got[0] == "" || got[0] != got[1]) {
 			t.Errorf("ids %q", got)
 		}
@@ -248,7 +249,7 @@ func TestSlowURL(t *testing.T) {
 // The same over every transport to the upstream server, with callers who ask for
 // everything at the same time.
 func TestUpstreamTransports(t *testing.T) {
-	up, _ := upstreamCall()
+	up, _ := askingServer()
 	for _, transportName := range []string{"stdio", "streamable", "websocket", "sse"} {
 		for _, version := range upstreams {
 			if transportName == "sse" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -21,10 +22,10 @@ import (
 
 // Progress and log messages reach the caller, before the answer.
 func TestProgressAndLogs(t *testing.T) {
-	var logs record
-	o := &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.add(p.Logger + " " + string(p.Data)) }}
+	var logs logtest.List
+	o := &client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.Add(p.Logger + " " + string(p.Data)) }}
 	eachEra(t, upstream(), o, func(t *testing.T, version string, era mcptest.Era, c *client.Client) {
-		logs.take()
+		logs.Take()
 		var steps []string
 		r, err := c.CallTool(t.Context(), "up_work", nil, &client.CallOptions{OnProgress: func(progress, total float64, message string) {
 			if total != 3 || progress != float64(len(steps)+1) {
@@ -38,7 +39,7 @@ func TestProgressAndLogs(t *testing.T) {
 		if err := c.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if got := logs.take(); !slices.Equal(got, []string{`work {"msg":"half way"}`}) {
+		if got := logs.Take(); !slices.Equal(got, []string{`work {"msg":"half way"}`}) {
 			t.Errorf("logs %q", got)
 		}
 	})
@@ -127,11 +128,11 @@ func TestListChanges(t *testing.T) {
 		p := connect(t, up, version, nil)
 		top := server.New("top", "1", &server.Options{Logger: quiet, DeclareTools: true, DeclarePrompts: true, DeclareResources: true})
 		top.Mount("up", p.Server())
-		var told record
+		var told logtest.List
 		c := join(t, top, caller, &client.Options{
-			OnToolsChanged:     func(context.Context) { told.add("tools") },
-			OnPromptsChanged:   func(context.Context) { told.add("prompts") },
-			OnResourcesChanged: func(context.Context) { told.add("resources") },
+			OnToolsChanged:     func(context.Context) { told.Add("tools") },
+			OnPromptsChanged:   func(context.Context) { told.Add("prompts") },
+			OnResourcesChanged: func(context.Context) { told.Add("resources") },
 		})
 		names := func() string {
 			var out []string
@@ -171,7 +172,7 @@ func TestListChanges(t *testing.T) {
 		if got := names(); got != "up_t up_p up+x:///r up+x:///{v}" {
 			t.Errorf("after adding: %s", got)
 		}
-		if got := told.take(); !slices.Contains(got, "tools") || !slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
+		if got := told.Take(); !slices.Contains(got, "tools") || !slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
 			t.Errorf("told of %v", got)
 		}
 		up.RemoveTools("t")
@@ -180,7 +181,7 @@ func TestListChanges(t *testing.T) {
 		if got := names(); got != "up_p up+x:///r" {
 			t.Errorf("after removing: %s", got)
 		}
-		if got := told.take(); !slices.Contains(got, "tools") || slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
+		if got := told.Take(); !slices.Contains(got, "tools") || slices.Contains(got, "prompts") || !slices.Contains(got, "resources") {
 			t.Errorf("told of %v", got)
 		}
 	})
@@ -216,8 +217,8 @@ func TestSubscriptions(t *testing.T) {
 		p := connect(t, up, version, nil)
 		top := server.New("top", "1", &server.Options{Logger: quiet})
 		top.Mount("up", p.Server())
-		var told record
-		o := &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.add(uri) }}
+		var told logtest.List
+		o := &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }}
 		var subs []*client.Subscription
 		for range 3 {
 			c := join(t, top, caller, o)
@@ -233,12 +234,12 @@ func TestSubscriptions(t *testing.T) {
 		}
 		up.ResourceUpdated("x:///a")
 		time.Sleep(time.Second) // of fake time
-		if got := told.take(); !slices.Equal(got, []string{"up+x:///a", "up+x:///a", "up+x:///a"}) {
+		if got := told.Take(); !slices.Equal(got, []string{"up+x:///a", "up+x:///a", "up+x:///a"}) {
 			t.Errorf("told of %q", got)
 		}
 		up.ResourceUpdated("x:///ab") // it does not lie beneath the other
 		time.Sleep(time.Second)       // of fake time
-		if got := told.take(); !slices.Equal(got, []string{"up+x:///ab", "up+x:///ab", "up+x:///ab"}) {
+		if got := told.Take(); !slices.Equal(got, []string{"up+x:///ab", "up+x:///ab", "up+x:///ab"}) {
 			t.Errorf("told of %q", got)
 		}
 		for _, sub := range subs {

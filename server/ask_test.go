@@ -90,7 +90,7 @@ func TestElicitURLLegacy(t *testing.T) {
 		if p.Mode != "url" || p.URL != "https://pay.example/7" || p.ElicitationID == "" {
 			t.Errorf("asked %s", q.raw)
 		}
-		l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
+		l.WriteLine(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
 		if m := l.note("notifications/elicitation/complete"); !strings.Contains(m.raw, p.ElicitationID) {
 			t.Errorf("got %s", m.raw)
 		}
@@ -135,7 +135,7 @@ func TestMaxAskTime(t *testing.T) {
 					begun := time.Now()
 					id := l.start("tools/call", toolParams(tool, emptyBody))
 					if q := l.next(); tool == "pay" {
-						l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
+						l.WriteLine(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"action":"accept"}}`)
 					}
 					said := l.isError(l.wait(id))
 					if took := time.Since(begun); took != c.open || !strings.Contains(said, "the client did not answer the question within "+c.open.String()+" (Limits.MaxAskTime)") {

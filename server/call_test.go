@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -68,7 +69,7 @@ func TestCallWithContext(t *testing.T) {
 			id := l.start("tools/call", toolParams("who", emptyBody))
 			l.note(mcp.NotifyProgress)
 			q := l.next()
-			l.send(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + accepted + `}`)
+			l.WriteLine(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + accepted + `}`)
 			m = l.wait(id)
 		}
 		if got, want := l.text(m), "tools/call who adaada T1 accept"; got != want {
@@ -164,9 +165,9 @@ func TestMiddlewareTimeout(t *testing.T) {
 // was made for the caller. Proves: SEC-TOOL-6.
 func TestMiddlewareTimeoutHidesErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var text logs
+		var text logtest.Log
 		o := quiet()
-		o.Logger = text.logger()
+		o.Logger = text.Logger()
 		s := newServer(o,
 			server.Tool("f", "", func(ctx context.Context, _ none) (string, error) {
 				<-ctx.Done()
@@ -238,7 +239,7 @@ func TestCauseOfCancelledCall(t *testing.T) {
 					l := join(t, s, version)
 					id := l.start("tools/call", toolParams("wait", emptyBody))
 					<-began
-					l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+					l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
 					if cause := <-ended; !errors.Is(cause, server.ErrCancelled) {
 						t.Errorf("%s: the cause is %v", version, cause)
 					}

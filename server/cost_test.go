@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
@@ -68,7 +69,7 @@ func checkCost(t *testing.T, what string, objects, size float64, f func()) {
 	t.Helper()
 	gotObjects, gotSize := cost(f)
 	t.Logf("%s: %.1f allocations, %.0f bytes", what, gotObjects, gotSize)
-	if !raceEnabled && (gotObjects > objects || gotSize > size) {
+	if !racetest.Enabled && (gotObjects > objects || gotSize > size) {
 		t.Errorf("%s: %.1f allocations, %.0f bytes; want at most %.1f and %.0f", what, gotObjects, gotSize, objects, size)
 	}
 }
@@ -161,7 +162,7 @@ func TestCostOfProgress(t *testing.T) {
 		t.Fatalf("%d messages were sent", s.sent)
 	}
 	t.Logf("a notification: %.2f allocations, %.0f bytes", objects/steps, size/steps)
-	if !raceEnabled && (objects/steps > 1.1 || size/steps > 260) {
+	if !racetest.Enabled && (objects/steps > 1.1 || size/steps > 260) {
 		t.Errorf("a notification of progress costs %.2f allocations and %.0f bytes", objects/steps, size/steps)
 	}
 }
@@ -186,7 +187,7 @@ func TestCostOfIdleSessions(t *testing.T) {
 	}
 	each := (int64(heap()) - int64(before)) / many
 	t.Logf("an idle session: %d bytes", each)
-	if !raceEnabled && each > 700 {
+	if !racetest.Enabled && each > 700 {
 		t.Errorf("an idle session holds %d bytes", each)
 	}
 	if n := runtime.NumGoroutine(); n > goroutines+2 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -53,8 +54,8 @@ func (l *line) failures(code int64) map[string]string {
 // Any error that was not made for the peer is hidden behind a reference, under
 // which the log has it; never code 0 (G12). Proves: SEC-TOOL-6.
 func TestErrorsAreHidden(t *testing.T) {
-	var text logs
-	s := newServer(&server.Options{Logger: text.logger()}, failing(func() error { return fmt.Errorf("opening: %w", errSecret) })...)
+	var text logtest.Log
+	s := newServer(&server.Options{Logger: text.Logger()}, failing(func() error { return fmt.Errorf("opening: %w", errSecret) })...)
 	each(t, versions, func(t *testing.T, v string) {
 		l := join(t, s, v)
 		told := l.failures(mcp.CodeInternalError)
@@ -165,9 +166,9 @@ func TestPanics(t *testing.T) {
 		"neverAsked": func() error { panic(server.ErrInputPending) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var text logs
+			var text logtest.Log
 			o := unlimited()
-			o.Logger = text.logger()
+			o.Logger = text.Logger()
 			o.ExposeErrors = true // panics are hidden all the same
 			s := newServer(o, append(failing(end), echo())...)
 			each(t, bothEras, func(t *testing.T, v string) {
@@ -394,7 +395,7 @@ func TestUnknownMethod(t *testing.T) {
 		for _, method := range []string{"nosuch", "tools/call\u0007", "TOOLS/CALL", strings.Repeat("x", 5000)} {
 			l.last++
 			id := fmt.Sprint(l.last)
-			l.send(strings.Replace(l.request(id, "METHOD", emptyBody), `"METHOD"`, string(mustJSON(t, method)), 1))
+			l.WriteLine(strings.Replace(l.request(id, "METHOD", emptyBody), `"METHOD"`, string(mustJSON(t, method)), 1))
 			if got := l.fails(l.wait(id), mcp.CodeMethodNotFound); len(got) > 300 || strings.Contains(got, "\u0007") {
 				t.Errorf("%.20q gives %q", method, got)
 			}

@@ -31,15 +31,15 @@ func TestHandshakeInOneWrite(t *testing.T) {
 				} else {
 					text += fmt.Sprintf(nextCall, 2) + "\n"
 				}
-				l.send(strings.TrimSuffix(text, "\n"))
+				l.WriteLine(strings.TrimSuffix(text, "\n"))
 				if first := l.next(); !strings.Contains(first.raw, `"id":1,"result":{"protocolVersion":"`+v) {
 					t.Fatalf("%d: the first answer is %s", i, first.raw)
 				}
 				if second := l.next(); !strings.Contains(second.raw, `"id":2,"result"`) || !strings.Contains(second.raw, `"text":"hi"`) {
 					t.Fatalf("%d: the second answer is %s", i, second.raw)
 				}
-				l.conn.Close()
-				<-l.served
+				l.Close()
+				<-l.Served
 			}
 		})
 	}
@@ -67,13 +67,13 @@ func TestRequestsWaitForHandshake(t *testing.T) {
 				}
 			})
 			l := dial(t, s, v2506, nil)
-			l.send(strings.TrimSuffix(fmt.Sprintf(oneWrite, v2506), "\n"))
+			l.WriteLine(strings.TrimSuffix(fmt.Sprintf(oneWrite, v2506), "\n"))
 			<-begun
 			for id := 2; id < 4; id++ {
-				l.send(fmt.Sprintf(nextCall, id))
+				l.WriteLine(fmt.Sprintf(nextCall, id))
 			}
-			l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
-			l.send(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
+			l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
+			l.WriteLine(`{"jsonrpc":"2.0","id":9,"method":"ping"}`)
 			if m := l.next(); !strings.Contains(m.raw, `"id":9,"result"`) {
 				t.Fatalf("ping: %s", m.raw)
 			}
@@ -85,7 +85,7 @@ func TestRequestsWaitForHandshake(t *testing.T) {
 			if refused && (m.Error == nil || !strings.Contains(m.raw, "before initialize")) || !refused && !strings.Contains(m.raw, `"id":3,"result"`) {
 				t.Errorf("the call: %s", m.raw)
 			}
-			l.send(`{"jsonrpc":"2.0","id":10,"method":"ping"}`)
+			l.WriteLine(`{"jsonrpc":"2.0","id":10,"method":"ping"}`)
 			if m := l.next(); !strings.Contains(m.raw, `"id":10,"result"`) {
 				t.Errorf("after all: %s", m.raw)
 			}
@@ -110,9 +110,9 @@ func TestCloseDuringHandshake(t *testing.T) {
 		}
 	})
 	l := dial(t, s, v2506, nil)
-	l.send(fmt.Sprintf(oneWrite, v2506) + fmt.Sprintf(nextCall, 2))
+	l.WriteLine(fmt.Sprintf(oneWrite, v2506) + fmt.Sprintf(nextCall, 2))
 	<-begun
-	l.conn.Close()
+	l.Close()
 	close(open)
-	<-l.served
+	<-l.Served
 }

@@ -17,6 +17,8 @@ import (
 	"weak"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linetest"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -118,7 +120,7 @@ func TestHandshakeDuringShutdown(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- s.Shutdown(t.Context()) }()
 		synctest.Wait()
-		late.send(hello)
+		late.WriteLine(hello)
 		late.fails(late.next(), mcp.CodeShuttingDown)
 		close(let)
 		l.text(l.wait(id))
@@ -169,7 +171,7 @@ func TestCallTimeoutBesideStalledPeer(t *testing.T) {
 			<-let
 			return "late", nil
 		}))
-		stalled := serveSilently(t, s)
+		stalled := linetest.Unread(t, over(s, nil))
 		l := join(t, s, v2607)
 		if _, err := stalled.Write([]byte(l.request("1", "tools/call", toolParams("deaf", emptyBody)) + "\n")); err != nil {
 			t.Fatal(err)
@@ -197,9 +199,9 @@ func TestNoTimeoutAfterCancel(t *testing.T) {
 			l := join(t, s, v)
 			l.cancel(l.start("tools/call", toolParams("deaf", emptyBody)))
 			time.Sleep(2 * time.Minute) // of the test's own clock
-			l.silent()
+			l.Silent()
 			close(let)
-			l.silent()
+			l.Silent()
 		})
 	})
 }
@@ -209,9 +211,9 @@ func TestNoTimeoutAfterCancel(t *testing.T) {
 func TestSubscribeWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var watchers atomic.Int64
-		var said logs
+		var said logtest.Log
 		let := make(chan struct{})
-		s := newServer(&server.Options{Logger: said.logger()}, server.Resource("test:a", "a", func(context.Context) (string, error) { return "", nil }).
+		s := newServer(&server.Options{Logger: said.Logger()}, server.Resource("test:a", "a", func(context.Context) (string, error) { return "", nil }).
 			With(server.ResourceOptions{Watch: watching(&watchers)}))
 		s.Visible(func(context.Context, server.Item) bool {
 			<-let // slow, which it should not be
@@ -220,10 +222,10 @@ func TestSubscribeWhileClosing(t *testing.T) {
 		l := join(t, s, v2511)
 		l.start("resources/subscribe", `{"uri":"test:a"}`)
 		synctest.Wait()
-		l.conn.Close()
+		l.Close()
 		synctest.Wait()
 		close(let)
-		<-l.served
+		<-l.Served
 		synctest.Wait()
 		if n := watchers.Load(); n != 0 {
 			t.Errorf("%d watchers are left", n)
@@ -324,7 +326,7 @@ func TestLogBesideRootsChanged(t *testing.T) {
 		}
 	}()
 	for range 3000 {
-		l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 	}
 	close(stop)
 	<-stopped
@@ -339,7 +341,7 @@ func TestLogBesideRootsChanged(t *testing.T) {
 func TestNoStatelessBatch(t *testing.T) {
 	l := join(t, newServer(nil, echo()), v2503)
 	modern := &line{t: t, version: v2607, caps: `{}`}
-	l.send("[" + l.request("5", "ping", emptyBody) + "," + modern.request("6", "tools/call", toolParams("echo", `{"text":"x"}`)) + "," +
+	l.WriteLine("[" + l.request("5", "ping", emptyBody) + "," + modern.request("6", "tools/call", toolParams("echo", `{"text":"x"}`)) + "," +
 		modern.request("7", "initialize", emptyBody) + "]")
 	for _, m := range decode[[]message](t, mcp.RawValue(l.next().raw)) {
 		switch string(m.ID) {
@@ -451,7 +453,7 @@ func TestMalformedAnswer(t *testing.T) {
 		if q.Method != "elicitation/create" {
 			t.Fatalf("got %s", q.raw)
 		}
-		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer))
+		l.WriteLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, answer))
 		l.isError(l.wait(id))
 	}
 }

@@ -1,16 +1,15 @@
 package server_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linetest"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
@@ -58,52 +57,39 @@ type message struct {
 // A line is a raw connection to a server, in one revision. Whoever tests with
 // it sees what a peer in another language would see.
 type line struct {
+	*linetest.Conn
+
 	t       *testing.T
-	conn    net.Conn
-	in      chan message
 	version string
 	caps    string // client capabilities
 	meta    string // more members of `_meta`, such as `"progressToken":1`
 	last    int
 	notes   []message // notifications met while waiting for an answer
-	served  chan struct{}
 }
 
 // dial connects to a server, without a handshake.
 func dial(t *testing.T, s *server.Server, version string, who *principal.Principal) *line {
 	t.Helper()
-	near, far := net.Pipe()
-	l := &line{t: t, conn: near, in: make(chan message, 1<<14), version: version, caps: allCaps, served: make(chan struct{})}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer close(l.served)
-		// Its error is about how the pipe ended, which tests do themselves.
-		_ = stdio.ServeConn(context.Background(), far, s, &stdio.Options{Principal: who, Linger: -1})
-	})
-	wg.Go(l.read)
-	t.Cleanup(func() {
-		near.Close()
-		wg.Wait()
-	})
-	return l
+	return &line{Conn: linetest.Dial(t, over(s, who)), t: t, version: version, caps: allCaps}
 }
 
-func (l *line) read() {
-	defer close(l.in)
-	r := bufio.NewReaderSize(l.conn, 1<<16)
-	for {
-		text, err := r.ReadString('\n')
-		if err != nil {
-			return
-		}
-		m := message{raw: strings.TrimSpace(text)}
-		if !strings.HasPrefix(m.raw, "[") {
-			if err := wire.Decode(wire.RawValue(m.raw), &m); err != nil {
-				l.t.Errorf("unreadable line %s: %v", m.raw, err)
-			}
-		}
-		l.in <- m
+// over serves one end of a pipe.
+func over(s *server.Server, who *principal.Principal) func(context.Context, net.Conn) error {
+	return func(ctx context.Context, far net.Conn) error {
+		return stdio.ServeConn(ctx, far, s, &stdio.Options{Principal: who, Linger: -1})
 	}
+}
+
+// parse reads a line. An array is left as it is.
+func (l *line) parse(text string) message {
+	l.t.Helper()
+	m := message{raw: strings.TrimSpace(text)}
+	if !strings.HasPrefix(m.raw, "[") {
+		if err := wire.Decode(wire.RawValue(m.raw), &m); err != nil {
+			l.t.Errorf("unreadable line %s: %v", m.raw, err)
+		}
+	}
+	return m
 }
 
 // join connects in a revision, with the handshake if it has one.
@@ -129,16 +115,8 @@ func (l *line) handshake() message {
 	if m.Error != nil {
 		l.t.Fatalf("initialize: %s", m.raw)
 	}
-	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return m
-}
-
-// send writes one line as it is.
-func (l *line) send(text string) {
-	l.t.Helper()
-	if _, err := l.conn.Write([]byte(text + "\n")); err != nil {
-		l.t.Fatalf("sending %s: %v", text, err)
-	}
 }
 
 // start sends a request and returns its id.
@@ -146,7 +124,7 @@ func (l *line) start(method, params string) string {
 	l.t.Helper()
 	l.last++
 	id := fmt.Sprint(l.last)
-	l.send(l.request(id, method, params))
+	l.WriteLine(l.request(id, method, params))
 	return id
 }
 
@@ -173,11 +151,7 @@ func (l *line) request(id, method, params string) string {
 // next returns the next message, and fails the test if the line ended.
 func (l *line) next() message {
 	l.t.Helper()
-	m, ok := <-l.in
-	if !ok {
-		l.t.Fatal("the server closed the connection")
-	}
-	return m
+	return l.parse(l.ReadLine())
 }
 
 // wait returns the answer to a request; notifications before it are kept in notes.
@@ -350,28 +324,6 @@ func echo() server.Feature {
 	})
 }
 
-// logs collects what a server logs.
-type logs struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logs) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
 // each runs a test body for revisions.
 func each(t *testing.T, versions []string, body func(t *testing.T, version string)) {
 	t.Helper()
@@ -399,20 +351,4 @@ func mustJSON(t *testing.T, v any) wire.RawValue {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-// serveSilently connects to a server as a peer that reads nothing.
-func serveSilently(t *testing.T, s *server.Server) net.Conn {
-	t.Helper()
-	near, far := net.Pipe()
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		// Its error is about how the pipe ended, which the test does.
-		_ = stdio.ServeConn(context.Background(), far, s, &stdio.Options{Linger: -1})
-	})
-	t.Cleanup(func() {
-		near.Close()
-		wg.Wait()
-	})
-	return near
 }

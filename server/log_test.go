@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -362,7 +363,7 @@ func TestLogHandlerOddValues(t *testing.T) {
 // whose level they meet, and always to the fallback. Proves: FLOW-LOG. Ruling 25.
 func TestLogHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var text logs
+		var text logtest.Log
 		s := newServer(nil)
 		log := slog.New(s.LogHandler("app", slog.NewTextHandler(&text, nil)))
 		s.Add(server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
@@ -386,8 +387,8 @@ func TestLogHandler(t *testing.T) {
 		if m := old.note("notifications/message"); !strings.Contains(m.raw, "outside") || strings.Contains(m.raw, "hunter2") {
 			t.Errorf("got %s", m.raw)
 		}
-		quiet.silent()
-		modern.silent()
+		quiet.Silent()
+		modern.Silent()
 		log.Error("loud")
 		quiet.note("notifications/message")
 		log.Debug("hidden from the text, which wants info")

@@ -154,7 +154,7 @@ func TestMountChanges(t *testing.T) {
 			l.note("notifications/tools/list_changed")
 			l.fails(l.tool("in_x", emptyBody), mcp.CodeInvalidParams)
 			out.ResourceUpdated("test:a") // not its name here
-			l.silent()
+			l.Silent()
 		})
 	})
 }

@@ -9,12 +9,12 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -27,29 +27,11 @@ import (
 )
 
 // A witness keeps what an observer is told, in words.
-type witness struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (w *witness) write(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lines = append(w.lines, fmt.Sprintf(format, args...))
-}
-
-// told returns what was told since the last time.
-func (w *witness) told() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.lines
-	w.lines = nil
-	return out
-}
+type witness struct{ logtest.List }
 
 func (w *witness) expect(t *testing.T, want ...string) {
 	t.Helper()
-	if got := w.told(); !slices.Equal(got, want) {
+	if got := w.Take(); !slices.Equal(got, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -64,11 +46,11 @@ func (w *witness) observer() server.Observer {
 			if r.Principal == nil {
 				name += " by nobody"
 			}
-			w.write("refused %s %q %d %s", name, r.Method, r.Err.Code, r.Err.Limit)
+			w.Addf("refused %s %q %d %s", name, r.Method, r.Err.Code, r.Err.Limit)
 		},
-		SessionOpened: func(s server.SessionInfo) { w.write("opened %s %s", s.Transport, s.Version) },
+		SessionOpened: func(s server.SessionInfo) { w.Addf("opened %s %s", s.Transport, s.Version) },
 		SessionEnded: func(s server.SessionInfo, cause error) {
-			w.write("ended %s %s in order %v after %v", s.Transport, s.Version, errors.Is(cause, transport.ErrClosed), time.Since(s.Opened))
+			w.Addf("ended %s %s in order %v after %v", s.Transport, s.Version, errors.Is(cause, transport.ErrClosed), time.Since(s.Opened))
 		},
 	}
 }
@@ -88,7 +70,7 @@ func TestObserveRefusals(t *testing.T) {
 		})
 		s.Observe(w.observer())
 		l := joinAs(t, s, v, ada)
-		w.told() // of the session
+		w.Take() // of the session
 		passed = 0
 		for _, test := range []struct{ text, want string }{
 			{`{"jsonrpc":"2.0","id":1,"method":"x",}`, `refused stdio "" -32700 `},
@@ -98,7 +80,7 @@ func TestObserveRefusals(t *testing.T) {
 			{l.request("2", "prompts/list", emptyBody), `refused stdio "prompts/list" -32601 `},
 			{l.request("3", "tools/call", `{"name":4}`), `refused stdio "tools/call" -32602 `},
 		} {
-			l.send(test.text)
+			l.WriteLine(test.text)
 			l.next()
 			w.expect(t, test.want)
 		}
@@ -122,14 +104,14 @@ func TestObserveLimits(t *testing.T) {
 			s.Observe(w.observer())
 			l := joinAs(t, s, v, ada)
 			l.tool("echo", `{"text":"x"}`)
-			w.told() // of the session
+			w.Take() // of the session
 			l.fails(l.tool("echo", `{"text":"x"}`), mcp.CodeRateLimited)
 			w.expect(t, `refused stdio "tools/call" -31001 ToolOptions.Rate`)
 			held := l.start("tools/call", `{"name":"holds"}`)
 			synctest.Wait()
 			l.fails(l.tool("holds", emptyBody), mcp.CodeTooManyInFlight)
 			w.expect(t, `refused stdio "tools/call" -31002 Limits.MaxInFlight`)
-			l.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, held))
+			l.WriteLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, held))
 			synctest.Wait()
 			for range 10 { // the burst
 				l.fails(l.tool("nothing", emptyBody), mcp.CodeInvalidParams)
@@ -140,7 +122,7 @@ func TestObserveLimits(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			_ = s.Shutdown(ctx) // what waits for its turn is refused
-			if got := w.told(); len(got) == 0 || got[0] != `refused stdio "tools/call" -31004 ` {
+			if got := w.Take(); len(got) == 0 || got[0] != `refused stdio "tools/call" -31004 ` {
 				t.Errorf("told %q of request %s", got, turn)
 			}
 		})
@@ -184,7 +166,7 @@ func TestObserveTransports(t *testing.T) {
 			s := newServer(nil, echo())
 			s.Observe(w.observer())
 			h := test.handler(t, s)
-			w.told() // of the session
+			w.Take() // of the session
 			r := httptest.NewRequestWithContext(t.Context(), test.method, "http://localhost/mcp", strings.NewReader(test.body))
 			r.RemoteAddr = "192.0.2.7:1234"
 			if test.method == http.MethodPost {
@@ -278,7 +260,7 @@ func TestObserveSessions(t *testing.T) {
 				w.expect(t, fmt.Sprintf("opened %s %s", kind, v))
 				_ = c.Close()
 				<-ended
-				if got := w.told(); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf("ended %s %s in order true", kind, v)) {
+				if got := w.Take(); len(got) != 1 || !strings.HasPrefix(got[0], fmt.Sprintf("ended %s %s in order true", kind, v)) {
 					t.Errorf("told %q", got)
 				}
 			})
@@ -302,7 +284,7 @@ func TestObserveSessionTime(t *testing.T) {
 				t.Error(err)
 			}
 			w.expect(t, "ended stdio "+v+" in order true after 1h0m0s")
-			<-idle.served
+			<-idle.Served
 			w.expect(t)
 		})
 	})
@@ -322,7 +304,7 @@ func TestObserveRefusedHandshake(t *testing.T) {
 	})
 	s.Observe(w.observer())
 	l := dial(t, s, v2511, nil)
-	l.send(hello)
+	l.WriteLine(hello)
 	if m := l.next(); m.Error == nil || m.Error.Code != -7 {
 		t.Errorf("answered %s", m.raw)
 	}
@@ -332,8 +314,8 @@ func TestObserveRefusedHandshake(t *testing.T) {
 // Observers are all told; one that panics harms nobody.
 func TestObserverPanics(t *testing.T) {
 	var w witness
-	var text logs
-	s := newServer(&server.Options{Logger: text.logger()}, echo())
+	var text logtest.Log
+	s := newServer(&server.Options{Logger: text.Logger()}, echo())
 	s.Observe(server.Observer{
 		Refused:       func(context.Context, transport.Refusal) { panic("oh") },
 		SessionOpened: func(server.SessionInfo) { panic("oh") },
@@ -351,12 +333,12 @@ func TestObserverPanics(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestRefusalsInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var text logs
-		s := newServer(&server.Options{Logger: text.logger()}, echo())
+		var text logtest.Log
+		s := newServer(&server.Options{Logger: text.Logger()}, echo())
 		l := joinAs(t, s, v2511, ada)
 		flood := func() {
 			for i := range 2500 {
-				l.send("{]")
+				l.WriteLine("{]")
 				l.next()
 				l.fails(l.call(fmt.Sprintf("nothing/%d", i), emptyBody), mcp.CodeMethodNotFound)
 			}

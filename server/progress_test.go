@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linetest"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -98,7 +100,7 @@ func TestProgressBackPressure(t *testing.T) {
 			}
 		}))
 		near := &line{version: v2607, caps: allCaps, meta: `"progressToken":1`}
-		pipe := serveSilently(t, s)
+		pipe := linetest.Unread(t, over(s, nil))
 		if _, err := pipe.Write([]byte(near.request("1", "tools/call", toolParams("flood", emptyBody)) + "\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +186,7 @@ func TestProgressLate(t *testing.T) {
 		if err := <-late; err == nil {
 			t.Error("a late notice was sent")
 		}
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -265,7 +267,7 @@ func TestProgressAfterCancel(t *testing.T) {
 			l.meta = meta
 			id := l.start("tools/call", toolParams("t", emptyBody))
 			<-running // a call that is cancelled before it begins is not run
-			l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+			l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
 			if err := <-got; !errors.Is(err, server.ErrCancelled) {
 				t.Errorf("with %q: %v", meta, err)
 			}
@@ -287,8 +289,8 @@ func (*leaver) Send(context.Context, *jsonrpc.Outgoing) error {
 func TestProgressClientLeft(t *testing.T) {
 	var got error
 	var outcome server.Outcome
-	text := new(logs)
-	s := newServer(&server.Options{Logger: text.logger()}, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
+	text := new(logtest.Log)
+	s := newServer(&server.Options{Logger: text.Logger()}, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
 		got = server.Progress(ctx, 1, 2, "")
 		return "", fmt.Errorf("copying: %w", got)
 	}))

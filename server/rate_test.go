@@ -354,7 +354,7 @@ func TestTurns(t *testing.T) {
 			}
 			before := ran.Load()
 			l.cancel(l.start("tools/call", toolParams("slow", emptyBody)))
-			l.silent()
+			l.Silent()
 			again := l.start("tools/call", toolParams("slow", emptyBody)) // takes the place of the cancelled one
 			l.text(l.wait(again))
 			if ran.Load() != before+1 {
@@ -501,7 +501,7 @@ func TestTurnOnReader(t *testing.T) {
 			burst.WriteString(l.request(fmt.Sprint(100+i), "tools/call", toolParams("a", emptyBody)) + "\n")
 		}
 		burst.WriteString(l.request("200", "tools/list", emptyBody))
-		l.send(burst.String())
+		l.WriteLine(burst.String())
 		var order []string
 		for range 23 {
 			m := l.next()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
@@ -235,8 +236,8 @@ func TestFaultyVariant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, bothEras, func(t *testing.T, version string) {
-				var text logs
-				child := newServer(&server.Options{Logger: text.logger()}, echo(), give("fine", "fine").With(server.ToolOptions{
+				var text logtest.Log
+				child := newServer(&server.Options{Logger: text.Logger()}, echo(), give("fine", "fine").With(server.ToolOptions{
 					Variant: func(ctx context.Context, def mcp.Tool) mcp.Tool {
 						if server.Caller(ctx).Subject == "ada" {
 							return def
@@ -244,7 +245,7 @@ func TestFaultyVariant(t *testing.T) {
 						return test.variant(def)
 					},
 				}))
-				top := newServer(&server.Options{Logger: text.logger()})
+				top := newServer(&server.Options{Logger: text.Logger()})
 				top.Mount("gh", child)
 				for prefix, s := range map[string]*server.Server{"": child, "gh_": top} {
 					whole := joinAs(t, s, version, ada)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -367,9 +368,9 @@ func TestTemplateOfPlainList(t *testing.T) {
 // Content that is nil, alone or in a list, as a nil interface or a nil pointer,
 // is an error of the tool with a clear text in the log.
 func TestNilContent(t *testing.T) {
-	text := new(logs)
+	text := new(logtest.Log)
 	var image *mcp.ImageContent
-	s := newServer(&server.Options{Logger: text.logger()},
+	s := newServer(&server.Options{Logger: text.Logger()},
 		server.Tool("plain", "", func(context.Context, none) (mcp.Content, error) { return nil, nil }),
 		server.Tool("typed", "", func(context.Context, none) (*mcp.ImageContent, error) { return nil, nil }),
 		server.Tool("boxed", "", func(context.Context, none) (mcp.Content, error) { return image, nil }),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
@@ -180,9 +181,9 @@ func TestListenEndsWithItsTransport(t *testing.T) {
 // another one: over HTTP, and once.
 func TestWarnsOfRandomStateKeys(t *testing.T) {
 	for _, carried := range []bool{true, false} {
-		text := &logs{}
+		text := new(logtest.Log)
 		o := unlimited()
-		o.Logger, o.Limits.PageSize = text.logger(), 1
+		o.Logger, o.Limits.PageSize = text.Logger(), 1
 		s := newServer(o, echo(), server.Tool("other", "Another.", func(context.Context, struct{}) (string, error) { return "", nil }))
 		for range 2 {
 			carry(t, s, transport.Route{Carried: carried, Version: v2607, Method: mcp.MethodToolsList}, mcp.MethodToolsList, `{`+newestMeta+`}`)

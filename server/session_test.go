@@ -53,7 +53,7 @@ func TestInitialize(t *testing.T) {
 	for _, params := range []string{`{}`, `{"capabilities":{}}`, `{"protocolVersion":5}`, `{"protocolVersion":"2025-11-25","Capabilities":{}}`} {
 		l.fails(l.call("initialize", params), mcp.CodeInvalidParams)
 	}
-	l.send(`{"jsonrpc":"2.0","id":70,"method":"initialize"}`)
+	l.WriteLine(`{"jsonrpc":"2.0","id":70,"method":"initialize"}`)
 	l.fails(l.wait("70"), mcp.CodeInvalidParams)
 	l.handshake() // a failed one changes nothing
 }
@@ -199,7 +199,7 @@ func TestBeforeInitialize(t *testing.T) {
 			t.Errorf("%s: %q", method, got)
 		}
 	}
-	l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	l.fails(l.call("tools/list", emptyBody), mcp.CodeInvalidRequest)
 	l.result(l.call("initialize", initParams(v2511)))
 	l.text(l.tool("echo", `{"text":"x"}`))
@@ -217,15 +217,15 @@ func TestDuplicateIDs(t *testing.T) {
 			}))
 			l := join(t, s, v)
 			for _, id := range []string{`77`, `"77"`, `"a"`} { // a number is not a string
-				l.send(l.request(id, "tools/call", toolParams("waits", emptyBody)))
+				l.WriteLine(l.request(id, "tools/call", toolParams("waits", emptyBody)))
 			}
 			synctest.Wait()
 			for _, id := range []string{`77`, `"77"`, `"a"`} {
-				l.send(l.request(id, "tools/call", toolParams("echo", `{"text":"second"}`)))
+				l.WriteLine(l.request(id, "tools/call", toolParams("echo", `{"text":"second"}`)))
 				l.fails(l.wait(id), mcp.CodeInvalidRequest)
 			}
 			other := join(t, s, v)
-			other.send(other.request("77", "tools/call", toolParams("echo", `{"text":"other"}`)))
+			other.WriteLine(other.request("77", "tools/call", toolParams("echo", `{"text":"other"}`)))
 			if got := other.text(other.wait("77")); got != "other" {
 				t.Errorf("on another connection: %q", got)
 			}
@@ -236,7 +236,7 @@ func TestDuplicateIDs(t *testing.T) {
 				}
 			}
 			for range 100 {
-				l.send(l.request("77", "tools/call", toolParams("echo", `{"text":"again"}`)))
+				l.WriteLine(l.request("77", "tools/call", toolParams("echo", `{"text":"again"}`)))
 				l.text(l.wait("77"))
 			}
 		})
@@ -244,11 +244,11 @@ func TestDuplicateIDs(t *testing.T) {
 	s := newServer(nil, asker("drop", "Drop?"))
 	l := join(t, s, v2511)
 	l.last = 0
-	l.send(l.request("1", "tools/call", toolParams("drop", emptyBody)))
+	l.WriteLine(l.request("1", "tools/call", toolParams("drop", emptyBody)))
 	if q := l.next(); string(q.ID) != "1" || q.Method != "elicitation/create" {
 		t.Fatalf("got %s", q.raw)
 	}
-	l.send(`{"jsonrpc":"2.0","id":1,"result":` + accepted + `}`)
+	l.WriteLine(`{"jsonrpc":"2.0","id":1,"result":` + accepted + `}`)
 	if got := l.text(l.wait("1")); got != "accept true" {
 		t.Errorf("got %q", got)
 	}
@@ -258,9 +258,9 @@ func TestDuplicateIDs(t *testing.T) {
 func TestStrayResponses(t *testing.T) {
 	s := newServer(nil, echo())
 	l := join(t, s, v2511)
-	l.send(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	l.send(`{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"x"}}`)
-	l.send(`{"jsonrpc":"2.0","method":"notifications/nosuch","params":{"x":1}}`)
+	l.WriteLine(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	l.WriteLine(`{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"x"}}`)
+	l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/nosuch","params":{"x":1}}`)
 	if got := l.text(l.tool("echo", `{"text":"on"}`)); got != "on" {
 		t.Errorf("got %q", got)
 	}
@@ -272,7 +272,7 @@ func TestErrorsWithoutID(t *testing.T) {
 	s := newServer(nil, echo())
 	check := func(l *line, null bool) {
 		t.Helper()
-		l.send(`{"jsonrpc":"2.0",`)
+		l.WriteLine(`{"jsonrpc":"2.0",`)
 		m := l.next()
 		if m.Error == nil || m.Error.Code != mcp.CodeParseError || strings.Contains(m.raw, `"id":null`) != null {
 			t.Errorf("%s: %s", l.version, m.raw)
@@ -295,7 +295,7 @@ func TestBatches(t *testing.T) {
 	pair := "[" + fmt.Sprintf(one, 51) + "," + fmt.Sprintf(one, 52) + "]"
 	refused := func(l *line, text string) {
 		t.Helper()
-		l.send(text)
+		l.WriteLine(text)
 		if m := l.next(); m.Error == nil || m.Error.Code != mcp.CodeInvalidRequest {
 			t.Errorf("%s: %s gives %s", l.version, text, m.raw)
 		}
@@ -305,7 +305,7 @@ func TestBatches(t *testing.T) {
 		refused(join(t, s, v), pair)
 	}
 	l := join(t, s, v2503)
-	l.send(pair)
+	l.WriteLine(pair)
 	m := l.next()
 	var ids []int
 	for _, answer := range decode[[]struct {
@@ -326,7 +326,7 @@ func TestBatches(t *testing.T) {
 	}
 	refused(l, "[]")
 	refused(l, "["+strings.Repeat(fmt.Sprintf(one, 1)+",", 3)+fmt.Sprintf(one, 2)+"]")
-	l.send(`[{"jsonrpc":"2.0","id":60,"method":"initialize","params":` + initParams(v2503) + `},` + fmt.Sprintf(one, 61) + `]`)
+	l.WriteLine(`[{"jsonrpc":"2.0","id":60,"method":"initialize","params":` + initParams(v2503) + `},` + fmt.Sprintf(one, 61) + `]`)
 	if m := l.next(); !strings.Contains(m.raw, `-32600`) {
 		t.Errorf("initialize in a batch: %s", m.raw)
 	}
@@ -378,7 +378,7 @@ func TestRootsChanged(t *testing.T) {
 		s := newServer(o)
 		l := join(t, s, v2511)
 		for range 100 { // a flood is heard while the first is worked on, and once after
-			l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+			l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 		}
 		synctest.Wait()
 		if heard != 1 {
@@ -391,7 +391,7 @@ func TestRootsChanged(t *testing.T) {
 		if heard != 2 {
 			t.Errorf("heard %d", heard)
 		}
-		l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 		synctest.Wait()
 		if heard != 3 {
 			t.Errorf("heard %d after a panic", heard)
@@ -399,7 +399,7 @@ func TestRootsChanged(t *testing.T) {
 		bare := dial(t, s, v2511, nil)
 		bare.caps = emptyBody
 		bare.handshake()
-		bare.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		bare.WriteLine(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
 		synctest.Wait()
 		if heard != 3 {
 			t.Errorf("a client without roots was heard")

@@ -49,12 +49,12 @@ func TestShutdownDrains(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
-			<-l.served
+			<-l.Served
 			if err := s.Shutdown(t.Context()); err != nil {
 				t.Errorf("again: %v", err)
 			}
 			late := dial(t, s, v2607, nil)
-			<-late.served // refused
+			<-late.Served // refused
 		})
 	})
 }
@@ -85,7 +85,7 @@ func TestShutdownCancels(t *testing.T) {
 			if cause == nil || !strings.Contains(cause.Error(), "shutting down") {
 				t.Errorf("the cause is %v", cause)
 			}
-			<-l.served
+			<-l.Served
 		})
 	})
 }
@@ -107,9 +107,9 @@ func TestPeerGone(t *testing.T) {
 			}
 			l.start("tools/call", toolParams("waits", emptyBody))
 			synctest.Wait()
-			l.conn.Close()
+			l.Close()
 			<-ended
-			<-l.served
+			<-l.Served
 		})
 	})
 }

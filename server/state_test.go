@@ -558,7 +558,7 @@ func TestBadAnswersLegacy(t *testing.T) {
 	} {
 		id := l.start("tools/call", toolParams("t", emptyBody))
 		q := l.next()
-		l.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, c.answer))
+		l.WriteLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, q.ID, c.answer))
 		l.wait(id)
 		if got == nil || c.want != nil && !errors.Is(got, c.want) {
 			t.Errorf("%s: the handler got %v", c.answer, got)
@@ -577,7 +577,7 @@ func TestAskWithdrawn(t *testing.T) {
 		if m := l.note("notifications/cancelled"); !strings.Contains(m.raw, `"requestId":`+string(q.ID)) {
 			t.Errorf("got %s", m.raw)
 		}
-		l.silent()
+		l.Silent()
 	})
 }
 

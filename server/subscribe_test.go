@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -35,18 +36,7 @@ func (l *line) listen(filter, ack string) string {
 
 func (l *line) cancel(id string) {
 	l.t.Helper()
-	l.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
-}
-
-// silent checks that nothing is on its way.
-func (l *line) silent() {
-	l.t.Helper()
-	synctest.Wait()
-	select {
-	case m := <-l.in:
-		l.t.Errorf("unexpected %s", m.raw)
-	default:
-	}
+	l.WriteLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id))
 }
 
 // Every kind of change reaches the sessions of the handshake era, and the
@@ -82,7 +72,7 @@ func TestChanges(t *testing.T) {
 				}
 			}
 			s.ResourceUpdated("test:b") // nobody subscribed
-			l.silent()
+			l.Silent()
 		})
 	})
 }
@@ -100,7 +90,7 @@ func TestListenFilter(t *testing.T) {
 		s.Add(server.Text("test:nosuch", "n", ""))
 		s.ResourceUpdated("test:hidden")
 		s.ResourceUpdated("test:nosuch") // was not there when it was asked for
-		l.silent()
+		l.Silent()
 		l.fails(l.call("subscriptions/listen", `{}`), mcp.CodeInvalidParams)
 		l.fails(l.call("subscriptions/listen", `{"notifications":{"toolsListChanged":"yes"}}`), mcp.CodeInvalidParams)
 		l.fails(l.call("subscriptions/listen", `{"notifications":[]}`), mcp.CodeInvalidParams)
@@ -128,7 +118,7 @@ func TestTwoListens(t *testing.T) {
 			}
 		}
 		l.cancel(second)
-		l.silent() // no answer to what was cancelled
+		l.Silent() // no answer to what was cancelled
 		s.ResourceUpdated("test:a")
 		s.Add(give("y", ""))
 		if m := l.note("notifications/tools/list_changed"); !strings.Contains(m.raw, `subscriptionId":`+first) {
@@ -137,7 +127,7 @@ func TestTwoListens(t *testing.T) {
 		if got := l.text(l.tool("echo", `{"text":"hi"}`)); got != "hi" {
 			t.Errorf("beside a subscription: %q", got)
 		}
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -288,7 +278,7 @@ func TestWatch(t *testing.T) {
 		if running != 1 || started != 1 {
 			t.Errorf("%d running, %d started", running, started)
 		}
-		two.conn.Close() // the end of a session ends its subscriptions
+		two.Close() // the end of a session ends its subscriptions
 		synctest.Wait()
 		if running != 0 {
 			t.Errorf("%d running after the end", running)
@@ -339,9 +329,9 @@ func TestSubscribeErrors(t *testing.T) {
 // Mistakes in watchers and rules are logged, and the server lives.
 func TestWatchPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var text logs
+		var text logtest.Log
 		broken := false
-		s := newServer(&server.Options{Logger: text.logger()}, echo(), server.Text("test:b", "b", ""),
+		s := newServer(&server.Options{Logger: text.Logger()}, echo(), server.Text("test:b", "b", ""),
 			server.Text("test:a", "a", "").With(server.ResourceOptions{Watch: func(context.Context, func()) { panic("watcher") }}))
 		s.Visible(func(context.Context, server.Item) bool {
 			if broken {
@@ -354,7 +344,7 @@ func TestWatchPanics(t *testing.T) {
 		synctest.Wait()
 		broken = true
 		s.ResourceUpdated("test:b")
-		l.silent()
+		l.Silent()
 		broken = false
 		s.ResourceUpdated("test:b")
 		l.note("notifications/resources/updated")
@@ -422,6 +412,6 @@ func TestChangeAfterCancel(t *testing.T) {
 				t.Fatalf("after the cancellation came %s, before the answer to %s", m.raw, call)
 			}
 		}
-		l.silent()
+		l.Silent()
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/uritemplate"
@@ -216,8 +217,8 @@ func TestCompleteCapability(t *testing.T) {
 // Templates list what exists, for each caller what is theirs, here and where the
 // server is mounted; what does not fit stays out.
 func TestTemplateListsResources(t *testing.T) {
-	var text logs
-	child := newServer(&server.Options{Logger: text.logger(), Cache: server.Cache{Public: true}}, server.Text("note:of/static", "fixed", "F"),
+	var text logtest.Log
+	child := newServer(&server.Options{Logger: text.Logger(), Cache: server.Cache{Public: true}}, server.Text("note:of/static", "fixed", "F"),
 		server.Template("note:of/{id}", "notes", func(_ context.Context, v struct {
 			ID string `uri:"id"`
 		},

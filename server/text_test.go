@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -16,8 +17,8 @@ const latin = "caf\xe9"
 // of the bytes that are not, in every revision, and the log says so.
 func TestTextIsNotUTF8(t *testing.T) {
 	shared := mcp.Text(latin)
-	text := new(logs)
-	s := newServer(&server.Options{Logger: text.logger()},
+	text := new(logtest.Log)
+	s := newServer(&server.Options{Logger: text.Logger()},
 		server.Tool("text", "", func(context.Context, none) (string, error) { return latin, nil }),
 		server.Tool("content", "", func(context.Context, none) ([]mcp.Content, error) {
 			return []mcp.Content{mcp.Image([]byte(latin), "image/png"), shared, mcp.Embed(mcp.ResourceContents{URI: "a:///b", Text: latin})}, nil
@@ -78,8 +79,8 @@ func TestStructuredIsNotUTF8(t *testing.T) {
 	type out struct {
 		List []inner `json:"list"`
 	}
-	text := new(logs)
-	s := newServer(&server.Options{Logger: text.logger()},
+	text := new(logtest.Log)
+	s := newServer(&server.Options{Logger: text.Logger()},
 		server.Tool("typed", "", func(context.Context, none) (out, error) { return out{[]inner{{"a"}, {latin}}}, nil }),
 		server.Tool("with", "", func(context.Context, none) (mcp.With[out], error) {
 			return mcp.With[out]{Value: out{[]inner{{"a"}, {latin}}}, Content: []mcp.Content{mcp.Text("x")}}, nil

@@ -64,7 +64,7 @@ func TestCallTimeoutIgnored(t *testing.T) {
 			l := join(t, s, v)
 			l.fails(l.tool("deaf", emptyBody), mcp.CodeTimeout)
 			close(let)
-			l.silent()
+			l.Silent()
 		})
 	})
 }
@@ -129,7 +129,7 @@ func TestCallTimeoutAsking(t *testing.T) {
 			t.Fatalf("got %s", question.raw)
 		}
 		time.Sleep(time.Hour)
-		l.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + accepted + `}`)
+		l.WriteLine(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + accepted + `}`)
 		if got := l.text(l.wait(id)); got != "done" {
 			t.Errorf("got %q", got)
 		}
@@ -154,7 +154,7 @@ func TestCallTimeoutAskingCap(t *testing.T) {
 		question := l.next()
 		time.Sleep(time.Hour)
 		begun := time.Now()
-		l.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + accepted + `}`)
+		l.WriteLine(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + accepted + `}`)
 		l.fails(l.wait(id), mcp.CodeTimeout)
 		if took := time.Since(begun); took != 40*time.Second {
 			t.Errorf("ended %v after the answer", took)
@@ -227,9 +227,9 @@ func TestCancel(t *testing.T) {
 			synctest.Wait()
 			stranger.cancel(id) // an id of another connection
 			for _, bad := range []string{`{}`, `{"requestId":null}`, `{"requestId":999}`, `{"requestId":{}}`, `{"requestId":"` + id + `"}`, `[]`} {
-				l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":` + bad + `}`)
+				l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":` + bad + `}`)
 			}
-			l.silent()
+			l.Silent()
 			if len(ended) != 0 {
 				t.Fatal("ended by a cancellation that was not meant for it")
 			}
@@ -237,7 +237,7 @@ func TestCancel(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Errorf("ended by %v", err)
 			}
-			l.silent()
+			l.Silent()
 			l.cancel(id) // too late: ignored
 			if got := l.text(l.tool("echo", `{"text":"on"}`)); got != "on" {
 				t.Errorf("got %q", got)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -173,13 +174,13 @@ func TestToolParams(t *testing.T) {
 			l.fails(m, c.code)
 		}
 		l.last++
-		l.send(l.request("99", "tools/call", `{"name":"safe","name":"echo","arguments":{"text":"x"}}`))
+		l.WriteLine(l.request("99", "tools/call", `{"name":"safe","name":"echo","arguments":{"text":"x"}}`))
 		if m := l.next(); m.Error == nil || m.Error.Code != mcp.CodeParseError {
 			t.Errorf("duplicate key: %s", m.raw)
 		}
 	})
 	l := join(t, s, v2511)
-	l.send(`{"jsonrpc":"2.0","id":98,"method":"tools/call","params":["echo"]}`)
+	l.WriteLine(`{"jsonrpc":"2.0","id":98,"method":"tools/call","params":["echo"]}`)
 	l.fails(l.wait("98"), mcp.CodeInvalidParams)
 }
 
@@ -215,8 +216,8 @@ func TestRawTool(t *testing.T) {
 // What cannot be served is found when the program starts.
 // Proves: SEC-TOOL-1, SEC-ICON-1. Ruling 27.
 func TestToolRegistration(t *testing.T) {
-	var text logs
-	s := newServer(&server.Options{Logger: text.logger()})
+	var text logtest.Log
+	s := newServer(&server.Options{Logger: text.Logger()})
 	fine := func(context.Context, none) (string, error) { return "", nil }
 	panics(t, "tool name", func() { s.Add(server.Tool("bad name!!", "", fine)) })
 	panics(t, "tool name", func() { s.Add(server.Tool("", "", fine)) })
@@ -361,15 +362,15 @@ func TestNullIsAbsence(t *testing.T) {
 				}
 			} else {
 				for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list", "ping"} {
-					l.send(`{"jsonrpc":"2.0","id":99,"method":"` + method + `","params":null}`)
+					l.WriteLine(`{"jsonrpc":"2.0","id":99,"method":"` + method + `","params":null}`)
 					l.result(l.wait("99"))
 					l.result(l.call(method, `{"_meta":null}`))
 				}
 				l.text(l.call("tools/call", `{"name":"a","arguments":null,"_meta":null}`))
 				l.result(l.call("resources/read", `{"uri":"test:a","_meta":null}`))
-				l.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":null}`)
+				l.WriteLine(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed","params":null}`)
 				<-heard
-				l.send(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":null}`)
+				l.WriteLine(`{"jsonrpc":"2.0","id":99,"method":"tools/call","params":null}`)
 				l.fails(l.wait("99"), mcp.CodeInvalidParams)
 			}
 			for method, params := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -18,10 +19,10 @@ const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 // Trace context is carried to the handler; bad values are dropped with a log
 // line, one by one. Ruling 27.
 func TestTrace(t *testing.T) {
-	var text logs
+	var text logtest.Log
 	var got server.Trace
 	o := unlimited()
-	o.Logger = text.logger()
+	o.Logger = text.Logger()
 	s := newServer(o, server.Tool("t", "", func(ctx context.Context, _ none) (string, error) {
 		got = server.TraceFrom(ctx)
 		return "", nil

@@ -112,7 +112,7 @@ func TestVisibleRevoked(t *testing.T) {
 			l.note("notifications/resources/updated")
 			allowed = false
 			s.ResourceUpdated("test:a")
-			l.silent()
+			l.Silent()
 		})
 	})
 }

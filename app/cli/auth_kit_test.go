@@ -1,14 +1,11 @@
 package cli_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,70 +16,32 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/parley-mcp/parley/app/browsertest"
 	"github.com/parley-mcp/parley/app/cli"
 )
 
 // fakeBrowser is a browser as a program: it opens the URL, follows wherever
-// that leads, and fills in forms with $FORM.
+// that leads, and fills in forms with $FORM, a query.
 func fakeBrowser() {
-	if err := browse(context.Background(), os.Args[len(os.Args)-1], os.Getenv("FORM")); err != nil {
+	if err := fillIn(os.Args[len(os.Args)-1], os.Getenv("FORM")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-var (
-	formAction = regexp.MustCompile(`<form[^>]*action="([^"]*)"`)
-	formHidden = regexp.MustCompile(`<input type="hidden"[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
-)
-
-// browse visits a URL. Each form it meets is sent with the fields of form, a
-// query, and those that are hidden in it.
-func browse(ctx context.Context, address, form string) error {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return err
+func fillIn(address, form string) error {
+	var fields url.Values
+	if form != "" {
+		var err error
+		if fields, err = url.ParseQuery(form); err != nil {
+			return err
+		}
 	}
-	c := &http.Client{Jar: jar}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return err
+	p, err := browsertest.New().FillIn(context.Background(), address, fields)
+	if err == nil && p.Status >= http.StatusBadRequest {
+		err = fmt.Errorf("%s answered %d", p.URL.Path, p.Status)
 	}
-	for range 5 {
-		resp, err := c.Do(r)
-		if err != nil {
-			return err
-		}
-		page, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode >= http.StatusBadRequest {
-			return fmt.Errorf("%s answered %s", resp.Request.URL.Path, resp.Status)
-		}
-		action := formAction.FindSubmatch(page)
-		if action == nil || form == "" {
-			return nil
-		}
-		target, err := resp.Request.URL.Parse(strings.ReplaceAll(string(action[1]), "&amp;", "&"))
-		if err != nil {
-			return err
-		}
-		values, err := url.ParseQuery(form)
-		if err != nil {
-			return err
-		}
-		for _, hidden := range formHidden.FindAllSubmatch(page, -1) {
-			values.Set(string(hidden[1]), string(hidden[2]))
-		}
-		if r, err = http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(values.Encode())); err != nil {
-			return err
-		}
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", target.Scheme+"://"+target.Host)
-	}
-	return nil
+	return err
 }
 
 // pickPort is a port that was free just now.
@@ -121,33 +80,23 @@ func serveFlags(ts *testscript.TestScript, _ bool, args []string) {
 	for _, variable := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, variable+"="+ts.Getenv(variable))
 	}
-	said, err := cmd.StderrPipe()
-	ts.Check(err)
+	var said output
+	cmd.Stderr = io.MultiWriter(log, &said)
 	ts.Check(cmd.Start())
-	found := make(chan string, 1)
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		defer close(found)
-		want := regexp.MustCompile(args[1])
-		lines := bufio.NewScanner(said)
-		for told := false; lines.Scan(); {
-			_, _ = fmt.Fprintln(log, lines.Text()) // what is missing there fails the script
-			if m := want.FindStringSubmatch(lines.Text()); m != nil && !told {
-				told = true
-				found <- m[1]
-			}
-		}
-	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = cmd.Wait()
+	}()
 	ts.Defer(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		reading.Wait()
-		if err := cmd.Wait(); err != nil {
+		if <-ended; err != nil {
 			ts.Logf("%s ended: %v", name, err)
 		}
 		log.Close()
 	})
-	value, ok := <-found
-	if !ok {
+	value := said.wait(args[1], ended)
+	if value == "" {
 		ts.Fatalf("%s did not start; see %s.log", name, name)
 	}
 	ts.Setenv(name, value)
@@ -160,21 +109,16 @@ type place struct {
 	dir    string // of settings
 	url    string // of the MCP server
 	issuer string
-	said   *bytes.Buffer
-	stop   func() // ends the server that was started last, before the test does
-
-	mu    sync.Mutex    // for said and grown
-	grown chan struct{} // closed when more was said; may be nil
+	said   *output // of all servers
+	stop   func()  // ends the server that was started last, before the test does
 }
 
-func (p *place) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.grown != nil {
-		close(p.grown)
-		p.grown = nil
-	}
-	return p.said.Write(b)
+// newEmptyPlace is a place without servers.
+func newEmptyPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{t: t, dir: t.TempDir(), said: new(output)}
+	t.Setenv("XDG_CONFIG_HOME", p.dir)
+	return p
 }
 
 // newPlace starts both. Whoever comes is signed in.
@@ -186,8 +130,7 @@ func newPlace(t *testing.T, authFlags ...string) *place {
 // newPlaceWith starts both. The flags say who is signed in.
 func newPlaceWith(t *testing.T, authFlags ...string) *place {
 	t.Helper()
-	p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
-	t.Setenv("XDG_CONFIG_HOME", p.dir)
+	p := newEmptyPlace(t)
 	port, err := pickPort()
 	if err != nil {
 		t.Fatal(err)
@@ -201,46 +144,85 @@ func newPlaceWith(t *testing.T, authFlags ...string) *place {
 	return p
 }
 
-// start runs a server of the program until the test ends, and returns what the
-// line says that matches.
-func (p *place) start(line string, args ...string) string {
+// start runs a server of the program until the test ends, and returns what it
+// says in the parentheses of a pattern.
+func (p *place) start(pattern string, args ...string) (value string) {
 	p.t.Helper()
-	interrupts := make(chan os.Signal, 1)
-	r, w := io.Pipe()
-	done := make(chan int, 1)
-	go func() {
-		done <- cli.Main(context.Background(), args, &cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: w, Interrupts: interrupts})
-		w.Close()
-	}()
-	found := make(chan string, 1)
-	rest := make(chan struct{})
-	go func() {
-		defer close(rest)
-		want := regexp.MustCompile(line)
-		lines := bufio.NewScanner(io.TeeReader(r, p))
-		for told := false; lines.Scan(); {
-			if m := want.FindStringSubmatch(lines.Text()); m != nil && !told {
-				told = true
-				found <- m[1]
-			}
-		}
-		if err := lines.Err(); err != nil {
-			p.t.Errorf("reading what the server says: %v", err)
-		}
-	}()
-	p.stop = sync.OnceFunc(func() {
-		interrupts <- os.Interrupt
-		if code := <-done; code != 0 {
-			p.t.Errorf("parley %s ended with %d", strings.Join(args, " "), code)
-		}
-		<-rest
-	})
+	value, p.stop = start(p.t, pattern, p.said, args...)
 	p.t.Cleanup(p.stop)
-	select {
-	case value := <-found:
-		return value
-	case <-rest:
-		p.t.Fatalf("parley %s did not start:\n%s", strings.Join(args, " "), p.said)
+	return value
+}
+
+// start runs a server of the program, and returns what it says in the
+// parentheses of a pattern. All that it says goes to said as well. Stop waits
+// for its end.
+func start(t *testing.T, pattern string, said io.Writer, args ...string) (value string, stop func()) {
+	t.Helper()
+	interrupts, ended := make(chan os.Signal, 1), make(chan struct{})
+	var own output
+	code := 0
+	go func() {
+		defer close(ended)
+		code = cli.Main(context.Background(), args, &cli.Streams{
+			In: strings.NewReader(""), Out: io.Discard, Err: io.MultiWriter(&own, said), Interrupts: interrupts,
+		})
+	}()
+	if value = own.wait(pattern, ended); value == "" {
+		t.Fatalf("parley %s did not start:\n%s", strings.Join(args, " "), &own)
 	}
-	return ""
+	return value, sync.OnceFunc(func() {
+		interrupts <- os.Interrupt
+		if <-ended; code != 0 {
+			t.Errorf("parley %s ended with %d", strings.Join(args, " "), code)
+		}
+	})
+}
+
+// An output is what a program says on standard error.
+type output struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	grown chan struct{} // closed when there is more; may be nil
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.grown != nil {
+		close(o.grown)
+		o.grown = nil
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// wait waits for a match of a pattern and returns what is in its parentheses;
+// all of it if it has none. After ended it returns "".
+func (o *output) wait(pattern string, ended <-chan struct{}) string {
+	want := regexp.MustCompile(pattern)
+	for over := false; ; {
+		o.mu.Lock()
+		found := want.FindStringSubmatch(o.text.String())
+		if o.grown == nil {
+			o.grown = make(chan struct{})
+		}
+		grown := o.grown
+		o.mu.Unlock()
+		if found != nil {
+			return found[len(found)-1]
+		}
+		if over {
+			return ""
+		}
+		select {
+		case <-grown:
+		case <-ended:
+			over = true
+		}
+	}
 }

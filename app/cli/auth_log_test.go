@@ -2,11 +2,13 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/base64"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,41 +16,18 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// newServerPlace is a place without servers.
-func newServerPlace(t *testing.T) *place {
-	t.Helper()
-	p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
-	t.Setenv("XDG_CONFIG_HOME", p.dir)
-	return p
-}
-
 // saw waits until a server has said something on standard error; false if it
 // does not for long.
 func (p *place) saw(want string) bool {
-	late := time.After(10 * time.Second)
-	for {
-		p.mu.Lock()
-		said := strings.Contains(p.said.String(), want)
-		if p.grown == nil {
-			p.grown = make(chan struct{})
-		}
-		grown := p.grown
-		p.mu.Unlock()
-		if said {
-			return true
-		}
-		select {
-		case <-grown:
-		case <-late:
-			return false
-		}
-	}
+	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	defer cancel()
+	return p.said.wait(regexp.QuoteMeta(want), ctx.Done()) != ""
 }
 
 // What breaks in an authorization server is told to its operator, without -v;
 // to clients it is "try again later".
 func TestBrokenTableIsLogged(t *testing.T) {
-	p := newServerPlace(t)
+	p := newEmptyPlace(t)
 	file := filepath.Join(p.dir, "issuer.db")
 	at := p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--database", file,
 		"--client", killClient+"="+killRedirect, "--resource", killResource+"=read", "--audit-file", filepath.Join(p.dir, "audit"))
@@ -76,7 +55,7 @@ func TestBrokenTableIsLogged(t *testing.T) {
 // That tokens cannot be judged because their issuer is not there is told to the
 // operator of the server, without -v.
 func TestUnreachableIssuerIsLogged(t *testing.T) {
-	p := newServerPlace(t)
+	p := newEmptyPlace(t)
 	port, err := pickPort()
 	if err != nil {
 		t.Fatal(err)

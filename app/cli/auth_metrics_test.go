@@ -17,7 +17,7 @@ import (
 // at an address of its own, and no name or secret of anybody; requests are traced
 // without their queries.
 func TestAuthServeObserved(t *testing.T) {
-	p := newServerPlace(t)
+	p := newEmptyPlace(t)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	collector := otlptest.New(t)
 	port, err := pickPort()

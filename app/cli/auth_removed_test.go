@@ -1,104 +1,42 @@
 package cli_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/browsertest"
 	"github.com/parley-mcp/parley/oauth"
 )
 
 // A visitor is a browser with cookies that signs in at an authorization server
 // of the program, for the client "cli".
 type visitor struct {
-	t      *testing.T
-	issuer string
-	client *http.Client
+	*browsertest.Browser
+	*tokenEndpoint
 }
 
 func newVisitor(t *testing.T, issuer string) *visitor {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &visitor{t: t, issuer: issuer, client: &http.Client{Jar: jar, CheckRedirect: func(r *http.Request, _ []*http.Request) error {
-		if strings.HasPrefix(r.URL.String(), killRedirect) {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}}}
+	v := &visitor{browsertest.New(), &tokenEndpoint{t, issuer}}
+	v.Follows = func(u *url.URL) bool { return !strings.HasPrefix(u.String(), killRedirect) }
+	return v
 }
 
 // authorize opens an authorization request and fills in the forms it meets
 // with form, none if that is nil. It returns the code, or the page it ended at.
 func (v *visitor) authorize(verifier string, form url.Values) (code, page string) {
 	v.t.Helper()
-	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.issuer+"/authorize?"+url.Values{
-		"response_type": {"code"}, "client_id": {killClient}, "redirect_uri": {killRedirect}, "state": {"state"}, "scope": {"read"},
-		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {"S256"}, "resource": {killResource},
-	}.Encode(), nil)
-	if err != nil {
+	p, err := v.FillIn(v.t.Context(), authorizeURL(v.url, verifier), form)
+	switch {
+	case err != nil:
 		v.t.Fatal(err)
+	case p.Away != nil:
+		return p.Away.Query().Get("code"), p.Away.String()
 	}
-	for range 5 {
-		resp, err := v.client.Do(r)
-		if err != nil {
-			v.t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			v.t.Fatal(err)
-		}
-		if to, err := resp.Location(); err == nil {
-			return to.Query().Get("code"), to.String()
-		}
-		action := formAction.FindSubmatch(body)
-		if action == nil || form == nil || resp.StatusCode >= http.StatusBadRequest {
-			return "", string(body)
-		}
-		values := url.Values{}
-		for name, list := range form {
-			values[name] = list
-		}
-		for _, hidden := range formHidden.FindAllSubmatch(body, -1) {
-			values.Set(string(hidden[1]), string(hidden[2]))
-		}
-		target, err := resp.Request.URL.Parse(strings.ReplaceAll(string(action[1]), "&amp;", "&"))
-		if err != nil {
-			v.t.Fatal(err)
-		}
-		if r, err = http.NewRequestWithContext(v.t.Context(), http.MethodPost, target.String(), strings.NewReader(values.Encode())); err != nil {
-			v.t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	v.t.Fatal("forms without end")
-	return "", ""
-}
-
-// token asks the token endpoint and returns a refresh token or an error code.
-func (v *visitor) token(form url.Values) (refresh, trouble string) {
-	v.t.Helper()
-	form.Set("client_id", killClient)
-	form.Set("resource", killResource)
-	var answer struct {
-		Refresh string `json:"refresh_token"`
-		Error   string `json:"error"`
-	}
-	raw := post(v.t, v.issuer+"/token", "application/x-www-form-urlencoded", form.Encode(), nil)
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		v.t.Fatal(err)
-	}
-	return answer.Refresh, answer.Error
+	return "", p.Body
 }
 
 // A user who was removed, or got another password, by another process, is
@@ -109,8 +47,7 @@ func TestUserRemovedWhileServing(t *testing.T) {
 		"postgres": ownSchema,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
-			t.Setenv("XDG_CONFIG_HOME", p.dir)
+			p := newEmptyPlace(t)
 			db := database(t)
 			passwords := map[string]string{"first": "correct-horse", "second": "battery-staple"}
 			for file, password := range passwords {

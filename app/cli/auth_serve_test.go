@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -21,11 +20,10 @@ import (
 
 // A process is an authorization server of its own, which can be killed.
 type process struct {
-	t    *testing.T
-	args []string
-	url  string
-	cmd  *exec.Cmd
-	said chan struct{} // closed once it says no more
+	*tokenEndpoint
+	args  []string
+	cmd   *exec.Cmd
+	ended chan error // of the process
 }
 
 const killClient, killRedirect, killResource = "cli", "http://127.0.0.1/callback", "https://mcp.example/mcp"
@@ -37,7 +35,7 @@ func newProcess(t *testing.T, database string) *process {
 		t.Fatal(err)
 	}
 	address := "127.0.0.1:" + port
-	p := &process{t: t, url: "http://" + address, args: []string{
+	p := &process{tokenEndpoint: &tokenEndpoint{t, "http://" + address}, args: []string{
 		"auth", "serve", "--http", address, "--database", database, "--auto-approve", "ada",
 		"--client", killClient + "=" + killRedirect, "--resource", killResource + "=read",
 	}}
@@ -46,8 +44,7 @@ func newProcess(t *testing.T, database string) *process {
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
-		<-p.said
-		if err := p.cmd.Wait(); err != nil {
+		if err := <-p.ended; err != nil {
 			t.Error(err)
 		}
 	})
@@ -61,28 +58,19 @@ func (p *process) start() {
 		p.t.Fatal(err)
 	}
 	p.cmd = exec.CommandContext(context.WithoutCancel(p.t.Context()), path, p.args...)
-	out, err := p.cmd.StderrPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	var said output
+	p.cmd.Stderr = &said
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	ready, said := make(chan bool, 1), make(chan struct{})
-	p.said = said
+	ended, over := make(chan error, 1), make(chan struct{})
+	p.ended = ended
 	go func() {
-		defer close(said)
-		defer close(ready)
-		told := false
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if !told && strings.Contains(lines.Text(), "authorization server is") {
-				told = true
-				ready <- true
-			}
-		}
+		defer close(over)
+		ended <- p.cmd.Wait()
 	}()
-	if !<-ready {
-		p.t.Fatal("the authorization server did not start")
+	if said.wait("authorization server is", over) == "" {
+		p.t.Fatalf("the authorization server did not start:\n%s", &said)
 	}
 }
 
@@ -92,20 +80,24 @@ func (p *process) kill() {
 	if err := p.cmd.Process.Kill(); err != nil {
 		p.t.Fatal(err)
 	}
-	<-p.said
-	if err := p.cmd.Wait(); err == nil {
+	if err := <-p.ended; err == nil {
 		p.t.Fatal("the authorization server was not killed")
 	}
 	p.start()
 }
 
+// authorizeURL is an authorization request of the client "cli".
+func authorizeURL(issuer, verifier string) string {
+	return issuer + "/authorize?" + url.Values{
+		"response_type": {"code"}, "client_id": {killClient}, "redirect_uri": {killRedirect}, "state": {"state"}, "scope": {"read"},
+		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {"S256"}, "resource": {killResource},
+	}.Encode()
+}
+
 // code is one that the browser is sent back with.
 func (p *process) code(verifier string) string {
 	p.t.Helper()
-	end, err := endOf(p.t.Context(), p.url+"/authorize?"+url.Values{
-		"response_type": {"code"}, "client_id": {killClient}, "redirect_uri": {killRedirect}, "state": {"state"}, "scope": {"read"},
-		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {"S256"}, "resource": {killResource},
-	}.Encode())
+	end, err := endOf(p.t.Context(), authorizeURL(p.url, verifier))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -128,8 +120,14 @@ func (p *process) refresh(token string) (refresh, trouble string) {
 	return p.token(url.Values{"grant_type": {oauth.GrantRefreshToken}, "refresh_token": {token}})
 }
 
-// token asks the token endpoint, and returns a refresh token or an error code.
-func (p *process) token(form url.Values) (refresh, trouble string) {
+// A tokenEndpoint is that of an authorization server.
+type tokenEndpoint struct {
+	t   *testing.T
+	url string // of the server
+}
+
+// token asks it as the client "cli", and returns a refresh token or an error code.
+func (p *tokenEndpoint) token(form url.Values) (refresh, trouble string) {
 	p.t.Helper()
 	form.Set("client_id", killClient)
 	form.Set("resource", killResource)
@@ -266,8 +264,7 @@ func TestServeSurvivesKill(t *testing.T) {
 // Behind a proxy that is named, limits and audit are about who comes.
 func TestServeBehindProxy(t *testing.T) {
 	for flag, want := range map[string]string{"127.0.0.0/8": "203.0.113.7", "10.0.0.0/8": "127.0.0.1"} {
-		p := &place{t: t, dir: t.TempDir(), said: &bytes.Buffer{}}
-		t.Setenv("XDG_CONFIG_HOME", p.dir)
+		p := newEmptyPlace(t)
 		file := filepath.Join(p.dir, "audit.json")
 		at := p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--trusted-proxy", flag, "--audit-file", file)
 		post(t, at+"/token", "application/x-www-form-urlencoded", "", http.Header{"X-Forwarded-For": {"198.51.100.1, 203.0.113.7"}})

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/browsertest"
 	"github.com/parley-mcp/parley/app/cli"
 	"github.com/parley-mcp/parley/app/store/secrets"
 )
@@ -50,10 +50,10 @@ func TestSignInAtTerminal(t *testing.T) {
 func TestQuestionAfterSignIn(t *testing.T) {
 	p := newPlace(t)
 	in, person := io.Pipe()
-	said := &waiter{text: "wants to call a tool", seen: make(chan struct{})}
+	said := new(output)
 	go func() {
 		_, _ = io.WriteString(person, "y\n") // to signing in
-		<-said.seen
+		said.wait("wants to call a tool", t.Context().Done())
 		_, _ = io.WriteString(person, "y\n") // to the call
 	}()
 	var out bytes.Buffer
@@ -65,26 +65,16 @@ func TestQuestionAfterSignIn(t *testing.T) {
 
 // endOf is the address that a browser ends at whose machine is not this one.
 func endOf(ctx context.Context, address string) (string, error) {
-	c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	for range 5 {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-		if err != nil {
-			return "", err
-		}
-		resp, err := c.Do(r)
-		if err != nil {
-			return "", err
-		}
-		resp.Body.Close()
-		location, err := resp.Location()
-		if err != nil {
-			return "", err
-		}
-		if address = location.String(); location.Query().Has("code") {
-			return address, nil
-		}
+	b := browsertest.New()
+	b.Follows = func(u *url.URL) bool { return !u.Query().Has("code") }
+	p, err := b.Open(ctx, address)
+	if err == nil && p.Away == nil {
+		err = errors.New("the authorization server does not answer with a code")
 	}
-	return "", errors.New("the authorization server does not answer with a code")
+	if err != nil {
+		return "", err
+	}
+	return p.Away.String(), nil
 }
 
 // pasting signs in without a browser on this machine, and returns what was
@@ -92,13 +82,11 @@ func endOf(ctx context.Context, address string) (string, error) {
 func pasting(t *testing.T, server string, args ...string) (code int, all, grant string) {
 	t.Helper()
 	in, person := io.Pipe()
-	said := &waiter{text: "Paste its address here", seen: make(chan struct{})}
+	said := new(output)
 	pasted := make(chan string, 1)
 	go func() {
-		<-said.seen
-		said.mu.Lock()
-		shown := regexp.MustCompile(`(?m)^  (http://\S+/authorize\?\S+)$`).FindStringSubmatch(said.all.String())
-		said.mu.Unlock()
+		said.wait("Paste its address here", t.Context().Done())
+		shown := regexp.MustCompile(`(?m)^  (http://\S+/authorize\?\S+)$`).FindStringSubmatch(said.String())
 		end := ""
 		if shown != nil {
 			var err error
@@ -115,7 +103,7 @@ func pasting(t *testing.T, server string, args ...string) (code int, all, grant 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return code, out.String() + said.all.String(), end.Query().Get("code")
+	return code, out.String() + said.String(), end.Query().Get("code")
 }
 
 // stored are the secrets that the person's store holds.
@@ -199,8 +187,6 @@ func TestNoSecretsInOutput(t *testing.T) {
 	if left := p.stored(); len(left) > 0 {
 		t.Errorf("%d secrets are left after signing out", len(left))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for value, what := range known {
 		for _, text := range []struct{ by, said string }{{"the client", all}, {"the servers", p.said.String()}} {
 			if strings.Contains(text.said, value) {

@@ -1,104 +1,16 @@
 package cli_test
 
 import (
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/app/oidctest"
 )
-
-// A provider is an OpenID provider with one client, which knows everybody as
-// one person.
-type provider struct {
-	t      *testing.T
-	url    string
-	key    *rsa.PrivateKey
-	secret string // of the client "parley"
-
-	mu    sync.Mutex
-	codes map[string]url.Values
-}
-
-func newProvider(t *testing.T) *provider {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &provider{t: t, key: key, secret: oauth.NewSecret(), codes: make(map[string]url.Values)}
-	front := httptest.NewServer(p)
-	t.Cleanup(front.Close)
-	p.url = front.URL
-	return p
-}
-
-func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch r.URL.Path {
-	case "/.well-known/openid-configuration":
-		p.answer(w, map[string]any{
-			"issuer": p.url, "authorization_endpoint": p.url + "/authorize", "token_endpoint": p.url + "/token",
-			"jwks_uri": p.url + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"},
-		})
-	case "/authorize":
-		q, code := r.URL.Query(), oauth.NewSecret()
-		p.codes[code] = q
-		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusSeeOther)
-	case "/token":
-		q := p.codes[r.PostFormValue("code")]
-		id, secret, _ := r.BasicAuth()
-		if q == nil || id != "parley" || secret != p.secret || !oauth.VerifyS256(r.PostForm.Get("code_verifier"), q.Get("code_challenge")) {
-			w.WriteHeader(http.StatusBadRequest)
-			p.answer(w, map[string]any{"error": "invalid_grant", "error_description": "\x1b[2J" + p.secret})
-			return
-		}
-		now := time.Now()
-		p.answer(w, map[string]any{"access_token": "upstream", "token_type": "Bearer", "id_token": p.sign(map[string]any{
-			"iss": p.url, "sub": "1234", "aud": "parley", "nonce": q.Get("nonce"), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
-		})})
-	case "/keys":
-		p.answer(w, map[string]any{"keys": []any{map[string]any{
-			"kty": "RSA", "kid": "k", "use": "sig", "alg": "RS256", "e": "AQAB", "n": base64.RawURLEncoding.EncodeToString(p.key.N.Bytes()),
-		}}})
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-func (p *provider) answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		p.t.Error(err)
-	}
-}
-
-func (p *provider) sign(claims map[string]any) string {
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		p.t.Error(err)
-	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
-	sum := sha256.Sum256([]byte(text))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, p.key, crypto.SHA256, sum[:])
-	if err != nil {
-		p.t.Error(err)
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
 
 // kept writes a secret into a file and returns its path.
 func kept(t *testing.T, secret string) string {
@@ -116,17 +28,16 @@ func TestUpstream(t *testing.T) {
 	t.Setenv("FORM", "answer=approve")
 	for name, good := range map[string]bool{"right secret": true, "wrong secret": false} {
 		t.Run(name, func(t *testing.T) {
-			there := newProvider(t)
-			secret := there.secret
+			there := oidctest.New(t)
+			there.Refusal["error_description"] = "\x1b[2J" + there.Secret
+			secret := there.Secret
 			if !good {
 				secret = "wrong-secret"
 			}
-			p := newPlaceWith(t, "--upstream", there.url, "--upstream-client", "parley", "--upstream-secret-file", kept(t, secret), "-v")
+			p := newPlaceWith(t, "--upstream", there.URL, "--upstream-client", "parley", "--upstream-secret-file", kept(t, secret), "-v")
 			code, out, said := command(t, "login", p.url, "--store", "file")
-			p.mu.Lock()
 			told := p.said.String()
-			p.mu.Unlock()
-			if !strings.Contains(told, "people sign in at "+there.url+", which must know the redirect URI "+p.issuer+"/login/callback") {
+			if !strings.Contains(told, "people sign in at "+there.URL+", which must know the redirect URI "+p.issuer+"/login/callback") {
 				t.Errorf("the operator is not told what to register:\n%s", told)
 			}
 			if strings.Contains(told+out+said, secret) || strings.Contains(told+out+said, "\x1b") {

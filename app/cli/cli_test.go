@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -142,39 +141,18 @@ func TestOutputIsEscapedOnTerminals(t *testing.T) {
 	}
 }
 
-// waiter is a writer that tells when a text was written.
-type waiter struct {
-	text string
-	seen chan struct{}
-
-	mu   sync.Mutex
-	all  bytes.Buffer
-	done bool
-}
-
-func (w *waiter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.all.Write(p)
-	if !w.done && strings.Contains(w.all.String(), w.text) {
-		w.done = true
-		close(w.seen)
-	}
-	return len(p), nil
-}
-
 // Proves: FLOW-CANCEL, FLOW-PROGRESS. Ctrl-C ends the call; twice, the program.
 func TestInterrupt(t *testing.T) {
 	for _, times := range []int{1, 2} {
 		interrupts := make(chan os.Signal, times)
-		w := &waiter{text: "1 of 100 step", seen: make(chan struct{})}
+		w := new(output)
 		go func() {
-			<-w.seen
+			w.wait("1 of 100 step", t.Context().Done())
 			for range times {
 				interrupts <- os.Interrupt
 			}
 		}()
-		code := cli.Main(t.Context(), []string{"call", "trigger-long-running-operation", "duration=100", "steps=100"}, &cli.Streams{
+		code := cli.Main(t.Context(), []string{"call", "trigger-long-running-operation", "duration=20", "steps=100"}, &cli.Streams{
 			In: strings.NewReader(""), Out: io.Discard, Err: w, Interrupts: interrupts,
 		})
 		if code != 130 {

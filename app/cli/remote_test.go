@@ -7,10 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
@@ -37,35 +34,7 @@ func serveHTTP(t *testing.T, flags ...string) string {
 // which waits for its end.
 func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 	t.Helper()
-	interrupts := make(chan os.Signal, 1)
-	said, w := io.Pipe()
-	done := make(chan int, 1)
-	go func() {
-		args := append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)
-		done <- cli.Main(context.Background(), args, &cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: w, Interrupts: interrupts})
-		w.Close()
-	}()
-	lines := bufio.NewReader(said)
-	var found []string
-	for found == nil {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = regexp.MustCompile(`http://([^/]+)/mcp;`).FindStringSubmatch(line)
-	}
-	rest := make(chan struct{})
-	go func() {
-		defer close(rest)
-		_, _ = io.Copy(io.Discard, lines)
-	}()
-	return found[1], sync.OnceFunc(func() {
-		interrupts <- os.Interrupt
-		if code := <-done; code != 0 {
-			t.Errorf("the server ended with %d", code)
-		}
-		<-rest
-	})
+	return start(t, `http://([^/]+)/mcp;`, io.Discard, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)
 }
 
 // What is under way when the person ends the server finishes, over every
@@ -73,6 +42,7 @@ func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 func TestServeHTTPFinishes(t *testing.T) {
 	for _, url := range []string{"http://ADDRESS/mcp", "http://ADDRESS/sse", "ws://ADDRESS/ws"} {
 		t.Run(url, func(t *testing.T) {
+			t.Parallel()
 			address, stop := startHTTP(t)
 			defer stop()
 			said, w := io.Pipe()

@@ -96,7 +96,7 @@ func TestServeObserved(t *testing.T) {
 // That a collector does not take traces is told to the operator, without -v and
 // without the key.
 func TestLostTracesAreLogged(t *testing.T) {
-	p := newServerPlace(t)
+	p := newEmptyPlace(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=swordfish")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	collector := otlptest.New(t)

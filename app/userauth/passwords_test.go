@@ -2,6 +2,8 @@ package userauth_test
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/argon2"
 
 	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/oauth"
@@ -28,13 +32,17 @@ type users struct {
 	asked map[string]int
 }
 
-func newUsers(t *testing.T) *users {
-	t.Helper()
-	hash, err := userauth.HashPassword(rightPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &users{hash: hash, asked: map[string]int{}}
+func newUsers() *users {
+	return &users{hash: quickHash(), asked: map[string]int{}}
+}
+
+// quickHash is a hash of the right password that is verified quickly: tests guess
+// many times. A hash has its parameters in it.
+func quickHash() string {
+	salt := make([]byte, 16)
+	_, _ = rand.Read(salt) // which never fails
+	key, text := argon2.IDKey([]byte(rightPassword), salt, 1, 64, 1, 32), base64.RawStdEncoding.EncodeToString
+	return "$argon2id$v=19$m=64,t=1,p=1$" + text(salt) + "$" + text(key)
 }
 
 func (u *users) User(_ context.Context, name string) (hash, subject string, err error) {
@@ -60,28 +68,33 @@ func (u *users) count(name string) int {
 func TestPasswordFlow(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	s := newSite(t, clock, userauth.NewPasswords(newUsers(t), &userauth.PasswordOptions{Now: clock.Now}))
+	people := newUsers()
+	var err error
+	if people.hash, err = userauth.HashPassword(rightPassword); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, clock, userauth.NewPasswords(people, &userauth.PasswordOptions{Now: clock.Now}))
 	p := newPerson(t)
 	form := p.open(s.request("login_hint", `ada"><script>`))
 	for _, want := range []string{"Sign in", "Web Client", `type="password"`, "ada&#34;&gt;&lt;script&gt;"} {
-		if !strings.Contains(form.body, want) {
-			t.Errorf("login page lacks %q: %s", want, form.body)
+		if !strings.Contains(form.Body, want) {
+			t.Errorf("login page lacks %q: %s", want, form.Body)
 		}
 	}
 	for name, want := range map[string]string{
 		"X-Frame-Options": "DENY", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
 	} {
-		if got := form.header.Get(name); !strings.HasPrefix(got, want) {
+		if got := form.Header.Get(name); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %q, want %s", name, got, want)
 		}
 	}
 	wrong := p.submit(form, "name", "ada", "password", "wrong password")
-	if wrong.status != http.StatusForbidden || !strings.Contains(wrong.body, "Name or password is wrong") || strings.Contains(wrong.body, "wrong password") {
-		t.Errorf("wrong password: %d %s", wrong.status, wrong.body)
+	if wrong.Status != http.StatusForbidden || !strings.Contains(wrong.Body, "Name or password is wrong") || strings.Contains(wrong.Body, "wrong password") {
+		t.Errorf("wrong password: %d %s", wrong.Status, wrong.Body)
 	}
 	consent := p.submit(wrong, "name", "ada", "password", rightPassword)
-	if !strings.Contains(consent.body, "ada") || !strings.Contains(consent.body, "Allow") {
-		t.Fatalf("no consent page after the password: %d %s", consent.status, consent.body)
+	if !strings.Contains(consent.Body, "ada") || !strings.Contains(consent.Body, "Allow") {
+		t.Fatalf("no consent page after the password: %d %s", consent.Status, consent.Body)
 	}
 	code := p.code(p.submit(consent, "answer", "approve"))
 	if status, body := s.redeem(code); status != http.StatusOK || !strings.Contains(body, "access_token") {
@@ -100,15 +113,15 @@ func TestPasswordFlow(t *testing.T) {
 func TestPasswordRefusals(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	people := newUsers(t)
+	people := newUsers()
 	s := newSite(t, clock, userauth.NewPasswords(people, &userauth.PasswordOptions{Now: clock.Now}))
 
 	form := newPerson(t).open(s.request())
 	other := newPerson(t)
 	other.open(s.request())
 	// At most it is shown a form of its own.
-	if got := other.submit(form, "name", "ada", "password", rightPassword); got.away != nil || strings.Contains(got.body, "Allow") || people.count("ada") != 0 {
-		t.Errorf("a form of another browser: %d %v", got.status, got.away)
+	if got := other.submit(form, "name", "ada", "password", rightPassword); got.Away != nil || strings.Contains(got.Body, "Allow") || people.count("ada") != 0 {
+		t.Errorf("a form of another browser: %d %v", got.Status, got.Away)
 	}
 
 	p := newPerson(t)
@@ -116,29 +129,29 @@ func TestPasswordRefusals(t *testing.T) {
 	unknown := p.submit(form, "name", "nobody", "password", rightPassword)
 	known := p.submit(form, "name", "ada", "password", "not the right one")
 	if blank := func(g *page) string {
-		return strings.NewReplacer(`value="nobody"`, "", `value="ada"`, "").Replace(g.body)
-	}; unknown.status != known.status || blank(unknown) != blank(known) {
-		t.Errorf("names can be told apart:\n%s\n%s", unknown.body, known.body)
+		return strings.NewReplacer(`value="nobody"`, "", `value="ada"`, "").Replace(g.Body)
+	}; unknown.Status != known.Status || blank(unknown) != blank(known) {
+		t.Errorf("names can be told apart:\n%s\n%s", unknown.Body, known.Body)
 	}
 	before := people.count("ada")
 	for _, password := range []string{"", "short", strings.Repeat("x", 1025), "invalid \xff\xff"} {
-		if got := p.submit(form, "name", "ada", "password", password); got.status != http.StatusForbidden {
-			t.Errorf("a password of %d bytes: %d", len(password), got.status)
+		if got := p.submit(form, "name", "ada", "password", password); got.Status != http.StatusForbidden {
+			t.Errorf("a password of %d bytes: %d", len(password), got.Status)
 		}
 	}
-	if got := p.submit(form, "name", strings.Repeat("n", 256), "password", rightPassword); got.status != http.StatusForbidden {
-		t.Errorf("a long name: %d", got.status)
+	if got := p.submit(form, "name", strings.Repeat("n", 256), "password", rightPassword); got.Status != http.StatusForbidden {
+		t.Errorf("a long name: %d", got.Status)
 	}
 	if people.count("ada") != before {
 		t.Error("work was done for passwords that nobody has")
 	}
 	cancelled := p.submit(form, "answer", "cancel")
-	if cancelled.away == nil || cancelled.away.Query().Get("error") != oauth.AccessDenied {
-		t.Errorf("cancel: %d %v", cancelled.status, cancelled.away)
+	if cancelled.Away == nil || cancelled.Away.Query().Get("error") != oauth.AccessDenied {
+		t.Errorf("cancel: %d %v", cancelled.Status, cancelled.Away)
 	}
 	failed := p.submit(p.open(s.request()), "name", "broken", "password", rightPassword)
-	if failed.away == nil || failed.away.Query().Get("error") != oauth.TemporarilyUnavailable || strings.Contains(failed.away.String(), "disk") {
-		t.Errorf("users that cannot be read: %d %v", failed.status, failed.away)
+	if failed.Away == nil || failed.Away.Query().Get("error") != oauth.TemporarilyUnavailable || strings.Contains(failed.Away.String(), "disk") {
+		t.Errorf("users that cannot be read: %d %v", failed.Status, failed.Away)
 	}
 	if !strings.Contains(s.log.String(), "the disk is gone") {
 		t.Error("the log does not say why")
@@ -149,7 +162,7 @@ func TestPasswordRefusals(t *testing.T) {
 func TestAttackGuessing(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	people := newUsers(t)
+	people := newUsers()
 	address := "192.0.2.1"
 	s := newSite(t, clock, userauth.NewPasswords(people, &userauth.PasswordOptions{
 		Now: clock.Now, Remote: func(*http.Request) string { return address },
@@ -158,19 +171,19 @@ func TestAttackGuessing(t *testing.T) {
 	form := p.open(s.request())
 	guess := func() *page { return p.submit(form, "name", "ada", "password", "guess guess") }
 	for range 4 {
-		if got := guess(); got.status != http.StatusForbidden {
-			t.Fatalf("one of the first attempts: %d", got.status)
+		if got := guess(); got.Status != http.StatusForbidden {
+			t.Fatalf("one of the first attempts: %d", got.Status)
 		}
 	}
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		before := people.count("ada")
 		got := p.submit(form, "name", "ada", "password", rightPassword)
-		if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != string('0'+rune(wait/time.Second)) || people.count("ada") != before {
-			t.Fatalf("an attempt before %v have passed: %d, Retry-After %s", wait, got.status, got.header.Get("Retry-After"))
+		if got.Status != http.StatusTooManyRequests || got.Header.Get("Retry-After") != string('0'+rune(wait/time.Second)) || people.count("ada") != before {
+			t.Fatalf("an attempt before %v have passed: %d, Retry-After %s", wait, got.Status, got.Header.Get("Retry-After"))
 		}
 		clock.Add(wait)
-		if got := guess(); got.status != http.StatusForbidden {
-			t.Fatalf("an attempt after %v: %d", wait, got.status)
+		if got := guess(); got.Status != http.StatusForbidden {
+			t.Fatalf("an attempt after %v: %d", wait, got.Status)
 		}
 	}
 	for text, want := range map[string]int{"name or password is wrong": 7, "too many attempts": 3} {
@@ -180,8 +193,8 @@ func TestAttackGuessing(t *testing.T) {
 	}
 	// Who comes from elsewhere is not shut out, and success forgets.
 	address = "2001:db8::1"
-	if got := p.submit(form, "name", "ada", "password", rightPassword); got.status != http.StatusOK || !strings.Contains(got.body, "Allow") {
-		t.Errorf("from another address: %d", got.status)
+	if got := p.submit(form, "name", "ada", "password", rightPassword); got.Status != http.StatusOK || !strings.Contains(got.Body, "Allow") {
+		t.Errorf("from another address: %d", got.Status)
 	}
 }
 
@@ -192,7 +205,7 @@ func TestAttackGuessing(t *testing.T) {
 func TestAttackLockOut(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	people := newUsers(t)
+	people := newUsers()
 	var address atomic.Int32
 	s := newSite(t, clock, userauth.NewPasswords(people, &userauth.PasswordOptions{
 		Now: clock.Now, Remote: func(*http.Request) string {
@@ -203,7 +216,7 @@ func TestAttackLockOut(t *testing.T) {
 	signIn := func(p *person, name string) *page {
 		return p.submit(p.open(s.request("prompt", "login")), "name", name, "password", rightPassword)
 	}
-	isIn := func(got *page) bool { return got.away != nil || strings.Contains(got.body, "Allow") }
+	isIn := func(got *page) bool { return got.Away != nil || strings.Contains(got.Body, "Allow") }
 	known, eve := newPerson(t), newPerson(t)
 	if !isIn(signIn(known, "ada")) || !isIn(signIn(eve, "eve")) {
 		t.Fatal("the first sign-in does not work")
@@ -214,7 +227,7 @@ func TestAttackLockOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range p.client.Jar.Cookies(u) {
+		for _, c := range p.Client.Jar.Cookies(u) {
 			if strings.HasPrefix(c.Name, "parley-known-") {
 				found = append(found, c)
 			}
@@ -234,7 +247,7 @@ func TestAttackLockOut(t *testing.T) {
 	}
 	strangers := []*person{newPerson(t), eve, newPerson(t), newPerson(t), newPerson(t)}
 	for i, value := range map[int]string{2: mac + "." + id, 3: id + "." + strings.Repeat("A", len(mac)), 4: jar(eve)[0].Value} {
-		strangers[i].client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: value, Path: "/"}})
+		strangers[i].Client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: value, Path: "/"}})
 	}
 	checked := 0
 	forms := make([]*page, len(strangers))
@@ -243,22 +256,22 @@ func TestAttackLockOut(t *testing.T) {
 	}
 	for i := range 1000 {
 		got := strangers[i%len(strangers)].submit(forms[i%len(strangers)], "name", "ada", "password", "guess guess")
-		switch got.status {
+		switch got.Status {
 		case http.StatusForbidden:
 			checked++
 		case http.StatusTooManyRequests:
 		default:
-			t.Fatalf("a guess: %d", got.status)
+			t.Fatalf("a guess: %d", got.Status)
 		}
 	}
 	if checked > 21 {
 		t.Errorf("%d guesses of strangers were checked at one time", checked)
 	}
-	if got := signIn(newPerson(t), "ada"); got.status != http.StatusTooManyRequests {
-		t.Errorf("a stranger with the right password: %d", got.status)
+	if got := signIn(newPerson(t), "ada"); got.Status != http.StatusTooManyRequests {
+		t.Errorf("a stranger with the right password: %d", got.Status)
 	}
 	if got := signIn(known, "ada"); !isIn(got) {
-		t.Errorf("the known browser is shut out: %d %s", got.status, got.body)
+		t.Errorf("the known browser is shut out: %d %s", got.Status, got.Body)
 	}
 	if cookies := jar(known); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Value, id) {
 		t.Errorf("the browser is known as %v after it signed in again", cookies)
@@ -268,11 +281,11 @@ func TestAttackLockOut(t *testing.T) {
 	checked = 0
 	thieves := []*person{newPerson(t), newPerson(t)}
 	for i, p := range thieves {
-		p.client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: cookies[0].Value, Path: "/"}})
+		p.Client.Jar.SetCookies(u, []*http.Cookie{{Name: cookies[0].Name, Value: cookies[0].Value, Path: "/"}})
 		forms[i] = p.open(s.request("prompt", "login"))
 	}
 	for i := range 20 {
-		if thieves[i%2].submit(forms[i%2], "name", "ada", "password", "guess guess").status == http.StatusForbidden {
+		if thieves[i%2].submit(forms[i%2], "name", "ada", "password", "guess guess").Status == http.StatusForbidden {
 			checked++
 		}
 	}
@@ -281,22 +294,17 @@ func TestAttackLockOut(t *testing.T) {
 	}
 
 	// With the password the cookie ends.
-	people.change(t)
-	if got := known.submit(known.open(s.request("prompt", "login")), "name", "ada", "password", rightPassword); got.status != http.StatusTooManyRequests {
-		t.Errorf("a browser that was known under another password: %d", got.status)
+	people.change()
+	if got := known.submit(known.open(s.request("prompt", "login")), "name", "ada", "password", rightPassword); got.Status != http.StatusTooManyRequests {
+		t.Errorf("a browser that was known under another password: %d", got.Status)
 	}
 }
 
 // change gives everybody another hash, of the same password.
-func (u *users) change(t *testing.T) {
-	t.Helper()
-	hash, err := userauth.HashPassword(rightPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
+func (u *users) change() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.hash = hash
+	u.hash = quickHash()
 }
 
 func TestHashPassword(t *testing.T) {

@@ -22,6 +22,8 @@ var rows = []row{
 	{"schema", "internal/wire internal/httptoken"},
 	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
+	{"internal/clocktest internal/linetest internal/logtest internal/racetest internal/webtest", ""},
+	{"internal/linktest", "internal/wire jsonrpc transport"},
 	{"transport transport/frame", "jsonrpc principal transport internal/pausetimer"},
 	{"transport/web", "transport jsonrpc principal internal/httptoken internal/eventstream"},
 	{

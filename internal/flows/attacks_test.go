@@ -1,7 +1,6 @@
 package flows_test
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -9,12 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -49,15 +48,9 @@ func newSite(t *testing.T, o *streamable.Options, features ...server.Feature) *s
 		return &principal.Principal{Remote: "127.0.0.1"}
 	}
 	endpoint := streamable.NewHandler(app, &opts)
-	s := httptest.NewServer(endpoint)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = endpoint.Shutdown(ctx) // the error is that of ctx
-		_ = app.Shutdown(ctx)
-		s.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	s := webtest.Serve(t, endpoint)
+	webtest.Abort(t, endpoint.Shutdown, app.Shutdown)
 	return &site{t, s.URL, app}
 }
 
@@ -71,29 +64,9 @@ type reply struct {
 // do sends a request; pairs are headers.
 func (s *site) do(method, body string, pairs ...string) reply {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i] == "Host" {
-			r.Host = pairs[i+1]
-		} else {
-			r.Header.Set(pairs[i], pairs[i+1])
-		}
-	}
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return reply{message{s.t, string(text)}, res.StatusCode, res.Header}
+	headers := append([]string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}, pairs...)
+	r := webtest.Send(s.t, http.DefaultClient, method, s.url, body, headers...)
+	return reply{message{s.t, r.Body}, r.Status, r.Header}
 }
 
 // modern sends a request of the stateless revision with fitting headers;
@@ -270,16 +243,9 @@ func TestLargeBodies(t *testing.T) {
 // raw speaks HTTP by hand and returns the status line of the answer.
 func (s *site) raw(text string) (conn net.Conn, status func() string) {
 	s.t.Helper()
-	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = conn.Close() })
-	if _, err := io.WriteString(conn, text); err != nil {
-		s.t.Fatal(err)
-	}
+	conn, in := webtest.Raw(s.t, strings.TrimPrefix(s.url, "http://"), text)
 	return conn, func() string {
-		line, err := bufio.NewReader(conn).ReadString('\n')
+		line, err := in.ReadString('\n')
 		if err != nil {
 			return err.Error()
 		}

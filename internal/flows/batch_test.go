@@ -69,7 +69,7 @@ func TestFLOW_BATCH_P(t *testing.T) {
 		got["2"].fails(-32600, "2")
 		// Only notifications give nothing.
 		l.send(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","method":"notifications/y"}]`)
-		l.silent()
+		l.Silent()
 		l.ask(`[]`).fails(-32600, "null")
 		l.ask(`[`+strings.Repeat(ping+`,`, 5)+ping+`]`, 1, 2, 3, 4, 5, 6).fails(-32600, "null") // over MaxBatch: the whole of it
 		l.ask(`[`+ping+`,{"jsonrpc":"2.0","id":9,"result":{}}]`, 1).fails(-32600, "null")       // mixed
@@ -79,7 +79,7 @@ func TestFLOW_BATCH_P(t *testing.T) {
 		got["8"].fails(-32600, "8")
 		got["null"].fails(-32600, "null")
 		l.ask(`[`+ping, 1).fails(-32700, "null") // cut off
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -90,7 +90,7 @@ func TestFLOW_BATCH_P_Cancelled(t *testing.T) {
 		l := dial(t, batching(t), nil)
 		l.shake(march, `{"roots":{}}`)
 		l.send(`[`+ping+`,{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}]`, 1)
-		l.silent()
+		l.Silent()
 		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 		if got := l.next().members(); len(got) != 1 || got["1"].at("result") != "{}" {
 			t.Errorf("answers %v", got)
@@ -104,7 +104,7 @@ func TestFLOW_BATCH_P_Cancelled(t *testing.T) {
 		}
 		// An array of responses alone, even of unknown ones, is not answered.
 		l.send(`[{"jsonrpc":"2.0","id":77,"result":{}},{"jsonrpc":"2.0","id":78,"error":{"code":1,"message":"x"}}]`)
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -136,7 +136,7 @@ func TestFLOW_BATCH_P_Refused(t *testing.T) {
 				}
 				l.ask(`[]`).fails(-32600, id)
 				l.ask(`{"jsonrpc":"2.0","id":3,"method":"tools/list"%s}`, map[bool]string{true: params}[params != ""]).want("3", "id")
-				l.silent()
+				l.Silent()
 			})
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
@@ -91,14 +91,8 @@ func overWire(t *testing.T, version string, o *client.Options, features ...serve
 	app := server.New("wire", "1", quiet())
 	app.Add(features...)
 	endpoint := streamable.NewHandler(app, &streamable.Options{Retry: 10 * time.Millisecond})
-	s := httptest.NewServer(endpoint)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = endpoint.Shutdown(ctx) // the error is that of ctx
-		_ = app.Shutdown(ctx)
-		s.Close()
-	})
+	s := webtest.Serve(t, endpoint)
+	webtest.Abort(t, endpoint.Shutdown, app.Shutdown)
 	w := newWiring(t, strings.TrimPrefix(s.URL, "http://"))
 	d := streamable.URL("http://" + w.l.Addr().String())
 	d.Retry = 10 * time.Millisecond

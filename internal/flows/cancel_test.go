@@ -94,7 +94,7 @@ func TestSEC_CANCEL_1(t *testing.T) {
 				l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)
 				l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}`)
 				cancel(other, "1") // one's own only
-				l.silent()
+				l.Silent()
 				if len(ended) > 0 {
 					t.Fatal("a request ended that nobody could cancel")
 				}
@@ -103,13 +103,13 @@ func TestSEC_CANCEL_1(t *testing.T) {
 				<-ended
 				cancel(l, `"1"`)
 				<-ended
-				l.silent()
-				other.silent()
+				l.Silent()
+				other.Silent()
 				// The connection lives, and an id may be used again.
 				call(l, "1", "sum", `{"a":1,"b":2}`)
 				l.next().want("1", "id")
 				cancel(l, "1")
-				l.silent()
+				l.Silent()
 			})
 		})
 	}
@@ -219,6 +219,6 @@ func TestFLOW_PING_P(t *testing.T) {
 		ask := l.next()
 		ask.want(`"ping"`, "method")
 		l.ask(`{"jsonrpc":"2.0","id":%s,"result":{}}`, ask.at("id")).want("3", "id")
-		l.silent()
+		l.Silent()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -21,9 +22,9 @@ import (
 
 // Elsewhere NAME overrides name, so that a gateway and a server read two tools.
 func TestDefectM0(t *testing.T) {
-	var ran diary
+	var ran logtest.List
 	build := with(
-		server.Tool("t", "T.", func(context.Context, mcp.None) (string, error) { ran.note("t"); return "", nil }),
+		server.Tool("t", "T.", func(context.Context, mcp.None) (string, error) { ran.Add("t"); return "", nil }),
 		server.RawTool(mcp.Tool{Name: "open", InputSchema: raw(`{"type":"object"}`)}, func(_ context.Context, args raw) (*mcp.CallToolResult, error) {
 			return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(string(args))}}, nil
 		}),
@@ -40,7 +41,7 @@ func TestDefectM0(t *testing.T) {
 		// Ruling 8: never inside arguments or _meta.
 		m := l.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"open","arguments":{"name":1,"Name":2},"_meta":{"a.b/x":1,"A.B/x":2}}}`)
 		m.want(`[{"type":"text","text":"{\"name\":1,\"Name\":2}"}]`, "result", "content")
-		if got := ran.all(); len(got) > 0 {
+		if got := ran.All(); len(got) > 0 {
 			t.Errorf("%q ran", got)
 		}
 	})
@@ -54,7 +55,7 @@ func TestDefectM1(t *testing.T) {
 			l.ask(`{"jsonrpc":"2.0","id":%d,"method":"subscriptions/listen","params":{%s,"notifications":{"resourcesListChanged":true}}}`, i, meta("{}"))
 		}
 		l.ask(`{"jsonrpc":"2.0","id":9,"method":"resources/list","params":{%s}}`, meta("{}")).want("9", "id")
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -64,11 +65,11 @@ func TestDefectM2(t *testing.T) {
 		l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), &stdio.Options{MaxMessage: 1000})
 		l.shake(june, "{}")
 		part := strings.Repeat("x", 1000)
-		if _, err := io.WriteString(l.conn, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"`); err != nil {
+		if _, err := io.WriteString(l.Conn, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"pad":"`); err != nil {
 			t.Fatal(err)
 		}
 		for range 1000 {
-			if _, err := io.WriteString(l.conn, part); err != nil {
+			if _, err := io.WriteString(l.Conn, part); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -195,8 +196,8 @@ func TestDefectM7(t *testing.T) {
 			test.l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}`).want(`[{"type":"text","text":"`+test.want+`"}]`, "result", "content")
 		}
 		one.ask(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`)
-		two.silent()
-		third.silent()
+		two.Silent()
+		third.Silent()
 	})
 }
 

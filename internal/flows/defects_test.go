@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -158,7 +159,7 @@ func TestDefectG5(t *testing.T) {
 			m.fails(mcp.CodeMissingClientCapability, fmt.Sprint(i))
 			m.want(`{"elicitation":{"form":{}}}`, "error", "data", "requiredCapabilities")
 		}
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -197,9 +198,9 @@ func TestDefectG8(t *testing.T) {
 		listen(`"two"`, "x:a")
 		listen(`"three"`, "x:b")
 		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"three"}}`)
-		l.silent()
+		l.Silent()
 		s.ResourceUpdated("x:b")
-		l.silent()
+		l.Silent()
 		s.ResourceUpdated("x:a")
 		updated(`"two"`, "x:a")
 		s.ResourceUpdated("x:w")
@@ -337,13 +338,13 @@ func TestDefectG15(t *testing.T) {
 
 // Elsewhere of two members with one name the last one wins, or one that differs in case does.
 func TestDefectG16(t *testing.T) {
-	var ran diary
+	var ran logtest.List
 	tool := func(name string) server.Feature {
 		return server.Tool(name, "Says that it ran.", func(_ context.Context, in struct {
 			Path string `json:"path,omitzero"`
 		},
 		) (string, error) {
-			ran.note("%s %s", name, in.Path)
+			ran.Addf("%s %s", name, in.Path)
 			return "ok", nil
 		})
 	}
@@ -360,7 +361,7 @@ func TestDefectG16(t *testing.T) {
 			l.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"safe","arguments":{"path":"a","path":"b"}%s}}`, params).fails(-32700, "2")
 			l.ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"safe","n\u0061me":"danger"%s}}`, params).fails(-32700, "3")
 			l.ask(`{"jsonrpc":"2.0","id":4,"method":"tools/list","method":"tools/call","params":{"name":"danger"%s}}`, params)
-			if got := ran.all(); len(got) > 0 {
+			if got := ran.All(); len(got) > 0 {
 				t.Errorf("%q ran", got)
 			}
 		})

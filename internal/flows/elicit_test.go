@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -142,13 +143,13 @@ func TestFLOW_ELICIT_P_URL(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var looks atomic.Int32
 					var asked []*client.ElicitRequest
-					var complete diary
+					var complete logtest.List
 					o := &client.Options{
 						OnElicitURL: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 							asked = append(asked, r)
 							return answer()
 						},
-						OnElicitationComplete: func(_ context.Context, id string) { complete.note("%s", id) },
+						OnElicitationComplete: func(_ context.Context, id string) { complete.Add(id) },
 					}
 					c := mcptest.Join(t, with(visit(&looks, 30)), o, mcptest.Era{Version: version, Transport: "mem"})
 					got, err := client.Call[string](t.Context(), c, "visit", nil)
@@ -172,7 +173,7 @@ func TestFLOW_ELICIT_P_URL(t *testing.T) {
 					if n := looks.Load(); (name == "accept") != (n == 30) || name != "accept" && n > 0 {
 						t.Errorf("the server looked %d times", n)
 					}
-					if said := complete.all(); (version == autumn && name == "accept") != slices.Equal(said, []string{id}) {
+					if said := complete.All(); (version == autumn && name == "accept") != slices.Equal(said, []string{id}) {
 						t.Errorf("complete %q, id %q", said, id)
 					}
 				})

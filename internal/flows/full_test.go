@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
@@ -49,15 +47,9 @@ func newDefaultSite(t *testing.T) *defaultSite {
 			},
 		},
 	})
-	at := httptest.NewServer(endpoint)
-	site.url, site.http = at.URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 400}}
-	t.Cleanup(func() {
-		if err := endpoint.Shutdown(context.Background()); err != nil {
-			t.Error(err)
-		}
-		site.http.CloseIdleConnections()
-		at.Close()
-	})
+	site.url, site.http = webtest.Serve(t, endpoint).URL, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 400}}
+	t.Cleanup(site.http.CloseIdleConnections)
+	webtest.ShutDown(t, endpoint.Shutdown)
 	return site
 }
 
@@ -113,22 +105,10 @@ func (s *defaultSite) connect(address, user string, stream bool) *client.Client 
 // abandon opens a session that nobody will use.
 func (s *defaultSite) abandon(address string) {
 	body := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"` + autumn + `","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url, strings.NewReader(body))
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	r.Header = http.Header{
-		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "X-Forwarded-For": {address},
-	}
-	resp, err := s.http.Do(r)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	defer resp.Body.Close()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
-		s.t.Errorf("initialize from %s: %d %s", address, resp.StatusCode, text)
+	r, err := webtest.Read(s.http, webtest.NewRequest(s.t, s.t.Context(), http.MethodPost, s.url, body,
+		"Content-Type", "application/json", "Accept", "application/json, text/event-stream", "X-Forwarded-For", address))
+	if err != nil || r.Status != http.StatusOK {
+		s.t.Errorf("initialize from %s: %d %s %v", address, r.Status, r.Body, err)
 	}
 }
 

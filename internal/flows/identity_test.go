@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -63,15 +63,9 @@ func newGuarded(t *testing.T, o *server.Options, features ...server.Feature) *si
 	app := server.New("guarded", "1", o)
 	app.Add(features...)
 	endpoint := streamable.NewHandler(app, nil)
-	s := httptest.NewServer(authenticated(endpoint))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = endpoint.Shutdown(ctx) // the error is that of ctx
-		_ = app.Shutdown(ctx)
-		s.Close()
-		http.DefaultClient.CloseIdleConnections()
-	})
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	s := webtest.Serve(t, authenticated(endpoint))
+	webtest.Abort(t, endpoint.Shutdown, app.Shutdown)
 	return &site{t, s.URL, app}
 }
 
@@ -139,13 +133,8 @@ func TestStateOfAnother(t *testing.T) {
 func transports(t *testing.T, app *server.Server) map[string]func(header http.Header) transport.Dialer {
 	t.Helper()
 	begin := func(h http.Handler, shutdown func(context.Context) error) (url string) {
-		s := httptest.NewServer(authenticated(h))
-		t.Cleanup(func() {
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			_ = shutdown(ctx) // the error is that of ctx
-			s.Close()
-		})
+		s := webtest.Serve(t, authenticated(h))
+		webtest.Abort(t, shutdown)
 		return s.URL
 	}
 	one, two, three := streamable.NewHandler(app, nil), sse.NewHandler(app, nil), websocket.NewHandler(app, nil)

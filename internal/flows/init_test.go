@@ -128,7 +128,7 @@ func TestFLOW_INIT_P_Handshake(t *testing.T) {
 				l.ask(hello, y2024).fails(-32600, "1")
 				l.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 				l.ask(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`).want(`3`, "id")
-				l.silent()
+				l.Silent()
 			})
 		})
 	}

@@ -1,20 +1,18 @@
 package flows_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linetest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -108,62 +106,32 @@ func code(err error) int64 {
 
 // lines is the client's end of a connection, one line at a time.
 type lines struct {
-	t    *testing.T
-	conn net.Conn
-	in   chan string
-	done chan error // what ServeConn returned
+	*linetest.Conn
+	t *testing.T
 }
 
 // dial serves h to a peer that writes lines by hand.
 func dial(t *testing.T, h transport.Handler, o *stdio.Options) *lines {
 	t.Helper()
-	near, far := net.Pipe()
-	l := &lines{t: t, conn: near, in: make(chan string, 4096), done: make(chan error, 1)}
-	var wg sync.WaitGroup
-	wg.Go(func() { l.done <- stdio.ServeConn(context.WithoutCancel(t.Context()), far, h, o) })
-	wg.Go(func() {
-		defer close(l.in)
-		r := bufio.NewReader(near)
-		for {
-			line, err := r.ReadString('\n')
-			if err != nil {
-				return
-			}
-			l.in <- strings.TrimSuffix(line, "\n")
-		}
-	})
-	t.Cleanup(func() {
-		near.Close()
-		wg.Wait()
-		if s, ok := h.(*server.Server); ok {
-			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-			cancel()
-			_ = s.Shutdown(ctx) // the error is that of ctx
-		}
-	})
-	return l
+	if s, ok := h.(*server.Server); ok {
+		webtest.Abort(t, s.Shutdown)
+	}
+	return &lines{linetest.Dial(t, func(ctx context.Context, far net.Conn) error { return stdio.ServeConn(ctx, far, h, o) }), t}
 }
 
 // send writes one line.
 func (l *lines) send(format string, args ...any) {
 	l.t.Helper()
-	line := format
 	if len(args) > 0 {
-		line = fmt.Sprintf(format, args...)
+		format = fmt.Sprintf(format, args...)
 	}
-	if _, err := io.WriteString(l.conn, line+"\n"); err != nil {
-		l.t.Fatalf("writing %.200s: %v", line, err)
-	}
+	l.WriteLine(format)
 }
 
 // next reads one line.
 func (l *lines) next() message {
 	l.t.Helper()
-	line, ok := <-l.in
-	if !ok {
-		l.t.Fatal("the connection ended")
-	}
-	return message{l.t, line}
+	return message{l.t, l.ReadLine()}
 }
 
 // ask sends a line and reads one.
@@ -171,18 +139,6 @@ func (l *lines) ask(format string, args ...any) message {
 	l.t.Helper()
 	l.send(format, args...)
 	return l.next()
-}
-
-// silent fails the test if anything comes before all is at rest. It is for
-// fake time.
-func (l *lines) silent() {
-	l.t.Helper()
-	synctest.Wait()
-	select {
-	case line := <-l.in:
-		l.t.Errorf("unexpected message %s", line)
-	default:
-	}
 }
 
 // shake makes a handshake of a revision.
@@ -274,24 +230,6 @@ func text(t *testing.T, r *mcp.CallToolResult) string {
 
 // since reports whether a revision is one of those from first on.
 func since(version, first string) bool { return version >= first }
-
-// A diary remembers what happened, in order.
-type diary struct {
-	mu   sync.Mutex
-	said []string
-}
-
-func (d *diary) note(format string, args ...any) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.said = append(d.said, fmt.Sprintf(format, args...))
-}
-
-func (d *diary) all() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.said)
-}
 
 // jsonText is v as JSON.
 func jsonText(t *testing.T, v any) raw {

@@ -70,7 +70,7 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 				for i, method := range []string{"sampling/createMessage", "roots/list", "elicitation/create", "notifications/initialized", "tasks/get", ""} {
 					l.ask(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s"x":1}}`, i, method, params).want(fmt.Sprint(i), "id")
 				}
-				l.silent()
+				l.Silent()
 			})
 		})
 	}
@@ -105,7 +105,7 @@ func TestSEC_CAP_1_Server(t *testing.T) {
 					} else {
 						m.want("true", "result", "isError")
 					}
-					l.silent()
+					l.Silent()
 				})
 			})
 		}
@@ -188,7 +188,7 @@ func (l *lines) silentBut(method string) {
 	synctest.Wait()
 	for {
 		select {
-		case line := <-l.in:
+		case line := <-l.Lines():
 			message{l.t, line}.want(`"`+method+`"`, "method")
 		default:
 			return
@@ -260,7 +260,7 @@ func TestSEC_DOS_1(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				alive()
-				l.silent()
+				l.Silent()
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -70,7 +71,7 @@ func TestFLOW_PROGRESS_P_Token(t *testing.T) {
 			l.next().want("2", "id")
 		}
 		l.ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"work","_meta":{"progressToken":1.5}}}`).fails(-32602, "3")
-		l.silent()
+		l.Silent()
 	})
 }
 
@@ -119,8 +120,8 @@ func TestFLOW_LOG_P_Level(t *testing.T) {
 		return "done", server.Log(ctx, mcp.LogWarning, "", "careful")
 	}))
 	bubbles(t, build, func(t *testing.T, _ mcptest.Era, join joiner) {
-		var logs diary
-		_, c := join(&client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.note("%s", p.Data) }})
+		var logs logtest.List
+		_, c := join(&client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.Addf("%s", p.Data) }})
 		for _, level := range []mcp.LogLevel{mcp.LogError, mcp.LogWarning, mcp.LogEmergency, mcp.LogDebug} {
 			if err := c.SetLogLevel(t.Context(), level); err != nil {
 				t.Fatal(err)
@@ -130,7 +131,7 @@ func TestFLOW_LOG_P_Level(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if got := logs.all(); len(got) != 2 {
+		if got := logs.All(); len(got) != 2 {
 			t.Errorf("logs %q, want two", got)
 		}
 		if err := c.SetLogLevel(t.Context(), "loud"); err == nil {
@@ -150,7 +151,7 @@ func TestFLOW_LOG_P_Level(t *testing.T) {
 			l.ask(`{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{%s,"level":"info"}}`, meta("{}")).fails(-32601, "5")
 			l.shake(autumn, "{}")
 			l.ask(`{"jsonrpc":"2.0","id":6,"method":"logging/setLevel","params":{"level":"loud"}}`).fails(-32602, "6")
-			l.silent()
+			l.Silent()
 		})
 	})
 }
@@ -159,9 +160,9 @@ func TestFLOW_LOG_P_Level(t *testing.T) {
 // sessions of the handshake era; the modern one has no place for it.
 func TestFLOW_LOG_P_Slog(t *testing.T) {
 	bubbles(t, with(server.Text("x:a", "a", "A")), func(t *testing.T, era mcptest.Era, join joiner) {
-		var logs diary
+		var logs logtest.List
 		var fallback strings.Builder
-		s, _ := join(&client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.note("%s %s %s", p.Level, p.Logger, p.Data) }})
+		s, _ := join(&client.Options{OnLog: func(_ context.Context, p *mcp.LogParams) { logs.Addf("%s %s %s", p.Level, p.Logger, p.Data) }})
 		log := slog.New(s.LogHandler("db", slog.NewTextHandler(&fallback, nil)))
 		log.Warn("slow")
 		log.Debug("fine")
@@ -170,7 +171,7 @@ func TestFLOW_LOG_P_Slog(t *testing.T) {
 		if era.Version == newest {
 			want = nil
 		}
-		if got := logs.all(); !slices.Equal(got, want) {
+		if got := logs.All(); !slices.Equal(got, want) {
 			t.Errorf("logs %q, want %q", got, want)
 		}
 		if !strings.Contains(fallback.String(), "slow") {

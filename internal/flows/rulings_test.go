@@ -107,11 +107,11 @@ func TestDuplicateIDs(t *testing.T) {
 				if !slices.Equal(got, []string{`"1"`, "1"}) {
 					t.Errorf("answers to %q", got)
 				}
-				l.silent()
+				l.Silent()
 				// Answers to nothing are dropped.
 				l.send(`{"jsonrpc":"2.0","id":77,"result":{}}`)
 				l.send(`{"jsonrpc":"2.0","id":77,"error":{"code":1,"message":"x"}}`)
-				l.silent()
+				l.Silent()
 			})
 		})
 	}
@@ -153,7 +153,7 @@ func TestEnvelope(t *testing.T) {
 				}
 				l.ask(`{"jsonrpc":"2.0","id":1,"method":"ping","params":null}`).want("{}", "result") // ruling 33
 				l.ask(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping","more":[1]}`).want("9007199254740993", "id")
-				l.silent()
+				l.Silent()
 			})
 		})
 	}
@@ -176,7 +176,7 @@ func TestNotificationsUnanswered(t *testing.T) {
 				} {
 					l.send(`{"jsonrpc":"2.0",%s}`, n)
 				}
-				l.silent()
+				l.Silent()
 				l.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{%s}}`, meta("{}")).want("1", "id")
 			})
 		})

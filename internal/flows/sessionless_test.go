@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -26,13 +27,8 @@ func replicas(t *testing.T, make func() *server.Server) (address string, hits *[
 	for i := range targets {
 		s := make()
 		h := streamable.NewHandler(s, &streamable.Options{Sessionless: true})
-		srv := httptest.NewServer(h)
-		t.Cleanup(func() {
-			if err := h.Shutdown(context.Background()); err != nil {
-				t.Error(err)
-			}
-			srv.Close()
-		})
+		srv := webtest.Serve(t, h)
+		webtest.ShutDown(t, h.Shutdown)
 		u, err := url.Parse(srv.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +44,7 @@ func replicas(t *testing.T, make func() *server.Server) (address string, hits *[
 			r.SetURL(targets[i])
 		},
 	}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Otherwise net/http closes the body as soon as the answer begins, and a
 		// proxy that has not seen its end yet gives the replica up.
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
@@ -56,7 +52,6 @@ func replicas(t *testing.T, make func() *server.Server) (address string, hits *[
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(front.Close)
 	return front.URL, hits
 }
 

@@ -89,7 +89,7 @@ func TestFLOW_SHUTDOWN_P_Listen(t *testing.T) {
 		m = l.next()
 		m.want(`"s"`, "id")
 		m.want(`"s"`, "result", "_meta", mcp.MetaSubscriptionID)
-		if err := <-l.done; err == nil {
+		if err := l.Err(); err == nil {
 			t.Error("the connection ended as if the client had ended it")
 		}
 	})
@@ -122,8 +122,8 @@ func TestFLOW_SHUTDOWN_P_Input(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := dial(t, with(server.Text("x:a", "a", "A"))(t, quiet()), nil)
 		l.shake(june, "{}")
-		l.conn.Close()
-		if err := <-l.done; err != nil {
+		l.Close()
+		if err := l.Err(); err != nil {
 			t.Errorf("a clean end of input: %v", err)
 		}
 	})

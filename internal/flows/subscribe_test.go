@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -162,8 +163,8 @@ func TestSEC_RES_4(t *testing.T) {
 		return s
 	}
 	bubbles(t, build, func(t *testing.T, era mcptest.Era, join joiner) {
-		var told diary
-		s, c := join(&client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.note("%s", uri) }})
+		var told logtest.List
+		s, c := join(&client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
 		sub, err := c.Subscribe(t.Context(), "x:0", "x:1", "x:2")
 		if err != nil {
 			t.Fatal(err)
@@ -183,7 +184,7 @@ func TestSEC_RES_4(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		got := told.all()
+		got := told.All()
 		for i := range 3 {
 			if !slices.Contains(got, fmt.Sprintf("x:%d", i)) {
 				t.Errorf("the change of x:%d was lost", i)
@@ -247,7 +248,7 @@ func TestFLOW_LIST_CHANGED_P_Asked(t *testing.T) {
 		l.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%s}}`, meta("{}"))
 		s.RemoveTools("sum")
 		s.ResourceUpdated("x:a")
-		l.silent()
+		l.Silent()
 		s.Add(server.Tool("sum", "Adds.", sum))
 		m := l.ask(`{"jsonrpc":"2.0","id":"s1","method":"subscriptions/listen","params":{%s,"notifications":{"toolsListChanged":true,"promptsListChanged":true}}}`, meta("{}"))
 		m.want(`"notifications/subscriptions/acknowledged"`, "method")
@@ -255,14 +256,14 @@ func TestFLOW_LIST_CHANGED_P_Asked(t *testing.T) {
 		m.want(`"s1"`, "params", "_meta", mcp.MetaSubscriptionID)
 		s.ResourceUpdated("x:a")
 		s.Add(server.Text("x:b", "b", "B"))
-		l.silent()
+		l.Silent()
 		s.RemoveTools("sum")
 		m = l.next()
 		m.want(`"notifications/tools/list_changed"`, "method")
 		m.want(`"s1"`, "params", "_meta", mcp.MetaSubscriptionID)
 		l.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s1"}}`)
-		l.silent()
+		l.Silent()
 		s.Add(server.Tool("sum", "Adds.", sum))
-		l.silent()
+		l.Silent()
 	})
 }

@@ -1,11 +1,9 @@
 package guard_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport/web"
@@ -21,15 +21,8 @@ import (
 // raw sends text over a connection of its own and returns the response.
 func raw(t *testing.T, address, text string) (status int, body string) {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	_, in := webtest.Raw(t, address, text)
+	resp, err := http.ReadResponse(in, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +39,7 @@ func raw(t *testing.T, address, text string) (status int, body string) {
 func TestAttackSmuggledAuthorization(t *testing.T) {
 	t.Parallel()
 	b := setUp(t, nil)
-	far := httptest.NewServer(b.h)
-	t.Cleanup(far.Close)
+	far := webtest.Serve(t, b.h)
 	ada, bob := b.token(nil), b.token(claims{"sub": "bob"})
 	tests := []struct {
 		name   string
@@ -95,11 +87,10 @@ func TestAttackTokenInTrailer(t *testing.T) {
 	b := setUp(t, nil)
 	token := b.token(nil)
 	// HTTP/2 refuses such trailers by itself.
-	far := httptest.NewServer(b.guard.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	far := webtest.Serve(t, b.guard.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = fmt.Fprint(w, r.Trailer, r.Header["Authorization"])
 	})))
-	t.Cleanup(far.Close)
 	for want, header := range map[string]http.Header{
 		"map[] []": {"Authorization": {"Bearer " + token}}, `{"error_description":"An access token is needed."}`: {},
 	} {
@@ -127,7 +118,7 @@ func TestAttackWrongUserCache(t *testing.T) {
 	v := guard.Func(issuerID, func(_ context.Context, token string) (*guard.Token, error) {
 		return &guard.Token{Subject: "user of " + token, Audience: []string{resource}, Scopes: []string{token}, Groups: []string{"group of " + token}}, nil
 	})
-	b := (&bench{t: t, clock: newClock()}).with(v, &guard.Options{CacheSize: 32})
+	b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, &guard.Options{CacheSize: 32})
 	h := b.guard.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := principal.FromContext(r.Context())
 		_, _ = fmt.Fprint(w, p.Subject, p.Scopes, p.Groups)

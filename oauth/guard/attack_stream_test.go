@@ -19,8 +19,8 @@ import (
 
 // short is a token that ends in half a second, as the guard counts.
 func (x *site) short(user string) string {
-	token := x.token(claims{"sub": user, "aud": x.url, "exp": x.clock.now().Add(-29 * time.Second).Unix()})
-	x.clock.move(500 * time.Millisecond)
+	token := x.token(claims{"sub": user, "aud": x.url, "exp": x.clock.Now().Add(-29 * time.Second).Unix()})
+	x.clock.Add(500 * time.Millisecond)
 	return token
 }
 
@@ -30,17 +30,7 @@ func (x *site) open(method, token, body string, headers ...string) (int, io.Read
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
 	x.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, method, x.url, strings.NewReader(body))
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+token)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	resp, err := http.DefaultTransport.RoundTrip(x.newRequest(ctx, method, token, body, headers...))
 	if err != nil {
 		x.t.Fatal(err)
 	}

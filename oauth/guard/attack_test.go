@@ -5,14 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
@@ -30,25 +29,14 @@ type site struct {
 // newSite serves s, behind a guard with these options, on this machine.
 func newSite(t *testing.T, s *server.Server, o guard.Options, access web.Access) *site {
 	t.Helper()
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock(), log: new(logBuffer)}
-	far := httptest.NewUnstartedServer(nil)
-	x := &site{b, "http://" + far.Listener.Addr().String() + "/mcp"}
-	o.Now, o.Logger = b.clock.now, slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	g, err := guard.New(x.url, guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.now}), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.guard = g
+	x := &site{bench: &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}}
+	webtest.ShutDown(t, s.Shutdown)
 	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access})
-	far.Config.Handler = g.Handler(endpoint)
-	far.Start()
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = endpoint.Shutdown(ended) // the error is that of the context
-		far.Close()
-		_ = s.Shutdown(context.Background())
+	x.url = webtest.ServeOwn(t, "/mcp", func(url string) http.Handler {
+		x.guards(url, guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(x.key), Now: x.clock.Now}), &o)
+		return x.guard.Handler(endpoint)
 	})
+	webtest.Abort(t, endpoint.Shutdown)
 	return x
 }
 
@@ -62,33 +50,27 @@ type reply struct {
 	body   string
 }
 
-// send sends a request with a token, unless it is empty.
-func (x *site) send(method, token, body string, headers ...string) reply {
+// newRequest makes a request with a token, unless it is empty.
+func (x *site) newRequest(ctx context.Context, method, token, body string, headers ...string) *http.Request {
 	x.t.Helper()
-	r, err := http.NewRequestWithContext(x.t.Context(), method, x.url, strings.NewReader(body))
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	all := []string{"Accept", "application/json, text/event-stream"}
 	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
+		all = append(all, "Content-Type", "application/json")
 	}
 	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
+		all = append(all, "Authorization", "Bearer "+token)
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	return webtest.NewRequest(x.t, ctx, method, x.url, body, append(all, headers...)...)
+}
+
+// send sends such a request.
+func (x *site) send(method, token, body string, headers ...string) reply {
+	x.t.Helper()
+	r, err := webtest.Read(http.DefaultClient, x.newRequest(x.t.Context(), method, token, body, headers...))
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return reply{resp.StatusCode, resp.Header, string(data)}
+	return reply{r.Status, r.Header, r.Body}
 }
 
 const newest = "2026-07-28"
@@ -279,7 +261,7 @@ func TestAttackErrorTextLeaks(t *testing.T) {
 	} {
 		v := newFixed()
 		v.err = err
-		b := (&bench{t: t, clock: newClock()}).with(v, &guard.Options{Scopes: []string{"mcp"}})
+		b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, &guard.Options{Scopes: []string{"mcp"}})
 		for _, header := range []string{"Bearer " + secret, "DPoP " + secret, "Bearer " + secret + " x", "Bearer \"" + secret, secret} {
 			w := b.do("Authorization", header)
 			var all bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/principal"
@@ -95,8 +96,8 @@ func BenchmarkNoToken(b *testing.B) {
 
 // A remembered token costs no more allocations than it must.
 func TestCachedTokenAllocations(t *testing.T) {
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
-	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.now}), nil)
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
+	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.Now}), nil)
 	h, r, w := b.guard.Protect(trivial(t)), prepared(t, b), sink{http.Header{}}
 	h.ServeHTTP(w, r)
 	if n := testing.AllocsPerRun(100, func() { h.ServeHTTP(w, r) }); n > 5 {

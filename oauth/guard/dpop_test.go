@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -21,7 +22,7 @@ func (b *bench) proof(k *jwt.Key, nonce, token string) string {
 
 func (b *bench) proofFor(k *jwt.Key, method, url, nonce, token string) string {
 	b.t.Helper()
-	p, err := k.NewProof(method, url, nonce, token, b.clock.now())
+	p, err := k.NewProof(method, url, nonce, token, b.clock.Now())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -48,10 +49,10 @@ func TestDPoP(t *testing.T) {
 	used := b.proof(client, "", token)
 	b.passed(b.do("Authorization", "DPoP "+token, "DPoP", used))
 
-	old := newClock()
-	old.move(-5*time.Minute - time.Second)
-	late, early := &bench{t: t, clock: old}, &bench{t: t, clock: newClock()}
-	early.clock.move(5*time.Minute + time.Second)
+	old := clocktest.New(epoch)
+	old.Add(-5*time.Minute - time.Second)
+	late, early := &bench{t: t, clock: old}, &bench{t: t, clock: clocktest.New(epoch)}
+	early.clock.Add(5*time.Minute + time.Second)
 	fresh := func(k *jwt.Key, method, url string) string { return b.proofFor(k, method, url, "", token) }
 	tests := []struct {
 		name, scheme, token string
@@ -184,11 +185,11 @@ func TestProofsAreBounded(t *testing.T) {
 	if code := send(8, b.proof(clients[8], "", tokens[8])); code != 503 {
 		t.Errorf("there is no bound: %d", code)
 	}
-	b.clock.move(5 * time.Minute) // the window's last moment
+	b.clock.Add(5 * time.Minute) // the window's last moment
 	if code := send(0, first); code != 401 {
 		t.Errorf("a proof counts twice: %d", code)
 	}
-	b.clock.move(20 * time.Second)
+	b.clock.Add(20 * time.Second)
 	if code := send(8, b.proof(clients[8], "", tokens[8])); code != 200 {
 		t.Errorf("room is not given back: %d", code)
 	}
@@ -220,14 +221,14 @@ func TestDPoPNonce(t *testing.T) {
 	if w.Header().Get("DPoP-Nonce") != "" {
 		t.Error("a nonce that is fresh is changed")
 	}
-	b.clock.move(time.Minute)
+	b.clock.Add(time.Minute)
 	w = send(nonce)
 	b.passed(w)
 	next := w.Header().Get("DPoP-Nonce")
 	if next == "" || next == nonce {
 		t.Errorf("the next nonce is %q", next)
 	}
-	b.clock.move(time.Minute)
+	b.clock.Add(time.Minute)
 	b.refused(send(nonce), 401, "use_dpop_nonce")
 	b.passed(send(next))
 

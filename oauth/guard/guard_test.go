@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/principal"
 )
@@ -197,10 +198,10 @@ func TestCache(t *testing.T) {
 			t.Parallel()
 			v := newFixed()
 			v.token.Expiry = epoch.Add(test.expiry)
-			b := (&bench{t: t, clock: newClock()}).with(v, &guard.Options{CacheAge: test.age})
+			b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, &guard.Options{CacheAge: test.age})
 			w := b.bearer("x")
 			for _, wait := range test.waits {
-				b.clock.move(wait)
+				b.clock.Add(wait)
 				w = b.bearer("x")
 			}
 			if w.Code != test.last || v.count() != test.verified {
@@ -219,7 +220,7 @@ func TestCache(t *testing.T) {
 		t.Parallel()
 		v := newFixed()
 		v.err = errors.New("no")
-		b := (&bench{t: t, clock: newClock()}).with(v, nil)
+		b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, nil)
 		b.refused(b.bearer("x"), 401, "invalid_token")
 		v.mu.Lock()
 		v.err = nil
@@ -244,14 +245,14 @@ func TestVerifierMistakes(t *testing.T) {
 			t.Parallel()
 			v := newFixed()
 			change(&v.token)
-			b := (&bench{t: t, clock: newClock()}).with(v, nil)
+			b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, nil)
 			b.refused(b.bearer("x"), 401, "invalid_token")
 		})
 	}
 	t.Run("nil", func(t *testing.T) {
 		t.Parallel()
 		v := guard.Func(issuerID, func(context.Context, string) (*guard.Token, error) { return nil, nil })
-		b := (&bench{t: t, clock: newClock()}).with(v, nil)
+		b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, nil)
 		b.refused(b.bearer("x"), 401, "invalid_token")
 	})
 }
@@ -262,7 +263,7 @@ func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	v := newFixed()
 	v.err = fmt.Errorf("%w: down", guard.ErrUnavailable)
-	b := (&bench{t: t, clock: newClock()}).with(v, nil)
+	b := (&bench{t: t, clock: clocktest.New(epoch)}).with(v, nil)
 	w := b.bearer("x")
 	b.refused(w, 503, "")
 	if w.Header().Get("Retry-After") == "" || w.Header().Get("WWW-Authenticate") != "" {

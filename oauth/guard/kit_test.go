@@ -1,10 +1,8 @@
 package guard_test
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
@@ -27,26 +27,6 @@ const (
 
 // epoch is when tests begin.
 var epoch = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-
-// A clock stands still until it is moved.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func newClock() *clock { return &clock{at: epoch} }
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
 
 // claims are the members of a token, or what differs from the usual ones; nil
 // takes one away.
@@ -85,9 +65,9 @@ func sign(t testing.TB, k *jwt.Key, typ string, c claims) string {
 type bench struct {
 	t     testing.TB
 	key   *jwt.Key
-	clock *clock
+	clock *clocktest.Clock
 	guard *guard.Guard
-	log   *logBuffer
+	log   *logtest.Log
 	h     http.Handler
 	seen  *http.Request // what reached the endpoint last
 }
@@ -95,30 +75,36 @@ type bench struct {
 // setUp makes a bench; the options' clock and log are set.
 func setUp(t testing.TB, o *guard.Options) *bench {
 	t.Helper()
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
-	return b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.now}), o)
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
+	return b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.Now}), o)
 }
 
 // with gives the bench a verifier.
 func (b *bench) with(v guard.Verifier, o *guard.Options) *bench {
 	b.t.Helper()
+	b.guards(resource, v, o)
+	b.h = b.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.seen = r
+		_, _ = io.WriteString(w, principal.FromContext(r.Context()).Identity())
+	}))
+	return b
+}
+
+// guards makes the guard of a resource, and the log.
+func (b *bench) guards(resource string, v guard.Verifier, o *guard.Options) {
+	b.t.Helper()
 	var opts guard.Options
 	if o != nil {
 		opts = *o
 	}
-	b.log = new(logBuffer)
-	opts.Now, opts.Logger = b.clock.now, slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b.log = new(logtest.Log)
+	opts.Now, opts.Logger = b.clock.Now, b.log.Logger()
 	g, err := guard.New(resource, v, &opts)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(g.Close)
 	b.guard = g
-	b.h = g.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.seen = r
-		_, _ = io.WriteString(w, principal.FromContext(r.Context()).Identity())
-	}))
-	return b
 }
 
 // token is a token that passes, but for what more changes.
@@ -186,24 +172,6 @@ func challengeOf(t testing.TB, w *httptest.ResponseRecorder) map[string]string {
 	params := maps.Clone(list[0].Params)
 	params["scheme"] = list[0].Scheme
 	return params
-}
-
-// A logBuffer is a log that several goroutines may write.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // fixed is a verifier that finds the same in every token, and counts.

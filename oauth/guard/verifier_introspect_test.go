@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -99,9 +100,9 @@ func TestIntrospection(t *testing.T) {
 			t.Parallel()
 			s := newIntrospector(t)
 			s.body = strings.Replace(test.body, "ISSUER", s.URL, 1)
-			b := &bench{t: t, clock: newClock()}
+			b := &bench{t: t, clock: clocktest.New(epoch)}
 			b.with(guard.Introspection(s.URL, &guard.IntrospectionOptions{
-				Endpoint: s.URL + "/introspect", ClientID: "rs:1", ClientSecret: "p/w é", Fetch: s.fetch, Now: b.clock.now,
+				Endpoint: s.URL + "/introspect", ClientID: "rs:1", ClientSecret: "p/w é", Fetch: s.fetch, Now: b.clock.Now,
 			}), nil)
 			w := b.bearer("opaque")
 			if w.Code != test.status {
@@ -127,11 +128,11 @@ func TestIntrospectionTroubles(t *testing.T) {
 	s := newIntrospector(t)
 	s.serve("/.well-known/oauth-authorization-server", map[string]any{"issuer": s.URL, "introspection_endpoint": s.URL + "/introspect"})
 	s.body = says(nil)
-	b := &bench{t: t, clock: newClock()}
+	b := &bench{t: t, clock: clocktest.New(epoch)}
 	var own string
 	var trouble error
 	b.with(guard.Introspection(s.URL, &guard.IntrospectionOptions{
-		Authorize: func(context.Context) (string, error) { return own, trouble }, Fetch: s.fetch, Now: b.clock.now,
+		Authorize: func(context.Context) (string, error) { return own, trouble }, Fetch: s.fetch, Now: b.clock.Now,
 	}), &guard.Options{CacheAge: -1})
 	own = "my-token"
 	b.passed(b.bearer("opaque"))
@@ -158,9 +159,9 @@ func TestIntrospectionDPoP(t *testing.T) {
 	s := newIntrospector(t)
 	client := newKey(t, "ES256")
 	s.body = says(claims{"token_type": "DPoP", "cnf": claims{"jkt": client.Thumbprint()}})
-	b := &bench{t: t, clock: newClock()}
+	b := &bench{t: t, clock: clocktest.New(epoch)}
 	b.with(guard.Introspection(s.URL, &guard.IntrospectionOptions{
-		Endpoint: s.URL + "/introspect", ClientID: "rs", Fetch: s.fetch, Now: b.clock.now,
+		Endpoint: s.URL + "/introspect", ClientID: "rs", Fetch: s.fetch, Now: b.clock.Now,
 	}), nil)
 	b.refused(b.bearer("opaque"), 401, "invalid_token")
 	b.passed(b.do("Authorization", "DPoP opaque", "DPoP", b.proof(client, "", "opaque")))
@@ -175,10 +176,10 @@ func TestJWTAndIntrospection(t *testing.T) {
 	t.Parallel()
 	s := newIntrospector(t)
 	s.body = says(claims{"sub": "bob"})
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
 	b.with(guard.Any(
-		guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.now}),
-		guard.Introspection(s.URL, &guard.IntrospectionOptions{Endpoint: s.URL + "/introspect", ClientID: "rs", Fetch: s.fetch, Now: b.clock.now}),
+		guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(b.key), Now: b.clock.Now}),
+		guard.Introspection(s.URL, &guard.IntrospectionOptions{Endpoint: s.URL + "/introspect", ClientID: "rs", Fetch: s.fetch, Now: b.clock.Now}),
 	), nil)
 	if p := b.passed(b.bearer(b.token(nil))); p.Subject != "ada" || s.asked != 0 {
 		t.Errorf("%v; the other server was asked %d times about a token that is not its own", p, s.asked)

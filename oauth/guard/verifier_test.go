@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
@@ -32,8 +34,7 @@ type far struct {
 func newFar(t *testing.T) *far {
 	t.Helper()
 	mux := http.NewServeMux()
-	f := &far{httptest.NewServer(mux), mux, oauth.NewFetcher(nil)}
-	t.Cleanup(f.Close)
+	f := &far{webtest.Serve(t, mux), mux, oauth.NewFetcher(nil)}
 	t.Cleanup(f.fetch.Close)
 	return f
 }
@@ -73,10 +74,10 @@ func TestJWTDiscovery(t *testing.T) {
 			if test.issuer != nil {
 				said = test.issuer(own)
 			}
-			b := &bench{t: t, key: newKey(t, "EdDSA"), clock: newClock()}
+			b := &bench{t: t, key: newKey(t, "EdDSA"), clock: clocktest.New(epoch)}
 			f.serve(test.place, map[string]any{"issuer": said, "jwks_uri": f.URL + "/keys"})
 			f.serve("/keys", json.RawMessage(jwt.SetJSON(b.key)))
-			b.with(guard.JWT(own, &guard.JWTOptions{Now: b.clock.now, Fetch: f.fetch}), nil)
+			b.with(guard.JWT(own, &guard.JWTOptions{Now: b.clock.Now, Fetch: f.fetch}), nil)
 			if w := b.bearer(b.token(claims{"iss": own})); w.Code != test.status {
 				t.Errorf("status %d, want %d; log: %s", w.Code, test.status, b.log)
 			}
@@ -89,14 +90,14 @@ func TestJWTDiscovery(t *testing.T) {
 func TestJWKSURI(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
 	var fetched atomic.Int32
 	f.mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		fetched.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(jwt.SetJSON(b.key))
 	})
-	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKSURI: f.URL + "/keys", Now: b.clock.now, Fetch: f.fetch}), nil)
+	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKSURI: f.URL + "/keys", Now: b.clock.Now, Fetch: f.fetch}), nil)
 	b.passed(b.bearer(b.token(nil)))
 	stranger := newKey(t, "ES256")
 	for i := range 20 {
@@ -112,7 +113,7 @@ func TestJWKSURI(t *testing.T) {
 func TestAttackKeysInPrivateNetworks(t *testing.T) {
 	t.Parallel()
 	f := newFar(t)
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
 	var reached atomic.Bool
 	f.mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) { reached.Store(true) })
 	port := f.URL[strings.LastIndex(f.URL, ":"):]
@@ -120,7 +121,7 @@ func TestAttackKeysInPrivateNetworks(t *testing.T) {
 		"https://10.0.0.1/keys", "https://192.168.1.1/keys", "https://169.254.169.254/keys", "https://[fd00::1]/keys", "https://100.64.0.1/keys",
 		"https://127.0.0.1" + port + "/keys", "https://[::ffff:127.0.0.1]" + port + "/keys",
 	} {
-		o := &guard.JWTOptions{JWKSURI: target, Now: b.clock.now, Fetch: f.fetch}
+		o := &guard.JWTOptions{JWKSURI: target, Now: b.clock.Now, Fetch: f.fetch}
 		if strings.Contains(target, "127.0.0.1") {
 			// By a name that leads here.
 			fetch := oauth.NewFetcher(&oauth.FetchOptions{Resolve: func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }})
@@ -135,7 +136,7 @@ func TestAttackKeysInPrivateNetworks(t *testing.T) {
 	}
 	// The metadata of an issuer on this machine leads elsewhere.
 	f.serve("/.well-known/oauth-authorization-server", map[string]any{"issuer": f.URL, "jwks_uri": "https://10.0.0.1/keys"})
-	b.with(guard.JWT(f.URL, &guard.JWTOptions{Now: b.clock.now, Fetch: f.fetch}), nil)
+	b.with(guard.JWT(f.URL, &guard.JWTOptions{Now: b.clock.Now, Fetch: f.fetch}), nil)
 	b.refused(b.bearer(b.token(claims{"iss": f.URL})), 503, "")
 	if log := b.log.String(); !strings.Contains(log, "blocked: ") {
 		t.Errorf("log: %s", log)
@@ -152,7 +153,7 @@ func TestAttackAlgorithmConfusion(t *testing.T) {
 	b := setUp(t, nil)
 	rsa := newKey(t, "RS256")
 	set := jwt.SetJSON(rsa)
-	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: set, Algorithms: []string{"RS256"}, Now: b.clock.now}), nil)
+	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKS: set, Algorithms: []string{"RS256"}, Now: b.clock.Now}), nil)
 	payload, err := json.Marshal(usual(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +225,7 @@ func TestJWTDialects(t *testing.T) {
 		return nil
 	}
 	b.with(guard.JWT(issuerID, &guard.JWTOptions{
-		JWKS: jwt.SetJSON(b.key), Types: []string{"at+jwt", "JWT", ""}, Now: b.clock.now, Extend: extend,
+		JWKS: jwt.SetJSON(b.key), Types: []string{"at+jwt", "JWT", ""}, Now: b.clock.Now, Extend: extend,
 	}), nil)
 	tests := []struct {
 		name   string
@@ -268,13 +269,16 @@ func TestJWTDialects(t *testing.T) {
 // in order.
 func TestAny(t *testing.T) {
 	t.Parallel()
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
 	var asked []string
 	named := func(name, issuer string, err error) guard.Verifier {
 		return guard.Func(issuer, func(_ context.Context, token string) (*guard.Token, error) {
 			asked = append(asked, name)
-			if err != nil || token == "bad" {
-				return nil, cmpOr(err, errors.New("bad"))
+			switch {
+			case err != nil:
+				return nil, err
+			case token == "bad":
+				return nil, errors.New("bad")
 			}
 			return &guard.Token{Subject: name, Audience: []string{resource}}, nil
 		})
@@ -320,13 +324,6 @@ func TestAny(t *testing.T) {
 	b.refused(b.bearer("opaque"), 503, "")
 }
 
-func cmpOr(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // Closing a guard ends what its verifiers fetch.
 func TestClose(t *testing.T) {
 	t.Parallel()
@@ -336,8 +333,8 @@ func TestClose(t *testing.T) {
 		close(entered)
 		<-r.Context().Done()
 	})
-	b := &bench{t: t, key: newKey(t, "ES256"), clock: newClock()}
-	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKSURI: f.URL + "/keys", Now: b.clock.now}), &guard.Options{VerifyTimeout: 20 * time.Second})
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
+	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKSURI: f.URL + "/keys", Now: b.clock.Now}), &guard.Options{VerifyTimeout: 20 * time.Second})
 	done := make(chan int)
 	token := b.token(nil)
 	go func() { done <- b.bearer(token).Code }()

@@ -4,12 +4,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -158,12 +159,11 @@ func TestClientAssertion(t *testing.T) {
 func TestClientKeysByURL(t *testing.T) {
 	t.Parallel()
 	key, fetched := newKey(t), make(chan struct{}, 10)
-	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	keys := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetched <- struct{}{}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(jwt.SetJSON(key))
 	}))
-	t.Cleanup(keys.Close)
 	d := newDesk(t, nil, func(o *issuer.Options) {
 		o.Loopback = true
 		for i := range o.Clients {
@@ -265,7 +265,7 @@ func TestDocumentAuthenticates(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
 	var id string
-	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	host := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"client_id": id, "client_name": "Document", "redirect_uris": []string{webRedirect},
@@ -273,7 +273,6 @@ func TestDocumentAuthenticates(t *testing.T) {
 			"token_endpoint_auth_method": oauth.AuthPrivateKeyJWT, "jwks": json.RawMessage(jwt.SetJSON(key)),
 		})
 	}))
-	t.Cleanup(host.Close)
 	id = host.URL + "/client.json"
 	s := newSite(t, "", formLogin{}, nil)
 	d := &desk{t: t, store: s.store, clock: s.clock}
@@ -300,11 +299,10 @@ func TestDocumentAuthenticates(t *testing.T) {
 func TestAttackDocumentFlood(t *testing.T) {
 	t.Parallel()
 	fetched := make(chan struct{}, 100)
-	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	host := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetched <- struct{}{}
 		w.WriteHeader(http.StatusNotFound)
 	}))
-	t.Cleanup(host.Close)
 	s := newSite(t, "", formLogin{}, func(o *issuer.Options) { o.RateLimit = 5 })
 	status := 0
 	for i := range 20 {
@@ -324,7 +322,7 @@ func FuzzClientAuthentication(f *testing.F) {
 	}
 	f.Add("Basic")
 	f.Add("bAsIc  eDp5")
-	d := &desk{t: new(testing.T), events: new(events), store: issuer.NewMemory(), signer: newKey(f), clock: &clock{now: time.Unix(1e9, 0)}}
+	d := &desk{t: new(testing.T), events: new(events), store: issuer.NewMemory(), signer: newKey(f), clock: clocktest.New(time.Unix(1e9, 0))}
 	server := d.open(func(o *issuer.Options) { o.Documents.Off, o.Logger = true, nil })
 	right := http.Header{}
 	f.Fuzz(func(t *testing.T, authorization string) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
@@ -18,28 +19,14 @@ import (
 // A publisher serves client ID metadata documents and counts who asks.
 type publisher struct {
 	*httptest.Server
-	hits  atomic.Int32
-	mu    sync.Mutex
-	reply func(w http.ResponseWriter, r *http.Request)
+	webtest.Switch
 }
 
 func publish(t *testing.T, reply http.HandlerFunc) *publisher {
-	p := &publisher{reply: reply}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.hits.Add(1)
-		p.mu.Lock()
-		reply := p.reply
-		p.mu.Unlock()
-		reply(w, r)
-	}))
-	t.Cleanup(p.Close)
+	p := new(publisher)
+	p.Set(reply)
+	p.Server = webtest.Serve(t, &p.Switch)
 	return p
-}
-
-func (p *publisher) become(reply http.HandlerFunc) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reply = reply
 }
 
 // document writes a good document, changed by pairs of names and values.
@@ -86,12 +73,12 @@ func TestDocument(t *testing.T) {
 	if !strings.Contains(local.body, "program on this computer") || strings.Contains(local.body, "two different places") {
 		t.Errorf("no warning about loopback:\n%s", local.body)
 	}
-	if n := host.hits.Load(); n != 1 {
+	if n := host.Hits(); n != 1 {
 		t.Errorf("fetched %d times within max-age", n)
 	}
 	s.clock.Add(11 * time.Minute)
 	p.open(s.request("client_id", id))
-	if n := host.hits.Load(); n != 2 {
+	if n := host.Hits(); n != 2 {
 		t.Errorf("fetched %d times after max-age", n)
 	}
 }
@@ -156,11 +143,11 @@ func TestAttackCIMDAbuse(t *testing.T) {
 			if got.away != nil || got.status != http.StatusBadRequest {
 				t.Errorf("%s: %d %v", name, got.status, got.away)
 			}
-			if host.hits.Load() != 1 {
-				t.Errorf("%s: %d requests", name, host.hits.Load())
+			if host.Hits() != 1 {
+				t.Errorf("%s: %d requests", name, host.Hits())
 			}
 		}
-		if elsewhere.hits.Load() != 0 {
+		if elsewhere.Hits() != 0 {
 			t.Error("a redirect was followed")
 		}
 	})
@@ -177,14 +164,14 @@ func TestAttackCIMDAbuse(t *testing.T) {
 		} {
 			refused(t, s, id)
 		}
-		if n := host.hits.Load(); n != 0 {
+		if n := host.Hits(); n != 0 {
 			t.Errorf("fetched %d times", n)
 		}
 	})
 	t.Run("an issuer on the internet fetches nothing from its own machine", func(t *testing.T) {
 		t.Parallel()
 		host := publish(t, func(w http.ResponseWriter, r *http.Request) { document(w, r) })
-		secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { host.hits.Add(1) }))
+		secure := httptest.NewTLSServer(&host.Switch)
 		t.Cleanup(secure.Close)
 		for _, loopback := range []bool{false, true} {
 			server, err := issuer.New("https://as.example", issuer.NewMemory(), formLogin{}, &issuer.Options{Loopback: loopback})
@@ -198,7 +185,7 @@ func TestAttackCIMDAbuse(t *testing.T) {
 				}
 			}
 		}
-		if n := host.hits.Load(); n != 0 {
+		if n := host.Hits(); n != 0 {
 			t.Errorf("%d requests reached this machine", n)
 		}
 	})
@@ -213,7 +200,7 @@ func TestAttackCIMDAbuse(t *testing.T) {
 		})
 		careless := func(o *issuer.Options) { o.Documents.Fetch = oauth.NewFetcher(nil).Loopback() }
 		refused(t, newSite(t, "", issuer.AutoApprove("ada"), careless), host.URL+"/client.json")
-		if n := host.hits.Load(); n != 2 {
+		if n := host.Hits(); n != 2 {
 			t.Errorf("%d requests, want 2: the redirect was not followed", n)
 		}
 		o := new(issuer.Options)
@@ -223,7 +210,7 @@ func TestAttackCIMDAbuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := serve(t, server, (&site{url: "https://as.example"}).request("client_id", host.URL+"/client.json"))
-		if n := host.hits.Load(); n != 2 || w.Code != http.StatusBadRequest {
+		if n := host.Hits(); n != 2 || w.Code != http.StatusBadRequest {
 			t.Errorf("%d after %d requests", w.Code, n)
 		}
 	})
@@ -252,7 +239,7 @@ func TestAttackCIMDAbuse(t *testing.T) {
 			o.Documents.Allow = func(url string) bool { return strings.HasSuffix(url, "/good.json") }
 		})
 		refused(t, some, host.URL+"/client.json")
-		if n := host.hits.Load(); n != 0 {
+		if n := host.Hits(); n != 0 {
 			t.Errorf("fetched %d times against the policy", n)
 		}
 		p := some.person()
@@ -271,25 +258,25 @@ func TestDocumentCache(t *testing.T) {
 		return p.open(s.request("client_id", host.URL+path, "redirect_uri", localRedirect))
 	}
 	open("/a")
-	host.become(good)
-	if got := open("/a"); got.away != nil || host.hits.Load() != 1 {
-		t.Errorf("a failure was not remembered: %d requests", host.hits.Load())
+	host.Set(good)
+	if got := open("/a"); got.away != nil || host.Hits() != 1 {
+		t.Errorf("a failure was not remembered: %d requests", host.Hits())
 	}
 	s.clock.Add(time.Minute)
 	p.code(open("/a"))
 	p.code(open("/b"))
 	p.code(open("/c")) // a or b goes
 	p.code(open("/c"))
-	if n := host.hits.Load(); n != 4 {
+	if n := host.Hits(); n != 4 {
 		t.Errorf("%d requests, want 4", n)
 	}
 	p.code(open("/a"))
 	p.code(open("/b"))
-	before := host.hits.Load()
+	before := host.Hits()
 	if before < 5 {
 		t.Error("three documents are remembered, want two")
 	}
-	host.become(func(w http.ResponseWriter, r *http.Request) {
+	host.Set(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		document(w, r)
 	})
@@ -297,7 +284,7 @@ func TestDocumentCache(t *testing.T) {
 	p.code(open("/d"))
 	s.clock.Add(time.Minute)
 	p.code(open("/d"))
-	if n := host.hits.Load() - before; n != 2 {
+	if n := host.Hits() - before; n != 2 {
 		t.Errorf("%d requests, want 2: no-store was kept", n)
 	}
 }
@@ -335,8 +322,8 @@ func TestDocumentSingleFlight(t *testing.T) {
 	}
 	close(release)
 	wg.Wait()
-	if codes.Load() != 21 || host.hits.Load() != 1 {
-		t.Errorf("%d codes after %d requests", codes.Load(), host.hits.Load())
+	if codes.Load() != 21 || host.Hits() != 1 {
+		t.Errorf("%d codes after %d requests", codes.Load(), host.Hits())
 	}
 }
 
@@ -366,7 +353,7 @@ func TestDocumentOutage(t *testing.T) {
 		s := newSite(t, "", issuer.AutoApprove("ada"), nil)
 		request := s.request("client_id", host.URL+"/client.json", "redirect_uri", localRedirect)
 		s.person().open(request)
-		host.become(tt.then)
+		host.Set(tt.then)
 		for range 2 { // the second time nobody is asked for a minute
 			s.clock.Add(tt.after / 2)
 			if got := s.person().open(request); (got.away != nil) != tt.ok && tt.after < 2*time.Hour {
@@ -395,8 +382,8 @@ func TestAttackClientIDConfusion(t *testing.T) {
 	})
 	p := s.person()
 	question := p.signIn(s.request("client_id", id), "ada")
-	if !strings.Contains(question.body, "Static") || strings.Contains(question.body, "unverified") || strings.Contains(question.body, "two different") || host.hits.Load() != 0 {
-		t.Errorf("%d requests for the document, page:\n%s", host.hits.Load(), question.body)
+	if !strings.Contains(question.body, "Static") || strings.Contains(question.body, "unverified") || strings.Contains(question.body, "two different") || host.Hits() != 0 {
+		t.Errorf("%d requests for the document, page:\n%s", host.Hits(), question.body)
 	}
 	if got := p.open(s.request("client_id", id, "redirect_uri", "https://evil.example/cb")); got.away != nil || got.status != http.StatusBadRequest {
 		t.Errorf("the redirect URI of the document: %d %v", got.status, got.away)

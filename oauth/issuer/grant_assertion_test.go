@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -206,8 +206,7 @@ func TestAssertionKeysAreDiscovered(t *testing.T) {
 	t.Parallel()
 	p := &provider{key: newKey(t), typ: jwt.TypeIDJAG}
 	mux := http.NewServeMux()
-	idp := httptest.NewServer(mux)
-	t.Cleanup(idp.Close)
+	idp := webtest.Serve(t, mux)
 	p.iss = idp.URL
 	answer := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -5,8 +5,6 @@ import (
 	"html"
 	"html/template"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -18,6 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/logtest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
@@ -35,45 +36,22 @@ type site struct {
 	server *issuer.Server
 	store  issuer.Store
 	client *http.Client // of whoever is no browser
-	clock  *clock
+	clock  *clocktest.Clock
 	events *events
-}
-
-// A clock stands still until it is told to move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // events is an audit log, and a log, that tests can read.
 type events struct {
+	logtest.Log
+
 	mu   sync.Mutex
 	list []issuer.Event
-	text strings.Builder
 }
 
 func (e *events) add(event issuer.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = append(e.list, event)
-}
-
-func (e *events) Write(p []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.text.Write(p)
 }
 
 func (e *events) count(name, outcome string) int {
@@ -97,13 +75,9 @@ func newSite(t *testing.T, path string, login issuer.Login, change func(*issuer.
 
 func newSiteOn(t *testing.T, path string, store issuer.Store, login issuer.Login, change func(*issuer.Options)) *site {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &site{
-		t: t, url: "http://" + listener.Addr().String() + path, store: store, client: &http.Client{Transport: ownTransport()},
-		clock: &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}, events: new(events),
+		t: t, store: store, client: &http.Client{Transport: ownTransport()},
+		clock: clocktest.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)), events: new(events),
 	}
 	o := &issuer.Options{
 		Resources: []issuer.Resource{{
@@ -125,22 +99,19 @@ func newSiteOn(t *testing.T, path string, store issuer.Store, login issuer.Login
 		},
 		RateLimit: -1,
 		Now:       s.clock.Now,
-		Logger:    slog.New(slog.NewTextHandler(s.events, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:    s.events.Logger(),
 	}
 	if change != nil {
 		change(o)
 	}
-	if s.server, err = issuer.New(s.url, s.store, login, o); err != nil {
-		t.Fatal(err)
-	}
-	front := httptest.NewUnstartedServer(s.server)
-	_ = front.Listener.Close()
-	front.Listener = listener
-	front.Start()
-	t.Cleanup(func() {
-		s.client.CloseIdleConnections()
-		front.Close()
+	s.url = webtest.ServeOwn(t, path, func(url string) (h http.Handler) {
+		var err error
+		if s.server, err = issuer.New(url, s.store, login, o); err != nil {
+			t.Fatal(err)
+		}
+		return s.server
 	})
+	t.Cleanup(s.client.CloseIdleConnections)
 	return s
 }
 

@@ -118,7 +118,7 @@ func TestAttackErrorTextLeaksToken(t *testing.T) {
 	d.token(refreshWith("public", tokens.text("refresh_token")))
 	d.events.mu.Lock()
 	defer d.events.mu.Unlock()
-	log := d.events.text.String()
+	log := d.events.String()
 	for _, event := range d.events.list {
 		log += "\n" + strings.Join([]string{event.Outcome, event.Reason, event.Client, event.Grant, event.Subject}, " ")
 	}

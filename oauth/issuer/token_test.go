@@ -3,7 +3,6 @@ package issuer_test
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -30,7 +30,7 @@ type desk struct {
 	t      *testing.T
 	server *issuer.Server
 	store  issuer.Store
-	clock  *clock
+	clock  *clocktest.Clock
 	events *events
 	signer *jwt.Key // of the client "signer"
 }
@@ -43,7 +43,7 @@ func newDesk(t *testing.T, store issuer.Store, change func(*issuer.Options)) *de
 	}
 	d := &desk{
 		t: t, store: store, events: new(events), signer: newKey(t),
-		clock: &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)},
+		clock: clocktest.New(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)),
 	}
 	d.server = d.open(change)
 	return d
@@ -89,7 +89,7 @@ func (d *desk) open(change func(*issuer.Options)) *issuer.Server {
 		},
 		RateLimit: -1,
 		Now:       d.clock.Now,
-		Logger:    slog.New(slog.NewTextHandler(d.events, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:    d.events.Logger(),
 		Audit: func(_ context.Context, e issuer.Event) {
 			d.events.add(e)
 		},
@@ -444,7 +444,7 @@ func FuzzToken(f *testing.F) {
 		f.Add(seed, "", "")
 		f.Add(seed, "Basic cHVibGljOg==", "a.b.c")
 	}
-	d := &desk{events: new(events), store: issuer.NewMemory(), signer: newKey(f), clock: &clock{now: time.Unix(1e9, 0)}}
+	d := &desk{events: new(events), store: issuer.NewMemory(), signer: newKey(f), clock: clocktest.New(time.Unix(1e9, 0))}
 	d.t = new(testing.T)
 	server := d.open(func(o *issuer.Options) {
 		o.Documents.Off, o.Audit, o.Logger = true, func(context.Context, issuer.Event) {}, nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
@@ -25,20 +26,19 @@ func refreshes(as *authServer) []url.Values {
 // token each time.
 func TestRefreshEarly(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
-	now := &clock{at: time.Now()}
-	c, b := newClient(t, login.Options{Now: now.now})
+	as, rs := newServers(t)
+	now := clocktest.New(time.Now())
+	c, b := newClient(t, login.Options{Now: now.Now})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	now.pass(50 * time.Minute)
+	now.Add(50 * time.Minute)
 	welcome(t, h, rs.url())
 	if n := len(refreshes(as)); n != 0 {
 		t.Fatalf("%d refreshes too early", n)
 	}
-	now.pass(10*time.Minute - 20*time.Second) // within the margin
+	now.Add(10*time.Minute - 20*time.Second) // within the margin
 	welcome(t, h, rs.url())
-	now.pass(2 * time.Hour)
+	now.Add(2 * time.Hour)
 	welcome(t, h, rs.url())
 	if n := len(refreshes(as)); n != 2 || b.visits() != 1 {
 		t.Errorf("%d refreshes, %d visits; want 2 and 1", n, b.visits())
@@ -52,28 +52,23 @@ func TestRefreshEarly(t *testing.T) {
 // Trouble at the server costs nothing as long as the token lasts.
 func TestRefreshTrouble(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
-	now := &clock{at: time.Now()}
-	c, b := newClient(t, login.Options{Now: now.now})
+	as, rs := newServers(t)
+	now := clocktest.New(time.Now())
+	c, b := newClient(t, login.Options{Now: now.Now})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	as.Lock()
-	as.down = true
-	as.Unlock()
-	now.pass(time.Hour - 20*time.Second)
+	change(as, func() { as.down = true })
+	now.Add(time.Hour - 20*time.Second)
 	welcome(t, h, rs.url())
 	welcome(t, h, rs.url())
 	if n := len(refreshes(as)); n != 1 {
 		t.Errorf("%d refreshes, want 1: there is a pause", n)
 	}
-	now.pass(time.Minute) // it has ended
+	now.Add(time.Minute) // it has ended
 	if _, _, err := get(t, h, rs.url()); err == nil || b.visits() != 1 {
 		t.Errorf("error %v after %d visits, want one after 1: a person does not help", err, b.visits())
 	}
-	as.Lock()
-	as.down = false
-	as.Unlock()
+	change(as, func() { as.down = false })
 	welcome(t, h, rs.url())
 	if b.visits() != 1 {
 		t.Errorf("%d visits, want 1", b.visits())
@@ -83,15 +78,12 @@ func TestRefreshTrouble(t *testing.T) {
 // Proves: C25: no refresh token is no trouble, an invalid one neither.
 func TestRefreshImpossible(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
 	as.expire(true)
-	as.Lock()
-	as.norefrsh = true
-	as.Unlock()
+	change(as, func() { as.norefrsh = true })
 	welcome(t, h, rs.url()) // invalid_grant, then anew
 	as.expire(true)
 	welcome(t, h, rs.url()) // none, then anew
@@ -122,8 +114,7 @@ func TestRefreshWithoutRotation(t *testing.T) {
 // end the family.
 func TestRefreshAcrossClients(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	store := login.NewMemory()
 	first, b1 := newClient(t, login.Options{Store: store})
 	second, b2 := newClient(t, login.Options{Store: store})
@@ -162,8 +153,7 @@ func (fullStore) Set(context.Context, string, []byte) error { return errors.New(
 // A store that takes nothing costs the next process a sign-in, not this one.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	store := fullStore{login.NewMemory()}
 	c, b := newClient(t, login.Options{Store: store})
 	h := c.HTTPClient(nil)
@@ -223,8 +213,7 @@ func TestStoreFillsUp(t *testing.T) {
 // invalid_grant deletes the generation that failed, and no newer one.
 func TestInvalidGrantKeepsNewer(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	store := login.NewMemory()
 	stale, _ := newClient(t, login.Options{Store: store, NonInteractive: true})
 	fresh, b := newClient(t, login.Options{Store: store})
@@ -255,9 +244,7 @@ func TestRefreshTokenEndpointMoved(t *testing.T) {
 		h := c.HTTPClient(nil)
 		welcome(t, h, rs.url())
 		as.expire(false)
-		as.Lock()
-		as.override["token_endpoint"] = evil.URL + "/token"
-		as.Unlock()
+		change(as, func() { as.override["token_endpoint"] = evil.URL + "/token" })
 		_, _, _ = get(t, h, rs.url())
 		for _, form := range refreshes(evil) {
 			t.Errorf("the other endpoint saw %v", form)
@@ -271,15 +258,12 @@ func TestRefreshTokenEndpointMoved(t *testing.T) {
 // A client that the server has forgotten is registered anew.
 func TestRefreshInvalidClient(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
 	as.expire(false)
-	as.Lock()
-	as.fail["refresh_token"] = "invalid_client"
-	as.Unlock()
+	change(as, func() { as.fail["refresh_token"] = "invalid_client" })
 	welcome(t, h, rs.url())
 	if _, _, registered, _ := as.seen(); len(registered) != 2 || b.visits() != 2 {
 		t.Errorf("%d registrations, %d visits; want 2 and 2", len(registered), b.visits())
@@ -297,14 +281,14 @@ func TestGrant(t *testing.T) {
 	rs := newResource(t, as)
 	rs.scope = "a"
 	rs.needs["x"] = "b"
-	now := &clock{at: time.Now()}
+	now := clocktest.New(time.Now())
 	c, b := newClient(t, login.Options{
-		Grant: login.ClientCredentials(), NonInteractive: true, Now: now.now,
+		Grant: login.ClientCredentials(), NonInteractive: true, Now: now.Now,
 		Credentials: []login.Credentials{{Issuer: as.issuer(), ClientID: "me", Secret: "secret"}},
 	})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	now.pass(2 * time.Hour)
+	now.Add(2 * time.Hour)
 	welcome(t, h, rs.url())
 	welcome(t, h, rs.url(), "Mcp-Name", "x")
 	_, tokens, registered, _ := as.seen()
@@ -387,9 +371,7 @@ func TestStoreUnreadable(t *testing.T) {
 	c, b := newClient(t, login.Options{Store: lockedStore{login.NewMemory()}})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	rs.Lock()
-	delete(rs.handlers, "/mcp")
-	rs.Unlock()
+	change(rs, func() { delete(rs.handlers, "/mcp") })
 	if _, _, err := get(t, h, rs.url()); !errors.Is(err, errLocked) || b.visits() != 0 {
 		t.Errorf("error %v after %d visits, want that of the store", err, b.visits())
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -28,19 +30,16 @@ func TestAttackTokenLeakOnRedirectThroughUs(t *testing.T) {
 	rs.handlers["/hop"] = func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, rs.url(), http.StatusTemporaryRedirect)
 	}
-	evil := httptest.NewServer(http.RedirectHandler(rs.URL+"/hop", http.StatusTemporaryRedirect))
-	t.Cleanup(evil.Close)
+	evil := webtest.Serve(t, http.RedirectHandler(rs.URL+"/hop", http.StatusTemporaryRedirect))
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	status, _, err := send(t, h, http.MethodPost, evil.URL, strings.NewReader("do harm"))
+	status, _, err := post(t, h, evil.URL, "do harm")
 	if status != 401 || err != nil || b.visits() != 1 {
 		t.Errorf("%d %v after %d visits, want 401 after 1", status, err, b.visits())
 	}
 	// Redirects within the resource's origin are followed with the token.
-	rs.Lock()
-	rs.handlers["/mcp/moved"] = rs.handlers["/hop"]
-	rs.Unlock()
+	change(rs, func() { rs.handlers["/mcp/moved"] = rs.handlers["/hop"] })
 	welcome(t, h, rs.url()+"/moved")
 }
 
@@ -61,7 +60,7 @@ func TestAttackPathParameters(t *testing.T) {
 // authorizationFor is the Authorization header of a request that is not sent.
 func authorizationFor(t *testing.T, c *login.Client, target string) (got string) {
 	t.Helper()
-	h := &http.Client{Transport: c.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	h := &http.Client{Transport: c.Transport(webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		got = r.Header.Get("Authorization")
 		return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
 	}))}
@@ -109,15 +108,12 @@ func TestAttackTokenOfResourceAbove(t *testing.T) {
 // token each time.
 func TestResourceMovesUp(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
 	as.expire(true)
-	rs.Lock()
-	rs.prmPath, rs.resource = "/.well-known/oauth-protected-resource", rs.URL
-	rs.Unlock()
+	change(rs, func() { rs.prmPath, rs.resource = "/.well-known/oauth-protected-resource", rs.URL })
 	welcome(t, h, rs.url())
 	before := len(rs.calls())
 	welcome(t, h, rs.url())
@@ -148,8 +144,7 @@ func TestAttackCredentialTheftAtRediscovery(t *testing.T) {
 	for _, registered := range []bool{false, true} {
 		as := newAuthServer(t, "")
 		var stolen atomic.Int32
-		thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
-		t.Cleanup(thief.Close)
+		thief := webtest.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
 		rs := newResource(t, as)
 		b := &browser{tamper: func(v url.Values, _ *url.URL) url.Values {
 			as.Lock()
@@ -205,12 +200,11 @@ func TestAttackConsentFatigue(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
-			now := &clock{at: time.Now()}
+			as, rs := newServers(t)
+			now := clocktest.New(time.Now())
 			var asked atomic.Int32
 			b := &browser{}
-			o := login.Options{Authorizer: b, Now: now.now}
+			o := login.Options{Authorizer: b, Now: now.Now}
 			way(&o, b, as, &asked)
 			c, _ := newClient(t, o)
 			h := c.HTTPClient(nil)
@@ -239,13 +233,13 @@ func TestAttackConsentFatigue(t *testing.T) {
 				t.Error("signed in")
 			}
 			expect(2)
-			now.pass(59 * time.Second)
+			now.Add(59 * time.Second)
 			_, _, _ = get(t, h, rs.url())
 			expect(2)
-			now.pass(time.Second)
+			now.Add(time.Second)
 			_, _, _ = get(t, h, rs.url())
 			expect(3)
-			now.pass(-time.Hour) // a clock that is set right does not make it an hour
+			now.Add(-time.Hour) // a clock that is set right does not make it an hour
 			_, _, _ = get(t, h, rs.url())
 			expect(4)
 		})
@@ -256,14 +250,13 @@ func TestAttackConsentFatigue(t *testing.T) {
 // opens a browser ever more seldom.
 func TestAttackTokensNeverWork(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	_, rs := newServers(t)
 	rs.handlers["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+rs.URL+rs.prmPath+`"`)
 		w.WriteHeader(http.StatusUnauthorized)
 	}
-	now := &clock{at: time.Now()}
-	c, b := newClient(t, login.Options{Now: now.now})
+	now := clocktest.New(time.Now())
+	c, b := newClient(t, login.Options{Now: now.Now})
 	base := &http.Transport{} // the common one is disturbed by other tests' ends
 	t.Cleanup(base.CloseIdleConnections)
 	h := c.HTTPClient(&http.Client{Transport: base})
@@ -271,7 +264,7 @@ func TestAttackTokensNeverWork(t *testing.T) {
 		if status, _, err := get(t, h, rs.url()); status != 401 || err != nil {
 			t.Fatalf("%d %v, want 401", status, err)
 		}
-		now.pass(time.Minute)
+		now.Add(time.Minute)
 	}
 	if b.visits() < 8 || b.visits() > 12 {
 		t.Errorf("%d visits, want about one for each of 0, 1, 3, 7, 15, 31, 63, 123, 183, ... minutes", b.visits())
@@ -301,8 +294,7 @@ func TestAttackHostileScopes(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			_, rs := newServers(t)
 			rs.scope, rs.prm["scopes_supported"] = test.challenge, test.supported
 			var shown []string
 			c, b := newClient(t, login.Options{Confirm: func(_ context.Context, p login.Prompt) error {
@@ -354,8 +346,8 @@ func TestShortLifeIsUsed(t *testing.T) {
 	as := newAuthServer(t, "")
 	as.expires = 20
 	rs := newResource(t, as)
-	now := &clock{at: time.Now()}
-	c, _ := newClient(t, login.Options{Now: now.now})
+	now := clocktest.New(time.Now())
+	c, _ := newClient(t, login.Options{Now: now.Now})
 	h := c.HTTPClient(nil)
 	for range 3 {
 		welcome(t, h, rs.url())
@@ -363,7 +355,7 @@ func TestShortLifeIsUsed(t *testing.T) {
 	if n := len(refreshes(as)); n != 0 {
 		t.Errorf("%d refreshes, want none", n)
 	}
-	now.pass(11 * time.Second)
+	now.Add(11 * time.Second)
 	welcome(t, h, rs.url())
 	if n := len(refreshes(as)); n != 1 {
 		t.Errorf("%d refreshes, want 1", n)
@@ -429,8 +421,7 @@ func TestDocumentSigner(t *testing.T) {
 // A resource whose identifier has a query is found by it, also to be forgotten.
 func TestResourceWithQuery(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	_, rs := newServers(t)
 	rs.resource = rs.url() + "?tenant=1"
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)

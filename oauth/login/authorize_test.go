@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -38,8 +39,7 @@ func TestAttackMixUp(t *testing.T) {
 		for _, denied := range []bool{false, true} {
 			t.Run(test.name+map[bool]string{true: ", error"}[denied], func(t *testing.T) {
 				t.Parallel()
-				as := newAuthServer(t, "")
-				rs := newResource(t, as)
+				as, rs := newServers(t)
 				as.override["authorization_response_iss_parameter_supported"] = test.advertised
 				switch as.iss = test.iss; test.iss {
 				case "slash":
@@ -89,8 +89,7 @@ func TestResponseRefused(t *testing.T) {
 	for name, tamper := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			as, rs := newServers(t)
 			b := &browser{tamper: func(v url.Values, _ *url.URL) url.Values { tamper(v); return v }}
 			c, _ := newClient(t, login.Options{Authorizer: b})
 			_, _, err := get(t, c.HTTPClient(nil), rs.url())
@@ -196,8 +195,7 @@ func TestScopes(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			as, rs := newServers(t)
 			rs.scope = test.challenge
 			if test.resource != nil {
 				rs.prm["scopes_supported"] = test.resource
@@ -219,8 +217,7 @@ func TestScopes(t *testing.T) {
 func TestConfirmRefuses(t *testing.T) {
 	t.Parallel()
 	errNo := errors.New("not today")
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{Confirm: func(context.Context, login.Prompt) error { return errNo }})
 	_, _, err := get(t, c.HTTPClient(nil), rs.url())
 	if !errors.Is(err, errNo) || b.visits() != 0 {
@@ -234,8 +231,7 @@ func TestConfirmRefuses(t *testing.T) {
 // Without a person there is an error that says what is needed.
 func TestNonInteractive(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.scope = "a"
 	store := login.NewMemory()
 	c, b := newClient(t, login.Options{NonInteractive: true, Store: store})
@@ -305,8 +301,7 @@ func TestDPoP(t *testing.T) {
 // A resource that demands bound tokens gets none that are not.
 func TestDPoPDemanded(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.prm["dpop_bound_access_tokens_required"] = true
 	c, b := newClient(t, login.Options{})
 	stops(t, c, rs, b, login.StepServer)
@@ -315,9 +310,7 @@ func TestDPoPDemanded(t *testing.T) {
 	c, _ = newClient(t, login.Options{})
 	welcome(t, c.HTTPClient(nil), rs.url())
 
-	as.Lock()
-	as.bearer = true
-	as.Unlock()
+	change(as, func() { as.bearer = true })
 	c, _ = newClient(t, login.Options{})
 	_, _, err := get(t, c.HTTPClient(nil), rs.url())
 	var d *login.DiscoveryError

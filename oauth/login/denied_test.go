@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 	loginbrowser "github.com/parley-mcp/parley/oauth/login/browser"
@@ -52,8 +54,7 @@ func TestDenied(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			as, rs := newServers(t)
 			o := login.Options{Credentials: []login.Credentials{{Issuer: as.issuer(), ClientID: "me", Secret: "s"}}}
 			as.override["token_endpoint_auth_methods_supported"] = []string{"client_secret_post"}
 			if test.options != nil {
@@ -86,7 +87,7 @@ func TestErrorIsOfTheWayToAToken(t *testing.T) {
 	rs := newResource(t, newAuthServer(t, ""))
 	c, _ := newClient(t, login.Options{NonInteractive: true})
 	failed := errors.New("connection reset")
-	h := &http.Client{Transport: c.Transport(roundTripper(func(*http.Request) (*http.Response, error) { return nil, failed }))}
+	h := &http.Client{Transport: c.Transport(webtest.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, failed }))}
 	_, _, err := get(t, h, rs.url())
 	var ended *login.Error
 	if !errors.Is(err, failed) || errors.As(err, &ended) || deniedBy(err) {
@@ -177,10 +178,9 @@ func TestWaitingForAnotherProcess(t *testing.T) {
 func TestRefreshRefusedForGood(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{oauth.InvalidTarget, oauth.UnsupportedGrantType, oauth.InvalidRequest} {
-		as := newAuthServer(t, "")
-		rs := newResource(t, as)
-		now := &clock{at: time.Now()}
-		c, b := newClient(t, login.Options{Now: now.now})
+		as, rs := newServers(t)
+		now := clocktest.New(time.Now())
+		c, b := newClient(t, login.Options{Now: now.Now})
 		h := c.HTTPClient(nil)
 		welcome(t, h, rs.url())
 		as.Lock()
@@ -194,7 +194,7 @@ func TestRefreshRefusedForGood(t *testing.T) {
 		as.Unlock()
 		as.expire(false)
 		welcome(t, h, rs.url())
-		now.pass(2 * time.Hour) // ended, and known to be
+		now.Add(2 * time.Hour) // ended, and known to be
 		welcome(t, h, rs.url())
 		if b.visits() != 3 {
 			t.Errorf("%s: %d visits, want 3", code, b.visits())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
@@ -80,8 +81,7 @@ func TestDiagnose(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			as, rs := newServers(t)
 			if test.spoil != nil {
 				test.spoil(as, rs)
 			}

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -42,8 +43,7 @@ func TestResourceMetadataPlaces(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			_, rs := newServers(t)
 			rs.prmPath, rs.silent = test.prmPath, test.silent
 			if test.resource == "origin" {
 				rs.resource = rs.URL
@@ -165,13 +165,11 @@ func TestAttackPRMResourceSpoof(t *testing.T) {
 func TestAttackMetadataPoisoning(t *testing.T) {
 	t.Parallel()
 	var asked int
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
-	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	as, rs := newServers(t)
+	evil := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
 		reply(w, 200, map[string]any{"resource": rs.url(), "authorization_servers": []string{as.issuer()}})
 	}))
-	t.Cleanup(evil.Close)
 	rs.header = `Bearer resource_metadata="` + evil.URL + `/prm?secret=1"`
 	c, b := newClient(t, login.Options{})
 	d := stopped(t, c, rs, b, login.StepMetadata)
@@ -191,8 +189,7 @@ func TestServerMetadataIssuer(t *testing.T) {
 	for _, issuer := range []string{"https://honest.example", "slash"} {
 		t.Run(issuer, func(t *testing.T) {
 			t.Parallel()
-			as := newAuthServer(t, "")
-			rs := newResource(t, as)
+			as, rs := newServers(t)
 			as.override["issuer"] = issuer
 			if issuer == "slash" {
 				as.override["issuer"] = as.issuer() + "/"
@@ -382,7 +379,7 @@ func TestAttackSSRF(t *testing.T) {
 	// A transport that answers for a public name; discovery must not be able
 	// to follow to where it points.
 	refuse := func(metadata string) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			h := http.Header{"Www-Authenticate": {`Bearer resource_metadata="` + metadata + `"`}}
 			return &http.Response{StatusCode: 401, Header: h, Body: http.NoBody, Request: r}, nil
 		})
@@ -406,8 +403,7 @@ func TestAttackSSRF(t *testing.T) {
 // host in upper case and a query are taken.
 func TestResourceParameter(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, _ := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	odd := strings.Replace(rs.url(), "http://", "HTTP://", 1) + "?key=secret#part"
@@ -429,8 +425,7 @@ func TestResourceParameter(t *testing.T) {
 // authorization server, nor the places of metadata.
 func TestAttackCustomHeadersToAS(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, _ := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	secrets := []string{"X-Api-Key", "secret-1", "Cookie", "secret=2", "Mcp-Session-Id", "secret-3", "Mcp-Name", "secret-4"}

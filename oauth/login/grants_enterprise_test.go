@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -24,7 +25,7 @@ func provider(t testing.TB, jag func(http.ResponseWriter, *http.Request)) *answe
 	a = newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/.well-known/openid-configuration":
-			answer(200, marshal(t, map[string]any{
+			webtest.Answer(200, marshal(t, map[string]any{
 				"issuer": a.URL, "token_endpoint": a.URL + "/exchange", "authorization_endpoint": a.URL + "/authorize",
 			}))(w, r)
 		case "/exchange":
@@ -53,8 +54,8 @@ func exchanges(a *answering) []noted {
 func TestEnterpriseManaged(t *testing.T) {
 	t.Parallel()
 	for _, given := range []bool{false, true} {
-		idp := provider(t, answer(200, goodJAG))
-		as := newAnswering(t, answer(200, goodToken))
+		idp := provider(t, webtest.Answer(200, goodJAG))
+		as := newAnswering(t, webtest.Answer(200, goodToken))
 		q := as.request(t, &Credentials{Issuer: as.URL, ClientID: "at-as", Secret: "as-secret"})
 		q.dpop = newTestProver(t)
 		o := EnterpriseOptions{
@@ -113,30 +114,30 @@ func TestEnterpriseManagedRefusals(t *testing.T) {
 		change func(o *EnterpriseOptions)
 		has    string
 	}{
-		{"access token instead", answer(200, `{"access_token":"hush","token_type":"Bearer","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}`), nil, "it issued a token of type"},
-		{"type not said", answer(200, `{"access_token":"hush","token_type":"N_A"}`), nil, "it issued a token of type"},
-		{"denied", answer(400, `{"error":"access_denied","error_description":"policy"}`), nil, "policy"},
-		{"another issuer", answer(200, goodJAG), func(o *EnterpriseOptions) { o.Issuer += "/tenant" }, "no metadata was found"},
-		{"nothing given", answer(200, goodJAG), func(o *EnterpriseOptions) { o.Issuer = "" }, "Issuer or its TokenEndpoint"},
-		{"bad endpoint", answer(200, goodJAG), func(o *EnterpriseOptions) { o.TokenEndpoint = "file:///x" }, "token endpoint"},
-		{"no function", answer(200, goodJAG), func(o *EnterpriseOptions) { o.IDToken = nil }, "IDToken"},
-		{"no ID token", answer(200, goodJAG), func(o *EnterpriseOptions) {
+		{"access token instead", webtest.Answer(200, `{"access_token":"hush","token_type":"Bearer","issued_token_type":"urn:ietf:params:oauth:token-type:access_token"}`), nil, "it issued a token of type"},
+		{"type not said", webtest.Answer(200, `{"access_token":"hush","token_type":"N_A"}`), nil, "it issued a token of type"},
+		{"denied", webtest.Answer(400, `{"error":"access_denied","error_description":"policy"}`), nil, "policy"},
+		{"another issuer", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) { o.Issuer += "/tenant" }, "no metadata was found"},
+		{"nothing given", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) { o.Issuer = "" }, "Issuer or its TokenEndpoint"},
+		{"bad endpoint", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) { o.TokenEndpoint = "file:///x" }, "token endpoint"},
+		{"no function", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) { o.IDToken = nil }, "IDToken"},
+		{"no ID token", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) {
 			o.IDToken = func(context.Context) (string, error) { return "", nil }
 		}, "sign in at the identity provider"},
-		{"ID token fails", answer(200, goodJAG), func(o *EnterpriseOptions) {
+		{"ID token fails", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) {
 			o.IDToken = func(context.Context) (string, error) { return "", errors.New("boom") }
 		}, "boom"},
-		{"foreign credentials", answer(200, goodJAG), func(o *EnterpriseOptions) {
+		{"foreign credentials", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) {
 			o.Credentials = &Credentials{Issuer: "https://other.example", ClientID: "id", Secret: "hush"}
 		}, "https://other.example"},
-		{"key without issuer", answer(200, goodJAG), func(o *EnterpriseOptions) {
+		{"key without issuer", webtest.Answer(200, goodJAG), func(o *EnterpriseOptions) {
 			o.TokenEndpoint, o.Issuer = o.Issuer+"/exchange", ""
 			o.Credentials = &Credentials{ClientID: "id", Signer: newECKey(t)}
 		}, "needs the issuer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			idp, as := provider(t, tt.answer), newAnswering(t, answer(200, goodToken))
+			idp, as := provider(t, tt.answer), newAnswering(t, webtest.Answer(200, goodToken))
 			o := EnterpriseOptions{IDToken: token, Issuer: idp.URL}
 			if tt.change != nil {
 				tt.change(&o)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -18,7 +19,7 @@ import (
 // are sent, the client authenticates, with a proof if tokens are bound.
 func TestClientCredentials(t *testing.T) {
 	t.Parallel()
-	a := newAnswering(t, answer(200, goodToken))
+	a := newAnswering(t, webtest.Answer(200, goodToken))
 	q := a.request(t, &Credentials{Issuer: a.URL, ClientID: "id", Secret: "s"})
 	q.dpop = newTestProver(t)
 	got, err := ClientCredentials().obtain(t.Context(), q)
@@ -47,7 +48,7 @@ func TestClientCredentialsNeedProof(t *testing.T) {
 		"no secret":      {ClientID: "id"},
 		"not supported":  {ClientID: "id", Secret: "s", Method: "tls_client_auth"},
 	} {
-		a := newAnswering(t, answer(200, goodToken))
+		a := newAnswering(t, webtest.Answer(200, goodToken))
 		if _, err := ClientCredentials().obtain(t.Context(), a.request(t, c)); err == nil || !strings.HasPrefix(err.Error(), "client credentials: ") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -71,7 +72,7 @@ func TestJWTBearer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := newAnswering(t, answer(200, goodToken))
+			a := newAnswering(t, webtest.Answer(200, goodToken))
 			q := a.request(t, tt.creds)
 			q.dpop = newTestProver(t)
 			var audience string
@@ -107,7 +108,7 @@ func TestJWTBearer(t *testing.T) {
 func TestJWTBearerRefusalIsFinal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{oauth.InvalidGrant, oauth.InvalidScope, oauth.UnauthorizedClient} {
-		a := newAnswering(t, answer(400, `{"error":"`+code+`"}`))
+		a := newAnswering(t, webtest.Answer(400, `{"error":"`+code+`"}`))
 		grant := JWTBearer(func(context.Context, string) (string, error) { return "hush", nil })
 		_, err := grant.obtain(t.Context(), a.request(t, nil))
 		if !errors.Is(err, &oauth.Error{Code: code}) || strings.Contains(err.Error(), "hush") {
@@ -123,7 +124,7 @@ func TestJWTBearerRefusalIsFinal(t *testing.T) {
 		func(context.Context, string) (string, error) { return "", nil },
 		func(context.Context, string) (string, error) { return "hush", boom },
 	} {
-		a := newAnswering(t, answer(200, goodToken))
+		a := newAnswering(t, webtest.Answer(200, goodToken))
 		if _, err := JWTBearer(f).obtain(t.Context(), a.request(t, nil)); err == nil || len(a.requests()) != 0 {
 			t.Errorf("error %v, %d requests", err, len(a.requests()))
 		}

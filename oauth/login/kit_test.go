@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/pausetimer"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/oauth/login"
@@ -68,8 +69,7 @@ func newAuthServer(t *testing.T, path string) *authServer {
 	t.Helper()
 	a := &authServer{path: path, expires: 3600}
 	a.prepare()
-	a.Server = httptest.NewServer(a)
-	t.Cleanup(a.Close)
+	a.Server = webtest.Serve(t, a)
 	return a
 }
 
@@ -314,17 +314,29 @@ func newResource(t *testing.T, as ...*authServer) *resourceServer {
 	t.Helper()
 	s := &resourceServer{as: as, prmPath: "/.well-known/oauth-protected-resource/mcp"}
 	s.prepare()
-	s.Server = httptest.NewServer(s)
-	t.Cleanup(s.Close)
+	s.Server = webtest.Serve(t, s)
 	return s
+}
+
+// newServers makes an authorization server and a resource that takes its tokens.
+func newServers(t *testing.T) (*authServer, *resourceServer) {
+	t.Helper()
+	as := newAuthServer(t, "")
+	return as, newResource(t, as)
+}
+
+// change sets switches of a server between requests.
+func change(s sync.Locker, set func()) {
+	s.Lock()
+	defer s.Unlock()
+	set()
 }
 
 // newLegacy makes a resource of the oldest revision: no metadata of its own, and
 // its origin is its authorization server.
 func newLegacy(t *testing.T) (*resourceServer, *authServer) {
 	t.Helper()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	as.Close()
 	as.Server = rs.Server
 	rs.prmPath, rs.inner = "none", as
@@ -452,24 +464,6 @@ func (s *resourceServer) calls() (auth []string) {
 	return auth
 }
 
-// A clock is set by hand.
-type clock struct {
-	sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.Lock()
-	defer c.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.Lock()
-	defer c.Unlock()
-	c.at = c.at.Add(d)
-}
-
 // newClient makes a Client with a browser of its own unless the options have one.
 func newClient(t *testing.T, o login.Options) (*login.Client, *browser) {
 	t.Helper()
@@ -486,25 +480,24 @@ func newClient(t *testing.T, o login.Options) (*login.Client, *browser) {
 // get makes a request and returns status and body.
 func get(t *testing.T, h *http.Client, target string, header ...string) (int, string, error) {
 	t.Helper()
-	return send(t, h, http.MethodGet, target, nil, header...)
+	r, err := webtest.Read(h, webtest.NewRequest(t, t.Context(), http.MethodGet, target, "", header...))
+	return r.Status, r.Body, err
 }
 
-func send(t *testing.T, h *http.Client, method, target string, body io.Reader, header ...string) (int, string, error) {
+// post sends a text and returns status and body.
+func post(t *testing.T, h *http.Client, target, body string) (int, string, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, target, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := h.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(data), err
+	r, err := webtest.Read(h, webtest.NewRequest(t, t.Context(), http.MethodPost, target, body))
+	return r.Status, r.Body, err
+}
+
+// postOnce is post for a body that can be read only once.
+func postOnce(t *testing.T, h *http.Client, target, body string) (int, string, error) {
+	t.Helper()
+	req := webtest.NewRequest(t, t.Context(), http.MethodPost, target, body)
+	req.GetBody, req.ContentLength = nil, -1
+	r, err := webtest.Read(h, req)
+	return r.Status, r.Body, err
 }
 
 // welcome makes a request that must succeed.
@@ -533,7 +526,3 @@ func limited(ctx context.Context, pause, resume func()) context.Context {
 	}
 	return context.WithValue(ctx, pausetimer.Key{}, l)
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -24,8 +24,7 @@ import (
 // needs more, and goes on when tokens end.
 func TestMCP(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.needs["greet"] = "greet"
 	s := server.New("hello", "1.0.0", nil)
 	s.Add(server.Tool("greet", "Greets.", func(_ context.Context, in struct{ Name string }) (string, error) {
@@ -62,9 +61,7 @@ func TestMCP(t *testing.T) {
 	}
 	// What goes wrong on the way is found in the error of the call.
 	as.expire(true)
-	as.Lock()
-	as.denies = oauth.AccessDenied
-	as.Unlock()
+	change(as, func() { as.denies = oauth.AccessDenied })
 	_, err = client.Call[string](t.Context(), c, "greet", map[string]string{"Name": "x"})
 	var denied *login.AuthorizationError
 	if !errors.As(err, &denied) || denied.Code != oauth.AccessDenied {

@@ -2,7 +2,6 @@ package login_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/url"
 	"testing"
@@ -10,38 +9,11 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth/login"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
-
-// pipes is a network of one server in memory, on which time can stand still.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error   { return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	theirs, ours := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // slowPerson agrees after a while.
 type slowPerson struct {
@@ -83,8 +55,7 @@ func (v *slowVisit) Wait(_ context.Context, u *url.URL, accept func(url.Values) 
 // A person who takes two minutes to sign in does not make the client's probe,
 // which waits five seconds, take the server for an old or a dead one.
 func TestSlowPersonWithClient(t *testing.T) {
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	// Connections that stay open would keep the synthetic clock from going on.
 	as.Config.SetKeepAlivesEnabled(false)
 	rs.Config.SetKeepAlivesEnabled(false)
@@ -93,7 +64,7 @@ func TestSlowPersonWithClient(t *testing.T) {
 		s.Add(server.Tool("greet", "Greets.", func(context.Context, struct{}) (string, error) { return "hello", nil }))
 		inner := streamable.NewHandler(s, nil)
 		requests := 0
-		gate := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		gate := webtest.ServeMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			requests++
 			if r.Header.Get("Authorization") == "" {
 				w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+rs.URL+rs.prmPath+`"`)
@@ -101,18 +72,11 @@ func TestSlowPersonWithClient(t *testing.T) {
 				return
 			}
 			inner.ServeHTTP(w, r)
-		})}
-		network := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		served := make(chan struct{})
-		go func() {
-			defer close(served)
-			_ = gate.Serve(network)
-		}()
-		base := &http.Transport{DialContext: network.dial}
+		}))
 		person := &slowPerson{takes: 2 * time.Minute}
 		signIn := login.New(&login.Options{Authorizer: person})
 		d := streamable.URL(rs.url())
-		d.Client = signIn.HTTPClient(&http.Client{Transport: base})
+		d.Client = signIn.HTTPClient(gate.Client())
 		start := time.Now()
 		c, err := client.Connect(t.Context(), d, nil)
 		if err != nil {
@@ -127,9 +91,5 @@ func TestSlowPersonWithClient(t *testing.T) {
 		}
 		_ = c.Close()
 		_ = signIn.Close()
-		base.CloseIdleConnections()
-		close(network.closed)
-		_ = gate.Close()
-		<-served
 	})
 }

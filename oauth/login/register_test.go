@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -18,8 +20,7 @@ import (
 // registration, then an error that says what to give.
 func TestRegistrationOrder(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	const document = "https://app.example/client.json"
 	mine := login.Credentials{Issuer: as.issuer(), ClientID: "mine", RedirectURIs: []string{"http://127.0.0.1:7777/cb"}}
 	foreign := login.Credentials{Issuer: "https://other.example", ClientID: "foreign"}
@@ -83,8 +84,7 @@ func TestDocumentURL(t *testing.T) {
 func TestDynamicRegistration(t *testing.T) {
 	t.Parallel()
 	for redirect, kind := range map[string]string{"": "native", "localhost": "native"} {
-		as := newAuthServer(t, "")
-		rs := newResource(t, as)
+		as, rs := newServers(t)
 		c, _ := newClient(t, login.Options{
 			Authorizer: &browser{host: redirect}, ClientName: "My app", SoftwareID: "app",
 		})
@@ -111,8 +111,7 @@ func TestDynamicRegistration(t *testing.T) {
 // says what the server said.
 func TestRedirectURIRefused(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	as.redirect = func(uri string) bool { return strings.HasPrefix(uri, "http://localhost:") }
 	c, _ := newClient(t, login.Options{})
 	welcome(t, c.HTTPClient(nil), rs.url())
@@ -183,9 +182,7 @@ func TestRegistrationReused(t *testing.T) {
 	if registrations() != 1 || b.visits() != 1 {
 		t.Fatalf("%d registrations, want 1", registrations())
 	}
-	as.Lock()
-	as.fail["authorization_code"] = "invalid_client"
-	as.Unlock()
+	change(as, func() { as.fail["authorization_code"] = "invalid_client" })
 	welcome(t, c.HTTPClient(nil), rs3.url())
 	if registrations() != 2 || b.visits() != 3 {
 		t.Errorf("%d registrations, %d visits; want 2 and 3", registrations(), b.visits())
@@ -197,9 +194,7 @@ func TestRegistrationReused(t *testing.T) {
 		t.Errorf("%d registrations, want 3", registrations())
 	}
 	// Attack: the issuer stays, the token endpoint moves.
-	as.Lock()
-	as.override["token_endpoint"] = as.URL + "/elsewhere"
-	as.Unlock()
+	change(as, func() { as.override["token_endpoint"] = as.URL + "/elsewhere" })
 	c, _ = newClient(t, login.Options{Store: store})
 	_, _, _ = get(t, c.HTTPClient(nil), newResource(t, as).url())
 	if registrations() != 4 {
@@ -223,9 +218,7 @@ func TestServerMigration(t *testing.T) {
 	}})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	rs.Lock()
-	rs.as = []*authServer{as2}
-	rs.Unlock()
+	change(rs, func() { rs.as = []*authServer{as2} })
 	welcome(t, h, rs.url())
 	if b.visits() != 2 {
 		t.Errorf("%d visits, want 2", b.visits())
@@ -256,9 +249,7 @@ func TestMigrationOfRegistered(t *testing.T) {
 	c, b := newClient(t, login.Options{Credentials: []login.Credentials{{Issuer: as1.issuer(), ClientID: "mine"}}})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
-	rs.Lock()
-	rs.as = []*authServer{as2}
-	rs.Unlock()
+	change(rs, func() { rs.as = []*authServer{as2} })
 	_, _, err := get(t, h, rs.url())
 	var d *login.DiscoveryError
 	if !errors.As(err, &d) || d.Step != login.StepChoice || b.visits() != 1 {
@@ -274,14 +265,14 @@ func TestRegistrationExpires(t *testing.T) {
 	t.Parallel()
 	as := newAuthServer(t, "")
 	as.secret, as.method = "s", "client_secret_post"
-	now := &clock{at: time.Now()}
-	as.secretEnds = now.now().Add(time.Hour).Unix()
+	now := clocktest.New(time.Now())
+	as.secretEnds = now.Now().Add(time.Hour).Unix()
 	store := login.NewMemory()
 	for i, want := range []int{1, 1, 2} {
 		if i == 2 {
-			now.pass(2 * time.Hour)
+			now.Add(2 * time.Hour)
 		}
-		c, _ := newClient(t, login.Options{Store: store, Now: now.now})
+		c, _ := newClient(t, login.Options{Store: store, Now: now.Now})
 		welcome(t, c.HTTPClient(nil), newResource(t, as).url())
 		if _, _, registered, _ := as.seen(); len(registered) != want {
 			t.Errorf("sign-in %d: %d registrations, want %d", i, len(registered), want)

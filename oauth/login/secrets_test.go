@@ -104,8 +104,7 @@ func inText(v any) (all []string) {
 // whoever adds a field decides whether it is a secret.
 func TestStatusHasNoSecrets(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	welcome(t, c.HTTPClient(nil), rs.url())
 	all, err := c.Status(t.Context())

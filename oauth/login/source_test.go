@@ -10,16 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
 func TestSource(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.prm["scopes_supported"] = []string{"read"}
-	now := &clock{at: time.Now()}
-	c, b := newClient(t, login.Options{Now: now.now})
+	now := clocktest.New(time.Now())
+	c, b := newClient(t, login.Options{Now: now.Now})
 	source := c.Source(rs.url())
 	first, err := source.Token(t.Context())
 	if err != nil {
@@ -32,7 +33,7 @@ func TestSource(t *testing.T) {
 	if status != 200 || err != nil {
 		t.Errorf("%d %v, want 200", status, err)
 	}
-	if !slices.Equal(first.Scopes, []string{"read"}) || first.Type != "Bearer" || first.Expires.Before(now.now().Add(59*time.Minute)) {
+	if !slices.Equal(first.Scopes, []string{"read"}) || first.Type != "Bearer" || first.Expires.Before(now.Now().Add(59*time.Minute)) {
 		t.Errorf("token %v %v", first.Scopes, first.Expires)
 	}
 	for _, form := range []string{"%v", "%+v", "%#v", "%s"} {
@@ -40,13 +41,13 @@ func TestSource(t *testing.T) {
 			t.Errorf("%s shows the secret: %s", form, text)
 		}
 	}
-	now.pass(2 * time.Hour)
+	now.Add(2 * time.Hour)
 	second, err := source.Token(t.Context())
 	if err != nil || second.Access == first.Access || b.visits() != 1 {
 		t.Errorf("%v %v after %d visits, want another token without a visit", second, err, b.visits())
 	}
 	as.expire(true)
-	now.pass(2 * time.Hour)
+	now.Add(2 * time.Hour)
 	if _, err := source.Token(t.Context()); err != nil || b.visits() != 2 {
 		t.Errorf("%v after %d visits, want a sign-in", err, b.visits())
 	}
@@ -148,8 +149,7 @@ func TestSignOut(t *testing.T) {
 // What cannot be revoked is forgotten all the same.
 func TestSignOutFails(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	store := login.NewMemory()
 	c, _ := newClient(t, login.Options{Store: store})
 	welcome(t, c.HTTPClient(nil), rs.url())

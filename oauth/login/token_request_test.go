@@ -3,7 +3,6 @@ package login
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -35,7 +35,7 @@ type noted struct {
 func newAnswering(t testing.TB, answers ...func(http.ResponseWriter, *http.Request)) *answering {
 	t.Helper()
 	a := &answering{answers: answers}
-	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	a.Server = webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			t.Error(err)
 		}
@@ -48,7 +48,6 @@ func newAnswering(t testing.TB, answers ...func(http.ResponseWriter, *http.Reque
 		a.mu.Unlock()
 		next(w, r)
 	}))
-	t.Cleanup(a.Close)
 	return a
 }
 
@@ -71,17 +70,6 @@ func (a *answering) request(t testing.TB, c *Credentials) *grantRequest {
 	}
 }
 
-func answer(status int, body string, headers ...string) func(http.ResponseWriter, *http.Request) {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		for i := 0; i < len(headers); i += 2 {
-			w.Header().Set(headers[i], headers[i+1])
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
 const goodToken = `{"access_token":"at","token_type":"Bearer","expires_in":60}`
 
 func TestRequestTokenAuthenticates(t *testing.T) {
@@ -100,7 +88,7 @@ func TestRequestTokenAuthenticates(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			a := newAnswering(t, answer(200, goodToken))
+			a := newAnswering(t, webtest.Answer(200, goodToken))
 			form := url.Values{"grant_type": {"refresh_token"}}
 			got, err := requestToken(t.Context(), a.request(t, tt.creds), form)
 			if err != nil || got.AccessToken != "at" {
@@ -135,25 +123,25 @@ func TestRequestTokenErrors(t *testing.T) {
 		code   string
 		has    string
 	}{
-		{"refused", nil, nil, answer(400, `{"error":"invalid_grant","error_description":"gone"}`), oauth.InvalidGrant, "gone"},
-		{"refused with 200", nil, nil, answer(200, `{"error":"invalid_grant"}`), oauth.InvalidGrant, ""},
-		{"no JSON", nil, nil, answer(502, `<html>bad`), "", "502"},
-		{"no token", nil, nil, answer(200, `{"token_type":"Bearer"}`), "", "answer of the authorization server"},
+		{"refused", nil, nil, webtest.Answer(400, `{"error":"invalid_grant","error_description":"gone"}`), oauth.InvalidGrant, "gone"},
+		{"refused with 200", nil, nil, webtest.Answer(200, `{"error":"invalid_grant"}`), oauth.InvalidGrant, ""},
+		{"no JSON", nil, nil, webtest.Answer(502, `<html>bad`), "", "502"},
+		{"no token", nil, nil, webtest.Answer(200, `{"token_type":"Bearer"}`), "", "answer of the authorization server"},
 		{
 			"public where a secret is wanted",
 			[]string{oauth.AuthSecretBasic, oauth.AuthPrivateKeyJWT},
 			&Credentials{ClientID: "id"},
-			answer(401, `{"error":"invalid_client"}`), oauth.InvalidClient, "give a Secret or a Signer",
+			webtest.Answer(401, `{"error":"invalid_client"}`), oauth.InvalidClient, "give a Secret or a Signer",
 		},
 		{
 			"wrong secret",
 			[]string{oauth.AuthSecretBasic},
 			&Credentials{ClientID: "id", Secret: "hush"},
-			answer(401, `{"error":"invalid_client"}`), oauth.InvalidClient, "",
+			webtest.Answer(401, `{"error":"invalid_client"}`), oauth.InvalidClient, "",
 		},
 		{
 			"redirected", nil, &Credentials{ClientID: "id", Secret: "hush"},
-			answer(307, ``, "Location", "https://evil.example/"), "", "token request",
+			webtest.Answer(307, ``, "Location", "https://evil.example/"), "", "token request",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -194,19 +182,19 @@ func TestDPoPNonceRetry(t *testing.T) {
 		nonces   []string
 		code     string
 	}{
-		{"no nonce wanted", []func(http.ResponseWriter, *http.Request){answer(200, goodToken)}, 1, []string{""}, ""},
+		{"no nonce wanted", []func(http.ResponseWriter, *http.Request){webtest.Answer(200, goodToken)}, 1, []string{""}, ""},
 		{"nonce wanted", []func(http.ResponseWriter, *http.Request){
-			answer(400, wantNonce, headerDPoPNonce, "n1"), answer(200, goodToken),
+			webtest.Answer(400, wantNonce, headerDPoPNonce, "n1"), webtest.Answer(200, goodToken),
 		}, 2, []string{"", "n1"}, ""},
 		{"wanted with 401", []func(http.ResponseWriter, *http.Request){
-			answer(401, wantNonce, headerDPoPNonce, "n1"), answer(200, goodToken),
+			webtest.Answer(401, wantNonce, headerDPoPNonce, "n1"), webtest.Answer(200, goodToken),
 		}, 2, []string{"", "n1"}, ""},
 		{"a new one each time", []func(http.ResponseWriter, *http.Request){
-			answer(400, wantNonce, headerDPoPNonce, "n1"), answer(400, wantNonce, headerDPoPNonce, "n2"), answer(200, goodToken),
+			webtest.Answer(400, wantNonce, headerDPoPNonce, "n1"), webtest.Answer(400, wantNonce, headerDPoPNonce, "n2"), webtest.Answer(200, goodToken),
 		}, 2, []string{"", "n1"}, oauth.UseDPoPNonce},
-		{"wanted and not given", []func(http.ResponseWriter, *http.Request){answer(400, wantNonce)}, 1, []string{""}, oauth.UseDPoPNonce},
+		{"wanted and not given", []func(http.ResponseWriter, *http.Request){webtest.Answer(400, wantNonce)}, 1, []string{""}, oauth.UseDPoPNonce},
 		{"another error with a nonce", []func(http.ResponseWriter, *http.Request){
-			answer(400, `{"error":"invalid_grant"}`, headerDPoPNonce, "n1"),
+			webtest.Answer(400, `{"error":"invalid_grant"}`, headerDPoPNonce, "n1"),
 		}, 1, []string{""}, oauth.InvalidGrant},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -247,8 +235,8 @@ func TestDPoPNonceLearntElsewhere(t *testing.T) {
 	var p *dpopSigner
 	a := newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
 		p.learn("http://"+r.Host+"/token", nonceHeader("n1"))
-		answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1")(w, r)
-	}, answer(200, goodToken))
+		webtest.Answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1")(w, r)
+	}, webtest.Answer(200, goodToken))
 	q := a.request(t, nil)
 	p = newTestProver(t)
 	q.dpop = p
@@ -260,7 +248,7 @@ func TestDPoPNonceLearntElsewhere(t *testing.T) {
 // Proves: RFC 7009, sections 2.1 and 2.2.
 func TestRevokeToken(t *testing.T) {
 	t.Parallel()
-	a := newAnswering(t, answer(200, ``), answer(400, `{"error":"unsupported_token_type"}`), answer(503, ``))
+	a := newAnswering(t, webtest.Answer(200, ``), webtest.Answer(400, `{"error":"unsupported_token_type"}`), webtest.Answer(503, ``))
 	q := a.request(t, &Credentials{ClientID: "id", Secret: "s"})
 	if err := revokeToken(t.Context(), q, "hush", "refresh_token"); err != nil {
 		t.Error(err)
@@ -301,7 +289,7 @@ func marshal(t testing.TB, v any) string {
 // A server that asks for the nonce it was given is not asked again.
 func TestDPoPNonceAlreadySent(t *testing.T) {
 	t.Parallel()
-	a := newAnswering(t, answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1"))
+	a := newAnswering(t, webtest.Answer(400, `{"error":"use_dpop_nonce"}`, headerDPoPNonce, "n1"))
 	q := a.request(t, nil)
 	q.dpop = newTestProver(t)
 	q.dpop.learn(q.meta.TokenEndpoint, nonceHeader("n1"))

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +16,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
@@ -25,8 +26,7 @@ import (
 // alone.
 func TestTransport(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	_, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	for range 3 {
@@ -51,16 +51,16 @@ func TestBodies(t *testing.T) {
 	rs := newResource(t, newAuthServer(t, ""))
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
-	status, body, err := send(t, h, http.MethodPost, rs.url(), io.MultiReader(strings.NewReader("once")))
+	status, body, err := postOnce(t, h, rs.url(), "once")
 	if status != 401 || body != "refused" || err != nil {
 		t.Fatalf("%d %q %v, want the 401 as it was", status, body, err)
 	}
-	status, _, err = send(t, h, http.MethodPost, rs.url(), io.MultiReader(strings.NewReader("once")))
+	status, _, err = postOnce(t, h, rs.url(), "once")
 	if status != 200 || err != nil || b.visits() != 1 {
 		t.Fatalf("%d %v after %d visits, want 200 after 1", status, err, b.visits())
 	}
 	c, _ = newClient(t, login.Options{})
-	status, _, err = send(t, c.HTTPClient(nil), http.MethodPost, rs.url(), strings.NewReader("again"))
+	status, _, err = post(t, c.HTTPClient(nil), rs.url(), "again")
 	if status != 200 || err != nil {
 		t.Fatalf("%d %v, want 200", status, err)
 	}
@@ -110,16 +110,14 @@ func TestAttackTokenLeakOnRedirect(t *testing.T) {
 	t.Parallel()
 	var leaks atomic.Int32
 	var asked atomic.Int32
-	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	evil := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Header.Get("Authorization") != "" || strings.Contains(r.URL.RawQuery, "access") {
 			leaks.Add(1)
 		}
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
-	t.Cleanup(evil.Close)
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
 	welcome(t, h, rs.url())
@@ -142,9 +140,9 @@ func TestAttackTokenLeakOnRedirect(t *testing.T) {
 	// person's name.
 	rs2 := newResource(t, as)
 	welcome(t, h, rs2.url())
-	rs.Lock()
-	rs.handlers["/mcp/away"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, rs2.url(), http.StatusFound) }
-	rs.Unlock()
+	change(rs, func() {
+		rs.handlers["/mcp/away"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, rs2.url(), http.StatusFound) }
+	})
 	if status, _, err := get(t, h, rs.url()+"/away"); status != 401 || err != nil {
 		t.Errorf("%d %v, want 401", status, err)
 	}
@@ -165,7 +163,7 @@ func TestTokenStaysAtResource(t *testing.T) {
 	}
 	for target, want := range tests {
 		var got string
-		probe := &http.Client{Transport: signed.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+		probe := &http.Client{Transport: signed.Transport(webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			got = r.Header.Get("Authorization")
 			return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}, nil
 		}))}
@@ -175,7 +173,7 @@ func TestTokenStaysAtResource(t *testing.T) {
 	}
 	// Not in the clear, whatever the resource.
 	got := "none"
-	probe := &http.Client{Transport: signed.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	probe := &http.Client{Transport: signed.Transport(webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		got = r.Header.Get("Authorization")
 		return &http.Response{StatusCode: 401, Body: http.NoBody, Request: r}, nil
 	}))}
@@ -188,10 +186,9 @@ func TestTokenStaysAtResource(t *testing.T) {
 // the person to the browser with each request.
 func TestFreshTokenRefused(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
-	now := &clock{at: time.Now()}
-	c, b := newClient(t, login.Options{Now: now.now})
+	as, rs := newServers(t)
+	now := clocktest.New(time.Now())
+	c, b := newClient(t, login.Options{Now: now.Now})
 	rs.as = []*authServer{as}
 	rs.handlers["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+rs.URL+rs.prmPath+`"`)
@@ -206,7 +203,7 @@ func TestFreshTokenRefused(t *testing.T) {
 	if b.visits() != 1 {
 		t.Errorf("%d visits, want 1", b.visits())
 	}
-	now.pass(2 * time.Minute) // then another try is fair: refreshed, then anew
+	now.Add(2 * time.Minute) // then another try is fair: refreshed, then anew
 	_, _, _ = get(t, h, rs.url())
 	if b.visits() != 2 {
 		t.Errorf("%d visits, want 2", b.visits())
@@ -217,8 +214,7 @@ func TestFreshTokenRefused(t *testing.T) {
 // needs more; the request is repeated.
 func TestStepUp(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.scope = "basic"
 	rs.prm["scopes_supported"] = []string{"profile"}
 	rs.needs["write"], rs.needs["admin"] = "write", "admin"
@@ -257,8 +253,7 @@ func TestStepUpLimit(t *testing.T) {
 	t.Parallel()
 	t.Run("same scope", func(t *testing.T) {
 		t.Parallel()
-		as := newAuthServer(t, "")
-		rs := newResource(t, as)
+		as, rs := newServers(t)
 		var logged bytes.Buffer
 		c, b := newClient(t, login.Options{Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		h := c.HTTPClient(nil)
@@ -284,8 +279,7 @@ func TestStepUpLimit(t *testing.T) {
 	})
 	t.Run("ever other scopes", func(t *testing.T) {
 		t.Parallel()
-		as := newAuthServer(t, "")
-		rs := newResource(t, as)
+		_, rs := newServers(t)
 		var n int
 		rs.handlers["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
 			n++
@@ -359,8 +353,7 @@ func parallel(t *testing.T, h *http.Client, n int, target string, header ...stri
 // 64 requests at once lead to one sign-in, one refresh, one step-up.
 func TestParallel(t *testing.T) {
 	t.Parallel()
-	as := newAuthServer(t, "")
-	rs := newResource(t, as)
+	as, rs := newServers(t)
 	rs.needs["x"] = "more"
 	c, b := newClient(t, login.Options{})
 	h := c.HTTPClient(nil)
@@ -534,7 +527,7 @@ func FuzzTokenStaysAtResource(f *testing.F) {
 		f.Fatal(err)
 	}
 	var got string
-	next := c.Transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+	next := c.Transport(webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		got = r.Header.Get("Authorization")
 		return &http.Response{StatusCode: 204, Body: http.NoBody, Request: r}, nil
 	}))

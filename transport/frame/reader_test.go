@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -449,7 +450,7 @@ func TestQueueFullOnReader(t *testing.T) {
 // A message is read and answered with two allocations of the frame's own: the
 // exchange and what Parse makes are all there is.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("memory is measured in vain")
 	}
 	const n = 20000

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -24,55 +25,29 @@ func TestKit(t *testing.T) {
 	})
 }
 
-// An inbox drops what arrives, once it may.
-type inbox struct {
-	gate   chan struct{}
-	closed chan error
-}
-
-func newInbox() *inbox { return &inbox{gate: make(chan struct{}), closed: make(chan error, 1)} }
-
-func (i *inbox) Receive(*jsonrpc.Incoming) { <-i.gate }
-func (i *inbox) Closed(err error)          { i.closed <- err }
-
-// A watcher looks at what the handler is given.
-type watcher struct {
-	transport.Handler
-	mu  sync.Mutex
-	ctx context.Context //nolint:containedctx // looked at, not used
-	who *principal.Principal
-}
-
-func (w *watcher) Open(c transport.Conn) (transport.Session, error) {
-	s, err := w.Handler.Open(c)
-	return watched{s, w}, err
-}
-
-type watched struct {
-	transport.Session
-	w *watcher
-}
-
-func (s watched) Begin(ctx context.Context, x *transport.Exchange) func() {
-	s.w.mu.Lock()
-	s.w.ctx, s.w.who = ctx, x.Principal
-	s.w.mu.Unlock()
-	return s.Session.Begin(ctx, x)
-}
-
 type key struct{}
 
 // Values of the caller's contexts stay with the caller; the principal is the
 // one that was configured; closing ends the context of the requests.
 func TestIsolation(t *testing.T) {
 	who := &principal.Principal{Subject: "ada"}
-	w := &watcher{Handler: mcptest.TransportPeer()}
+	var seen struct {
+		sync.Mutex
+		ctx context.Context //nolint:containedctx // looked at, not used
+		who *principal.Principal
+	}
+	w := &linktest.Handler{Handler: mcptest.TransportPeer(), OnBegin: func(ctx context.Context, x *transport.Exchange, s transport.Session) func() {
+		seen.Lock()
+		seen.ctx, seen.who = ctx, x.Principal
+		seen.Unlock()
+		return s.Begin(ctx, x)
+	}}
 	d := mem.New(w, &mem.Options{Principal: who, Key: "k"})
 	if d.Key() != "k" || mem.New(w, nil).Key() != "" {
 		t.Errorf("keys are %q and %q", d.Key(), mem.New(w, nil).Key())
 	}
 	ctx := context.WithValue(t.Context(), key{}, "secret")
-	link, err := d.Dial(ctx, newInbox())
+	link, err := d.Dial(ctx, linktest.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +55,13 @@ func TestIsolation(t *testing.T) {
 	if _, err := link.Do(ctx, q, transport.Route{}); err != nil {
 		t.Fatal(err)
 	}
-	if w.ctx.Value(key{}) != nil || w.who != who {
-		t.Errorf("the server sees %v and %v", w.ctx.Value(key{}), w.who)
+	if seen.ctx.Value(key{}) != nil || seen.who != who {
+		t.Errorf("the server sees %v and %v", seen.ctx.Value(key{}), seen.who)
 	}
 	if err := link.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if w.ctx.Err() == nil {
+	if seen.ctx.Err() == nil {
 		t.Error("the connection has ended, its context has not")
 	}
 }
@@ -95,7 +70,8 @@ func TestIsolation(t *testing.T) {
 // in time that costs nothing: both ends run inside synctest.
 func TestStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := newInbox()
+		in, gate := linktest.NewInbox(), make(chan struct{})
+		in.OnReceive = func(*jsonrpc.Incoming) { <-gate }
 		link, err := mem.New(mcptest.TransportPeer(), nil).Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -113,11 +89,11 @@ func TestStall(t *testing.T) {
 		}()
 		synctest.Wait()
 		time.Sleep(frame.DefaultWriteStall + 2*time.Minute) // fake time
-		close(in.gate)
+		close(gate)
 		if err := <-done; !errors.Is(err, transport.ErrInterrupted) {
 			t.Errorf("the request: %v, want ErrInterrupted", err)
 		}
-		if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+		if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("the inbox was told %v, want ErrClosed", err)
 		}
 		if err := link.Close(t.Context()); err != nil {
@@ -132,7 +108,7 @@ func TestStall(t *testing.T) {
 // A response over the client's limit is an error of its request alone.
 func TestMaxResponse(t *testing.T) {
 	mcptest.NoLeaks(t)
-	link, err := mem.New(mcptest.TransportPeer(), &mem.Options{MaxResponse: 1000}).Dial(t.Context(), newInbox())
+	link, err := mem.New(mcptest.TransportPeer(), &mem.Options{MaxResponse: 1000}).Dial(t.Context(), linktest.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +126,7 @@ func TestMaxResponse(t *testing.T) {
 }
 
 func BenchmarkEcho(b *testing.B) {
-	link, err := mem.New(mcptest.TransportPeer(), nil).Dial(b.Context(), newInbox())
+	link, err := mem.New(mcptest.TransportPeer(), nil).Dial(b.Context(), linktest.NewInbox())
 	if err != nil {
 		b.Fatal(err)
 	}

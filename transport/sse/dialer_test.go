@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
@@ -33,7 +35,7 @@ func stream(w http.ResponseWriter, r *http.Request, hold bool, text string) {
 // fails dials, which has to fail, and gives the error.
 func fails(t *testing.T, ctx context.Context, d *sse.Dialer) error {
 	t.Helper()
-	link, err := d.Dial(ctx, newInbox())
+	link, err := d.Dial(ctx, linktest.NewInbox())
 	if err == nil {
 		_ = link.Close(ctx)
 		t.Fatal("Dial gave a link, want an error")
@@ -68,7 +70,7 @@ func TestJunkEndpoint(t *testing.T) {
 		{"endless event", "event: endpoint\ndata: /" + strings.Repeat("x", 20_000), true, "limit"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != http.MethodGet {
 					t.Errorf("%s %s was sent, want nothing", r.Method, r.URL)
 				}
@@ -95,14 +97,14 @@ func TestEndpoint(t *testing.T) {
 	} {
 		t.Run(test.event, func(t *testing.T) {
 			got := make(chan string, 1)
-			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					got <- r.RequestURI
 					return
 				}
 				stream(w, r, true, "retry: 10\n\nevent: endpoint\ndata: "+strings.ReplaceAll(test.event, "HOST", r.Host)+"\n\n")
 			}))
-			link, err := sse.URL(s.URL+"/deep/sse?x=1").Dial(t.Context(), newInbox())
+			link, err := sse.URL(s.URL+"/deep/sse?x=1").Dial(t.Context(), linktest.NewInbox())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +124,7 @@ func TestEndpointNeverComes(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, text := range map[string]string{"no event": ":\n\n", "comments": strings.Repeat(":\n\n", 1000)} {
 		begun := make(chan struct{}, 1)
-		s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			begun <- struct{}{}
 			stream(w, r, true, text)
 		}))
@@ -142,7 +144,7 @@ func TestEndpointNeverComes(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	mcptest.NoLeaks(t)
 	begun := make(chan struct{})
-	s := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := webtest.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
 		<-r.Context().Done()
 	}))
@@ -176,7 +178,7 @@ func TestNoStream(t *testing.T) {
 		{"broken", http.StatusInternalServerError, "text/plain", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header()["Content-Type"] = []string{test.kind}
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, "event: endpoint\ndata: /m\n\n")
@@ -226,12 +228,12 @@ func TestKey(t *testing.T) {
 func TestHeader(t *testing.T) {
 	mcptest.NoLeaks(t)
 	type key struct{}
-	elsewhere := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	elsewhere := webtest.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s came to another origin with %v", r.Method, r.Header)
 	}))
 	posted := make(chan http.Header, 1)
 	var posts atomic.Int64
-	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("Authorization") != "Bearer x":
 			t.Errorf("%s came without the header", r.Method)
@@ -254,7 +256,7 @@ func TestHeader(t *testing.T) {
 	d.Header = func(ctx context.Context) (http.Header, error) {
 		return http.Header{"Authorization": {"Bearer " + ctx.Value(key{}).(string)}, "accept": {"nothing"}, "content-type": {"text/plain"}}, nil
 	}
-	in := newInbox()
+	in := linktest.NewInbox()
 	link, err := d.Dial(context.WithValue(t.Context(), key{}, "x"), in)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +271,7 @@ func TestHeader(t *testing.T) {
 	if err := link.Post(t.Context(), notice(), transport.Route{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-in.closed; !strings.Contains(err.Error(), "another origin") {
+	if err := <-in.Ended; !strings.Contains(err.Error(), "another origin") {
 		t.Errorf("the link ended with %v, want one that names the redirect", err)
 	}
 }
@@ -286,7 +288,7 @@ func TestHeaderFails(t *testing.T) {
 // A Timeout of the caller's client is for messages; the stream outlives it.
 func TestClientTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := webtest.ServeMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				_, _ = io.Copy(io.Discard, r.Body)
 				<-r.Context().Done()
@@ -295,9 +297,9 @@ func TestClientTimeout(t *testing.T) {
 			stream(w, r, true, "event: endpoint\ndata: /m\n\n")
 		}))
 		d := sse.URL("http://localhost/sse")
-		d.Client = m.client(t)
+		d.Client = m.Client()
 		d.Client.Timeout = 10 * time.Second
-		in := newInbox()
+		in := linktest.NewInbox()
 		link, err := d.Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -305,7 +307,7 @@ func TestClientTimeout(t *testing.T) {
 		defer link.Close(t.Context())
 		time.Sleep(time.Hour)
 		select {
-		case err := <-in.closed:
+		case err := <-in.Ended:
 			t.Fatalf("the stream ended with %v", err)
 		default:
 		}
@@ -313,7 +315,7 @@ func TestClientTimeout(t *testing.T) {
 		if err := link.Post(t.Context(), notice(), transport.Route{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-in.closed; !strings.Contains(err.Error(), "posting") || time.Since(begun) != 10*time.Second {
+		if err := <-in.Ended; !strings.Contains(err.Error(), "posting") || time.Since(begun) != 10*time.Second {
 			t.Errorf("the link ended with %v after %v, want that of the message after its timeout", err, time.Since(begun))
 		}
 		if d.Client.CheckRedirect != nil || d.Client.Timeout != 10*time.Second {
@@ -325,7 +327,7 @@ func TestClientTimeout(t *testing.T) {
 // A server's POST that hangs is given up by the transport's own patience.
 func TestPostHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m := webtest.ServeMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				_, _ = io.Copy(io.Discard, r.Body)
 				<-r.Context().Done()
@@ -334,8 +336,8 @@ func TestPostHangs(t *testing.T) {
 			stream(w, r, true, "event: endpoint\ndata: /m\n\n")
 		}))
 		d := sse.URL("http://localhost/sse")
-		d.Client = m.client(t)
-		in := newInbox()
+		d.Client = m.Client()
+		in := linktest.NewInbox()
 		link, err := d.Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +347,7 @@ func TestPostHangs(t *testing.T) {
 		if err := link.Post(t.Context(), notice(), transport.Route{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-in.closed; !errors.Is(err, transport.ErrStalled) || time.Since(begun) != 30*time.Second {
+		if err := <-in.Ended; !errors.Is(err, transport.ErrStalled) || time.Since(begun) != 30*time.Second {
 			t.Errorf("the link ended with %v after %v, want ErrStalled after 30 s", err, time.Since(begun))
 		}
 	})
@@ -354,7 +356,7 @@ func TestPostHangs(t *testing.T) {
 func ExampleURL() {
 	s := httptest.NewServer(sse.NewHandler(mcptest.TransportPeer(), nil))
 	defer s.Close()
-	link, err := sse.URL(s.URL).Dial(context.Background(), newInbox())
+	link, err := sse.URL(s.URL).Dial(context.Background(), linktest.NewInbox())
 	if err != nil {
 		fmt.Println(err)
 		return

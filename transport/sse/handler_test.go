@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -28,7 +30,7 @@ func TestStream(t *testing.T) {
 	mcptest.NoLeaks(t)
 	mux := http.NewServeMux()
 	mux.Handle("/deep/", http.StripPrefix("/deep", sse.NewHandler(mcptest.TransportPeer(), nil)))
-	s := serve(t, mux)
+	s := webtest.Serve(t, mux)
 	p := open(t, s.Client(), s.URL+"/deep/s%2Fse?tenant=a%26b&sessionId=mine", nil)
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no",
@@ -62,7 +64,7 @@ func TestStream(t *testing.T) {
 
 // The path may look like a host, which clients would refuse.
 func TestEndpointNamesNoHost(t *testing.T) {
-	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), nil))
+	s := webtest.Serve(t, sse.NewHandler(mcptest.TransportPeer(), nil))
 	p := open(t, s.Client(), s.URL+"//evil.example/sse", nil)
 	if p.url.Host != strings.TrimPrefix(s.URL, "http://") {
 		t.Errorf("messages go to %s, want the server itself", p.url)
@@ -73,7 +75,7 @@ func TestEndpointNamesNoHost(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	mcptest.NoLeaks(t)
 	const limit = 1000
-	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxMessage: limit}))
+	s := webtest.Serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxMessage: limit}))
 	p := open(t, s.Client(), s.URL, nil)
 	json := func(h http.Header) http.Header {
 		all := http.Header{"Content-Type": {"application/json"}}
@@ -129,7 +131,7 @@ func byName(r *http.Request) *principal.Principal {
 
 // Proves: SEC-HTTP-1 (sessions are bound to the user).
 func TestOtherUser(t *testing.T) {
-	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{Access: web.Access{Principal: byName}}))
+	s := webtest.Serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{Access: web.Access{Principal: byName}}))
 	p := open(t, s.Client(), s.URL, http.Header{"X-Name": {"ada"}})
 	_, unknown, _ := status(t, s.Client(), http.MethodPost, s.URL+"?sessionId=x", http.Header{"Content-Type": {"application/json"}}, strings.NewReader(echo))
 	for _, name := range []string{"eve", ""} {
@@ -146,8 +148,8 @@ func TestOtherUser(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestMaxSessions(t *testing.T) {
 	mcptest.NoLeaks(t)
-	h := watch(mcptest.TransportPeer())
-	s := serve(t, sse.NewHandler(h, &sse.Options{
+	h, ended := watch()
+	s := webtest.Serve(t, sse.NewHandler(h, &sse.Options{
 		Access: web.Access{Principal: byName}, MaxSessions: 3, MaxSessionsPerPrincipal: 2,
 	}))
 	ada, bob := http.Header{"X-Name": {"ada"}}, http.Header{"X-Name": {"bob"}}
@@ -164,7 +166,7 @@ func TestMaxSessions(t *testing.T) {
 	open(t, s.Client(), s.URL, bob)
 	refused(bob)
 	first.hang()
-	if err := <-h.ended; !errors.Is(err, transport.ErrClosed) {
+	if err := <-ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the session ended with %v, want ErrClosed", err)
 	}
 	// The session is forgotten a moment after the handler was told.
@@ -178,7 +180,7 @@ func TestMaxSessions(t *testing.T) {
 // by one; a refusal says which limit it was.
 func TestMaxSessionsPerAddress(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{
+	s := webtest.Serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{
 		Access: web.Access{Principal: byName}, MaxSessionsPerPrincipal: 1, MaxSessionsPerAddress: 2,
 	}))
 	refused := func(who http.Header, want string) {
@@ -202,7 +204,7 @@ func TestMaxSessionsPerAddress(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestAttackFullOfStreams(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{Access: web.Access{Principal: byName}, MaxSessions: 10}))
+	s := webtest.Serve(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{Access: web.Access{Principal: byName}, MaxSessions: 10}))
 	refused := func(who http.Header, want string) {
 		t.Helper()
 		code, body, _ := status(t, s.Client(), http.MethodGet, s.URL, who, nil)
@@ -225,21 +227,17 @@ func TestAttackFullOfStreams(t *testing.T) {
 // Proves: SEC-DOS-1. All times are the defaults, on the bubble's clock.
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := watch(mcptest.TransportPeer())
-		m := bubble(t, sse.NewHandler(h, nil))
-		c, err := m.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		h, ended := watch()
+		m := webtest.ServeMemory(t, sse.NewHandler(h, nil))
+		c := m.Conn()
 		address := request(t, c, "localhost")
 		begun := time.Now()
 		post := `{"jsonrpc":"2.0","id":1,"method":"kit/notify","params":{"count":100,"size":4096}}`
-		code, _, _ := status(t, m.client(t), http.MethodPost, address, http.Header{"Content-Type": {"application/json"}}, strings.NewReader(post))
+		code, _, _ := status(t, m.Client(), http.MethodPost, address, http.Header{"Content-Type": {"application/json"}}, strings.NewReader(post))
 		if code != http.StatusAccepted {
 			t.Fatalf("POST: %d", code)
 		}
-		if err := <-h.ended; !errors.Is(err, transport.ErrClosed) && !errors.Is(err, transport.ErrStalled) {
+		if err := <-ended; !errors.Is(err, transport.ErrClosed) && !errors.Is(err, transport.ErrStalled) {
 			t.Errorf("the session of a client that does not read ended with %v, want ErrClosed or ErrStalled", err)
 		}
 		if d := time.Since(begun); d < 30*time.Second || d > 40*time.Second {
@@ -252,16 +250,12 @@ func TestStalledReader(t *testing.T) {
 // does not take.
 func TestSilentVanishing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := watch(mcptest.TransportPeer())
-		m := bubble(t, sse.NewHandler(h, nil))
-		c, err := m.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		h, ended := watch()
+		m := webtest.ServeMemory(t, sse.NewHandler(h, nil))
+		c := m.Conn()
 		request(t, c, "localhost")
 		begun := time.Now()
-		if err := <-h.ended; !errors.Is(err, transport.ErrClosed) {
+		if err := <-ended; !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("the session ended with %v, want ErrClosed", err)
 		}
 		if d := time.Since(begun); d != 45*time.Second {
@@ -273,14 +267,10 @@ func TestSilentVanishing(t *testing.T) {
 // What is refused leaves no deadline behind on a connection that goes on.
 func TestRefusedConnectionGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxSessions: 1}))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxSessions: 1}))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		go func() { _, _ = io.Copy(io.Discard, p.response.Body) }() // ends with the stream
-		c, err := m.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		c := m.Conn()
 		r := bufio.NewReader(c)
 		const post = "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 		for _, step := range []struct {
@@ -314,12 +304,8 @@ func TestRefusedConnectionGoesOn(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestAnswerNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), nil))
-		c, err := m.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), nil))
+		c := m.Conn()
 		if _, err := io.WriteString(c, "DELETE /sse HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -335,8 +321,12 @@ func TestAnswerNotRead(t *testing.T) {
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		m := bubble(t, sse.NewHandler(panicking{mcptest.TransportPeer(), release}, nil))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		h := &linktest.Handler{Handler: mcptest.TransportPeer(), OnBegin: func(context.Context, *transport.Exchange, transport.Session) func() {
+			<-release
+			panic("planted")
+		}}
+		m := webtest.ServeMemory(t, sse.NewHandler(h, nil))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		if code := p.post(echo); code != http.StatusAccepted {
 			t.Fatalf("POST: %d, want 202", code)
 		}
@@ -351,26 +341,6 @@ func TestPanic(t *testing.T) {
 			t.Errorf("the stream goes on with %v, want its end", e)
 		}
 	})
-}
-
-type panicking struct {
-	transport.Handler
-	release chan struct{}
-}
-
-func (p panicking) Open(c transport.Conn) (transport.Session, error) {
-	s, err := p.Handler.Open(c)
-	return panickingSession{s, p.release}, err
-}
-
-type panickingSession struct {
-	transport.Session
-	release chan struct{}
-}
-
-func (s panickingSession) Begin(context.Context, *transport.Exchange) func() {
-	<-s.release
-	panic("planted")
 }
 
 // request sends a GET by hand, reads up to the address for messages, and then
@@ -394,8 +364,8 @@ func request(t *testing.T, c io.ReadWriter, host string) (address string) {
 
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), nil))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), nil))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		begun := time.Now()
 		for i := range 3 {
 			var three [3]byte
@@ -424,8 +394,8 @@ func TestKeepAlive(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), nil))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), nil))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		begun := time.Now()
 		never, w := io.Pipe()
 		defer w.Close()
@@ -442,8 +412,8 @@ func TestSlowBody(t *testing.T) {
 // A body that is on its way when the session ends is not waited for.
 func TestSessionEndsDuringBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), nil))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), nil))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		begun := time.Now()
 		never, w := io.Pipe()
 		defer w.Close()
@@ -458,41 +428,24 @@ func TestSessionEndsDuringBody(t *testing.T) {
 	})
 }
 
-// A blocking handler keeps the reader of messages busy.
-type blocking struct {
-	transport.Handler
-	begun, release chan struct{}
-}
-
-func (b *blocking) Open(c transport.Conn) (transport.Session, error) {
-	s, err := b.Handler.Open(c)
-	return &blockingSession{Session: s, b: b}, err
-}
-
-type blockingSession struct {
-	transport.Session
-	b *blocking
-}
-
-func (s *blockingSession) Begin(ctx context.Context, x *transport.Exchange) func() {
-	s.b.begun <- struct{}{}
-	<-s.b.release
-	return s.Session.Begin(ctx, x)
-}
-
 // Messages that nobody has taken when their session ends get 503; few of them
 // are held in memory until then.
 //
 // Proves: SEC-DOS-1.
 func TestSessionEndsBeforeTaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &blocking{mcptest.TransportPeer(), make(chan struct{}, 1), make(chan struct{})}
-		m := bubble(t, sse.NewHandler(h, nil))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
+		begun, release := make(chan struct{}, 1), make(chan struct{})
+		h := &linktest.Handler{Handler: mcptest.TransportPeer(), OnBegin: func(ctx context.Context, x *transport.Exchange, s transport.Session) func() {
+			begun <- struct{}{} // the reader of messages is busy
+			<-release
+			return s.Begin(ctx, x)
+		}}
+		m := webtest.ServeMemory(t, sse.NewHandler(h, nil))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
 		if code := p.post(echo); code != http.StatusAccepted {
 			t.Fatalf("POST: %d, want 202", code)
 		}
-		<-h.begun // the reader has it, and takes no other
+		<-begun // the reader has it, and takes no other
 		const held = 8
 		var sent atomic.Int64
 		var posts sync.WaitGroup
@@ -511,7 +464,7 @@ func TestSessionEndsBeforeTaking(t *testing.T) {
 		}
 		p.hang()
 		posts.Wait()
-		close(h.release)
+		close(release)
 	})
 }
 
@@ -527,13 +480,9 @@ func (s sentinel) Read([]byte) (int, error) {
 // refused.
 func TestTooLargeIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := bubble(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxMessage: 1000}))
-		p := open(t, m.client(t), "http://localhost/sse", nil)
-		c, err := m.dial(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+		m := webtest.ServeMemory(t, sse.NewHandler(mcptest.TransportPeer(), &sse.Options{MaxMessage: 1000}))
+		p := open(t, m.Client(), "http://localhost/sse", nil)
+		c := m.Conn()
 		const size = 900_000
 		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 			p.url.RequestURI(), size, strings.Repeat(" ", size)); err != nil {
@@ -553,14 +502,14 @@ func TestTooLargeIsRead(t *testing.T) {
 // Proves: FLOW-SHUTDOWN (a client vanishes with a request under way).
 func TestVanish(t *testing.T) {
 	mcptest.NoLeaks(t)
-	h := watch(mcptest.TransportPeer())
-	s := serve(t, sse.NewHandler(h, nil))
+	h, ended := watch()
+	s := webtest.Serve(t, sse.NewHandler(h, nil))
 	p := open(t, s.Client(), s.URL, nil)
 	if got := p.ask(wait); !strings.Contains(got, "kit/waiting") {
 		t.Fatalf("%s arrived, want kit/waiting", got)
 	}
 	p.hang()
-	if err := <-h.ended; !errors.Is(err, transport.ErrClosed) {
+	if err := <-ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the session ended with %v, want ErrClosed", err)
 	}
 }
@@ -569,7 +518,7 @@ func TestVanish(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	mcptest.NoLeaks(t)
 	h := sse.NewHandler(mcptest.TransportPeer(), nil)
-	s := serve(t, h)
+	s := webtest.Serve(t, h)
 	busy, idle := open(t, s.Client(), s.URL, nil), open(t, s.Client(), s.URL, nil)
 	busy.ask(wait)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -605,30 +554,18 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A finishing handler answers kit/wait when its session is told of the end.
-type finishing struct{ transport.Handler }
-
-func (f finishing) Open(c transport.Conn) (transport.Session, error) {
-	s, err := f.Handler.Open(c)
-	return finishingSession{s}, err
-}
-
-type finishingSession struct{ transport.Session }
-
-func (s finishingSession) Ending() {
-	s.Session.Ending()
-	m, err := jsonrpc.Parse([]byte(free), jsonrpc.Limits{})
-	if err != nil {
-		panic(err)
-	}
-	s.Accept(m)
-}
-
 // What finishes in time is answered.
 func TestShutdownFinishes(t *testing.T) {
 	mcptest.NoLeaks(t)
-	h := sse.NewHandler(finishing{mcptest.TransportPeer()}, nil)
-	s := serve(t, h)
+	// It answers kit/wait when its session is told of the end.
+	h := sse.NewHandler(&linktest.Handler{Handler: mcptest.TransportPeer(), OnEnding: func(s transport.Session) {
+		m, err := jsonrpc.Parse([]byte(free), jsonrpc.Limits{})
+		if err != nil {
+			t.Error(err)
+		}
+		s.Accept(m)
+	}}, nil)
+	s := webtest.Serve(t, h)
 	p := open(t, s.Client(), s.URL, nil)
 	p.ask(wait)
 	if err := h.Shutdown(t.Context()); err != nil {
@@ -639,16 +576,6 @@ func TestShutdownFinishes(t *testing.T) {
 	}
 }
 
-// A refusing handler takes no session.
-type refusing struct {
-	transport.Handler
-	err error
-}
-
-func (r refusing) Open(transport.Conn) (transport.Session, error) { return nil, r.err }
-
-func (refusing) Refused(context.Context, transport.Refusal) {}
-
 func TestOpenRefused(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -657,7 +584,7 @@ func TestOpenRefused(t *testing.T) {
 		{fmt.Errorf("out of %w", jsonrpc.NewError(-31004, "the server is about to end")), "the server is about to end"},
 		{errors.New("secret"), "try again later"},
 	} {
-		s := serve(t, sse.NewHandler(refusing{err: test.err}, nil))
+		s := webtest.Serve(t, sse.NewHandler(&linktest.Handler{Handler: mcptest.TransportPeer(), OnOpen: func(transport.Conn) error { return test.err }}, nil))
 		code, body, header := status(t, s.Client(), http.MethodGet, s.URL, nil, nil)
 		if code != http.StatusServiceUnavailable || !strings.Contains(body, test.want) || strings.Contains(body, "secret") {
 			t.Errorf("the stream is answered %d %s, want 503 with %q", code, body, test.want)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -61,11 +63,11 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // connect dials a script.
-func connect(t *testing.T, s *script, maxResponse int) (transport.Link, *inbox) {
+func connect(t *testing.T, s *script, maxResponse int) (transport.Link, *linktest.Inbox) {
 	t.Helper()
-	d := sse.URL(serve(t, s).URL)
+	d := sse.URL(webtest.Serve(t, s).URL)
 	d.MaxResponse = maxResponse
-	in := newInbox()
+	in := linktest.NewInbox()
 	link, err := d.Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +128,7 @@ func TestPostFails(t *testing.T) {
 	if err := <-done; !errors.Is(err, transport.ErrInterrupted) || !errors.As(err, &failed) || failed.Status != http.StatusBadGateway {
 		t.Errorf("the request ended with %v, want ErrInterrupted and a StatusError with 502", err)
 	}
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) || !errors.As(err, &failed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) || !errors.As(err, &failed) {
 		t.Errorf("the link ended with %v, want ErrClosed and a StatusError", err)
 	}
 }
@@ -166,7 +168,7 @@ func TestTooLargeForServer(t *testing.T) {
 		t.Errorf("the next request ended with %v, want its answer", err)
 	}
 	select {
-	case err := <-in.closed:
+	case err := <-in.Ended:
 		t.Errorf("the link ended with %v", err)
 	default:
 	}
@@ -205,7 +207,7 @@ func TestEverythingTooLarge(t *testing.T) {
 	if err := link.Post(t.Context(), &jsonrpc.Outgoing{ID: jsonrpc.IntID(9), Result: jsonrpc.Empty()}, transport.Route{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-in.closed; !strings.Contains(err.Error(), "413") {
+	if err := <-in.Ended; !strings.Contains(err.Error(), "413") {
 		t.Errorf("the link ended with %v, want the refusal", err)
 	}
 }
@@ -216,7 +218,7 @@ func TestTooLargeForClient(t *testing.T) {
 	s := newScript()
 	_, in := connect(t, s, 1000)
 	s.events <- "data: " + strings.Repeat("x", 10_000) + "\n\n"
-	if err := <-in.closed; !strings.Contains(err.Error(), "limit") {
+	if err := <-in.Ended; !strings.Contains(err.Error(), "limit") {
 		t.Errorf("the link ended with %v, want the limit", err)
 	}
 }
@@ -233,7 +235,7 @@ func TestStreamEnds(t *testing.T) {
 	if err := <-done; !errors.Is(err, transport.ErrInterrupted) {
 		t.Errorf("the request ended with %v, want ErrInterrupted", err)
 	}
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the link ended with %v, want ErrClosed", err)
 	}
 	if _, err := link.Do(t.Context(), ask(2, `{}`), transport.Route{}); err == nil || errors.Is(err, transport.ErrInterrupted) {

@@ -3,17 +3,14 @@ package sse_test
 import (
 	"context"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
-	"github.com/parley-mcp/parley/jsonrpc"
-	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/mcptest"
 )
 
 // A peer is a client by hand.
@@ -135,96 +132,8 @@ const (
 	freed  = `{"jsonrpc":"2.0","id":2,"result":{}}`
 )
 
-// A watched handler tells of the end of its sessions.
-type watched struct {
-	transport.Handler
-	ended chan error
+// watch is a handler that tells of the end of its sessions.
+func watch() (h *linktest.Handler, ended chan error) {
+	ended = make(chan error, 100)
+	return &linktest.Handler{Handler: mcptest.TransportPeer(), OnClose: func(cause error) { ended <- cause }}, ended
 }
-
-func watch(h transport.Handler) *watched { return &watched{Handler: h, ended: make(chan error, 100)} }
-
-func (w *watched) Open(c transport.Conn) (transport.Session, error) {
-	s, err := w.Handler.Open(c)
-	return &watchedSession{Session: s, ended: w.ended}, err
-}
-
-type watchedSession struct {
-	transport.Session
-	ended chan error
-}
-
-func (s *watchedSession) Close(cause error) {
-	s.Session.Close(cause)
-	s.ended <- cause
-}
-
-// A memory is a listener without a network, for bubbles of synctest.
-type memory struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error {
-	m.once.Do(func() { close(m.done) })
-	return nil
-}
-
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
-
-// dial gives the client's end of a new connection.
-func (m *memory) dial(ctx context.Context) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case m.conns <- far:
-		return near, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// bubble serves h in memory until the test ends.
-func bubble(t *testing.T, h http.Handler) *memory {
-	t.Helper()
-	m := newMemory()
-	s := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.Serve(m) })
-	t.Cleanup(func() {
-		_ = s.Close()
-		serving.Wait()
-	})
-	return m
-}
-
-// client gives a client of m that keeps no connection after the test.
-func (m *memory) client(t *testing.T) *http.Client {
-	t.Helper()
-	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx) }}
-	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr}
-}
-
-// An inbox keeps what arrives outside of answers.
-type inbox struct {
-	messages chan *jsonrpc.Incoming
-	closed   chan error
-}
-
-func newInbox() *inbox {
-	return &inbox{messages: make(chan *jsonrpc.Incoming, 100), closed: make(chan error, 1)}
-}
-
-func (i *inbox) Receive(m *jsonrpc.Incoming) { i.messages <- m }
-func (i *inbox) Closed(err error)            { i.closed <- err }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport/sse"
 )
@@ -30,12 +31,8 @@ func TestBodyNeverComes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := sse.NewHandler(mcptest.TransportPeer(), nil)
-				m := bubble(t, h)
-				c, err := m.dial(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer c.Close()
+				m := webtest.ServeMemory(t, h)
+				c := m.Conn()
 				if _, err := fmt.Fprintf(c, "%s HTTP/1.1\r\n%s\r\nContent-Length: 10\r\n\r\n", test.line, test.header); err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -34,7 +35,7 @@ func TestSession(t *testing.T) {
 			mcptest.NoLeaks(t)
 			core := newServer()
 			h := sse.NewHandler(core, nil)
-			s := serve(t, h)
+			s := webtest.Serve(t, h)
 			c, err := client.Connect(t.Context(), sse.URL(s.URL), &client.Options{
 				Versions: []string{version},
 				OnRoots: func(context.Context) ([]mcp.Root, error) {
@@ -68,7 +69,7 @@ func TestSession(t *testing.T) {
 // A server that does not serve the client's revision says so in the handshake.
 func TestVersionRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
-	s := serve(t, sse.NewHandler(newServer("2026-07-28"), nil))
+	s := webtest.Serve(t, sse.NewHandler(newServer("2026-07-28"), nil))
 	c, err := client.Connect(t.Context(), sse.URL(s.URL), &client.Options{Versions: []string{"2024-11-05"}})
 	var unsupported *client.UnsupportedVersionError
 	if !errors.As(err, &unsupported) {
@@ -83,7 +84,7 @@ func TestServerShutDown(t *testing.T) {
 	if err := core.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, sse.NewHandler(core, nil))
+	s := webtest.Serve(t, sse.NewHandler(core, nil))
 	if code, body, _ := status(t, s.Client(), http.MethodGet, s.URL, nil, nil); code != http.StatusServiceUnavailable {
 		t.Errorf("a stream is answered %d %s, want 503", code, body)
 	}

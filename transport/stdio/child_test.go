@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -29,26 +30,13 @@ import (
 // patience ends a test that hangs.
 const patience = 30 * time.Second
 
-// An inbox keeps what arrives.
-type inbox struct {
-	messages chan *jsonrpc.Incoming
-	closed   chan error
-}
-
-func newInbox() *inbox {
-	return &inbox{messages: make(chan *jsonrpc.Incoming, 1024), closed: make(chan error, 1)}
-}
-
-func (i *inbox) Receive(m *jsonrpc.Incoming) { i.messages <- m }
-func (i *inbox) Closed(err error)            { i.closed <- err }
-
 // next takes one message.
-func (i *inbox) next(t *testing.T) *jsonrpc.Incoming {
+func next(t *testing.T, in *linktest.Inbox) *jsonrpc.Incoming {
 	t.Helper()
 	select {
-	case m := <-i.messages:
+	case m := <-in.Messages:
 		return m
-	case err := <-i.closed:
+	case err := <-in.Ended:
 		t.Fatalf("the link ended: %v", err)
 	case <-time.After(patience):
 		t.Fatal("nothing arrived")
@@ -56,9 +44,9 @@ func (i *inbox) next(t *testing.T) *jsonrpc.Incoming {
 	return nil
 }
 
-func dial(t *testing.T, d transport.Dialer) (transport.Link, *inbox) {
+func dial(t *testing.T, d transport.Dialer) (transport.Link, *linktest.Inbox) {
 	t.Helper()
-	in := newInbox()
+	in := linktest.NewInbox()
 	link, err := d.Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +78,11 @@ func TestLadder(t *testing.T) {
 	d := command("stubborn")
 	d.Grace = stdio.Grace{Close: 20 * time.Millisecond, Term: 20 * time.Millisecond}
 	link, in := dial(t, d)
-	if m := in.next(t); m.Method != "ready" {
+	if m := next(t, in); m.Method != "ready" {
 		t.Fatalf("%s arrived", m.Method)
 	}
 	hangUp(t, link)
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the inbox was told %v, want ErrClosed", err)
 	}
 }
@@ -105,11 +93,11 @@ func TestLadderCutShort(t *testing.T) {
 	d := command("stubborn")
 	d.Grace = stdio.Grace{Close: time.Hour, Term: time.Hour}
 	link, in := dial(t, d)
-	in.next(t)
+	next(t, in)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = link.Close(ctx) // returns at all: the grace is two hours
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the inbox was told %v, want ErrClosed", err)
 	}
 }
@@ -231,7 +219,7 @@ func TestDeath(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", role, err, part)
 			}
 		}
-		if err := <-in.closed; !errors.As(err, &exit) || !errors.Is(err, transport.ErrClosed) {
+		if err := <-in.Ended; !errors.As(err, &exit) || !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("%s: the inbox was told %v", role, err)
 		}
 		if _, err := ask(t.Context(), link, "kit/echo"); !errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrInterrupted) {
@@ -244,12 +232,12 @@ func TestDeath(t *testing.T) {
 func TestFarewell(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, in := dial(t, command("farewell"))
-	err := <-in.closed
+	err := <-in.Ended
 	var exit *stdio.ExitError
 	if !errors.As(err, &exit) || exit.Status != "exit status 0" {
 		t.Errorf("the inbox was told %v, want exit status 0", err)
 	}
-	if n := len(in.messages); n != 50 {
+	if n := len(in.Messages); n != 50 {
 		t.Errorf("%d messages arrived, want 50", n)
 	}
 }
@@ -273,12 +261,12 @@ func TestStartErrors(t *testing.T) {
 		{stdio.Command(plain), "chmod +x"},
 		{lost, "working directory"},
 	} {
-		_, err := test.d.Dial(t.Context(), newInbox())
+		_, err := test.d.Dial(t.Context(), linktest.NewInbox())
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.d.Name) {
 			t.Errorf("%s: error %v, want one that names it and says %q", test.d.Name, err, test.want)
 		}
 	}
-	if _, err := stdio.Command("no-such-program-anywhere").Dial(t.Context(), newInbox()); !errors.Is(err, exec.ErrNotFound) {
+	if _, err := stdio.Command("no-such-program-anywhere").Dial(t.Context(), linktest.NewInbox()); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("error %v is not exec.ErrNotFound", err)
 	}
 }
@@ -307,9 +295,9 @@ func variables(t *testing.T, d transport.Dialer) []string {
 	if !errors.Is(err, transport.ErrInterrupted) {
 		t.Fatal(err)
 	}
-	close(in.messages)
+	close(in.Messages)
 	var names []string
-	for m := range in.messages {
+	for m := range in.Messages {
 		names = append(names, m.Method)
 	}
 	return names
@@ -406,7 +394,7 @@ func TestStderrLog(t *testing.T) {
 	if err == nil {
 		t.Fatal("a dead server answered")
 	}
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the inbox was told %v, want ErrClosed", err)
 	}
 	hangUp(t, link)

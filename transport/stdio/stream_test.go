@@ -16,6 +16,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -154,7 +155,10 @@ func TestPrincipal(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := make(chan *principal.Principal, 2)
-	h := namer{mcptest.TransportPeer(), seen}
+	h := &linktest.Handler{Handler: mcptest.TransportPeer(), OnOpen: func(c transport.Conn) error {
+		seen <- c.Principal()
+		return nil
+	}}
 	background(t, func(ctx context.Context) error { return stdio.ServeListener(ctx, ln, h, nil) })
 	link, _ := dial(t, stdio.Dial("tcp", ln.Addr().String()))
 	if p := <-seen; p.Identity() != "" || p.Remote != "127.0.0.1" {
@@ -170,16 +174,6 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-type namer struct {
-	transport.Handler
-	seen chan<- *principal.Principal
-}
-
-func (n namer) Open(c transport.Conn) (transport.Session, error) {
-	n.seen <- c.Principal()
-	return n.Handler.Open(c)
-}
-
 // Proves: SEC-DOS-1. No more connections than MaxConns are served at once; the
 // next is served when one has ended.
 func TestMaxConns(t *testing.T) {
@@ -189,14 +183,23 @@ func TestMaxConns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var open, most atomic.Int64
-	h := counter{mcptest.TransportPeer(), &open, &most}
+	h := &linktest.Handler{
+		Handler: mcptest.TransportPeer(),
+		OnOpen: func(transport.Conn) error {
+			n := open.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			return nil
+		},
+		OnClose: func(error) { open.Add(-1) },
+	}
 	background(t, func(ctx context.Context) error {
 		return stdio.ServeListener(ctx, ln, h, &stdio.Options{MaxConns: 2})
 	})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			link, err := stdio.Dial("tcp", ln.Addr().String()).Dial(t.Context(), newInbox())
+			link, err := stdio.Dial("tcp", ln.Addr().String()).Dial(t.Context(), linktest.NewInbox())
 			if err != nil {
 				t.Error(err)
 				return
@@ -215,39 +218,16 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-type counter struct {
-	transport.Handler
-	open, most *atomic.Int64
-}
-
-func (c counter) Open(conn transport.Conn) (transport.Session, error) {
-	n := c.open.Add(1)
-	for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
-	}
-	s, err := c.Handler.Open(conn)
-	return counted{s, c.open}, err
-}
-
-type counted struct {
-	transport.Session
-	open *atomic.Int64
-}
-
-func (c counted) Close(cause error) {
-	c.Session.Close(cause)
-	c.open.Add(-1)
-}
-
 // A stream can be dialled once; an address that nobody serves says so.
 func TestDialErrors(t *testing.T) {
 	near, far := net.Pipe()
 	defer func() { _ = far.Close() }()
 	d := stdio.Conn(near)
 	dial(t, d)
-	if _, err := d.Dial(t.Context(), newInbox()); err == nil {
+	if _, err := d.Dial(t.Context(), linktest.NewInbox()); err == nil {
 		t.Error("a stream was dialled twice")
 	}
-	if _, err := stdio.Dial("unix", "/no/such/socket").Dial(t.Context(), newInbox()); err == nil || !strings.Contains(err.Error(), "/no/such/socket") {
+	if _, err := stdio.Dial("unix", "/no/such/socket").Dial(t.Context(), linktest.NewInbox()); err == nil || !strings.Contains(err.Error(), "/no/such/socket") {
 		t.Errorf("error %v does not name the address", err)
 	}
 }
@@ -272,7 +252,7 @@ func TestListenerEnds(t *testing.T) {
 	if err := <-done; !errors.Is(err, reason) {
 		t.Errorf("ServeListener: %v, want the cause", err)
 	}
-	if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the client was told %v", err)
 	}
 }
@@ -305,7 +285,7 @@ func BenchmarkEcho(b *testing.B) {
 	background(b, func(ctx context.Context) error {
 		return stdio.ServeConn(ctx, far, mcptest.TransportPeer(), nil)
 	})
-	link, err := stdio.Conn(near).Dial(b.Context(), newInbox())
+	link, err := stdio.Conn(near).Dial(b.Context(), linktest.NewInbox())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -83,7 +84,7 @@ func TestWholeAnswer(t *testing.T) {
 			case (m.Error == nil) != (test.code == 0) || m.Error != nil && m.Error.Code != test.code:
 				t.Errorf("the answer has error %v, want code %d", m.Error, test.code)
 			}
-			if test.name == "batch" && (len(in.got) != 2 || (<-in.got).Kind != jsonrpc.Response) {
+			if test.name == "batch" && (len(in.Messages) != 2 || (<-in.Messages).Kind != jsonrpc.Response) {
 				t.Error("what else was in the batch is not in the inbox")
 			}
 		})
@@ -160,7 +161,7 @@ func TestAnswerWaitsForInbox(t *testing.T) {
 	for name, body := range map[string]string{"array": "[" + note(1) + "," + answerTo("1") + "]", "note": note(1)} {
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{post: func(*farCall) *http.Response { return reply(200, "application/json", body) }}
-			in := newBox(0)
+			in := linktest.NewInboxOf(0)
 			link, err := (&streamable.Dialer{URL: farURL, Client: &http.Client{Transport: far}}).Dial(t.Context(), in)
 			if err != nil {
 				t.Fatal(err)
@@ -182,7 +183,7 @@ func TestAnswerWaitsForInbox(t *testing.T) {
 			default:
 				t.Errorf("%s: Do waits although its context has ended", name)
 			}
-			in.notes(t, 1)
+			notes(t, in, 1)
 			shut(t, link, in)
 		})
 	}
@@ -201,9 +202,9 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func dial(t *testing.T, d *streamable.Dialer) (transport.Link, *box) {
+func dial(t *testing.T, d *streamable.Dialer) (transport.Link, *linktest.Inbox) {
 	t.Helper()
-	in := newBox(64)
+	in := linktest.NewInbox()
 	link, err := d.Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -259,8 +260,8 @@ func TestStreamAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for len(in.got) > 0 {
-		m := <-in.got
+	for len(in.Messages) > 0 {
+		m := <-in.Messages
 		raw, _ := m.Params.Member("n")
 		got = append(got, m.Method+string(raw))
 	}
@@ -290,7 +291,7 @@ func TestStreamBroken(t *testing.T) {
 			}
 			_, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})
 			unsure(t, err)
-			in.notes(t, 1)
+			notes(t, in, 1)
 			if n := len(far.seen(http.MethodGet)); n != 0 {
 				t.Errorf("%s: %d GETs, want none", name, n)
 			}
@@ -309,7 +310,7 @@ func TestCancelledStream(t *testing.T) {
 			return answer
 		}}
 		far.born = time.Now()
-		in := newBox(0)
+		in := linktest.NewInboxOf(0)
 		link, err := (&streamable.Dialer{URL: farURL, Client: &http.Client{Transport: far}}).Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -326,14 +327,14 @@ func TestCancelledStream(t *testing.T) {
 		if err := <-done; !errors.Is(err, reason) {
 			t.Errorf("error is %v, want the cause", err)
 		}
-		<-in.got // the note that was on its way
+		<-in.Messages // the note that was on its way
 		synctest.Wait()
 		select {
 		case <-answer.Body.(*tape).shut:
 		default:
 			t.Error("the response is still open")
 		}
-		if n := len(in.got); n != 0 {
+		if n := len(in.Messages); n != 0 {
 			t.Error("another note came after the end")
 		}
 		shut(t, link, in)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
@@ -19,7 +20,7 @@ func BenchmarkDo(b *testing.B) {
 	})
 	url := serve(b, handler)
 	b.Run("link", func(b *testing.B) {
-		link, err := streamable.URL(url).Dial(b.Context(), newBox(1))
+		link, err := streamable.URL(url).Dial(b.Context(), linktest.NewInbox())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -34,7 +35,7 @@ func FuzzAnswer(f *testing.F) {
 			resp.Header["Mcp-Session-Id"] = []string{session}
 			return resp
 		})
-		in := newBox(10_000)
+		in := linktest.NewInboxOf(10_000)
 		d := &streamable.Dialer{
 			URL: farURL, Client: &http.Client{Transport: rt},
 			MaxResponse: 1 << 10, MaxRetry: time.Nanosecond, MaxResumes: 2, NoStream: true,

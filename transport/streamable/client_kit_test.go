@@ -2,17 +2,17 @@ package streamable_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -54,20 +54,11 @@ type farEnd struct {
 
 func (f *farEnd) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := &farCall{Request: req, at: time.Since(f.born)}
-	if req.Body != nil {
-		data, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		c.body = string(data)
-		_ = req.Body.Close()
-		var head struct {
-			ID     json.RawMessage
-			Method string
-		}
-		_ = json.Unmarshal(data, &head)
-		c.id, c.name = string(head.ID), head.Method
+	m, err := linktest.Read(req)
+	if err != nil {
+		return nil, err
 	}
+	c.body, c.id, c.name = m.Text, m.ID, m.Method
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	for _, other := range f.calls {
@@ -124,17 +115,7 @@ func (f *farEnd) seen(method string) []*farCall {
 
 // reply is a whole response.
 func reply(status int, kind, body string) *http.Response {
-	resp := &http.Response{
-		StatusCode: status, Header: make(http.Header), ContentLength: int64(len(body)),
-		Body: io.NopCloser(strings.NewReader(body)),
-	}
-	if kind != "" {
-		resp.Header.Set("Content-Type", kind)
-	}
-	if body == "" {
-		resp.Body = http.NoBody
-	}
-	return resp
+	return webtest.NewResponse(status, kind, body)
 }
 
 // A tape is a body that gives its text and then an error, or, without one,
@@ -195,48 +176,30 @@ func event(id, data string) string {
 	return id + "data: " + data + "\n\n"
 }
 
-// A box is an inbox that keeps what arrives.
-type box struct {
-	got    chan *jsonrpc.Incoming
-	closed chan error
-	ends   atomic.Int64
-}
-
-func newBox(room int) *box {
-	return &box{got: make(chan *jsonrpc.Incoming, room), closed: make(chan error, 16)}
-}
-
-func (b *box) Receive(m *jsonrpc.Incoming) { b.got <- m }
-
-func (b *box) Closed(err error) {
-	b.ends.Add(1)
-	b.closed <- err
-}
-
 // notes takes count notes that have arrived, and their numbers.
-func (b *box) notes(t *testing.T, count int) []string {
+func notes(t *testing.T, in *linktest.Inbox, count int) []string {
 	t.Helper()
 	var numbers []string
 	for range count {
-		m := <-b.got
+		m := <-in.Messages
 		raw, _ := m.Params.Member("n")
 		numbers = append(numbers, string(raw))
 	}
-	if n := len(b.got); n != 0 {
+	if n := len(in.Messages); n != 0 {
 		t.Errorf("%d more messages arrived", n)
 	}
 	return numbers
 }
 
 // near makes a link to a farEnd and closes it with the test.
-func (f *farEnd) near(t *testing.T, adjust func(*streamable.Dialer)) (transport.Link, *box) {
+func (f *farEnd) near(t *testing.T, adjust func(*streamable.Dialer)) (transport.Link, *linktest.Inbox) {
 	t.Helper()
 	f.born = time.Now()
 	d := &streamable.Dialer{URL: farURL, Client: &http.Client{Transport: f}}
 	if adjust != nil {
 		adjust(d)
 	}
-	in := newBox(64)
+	in := linktest.NewInbox()
 	link, err := d.Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -246,7 +209,7 @@ func (f *farEnd) near(t *testing.T, adjust func(*streamable.Dialer)) (transport.
 }
 
 // established is near with a handshake.
-func (f *farEnd) established(t *testing.T, adjust func(*streamable.Dialer)) (transport.Link, *box) {
+func (f *farEnd) established(t *testing.T, adjust func(*streamable.Dialer)) (transport.Link, *linktest.Inbox) {
 	t.Helper()
 	if f.version == "" {
 		f.version = primed
@@ -267,14 +230,14 @@ func shake(t *testing.T, link transport.Link, version string) {
 	}
 }
 
-// shut closes a link and checks that its inbox was told once.
-func shut(t *testing.T, link transport.Link, in *box) {
+// shut closes a link and checks that its inbox was told.
+func shut(t *testing.T, link transport.Link, in *linktest.Inbox) {
 	t.Helper()
 	if err := link.Close(context.Background()); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if n := in.ends.Load(); n != 1 {
-		t.Errorf("Inbox.Closed was called %d times, want once", n)
+	if !in.IsClosed() {
+		t.Error("Inbox.Closed was not called")
 	}
 }
 

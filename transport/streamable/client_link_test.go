@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -23,21 +25,13 @@ import (
 // serve serves one function over HTTP, until the test ends.
 func serve(t testing.TB, f http.HandlerFunc) string {
 	t.Helper()
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
-	return s.URL
+	return webtest.Serve(t, f).URL
 }
 
-// idOf reads the id of a request that has the id 1 or 900.
+// idOf reads the id of a request.
 func idOf(r *http.Request) string {
-	data, _ := io.ReadAll(r.Body)
-	switch {
-	case strings.Contains(string(data), `"id":900`):
-		return "900"
-	case strings.Contains(string(data), `"id":1`):
-		return "1"
-	}
-	return ""
+	m, _ := linktest.Read(r)
+	return m.ID
 }
 
 // Requests that can be answered one after the other need one connection.
@@ -174,7 +168,7 @@ func TestSessionLost(t *testing.T) {
 			_, err = link.Do(t.Context(), ask(3, "tools/call"), transport.Route{})
 			certain(t, err)
 			certain(t, link.Post(t.Context(), &jsonrpc.Outgoing{Method: "test/note"}, transport.Route{}))
-			if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+			if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 				t.Errorf("%s: the inbox was told %v, want ErrClosed", name, err)
 			}
 			shut(t, link, in)
@@ -190,7 +184,7 @@ func TestSessionLostByPost(t *testing.T) {
 	far := &farEnd{session: "s-1", post: func(*farCall) *http.Response { return reply(404, "", "") }}
 	link, in := far.established(t, nil)
 	certain(t, link.Post(t.Context(), &jsonrpc.Outgoing{Method: "test/note"}, transport.Route{}))
-	<-in.closed //nolint:errcheck // why is told elsewhere
+	<-in.Ended //nolint:errcheck // why is told elsewhere
 }
 
 // A 404 is not the end of a session if there is none, or if it carries the
@@ -205,7 +199,7 @@ func TestNotFoundIsNoEnd(t *testing.T) {
 		if err != nil || m.Error == nil {
 			t.Errorf("answer %v, error %v, want an error in the answer", m, err)
 		}
-		if in.ends.Load() != 0 {
+		if in.IsClosed() {
 			t.Error("the link has ended")
 		}
 	}
@@ -234,7 +228,7 @@ func TestClose(t *testing.T) {
 		shut(t, link, in)
 		unsure(t, <-done)
 		unsure(t, <-done)
-		if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+		if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("the inbox was told %v, want ErrClosed", err)
 		}
 		ends := far.seen(http.MethodDelete)
@@ -383,7 +377,7 @@ func TestConcurrent(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, answerTo(id))
 	})
-	in := newBox(1000)
+	in := linktest.NewInbox()
 	link, err := streamable.URL(url).Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -407,7 +401,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	shut(t, link, in)
-	if n := len(in.got); n != 100 {
+	if n := len(in.Messages); n != 100 {
 		t.Errorf("%d notes arrived, want 100", n)
 	}
 }

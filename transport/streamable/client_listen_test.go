@@ -34,7 +34,7 @@ func TestListen(t *testing.T) {
 		_, in := far.established(t, nil)
 		var got []string
 		for range 5 {
-			m := <-in.got
+			m := <-in.Messages
 			raw, _ := m.Params.Member("n")
 			got = append(got, m.Method+string(raw))
 		}
@@ -94,7 +94,7 @@ func TestListenRefused(t *testing.T) {
 			if n := len(far.seen(http.MethodGet)); n != test.want {
 				t.Errorf("%s: %d streams asked for, want %d", name, n, test.want)
 			}
-			if in.ends.Load() != 0 {
+			if in.IsClosed() {
 				t.Errorf("%s: the link has ended", name)
 			}
 			shut(t, link, in)
@@ -121,7 +121,7 @@ func TestListenRefusedLater(t *testing.T) {
 			if n := len(far.seen(http.MethodGet)); n != want {
 				t.Errorf("%d: %d streams asked for, want %d", status, n, want)
 			}
-			in.notes(t, want/4)
+			notes(t, in, want/4)
 			shut(t, link, in)
 		})
 	}
@@ -144,7 +144,7 @@ func TestListenAnew(t *testing.T) {
 		}}
 		_, in := far.established(t, func(d *streamable.Dialer) { d.MaxResponse = 1000 })
 		time.Sleep(time.Minute) // in the bubble's time
-		in.notes(t, 3)
+		notes(t, in, 3)
 		if diff := cmp.Diff([]string{"@0s", "a1@1s", "@3s", "@4s"}, far.asked()); diff != "" {
 			t.Errorf("streams asked for (-want +got):\n%s", diff)
 		}
@@ -161,7 +161,7 @@ func TestListenSessionLost(t *testing.T) {
 			return reply(404, "application/json", rpcError("null", -32001))
 		}}
 		link, in := far.established(t, nil)
-		if err := <-in.closed; !errors.Is(err, transport.ErrClosed) {
+		if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 			t.Errorf("the inbox was told %v, want ErrClosed", err)
 		}
 		_, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})

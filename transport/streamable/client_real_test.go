@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -53,13 +54,8 @@ func (l separate) Traits() transport.Traits {
 func endpoint(t *testing.T, h transport.Handler, o *streamable.Options) string {
 	t.Helper()
 	e := streamable.NewHandler(h, o)
-	s := httptest.NewServer(e)
-	t.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = e.Shutdown(ended) // the error is that of the context
-		s.Close()
-	})
+	s := webtest.Serve(t, e)
+	webtest.Abort(t, e.Shutdown)
 	return s.URL
 }
 
@@ -83,7 +79,7 @@ func TestTransportStateless(t *testing.T) {
 	mcptest.NoLeaks(t)
 	cancelled := make(chan error, 1)
 	url := endpoint(t, statelessPeer{cancelled}, nil)
-	in := newBox(4000)
+	in := linktest.NewInboxOf(4000)
 	link, err := streamable.URL(url).Dial(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -109,11 +105,11 @@ func TestTransportStateless(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := len(in.got); n != 8*12*10 {
+	if n := len(in.Messages); n != 8*12*10 {
 		t.Errorf("%d notes arrived, want %d", n, 8*12*10)
 	}
-	for len(in.got) > 0 {
-		<-in.got
+	for len(in.Messages) > 0 {
+		<-in.Messages
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -121,7 +117,7 @@ func TestTransportStateless(t *testing.T) {
 		_, err := link.Do(ctx, ask(1, "peer/wait"), modernRoute("peer/wait"))
 		done <- err
 	}()
-	<-in.got // it waits now
+	<-in.Messages // it waits now
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want context.Canceled", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -23,7 +24,7 @@ func quiet(d *streamable.Dialer) { d.NoStream = true }
 
 // resumed makes a request whose answer begins with first and goes on with
 // what get gives, and returns what Do did.
-func resumed(t *testing.T, far *farEnd, first string, end error, adjust func(*streamable.Dialer)) (*jsonrpc.Incoming, *box, error) {
+func resumed(t *testing.T, far *farEnd, first string, end error, adjust func(*streamable.Dialer)) (*jsonrpc.Incoming, *linktest.Inbox, error) {
 	t.Helper()
 	far.post = func(c *farCall) *http.Response { return c.stream(first, end) }
 	link, in := far.established(t, func(d *streamable.Dialer) {
@@ -64,7 +65,7 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if diff := cmp.Diff([]string{"1", "2", "3", "4"}, in.notes(t, 4)); diff != "" {
+			if diff := cmp.Diff([]string{"1", "2", "3", "4"}, notes(t, in, 4)); diff != "" {
 				t.Errorf("%s: notes (-want +got):\n%s", name, diff)
 			}
 			if diff := cmp.Diff([]string{"e2@500ms", "e3@1.2s"}, far.asked()); diff != "" {
@@ -171,7 +172,7 @@ func TestResumeRefused(t *testing.T) {
 				t.Errorf("%s: %d streams asked for, want %d", name, n, test.gets)
 			}
 			synctest.Wait() // the request may return before the inbox is told
-			if lost := in.ends.Load() == 1; lost != test.lost {
+			if lost := in.IsClosed(); lost != test.lost {
 				t.Errorf("%s: the link has ended: %v, want %v", name, lost, test.lost)
 			}
 		})
@@ -237,6 +238,6 @@ func TestResumeSameIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.notes(t, 3)
+		notes(t, in, 3)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
@@ -38,7 +39,7 @@ func TestDialRefuses(t *testing.T) {
 		"", "mcp", "/mcp", "ftp://a.example/", "file:///etc/passwd", "http://", "http://:80/", "https://us er:hunter2@a.example/",
 		"https://user:hunter2@a.example/mcp", "https://hunter2@a.example/mcp", "http://a.example:port/",
 	} {
-		link, err := streamable.URL(address).Dial(t.Context(), newBox(1))
+		link, err := streamable.URL(address).Dial(t.Context(), linktest.NewInbox())
 		if err == nil {
 			t.Errorf("%q was dialled", address)
 			_ = link.Close(t.Context())
@@ -48,7 +49,7 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("the error for %q repeats a secret: %v", address, err)
 		}
 	}
-	_, err := streamable.URL("https://user:hunter2@a.example/mcp").Dial(t.Context(), newBox(1))
+	_, err := streamable.URL("https://user:hunter2@a.example/mcp").Dial(t.Context(), linktest.NewInbox())
 	if err == nil || !strings.Contains(err.Error(), "Header") {
 		t.Errorf("error is %v, want the way out", err)
 	}
@@ -58,7 +59,7 @@ func TestDialEnded(t *testing.T) {
 	reason := errors.New("not now")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(reason)
-	if _, err := streamable.URL(farURL).Dial(ctx, newBox(1)); !errors.Is(err, reason) {
+	if _, err := streamable.URL(farURL).Dial(ctx, linktest.NewInbox()); !errors.Is(err, reason) {
 		t.Errorf("dialling with an ended context: %v, want its cause", err)
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // What requests cost is counted, so that nobody makes them dearer without
 // knowing. Of it 32 allocations and 3.1 KB are net/http's.
 func TestRequestCost(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("memory is measured in vain")
 	}
 	w := dialBench(t, streamable.NewHandler(newPeer(nil), nil))
@@ -48,7 +49,7 @@ const (
 
 // Each notification of a burst costs its encoding and nothing more.
 func TestNotificationCost(t *testing.T) {
-	if raceEnabled {
+	if racetest.Enabled {
 		t.Skip("memory is measured in vain")
 	}
 	const many = 1000

@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
@@ -211,16 +210,13 @@ func asUser(o *streamable.Options) *streamable.Options {
 func newSite(t testing.TB, p transport.Handler, o *streamable.Options) *site {
 	t.Helper()
 	h := streamable.NewHandler(p, asUser(o))
-	srv := httptest.NewServer(h)
+	srv := webtest.Serve(t, h)
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(c.CloseIdleConnections)
+	webtest.ShutDown(t, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		if err := h.Shutdown(ctx); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-		c.CloseIdleConnections()
-		srv.Close()
+		return h.Shutdown(ctx)
 	})
 	return &site{TB: t, h: h, url: srv.URL, client: c, user: "ada"}
 }
@@ -229,58 +225,16 @@ func newSite(t testing.TB, p transport.Handler, o *streamable.Options) *site {
 func newPipes(t testing.TB, p transport.Handler, o *streamable.Options) *site {
 	t.Helper()
 	h := streamable.NewHandler(p, asUser(o))
-	ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: patience}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	c := &http.Client{Transport: &http.Transport{DialContext: ln.dial}}
-	t.Cleanup(func() {
-		c.CloseIdleConnections()
-		srv.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Errorf("serving: %v", err)
-		}
-		if err := h.Shutdown(context.Background()); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-	})
-	return &site{TB: t, h: h, url: "http://localhost", client: c, user: "ada"}
+	return newMemorySite(t, h, h, "ada")
 }
 
-// pipes is a listener in memory.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+// newMemorySite serves h in memory until the test ends, behind front, and is called by user.
+func newMemorySite(t testing.TB, h *streamable.Handler, front http.Handler, user string) *site {
+	t.Helper()
+	webtest.ShutDown(t, h.Shutdown)
+	m := webtest.ServeMemory(t, front)
+	return &site{TB: t, h: h, url: "http://localhost", client: m.Client(), user: user}
 }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	theirs, ours := net.Pipe()
-	select {
-	case p.conns <- theirs:
-		return ours, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // An outcome is a whole HTTP response.
 type outcome struct {

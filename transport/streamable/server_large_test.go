@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -81,7 +82,7 @@ func TestLargeResult(t *testing.T) {
 			t.Errorf("content length %d, read %d bytes, %v", length, n, err)
 		}
 	})
-	if bytes > 1<<20 && !raceEnabled {
+	if bytes > 1<<20 && !racetest.Enabled {
 		t.Errorf("%d bytes were taken for a result of %d", bytes, size)
 	}
 	if _, n, err := read("after"); n < size || err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -95,20 +96,6 @@ func TestCompressedBody(t *testing.T) {
 	s.check("gzip unnamed", s.send(http.MethodPost, zipped.String()), 400, "-32700")
 }
 
-// raw sends bytes on a connection of its own and reads the responses.
-func raw(t *testing.T, s *site, text string) (net.Conn, *bufio.Reader) {
-	t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	if _, err := io.WriteString(conn, text); err != nil {
-		t.Fatal(err)
-	}
-	return conn, bufio.NewReader(conn)
-}
-
 const postHead = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 // What a header says of a body binds the body, not the server.
@@ -125,7 +112,7 @@ func TestLyingLength(t *testing.T) {
 		"huge":      {1 << 40, false, 413},
 		"too short": {len(body) - 5, false, 400},
 	} {
-		conn, in := raw(t, s, postHead+"Content-Length: "+strconv.Itoa(test.length)+"\r\n\r\n"+body)
+		conn, in := webtest.Raw(t, strings.TrimPrefix(s.url, "http://"), postHead+"Content-Length: "+strconv.Itoa(test.length)+"\r\n\r\n"+body)
 		if test.half {
 			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -249,11 +250,10 @@ func TestOneWrite(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the answer is there before a writer is
 	h := streamable.NewHandler(newPeer(map[string]method{"count": count(3)}), asUser(nil))
 	var writes atomic.Int32
-	ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: patience}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(countedListener{ln, &writes}) }()
-	s := &site{TB: t, h: h, url: "http://localhost", client: &http.Client{Transport: &http.Transport{DialContext: ln.dial}}, user: "ada"}
+	m := webtest.NewMemory(t)
+	webtest.ServeOn(t, countedListener{m, &writes}, &http.Server{Handler: h, ReadHeaderTimeout: patience})
+	webtest.ShutDown(t, h.Shutdown)
+	s := &site{TB: t, h: h, url: "http://localhost", client: m.Client(), user: "ada"}
 	id := s.open(v2511)
 	best := int32(100)
 	for range 20 {
@@ -268,12 +268,6 @@ func TestOneWrite(t *testing.T) {
 	if best != 1 {
 		t.Errorf("a response took %d writes at best, want 1", best)
 	}
-	s.client.CloseIdleConnections()
-	if err := h.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	_ = srv.Close()
-	<-served //nolint:errcheck // that it ended is enough
 }
 
 type countedListener struct {

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
-	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
@@ -302,33 +302,6 @@ func (f *forgetful) Forget(_ context.Context, session, _ string) error {
 	return nil
 }
 
-// A countingCore knows how many sessions of its handler are open.
-type countingCore struct {
-	transport.Handler
-
-	open atomic.Int32
-}
-
-func (c *countingCore) Open(conn transport.Conn) (transport.Session, error) {
-	s, err := c.Handler.Open(conn)
-	if err != nil {
-		return nil, err
-	}
-	c.open.Add(1)
-	return &countingSession{s, c}, nil
-}
-
-type countingSession struct {
-	transport.Session
-
-	core *countingCore
-}
-
-func (s *countingSession) Close(cause error) {
-	s.Session.Close(cause)
-	s.core.open.Add(-1)
-}
-
 // Restore races with itself and with Shutdown: of several one opens the session,
 // and those that fail drop no events, which are those of another endpoint.
 func TestRestoreRace(t *testing.T) {
@@ -337,7 +310,10 @@ func TestRestoreRace(t *testing.T) {
 	const ids = 5
 	for range 40 {
 		events := &forgetful{gone: make(map[string]bool)}
-		core := &countingCore{Handler: notesServer()}
+		var open atomic.Int32 // sessions of the server
+		core := &linktest.Handler{
+			Handler: notesServer(), OnOpened: func() { open.Add(1) }, OnClose: func(error) { open.Add(-1) },
+		}
 		h := streamable.NewHandler(core, &streamable.Options{Events: events})
 		var opened [ids]atomic.Int32
 		var running sync.WaitGroup
@@ -354,7 +330,7 @@ func TestRestoreRace(t *testing.T) {
 			}
 		})
 		running.Wait()
-		if n := core.open.Load(); n != 0 {
+		if n := open.Load(); n != 0 {
 			t.Fatalf("%d sessions of the server are open after Shutdown", n)
 		}
 		for i := range ids {

@@ -2,8 +2,6 @@ package streamable_test
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -37,22 +35,7 @@ func asToken(next http.Handler) http.Handler {
 func newTokenSite(t *testing.T, p transport.Handler, o *streamable.Options) *site {
 	t.Helper()
 	h := streamable.NewHandler(p, o)
-	ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	srv := &http.Server{Handler: asToken(h), ReadHeaderTimeout: patience}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }()
-	c := &http.Client{Transport: &http.Transport{DialContext: ln.dial}}
-	t.Cleanup(func() {
-		c.CloseIdleConnections()
-		srv.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Errorf("serving: %v", err)
-		}
-		if err := h.Shutdown(context.Background()); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-	})
-	return &site{TB: t, h: h, url: "http://localhost", client: c, user: "one"}
+	return newMemorySite(t, h, asToken(h), "one")
 }
 
 func needs(data string) method {

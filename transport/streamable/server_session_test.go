@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -13,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/racetest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -287,7 +289,7 @@ func TestSessionCost(t *testing.T) {
 	}
 	each := (usedMemory() - before) / sessions
 	t.Logf("a session takes %d bytes", each)
-	if each > sessionLimit && !raceEnabled {
+	if each > sessionLimit && !racetest.Enabled {
 		t.Errorf("a session takes %d bytes, want at most %d", each, sessionLimit)
 	}
 	if more := runtime.NumGoroutine() - goroutines; more > 5 {
@@ -300,7 +302,7 @@ func TestSessionCost(t *testing.T) {
 	}
 	each = (usedMemory() - before) / streams
 	t.Logf("a stream takes %d bytes and %.1f goroutines", each, float64(runtime.NumGoroutine()-goroutines)/streams)
-	if each+sessionLimit > listenerLimit && !raceEnabled {
+	if each+sessionLimit > listenerLimit && !racetest.Enabled {
 		t.Errorf("a stream takes %d bytes, want at most %d with its session", each, listenerLimit)
 	}
 	for _, l := range listeners {
@@ -320,38 +322,33 @@ func usedMemory() int {
 	return int(m.HeapInuse + m.StackInuse)
 }
 
-// A clumsy peer panics where nothing may be left locked or counted.
-type clumsy struct{ *peer }
-
-func (p clumsy) Open(c transport.Conn) (transport.Session, error) {
-	s, err := p.peer.Open(c)
-	return &clumsySession{s.(*peerSession)}, err
-}
-
-type clumsySession struct{ *peerSession }
-
-func (s *clumsySession) Begin(ctx context.Context, x *transport.Exchange) func() {
-	switch raw, _ := x.In.Params.Member("protocolVersion"); {
-	case x.In.Method == "begin" || string(raw) == `"begin"`:
-		panic("begin")
-	case string(raw) == `"run"`:
-		return func() { panic("run") }
+// clumsy is a peer that panics where nothing may be left locked or counted.
+func clumsy() *linktest.Handler {
+	return &linktest.Handler{
+		Handler: newPeer(nil),
+		OnBegin: func(ctx context.Context, x *transport.Exchange, s transport.Session) func() {
+			switch raw, _ := x.In.Params.Member("protocolVersion"); {
+			case x.In.Method == "begin" || string(raw) == `"begin"`:
+				panic("begin")
+			case string(raw) == `"run"`:
+				return func() { panic("run") }
+			}
+			return s.Begin(ctx, x)
+		},
+		OnAccept: func(m *jsonrpc.Incoming, s transport.Session) {
+			if m.Method == "accept" {
+				panic("accept")
+			}
+			s.Accept(m)
+		},
 	}
-	return s.peerSession.Begin(ctx, x)
-}
-
-func (s *clumsySession) Accept(m *jsonrpc.Incoming) {
-	if m.Method == "accept" {
-		panic("accept")
-	}
-	s.peerSession.Accept(m)
 }
 
 // A panic of the handler ends its request, which is for net/http to see to, and
 // neither locks the session nor leaves one behind.
 func TestSessionPanics(t *testing.T) {
 	mcptest.NoLeaks(t)
-	h := streamable.NewHandler(clumsy{newPeer(nil)}, asUser(&streamable.Options{MaxSessionsPerPrincipal: 1}))
+	h := streamable.NewHandler(clumsy(), asUser(&streamable.Options{MaxSessionsPerPrincipal: 1}))
 	call := func(id, body string) (w *httptest.ResponseRecorder, panicked any) {
 		defer func() { panicked = recover() }()
 		r := httptest.NewRequest(http.MethodPost, "http://localhost/", strings.NewReader(body))
@@ -392,32 +389,17 @@ func TestSessionPanics(t *testing.T) {
 	}
 }
 
-// A lingering peer takes its time to end a session.
-type lingering struct{ *peer }
-
-func (p lingering) Open(c transport.Conn) (transport.Session, error) {
-	s, err := p.peer.Open(c)
-	return &lingeringSession{s.(*peerSession)}, err
-}
-
-type lingeringSession struct{ *peerSession }
-
-func (s *lingeringSession) Close(cause error) {
-	time.Sleep(time.Minute)
-	s.peerSession.Close(cause)
-}
-
 // DELETE waits for the handlers of the session, for longer than a server gives
 // to its other requests too.
 func TestSessionDeleteTakesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := streamable.NewHandler(lingering{newPeer(nil)}, asUser(nil))
-		ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		srv := &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
-		served := make(chan error, 1)
-		go func() { served <- srv.Serve(ln) }()
-		c := &http.Client{Transport: &http.Transport{DialContext: ln.dial}}
-		s := &site{TB: t, h: h, url: "http://localhost", client: c, user: "ada"}
+		h := streamable.NewHandler(&linktest.Handler{
+			Handler: newPeer(nil), OnClose: func(error) { time.Sleep(time.Minute) },
+		}, asUser(nil))
+		webtest.ShutDown(t, h.Shutdown)
+		m := webtest.NewMemory(t)
+		webtest.ServeOn(t, m, &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second})
+		s := &site{TB: t, h: h, url: "http://localhost", client: m.Client(), user: "ada"}
 		id := s.open(v2511)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -426,12 +408,6 @@ func TestSessionDeleteTakesTime(t *testing.T) {
 			t.Error(err)
 		} else if r.Body.Close(); r.StatusCode != http.StatusNoContent {
 			t.Errorf("DELETE: status %d", r.StatusCode)
-		}
-		c.CloseIdleConnections()
-		srv.Close()
-		<-served //nolint:errcheck // that it ended is enough
-		if err := h.Shutdown(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }

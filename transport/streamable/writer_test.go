@@ -1,16 +1,14 @@
 package streamable_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -56,7 +54,7 @@ func TestOpaqueWriter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			mcptest.NoLeaks(t)
-			var log lockedBuffer
+			var log logtest.Log
 			h := streamable.NewHandler(newPeer(map[string]method{"steps": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
 				for range 3 {
 					if err := x.Out.Send(ctx, &jsonrpc.Outgoing{Method: "step"}); err != nil {
@@ -64,7 +62,7 @@ func TestOpaqueWriter(t *testing.T) {
 					}
 				}
 				return echo(x.In.Params), nil
-			}}), &streamable.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			}}), &streamable.Options{Logger: log.Logger()})
 			srv := httptest.NewServer(test.front(h))
 			defer srv.Close()
 			defer h.Shutdown(context.Background()) //nolint:errcheck // it has no end to wait for
@@ -91,22 +89,4 @@ func TestOpaqueWriter(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A lockedBuffer is one that many goroutines may write to.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

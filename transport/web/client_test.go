@@ -5,37 +5,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// serve starts a server that ends with the test.
-func serve(t *testing.T, f http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
-	return s
-}
-
 // do sends a request through the guarded client of s.
 func do(t *testing.T, c *http.Client, method, url, body string) *http.Response {
 	t.Helper()
-	var content io.Reader = http.NoBody
-	if body != "" {
-		content = strings.NewReader(body)
-	}
-	r, err := http.NewRequestWithContext(t.Context(), method, url, content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer secret")
+	r := webtest.NewRequest(t, t.Context(), method, url, body, "Authorization", "Bearer secret")
 	answer, err := web.Client(c).Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -47,10 +31,10 @@ func do(t *testing.T, c *http.Client, method, url, body string) *http.Response {
 // Proves: SEC-AUTH-1. A redirect must not take credentials or a body elsewhere.
 func TestClientRedirects(t *testing.T) {
 	mcptest.NoLeaks(t)
-	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	elsewhere := webtest.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s arrived at another origin, with %q", r.Method, r.Header.Get("Authorization"))
-	})
-	home := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	}))
+	home := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308}[r.URL.Query().Get("status")]
 		switch r.URL.Path {
 		case "/home":
@@ -63,7 +47,7 @@ func TestClientRedirects(t *testing.T) {
 			_, _ = io.Copy(w, r.Body)
 			_, _ = io.WriteString(w, " "+r.Method+" "+r.Header.Get("Authorization"))
 		}
-	})
+	}))
 	tests := []struct {
 		method, path, status string
 		want                 int
@@ -113,10 +97,10 @@ func TestClientRedirects(t *testing.T) {
 // Proves: SEC-DOS-1.
 func TestClientRedirectsEnd(t *testing.T) {
 	count := 0
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count++
 		http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
-	})
+	}))
 	answer := do(t, s.Client(), "POST", s.URL, "x") //nolint:bodyclose // do closes it
 	if answer.StatusCode != http.StatusTemporaryRedirect || count != 6 {
 		t.Errorf("status %d after %d requests, want 307 after the first and 5 redirects", answer.StatusCode, count)
@@ -126,9 +110,9 @@ func TestClientRedirectsEnd(t *testing.T) {
 func TestClientCopies(t *testing.T) {
 	asked := errors.New("asked")
 	own := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return asked }}
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/again", http.StatusTemporaryRedirect)
-	})
+	}))
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL, http.NoBody)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -17,7 +18,7 @@ func BenchmarkEcho(b *testing.B) {
 	endpoint := websocket.NewHandler(mcptest.TransportPeer(), nil)
 	s := httptest.NewServer(endpoint)
 	defer s.Close()
-	link, err := websocket.URL("ws"+strings.TrimPrefix(s.URL, "http")).Dial(b.Context(), inbox{make(chan error, 1)})
+	link, err := websocket.URL("ws"+strings.TrimPrefix(s.URL, "http")).Dial(b.Context(), linktest.NewInbox())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	coder "github.com/coder/websocket"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
@@ -19,8 +20,7 @@ import (
 // to serves f and returns a dialer for it.
 func to(t *testing.T, f http.HandlerFunc) *websocket.Dialer {
 	t.Helper()
-	s := httptest.NewServer(f)
-	t.Cleanup(s.Close)
+	s := webtest.Serve(t, f)
 	tr := new(http.Transport)
 	t.Cleanup(tr.CloseIdleConnections)
 	d := websocket.URL("ws" + strings.TrimPrefix(s.URL, "http") + "/ws?token=secret")
@@ -31,7 +31,7 @@ func to(t *testing.T, f http.HandlerFunc) *websocket.Dialer {
 // dialError dials what has to fail.
 func dialError(t *testing.T, d *websocket.Dialer) error {
 	t.Helper()
-	link, err := d.Dial(within(t), inbox{make(chan error, 1)})
+	link, err := d.Dial(within(t), linktest.NewInbox())
 	if err == nil {
 		_ = link.Close(t.Context())
 		t.Fatal("the link was made")
@@ -153,7 +153,7 @@ func TestDialHeader(t *testing.T) {
 			"Sec-WebSocket-Extensions": {"permessage-deflate"},
 		}, nil
 	}
-	link, err := d.Dial(t.Context(), inbox{make(chan error, 1)})
+	link, err := d.Dial(t.Context(), linktest.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,12 +202,12 @@ func TestClosedByServer(t *testing.T) {
 				}
 				_ = c.Close(test.code, test.reason)
 			})
-			in := inbox{make(chan error, 1)}
+			in := linktest.NewInbox()
 			link, err := d.Dial(t.Context(), in)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := <-in.closed; !errors.Is(err, transport.ErrClosed) || err.Error() != test.want {
+			if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) || err.Error() != test.want {
 				t.Errorf("the inbox was told\n%v, want\n%s", err, test.want)
 			}
 			if err := link.Close(t.Context()); err != nil {

@@ -15,6 +15,8 @@ import (
 	coder "github.com/coder/websocket"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -404,7 +406,7 @@ func TestNoLimits(t *testing.T) {
 	mcptest.NoLeaks(t)
 	_, d := serve(t, mcptest.TransportPeer(), &websocket.Options{MaxMessage: -1, WriteStall: -1})
 	d.MaxResponse, d.WriteStall = -1, -1
-	link, err := d.Dial(t.Context(), inbox{make(chan error, 1)})
+	link, err := d.Dial(t.Context(), linktest.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,19 +457,6 @@ func TestShutdownCutsOff(t *testing.T) {
 	}
 }
 
-// refusing refuses every session, or panics for want of a reason.
-type refusing struct {
-	transport.Handler
-	err error
-}
-
-func (r refusing) Open(transport.Conn) (transport.Session, error) {
-	if r.err == nil {
-		panic("no reason")
-	}
-	return nil, r.err
-}
-
 func TestOpenRefused(t *testing.T) {
 	mcptest.NoLeaks(t)
 	for name, test := range map[string]struct {
@@ -481,7 +470,7 @@ func TestOpenRefused(t *testing.T) {
 		"an internal reason": {errors.New("secret"), coder.CloseError{Code: coder.StatusNormalClosure}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, d := serve(t, refusing{err: test.err}, nil)
+			_, d := serve(t, &linktest.Handler{OnOpen: func(transport.Conn) error { return test.err }}, nil)
 			if got := status(t, must(t, d)); got != test.want {
 				t.Errorf("the connection was closed with %v, want %v", got, test.want)
 			}
@@ -492,8 +481,8 @@ func TestOpenRefused(t *testing.T) {
 // A handler that panics takes its connection with it, and nothing else.
 func TestOpenPanics(t *testing.T) {
 	mcptest.NoLeaks(t)
-	endpoint := websocket.NewHandler(refusing{}, nil)
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	endpoint := websocket.NewHandler(&linktest.Handler{OnOpen: func(transport.Conn) error { panic("no reason") }}, nil)
+	s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was hidden")
@@ -501,8 +490,6 @@ func TestOpenPanics(t *testing.T) {
 		}()
 		endpoint.ServeHTTP(w, r)
 	}))
-	s.Start()
-	defer s.Close()
 	c := must(t, websocket.URL("ws"+strings.TrimPrefix(s.URL, "http")))
 	if got := status(t, c); got.Code != coder.StatusNormalClosure {
 		t.Errorf("the connection was closed with %v", got)
@@ -512,21 +499,13 @@ func TestOpenPanics(t *testing.T) {
 	}
 }
 
-// capture tells who opens sessions.
-type capture struct {
-	transport.Handler
-	who chan *principal.Principal
-}
-
-func (c capture) Open(conn transport.Conn) (transport.Session, error) {
-	c.who <- conn.Principal()
-	return c.Handler.Open(conn)
-}
-
 func TestPrincipal(t *testing.T) {
 	mcptest.NoLeaks(t)
 	who := make(chan *principal.Principal, 1)
-	_, d := serve(t, capture{mcptest.TransportPeer(), who}, nil)
+	_, d := serve(t, &linktest.Handler{Handler: mcptest.TransportPeer(), OnOpen: func(c transport.Conn) error {
+		who <- c.Principal()
+		return nil
+	}}, nil)
 	must(t, d)
 	if got := <-who; got.Identity() != "" || got.Remote != "127.0.0.1" {
 		t.Errorf("the caller is %+v, want the anonymous one at 127.0.0.1", got)
@@ -543,11 +522,8 @@ func FuzzText(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	endpoint := websocket.NewHandler(mcptest.TransportPeer(), &websocket.Options{MaxMessage: 256})
-	s := httptest.NewServer(endpoint)
-	f.Cleanup(func() {
-		_ = endpoint.Shutdown(context.Background())
-		s.Close()
-	})
+	s := webtest.Serve(f, endpoint)
+	webtest.ShutDown(f, endpoint.Shutdown)
 	d := websocket.URL("ws" + strings.TrimPrefix(s.URL, "http"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 4000 || bytes.Contains(text, []byte("kit/")) {

@@ -1,12 +1,11 @@
 package websocket_test
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/websocket"
@@ -16,13 +15,8 @@ import (
 func serve(t *testing.T, h transport.Handler, o *websocket.Options) (*websocket.Handler, *websocket.Dialer) {
 	t.Helper()
 	endpoint := websocket.NewHandler(h, o)
-	s := httptest.NewServer(endpoint)
-	t.Cleanup(func() {
-		if err := endpoint.Shutdown(context.Background()); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-		s.Close()
-	})
+	s := webtest.Serve(t, endpoint)
+	webtest.ShutDown(t, endpoint.Shutdown)
 	d := websocket.URL("ws" + strings.TrimPrefix(s.URL, "http") + "/ws")
 	tr := new(http.Transport)
 	d.Client = &http.Client{Transport: tr}

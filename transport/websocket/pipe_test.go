@@ -9,81 +9,32 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coder "github.com/coder/websocket"
 
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/websocket"
 )
 
-// A memory listener gives connections that live in memory, so that their time
-// is the test's.
-type memory struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newMemory() *memory { return &memory{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (m *memory) Accept() (net.Conn, error) {
-	select {
-	case c := <-m.conns:
-		return c, nil
-	case <-m.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (m *memory) Close() error {
-	m.once.Do(func() { close(m.done) })
-	return nil
-}
-
-func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
-
-// dial is the other end, for http.Transport.
-func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case m.conns <- far:
-		return near, nil
-	case <-m.done:
-		return nil, net.ErrClosed
-	}
-}
-
 // endpoint serves an endpoint in memory until the test ends.
-func endpoint(t *testing.T, h http.Handler, shutdown func(context.Context) error) *memory {
+func endpoint(t *testing.T, h http.Handler, shutdown func(context.Context) error) *webtest.Memory {
 	t.Helper()
-	m := newMemory()
-	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(m) }()
-	t.Cleanup(func() {
-		if err := shutdown(context.Background()); err != nil {
-			t.Errorf("shutting down: %v", err)
-		}
-		_ = s.Close()
-		<-served //nolint:errcheck // that it ended is enough
-	})
+	m := webtest.ServeMemory(t, h)
+	webtest.ShutDown(t, shutdown)
 	return m
 }
 
 // raw makes a WebSocket without any library, and returns what is beneath.
-func raw(t *testing.T, m *memory) (net.Conn, *bufio.Reader) {
+func raw(t *testing.T, m *webtest.Memory) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := m.dial(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := m.Conn()
 	if err := handshake(t, "ws://localhost/ws").Write(conn); err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +60,7 @@ func TestBodyNeverComes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := websocket.NewHandler(mcptest.TransportPeer(), nil)
-				conn, err := endpoint(t, h, h.Shutdown).dial(t.Context(), "", "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
+				conn := endpoint(t, h, h.Shutdown).Conn()
 				r := handshake(t, "ws://localhost/ws")
 				test.change(r)
 				never, w := io.Pipe()
@@ -150,16 +97,10 @@ func TestDeadClient(t *testing.T) {
 	})
 }
 
-// An inbox keeps why the link ended.
-type inbox struct{ closed chan error }
-
-func (inbox) Receive(*jsonrpc.Incoming) {}
-func (i inbox) Closed(err error)        { i.closed <- err }
-
 // dialer returns a dialer for what listens in memory.
-func dialer(m *memory) *websocket.Dialer {
+func dialer(m *webtest.Memory) *websocket.Dialer {
 	d := websocket.URL("ws://localhost/ws")
-	d.Client = &http.Client{Transport: &http.Transport{DialContext: m.dial}}
+	d.Client = m.Client()
 	return d
 }
 
@@ -183,7 +124,7 @@ func TestDeadServer(t *testing.T) {
 		}), func(context.Context) error { close(release); return nil })
 		d := dialer(m)
 		d.WriteStall = 3 * time.Second
-		in := inbox{make(chan error, 1)}
+		in := linktest.NewInbox()
 		link, err := d.Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +137,7 @@ func TestDeadServer(t *testing.T) {
 		if got, want := time.Since(start), websocket.DefaultKeepAlive+3*time.Second; got != want {
 			t.Errorf("that took %v, want %v", got, want)
 		}
-		if err := <-in.closed; !errors.Is(err, transport.ErrStalled) {
+		if err := <-in.Ended; !errors.Is(err, transport.ErrStalled) {
 			t.Errorf("the inbox was told %v, want ErrStalled", err)
 		}
 		if err := link.Close(t.Context()); err != nil {
@@ -218,7 +159,7 @@ func TestQuiet(t *testing.T) {
 				h := websocket.NewHandler(mcptest.TransportPeer(), &websocket.Options{KeepAlive: test.server})
 				d := dialer(endpoint(t, h, h.Shutdown))
 				d.KeepAlive = test.client
-				link, err := d.Dial(t.Context(), inbox{make(chan error, 1)})
+				link, err := d.Dial(t.Context(), linktest.NewInbox())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -241,7 +182,11 @@ func TestBusyReaderIsNotDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := websocket.NewHandler(mcptest.TransportPeer(), &websocket.Options{KeepAlive: -1})
 		d := dialer(endpoint(t, h, h.Shutdown))
-		in := blocking{inbox{make(chan error, 1)}, make(chan struct{}), make(chan struct{}, 1)}
+		in, entered, release := linktest.NewInbox(), make(chan struct{}, 1), make(chan struct{})
+		in.OnReceive = func(*jsonrpc.Incoming) {
+			entered <- struct{}{}
+			<-release
+		}
 		link, err := d.Dial(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
@@ -253,14 +198,14 @@ func TestBusyReaderIsNotDead(t *testing.T) {
 			}, transport.Route{})
 			done <- err
 		}()
-		<-in.entered
+		<-entered
 		time.Sleep(20 * time.Second) // of the bubble: less than WriteStall
 		select {
-		case err := <-in.closed:
+		case err := <-in.Ended:
 			t.Errorf("the link ended: %v", err)
 		default:
 		}
-		close(in.release)
+		close(release)
 		if err := <-done; err != nil {
 			t.Errorf("the request ended with %v", err)
 		}
@@ -268,20 +213,6 @@ func TestBusyReaderIsNotDead(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// blocking is an inbox that takes nothing until it is released.
-type blocking struct {
-	inbox
-	release, entered chan struct{}
-}
-
-func (b blocking) Receive(*jsonrpc.Incoming) {
-	select {
-	case b.entered <- struct{}{}:
-	default:
-	}
-	<-b.release
 }
 
 // Proves: SEC-DOS-1. A client that does not take its answers is given up.
@@ -384,7 +315,7 @@ func TestBreaksOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				m := webtest.ServeMemory(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					tap := &hijacked{ResponseWriter: w}
 					c, err := coder.Accept(tap, r, &coder.AcceptOptions{Subprotocols: []string{"mcp"}})
 					if err != nil {
@@ -396,8 +327,8 @@ func TestBreaksOff(t *testing.T) {
 					}
 					_, _ = io.WriteString(tap.conn, sent)
 					_ = c.CloseNow()
-				}), func(context.Context) error { return nil })
-				in := inbox{make(chan error, 1)}
+				}))
+				in := linktest.NewInbox()
 				link, err := dialer(m).Dial(t.Context(), in)
 				if err != nil {
 					t.Fatal(err)
@@ -406,7 +337,7 @@ func TestBreaksOff(t *testing.T) {
 				if !errors.Is(err, transport.ErrInterrupted) {
 					t.Errorf("the request ended with %v and the error %v, want ErrInterrupted", got, err)
 				}
-				if err := <-in.closed; !errors.Is(err, io.ErrUnexpectedEOF) {
+				if err := <-in.Ended; !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("the inbox was told %v, want an unexpected end", err)
 				}
 				if err := link.Close(t.Context()); err != nil {
@@ -420,14 +351,14 @@ func TestBreaksOff(t *testing.T) {
 // A server that hangs up within the handshake is no server.
 func TestHangsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		m := webtest.ServeMemory(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			_ = c.Close()
-		}), func(context.Context) error { return nil })
+		}))
 		if err := dialError(t, dialer(m)); !errors.Is(err, io.EOF) {
 			t.Errorf("the error is %v, want the end of the connection", err)
 		}

@@ -295,7 +295,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 			began := make(chan struct{}, 1)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := client.Call[string](t.Context(), c, "trigger-long-running-operation", map[string]any{"duration": 200, "steps": 100},
+				_, err := client.Call[string](t.Context(), c, "trigger-long-running-operation", map[string]any{"duration": 20, "steps": 100},
 					&client.CallOptions{OnProgress: func(float64, float64, string) {
 						select {
 						case began <- struct{}{}:

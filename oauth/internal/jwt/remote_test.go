@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/clocktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
@@ -18,58 +19,27 @@ import (
 // keyServer is a jwks_uri whose answers the test chooses.
 type keyServer struct {
 	*httptest.Server
-	fetches atomic.Int32
-	mu      sync.Mutex
-	answer  http.HandlerFunc
+	webtest.Switch
 }
 
 func newKeyServer(t *testing.T, keys ...*jwt.Key) *keyServer {
 	t.Helper()
-	s := &keyServer{}
+	s := new(keyServer)
 	s.publish(keys...)
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fetches.Add(1)
-		s.mu.Lock()
-		answer := s.answer
-		s.mu.Unlock()
-		answer(w, r)
-	}))
-	t.Cleanup(s.Close)
+	s.Server = webtest.Serve(t, &s.Switch)
 	return s
 }
 
-func (s *keyServer) set(answer http.HandlerFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
-}
-
 func (s *keyServer) publish(keys ...*jwt.Key) {
-	s.set(send(http.StatusOK, "", string(jwt.SetJSON(keys...))))
-}
-
-func send(status int, cacheControl, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if cacheControl != "" {
-			w.Header().Set("Cache-Control", cacheControl)
-		}
-		w.WriteHeader(status)
-		_, _ = w.Write([]byte(body))
-	}
+	s.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(keys...))))
 }
 
 func (s *keyServer) expect(t *testing.T, when string, want int32) {
 	t.Helper()
-	if got := s.fetches.Load(); got != want {
+	if got := s.Hits(); got != want {
 		t.Errorf("%s: %d fetches, want %d", when, got, want)
 	}
 }
-
-// clock is a clock that stands until it is moved.
-type clock struct{ since atomic.Int64 }
-
-func (c *clock) now() time.Time           { return noon.Add(time.Duration(c.since.Load())) }
-func (c *clock) advance(by time.Duration) { c.since.Add(int64(by)) }
 
 func newRemote(t *testing.T, s *keyServer, o *jwt.RemoteOptions) *jwt.Remote {
 	t.Helper()
@@ -113,13 +83,13 @@ func TestRemoteSingleFlight(t *testing.T) {
 	k := keyOf(t, "k")
 	s := newKeyServer(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	s.set(func(w http.ResponseWriter, r *http.Request) {
+	s.Set(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
-		send(http.StatusOK, "", string(jwt.SetJSON(k)))(w, r)
+		webtest.Answer(http.StatusOK, string(jwt.SetJSON(k)))(w, r)
 	})
-	c := &clock{}
-	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now})
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now})
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() { find(t, r, "k", 1) })
@@ -137,10 +107,10 @@ func TestRemoteWaiterLeaves(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	s.set(func(w http.ResponseWriter, r *http.Request) {
+	s.Set(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
-		send(http.StatusOK, "", string(jwt.SetJSON(keyOf(t, "k"))))(w, r)
+		webtest.Answer(http.StatusOK, string(jwt.SetJSON(keyOf(t, "k"))))(w, r)
 	})
 	r := newRemote(t, s, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -164,20 +134,20 @@ func TestRemoteWaiterLeaves(t *testing.T) {
 func TestRemoteUnknownKeys(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t, keyOf(t, "old"))
-	c := &clock{}
-	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now})
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now})
 	for i := range 100 {
 		find(t, r, fmt.Sprint("made up ", i), 0)
 	}
 	s.expect(t, "100 unknown ids at once", 1)
 	find(t, r, "old", 1)
-	c.advance(10*time.Second - 1)
+	c.Add(10*time.Second - 1)
 	find(t, r, "new", 0)
 	s.expect(t, "just before the interval is over", 1)
 
 	// A key that came by rotation is found after the interval.
 	s.publish(keyOf(t, "old"), keyOf(t, "new"))
-	c.advance(1)
+	c.Add(1)
 	find(t, r, "new", 1)
 	find(t, r, "old", 1)
 	for i := range 100 {
@@ -185,13 +155,13 @@ func TestRemoteUnknownKeys(t *testing.T) {
 	}
 	s.expect(t, "after the interval", 2)
 	// Known keys never wait for a fetch that strangers caused.
-	c.advance(10 * time.Second)
+	c.Add(10 * time.Second)
 	release := make(chan struct{})
 	arrived := make(chan struct{})
-	s.set(func(w http.ResponseWriter, r *http.Request) {
+	s.Set(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-release
-		send(http.StatusOK, "", string(jwt.SetJSON(keyOf(t, "new"))))(w, r)
+		webtest.Answer(http.StatusOK, string(jwt.SetJSON(keyOf(t, "new"))))(w, r)
 	})
 	var stranger sync.WaitGroup
 	stranger.Go(func() { find(t, r, "made up", 0) })
@@ -229,14 +199,14 @@ func TestRemoteAge(t *testing.T) {
 		t.Run(c.header, func(t *testing.T) {
 			t.Parallel()
 			s := newKeyServer(t)
-			s.set(send(http.StatusOK, c.header, string(jwt.SetJSON(keyOf(t, "k")))))
-			clk := &clock{}
-			r := newRemote(t, s, &jwt.RemoteOptions{Now: clk.now, MaxAge: c.maxAge})
+			s.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(keyOf(t, "k"))), "Cache-Control", c.header))
+			clk := clocktest.New(noon)
+			r := newRemote(t, s, &jwt.RemoteOptions{Now: clk.Now, MaxAge: c.maxAge})
 			find(t, r, "k", 1)
-			clk.advance(c.want - 1)
+			clk.Add(c.want - 1)
 			find(t, r, "k", 1)
 			s.expect(t, "while fresh", 1)
-			clk.advance(1)
+			clk.Add(1)
 			find(t, r, "k", 1)
 			s.expect(t, "when old", 2)
 		})
@@ -248,13 +218,13 @@ func TestRemoteAge(t *testing.T) {
 func TestRemoteNoStore(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t)
-	s.set(send(http.StatusOK, "no-store", string(jwt.SetJSON(keyOf(t, "k")))))
-	c := &clock{}
-	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now, StaleIfError: -1})
+	s.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(keyOf(t, "k"))), "Cache-Control", "no-store"))
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now, StaleIfError: -1})
 	find(t, r, "k", 1)
 	find(t, r, "k", 1)
 	s.expect(t, "at once", 1)
-	c.advance(10 * time.Second)
+	c.Add(10 * time.Second)
 	find(t, r, "k", 1)
 	s.expect(t, "later", 2)
 }
@@ -263,12 +233,12 @@ func TestRemoteNoStore(t *testing.T) {
 func TestRemoteStale(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
-		"status": send(http.StatusServiceUnavailable, "", string(jwt.SetJSON())),
+		"status": webtest.Answer(http.StatusServiceUnavailable, string(jwt.SetJSON())),
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://evil.example/", http.StatusFound)
 		},
-		"HTML":     send(http.StatusOK, "", "<html>"),
-		"not keys": send(http.StatusOK, "", `{"error":"x"}`),
+		"HTML":     webtest.Answer(http.StatusOK, "<html>"),
+		"not keys": webtest.Answer(http.StatusOK, `{"error":"x"}`),
 		"cut off": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte(`{"keys":[]}`))
@@ -277,24 +247,24 @@ func TestRemoteStale(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newKeyServer(t, keyOf(t, "k"))
-			c := &clock{}
-			r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now, MaxAge: time.Hour, StaleIfError: 2 * time.Hour})
+			c := clocktest.New(noon)
+			r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now, MaxAge: time.Hour, StaleIfError: 2 * time.Hour})
 			find(t, r, "k", 1)
-			s.set(answer)
-			c.advance(time.Hour)
+			s.Set(answer)
+			c.Add(time.Hour)
 			find(t, r, "k", 1)
 			find(t, r, "k", 1)
 			_ = findErr(t, r, "unknown") // it may be a new one
 			s.expect(t, "within one interval", 2)
-			c.advance(2*time.Hour - 1)
+			c.Add(2*time.Hour - 1)
 			find(t, r, "k", 1)
-			c.advance(10 * time.Second)
+			c.Add(10 * time.Second)
 			if err := findErr(t, r, "k"); errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			// It comes back.
 			s.publish(keyOf(t, "k"))
-			c.advance(10 * time.Second)
+			c.Add(10 * time.Second)
 			find(t, r, "k", 1)
 		})
 	}
@@ -306,18 +276,18 @@ func TestRemoteStale(t *testing.T) {
 func TestRemoteHangs(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t, keyOf(t, "k"))
-	c := &clock{}
-	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now})
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now})
 	find(t, r, "k", 1)
-	s.set(send(http.StatusBadGateway, "", ""))
-	c.advance(time.Hour)
+	s.Set(webtest.Answer(http.StatusBadGateway, ""))
+	c.Add(time.Hour)
 	find(t, r, "k", 1)
 	arrived := make(chan struct{})
-	s.set(func(_ http.ResponseWriter, r *http.Request) {
+	s.Set(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
 	})
-	c.advance(10 * time.Second)
+	c.Add(10 * time.Second)
 	find(t, r, "k", 1)
 	<-arrived
 	find(t, r, "k", 1)
@@ -335,20 +305,20 @@ func TestRemoteHangs(t *testing.T) {
 func TestRemoteFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t)
-	s.set(send(http.StatusInternalServerError, "", ""))
-	c := &clock{}
-	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.now, StaleIfError: -1})
+	s.Set(webtest.Answer(http.StatusInternalServerError, ""))
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now, StaleIfError: -1})
 	for range 20 {
 		fails(t, r)
 	}
 	s.expect(t, "20 times", 1)
 	s.publish(keyOf(t, "k"))
 	fails(t, r)
-	c.advance(10 * time.Second)
+	c.Add(10 * time.Second)
 	find(t, r, "k", 1)
 	// Nothing stale is used if that was asked for.
-	s.set(send(http.StatusInternalServerError, "", ""))
-	c.advance(time.Hour)
+	s.Set(webtest.Answer(http.StatusInternalServerError, ""))
+	c.Add(time.Hour)
 	fails(t, r)
 }
 
@@ -368,7 +338,7 @@ func TestRemoteURL(t *testing.T) {
 	s.expect(t, "blocked", 0)
 
 	lost := errors.New("no metadata")
-	c := &clock{}
+	c := clocktest.New(noon)
 	urlErr := lost
 	calls := 0
 	r := jwt.NewRemote(f.Loopback(), func(ctx context.Context) (string, error) {
@@ -377,13 +347,13 @@ func TestRemoteURL(t *testing.T) {
 			t.Error("the search for the URL has no bound")
 		}
 		return s.URL, urlErr
-	}, &jwt.RemoteOptions{Now: c.now})
+	}, &jwt.RemoteOptions{Now: c.Now})
 	t.Cleanup(r.Close)
 	if err := findErr(t, r, "k"); !errors.Is(err, lost) {
 		t.Error(err)
 	}
 	urlErr = nil
-	c.advance(10 * time.Second)
+	c.Add(10 * time.Second)
 	find(t, r, "k", 1)
 	if calls != 2 {
 		t.Errorf("%d searches, want 2", calls)
@@ -405,7 +375,7 @@ func TestRemoteClose(t *testing.T) {
 	t.Parallel()
 	s := newKeyServer(t)
 	arrived := make(chan struct{})
-	s.set(func(_ http.ResponseWriter, r *http.Request) {
+	s.Set(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
 	})
@@ -447,7 +417,7 @@ func TestVerifyRemote(t *testing.T) {
 	if _, err := jwt.Verify(t.Context(), token, newRemote(t, s, nil), check()); err != nil {
 		t.Error(err)
 	}
-	s.set(send(http.StatusInternalServerError, "", ""))
+	s.Set(webtest.Answer(http.StatusInternalServerError, ""))
 	_, err = jwt.Verify(t.Context(), token, newRemote(t, s, nil), check())
 	for _, bad := range []error{jwt.ErrMalformed, jwt.ErrNoKey, jwt.ErrSignature, nil} {
 		if errors.Is(err, bad) {
