@@ -246,6 +246,45 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
+// Messages are taken also while a write waits for the client to read.
+func TestReadsDuringWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conn transport.Conn
+		var begun atomic.Int32
+		h := &linktest.Handler{
+			Handler: mcptest.TransportPeer(),
+			OnOpen:  func(c transport.Conn) error { conn = c; return nil },
+			OnBegin: func(ctx context.Context, x *transport.Exchange, s transport.Session) func() {
+				if begun.Add(1) == 1 { // before the reader comes back for the next message
+					go func() {
+						for conn.Send(ctx, &jsonrpc.Outgoing{Method: "kit/tick", Params: jsonrpc.JSON(map[string]string{"x": strings.Repeat("x", 4096)})}) == nil {
+						}
+					}()
+					synctest.Wait()
+				}
+				return s.Begin(ctx, x)
+			},
+		}
+		m := webtest.ServeMemory(t, sse.NewHandler(h, nil))
+		c := m.Conn()
+		address := request(t, c, "localhost")
+		start := time.Now()
+		for range 2 {
+			if code, _, _ := status(t, m.Client(), http.MethodPost, address, http.Header{"Content-Type": {"application/json"}}, strings.NewReader(echo)); code != http.StatusAccepted {
+				t.Errorf("POST: %d, want 202", code)
+			}
+		}
+		if d := time.Since(start); d > 0 {
+			t.Errorf("messages were taken after %v, when the write that waited had ended", d)
+		}
+		synctest.Wait()
+		if n := begun.Load(); n != 2 {
+			t.Errorf("%d requests have begun, want 2", n)
+		}
+		_ = c.Close()
+	})
+}
+
 // A client that vanished without a word is noticed by the sign of life that it
 // does not take.
 func TestSilentVanishing(t *testing.T) {

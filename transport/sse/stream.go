@@ -31,12 +31,17 @@ type stream struct {
 	fail  context.CancelCauseFunc
 
 	writing sync.Mutex // held while writing
+	begun   atomic.Bool
 	buf     []byte
 	closed  atomic.Bool
 }
 
-// begin sends the header and the first event, once.
+// begin sends the header and the first event, once. Later it does not wait for a
+// write under way.
 func (s *stream) begin() error {
+	if s.begun.Load() {
+		return nil
+	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return s.open()
@@ -48,7 +53,11 @@ func (s *stream) open() error {
 		return nil
 	}
 	s.Header()["Cache-Control"] = []string{"no-store, no-transform"}
-	return s.send(s.first)
+	if err := s.send(s.first); err != nil {
+		return err
+	}
+	s.begun.Store(true)
+	return nil
 }
 
 // write sends messages, as many as possible with one write.

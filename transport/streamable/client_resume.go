@@ -151,6 +151,9 @@ func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) 
 // no hope. The cause is why there is none.
 func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (*http.Response, error) {
 	for {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(ctx))
+		}
 		if err := x.hopeless(c, cause); err != nil {
 			return nil, err
 		}
@@ -159,11 +162,8 @@ func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (
 		}
 		c.failures++
 		resp, err := x.l.get(ctx, x.s, c)
-		switch {
-		case err == nil:
+		if err == nil {
 			return resp, nil
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: asking for the rest of the answer: %w", transport.ErrInterrupted, err)
 		}
 		cause = err
 	}

@@ -96,15 +96,19 @@ func (a *activeRequest) takes(st *stream) bool {
 
 // follow writes a stream to a GET until one of the ends is reached.
 func (a *activeRequest) follow(st *stream) {
-	var stopping <-chan struct{}
-	pollAfter := st.s.pollAfter()
-	st.lock()
-	if st.form == formListener {
-		stopping, pollAfter = a.h.ending, 0
+	if a.drainHeld(st) == formListener {
+		a.wait(st, 0, a.h.ending)
+		return
 	}
+	a.wait(st, st.s.pollAfter(), nil)
+}
+
+// drainHeld writes what waited until the response was there.
+func (a *activeRequest) drainHeld(st *stream) streamForm {
+	st.lock()
+	defer st.unlock() // also if the store of events panics
 	a.drain(st, false)
-	st.unlock()
-	a.wait(st, pollAfter, stopping)
+	return st.form
 }
 
 // pollAfter is how long the response to a request lasts; 0 if it has no limit.

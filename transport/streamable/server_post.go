@@ -71,7 +71,9 @@ func (h *Handler) read(a *activeRequest, hd *head) []byte {
 		return web.ReadBody(a.r.Body, a.r.ContentLength, h.opts.MaxMessage)
 	})
 	if err == nil {
-		_ = a.r.Body.Close() // at its end; net/http looks for more in one that is open
+		if a.r.Body != nil { // net/http never leaves it out
+			_ = a.r.Body.Close() // at its end; net/http looks for more in one that is open
+		}
 		h.responses.Unlimit(a.r.Context(), &a.Response)
 		return data
 	}

@@ -130,17 +130,20 @@ func (a *activeRequest) primeSoon(f *revision.Facts) {
 
 // conclude ends the response: what waits is written, and from here on it is
 // net/http's.
-func (a *activeRequest) conclude(st *stream) {
+func (a *activeRequest) conclude(st *stream) { st.s.forget(a.finish(st)...) }
+
+// finish writes what waits and detaches the response. It returns the names of
+// streams that make place for what the client comes back to.
+func (a *activeRequest) finish(st *stream) (stale []string) {
 	st.lock()
+	defer st.unlock() // also if the store of events panics
 	a.await(st, false)
 	a.running = false
 	if a.writer != writerDetached {
 		a.drain(st, false)
 		a.detach(st, errNobody)
 	}
-	stale := st.trimAway()
-	st.unlock()
-	st.s.forget(stale...)
+	return st.trimAway()
 }
 
 // wait waits until the response is complete, its client goes, or it has lasted

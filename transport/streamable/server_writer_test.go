@@ -249,6 +249,29 @@ func TestPanicWhileResuming(t *testing.T) {
 	s.check("after it", s.send(http.MethodPost, rpc(2, "echo", ""), "Mcp-Session-Id", id), http.StatusOK)
 }
 
+// appendPanics is a store that panics when events are added.
+type appendPanics struct{ store }
+
+func (*appendPanics) Append(context.Context, streamable.Event) error { panic("planted") }
+
+// A panic of the store while a GET, or the end of a POST, writes what waits leaves
+// the session as it was.
+func TestPanicWhileStoring(t *testing.T) {
+	mcptest.NoLeaks(t)
+	p := newPeer(nil)
+	s := newSite(t, p, &streamable.Options{
+		Events: &appendPanics{store{events: make(map[string][]streamable.Event)}},
+	})
+	id := s.open(v2506)
+	if err := p.session().conn.Send(t.Context(), &jsonrpc.Outgoing{Method: "notifications/message", Params: jsonrpc.Empty()}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.do(t.Context(), http.MethodGet, "", "Mcp-Session-Id", id); err == nil {
+		_ = r.Body.Close() // net/http asks again where a connection breaks at once
+	}
+	s.check("after it", s.send(http.MethodPost, rpc(2, "echo", ""), "Mcp-Session-Id", id), http.StatusOK)
+}
+
 // later is send in the background.
 func (s *site) later(httpMethod string, header ...string) <-chan outcome {
 	c := make(chan outcome, 1)

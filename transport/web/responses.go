@@ -218,6 +218,10 @@ func (l *Responses) Stop() {
 	l.work.Wait()
 }
 
+// sweepStep is the shortest time between two looks at all responses, so that many
+// that are due one after the other cost one look. What is due may be that late.
+const sweepStep = 10 * time.Millisecond
+
 // sweepInterval is the longest time between two looks at all responses: what is read or
 // written is given its time without a word to the timer.
 func (l *Responses) sweepInterval() int64 {
@@ -251,7 +255,7 @@ func (l *Responses) sweep() {
 			next = min(next, due)
 		}
 	}
-	l.arm(now, next)
+	l.arm(now, max(next, now+int64(sweepStep)))
 }
 
 // act does what is due for a response, or returns when that is.
