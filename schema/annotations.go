@@ -160,10 +160,10 @@ func checkDialect(o wire.Object) error {
 	if !ok {
 		return nil
 	}
-	dialect, ok := text(o, "$schema")
-	if !ok {
+	if raw[0] != '"' {
 		return fmt.Errorf("%w: $schema is not a string but %s", ErrInvalid, wire.Kind(raw[0]))
 	}
+	dialect := wire.Text(raw)
 	if !slices.Contains(dialects, strings.TrimSuffix(dialect, "#")) {
 		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, wire.QuoteName(dialect))
 	}

@@ -24,11 +24,10 @@ func (t translation) target(n *node) *constraint {
 }
 
 func (t translation) constraint(n *node) *constraint {
-	var s *constraint
+	s := &constraint{}
 	if n.kind == kindRef {
 		s = t.target(n.ref)
 	} else {
-		s = &constraint{}
 		t.fill(s, n)
 	}
 	if n.nullable && (n.kind == kindRef || n.kind == kindOwn) {
@@ -64,10 +63,9 @@ func (t translation) fill(s *constraint, n *node) {
 }
 
 func (t translation) ofStruct(n *node) *objectConstraint {
-	o := &objectConstraint{length: anyLength, closed: n.extra == nil}
-	if len(n.fields) > 0 {
-		o.members = make([]memberConstraint, len(n.fields))
-		o.fields = make([]goField, len(n.fields))
+	o := &objectConstraint{
+		length: anyLength, closed: n.extra == nil,
+		members: make([]memberConstraint, len(n.fields)), fields: make([]goField, len(n.fields)),
 	}
 	for i := range n.fields {
 		f := &n.fields[i]
@@ -87,16 +85,6 @@ func (t translation) ofStruct(n *node) *objectConstraint {
 // ofText returns the constraint of a string, or nil if every one will do.
 func (n *node) ofText() *stringConstraint {
 	c := &stringConstraint{length: n.length, pattern: n.pattern, format: n.format}
-	switch {
-	case n.kind == kindTime:
-		c.format = timeFormat
-	case n.kind == kindDuration:
-		c.format = durationFormat
-	case n.kind == kindBytes:
-		c.format = base64Format
-	case n.digits != nil:
-		c.format = &n.digits.format
-	}
 	if c.pattern != nil {
 		c.mismatch = "must match the pattern " + c.pattern.String()
 	}
@@ -111,21 +99,17 @@ func (n *node) ofText() *stringConstraint {
 
 // ofNumber returns the constraint of a number.
 func (n *node) ofNumber() *numberConstraint {
-	c := &numberConstraint{hi: -1}
+	c := &numberConstraint{unsigned: n.kind == kindUint, hi: -1}
 	if n.enum != nil {
 		c.enum = &n.enum.choices
 	}
 	reason := n.outOfRange()
-	switch n.kind {
-	case kindFloat:
+	if n.kind == kindFloat {
 		c.float = &floatConstraint{bits: n.bits, lo: n.flo, hi: n.fhi, reason: reason}
 		if n.enum != nil {
 			c.float.enum = n.enum.floats
 		}
 		return c
-	case kindUint:
-		c.unsigned = true
-	default:
 	}
 	if c.enum == nil {
 		var ok bool

@@ -3,6 +3,7 @@ package schema
 import (
 	"math/bits"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -28,10 +29,8 @@ const (
 var typeNames = [...]string{"null", "boolean", "number", "integer", "string", "array", "object"}
 
 func typeNamed(name string) typeSet {
-	for i, n := range typeNames {
-		if n == name {
-			return 1 << i
-		}
+	if i := slices.Index(typeNames[:], name); i >= 0 {
+		return 1 << i
 	}
 	return 0
 }
@@ -110,8 +109,7 @@ type applicators struct {
 type choices struct {
 	reason  string        // if it is none of them; "" until it is wanted
 	list    wire.RawValue // the array, or one value, as in the schema
-	types   typeSet       // null; true and false are below
-	yes, no bool
+	words   string        // first letters of those of true, false and null
 	strings []string
 	numbers []wire.Decimal
 	index   map[string]struct{} // of strings, if there are many
@@ -177,7 +175,7 @@ type objectConstraint struct {
 	closed   bool           // other members are refused
 	extra    *constraint    // of other members; nil: any
 	fields   []goField      // of a Go struct: where its members go
-	keys     *digits        // of a Go map whose keys are not strings
+	keys     *format        // of a Go map whose keys are not strings
 }
 
 // memberConstraint is what is known of a member.
@@ -296,15 +294,7 @@ func (c *choices) hasNumber(d *wire.Decimal) bool {
 	return false
 }
 
-func (c *choices) hasWord(first byte) bool {
-	switch first {
-	case 't':
-		return c.yes
-	case 'f':
-		return c.no
-	}
-	return c.types&typeNull != 0
-}
+func (c *choices) hasWord(first byte) bool { return strings.IndexByte(c.words, first) >= 0 }
 
 // refusal is the reason that a report gives for another value.
 func (c *choices) refusal() string {
@@ -324,14 +314,6 @@ func (c *choices) refusal() string {
 		i, last = wire.Next(c.list, end, ']')
 	}
 	return "must be one of " + bounded(b.String())
-}
-
-// applies returns the applicators, new ones if need be.
-func (s *constraint) applies() *applicators {
-	if s.inPlace == nil {
-		s.inPlace = &applicators{}
-	}
-	return s.inPlace
 }
 
 // bare says whether s has nothing but annotations, and perhaps $ref.

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,21 +76,13 @@ func (g *graph) link(s *jsonschema.Schema) {
 	if s.DynamicRef != nil {
 		e.inPlace = append(e.inPlace, g.add(s.DynamicRef.Ref)...)
 	}
-	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
-		e.inPlace = append(e.inPlace, g.add(list...)...)
-	}
-	for _, sub := range s.DependentSchemas {
-		e.inPlace = append(e.inPlace, g.add(sub)...)
-	}
+	e.inPlace = append(e.inPlace, g.add(slices.Concat(s.AllOf, s.AnyOf, s.OneOf)...)...)
+	e.inPlace = append(e.inPlace, g.add(slices.Collect(maps.Values(s.DependentSchemas))...)...)
 	for _, sub := range s.Dependencies {
 		e.inPlace = append(e.inPlace, g.add(either(sub))...)
 	}
-	for _, sub := range s.Properties {
-		e.named = append(e.named, g.add(sub)...)
-	}
-	for _, sub := range s.PatternProperties {
-		e.members = append(e.members, g.add(sub)...)
-	}
+	e.named = g.add(slices.Collect(maps.Values(s.Properties))...)
+	e.members = g.add(slices.Collect(maps.Values(s.PatternProperties))...)
 	e.members = append(e.members, g.add(either(s.AdditionalProperties), s.UnevaluatedProperties, s.PropertyNames)...)
 	e.placed = g.add(slices.Clone(s.PrefixItems)...)
 	if list, ok := s.Items.([]*jsonschema.Schema); ok {
@@ -202,21 +195,16 @@ func (g *graph) boundBelow(s *jsonschema.Schema, most int) int {
 	if e.round == g.round+1 {
 		return e.below
 	}
-	greatest := func(list []*jsonschema.Schema) (n int) {
-		for _, sub := range list {
+	worst := func(one, all []*jsonschema.Schema) (n int) {
+		for _, sub := range one {
 			n = max(n, g.info[sub].worst)
 		}
-		return n
-	}
-	total := func(list []*jsonschema.Schema) (n int) {
-		for _, sub := range list {
-			if n += g.info[sub].worst; n > most {
-				return most + 1
-			}
+		for _, sub := range all {
+			n += g.info[sub].worst
 		}
 		return n
 	}
-	sum := max(greatest(e.named)+total(e.members), greatest(e.placed)+total(e.items))
+	sum := max(worst(e.named, e.members), worst(e.placed, e.items))
 	for _, sub := range e.inPlace {
 		if sum > most {
 			break
@@ -251,17 +239,18 @@ func (c *counter) value(applied map[*jsonschema.Schema]int, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, member := range v {
-			if c.left < 0 {
-				return
-			}
-			c.value(c.member(flat, name), member)
+			c.beneath(flat, member, func(s *jsonschema.Schema, e *edges) (*jsonschema.Schema, []*jsonschema.Schema) {
+				return s.Properties[name], e.members
+			})
 		}
 	case []any:
-		for i, item := range v {
-			if c.left < 0 {
-				return
-			}
-			c.value(c.item(flat, i), item)
+		for at, item := range v {
+			c.beneath(flat, item, func(_ *jsonschema.Schema, e *edges) (*jsonschema.Schema, []*jsonschema.Schema) {
+				if at < len(e.placed) {
+					return e.placed[at], e.items
+				}
+				return nil, e.items
+			})
 		}
 	}
 }
@@ -277,30 +266,23 @@ func (c *counter) flatten(flat map[*jsonschema.Schema]int, s *jsonschema.Schema,
 	}
 }
 
-// member returns what is applied to the member of that name.
-func (c *counter) member(flat map[*jsonschema.Schema]int, name string) map[*jsonschema.Schema]int {
+// beneath counts what the schemas that are applied to a container cost at v in it;
+// pick returns those that one of them applies there: by name or position, and to all.
+func (c *counter) beneath(flat map[*jsonschema.Schema]int, v any,
+	pick func(*jsonschema.Schema, *edges) (*jsonschema.Schema, []*jsonschema.Schema),
+) {
+	if c.left < 0 {
+		return
+	}
 	below := map[*jsonschema.Schema]int{}
 	for s, times := range flat {
-		if sub := s.Properties[name]; sub != nil {
-			below[sub] += times
+		one, all := pick(s, c.info[s])
+		if one != nil {
+			below[one] += times
 		}
-		for _, sub := range c.info[s].members {
+		for _, sub := range all {
 			below[sub] += times
 		}
 	}
-	return below
-}
-
-// item returns what is applied to the item at that position.
-func (c *counter) item(flat map[*jsonschema.Schema]int, at int) map[*jsonschema.Schema]int {
-	below := map[*jsonschema.Schema]int{}
-	for s, times := range flat {
-		if placed := c.info[s].placed; at < len(placed) {
-			below[placed[at]] += times
-		}
-		for _, sub := range c.info[s].items {
-			below[sub] += times
-		}
-	}
-	return below
+	c.value(below, v)
 }

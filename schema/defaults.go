@@ -52,22 +52,16 @@ func (f *filler) array(a *arrayConstraint, i int, v reflect.Value) int {
 }
 
 func (f *filler) mapping(o *objectConstraint, i int, v reflect.Value) int {
-	i, last := wire.First(f.raw, i, '}')
-	for !last && i >= 0 {
-		nameEnd, _, value := wire.MemberAt(f.raw, i)
-		if nameEnd < 0 {
-			return -1
-		}
-		key := reflect.ValueOf(wire.Text(f.raw[i:nameEnd])).Convert(v.Type().Key())
+	return wire.EachMember(f.raw, i, func(name string, value int) int {
+		key := reflect.ValueOf(name).Convert(v.Type().Key())
 		element := reflect.New(v.Type().Elem()).Elem()
 		if old := v.MapIndex(key); old.IsValid() {
 			element.Set(old)
 		}
 		end := f.value(o.extra, value, element)
 		v.SetMapIndex(key, element)
-		i, last = wire.Next(f.raw, end, '}')
-	}
-	return i
+		return end
+	})
 }
 
 func (f *filler) object(o *objectConstraint, i int, v reflect.Value) int {

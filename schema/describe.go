@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -35,6 +36,9 @@ var types = [...]typeSet{
 	kindArray: typeArray, kindMap: typeObject, kindStruct: typeObject, kindOwn: 0,
 }
 
+// lengths end the keywords for bounds of lengths, except for strings.
+var lengths = map[nodeKind]string{kindArray: "Items", kindMap: "Properties"}
+
 // node describes one place of a Go type, as its schema and its constraints do.
 // Nodes are not changed once the walk is done.
 type node struct {
@@ -54,13 +58,11 @@ type node struct {
 
 	items *node // of arrays, and values of maps
 
-	keys *digits // of maps whose keys are not strings
+	keys *format // of maps whose keys are not strings
 
 	// Structs.
 	fields []field
 	extra  *node // members that no field takes; nil: refused
-
-	digits *digits // of a number in a string
 
 	nullable bool // null will do as well
 
@@ -101,10 +103,10 @@ type fallback struct {
 // enum is a set of allowed values.
 type enum struct {
 	choices
-	floats []float64
-	texts  []string // as JSON
-	titles []string // of the values, or nil
-	items  bool     // they are of the items of an array
+	floats  []float64
+	texts   []string // as JSON
+	titles  []string // of the values, or nil
+	keyword string   // that says it
 }
 
 // appendMember appends "name":, with a comma if it is not the first member of
@@ -135,6 +137,11 @@ func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 			dst = append(appendMember(dst, start, name), value...)
 		}
 	}
+	count := func(bound string, number int) {
+		if number >= 0 {
+			text(bound+cmp.Or(lengths[n.kind], "Length"), strconv.Itoa(number))
+		}
+	}
 	str("$ref", n.refText)
 	if n.nullable && n.kind != kindAny {
 		text("type", `["`+types[n.kind].String()+`","null"]`)
@@ -143,22 +150,23 @@ func (n *node) append(dst []byte, f *field, defs []*definition) []byte {
 	}
 	str("title", n.title)
 	str("description", n.desc)
-	str("format", n.formatName())
 	if n.kind == kindBytes {
 		str("contentEncoding", "base64")
 	}
-	if n.kind == kindDuration {
-		str("pattern", durationPattern)
-	} else if n.digits != nil {
-		str("pattern", n.digits.pattern)
-	} else if n.pattern != nil {
+	if n.format != nil {
+		str("format", n.format.name)
+		str("pattern", n.format.pattern)
+	}
+	if n.pattern != nil {
 		str("pattern", n.pattern.String())
 	}
-	text(n.enum.member(), n.enum.list())
+	if n.enum != nil {
+		text(n.enum.keyword, n.enum.list())
+	}
 	text("minimum", n.loText)
 	text("maximum", n.hiText)
-	text(n.lengthName("min"), length(n.length.min))
-	text(n.lengthName("max"), length(n.length.max))
+	count("min", n.length.min)
+	count("max", n.length.max)
 	dst = n.appendContents(dst, start)
 	if f != nil {
 		if f.fallback != nil {
@@ -206,16 +214,13 @@ func (n *node) appendFields(dst []byte, start int) []byte {
 			f := &n.fields[i]
 			dst = f.node.append(appendMember(dst, inner, f.name), f, nil)
 			if f.required {
-				if required != nil {
-					required = append(required, ',')
-				}
-				required = wire.AppendString(required, f.name)
+				required = wire.AppendString(append(required, ','), f.name)
 			}
 		}
 		dst = append(dst, '}')
 	}
 	if required != nil {
-		dst = append(append(append(appendMember(dst, start, "required"), '['), required...), ']')
+		dst = append(append(append(appendMember(dst, start, "required"), '['), required[1:]...), ']')
 	}
 	switch {
 	case n.extra == nil:
@@ -226,50 +231,8 @@ func (n *node) appendFields(dst []byte, start int) []byte {
 	return dst
 }
 
-func (n *node) formatName() string {
-	if n.kind == kindTime {
-		return "date-time"
-	}
-	if n.format != nil {
-		return n.format.name
-	}
-	return ""
-}
-
-// lengthName is the keyword for a bound of the length.
-func (n *node) lengthName(bound string) string {
-	switch n.kind {
-	case kindArray:
-		return bound + "Items"
-	case kindMap:
-		return bound + "Properties"
-	default:
-		return bound + "Length"
-	}
-}
-
-func length(n int) string {
-	if n < 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
-}
-
-// member is the keyword that list belongs to.
-func (e *enum) member() string {
-	switch {
-	case e == nil || e.titles == nil:
-		return "enum"
-	case e.items:
-		return "anyOf"
-	}
-	return "oneOf"
-}
-
+// list is the value of the keyword.
 func (e *enum) list() string {
-	if e == nil {
-		return ""
-	}
 	dst := []byte{'['}
 	for i, text := range e.texts {
 		if i > 0 {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
 )
 
 // member is a Go field that becomes a member of the JSON object.
@@ -31,8 +33,9 @@ func (w *walk) structure(n *node, t reflect.Type) error {
 		}
 	}
 	if len(members) > 0 || extra != nil {
-		if err := w.check(t); err != nil {
-			return err
+		// The decoder may refuse the json tags.
+		if err := wire.Decode([]byte("{}"), reflect.New(t).Interface()); err != nil {
+			return w.errorf("%w", err)
 		}
 	}
 	for _, m := range members {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/mail"
 	"net/netip"
@@ -17,10 +18,12 @@ type format struct {
 	name   string
 	reason string // if a text does not have it
 	valid  func(text []byte) bool
+	// pattern describes a format without a name, to advertise.
+	pattern string
 }
 
 // formats are those that the tag format knows; a form may have the first few.
-var formats = []format{
+var formats = []*format{
 	newFormat("email", isEmail),
 	newFormat("uri", isURI),
 	newFormat("date", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil }),
@@ -34,29 +37,27 @@ var formats = []format{
 // formFormats is the number of formats that a form may have.
 const formFormats = 4
 
-func newFormat(name string, valid func(s string) bool) format {
-	return format{name, "expected the format " + bounded(name), func(text []byte) bool { return valid(string(text)) }}
+func newFormat(name string, valid func(s string) bool) *format {
+	return &format{name: name, reason: "expected the format " + bounded(name), valid: func(text []byte) bool { return valid(string(text)) }}
 }
 
-// The formats of Go types.
-var (
-	timeFormat = &format{"date-time", "expected a date-time such as 2006-01-02T15:04:05Z", func(text []byte) bool { return isTime(string(text)) }}
-
-	durationFormat = &format{"", "expected a duration such as 1m30s", func(text []byte) bool {
-		_, err := time.ParseDuration(string(text))
-		return err == nil
-	}}
-
-	base64Format = &format{"", "expected base64 with padding", isBase64}
-)
-
-func formatNamed(name string) *format {
-	for i := range formats {
-		if formats[i].name == name {
-			return &formats[i]
-		}
-	}
-	return nil
+// typeFormats are the formats of Go types.
+var typeFormats = [...]*format{
+	kindTime: {
+		name: "date-time", reason: "expected a date-time such as 2006-01-02T15:04:05Z",
+		valid: func(text []byte) bool { return isTime(string(text)) },
+	},
+	kindDuration: {
+		reason: "expected a duration such as 1m30s",
+		valid: func(text []byte) bool {
+			_, err := time.ParseDuration(string(text))
+			return err == nil
+		},
+		// What time.ParseDuration takes, but for overflow:
+		pattern: `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`,
+	},
+	kindBytes: {reason: "expected base64 with padding", valid: isBase64},
+	kindOwn:   nil,
 }
 
 // commonFormats are the formats of the library that are used most.
@@ -88,12 +89,8 @@ func compileFormat(name string) *format {
 	if err != nil || s.Format == nil {
 		return nil
 	}
-	f := newFormat(name, func(text string) bool { return s.Format.Validate(text) == nil })
-	return &f
+	return newFormat(name, func(text string) bool { return s.Format.Validate(text) == nil })
 }
-
-// durationPattern describes what time.ParseDuration takes, but for overflow.
-const durationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 
 // isTime says whether s is a date-time of RFC 3339. time.Parse alone also takes
 // 1:02 for 01:02, a comma for the point, and any offset.
@@ -123,12 +120,8 @@ func isUUID(s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		c := s[i]
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c != '-' {
-				return false
-			}
-		} else if !isHex(c) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		if dash && s[i] != '-' || !dash && !isHex(s[i]) {
 			return false
 		}
 	}
@@ -139,7 +132,7 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-func isAlphanumeric(c byte) bool {
+func isAlphanumeric(c rune) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
@@ -152,11 +145,8 @@ func isHostname(s string) bool {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 			return false
 		}
-		for i := range len(label) {
-			c := label[i]
-			if !isAlphanumeric(c) && c != '-' {
-				return false
-			}
+		if strings.ContainsFunc(label, func(c rune) bool { return !isAlphanumeric(c) && c != '-' }) {
+			return false
 		}
 	}
 	return true
@@ -168,21 +158,12 @@ func isBase64(s []byte) bool {
 	if len(s)%4 != 0 {
 		return false
 	}
-	digits := s
-	for range 2 {
-		if len(digits) > 0 && digits[len(digits)-1] == '=' {
-			digits = digits[:len(digits)-1]
-		}
-	}
-	for _, c := range digits {
-		if !isAlphanumeric(c) && c != '+' && c != '/' {
+	for _, c := range bytes.TrimRight(s, "=") {
+		if !isAlphanumeric(rune(c)) && c != '+' && c != '/' {
 			return false
 		}
 	}
-	if len(s) == 0 {
-		return true
-	}
 	var last [3]byte
-	_, err := base64.StdEncoding.Strict().Decode(last[:], s[len(s)-4:])
+	_, err := base64.StdEncoding.Strict().Decode(last[:], s[max(len(s)-4, 0):])
 	return err == nil
 }

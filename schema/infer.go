@@ -123,12 +123,8 @@ func (w *walk) spreadDefaults() {
 }
 
 func (n *node) hasDefaults() bool {
-	for i := range n.fields {
-		if n.fields[i].fallback != nil || n.fields[i].node.defaults {
-			return true
-		}
-	}
-	return n.ref != nil && n.ref.defaults || n.items != nil && n.items.defaults
+	return n.ref != nil && n.ref.defaults || n.items != nil && n.items.defaults ||
+		slices.ContainsFunc(n.fields, func(f field) bool { return f.fallback != nil || f.node.defaults })
 }
 
 func deref(t reflect.Type) reflect.Type {
@@ -299,7 +295,7 @@ func (w *walk) define(t reflect.Type) (*definition, error) {
 // nameFor returns a name for $defs that needs no escapes and is not taken.
 func (w *walk) nameFor(t reflect.Type) string {
 	base := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+		if isAlphanumeric(r) {
 			return r
 		}
 		return '_'
@@ -314,6 +310,7 @@ func (w *walk) nameFor(t reflect.Type) string {
 // build makes the node of a type, with the constraints of its tags.
 func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 	n := &node{kind: w.classify(t), length: anyLength}
+	n.format = typeFormats[n.kind]
 	w.nodes = append(w.nodes, n)
 	if len(w.nodes) > maxNodes {
 		return nil, w.errorf("more than %d places; %w", maxNodes, ErrTooComplex)
@@ -341,7 +338,9 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 	case kindFloat:
 		n.flo, n.fhi, n.bits = math.Inf(-1), math.Inf(1), t.Bits()
 	case kindAny:
-		err = w.anything(t)
+		if t.Kind() == reflect.Interface && t.NumMethod() > 0 && !w.output {
+			err = w.errorf("interface %s cannot be decoded; use a concrete type", t)
+		}
 	case kindOwn:
 		err = w.own(n, t)
 	case kindArray:
@@ -367,14 +366,6 @@ func (w *walk) build(t reflect.Type, tags *tagSet) (*node, error) {
 		return nil, err
 	}
 	return n, nil
-}
-
-// anything refuses interfaces that nothing can be decoded into.
-func (w *walk) anything(t reflect.Type) error {
-	if t.Kind() == reflect.Interface && t.NumMethod() > 0 && !w.output {
-		return w.errorf("interface %s cannot be decoded; use a concrete type", t)
-	}
-	return nil
 }
 
 func (w *walk) array(n *node, t reflect.Type, tags *tagSet) (err error) {
@@ -404,7 +395,7 @@ func (w *walk) mapping(n *node, t reflect.Type) (err error) {
 	switch kind := classify(key); kind {
 	case kindString:
 	case kindInt, kindUint:
-		n.keys = newDigits(kind, key.Bits())
+		n.keys = digits(kind, key.Bits())
 	default:
 		return w.errorf("keys of type %s cannot be member names; use strings or integers", key)
 	}
@@ -418,12 +409,4 @@ func (w *walk) mapping(n *node, t reflect.Type) (err error) {
 // plainKey says whether a map's key is the member's name as it is.
 func plainKey(key reflect.Type) bool {
 	return key.Kind() == reflect.String && !hasMethod(key, "MarshalText", "UnmarshalText", "AppendText")
-}
-
-// check asks the decoder whether it takes the type's json tags.
-func (w *walk) check(t reflect.Type) error {
-	if err := wire.Decode([]byte("{}"), reflect.New(t).Interface()); err != nil {
-		return w.errorf("%w", err)
-	}
-	return nil
 }

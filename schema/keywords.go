@@ -129,11 +129,19 @@ func (r *reader) keyword(s *constraint, name string, i int) {
 		r.want(t == 0 || typeAt(c) == t)
 		return
 	}
-	switch {
-	case r.applicator(s, name, i), r.ofNumber(s, name, i), r.ofText(s, name, i), r.ofArray(s, name, i), r.ofObject(s, name, i):
-		return
-	}
 	switch name {
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+		r.number(made(&s.number, numberConstraint{}), name, i)
+	case "minLength", "maxLength", "pattern":
+		r.text(made(&s.text, stringConstraint{length: anyLength}), name, i)
+	case "format":
+		r.format(s, i)
+	case "items", "prefixItems", "minItems", "maxItems", "uniqueItems":
+		r.array(made(&s.array, arrayConstraint{length: anyLength}), name, i)
+	case "properties", "required", "additionalProperties", "minProperties", "maxProperties":
+		r.object(made(&s.object, objectConstraint{length: anyLength}), name, i)
+	case "$ref", "allOf", "anyOf", "oneOf", "not":
+		r.applicator(s, made(&s.inPlace, applicators{}), name, i)
 	case "$schema":
 		r.want(s == r.all[0]) // beneath it belongs to an $id
 	case "$defs", "definitions":
@@ -155,6 +163,15 @@ func (r *reader) keyword(s *constraint, name string, i int) {
 	default:
 		r.want(!slices.Contains(beyond, name))
 	}
+}
+
+// made returns what p points to, which is first if there is nothing yet.
+func made[T any](p **T, first T) *T {
+	if *p == nil {
+		s := first
+		*p = &s
+	}
+	return *p
 }
 
 // types reads the value of "type": a name, or several that differ.
@@ -184,15 +201,9 @@ func (r *reader) choices(i int, several bool) *choices {
 		end := wire.SkipValue(r.raw, at)
 		twice := false
 		switch typeAt(wire.At(r.raw, at)) {
-		case typeNull:
-			twice = c.types&typeNull != 0
-			c.types |= typeNull
-		case typeBoolean:
-			which := &c.yes
-			if r.raw[at] == 'f' {
-				which = &c.no
-			}
-			twice, *which = *which, true
+		case typeNull, typeBoolean:
+			twice = c.hasWord(r.raw[at])
+			c.words += string(r.raw[at : at+1])
 		case typeString:
 			s := wire.Text(r.raw[at:end])
 			twice = slices.Contains(c.strings, s)
@@ -212,7 +223,7 @@ func (r *reader) choices(i int, several bool) *choices {
 	} else {
 		add(i)
 	}
-	if r.want(c.types != 0 || c.yes || c.no || c.strings != nil || c.numbers != nil) && len(c.strings) > 2*few {
+	if r.want(c.words != "" || c.strings != nil || c.numbers != nil) && len(c.strings) > 2*few {
 		c.index = make(map[string]struct{}, len(c.strings))
 		for _, s := range c.strings {
 			c.index[s] = struct{}{}
@@ -229,27 +240,22 @@ func (r *reader) count(i int) int {
 }
 
 // applicator reads keywords that apply schemas to the value itself.
-func (r *reader) applicator(s *constraint, name string, i int) bool {
+func (r *reader) applicator(s *constraint, a *applicators, name string, i int) {
 	switch name {
 	case "$ref":
-		end := wire.SkipValue(r.raw, i)
 		if r.want(r.raw[i] == '"') {
-			s.applies()
 			r.refs = append(r.refs, s)
-			r.targets = append(r.targets, wire.Text(r.raw[i:end]))
+			r.targets = append(r.targets, wire.Text(r.raw[i:wire.SkipValue(r.raw, i)]))
 		}
 	case "allOf":
-		s.applies().all = r.schemas(i)
+		a.all = r.schemas(i)
 	case "anyOf":
-		s.applies().any = r.schemas(i)
+		a.any = r.schemas(i)
 	case "oneOf":
-		s.applies().one = r.schemas(i)
-	case "not":
-		s.applies().not, _ = r.schema(i)
+		a.one = r.schemas(i)
 	default:
-		return false
+		a.not, _ = r.schema(i)
 	}
-	return true
 }
 
 // schemas reads an array of schemas that is not empty.
@@ -266,8 +272,8 @@ func (r *reader) schemas(i int) (list []*constraint) {
 	return list
 }
 
-// ofNumber reads keywords that bound numbers.
-func (r *reader) ofNumber(s *constraint, name string, i int) bool {
+// number reads keywords that bound numbers.
+func (r *reader) number(n *numberConstraint, name string, i int) {
 	b := bound{}
 	switch name {
 	case "minimum":
@@ -278,56 +284,37 @@ func (r *reader) ofNumber(s *constraint, name string, i int) bool {
 		b.sign, b.reason, b.excludes = -1, "must be above ", true
 	case "exclusiveMaximum":
 		b.sign, b.reason, b.excludes = 1, "must be below ", true
-	case "multipleOf":
-	default:
-		return false
 	}
 	if !r.want(typeAt(r.raw[i]) == typeNumber) {
-		return true
-	}
-	if s.number == nil {
-		s.number = &numberConstraint{}
+		return
 	}
 	tok := r.raw[i:wire.SkipValue(r.raw, i)]
 	if b.limit = wire.ReadDecimal(tok); b.sign != 0 {
 		b.reason = bounded(b.reason + string(tok))
-		s.number.bounds = append(s.number.bounds, b)
-		return true
+		n.bounds = append(n.bounds, b)
+		return
 	}
 	if d, ok := wire.NewDivisor(&b.limit); r.want(ok) {
-		s.number.multiple, s.number.step = &d, bounded("must be a multiple of "+string(tok))
+		n.multiple, n.step = &d, bounded("must be a multiple of "+string(tok))
 	}
-	return true
 }
 
-// ofText reads keywords that bound strings.
-func (r *reader) ofText(s *constraint, name string, i int) bool {
-	switch name {
-	case "minLength", "maxLength", "pattern":
-	case "format":
-		r.format(s, i)
-		return true
-	default:
-		return false
-	}
-	if s.text == nil {
-		s.text = &stringConstraint{length: anyLength}
-	}
+// text reads keywords that bound strings.
+func (r *reader) text(t *stringConstraint, name string, i int) {
 	switch name {
 	case "minLength":
-		s.text.length.min = r.count(i)
+		t.length.min = r.count(i)
 	case "maxLength":
-		s.text.length.max = r.count(i)
+		t.length.max = r.count(i)
 	default:
 		if r.want(r.raw[i] == '"') {
 			text := wire.Text(r.raw[i:wire.SkipValue(r.raw, i)])
 			compiled, err := r.engine.compile(text)
-			s.text.pattern, _ = compiled.(*regexp.Regexp)
-			s.text.mismatch = "must match the pattern " + bounded(text)
-			r.want(err == nil && s.text.pattern != nil)
+			t.pattern, _ = compiled.(*regexp.Regexp)
+			t.mismatch = "must match the pattern " + bounded(text)
+			r.want(err == nil && t.pattern != nil)
 		}
 	}
-	return true
 }
 
 // format finds the library's check of a format, if it is to be asserted.
@@ -336,51 +323,32 @@ func (r *reader) format(s *constraint, i int) {
 		return
 	}
 	name := wire.Text(r.raw[i:wire.SkipValue(r.raw, i)])
-	if !r.want(name != "regex") { // is checked by the engine, within its bounds
-		return
+	if r.want(name != "regex") { // is checked by the engine, within its bounds
+		s.format = libraryFormat(name)
 	}
-	s.format = libraryFormat(name)
 }
 
-// ofArray reads keywords that bound arrays.
-func (r *reader) ofArray(s *constraint, name string, i int) bool {
-	switch name {
-	case "items", "prefixItems", "minItems", "maxItems", "uniqueItems":
-	default:
-		return false
-	}
-	if s.array == nil {
-		s.array = &arrayConstraint{length: anyLength}
-	}
+// array reads keywords that bound arrays.
+func (r *reader) array(a *arrayConstraint, name string, i int) {
 	switch name {
 	case "items":
-		s.array.items, _ = r.schema(i) // an array of draft-07 is beyond
+		a.items, _ = r.schema(i) // an array of draft-07 is beyond
 	case "prefixItems":
 		if r.want(r.dialect == draft2020) {
-			s.array.prefix = r.schemas(i)
+			a.prefix = r.schemas(i)
 		}
 	case "minItems":
-		s.array.length.min = r.count(i)
+		a.length.min = r.count(i)
 	case "maxItems":
-		s.array.length.max = r.count(i)
+		a.length.max = r.count(i)
 	default:
 		r.want(typeAt(r.raw[i]) == typeBoolean)
-		s.array.unique = r.raw[i] == 't'
+		a.unique = r.raw[i] == 't'
 	}
-	return true
 }
 
-// ofObject reads keywords that bound objects.
-func (r *reader) ofObject(s *constraint, name string, i int) bool {
-	switch name {
-	case "properties", "required", "additionalProperties", "minProperties", "maxProperties":
-	default:
-		return false
-	}
-	if s.object == nil {
-		s.object = &objectConstraint{length: anyLength}
-	}
-	o := s.object
+// object reads keywords that bound objects.
+func (r *reader) object(o *objectConstraint, name string, i int) {
 	switch name {
 	case "properties":
 		if r.want(r.raw[i] == '{') {
@@ -402,7 +370,6 @@ func (r *reader) ofObject(s *constraint, name string, i int) bool {
 	default:
 		o.length.max = r.count(i)
 	}
-	return true
 }
 
 func (r *reader) required(o *objectConstraint, i int) {

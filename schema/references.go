@@ -32,7 +32,7 @@ func (r *reader) target(ref string) *constraint {
 // isUnusual says whether a reference with that character, which may be an
 // escape, is better left to the library.
 func isUnusual(c rune) bool {
-	return c >= 0x80 || !isAlphanumeric(byte(c)) && !strings.ContainsRune("/_-.$", c)
+	return !isAlphanumeric(c) && !strings.ContainsRune("/_-.$", c)
 }
 
 // memberAt returns where the member or element of that name is in the value at

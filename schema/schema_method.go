@@ -36,7 +36,7 @@ func (w *walk) own(n *node, t reflect.Type) error {
 	if err != nil {
 		return w.errorf("schema given for %s: %w", t, err)
 	}
-	if err := standsAlone(raw, false); err != nil {
+	if err := standsAlone(raw, wire.SkipSpace(raw, 0), false); err != nil {
 		return w.errorf("schema given for %s: %w", t, err)
 	}
 	n.own = own
@@ -82,37 +82,32 @@ func embeddedSchemaType(t reflect.Type, raw wire.RawValue) reflect.Type {
 	return nil
 }
 
-// standsAlone refuses what means something else inside another schema. If raw
-// has schemas by name, the names are no keywords.
-func standsAlone(raw wire.RawValue, byName bool) error {
-	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
-	if err != nil {
-		return err
-	}
-	for name, value := range o.All() {
+// standsAlone refuses what means something else inside another schema than the one
+// at i. If that has schemas by name, the names are no keywords.
+func standsAlone(raw wire.RawValue, i int, byName bool) (err error) {
+	wire.EachMember(raw, i, func(name string, at int) int {
 		switch {
 		case byName:
 		case slices.Contains(noOwnKeywords, name):
-			return fmt.Errorf("%s does not work inside another schema; write out what it stands for", name)
+			err = fmt.Errorf("%s does not work inside another schema; write out what it stands for", name)
+			return -1
 		case name == "const" || name == "enum" || name == "default" || name == "examples":
-			continue
+			return wire.SkipValue(raw, at)
 		}
-		values := []wire.RawValue{value}
-		if value[0] == '[' {
-			if values, err = wire.ParseArray(value, wire.Limits{Depth: maxNesting}, 0); err != nil {
-				return err
+		inner := func(at int) int {
+			if raw[at] == '{' {
+				if err = standsAlone(raw, at, !byName && slices.Contains(mapOfSchemas, name)); err != nil {
+					return -1
+				}
 			}
+			return wire.SkipValue(raw, at)
 		}
-		for _, v := range values {
-			if v[0] != '{' {
-				continue
-			}
-			if err := standsAlone(v, !byName && slices.Contains(mapOfSchemas, name)); err != nil {
-				return err
-			}
+		if raw[at] == '[' {
+			return wire.EachElement(raw, at, inner)
 		}
-	}
-	return nil
+		return inner(at)
+	})
+	return err
 }
 
 // jsonType is the JSON type that a node demands, or "".
@@ -145,27 +140,20 @@ func (n *node) appendWrapped(dst []byte, f *field) []byte {
 	if n.desc != "" {
 		dst = wire.AppendString(appendMember(dst, start, "description"), n.desc)
 	}
+	keyword, end := "allOf", "]"
 	if n.nullable {
-		dst = append(append(appendMember(dst, start, "anyOf"), '['), inner...)
-		dst = append(dst, `,{"type":"null"}]`...)
-	} else {
-		dst = append(append(appendMember(dst, start, "allOf"), '['), inner...)
-		dst = append(dst, ']')
+		keyword, end = "anyOf", `,{"type":"null"}]`
 	}
+	dst = append(append(append(appendMember(dst, start, keyword), '['), inner...), end...)
 	if f != nil && f.fallback != nil {
 		dst = append(appendMember(dst, start, "default"), f.fallback.raw...)
 	}
 	return append(dst, '}')
 }
 
-// digits is the format of a number in a string, as the json option "string" writes
-// it, and keys of maps are. Tags do not bound it.
-type digits struct {
-	format
-	pattern string
-}
-
-func newDigits(kind nodeKind, bits int) *digits {
+// digits returns the format of a number in a string, as the json option "string"
+// writes it, and keys of maps are. Tags do not bound it.
+func digits(kind nodeKind, bits int) *format {
 	what, pattern := "a number", "^-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 	parse := func(s string) (err error) { _, err = strconv.ParseFloat(s, bits); return err }
 	switch kind {
@@ -178,7 +166,7 @@ func newDigits(kind nodeKind, bits int) *digits {
 	default:
 	}
 	valid := func(text []byte) bool { return isNumber(string(text)) && parse(string(text)) == nil }
-	return &digits{format{"", "expected " + what + " in a string", valid}, pattern}
+	return &format{reason: "expected " + what + " in a string", valid: valid, pattern: pattern}
 }
 
 // quoted walks a number that its json tag puts into a string.
@@ -191,7 +179,7 @@ func (w *walk) quoted(t reflect.Type, tags *tagSet) (*node, error) {
 	if name := tags.any(); name != "" && name != "header" {
 		return nil, w.errorf("tag %s cannot be said of a number in a string; leave the json option \"string\" out", name)
 	}
-	n := &node{kind: kindString, digits: newDigits(kind, inner.Bits()), length: anyLength}
+	n := &node{kind: kindString, format: digits(kind, inner.Bits()), length: anyLength}
 	w.nodes = append(w.nodes, n)
 	return n, nil
 }

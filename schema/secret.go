@@ -13,18 +13,9 @@ var (
 		"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "credential", "credentials",
 		"apikey", "accesskey", "secretkey", "privatekey", "authtoken", "accesstoken", "cvv", "cvc", "otp", "iban", "ssn",
 	}
-	secretPairs = [][2]string{
-		{"api", "key"},
-		{"access", "key"},
-		{"private", "key"},
-		{"signing", "key"},
-		{"encryption", "key"},
-		{"ssh", "key"},
-		{"card", "number"},
-		{"account", "number"},
-		{"security", "code"},
-		{"pin", "code"},
-		{"one", "time"},
+	secretPairs = []string{
+		"api key", "access key", "private key", "signing key", "encryption key", "ssh key",
+		"card number", "account number", "security code", "pin code", "one time",
 	}
 	// harmless words before "token" say that it is a position, not a secret.
 	harmless = []string{"page", "next", "previous", "continuation", "sync", "progress", "cursor"}
@@ -37,10 +28,7 @@ func looksSecret(name string) bool {
 		if word == "token" && i > 0 && slices.Contains(harmless, list[i-1]) {
 			continue
 		}
-		if slices.Contains(secretWords, word) {
-			return true
-		}
-		if i > 0 && slices.Contains(secretPairs, [2]string{list[i-1], word}) {
+		if slices.Contains(secretWords, word) || i > 0 && slices.Contains(secretPairs, list[i-1]+" "+word) {
 			return true
 		}
 	}

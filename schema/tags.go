@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -63,7 +64,10 @@ func (w *walk) tags(sf reflect.StructField) (*tagSet, error) {
 	}
 	for _, name := range constraintTags {
 		if text, ok := lookup(sf.Tag, name); ok {
-			t.add(name, text)
+			if t.set == nil {
+				t.set = map[string]string{}
+			}
+			t.set[name] = text
 		}
 	}
 	return t, nil
@@ -80,21 +84,10 @@ func lookup(tag reflect.StructTag, key string) (text string, ok bool) {
 	return text, ok
 }
 
-func (t *tagSet) add(name, text string) {
-	if t.set == nil {
-		t.set = map[string]string{}
-	}
-	t.set[name] = text
-}
-
 // forItems are the tags that speak of the items of an array.
 func (t *tagSet) forItems() *tagSet {
-	items := &tagSet{items: true}
-	for _, name := range itemTags {
-		if text, ok := t.set[name]; ok {
-			items.add(name, text)
-		}
-	}
+	items := &tagSet{items: true, set: maps.Clone(t.set)}
+	maps.DeleteFunc(items.set, func(name, _ string) bool { return !slices.Contains(itemTags, name) })
 	return items
 }
 
@@ -162,31 +155,27 @@ func (w *walk) constrain(n *node, t reflect.Type, tags *tagSet) error {
 	return nil
 }
 
-// bound reads a bound of a number.
+// bound reads a bound of a number, within the bounds so far.
 func (w *walk) bound(tag string, whole *wire.Decimal, float *float64, shown *string) func(*node, string) error {
 	return func(n *node, text string) (err error) {
 		if n.kind == kindFloat {
-			*float, err = w.float(tag, text)
+			if *float, err = parseFloat(text); err != nil {
+				return w.errorf("tag %s:%q: want a number", tag, text)
+			}
 			*shown = text
-			return err
+			return nil
 		}
-		*whole, err = w.integer(n, tag, text)
-		*shown = whole.Integer()
-		return err
-	}
-}
-
-// integer reads a bound within the bounds so far.
-func (w *walk) integer(n *node, tag, text string) (wire.Decimal, error) {
-	d, ok := parseInteger(n.kind, text)
-	if !ok || d.Compare(&n.lo) < 0 || d.Compare(&n.hi) > 0 {
-		from := ""
-		if n.kind == kindUint {
-			from = "from 0, "
+		d, ok := parseInteger(n.kind, text)
+		if !ok || d.Compare(&n.lo) < 0 || d.Compare(&n.hi) > 0 {
+			from := ""
+			if n.kind == kindUint {
+				from = "from 0, "
+			}
+			return w.errorf("tag %s:%q: want an integer in the range of the type, %smin not above max", tag, text, from)
 		}
-		return wire.Decimal{}, w.errorf("tag %s:%q: want an integer in the range of the type, %smin not above max", tag, text, from)
+		*whole, *shown = d, d.Integer()
+		return nil
 	}
-	return d, nil
 }
 
 // parseInteger reads an integer of 64 bits.
@@ -199,15 +188,7 @@ func parseInteger(kind nodeKind, text string) (d wire.Decimal, ok bool) {
 	return wire.IntDecimal(v), err == nil
 }
 
-// float reads a number that is also a number in JSON.
-func (w *walk) float(tag, text string) (float64, error) {
-	v, err := parseFloat(text)
-	if err != nil {
-		return 0, w.errorf("tag %s:%q: want a number", tag, text)
-	}
-	return v, nil
-}
-
+// parseFloat reads a number that is also a number in JSON.
 func parseFloat(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	return v, cmp.Or(err, wire.Valid([]byte(text), wire.Limits{}))
@@ -235,23 +216,23 @@ func (w *walk) pattern(n *node, text string) error {
 }
 
 func (w *walk) formatting(n *node, text string) error {
-	n.format = formatNamed(text)
 	known := formats
 	if w.form {
 		known = formats[:formFormats]
 	}
-	if !slices.ContainsFunc(known, func(f format) bool { return f.name == text }) {
-		var names []string
-		for i := range known {
-			names = append(names, known[i].name)
+	var names []string
+	for _, f := range known {
+		if f.name == text {
+			n.format = f
+			return nil
 		}
-		return w.errorf("tag format:%q: want one of %s", text, strings.Join(names, ", "))
+		names = append(names, f.name)
 	}
-	return nil
+	return w.errorf("tag format:%q: want one of %s", text, strings.Join(names, ", "))
 }
 
 func (w *walk) enumeration(n *node, text string) error {
-	e := &enum{}
+	e := &enum{keyword: "enum"}
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item == "" && n.kind == kindString {
 			return w.errorf("tag enum:%q has an empty value", text)
@@ -305,7 +286,9 @@ func (w *walk) titling(items bool) func(*node, string) error {
 			}
 			n.enum.titles = append(n.enum.titles, title)
 		}
-		n.enum.items = items
+		if n.enum.keyword = "oneOf"; items {
+			n.enum.keyword = "anyOf"
+		}
 		return nil
 	}
 }
@@ -331,10 +314,8 @@ func (w *walk) fallback(f *field, tags *tagSet) (*fallback, error) {
 	if err := wire.Decode(raw, v.Addr().Interface()); err != nil {
 		return nil, w.errorf("tag default:%q cannot be decoded: %w", text, err)
 	}
-	switch f.typ.Kind() {
-	case reflect.Bool, reflect.String, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
-		d.plain = v
+	if kind := f.typ.Kind(); kind <= reflect.Float64 || kind == reflect.String {
+		d.plain = v // booleans and numbers come before Float64
 	}
 	return d, nil
 }
