@@ -13,6 +13,7 @@
 //     them.
 //   - mcp has the vocabulary: the types and methods as the newest revision
 //     says them.
+//   - strictjson reads and writes JSON as the library does: nothing ambiguous.
 //   - schema makes JSON Schemas of Go types and checks values against them.
 //   - oauth and the packages beneath it are authorization, for clients, servers
 //     and authorization servers; netguard fetches what strangers name.

@@ -73,7 +73,7 @@ func forward[R any, RP interface {
 	switch {
 	case p.client.Modern():
 		res, err = k.relay(ctx, caller)
-	case caller.Handshake() || p.opts.NoQuestions:
+	case caller.Handshake() || caller.Detached() || p.opts.NoQuestions:
 		res, err = k.live(ctx, caller)
 	default:
 		res, err = k.keep(ctx, caller)

@@ -88,7 +88,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 		if waits++; waits > maxWaits {
 			return nil, mcp.NewError(mcp.CodeInternalError, "the server %q behind this proxy said \"not yet\" more than %d times", c.p.name(), maxWaits)
 		}
-		if !caller.Handshake() && time.Since(began) >= waitRound {
+		if !caller.Handshake() && !caller.Detached() && time.Since(began) >= waitRound {
 			return nil, caller.RetryLater()
 		}
 		if err := c.pause(ctx, caller, min(firstWait<<min(waits-1, 10), longWait)); err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -141,7 +142,7 @@ func ElicitURL(ctx context.Context, url, message string, done func(context.Conte
 	if res.Action != mcp.ElicitAccept {
 		return false, nil
 	}
-	if err := c.inAskTime(q, func(c *Call) error { return c.era().await(c, q, done) }); err != nil {
+	if err := c.inAskTime(q, func(c *Call) error { return c.await(q, done) }); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -229,7 +230,7 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
-		nc.sessionless = c.sessionless()
+		nc.sessionless = c.sessionless() && !c.Detached()
 		return nil, nc
 	}
 	if err := ctx.Err(); err != nil {
@@ -254,7 +255,9 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if err := q.check(raw); err != nil {
 		return nil, badAnswer(q, err)
 	}
-	c.extras().asks.record(id, raw)
+	if err := c.recordAnswer(q, id, raw); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -284,6 +287,14 @@ func badAnswer(q *question, err error) error {
 		err = we
 	}
 	return mcp.NewError(mcp.CodeInvalidParams, "the answer to %s does not fit: %v", q.what, err)
+}
+
+// identify gives a question that sends the person to a URL an id, in the revisions
+// that have one.
+func (q *question) identify(c *Call) {
+	if p, ok := q.params.(*mcp.ElicitParams); ok && c.facts.ElicitID && p.IsURL() && p.ElicitationID == "" {
+		p.ElicitationID = rand.Text()
+	}
 }
 
 // digest names a question by what it asks.

@@ -82,6 +82,7 @@ type extras struct {
 	progress    progressState
 	logs        logState
 	hidden      atomic.Bool // the text of an error was kept from the caller
+	detached    *detachment // of a detached call; nil for others
 }
 
 // extras returns the extras, which are made at the first use.
@@ -91,6 +92,14 @@ func (c *Call) extras() *extras {
 	}
 	c.more.CompareAndSwap(nil, new(extras))
 	return c.more.Load()
+}
+
+// detachment is what a detached call has instead of its exchange; nil for others.
+func (c *Call) detachment() *detachment {
+	if m := c.more.Load(); m != nil {
+		return m.detached
+	}
+	return nil
 }
 
 // concealed reports whether the text of an error was kept from the caller.
@@ -152,9 +161,22 @@ func (c *Call) Method() string { return c.x.In.Method }
 // of a resource, or "" for methods that have none.
 func (c *Call) Target() string { return c.target }
 
-// Params are the decoded parameters, a pointer to a params type of package
-// mcp, or an mcp.RawValue for methods of extensions. They must not be written to.
+// Params are the decoded parameters: a pointer to a params type of package mcp, or
+// to the one that the method of an extension was made with. They must not be
+// written to.
 func (c *Call) Params() any { return c.params }
+
+// Param returns a member of params as the client sent it, and whether it is there, for
+// extensions that add members to methods of others, such as "task" of tools/call. A
+// null is absent. It must not be written to, and is good until the request has
+// been answered; in a detached call until that has ended.
+func (c *Call) Param(name string) (value mcp.RawValue, ok bool) {
+	value, ok = c.x.In.Params.Member(name)
+	if string(value) == "null" { // ruling 33
+		return nil, false
+	}
+	return value, ok
+}
 
 // ID is the id of the request. In the stateless revision each round of an
 // asked request has a new one; see RoundsID.

@@ -5,88 +5,249 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
 
+// DetachOptions are what a detached call has instead of its request. The zero
+// value, and nil, work.
+type DetachOptions struct {
+	// Done is called once, when the call has ended: with the result as the
+	// revision of the request encodes it, or with the error that the client may
+	// see; a panic is an error too. context.Cause(d) says why the call was
+	// ended before it was done: ErrShutdown, ErrTimeout (Limits.MaxDetachedTime),
+	// or the cause that cancel was given; look at it first, since a handler may
+	// have made a result of that. Default: the result is dropped.
+	Done func(d *Call, result mcp.RawValue, err *jsonrpc.Error)
+	// Asker brings the questions of the call to the client. Default: that of
+	// Extension.Asker; without one a question fails with ErrCannotAsk.
+	Asker Asker
+	// Record is told each answer to a question, each result of Once and each
+	// value of Keep, and returns when that is kept; only then does the handler go
+	// on. With an error of Record the question, Once or Keep fails. It is called
+	// for one record after the other. ctx is that of the call. The records of a
+	// saved call are for Server.Resume. Default: none are kept.
+	Record func(ctx context.Context, r Record) error
+	// Elicited is called when what a person was sent to a URL for is done, with the
+	// ElicitationID of the question, in revisions that have one: Call.Elicited of
+	// a request that is open tells the client. It is not called if the question
+	// was answered in an earlier process. Default: nobody is told.
+	Elicited func(id string)
+	// Progress is called with what the handler says by the function Progress,
+	// whether the client asked for progress or not. The values increase; nothing is
+	// merged, and nothing is sent to the client. It is called for one after the
+	// other and must be quick. Default: dropped.
+	Progress func(p *mcp.ProgressParams)
+	// Values adds values to the context of the call, which has none of those
+	// that middleware gave to the request; what it returns is derived from ctx.
+	// Default: none.
+	Values func(ctx context.Context) context.Context
+}
+
 // Detach runs next in the background with a copy of the call that outlives its
 // request, for extensions whose results come later. The copy has the request's
-// parameters, caller and capabilities; its context ends when cancel is called
-// and when the server ends, which waits for it. No time limit holds for it, what
-// it would notify is dropped, and it asks through an extension's Asker or not
-// at all. done is called once, with the result as the revision of the request
-// encodes it, or with the error that the peer may see; a panic is an error too.
+// parameters, caller and capabilities, and what was asked, answered and done once
+// in earlier rounds of the request. Its context ends when cancel is called, after
+// Limits.MaxDetachedTime, and when the server ends, which waits for it. No other time
+// limit holds for it, and nothing of it is sent to the client: for questions,
+// progress and the result see [DetachOptions]; log messages are dropped.
 //
-// What was asked, answered and done once in earlier rounds of the request holds
-// for the copy too.
-//
-// Detach is called before next has been, by middleware or an extension's Wrap.
-func (c *Call) Detach(next Func, done func(d *Call, result mcp.RawValue, err *jsonrpc.Error)) (d *Call, cancel context.CancelCauseFunc, err error) {
+// Detach is called before next has been, by middleware or an extension's Wrap. To
+// take the call up in another process, [Call.Save] comes before it. If there is no
+// room the error is a [*DetachLimitError], which tells a client to come back later
+// if it is returned.
+func (c *Call) Detach(next Func, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
 	d, err = c.detached()
+	if err == nil {
+		cancel, err = d.start(next, o, time.Now())
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), err)
 	}
-	d.scope, cancel = context.WithCancelCause(c.srv.hub.ctx)
-	started := c.srv.hub.spawn(func(context.Context) {
+	return d, cancel, nil
+}
+
+// Detached reports whether the call runs in the background: see [Call.Detach]. It may
+// last, and waits for answers where it asks, in every revision.
+func (c *Call) Detached() bool { return c.detachment() != nil }
+
+// A detachment is what makes a call a detached one.
+type detachment struct {
+	opts  DetachOptions
+	began time.Time
+	mu    sync.Mutex // held while a record is kept
+}
+
+// start runs a detached call that began at a time.
+func (c *Call) start(next Func, o *DetachOptions, began time.Time) (context.CancelCauseFunc, error) {
+	d := &detachment{began: began}
+	if o != nil {
+		d.opts = *o
+	}
+	c.extras().detached = d
+	h := &c.srv.hub
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	stop := context.CancelFunc(func() {})
+	if most := c.srv.limits.MaxDetachedTime; most >= 0 {
+		late := &timeoutError{most, "Limits.MaxDetachedTime", pausetimer.Hard}
+		ctx, stop = context.WithDeadlineCause(ctx, began.Add(most), late)
+	}
+	c.scope = ctx
+	if d.opts.Values != nil {
+		if c.scope = d.opts.Values(ctx); c.scope == nil {
+			panic("server: DetachOptions.Values returned a nil context")
+		}
+	}
+	release, err := h.admitDetached(c)
+	if err != nil {
+		stop()
+		cancel(err)
+		return nil, err
+	}
+	started := h.spawn(func(context.Context) {
+		defer release()
 		defer cancel(nil)
-		var (
-			result mcp.RawValue
-			err    = errGone
-		)
-		defer func() { // deferred, for handlers that end their goroutine
-			if err != nil {
-				done(d, nil, c.srv.wireError(d, err))
-				return
-			}
-			done(d, result, nil)
-		}()
-		result, err = c.srv.finish(d, next)
+		defer stop()
+		c.runDetached(next)
 	})
 	if !started {
-		cancel(errShutdown)
-		return nil, nil, errShutdown
+		stop()
+		cancel(ErrShutdown)
+		release()
+		return nil, ErrShutdown
 	}
-	return d, cancel, nil
+	return cancel, nil
+}
+
+// runDetached runs a detached call to its end.
+func (c *Call) runDetached(next Func) {
+	var (
+		result mcp.RawValue
+		err    = errGone
+	)
+	defer func() { // deferred, for handlers that end their goroutine
+		done := c.detachment().opts.Done
+		switch {
+		case done == nil:
+		case err != nil:
+			done(c, nil, c.srv.wireError(c, err))
+		default:
+			done(c, result, nil)
+		}
+	}()
+	result, err = c.srv.finish(c, next)
+}
+
+// detachedCalls counts the detached calls of a server.
+type detachedCalls struct {
+	all int
+	by  map[string]int // LimitKey of their callers
+}
+
+// admitDetached counts a detached call, or refuses it.
+func (h *hub) admitDetached(c *Call) (release func(), err error) {
+	l, key, anonymous := &h.srv.limits, c.limitKey(), c.Principal().Anonymous()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := &h.detached
+	switch {
+	case over(n.all+1, l.MaxAllDetached):
+		return nil, &DetachLimitError{"Limits.MaxAllDetached", l.MaxAllDetached}
+	case anonymous && over(n.by[key]+1, l.MaxAnonymousDetached):
+		return nil, &DetachLimitError{"Limits.MaxAnonymousDetached", l.MaxAnonymousDetached}
+	case !anonymous && over(n.by[key]+1, l.MaxDetached):
+		return nil, &DetachLimitError{"Limits.MaxDetached", l.MaxDetached}
+	}
+	if n.by == nil {
+		n.by = make(map[string]int)
+	}
+	n.all++
+	n.by[key]++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		n.all--
+		if n.by[key]--; n.by[key] == 0 {
+			delete(n.by, key)
+		}
+	}, nil
+}
+
+// A DetachLimitError says that no more calls may run detached. A client that is told
+// gets "too many requests" (-31002) with a time after which to try again.
+type DetachLimitError struct {
+	// Limit is the option: "Limits.MaxDetached", "Limits.MaxAnonymousDetached"
+	// or "Limits.MaxAllDetached".
+	Limit string
+	// Most is its value.
+	Most int
+}
+
+// Error says which limit, and whose.
+func (e *DetachLimitError) Error() string {
+	whose := "calls of one caller run detached"
+	switch e.Limit {
+	case "Limits.MaxAllDetached":
+		whose = "calls run detached on this server"
+	case "Limits.MaxAnonymousDetached":
+		whose = "calls of the anonymous callers of one address run detached"
+	}
+	return fmt.Sprintf("more than %d %s (%s); wait for some to end first", e.Most, whose, e.Limit)
+}
+
+// Unwrap is the error that a client is told.
+func (e *DetachLimitError) Unwrap() error {
+	return retryable(mcp.CodeTooManyInFlight, time.Second, "%s", e.Error())
 }
 
 // detached is a copy of the call that shares no memory with its message, which
 // is void after the exchange.
 func (c *Call) detached() (*Call, error) {
 	in := &jsonrpc.Incoming{Kind: c.x.In.Kind, ID: c.x.In.ID, Method: c.x.In.Method}
-	if raw := c.x.In.Params.Raw(); len(raw) > 0 {
-		params, err := wire.ParseObject(slices.Clone(raw), wire.Limits{Depth: maxDefinitionDepth})
-		if err != nil {
-			return nil, err
-		}
-		in.Params = params
-	}
 	x := &transport.Exchange{In: in, Out: noResponder{}, Principal: c.Principal(), Transport: c.x.Transport}
 	d := c.srv.newCall(c.srv.hub.ctx, x, c.session)
-	d.row, d.facts, d.target, d.caps = c.row, c.facts, c.target, c.caps
+	d.row, d.facts, d.caps = c.row, c.facts, c.caps
 	if m := c.more.Load(); m != nil {
 		d.extras().asks.take(&m.asks)
 	}
-	params, meta, err := c.row.decode(d, in)
-	if err != nil {
+	if err := d.decodeCopy(slices.Clone(c.x.In.Params.Raw())); err != nil {
 		return nil, err
 	}
-	d.params = params
-	if meta != nil {
-		d.meta = meta
-	}
 	return d, nil
+}
+
+// decodeCopy decodes params that belong to the call.
+func (c *Call) decodeCopy(raw wire.RawValue) error {
+	in := c.x.In
+	if len(raw) > 0 {
+		params, err := wire.ParseObject(raw, wire.Limits{Depth: maxDefinitionDepth})
+		if err != nil {
+			return err
+		}
+		in.Params = params
+	}
+	params, meta, err := c.row.decode(c, in)
+	if err != nil {
+		return err
+	}
+	c.params = params
+	if meta != nil {
+		c.meta = meta
+	}
+	c.target = c.targetOf(in.Params)
+	return nil
 }
 
 // finish runs a detached call to its encoded result.
 func (s *Server) finish(d *Call, next Func) (_ mcp.RawValue, err error) {
 	defer s.catch(d, &err)
 	res, err := s.run(d, next)
-	if d.needsInput() && !panicked(err) {
-		return nil, fmt.Errorf("a detached call asked in a way that needs its request: %w", ErrCannotAsk)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +259,14 @@ func (s *Server) finish(d *Call, next Func) (_ mcp.RawValue, err error) {
 		return nil, err
 	}
 	return body.AppendJSON(nil)
+}
+
+// watchesProgress is what a detached call does with progress, or nil.
+func (c *Call) watchesProgress() func(*mcp.ProgressParams) {
+	if d := c.detachment(); d != nil {
+		return d.opts.Progress
+	}
+	return nil
 }
 
 // errGone is for a handler that ended its goroutine instead of returning.

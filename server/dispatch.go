@@ -26,8 +26,10 @@ type row struct {
 	own toolLimits
 	// required are the members that params must have.
 	required []string
-	ext      *Extension // whose method it is, or nil
-	def      *MethodDef
+	// Of a method of an extension, nil for others.
+	ext    *Extension
+	method *ExtensionMethod
+	next   *row // of the same name, for other revisions; or nil
 }
 
 // method makes the row of a method from a function over its typed parameters,
@@ -101,8 +103,8 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if err := c.admit(in); err != nil {
 		return err
 	}
-	r, ok := c.srv.rows[in.Method]
-	if !ok || !c.exists(r) {
+	r := c.rowOf(in.Method)
+	if r == nil {
 		return jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "unknown method %q in protocol revision %s", clip(in.Method), c.facts.Version)
 	}
 	if !c.srv.offers(c.facts, r.Capability) {
@@ -138,10 +140,21 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	return c.declared(r)
 }
 
-// exists reports whether the revision has the method. Those of extensions are
-// asked for by name in the client's capabilities, or exist in every revision.
+// rowOf returns the row of a method in the revision of the request, or nil.
+func (c *Call) rowOf(method string) *row {
+	r := c.srv.rows[method]
+	for r != nil && !c.exists(r) {
+		r = r.next
+	}
+	return r
+}
+
+// exists reports whether the method of a row is in the revision of the request.
 func (c *Call) exists(r *row) bool {
-	return c.facts.Has(r.Name) || c.extends(r)
+	if r.ext != nil {
+		return r.method.opts.Revisions.include(c.facts)
+	}
+	return c.facts.Has(r.Name)
 }
 
 // invalidParams words a decoding error for the peer.

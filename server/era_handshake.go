@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -24,9 +23,7 @@ func (handshake) open(c *Call) error {
 // ask sends the question to the client and waits for the answer. The timer of
 // the call is paused meanwhile: a person may be thinking.
 func (handshake) ask(c *Call, _ string, q *question) (mcp.RawValue, error) {
-	if p, ok := q.params.(*mcp.ElicitParams); ok && p.IsURL() && p.ElicitationID == "" {
-		p.ElicitationID = rand.Text()
-	}
+	q.identify(c)
 	params, err := c.shape().DownParams(q.method, q.params)
 	if err != nil { // the revision cannot say it, which the peer may know
 		return nil, mcp.Errorf("asking for %s: %w", q.what, err)

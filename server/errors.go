@@ -35,6 +35,10 @@ var (
 	// ErrTimeout is the cause of the end of a call that took longer than
 	// Limits.CallTimeout or Limits.MaxCallTime.
 	ErrTimeout = errors.New("the call took too long")
+	// ErrShutdown is the cause of the end of what still runs when
+	// Server.Shutdown does not wait any longer. A detached call that ends with
+	// it may be saved work for another process.
+	ErrShutdown = errors.New("the server is shutting down")
 	// ErrRefused says that the person behind the client said no.
 	ErrRefused = mcp.Errorf("refused by the user")
 	// ErrAskFailed says that the client answered an ask with an error, with
@@ -135,7 +139,7 @@ func (s *Server) shown(c *Call, err error) *jsonrpc.Error {
 			return jsonrpc.NewError(jsonrpc.CodeInternalError, "%s", me.Message)
 		}
 		return toWire(me)
-	case errors.Is(err, errShutdown):
+	case errors.Is(err, ErrShutdown):
 		return toWire(shuttingDown())
 	case errors.Is(err, ErrCannotAsk):
 		return jsonrpc.NewError(jsonrpc.CodeInternalError, "%v", ErrCannotAsk)
@@ -177,7 +181,7 @@ func (s *Server) endError(c *Call) *jsonrpc.Error {
 		return toWire(timedOut(late))
 	}
 	switch {
-	case errors.Is(cause, errShutdown), errors.Is(cause, jsonrpc.ErrClosed):
+	case errors.Is(cause, ErrShutdown), errors.Is(cause, jsonrpc.ErrClosed):
 		return toWire(shuttingDown())
 	}
 	return cancelled()
@@ -265,7 +269,7 @@ func timedOut(late *timeoutError) *mcp.Error {
 }
 
 func shuttingDown() *mcp.Error {
-	return retryable(mcp.CodeShuttingDown, time.Second, "%v", errShutdown)
+	return retryable(mcp.CodeShuttingDown, time.Second, "%v", ErrShutdown)
 }
 
 func unsupportedVersion(requested string, supported []string) *mcp.Error {

@@ -269,7 +269,7 @@ func TestPanicsOfErrorsElsewhere(t *testing.T) {
 				return nil, typedNil
 			case mcp.MethodToolsCall:
 				_, _, err := c.Detach(func(*server.Call) (server.Result, error) { return nil, typedNil },
-					func(_ *server.Call, _ mcp.RawValue, err *jsonrpc.Error) { ended <- err })
+					&server.DetachOptions{Done: func(_ *server.Call, _ mcp.RawValue, err *jsonrpc.Error) { ended <- err }})
 				if err != nil {
 					return nil, err
 				}

@@ -1,13 +1,13 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -19,11 +19,17 @@ import (
 type Extension struct {
 	// ID is the identifier, with a prefix: "com.example/tasks".
 	ID string
-	// Settings are declared under ID in the capabilities. They encode as a JSON
-	// object, once, in Extend. Default {}.
+	// Settings are declared under ID in the capabilities, in the Revisions of the
+	// extension. They encode as a JSON object, once, in Extend. Default {}.
 	Settings any
-	// Methods are requests that clients may send.
-	Methods []MethodDef
+	// Revisions are those in which the extension is declared. Its methods say
+	// theirs themselves. Default: Stateless.
+	Revisions Revisions
+	// Capabilities are declared beside those of the core, for what was part of the
+	// core in some revisions. Default none.
+	Capabilities []Capability
+	// Methods are requests that clients may send; [Method] makes them.
+	Methods []*ExtensionMethod
 	// Wrap sees every request, inside the middleware: it may answer in the
 	// place of a feature, with a result type of its own. Default none.
 	Wrap Middleware
@@ -32,25 +38,35 @@ type Extension struct {
 	Asker func(c *Call) Asker
 	// Filters are members of the filter of subscriptions/listen.
 	Filters map[string]Filter
+	// ToolMembers returns members to add to the entry of a tool in tools/list,
+	// for clients of revisions that are in these sets (see Call.Revisions), such
+	// as "execution" in CoreTasks; nil adds none. Values encode as JSON. It is
+	// asked once for each tool and revision, may be called by many goroutines
+	// and must be quick; def must not be written to. A member that the entry has
+	// already, and one that cannot be encoded, is left out with a line in the
+	// log. Default none.
+	ToolMembers func(it Item, def *mcp.Tool, in Revisions) map[string]any
+	// Visible reports whether a caller may see a tool, prompt, resource or
+	// template, beside Server.Visible and as it does: what it hides does not
+	// exist for the caller, and lists are then not shared between callers. It is
+	// for features that need the extension: c.HasExtension(ID). Default: all are
+	// seen.
+	Visible func(c *Call, it Item) bool
 
 	settings mcp.RawValue // Settings in JSON
+	next     Func         // what Wrap was given; made at the first request
 }
 
-// MethodDef is a method of an extension.
-type MethodDef struct {
-	// Name is the method, for example "tasks/get".
+// A Capability is a member of the capabilities that a server declares.
+type Capability struct {
+	// Name is the member, for example "tasks". It is none of the core's.
 	Name string
-	// Target is the member of params that names what the request is about,
-	// for Call.Target and for routing in HTTP. Default none.
-	Target string
-	// Legacy serves the method in the handshake revisions too. Default: only
-	// in stateless ones.
-	Legacy bool
-	// Anyone serves clients that did not declare the extension. Default:
-	// they get "missing client capability".
-	Anyone bool
-	// Serve handles a request; its Params are an mcp.RawValue.
-	Serve Func
+	// Value encodes as a JSON object, once, in Extend. Default {}.
+	Value any
+	// Revisions are those in which it is declared. Default: Stateless.
+	Revisions Revisions
+
+	text mcp.RawValue // Value in JSON
 }
 
 // An Asker brings questions to the client in its own way, and blocks until
@@ -65,81 +81,59 @@ type Asker interface {
 // will publish to the subscription. A nil ack leaves the member out.
 type Filter func(c *Call, value mcp.RawValue) (ack mcp.RawValue, topics []string, err error)
 
-// Extend adds an extension. It panics if the identifier is not one, the settings
-// cannot be encoded or a method exists already, and after the first request.
+// Extend adds an extension. It panics if the identifier is not one, the settings or
+// capabilities cannot be encoded, a capability is one of the core, or a method exists
+// already in one of its revisions, and after the first request.
 func (s *Server) Extend(e Extension) {
 	s.mustBeNew("Extend")
 	if err := validExtension(e.ID); err != nil {
 		panic("server.Extend: " + err.Error())
 	}
 	own := &e
-	raw, err := e.encodedSettings()
+	raw, err := encodedOrEmpty(e.Settings)
 	if err != nil {
 		panic("server.Extend: settings of extension " + e.ID + ": " + err.Error())
 	}
 	own.settings = raw
-	for _, d := range e.Methods {
-		if _, ok := s.rows[d.Name]; ok {
-			panic("server.Extend: method " + d.Name + " exists already")
+	if own.Capabilities, err = encodedCapabilities(e.Capabilities); err != nil {
+		panic("server.Extend: capabilities of extension " + e.ID + ": " + err.Error())
+	}
+	for _, m := range e.Methods {
+		if err := s.addMethod(own, m); err != nil {
+			panic("server.Extend: " + err.Error())
 		}
-		r := own.row(d)
-		s.rows[d.Name] = &r
 	}
 	s.extensions = append(s.extensions, own)
-}
-
-// row makes the row of a method of the extension.
-func (e *Extension) row(d MethodDef) row {
-	return row{
-		Method: &mcp.Method{Name: d.Name, From: mcp.FromClient, Target: d.Target},
-		ext:    e, def: &d,
-		limit: toolRate,
-		decode: func(_ *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
-			var p mcp.EmptyParams
-			raw := in.Params.Raw()
-			if len(raw) == 0 {
-				return mcp.RawValue("{}"), &p.Meta, nil
-			}
-			if err := wire.DecodeParams(raw, &p); err != nil {
-				return nil, nil, err
-			}
-			return raw, &p.Meta, nil
-		},
-		serve: d.Serve,
+	if e.Visible != nil {
+		s.viewers = append(s.viewers, e.Visible)
+	}
+	if e.ToolMembers != nil {
+		s.toolMembers = append(s.toolMembers, own)
 	}
 }
 
-// encodedSettings is what the capabilities say of the extension.
-func (e *Extension) encodedSettings() (mcp.RawValue, error) {
-	if e.Settings == nil {
+// encodedOrEmpty is encodedObject, or {} for nil.
+func encodedOrEmpty(v any) (mcp.RawValue, error) {
+	if v == nil {
 		return mcp.RawValue("{}"), nil
 	}
-	raw, err := wire.Marshal(e.Settings)
+	return encodedObject(v)
+}
+
+// encodedObject is the JSON of what an author gives for an object without `_meta`.
+func encodedObject(v any) (mcp.RawValue, error) {
+	raw, err := wire.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := wire.ParseObject(raw, wire.Limits{Depth: maxDefinitionDepth}); err != nil {
+	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxDefinitionDepth})
+	if err != nil {
 		return nil, fmt.Errorf("not a JSON object: %w", err)
 	}
-	return raw, nil
-}
-
-// extends reports whether a method belongs to an extension that the revision
-// of c can have.
-func (c *Call) extends(r *row) bool {
-	return r.ext != nil && (!c.facts.Handshake || r.def.Legacy)
-}
-
-// declared checks that the client knows the extension of a method.
-//
-// spec 2026-07-28, basic/versioning: a party without the other's extension
-// "MUST either revert to core protocol behavior or reject the request".
-func (c *Call) declared(r *row) error {
-	if r.ext == nil || r.def.Anyone || c.HasExtension(r.ext.ID) {
-		return nil
+	if _, ok := o.Member("_meta"); ok {
+		return nil, errors.New("the object has a member _meta, which is the server's")
 	}
-	need := mcp.ClientCapabilities{Extensions: map[string]mcp.RawValue{r.ext.ID: mcp.RawValue("{}")}}
-	return &NotCapableError{Required: need, what: fmt.Sprintf("the extension %s", r.ext.ID)}
+	return raw, nil
 }
 
 // HasExtension reports whether the client of the request declared an extension.
@@ -153,8 +147,13 @@ type asker interface {
 	ask(c *Call, id string, q *question) (mcp.RawValue, error)
 }
 
-// asker returns the asker of the call: an extension's, or the era's.
+// asker returns the asker of the call: that of a detached one, an extension's, or
+// the era's.
 func (c *Call) asker() asker {
+	d := c.detachment()
+	if d != nil && d.opts.Asker != nil {
+		return foreignAsker{d.opts.Asker}
+	}
 	for _, e := range c.srv.extensions {
 		if e.Asker == nil {
 			continue
@@ -163,13 +162,24 @@ func (c *Call) asker() asker {
 			return foreignAsker{a}
 		}
 	}
+	if d != nil {
+		return noAsker{}
+	}
 	return c.era()
+}
+
+// noAsker is the asker of a detached call that has no other.
+type noAsker struct{}
+
+func (noAsker) ask(_ *Call, _ string, q *question) (mcp.RawValue, error) {
+	return nil, fmt.Errorf("asking for %s in a detached call: %w", q.what, ErrCannotAsk)
 }
 
 // foreignAsker lets an extension's asker ask.
 type foreignAsker struct{ Asker }
 
 func (a foreignAsker) ask(c *Call, id string, q *question) (mcp.RawValue, error) {
+	q.identify(c)
 	params, err := c.shape().DownParams(q.method, q.params)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", q.what, err)
@@ -211,18 +221,38 @@ func (c *Call) acceptExtra(f *feed, want, ack *mcp.SubscriptionFilter) error {
 }
 
 // Notify sends a notification of an extension to the subscriptions that have
-// topic. params encodes as an object without `_meta`, or is nil. Notices of
-// one topic that wait to be sent are merged.
+// topic. params encodes as an object without `_meta`, or is nil. Of the notices of
+// one topic that wait to be sent to a slow subscriber only the newest is sent, at
+// the place in the queue of the oldest; other topics keep their order. It does not
+// wait, and may be called by many goroutines at once.
 func (s *Server) Notify(extension, topic, method string, params any) error {
 	raw := mcp.RawValue("{}")
 	if params != nil {
 		var err error
-		if raw, err = wire.Marshal(params); err != nil {
+		if raw, err = encodedObject(params); err != nil {
 			return fmt.Errorf("notify %s: %w", method, err)
 		}
 	}
-	s.hub.publish(notice{topic: extension + " " + topic, method: method, params: raw})
+	s.hub.publish(notice{topic: extension + " " + topic, method: method, params: raw, state: true})
 	return nil
+}
+
+// Follow has the notices of a topic that Server.Notify sends go to the session of
+// the request, until stop is called or the session ends: for revisions with a
+// handshake, where no request of the client subscribes to topics of extensions. A
+// session may follow as many topics as Limits.MaxSubscriptions. It fails without
+// a session, and in stateless revisions, which have Extension.Filters.
+func (c *Call) Follow(extension, topic string) (stop func(), err error) {
+	if c.session == nil || !c.facts.Handshake {
+		return nil, fmt.Errorf("follow %s: %w", topic, errNoSession)
+	}
+	c.session.mu.Lock()
+	f, name := c.session.feed, extension+" "+topic
+	c.session.mu.Unlock()
+	if most := c.srv.limits.MaxSubscriptions; !f.wantUpTo(name, most) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d subscriptions in one session (Limits.MaxSubscriptions)", most)
+	}
+	return func() { f.drop(name) }, nil
 }
 
 // validExtension checks an identifier: a `_meta` key with a prefix.

@@ -9,11 +9,12 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
-	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/strictjson"
 )
 
 const jobsID = "com.example/jobs"
@@ -45,13 +46,29 @@ type jobCreated struct {
 
 type jobKey struct{}
 
+// jobParams are the params of the methods that are about one job.
+type jobParams struct {
+	JobID  string       `json:"jobId"`
+	Answer mcp.RawValue `json:"answer,omitzero"`
+}
+
+// jobResult is a job as jobs/get tells it.
+type jobResult struct {
+	mcp.ResultBase
+	job
+}
+
+func about(*server.Call, mcp.None) (map[string]string, error) {
+	return map[string]string{"about": "jobs"}, nil
+}
+
 func (j *jobs) extension() server.Extension {
 	return server.Extension{
 		ID: jobsID, Settings: map[string]int{"max": 9},
-		Methods: []server.MethodDef{
-			{Name: "jobs/get", Target: "jobId", Serve: j.get},
-			{Name: "jobs/answer", Target: "jobId", Serve: j.reply},
-			{Name: "jobs/about", Anyone: true, Legacy: true, Serve: func(*server.Call) (server.Result, error) { return map[string]string{"about": "jobs"}, nil }},
+		Methods: []*server.ExtensionMethod{
+			server.Method("jobs/get", j.get).With(server.MethodOptions{Target: "jobId", NameHeader: true}),
+			server.Method("jobs/answer", j.reply).With(server.MethodOptions{Target: "jobId", NameHeader: true}),
+			server.Method("jobs/about", about).With(server.MethodOptions{Anyone: true, Revisions: server.AllRevisions}),
 		},
 		Wrap:    j.wrap,
 		Asker:   func(c *server.Call) server.Asker { return j.asker(c) },
@@ -68,15 +85,16 @@ func (j *jobs) wrap(next server.Func) server.Func {
 		own := &job{State: "working", answer: make(chan mcp.RawValue)}
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		_, cancel, err := c.Detach(func(d *server.Call) (server.Result, error) {
-			return next(d.WithContext(context.WithValue(d, jobKey{}, own)))
-		}, func(_ *server.Call, result mcp.RawValue, fault *jsonrpc.Error) {
-			j.change(id, func() {
-				own.State, own.Result = "done", result
-				if fault != nil {
-					own.State, own.Error = "failed", fault.Message
-				}
-			})
+		_, cancel, err := c.Detach(next, &server.DetachOptions{
+			Values: func(ctx context.Context) context.Context { return context.WithValue(ctx, jobKey{}, own) },
+			Done: func(_ *server.Call, result mcp.RawValue, fault *jsonrpc.Error) {
+				j.change(id, func() {
+					own.State, own.Result = "done", result
+					if fault != nil {
+						own.State, own.Error = "failed", fault.Message
+					}
+				})
+			},
 		})
 		if err != nil {
 			return nil, err
@@ -121,46 +139,37 @@ func (p parked) Ask(c *server.Call, _, _ string, params mcp.RawValue) (mcp.RawVa
 	}
 }
 
-func (j *jobs) find(c *server.Call) (*job, error) {
+func (j *jobs) find(id string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if own := j.byID[c.Target()]; own != nil {
+	if own := j.byID[id]; own != nil {
 		return own, nil
 	}
-	return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown job %q", c.Target())
+	return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown job %q", id)
 }
 
-func (j *jobs) get(c *server.Call) (server.Result, error) {
-	own, err := j.find(c)
+func (j *jobs) get(_ *server.Call, p jobParams) (*jobResult, error) {
+	own, err := j.find(p.JobID)
 	if err != nil {
 		return nil, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return &struct {
-		mcp.ResultBase
-		job
-	}{job: job{State: own.State, Result: own.Result, Error: own.Error, Question: own.Question}}, nil
+	return &jobResult{job: job{State: own.State, Result: own.Result, Error: own.Error, Question: own.Question}}, nil
 }
 
-func (j *jobs) reply(c *server.Call) (server.Result, error) {
-	own, err := j.find(c)
+func (j *jobs) reply(_ *server.Call, p jobParams) (mcp.None, error) {
+	own, err := j.find(p.JobID)
 	if err != nil {
-		return nil, err
-	}
-	var p struct {
-		Answer mcp.RawValue `json:"answer"`
-	}
-	if err := wire.Decode(c.Params().(mcp.RawValue), &p); err != nil {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "%v", err)
+		return mcp.None{}, err
 	}
 	own.answer <- p.Answer
-	return &mcp.EmptyResult{}, nil
+	return mcp.None{}, nil
 }
 
 func (j *jobs) filter(_ *server.Call, value mcp.RawValue) (mcp.RawValue, []string, error) {
 	var ids []string
-	if err := wire.Decode(value, &ids); err != nil {
+	if err := strictjson.Unmarshal(value, &ids); err != nil {
 		return nil, nil, mcp.NewError(mcp.CodeInvalidParams, "jobs: %v", err)
 	}
 	if len(ids) == 0 {
@@ -239,6 +248,91 @@ func TestExtension(t *testing.T) {
 	})
 }
 
+// A slow subscriber gets the newest state of each topic, and the topics in the
+// order in which they first changed.
+func TestNotifyNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := unlimited()
+		o.Limits.ChangeRate = 1
+		s := newServer(o)
+		s.Extend(server.Extension{ID: jobsID, Filters: map[string]server.Filter{"jobs": (*jobs)(nil).filter}})
+		l := joinJobs(t, s)
+		l.listen(`{"jobs":["a","b"]}`, `{"jobs":["a","b"]}`)
+		for i, topic := range []string{"a", "a", "b", "a", "b", "a"} { // the first is sent at once
+			if err := s.Notify(jobsID, topic, "notifications/jobs/changed", map[string]any{"jobId": topic, "state": i}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		for _, want := range []string{`"jobId":"a","state":0`, `"jobId":"a","state":5`, `"jobId":"b","state":4`} {
+			if got := l.note("notifications/jobs/changed"); !strings.Contains(got.raw, want) {
+				t.Errorf("got %s, want %s", got.raw, want)
+			}
+		}
+		time.Sleep(time.Hour) // of the test's own clock
+		if len(l.Lines()) != 0 {
+			t.Errorf("also got %s", <-l.Lines())
+		}
+	})
+}
+
+// In a session a client gets the notices of topics that an extension follows for it.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stop func()
+		o := unlimited()
+		o.Limits.MaxSubscriptions = 1
+		s := newServer(o)
+		s.Extend(server.Extension{ID: jobsID, Methods: []*server.ExtensionMethod{
+			server.Method("jobs/follow", func(c *server.Call, p jobParams) (mcp.None, error) {
+				end, err := c.Follow(jobsID, p.JobID)
+				if err == nil {
+					stop = end
+				}
+				return mcp.None{}, err
+			}).With(server.MethodOptions{Anyone: true, Revisions: server.AllRevisions}),
+		}})
+		l, other := join(t, s, v2511), join(t, s, v2511)
+		notify := func() {
+			if err := s.Notify(jobsID, "a", "notifications/jobs/changed", map[string]string{"jobId": "a"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		notify()
+		for range 2 { // the same topic counts once
+			l.result(l.call("jobs/follow", `{"jobId":"a"}`))
+		}
+		if text := l.fails(l.call("jobs/follow", `{"jobId":"b"}`), mcp.CodeInvalidParams); !strings.Contains(text, "Limits.MaxSubscriptions") {
+			t.Errorf("got %q", text)
+		}
+		notify()
+		if got := l.note("notifications/jobs/changed"); got.raw != `{"jsonrpc":"2.0","method":"notifications/jobs/changed","params":{"jobId":"a"}}` {
+			t.Errorf("got %s", got.raw)
+		}
+		stop()
+		notify()
+		if len(l.Lines())+len(other.Lines()) != 0 {
+			t.Error("told without being asked to")
+		}
+		modern := join(t, s, v2607)
+		modern.fails(modern.call("jobs/follow", `{"jobId":"a"}`), jsonrpc.CodeInternalError)
+	})
+}
+
+// Params of a notice are an object whose _meta is the server's.
+func TestNotifyParams(t *testing.T) {
+	s, _ := withJobs()
+	for _, params := range []any{7, []int{1}, mcp.RawValue("{"), func() {}, map[string]int{"_meta": 1}} {
+		if err := s.Notify(jobsID, "a", "notifications/jobs/changed", params); err == nil {
+			t.Errorf("%v was sent", params)
+		}
+	}
+	if err := s.Notify(jobsID, "a", "notifications/jobs/changed", nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // A detached call that nobody ends is ended with the server, which waits.
 // Proves: FLOW-SHUTDOWN.
 func TestDetachEnds(t *testing.T) {
@@ -303,9 +397,9 @@ func TestDetachInLaterRound(t *testing.T) {
 			if c.Round() == 0 {
 				return next(c)
 			}
-			_, _, err := c.Detach(next, func(_ *server.Call, result mcp.RawValue, err *jsonrpc.Error) {
+			_, _, err := c.Detach(next, &server.DetachOptions{Done: func(_ *server.Call, result mcp.RawValue, err *jsonrpc.Error) {
 				ended <- outcome{string(result), err}
-			})
+			}})
 			return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("later")}}, err
 		}
 	})
@@ -355,9 +449,9 @@ func TestExtensionRegistration(t *testing.T) {
 		panics(t, "settings of extension com.example/x", func() { s.Extend(server.Extension{ID: "com.example/x", Settings: settings}) })
 	}
 	panics(t, "exists already", func() {
-		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "tools/call"}}})
+		s.Extend(server.Extension{ID: "com.example/x", Methods: []*server.ExtensionMethod{server.Method("tools/call", about)}})
 	})
 	panics(t, "exists already", func() {
-		s.Extend(server.Extension{ID: "com.example/x", Methods: []server.MethodDef{{Name: "jobs/get"}}})
+		s.Extend(server.Extension{ID: "com.example/x", Methods: []*server.ExtensionMethod{server.Method("jobs/get", about)}})
 	})
 }

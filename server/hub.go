@@ -17,12 +17,14 @@ import (
 )
 
 // A notice is a change that clients may want to hear of. Notices of one topic
-// are merged while they wait: what counts is that there was a change.
+// are merged while they wait: what counts is that there was a change, or the
+// newest state.
 type notice struct {
 	topic  string
 	method string
 	params mcp.RawValue // an object, or nil
 	item   *Item        // decides which callers may see it, or nil
+	state  bool         // it takes the place of one that waits
 }
 
 // Topics of the core. Those of extensions carry their identifier.
@@ -41,12 +43,13 @@ type hub struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	stopped bool
-	feeds   map[*feed]struct{}
-	listens map[string]int // streams by principal
-	watches map[string]*watch
-	parents []func(notice) // hubs of servers that this one is mounted in
+	mu       sync.Mutex
+	stopped  bool
+	feeds    map[*feed]struct{}
+	listens  map[string]int // streams by principal
+	detached detachedCalls
+	watches  map[string]*watch
+	parents  []func(notice) // hubs of servers that this one is mounted in
 }
 
 type watch struct {
@@ -292,6 +295,19 @@ func (f *feed) want(topic string) {
 	}
 }
 
+// wantUpTo adds a topic unless that would make more than most, and reports whether it
+// is wanted now.
+func (f *feed) wantUpTo(topic string, most int) bool {
+	f.mu.Lock()
+	_, has := f.topics[topic]
+	full := !has && over(len(f.topics)+1, most)
+	f.mu.Unlock()
+	if !full {
+		f.want(topic)
+	}
+	return !full
+}
+
 // wanted reports whether topic is among those of the feed. The lock is held.
 func (f *feed) wanted(topic string) bool {
 	switch topic {
@@ -353,11 +369,19 @@ func (f *feed) wants(topic string) (uris int, has bool) {
 // ends before its feed is closed. The lock is held.
 func (f *feed) over() bool { return f.closed || f.call != nil && f.call.Err() != nil }
 
-// offer queues a change, unless it is not wanted or waits already.
+// offer queues a change, unless it is not wanted or waits already. A newer state
+// takes the place in the queue that the older one has, so that a topic that changes
+// all the time neither is put off nor delays others.
 func (f *feed) offer(n notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over() || !f.wanted(n.topic) || f.queued[n.topic] {
+	if f.over() || !f.wanted(n.topic) {
+		return
+	}
+	if f.queued[n.topic] {
+		if n.state {
+			f.waiting[slices.IndexFunc(f.waiting, func(w notice) bool { return w.topic == n.topic })] = n
+		}
 		return
 	}
 	if f.queued == nil {

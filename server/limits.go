@@ -59,6 +59,15 @@ type Limits struct {
 	// MaxAnonymousListens is the most subscriptions/listen streams of the
 	// anonymous callers of one address. Default 1,000.
 	MaxAnonymousListens int
+	// MaxDetached is the most calls of one identified caller that run detached,
+	// MaxAnonymousDetached those of the anonymous callers of one address, and
+	// MaxAllDetached those of all callers together: see Call.Detach, which fails
+	// with a DetachLimitError. Defaults 100, 200 and 2,000.
+	MaxDetached, MaxAnonymousDetached, MaxAllDetached int
+	// MaxDetachedTime ends a detached call, counted from Call.Detach, also
+	// where Server.Resume took it up again. The cause is ErrTimeout. Default
+	// 24 h.
+	MaxDetachedTime time.Duration
 	// MaxSubscriptions is the most resources watched by one listen or session,
 	// and bounds the params of a listen: 64 KiB, and 1 KiB for each. Default 256.
 	MaxSubscriptions int
@@ -100,6 +109,10 @@ func (l Limits) filled() Limits {
 	fill(&l.StateExpiry, 10*time.Minute)
 	fill(&l.MaxListens, 16)
 	fill(&l.MaxAnonymousListens, 1000)
+	fill(&l.MaxDetached, 100)
+	fill(&l.MaxAnonymousDetached, 200)
+	fill(&l.MaxAllDetached, 2000)
+	fill(&l.MaxDetachedTime, 24*time.Hour)
 	fill(&l.MaxSubscriptions, 256)
 	fill(&l.ChangeRate, 50)
 	fill(&l.PageSize, 100)

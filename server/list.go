@@ -32,6 +32,7 @@ func (e *encodings) get(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw = c.withMembers(f, raw)
 	if e.text == nil {
 		e.text = make(map[*revision.Facts]mcp.RawValue)
 	}
@@ -192,7 +193,7 @@ func definition(c *Call, l listing, f listed) (mcp.RawValue, error) {
 	if err != nil {
 		return nil, &variantError{err}
 	}
-	return raw, nil
+	return c.withMembers(f, raw), nil
 }
 
 // A variantError says why a definition for one caller cannot be shown.

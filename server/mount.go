@@ -243,7 +243,7 @@ func (c *Call) hides(err error) bool {
 
 // filters reports whether lists depend on the caller.
 func (s *Server) filters() bool {
-	return s.visible != nil || s.varies.Load() || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
+	return s.visible != nil || len(s.viewers) > 0 || s.varies.Load() || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
 }
 
 // seesAt reports whether the caller may see an item: by the rule of its own
@@ -260,6 +260,9 @@ func (c *Call) seesAt(it Item, at []mountPoint) bool {
 		case KindPrompt:
 		}
 		if p.srv.visible != nil && !p.srv.visible(c, seen) {
+			return false
+		}
+		if p.srv == c.srv && !c.shownByExtensions(seen) {
 			return false
 		}
 	}

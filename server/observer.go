@@ -179,7 +179,7 @@ func (p *session) finished(cause error) {
 	if info == nil {
 		return
 	}
-	if errors.Is(cause, errShutdown) {
+	if errors.Is(cause, ErrShutdown) {
 		cause = errors.Join(transport.ErrClosed, cause)
 	}
 	for i := range p.srv.observers {

@@ -26,7 +26,8 @@ const maxProgressMessage = 1024
 // Options.ProgressEvery merges them; when the peer reads slowly Progress waits,
 // until ctx ends. When ctx has ended it fails with context.Cause(ctx), and when
 // the client turns out to have left with an ErrCancelled. Otherwise it does
-// nothing if the client did not ask for progress, or outside of a request.
+// nothing if the client did not ask for progress, or outside of a request. An
+// extension may watch the progress of a detached call: see DetachOptions.
 //
 // spec 2026-07-28, basic/patterns/progress: the value "MUST increase".
 func Progress(ctx context.Context, progress, total float64, message string) error {
@@ -38,7 +39,8 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 		return context.Cause(ctx)
 	}
 	c.timer.Progress()
-	if c.meta.ProgressToken.IsZero() {
+	watch := c.watchesProgress()
+	if c.meta.ProgressToken.IsZero() && watch == nil {
 		return nil
 	}
 	if math.IsNaN(progress) || math.IsInf(progress, 0) || math.IsNaN(total) || math.IsInf(total, 0) {
@@ -59,6 +61,10 @@ func Progress(ctx context.Context, progress, total float64, message string) erro
 	if total != 0 {
 		n.total = total
 		p.Total = &n.total
+	}
+	if watch != nil {
+		watch(p)
+		return nil
 	}
 	if every := c.srv.opts.ProgressEvery; every > 0 {
 		now := time.Now()

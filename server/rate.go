@@ -257,6 +257,6 @@ func (c *Call) waitForToken() error {
 		return context.Cause(c)
 	case <-c.srv.done:
 		token.Cancel()
-		return errShutdown
+		return ErrShutdown
 	}
 }

@@ -151,7 +151,8 @@ func (r *recorder) unasked() bool {
 // Once runs fn the first time that a request gets to it, and gives the same
 // result when the handler runs again for a later round: for what must not be
 // repeated, such as opening a ticket. The result travels through the client,
-// sealed, so T must encode as JSON, and should be small. An error of fn is not
+// sealed, so T must encode as JSON, and should be small; an extension that runs the
+// call detached may keep it in a store. An error of fn is not
 // kept. Within one request a key names one thing. Of several goroutines with one
 // key one runs fn and the others wait; a wait ends with ctx and its cause, and
 // fn is not begun if ctx has ended. fn must not call Once with its own key: it
@@ -186,7 +187,9 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	if err != nil {
 		return zero, fmt.Errorf("once %q: %w", key, err)
 	}
-	c.extras().asks.keep(key, raw)
+	if err := c.recordResult(key, raw); err != nil {
+		return zero, fmt.Errorf("once %q: %w", key, err)
+	}
 	return v, nil
 }
 

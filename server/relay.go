@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
 )
 
 // What a proxy needs in addition to handlers: the questions, waits and notices of
@@ -49,6 +50,47 @@ func Ask(ctx context.Context, params mcp.Params, o ...*AskOptions) (mcp.RawValue
 	return answer, nil
 }
 
+// CheckAnswer says why a client's answer does not fit a question, with the place, or
+// nil. method and params are those that an [Asker] was given. An extension whose
+// answers come by a request of their own can refuse one, or ask again, in place of
+// ending the handler with it.
+func CheckAnswer(method string, params, answer mcp.RawValue) error {
+	switch method {
+	case mcp.MethodElicit:
+		return checkElicited(params, answer)
+	case mcp.MethodCreateMessage:
+		return decodeSample(answer, new(mcp.CreateMessageResult))
+	case mcp.MethodRootsList:
+		return decodeRoots(answer, new(mcp.ListRootsResult))
+	}
+	return fmt.Errorf("%q is no question", clip(method))
+}
+
+// checkElicited checks what a person filled in against the form that was asked.
+func checkElicited(params, answer mcp.RawValue) error {
+	var p mcp.ElicitParams
+	if err := wire.DecodeParams(params, &p); err != nil {
+		return fmt.Errorf("question: %w", err)
+	}
+	var res mcp.ElicitResult
+	if err := decodeElicit(answer, &res); err != nil || res.Action != mcp.ElicitAccept || p.IsURL() {
+		return err
+	}
+	form, err := wire.Marshal(p.RequestedSchema)
+	if err != nil {
+		return fmt.Errorf("question: %w", err)
+	}
+	checker, err := schema.Compile(form, &schema.Limits{AssertFormats: true})
+	if err != nil {
+		return fmt.Errorf("question: %w", err)
+	}
+	content, err := wire.Marshal(res.Content)
+	if err != nil {
+		return err
+	}
+	return checker.Check(content)
+}
+
 func decodeSample(raw mcp.RawValue, res *mcp.CreateMessageResult) error {
 	if err := wire.DecodeParams(raw, res); err != nil {
 		return err
@@ -84,9 +126,9 @@ func (c *Call) Elicited(ctx context.Context, id string) error {
 // RetryLater ends a round of the request without a question: the client of a
 // stateless revision sends the request again after a pause, and the handler runs
 // again. Return the error, which is ErrInputPending. In a handshake revision,
-// where the call can last, it is ErrCannotAsk.
+// where the call can last, and in a detached call, it is ErrCannotAsk.
 func (c *Call) RetryLater() error {
-	if c.facts.Handshake || !c.row.Asks {
+	if c.facts.Handshake || c.Detached() || !c.row.Asks {
 		return fmt.Errorf("putting off %s: %w", c.Method(), ErrCannotAsk)
 	}
 	c.extras().asks.requestRetry()
@@ -105,7 +147,9 @@ func Keep[T any](ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("keep %q: %w", key, err)
 	}
-	c.extras().asks.keep(key, raw)
+	if err := c.recordResult(key, raw); err != nil {
+		return fmt.Errorf("keep %q: %w", key, err)
+	}
 	return nil
 }
 

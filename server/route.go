@@ -53,7 +53,7 @@ func (c *Call) checkTarget() error {
 		return nil
 	}
 	switch {
-	case c.row.Target == "" || r.Name == c.target:
+	case !c.row.named() || r.Name == c.target:
 	case r.Name == "":
 		return mismatch("Mcp-Name is missing; the body says %q", clip(c.target))
 	default:

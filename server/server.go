@@ -116,18 +116,20 @@ type Server struct {
 		dirs      merged[*directory]
 	}
 
-	varies     atomic.Bool // a tool has had variants
-	visible    func(ctx context.Context, it Item) bool
-	middleware []Middleware
-	observers  []Observer
-	refusals   refusals
-	extensions []*Extension
-	unlisted   *Reader // of URIs that nothing else has, or nil
-	mounts     []*mount
-	serve      Func // middleware around the features; made at the first request
-	frozen     atomic.Bool
-	once       sync.Once
-	warnKeys   sync.Once
+	varies      atomic.Bool // a tool has had variants
+	visible     func(ctx context.Context, it Item) bool
+	middleware  []Middleware
+	observers   []Observer
+	refusals    refusals
+	extensions  []*Extension
+	viewers     []func(c *Call, it Item) bool // Visible of extensions
+	toolMembers []*Extension                  // those with ToolMembers
+	unlisted    *Reader                       // of URIs that nothing else has, or nil
+	mounts      []*mount
+	serve       Func // middleware around the features; made at the first request
+	frozen      atomic.Bool
+	once        sync.Once
+	warnKeys    sync.Once
 
 	hub hub
 
@@ -223,6 +225,7 @@ func (s *Server) freeze() {
 		s.frozen.Store(true)
 		next, wrapped := Func((*Call).serveRow), false
 		for _, e := range s.extensions {
+			e.next = next
 			if e.Wrap != nil {
 				next = e.Wrap(next)
 				wrapped = true
@@ -331,11 +334,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.cancelStateless()
 	var ending sync.WaitGroup // at once: none has to wait for another's handlers to be told
-	ending.Go(func() { s.hub.stop(errShutdown) })
+	ending.Go(func() { s.hub.stop(ErrShutdown) })
 	for _, p := range sessions {
 		ending.Go(func() {
-			_ = p.conn.Close(errShutdown) // it ends one way or the other
-			p.Close(errShutdown)
+			_ = p.conn.Close(ErrShutdown) // it ends one way or the other
+			p.Close(ErrShutdown)
 		})
 	}
 	ending.Wait()
@@ -350,7 +353,7 @@ func (s *Server) admit(c *Call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return errShutdown
+		return ErrShutdown
 	}
 	entry := s.callers.at(key)
 	anonymous := c.Principal().Anonymous()
@@ -393,7 +396,7 @@ func (s *Server) cancelStateless() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := s.statelessCalls; c != nil; c = c.next {
-		c.inbound.Cancel(errShutdown)
+		c.inbound.Cancel(ErrShutdown)
 	}
 }
 
@@ -425,6 +428,3 @@ func (s *Server) Versions() []string {
 func (s *Server) allows(f *revision.Facts) bool {
 	return len(s.opts.Versions) == 0 || slices.Contains(s.opts.Versions, f.Version)
 }
-
-// errShutdown is the cause that requests are cancelled with at the end.
-var errShutdown = errors.New("the server is shutting down")

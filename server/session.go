@@ -71,7 +71,7 @@ func (p *session) Begin(ctx context.Context, x *transport.Exchange) func() {
 
 func (p *session) begin(ctx context.Context, c *Call, x *transport.Exchange) (run func(), err error) {
 	if p.srv.closing() {
-		return nil, errShutdown
+		return nil, ErrShutdown
 	}
 	if x.Batched || x.In.Method == mcp.MethodInitialize {
 		_, modern, _ := modernVersion(x.In) // what is wrong with it is for enter to say
@@ -149,7 +149,7 @@ func (c *Call) runAfter(g *initializing) {
 	case errors.Is(err, ErrCancelled):
 		return // spec, basic/patterns/cancellation: no response to a cancelled request
 	case err == nil && p.srv.closing():
-		err = errShutdown
+		err = ErrShutdown
 	case err == nil:
 		err = c.enter(c.x.In)
 	}
@@ -560,10 +560,7 @@ func (s *Server) capabilities(f *revision.Facts) *mcp.ServerCapabilities {
 		caps.Completions = mcp.Settings{}
 	}
 	for _, e := range s.extensions {
-		if caps.Extensions == nil {
-			caps.Extensions = make(map[string]mcp.RawValue)
-		}
-		caps.Extensions[e.ID] = e.settings
+		e.declare(caps, f)
 	}
 	return caps
 }

@@ -193,6 +193,22 @@ func poll(ctx context.Context, done func(context.Context) (bool, error)) error {
 	}
 }
 
+// await waits until what a person does behind an opened URL is done. A detached
+// call waits for it where it is: its client is told nothing by the server.
+func (c *Call) await(q *question, done func(context.Context) (bool, error)) error {
+	d := c.detachment()
+	if d == nil {
+		return c.era().await(c, q, done)
+	}
+	if err := poll(c, done); err != nil {
+		return err
+	}
+	if p, ok := q.params.(*mcp.ElicitParams); ok && p.ElicitationID != "" && d.opts.Elicited != nil {
+		d.opts.Elicited(p.ElicitationID)
+	}
+	return nil
+}
+
 // await waits a while for done, and then has the client repeat the request.
 func (stateless) await(c *Call, _ *question, done func(context.Context) (bool, error)) error {
 	c.timer.Pause() // before the timeout is set: see Call.Deadline

@@ -100,6 +100,9 @@ func (c *Call) waitsForAnswers() bool {
 	if !c.row.Asks {
 		return false
 	}
+	if c.Detached() {
+		return true
+	}
 	if c.session != nil && c.facts.Handshake && (c.caps.Elicitation != nil || c.caps.Sampling != nil || c.caps.Roots != nil) {
 		return true
 	}

@@ -18,7 +18,7 @@ type row struct{ packages, may string }
 var rows = []row{
 	{". internal/archtest internal/flows", ""},
 	{"internal/revision internal/wire internal/httptoken internal/eventstream internal/pausetimer internal/tracecontext uritemplate principal netguard", ""},
-	{"mcp jsonrpc", "internal/wire"},
+	{"mcp jsonrpc strictjson", "internal/wire"},
 	{"schema", "internal/wire internal/httptoken"},
 	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
@@ -43,7 +43,7 @@ var rows = []row{
 	{"oauth/login", "oauth oauth/login/browser oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/issuer/storetest", "oauth oauth/issuer"},
-	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc schema server client"},
+	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc strictjson schema principal server client"},
 	{
 		"proxy",
 		"mcp jsonrpc schema uritemplate principal transport server client internal/wire",

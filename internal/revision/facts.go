@@ -114,6 +114,10 @@ type Facts struct {
 	// Rejections: a client answers refused sampling and roots with error -1.
 	Rejections bool
 
+	// Tasks: tasks are part of the core, as an experiment; otherwise they are an
+	// extension's.
+	Tasks bool
+
 	// NotFoundCode is the code for a resource that does not exist.
 	NotFoundCode int64
 

@@ -63,8 +63,8 @@ func TestSingleRevisionFacts(t *testing.T) {
 		if want := f.Version < "2025-11-25"; f.NullID != want {
 			t.Errorf("%s: NullID = %t", f.Version, f.NullID)
 		}
-		if want := f.Version == "2025-11-25"; f.URLRequiredError != want || f.ElicitID != want || f.Priming != want {
-			t.Errorf("%s: URLRequiredError %t, ElicitID %t, Priming %t", f.Version, f.URLRequiredError, f.ElicitID, f.Priming)
+		if want := f.Version == "2025-11-25"; f.URLRequiredError != want || f.ElicitID != want || f.Priming != want || f.Tasks != want {
+			t.Errorf("%s: URLRequiredError %t, ElicitID %t, Priming %t, Tasks %t", f.Version, f.URLRequiredError, f.ElicitID, f.Priming, f.Tasks)
 		}
 	}
 }

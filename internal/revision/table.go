@@ -115,6 +115,7 @@ var all = [...]Facts{
 		SamplingMeta:          true,
 		RootsChanged:          true,
 		Rejections:            true,
+		Tasks:                 true,
 		NotFoundCode:          codeNotFound,
 		bit:                   in20251125,
 	},

@@ -1,0 +1,139 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/internal/logtest"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// slow is a tool whose label says how an extension may run it.
+func slow(name string, labels ...string) server.Feature {
+	return server.Tool(name, "", func(context.Context, none) (string, error) { return name, nil }).With(server.ToolOptions{Labels: labels})
+}
+
+// declaring is an extension that was part of the core in some revisions.
+func declaring() server.Extension {
+	return server.Extension{
+		ID:           "com.example/later",
+		Capabilities: []server.Capability{{Name: "later", Value: map[string]any{"cancel": map[string]any{}}, Revisions: server.CoreTasks}},
+		ToolMembers: func(it server.Item, def *mcp.Tool, in server.Revisions) map[string]any {
+			if in&server.CoreTasks == 0 || !slices.Contains(it.Labels, "long") {
+				return nil
+			}
+			return map[string]any{"execution": map[string]string{"laterSupport": "required " + it.Name + " " + def.Name}}
+		},
+	}
+}
+
+// An extension is declared in its revisions, and what was part of the core where it was.
+func TestExtensionDeclared(t *testing.T) {
+	s := newServer(nil, echo())
+	s.Extend(declaring())
+	s.Extend(server.Extension{ID: "com.example/old", Revisions: server.Handshake})
+	s.Extend(server.Extension{ID: "com.example/all", Revisions: server.AllRevisions})
+	for _, version := range versions {
+		var got string
+		switch l := dial(t, s, version, nil); {
+		case l.modern():
+			got = string(l.result(l.call("server/discover", emptyBody)))
+		default:
+			got = string(l.result(l.handshake()))
+		}
+		for member, want := range map[string]bool{
+			`"com.example/later":{}`: version == v2607,
+			`"com.example/old":{}`:   version != v2607,
+			`"com.example/all":{}`:   true,
+			`"later":{"cancel":{}}`:  version == v2511,
+		} {
+			if strings.Contains(got, member) != want {
+				t.Errorf("%s: %s: want %t, got %s", version, member, want, got)
+			}
+		}
+	}
+	for _, name := range []string{"", "tools", "extensions"} {
+		panics(t, "is no name for a capability", func() {
+			newServer(nil).Extend(server.Extension{ID: "com.example/x", Capabilities: []server.Capability{{Name: name}}})
+		})
+	}
+	panics(t, "not a JSON object", func() {
+		newServer(nil).Extend(server.Extension{ID: "com.example/x", Capabilities: []server.Capability{{Name: "x", Value: 7}}})
+	})
+}
+
+// Entries of tools have the members of an extension in the revisions that it says,
+// also those of mounted servers and with a variant.
+func TestToolMembers(t *testing.T) {
+	inner := newServer(nil, slow("deep", "long"))
+	s := newServer(nil, slow("plain"), slow("heavy", "long"),
+		server.Tool("varied", "", func(context.Context, none) (string, error) { return "", nil }).With(server.ToolOptions{
+			Labels: []string{"long"}, Variant: func(_ context.Context, def mcp.Tool) mcp.Tool { return def },
+		}))
+	s.Mount("in", inner)
+	s.Extend(declaring())
+	for _, version := range versions {
+		l := join(t, s, version)
+		for range 2 { // the second is from the cache
+			got := string(l.result(l.call("tools/list", emptyBody)))
+			for _, name := range []string{"heavy", "varied", "in_deep"} {
+				member := fmt.Sprintf(`"execution":{"laterSupport":"required %s %s"}`, name, name)
+				if strings.Contains(got, member) != (version == v2511) {
+					t.Errorf("%s: %s in %s", version, member, got)
+				}
+			}
+			if strings.Count(got, "laterSupport") > 3 {
+				t.Errorf("%s: %s", version, got)
+			}
+		}
+	}
+}
+
+// Members that an entry cannot have are left out, and the tool stays.
+func TestToolMembersRefused(t *testing.T) {
+	for want, f := range map[string]func() map[string]any{
+		`member \"name\" already`:      func() map[string]any { return map[string]any{"name": "other"} },
+		"x: ":                          func() map[string]any { return map[string]any{"x": func() {}} },
+		"background function panicked": func() map[string]any { panic("broken") },
+	} {
+		var lines logtest.Log
+		o := quiet()
+		o.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+		s := newServer(o, echo())
+		s.Extend(server.Extension{ID: "com.example/x", ToolMembers: func(server.Item, *mcp.Tool, server.Revisions) map[string]any { return f() }})
+		l := join(t, s, v2607)
+		if got := string(l.result(l.call("tools/list", emptyBody))); strings.Count(got, `"name":"echo"`) != 1 || strings.Contains(got, "other") {
+			t.Errorf("got %s", got)
+		}
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("log has no %s: %s", want, lines.String())
+		}
+	}
+}
+
+// A tool that needs an extension does not exist for clients without it.
+func TestExtensionVisible(t *testing.T) {
+	s := newServer(nil, slow("plain"), slow("heavy", "long"))
+	s.Extend(server.Extension{ID: jobsID, Visible: func(c *server.Call, it server.Item) bool {
+		return !slices.Contains(it.Labels, "long") || c.HasExtension(jobsID)
+	}})
+	s.Visible(func(_ context.Context, it server.Item) bool { return it.Name != "hidden" }) // both hold
+	s.Add(slow("hidden"))
+	without, with := join(t, s, v2607), joinJobs(t, s)
+	if got := string(without.result(without.call("tools/list", emptyBody))); strings.Contains(got, "heavy") || !strings.Contains(got, "plain") {
+		t.Errorf("without: %s", got)
+	}
+	without.fails(without.tool("heavy", emptyBody), mcp.CodeInvalidParams)
+	got := string(with.result(with.call("tools/list", emptyBody)))
+	if !strings.Contains(got, "heavy") || strings.Contains(got, "hidden") || !strings.Contains(got, `"cacheScope":"private"`) {
+		t.Errorf("with: %s", got)
+	}
+	if text := with.text(with.tool("heavy", emptyBody)); text != "heavy" {
+		t.Errorf("got %s", text)
+	}
+}

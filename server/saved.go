@@ -1,0 +1,363 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// ErrSavedCall says that bytes are no call that this server has saved, or that it
+// cannot take it up: they were cut, changed or saved by another server or an
+// incompatible version, or their revision is not served any more.
+var ErrSavedCall = errors.New("not a saved call that this server can take up")
+
+// RecordKind says what a Record is of.
+type RecordKind string
+
+// The kinds of records.
+const (
+	// RecordAnswer is an answer to a question.
+	RecordAnswer RecordKind = "answer"
+	// RecordOnce is a result of Once, or a value of Keep, which takes the place
+	// of an earlier one of the same key.
+	RecordOnce RecordKind = "once"
+)
+
+// A Record is one thing that a handler was answered or has done, so that it is not
+// asked or done again when the handler runs anew. It encodes as JSON by either
+// package of the standard library and by package strictjson.
+type Record struct {
+	Kind RecordKind `json:"kind"`
+	// Key names the question or the Once within the call.
+	Key string `json:"key"`
+	// Question is a digest of what was asked, of an answer only. A handler that
+	// asks something else under the same key is stopped.
+	Question string `json:"question,omitzero"`
+	// Value is the answer as the client gave it, or the result.
+	Value mcp.RawValue `json:"value"`
+}
+
+// recordAnswer keeps a checked answer to a question.
+func (c *Call) recordAnswer(q *question, id string, raw mcp.RawValue) error {
+	asks := &c.extras().asks
+	if c.records() && !asks.answered(id) {
+		if err := c.tell(Record{Kind: RecordAnswer, Key: id, Question: asks.digestOf(id), Value: slices.Clone(raw)}); err != nil {
+			return fmt.Errorf("asking for %s: keeping the answer: %w", q.what, err)
+		}
+	}
+	asks.record(id, raw)
+	return nil
+}
+
+// recordResult keeps a result of Once, or a value of Keep.
+func (c *Call) recordResult(key string, raw mcp.RawValue) error {
+	if c.records() {
+		if err := c.tell(Record{Kind: RecordOnce, Key: key, Value: slices.Clone(raw)}); err != nil {
+			return fmt.Errorf("keeping the result: %w", err)
+		}
+	}
+	c.extras().asks.keep(key, raw)
+	return nil
+}
+
+// records reports whether an extension keeps the records of the call.
+func (c *Call) records() bool {
+	d := c.detachment()
+	return d != nil && d.opts.Record != nil
+}
+
+// tell has the extension keep a record.
+func (c *Call) tell(r Record) error {
+	d := c.detachment()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opts.Record(c, r)
+}
+
+// savedVersion is the version of the form that calls are saved in.
+const savedVersion = 1
+
+// saved is a call as bytes.
+type saved struct {
+	Version      int                     `json:"version"`
+	Server       string                  `json:"server"`
+	Began        time.Time               `json:"began"`
+	Revision     string                  `json:"revision"`
+	Transport    string                  `json:"transport,omitzero"`
+	ID           mcp.ID                  `json:"id"`
+	Method       string                  `json:"method"`
+	Params       mcp.RawValue            `json:"params,omitzero"`
+	Capabilities *mcp.ClientCapabilities `json:"capabilities"`
+	Client       *mcp.Implementation     `json:"client,omitzero"`
+	Caller       *savedCaller            `json:"caller,omitzero"`
+	Flow         string                  `json:"flow,omitzero"`
+	Round        int                     `json:"round,omitzero"`
+	Offered      mcp.InputResponses      `json:"offered,omitzero"`
+	Records      []Record                `json:"records,omitzero"`
+}
+
+// savedCaller is a principal as bytes. A function is none: a caller of a saved call
+// gets no challenge.
+type savedCaller struct {
+	Local   bool     `json:"local,omitzero"`
+	Issuer  string   `json:"issuer,omitzero"`
+	Subject string   `json:"subject,omitzero"`
+	Client  string   `json:"client,omitzero"`
+	Scopes  []string `json:"scopes,omitzero"`
+	Groups  []string `json:"groups,omitzero"`
+	Remote  string   `json:"remote,omitzero"`
+}
+
+// Save returns the call as bytes from which [Server.Resume] runs it again, in this
+// process or another one of the same server: method, params with `_meta` and trace
+// context, revision, capabilities and name of the client, the caller with its
+// scopes, and what was answered and done once so far. What comes after it, a
+// detached call tells by DetachOptions.Record. Requests that may ask (tools/call,
+// prompts/get, resources/read) and those of extensions can be saved. The values of the context, the
+// session and the HTTP request are not in it.
+//
+// The bytes are JSON and hold what the client sent, secrets as well, in the clear.
+// They must be kept where only the server can write: they say who the caller is and
+// what it was granted, and are believed.
+func (c *Call) Save() ([]byte, error) {
+	if !c.row.resumable() {
+		return nil, fmt.Errorf("saving %s: requests of this method do not run detached", c.Method())
+	}
+	st := &saved{
+		Version: savedVersion, Server: c.srv.info.Name, Began: time.Now().UTC(), Revision: c.Version(), Transport: c.Transport(),
+		ID: c.ID(), Method: c.Method(), Params: c.savedParams(), Capabilities: c.caps, Client: c.ClientInfo(), Caller: savePrincipal(c.Principal()),
+	}
+	if d := c.detachment(); d != nil {
+		st.Began = d.began.UTC()
+	}
+	if m := c.more.Load(); m != nil {
+		m.asks.save(st)
+	}
+	raw, err := wire.Marshal(st)
+	if err != nil {
+		return nil, fmt.Errorf("saving %s: %w", c.Method(), err)
+	}
+	return raw, nil
+}
+
+// savedParams are the params without what the client brought of earlier rounds,
+// which is saved as it was understood.
+func (c *Call) savedParams() mcp.RawValue {
+	params := c.x.In.Params
+	if params.IsZero() {
+		return nil
+	}
+	text := []byte{'{'}
+	for name, value := range params.All() {
+		if c.row.Asks && (name == "inputResponses" || name == "requestState") {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(wire.AppendString(text, name), ':')
+		text = append(text, value...)
+	}
+	return append(text, '}')
+}
+
+// resumable reports whether requests of the method need nothing but what is saved: those
+// that may ask, and those of extensions.
+func (r *row) resumable() bool { return r.Asks || r.ext != nil }
+
+func savePrincipal(p *principal.Principal) *savedCaller {
+	if p == nil {
+		return nil
+	}
+	return &savedCaller{
+		Local: p == principal.Local, Issuer: p.Issuer, Subject: p.Subject, Client: p.Client,
+		Scopes: p.Scopes, Groups: p.Groups, Remote: p.Remote,
+	}
+}
+
+func (s *savedCaller) principal() *principal.Principal {
+	switch {
+	case s == nil:
+		return nil
+	case s.Local:
+		return principal.Local
+	}
+	return &principal.Principal{Issuer: s.Issuer, Subject: s.Subject, Client: s.Client, Scopes: s.Scopes, Groups: s.Groups, Remote: s.Remote}
+}
+
+// Resume takes up a call that [Call.Save] saved, and runs it again from the top, as
+// [Call.Detach] does. records are what DetachOptions.Record was told since, in that
+// order: their questions are answered at once, and their Once is not run again. A
+// side effect whose Once was running when the process ended may have happened.
+//
+// What runs is what Wrap of the extension with this identifier was given as
+// next: the extensions added before it, and the feature. Middleware, limits of rate
+// and the checks that a request goes through do not run again: the caller is the one
+// who was let in when the call was saved, with the scopes of that time. To take
+// them back is to cancel the call, or not to resume it.
+//
+// Resume ends the set-up of the server, as the first request does. The error is
+// ErrSavedCall for bytes or records that are not those of a call of this server,
+// ErrNotFound if its tool, prompt or resource is not offered any more, a
+// [*DetachLimitError] if there is no room, and ErrShutdown.
+func (s *Server) Resume(extension string, saved []byte, records []Record, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
+	s.mustBeMade()
+	s.freeze()
+	i := slices.IndexFunc(s.extensions, func(e *Extension) bool { return e.ID == extension })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("resume: the server has no extension %q", extension)
+	}
+	d, began, err := s.restored(saved, records)
+	if err == nil {
+		cancel, err = d.start(s.extensions[i].next, o, began)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("resume: %w", err)
+	}
+	return d, cancel, nil
+}
+
+// restored makes a call of bytes.
+func (s *Server) restored(text []byte, records []Record) (c *Call, began time.Time, err error) {
+	st, err := readSaved(text)
+	if err == nil && st.Server != s.info.Name {
+		err = fmt.Errorf("it is of the server %q", clip(st.Server))
+	}
+	if err != nil {
+		return nil, began, fmt.Errorf("%w: %w", ErrSavedCall, err)
+	}
+	f, ok := revision.Lookup(st.Revision)
+	if !ok || !s.allows(f) {
+		return nil, began, fmt.Errorf("%w: the protocol revision %q is not served", ErrSavedCall, clip(st.Revision))
+	}
+	in := &jsonrpc.Incoming{Kind: jsonrpc.Request, ID: st.ID, Method: st.Method}
+	x := &transport.Exchange{In: in, Out: noResponder{}, Principal: st.Caller.principal(), Transport: &transport.Info{Name: st.Transport}}
+	c = s.newCall(s.hub.ctx, x, nil)
+	c.use(f)
+	c.caps = st.Capabilities
+	if c.row = c.rowOf(st.Method); c.row == nil || !c.row.resumable() {
+		return nil, began, fmt.Errorf("%w: the method %q cannot run detached", ErrSavedCall, clip(st.Method))
+	}
+	if err := c.decodeCopy(st.Params); err != nil {
+		return nil, began, fmt.Errorf("%w: %w", ErrSavedCall, err)
+	}
+	if st.Client != nil && c.meta.ClientInfo == nil {
+		own := *c.meta
+		own.ClientInfo = st.Client
+		c.meta = &own
+	}
+	if err := c.extras().asks.restore(st, records); err != nil {
+		return nil, began, fmt.Errorf("%w: %w", ErrSavedCall, err)
+	}
+	return c, st.Began, c.featureExists()
+}
+
+// readSaved reads a saved call strictly.
+func readSaved(text []byte) (*saved, error) {
+	o, err := wire.ParseObject(text, wire.Limits{Depth: maxDefinitionDepth})
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := o.Member("version")
+	if string(raw) != fmt.Sprint(savedVersion) { // before members that this version does not know
+		return nil, fmt.Errorf("it has version %s, this server reads version %d", clip(string(raw)), savedVersion)
+	}
+	st := new(saved)
+	if err := wire.DecodeKnown(text, st); err != nil {
+		return nil, err
+	}
+	if st.Began.IsZero() || st.Capabilities == nil || st.ID.IsZero() {
+		return nil, errors.New("began, id or capabilities are missing")
+	}
+	return st, nil
+}
+
+// featureExists reports what the call is for and the server has not, as an error.
+func (c *Call) featureExists() error {
+	ok, what := true, ""
+	switch c.Method() {
+	case mcp.MethodToolsCall:
+		_, ok = c.srv.allTools().byKey[c.target]
+		what = "tool"
+	case mcp.MethodPromptsGet:
+		_, ok = c.srv.allPrompts().byKey[c.target]
+		what = "prompt"
+	case mcp.MethodResourcesRead:
+		_, ok = c.find(c.target)
+		what = "resource"
+	}
+	if !ok {
+		return fmt.Errorf("this server offers no %s %q any more: %w", what, clip(c.target), ErrNotFound)
+	}
+	return nil
+}
+
+// digestOf is the digest of a question that was asked.
+func (r *recorder) digestOf(id string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.kinds[id]
+}
+
+// answered reports whether the answer to a question is recorded.
+func (r *recorder) answered(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.answers[id]
+	return ok
+}
+
+// save writes what was answered and done, in a stated order.
+func (r *recorder) save(st *saved) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st.Flow, st.Round, st.Offered = r.flow, r.round, r.offered
+	for _, id := range r.order {
+		if raw, ok := r.answers[id]; ok {
+			st.Records = append(st.Records, Record{Kind: RecordAnswer, Key: id, Question: r.kinds[id], Value: raw})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.done)) {
+		st.Records = append(st.Records, Record{Kind: RecordOnce, Key: key, Value: r.done[key]})
+	}
+}
+
+// restore is the other way, with records that came later.
+func (r *recorder) restore(st *saved, later []Record) error {
+	r.flow, r.round, r.offered = st.Flow, st.Round, st.Offered
+	for _, rec := range slices.Concat(st.Records, later) {
+		if err := wire.Valid(rec.Value, wire.Limits{Depth: maxDefinitionDepth}); err != nil {
+			return fmt.Errorf("the record of %q: %w", clip(rec.Key), err)
+		}
+		switch {
+		case rec.Kind == RecordAnswer && rec.Question != "":
+			r.restoreAnswer(rec)
+		case rec.Kind == RecordOnce && rec.Question == "":
+			r.keep(rec.Key, slices.Clone(rec.Value))
+		default:
+			return fmt.Errorf("the record of %q, of the kind %q, is neither an answer to a question nor a result", clip(rec.Key), clip(string(rec.Kind)))
+		}
+	}
+	return nil
+}
+
+func (r *recorder) restoreAnswer(rec Record) {
+	if r.kinds == nil {
+		r.kinds = make(map[string]string)
+	}
+	if _, ok := r.kinds[rec.Key]; !ok {
+		r.order = append(r.order, rec.Key)
+	}
+	r.kinds[rec.Key] = rec.Question
+	r.record(rec.Key, rec.Value)
+}
