@@ -323,6 +323,9 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 // declare, without sending it.
 func (k *call) allowed(s *session) error {
 	if k.row == nil {
+		if own := k.ofExtension(); own != nil {
+			return own.allowed(s)
+		}
 		return nil
 	}
 	if k.row.From == mcp.FromServer {
@@ -450,7 +453,8 @@ func (k *call) mayRetryOtherEra(cn *conn, s *session, refusal error) bool {
 // mayRepeat says whether a request may be carried out twice.
 func (k *call) mayRepeat() bool {
 	if k.row == nil {
-		return false
+		own := k.ofExtension()
+		return own != nil && own.Retry
 	}
 	if k.row.Retry {
 		return true
@@ -501,9 +505,12 @@ func (k *call) decode(s *session, raw wire.RawValue, out any) error {
 		return nil
 	}
 	var err error
-	if k.row != nil {
+	switch {
+	case k.row != nil:
 		err = s.shape.UpResult(k.method, raw, out)
-	} else {
+	case k.ofExtension() != nil:
+		err = decodeStrictly(raw, out)
+	default:
 		err = wire.Decode(raw, out)
 	}
 	if err != nil {

@@ -23,10 +23,11 @@ const closeTime = 10 * time.Second
 
 // A Client is one relation with one server. It is made by [Connect].
 type Client struct {
-	opts   Options
-	caps   *mcp.ClientCapabilities
-	dialer transport.Dialer
-	log    *slog.Logger
+	opts       Options
+	caps       *mcp.ClientCapabilities // without extensions
+	extensions *extensions
+	dialer     transport.Dialer
+	log        *slog.Logger
 	// server names the server in the cache, and partition the principal.
 	server, partition string
 
@@ -76,8 +77,12 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	if dialer == nil {
 		return nil, errors.New("client: Connect: nil dialer")
 	}
+	known, err := newExtensions(o.Extensions)
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{
-		opts: o, caps: o.capabilities(), dialer: dialer, log: o.Logger,
+		opts: o, caps: o.capabilities(), extensions: known, dialer: dialer, log: o.Logger,
 		server:   dialer.Key(),
 		calls:    make(map[*call]struct{}),
 		waits:    make(map[*pausetimer.Timer]struct{}),

@@ -370,7 +370,7 @@ func TestRequestMeta(t *testing.T) {
 			Info:       mcp.Implementation{Name: "me", Version: "7"},
 			OnRoots:    func(context.Context) ([]mcp.Root, error) { return nil, nil },
 			OnLog:      func(context.Context, *mcp.LogParams) {},
-			Extensions: map[string]mcp.RawValue{"com.example/x": raw(`{"a":1}`)},
+			Extensions: []client.Extension{{ID: "com.example/x", Settings: raw(`{"a":1}`)}},
 		})
 		ctx := client.WithTrace(t.Context(), "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01", "a=b", "k=\x01")
 		if _, err := c.CallTool(ctx, "t", nil, &client.CallOptions{Meta: map[string]mcp.RawValue{"com.example/y": raw(`2`)}}); err != nil {

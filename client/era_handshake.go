@@ -81,6 +81,7 @@ func rootError(err error) error {
 // initialize sends the request of that name, which is never cancelled.
 func (o *negotiation) initialize(ctx context.Context, f *revision.Facts) (wire.RawValue, error) {
 	p := &mcp.InitializeParams{ProtocolVersion: f.Version, Capabilities: *o.c.caps, ClientInfo: o.c.opts.Info}
+	o.c.extensions.declare(&p.Capabilities, f)
 	if o.c.opts.HideInfo {
 		p.ClientInfo = mcp.Implementation{Name: "client", Version: "0"}
 	}

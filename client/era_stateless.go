@@ -18,7 +18,7 @@ import (
 // version, the client's identity and its capabilities.
 type stateless struct {
 	c        *Client
-	version  string
+	facts    *revision.Facts
 	identity []byte // members of _meta that never change
 	fixed    []byte // the same, and the client's capabilities
 	logs     bool   // the server sends logs
@@ -26,7 +26,7 @@ type stateless struct {
 
 // newEra returns the era for a revision before anything is known of the server.
 func newEra(c *Client, f *revision.Facts) *stateless {
-	e := &stateless{c: c, version: f.Version}
+	e := &stateless{c: c, facts: f}
 	dst := wire.AppendString(appendMember(nil, 0, mcp.MetaProtocolVersion), f.Version)
 	if !c.opts.HideInfo {
 		dst, _ = wire.Append(appendMember(dst, 0, mcp.MetaClientInfo), &c.opts.Info)
@@ -40,7 +40,8 @@ func newEra(c *Client, f *revision.Facts) *stateless {
 // that begin at start.
 func (e *stateless) declare(dst []byte, start int, can *mcp.ClientCapabilities) []byte {
 	caps := *can
-	caps.Extensions, caps.Experimental = e.c.caps.Extensions, e.c.caps.Experimental
+	caps.Experimental = e.c.caps.Experimental
+	e.c.extensions.declare(&caps, e.facts)
 	if caps.Roots != nil {
 		caps.Roots = &mcp.RootsCapability{} // changes are not told in this era
 	}
@@ -135,7 +136,10 @@ func (e *stateless) meta(dst []byte, k *call) []byte {
 }
 
 func (e *stateless) route(k *call) transport.Route {
-	r := transport.Route{Carried: true, Version: e.version, Method: k.method, Name: k.target}
+	r := transport.Route{Carried: true, Version: e.facts.Version, Method: k.method, Name: k.target}
+	if own := k.ofExtension(); own != nil && !own.NameHeader {
+		r.Name = ""
+	}
 	if k.method == mcp.MethodToolsCall {
 		r.Fields = e.c.tools.fields(k.target, k.args, e.c.log)
 	}

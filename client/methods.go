@@ -286,7 +286,9 @@ func request[R any](ctx context.Context, c *Client, method, target string, param
 // result; a *[mcp.RawValue] takes it as it came, nil takes nothing. In the
 // stateless era the protocol's members of _meta are added, and methods of the
 // core are driven as usual; params that carry inputResponses or requestState
-// already begin there.
+// already begin there. Those of Options.Extensions are driven as these say; see
+// [CallMethod]. Of any other nothing is known: the server need not have declared
+// it, and over HTTP no Mcp-Name is sent.
 func (c *Client) Request(ctx context.Context, method string, params, result any, o *CallOptions) error {
 	k, err := c.newCall(method, "", nil, o)
 	if err != nil {
@@ -329,13 +331,24 @@ func (k *call) take(params any) error {
 		}
 	}
 	k.params = wire.RawValue(append(rest, '}'))
-	if k.row != nil && k.row.Target != "" {
-		if value, ok := o.Member(k.row.Target); ok {
+	if name := k.targetMember(); name != "" {
+		if value, ok := o.Member(name); ok {
 			_ = wire.Decode(value, &k.target) // the server says what is wrong with it
 		}
 		k.args, _ = o.Member("arguments")
 	}
 	return nil
+}
+
+// targetMember is the member of params that names what is asked for, or "".
+func (k *call) targetMember() string {
+	if k.row != nil {
+		return k.row.Target
+	}
+	if own := k.ofExtension(); own != nil {
+		return own.Target
+	}
+	return ""
 }
 
 // round returns what the caller answered by itself.

@@ -159,8 +159,9 @@ type Options struct {
 	// repeat a call by itself after a broken connection if the tool is
 	// marked read-only or idempotent.
 	TrustAnnotations bool
-	// Extensions are the extensions to declare, with their settings.
-	Extensions map[string]mcp.RawValue
+	// Extensions are the extensions of the protocol that the client knows: they are
+	// declared, and what they define works as what the core defines.
+	Extensions []Extension
 	// Experimental are experimental capabilities to declare.
 	Experimental map[string]mcp.RawValue
 
@@ -242,17 +243,13 @@ func (o *Options) defaults() (Options, error) {
 			return r, fmt.Errorf("client options: unknown protocol version %q in Versions", v)
 		}
 	}
-	for key := range r.Extensions {
-		if err := mcp.ValidMetaKey(key); err != nil {
-			return r, fmt.Errorf("client options: extension %q: %w", key, err)
-		}
-	}
 	return r, nil
 }
 
-// capabilities are what the client declares: exactly what it has handlers for.
+// capabilities are what the client declares beside extensions: exactly what it has
+// handlers for.
 func (o *Options) capabilities() *mcp.ClientCapabilities {
-	c := &mcp.ClientCapabilities{Experimental: o.Experimental, Extensions: o.Extensions}
+	c := &mcp.ClientCapabilities{Experimental: o.Experimental}
 	if o.OnElicit != nil || o.OnElicitURL != nil {
 		c.Elicitation = &mcp.ElicitationCapability{}
 		if o.OnElicit != nil {

@@ -13,6 +13,15 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
+// knowsJobs is the client's side of the extension.
+var knowsJobs = client.Extension{
+	ID: extensionID,
+	Methods: []client.ExtensionMethod{
+		{Name: "jobs/get", Target: "jobId", Retry: true},
+		{Name: "jobs/answer", Target: "jobId"},
+	},
+}
+
 // start starts the program's server on a folder, and a client that knows jobs.
 func start(t *testing.T, path string) (*server.Server, *client.Client) {
 	t.Helper()
@@ -21,7 +30,7 @@ func start(t *testing.T, path string) (*server.Server, *client.Client) {
 		t.Fatal(err)
 	}
 	return s, mcptest.Client(t, s, &client.Options{
-		Extensions: map[string]mcp.RawValue{extensionID: mcp.RawValue("{}")},
+		Extensions: []client.Extension{knowsJobs},
 		OnElicit:   long,
 	})
 }
@@ -31,25 +40,20 @@ func long(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: map[string]mcp.RawValue{"style": mcp.RawValue(`"long"`)}}, nil
 }
 
-// request sends a request of the extension.
-func request[R any](t *testing.T, c *client.Client, method string, params any) (res R, err error) {
-	t.Helper()
-	err = c.Request(t.Context(), method, params, &res, &client.CallOptions{ResultTypes: []string{"com.example/job"}})
-	return res, err
-}
-
 // A job goes on in another process where the first one ended.
 func TestJob(t *testing.T) {
 	path := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, path)
-		answer, err := request[created](t, c, "tools/call", map[string]any{"name": "report", "arguments": map[string]string{"topic": "tides"}})
+		var answer created
+		params := &mcp.CallToolParams{Name: "report", Arguments: mcp.RawValue(`{"topic":"tides"}`)}
+		err := c.Request(t.Context(), "tools/call", params, &answer, &client.CallOptions{ResultTypes: []string{"com.example/job"}})
 		if err != nil || answer.JobID == "" {
 			t.Fatalf("%+v, %v", answer, err)
 		}
 		id := jobParams{answer.JobID}
 		synctest.Wait()
-		first, err := request[job](t, c, "jobs/get", id)
+		first, err := client.CallMethod[job](t.Context(), c, "jobs/get", id)
 		if err != nil || first.State != "asks" || first.Progress != "outlined" || !strings.Contains(string(first.Question), "Which style?") {
 			t.Fatalf("%+v, %v", first, err)
 		}
@@ -59,21 +63,21 @@ func TestJob(t *testing.T) {
 
 		s, c = start(t, path)
 		synctest.Wait()
-		if _, err := request[job](t, c, "jobs/answer", answerParams{id.JobID, mcp.RawValue(`{"action":"accept","content":{"style":"loud"}}`)}); err == nil || !strings.Contains(err.Error(), "/style") {
+		if _, err := client.CallMethod[mcp.None](t.Context(), c, "jobs/answer", answerParams{id.JobID, mcp.RawValue(`{"action":"accept","content":{"style":"loud"}}`)}); err == nil || !strings.Contains(err.Error(), "/style") {
 			t.Errorf("an answer that does not fit: %v", err)
 		}
-		if _, err := request[job](t, c, "jobs/answer", answerParams{id.JobID, mcp.RawValue(`{"action":"accept","content":{"style":"short"}}`)}); err != nil {
+		if _, err := client.CallMethod[mcp.None](t.Context(), c, "jobs/answer", answerParams{id.JobID, mcp.RawValue(`{"action":"accept","content":{"style":"short"}}`)}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		last, err := request[job](t, c, "jobs/get", id)
+		last, err := client.CallMethod[job](t.Context(), c, "jobs/get", id)
 		if err != nil || last.State != "done" || !strings.Contains(string(last.Result), "short: tides.") {
 			t.Errorf("%+v, %v", last, err)
 		}
 		if left, _ := os.ReadDir(path); len(left) != 0 {
 			t.Errorf("left in the folder: %v", left)
 		}
-		if _, err := request[job](t, c, "jobs/get", jobParams{"other"}); err == nil {
+		if _, err := client.CallMethod[job](t.Context(), c, "jobs/get", jobParams{"other"}); err == nil {
 			t.Error("an unknown job was found")
 		}
 		_ = s.Shutdown(t.Context())

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// An Extension is the client's side of an extension of the protocol: what it
+// declares, and the methods that it adds. The official extensions and those of
+// strangers use the same seams.
+//
+// spec 2026-07-28, basic/versioning: extension negotiation.
+type Extension struct {
+	// ID is the identifier, with a prefix: "com.example/tasks".
+	ID string
+	// Settings are declared under ID in the capabilities, in the Revisions of the
+	// extension: with each request in those without a handshake. They encode as a
+	// JSON object, once, in Connect. Default {}.
+	Settings any
+	// Revisions are those in which the extension is declared. Its methods say
+	// theirs themselves. Default: Stateless.
+	Revisions Revisions
+	// Capabilities stand for the extension in revisions in which it was part of the
+	// core. Default none.
+	Capabilities []Capability
+	// Methods are requests that [CallMethod] sends. Names are unique among the
+	// extensions of a client. Default none.
+	Methods []ExtensionMethod
+
+	settings mcp.RawValue // Settings in JSON
+}
+
+// A Capability is a member of the capabilities that stands for an extension: in its
+// revisions a server offers the extension by declaring it.
+type Capability struct {
+	// Name is the member, for example "tasks". It is none of the core's.
+	Name string
+	// Value is what the client declares: it encodes as a JSON object, once, in
+	// Connect. Default: the client declares nothing.
+	Value any
+	// Revisions are those of which this holds. Default: Stateless.
+	Revisions Revisions
+
+	text mcp.RawValue // Value in JSON, or nil
+}
+
+// extensions are those of a client.
+type extensions struct {
+	list    []*Extension
+	methods map[string]*extensionMethod
+}
+
+// newExtensions checks and encodes what was given in the options.
+func newExtensions(list []Extension) (*extensions, error) {
+	all := &extensions{methods: make(map[string]*extensionMethod)}
+	for i := range list {
+		own := list[i]
+		if err := all.add(&own); err != nil {
+			return nil, fmt.Errorf("client options: extension %q: %w", own.ID, err)
+		}
+	}
+	return all, nil
+}
+
+// add adds an extension.
+func (x *extensions) add(e *Extension) (err error) {
+	if !strings.Contains(e.ID, "/") {
+		return errors.New("the identifier needs a prefix, such as com.example/")
+	}
+	if err := mcp.ValidMetaKey(e.ID); err != nil {
+		return err
+	}
+	for _, other := range x.list {
+		if other.ID == e.ID {
+			return errors.New("it is given twice")
+		}
+	}
+	e.settings = mcp.RawValue("{}")
+	if e.Settings != nil {
+		if e.settings, err = encodedObject(e.Settings); err != nil {
+			return fmt.Errorf("settings: %w", err)
+		}
+	}
+	e.Capabilities = append([]Capability(nil), e.Capabilities...)
+	for i := range e.Capabilities {
+		own := &e.Capabilities[i]
+		if own.Name == "" || coreCapabilities[own.Name] {
+			return fmt.Errorf("%q is no name for a capability of an extension", own.Name)
+		}
+		if own.Value == nil {
+			continue
+		}
+		if own.text, err = encodedObject(own.Value); err != nil {
+			return fmt.Errorf("capability %s: %w", own.Name, err)
+		}
+	}
+	for _, m := range e.Methods {
+		if err := x.addMethod(e, m); err != nil {
+			return err
+		}
+	}
+	x.list = append(x.list, e)
+	return nil
+}
+
+// coreCapabilities are the members of mcp.ClientCapabilities and
+// mcp.ServerCapabilities.
+var coreCapabilities = map[string]bool{
+	"elicitation": true, "sampling": true, "roots": true, "extensions": true, "experimental": true,
+	"tools": true, "resources": true, "prompts": true, "completions": true, "logging": true,
+}
+
+// encodedObject is the JSON of what must be an object.
+func encodedObject(v any) (mcp.RawValue, error) {
+	raw, err := wire.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = wire.ParseObject(raw, wire.Limits{}); err != nil {
+		return nil, fmt.Errorf("not a JSON object: %w", err)
+	}
+	return raw, nil
+}
+
+// declare puts the extensions into what the client declares in a revision, in the
+// place of those that are there.
+func (x *extensions) declare(caps *mcp.ClientCapabilities, f *revision.Facts) {
+	caps.Extensions = nil
+	extra := false // Extra is our own
+	for _, e := range x.list {
+		if e.Revisions.include(f) {
+			if caps.Extensions == nil {
+				caps.Extensions = make(map[string]mcp.RawValue, len(x.list))
+			}
+			caps.Extensions[e.ID] = e.settings
+		}
+		for _, own := range e.Capabilities {
+			if own.text == nil || !own.Revisions.include(f) {
+				continue
+			}
+			if !extra {
+				caps.Extra, extra = maps.Clone(caps.Extra), true
+			}
+			if caps.Extra == nil {
+				caps.Extra = make(map[string]mcp.RawValue)
+			}
+			caps.Extra[own.Name] = own.text
+		}
+	}
+}
+
+// offered reports whether the server of a session declared the extension.
+//
+// spec 2026-07-28, basic/versioning: extensions are used where both parties
+// declared them.
+func (e *Extension) offered(s *session) bool {
+	for _, own := range e.Capabilities {
+		if own.Revisions.include(s.facts) {
+			_, ok := s.caps.Extra[own.Name]
+			return ok
+		}
+	}
+	_, ok := s.caps.Extensions[e.ID]
+	return ok && e.Revisions.include(s.facts)
+}
+
+// A NoExtensionError says that the server did not declare an extension, in the
+// revision in use, of which something was asked. Nothing was sent. It is an
+// [ErrNotCapable].
+type NoExtensionError struct {
+	// Extension is the identifier.
+	Extension string
+	// Version is the revision in use.
+	Version string
+}
+
+// Error names the extension.
+func (e *NoExtensionError) Error() string {
+	return fmt.Sprintf("%v: the server does not offer the extension %q in revision %s", ErrNotCapable, e.Extension, e.Version)
+}
+
+// Is makes the error an ErrNotCapable.
+func (e *NoExtensionError) Is(target error) bool { return target == ErrNotCapable }
