@@ -43,6 +43,7 @@ type call struct {
 	size    int32 // bytes of the result
 	tried   tried
 	hasSlot bool // its own, or that of the call around it
+	settled bool // the result is what an extension made of the answer
 
 	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
@@ -134,7 +135,7 @@ func (k *call) send(ctx context.Context, out any, key cacheKey, keyed bool) (err
 	if err := k.decodeResult(s, in.Result, out); err != nil {
 		return err
 	}
-	if !keyed || k.rounds.Load() > 0 || k.waits > 0 {
+	if !keyed || k.rounds.Load() > 0 || k.waits > 0 || k.settled {
 		return nil
 	}
 	if k.mw != nil || s.facts.Version != key.version { // middleware may have added to _meta
@@ -218,7 +219,7 @@ func (k *call) wrap(err error) error {
 // start begins the call's time.
 func (k *call) start(ctx context.Context) error {
 	c := k.c
-	k.tried, k.retry, k.waits = tried{}, nil, 0
+	k.tried, k.retry, k.waits, k.settled = tried{}, nil, 0, false
 	k.rounds.Store(0)
 	own := &k.own
 	if k.timer == nil {

@@ -154,12 +154,13 @@ func (e *stateless) abandon(cn *conn, id mcp.ID, cause error) {
 	}
 }
 
-// settle drives questions that the server asks by its answer.
+// settle drives questions that the server asks by its answer, and results of
+// extensions.
 func (e *stateless) settle(ctx context.Context, k *call, in *jsonrpc.Incoming) (*round, error) {
 	if in.Error != nil {
 		return nil, explain(in.Error)
 	}
-	return k.settleResult(ctx, in.Result)
+	return k.settleResult(ctx, in)
 }
 
 // request ignores the server's requests: in this era there are none, and the

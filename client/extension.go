@@ -12,8 +12,8 @@ import (
 )
 
 // An Extension is the client's side of an extension of the protocol: what it
-// declares, and the methods that it adds. The official extensions and those of
-// strangers use the same seams.
+// declares, the methods that it adds, and how its results are settled. The official
+// extensions and those of strangers use the same seams.
 //
 // spec 2026-07-28, basic/versioning: extension negotiation.
 type Extension struct {
@@ -32,6 +32,9 @@ type Extension struct {
 	// Methods are requests that [CallMethod] sends. Names are unique among the
 	// extensions of a client. Default none.
 	Methods []ExtensionMethod
+	// Results are types of results that servers may answer with, and how the final
+	// result is had. Default none.
+	Results []ResultType
 
 	settings mcp.RawValue // Settings in JSON
 }
@@ -54,6 +57,7 @@ type Capability struct {
 type extensions struct {
 	list    []*Extension
 	methods map[string]*extensionMethod
+	results map[string]*foreignResult
 }
 
 // newExtensions checks and encodes what was given in the options.
@@ -102,6 +106,11 @@ func (x *extensions) add(e *Extension) (err error) {
 	}
 	for _, m := range e.Methods {
 		if err := x.addMethod(e, m); err != nil {
+			return err
+		}
+	}
+	for _, t := range e.Results {
+		if err := x.addResult(e, t); err != nil {
 			return err
 		}
 	}

@@ -154,18 +154,27 @@ func TestExtensionOptions(t *testing.T) {
 	method := func(m client.ExtensionMethod) client.Extension {
 		return client.Extension{ID: shelfID, Methods: []client.ExtensionMethod{m}}
 	}
+	result := func(change func(r *client.ResultType)) client.Extension {
+		e := knowsLater(nil)
+		change(&e.Results[0])
+		return e
+	}
 	for want, list := range map[string][]client.Extension{
-		"needs a prefix":      {{ID: "shelf"}},
-		"given twice":         {{ID: shelfID}, {ID: shelfID}},
-		"settings":            {{ID: shelfID, Settings: 7}},
-		"not a JSON object":   {{ID: shelfID, Settings: []int{1}}},
-		"is no name":          {{ID: shelfID, Capabilities: []client.Capability{{Name: "roots"}}}},
-		"capability x":        {{ID: shelfID, Capabilities: []client.Capability{{Name: "x", Value: 1}}}},
-		"one of the core":     {method(client.ExtensionMethod{Name: "tools/call"})},
-		"no name":             {method(client.ExtensionMethod{})},
-		"without a Target":    {method(client.ExtensionMethod{Name: "shelf/get", NameHeader: true})},
-		"exists already":      {knowsShelf(), {ID: "com.example/b", Methods: knowsShelf().Methods}},
-		`"com.example/shelf"`: {{ID: shelfID, Settings: mcp.RawValue("{")}},
+		"no type of results":                    {result(func(r *client.ResultType) { r.Name = mcp.ResultInputRequired })},
+		"no Methods":                            {result(func(r *client.ResultType) { r.Methods = nil })},
+		"Settle is missing":                     {result(func(r *client.ResultType) { r.Settle = nil })},
+		"result type com.example/ticket exists": {knowsLater(nil), {ID: "com.example/b", Results: knowsLater(nil).Results}},
+		"needs a prefix":                        {{ID: "shelf"}},
+		"given twice":                           {{ID: shelfID}, {ID: shelfID}},
+		"settings":                              {{ID: shelfID, Settings: 7}},
+		"not a JSON object":                     {{ID: shelfID, Settings: []int{1}}},
+		"is no name":                            {{ID: shelfID, Capabilities: []client.Capability{{Name: "roots"}}}},
+		"capability x":                          {{ID: shelfID, Capabilities: []client.Capability{{Name: "x", Value: 1}}}},
+		"one of the core":                       {method(client.ExtensionMethod{Name: "tools/call"})},
+		"no name":                               {method(client.ExtensionMethod{})},
+		"without a Target":                      {method(client.ExtensionMethod{Name: "shelf/get", NameHeader: true})},
+		"exists already":                        {knowsShelf(), {ID: "com.example/b", Methods: knowsShelf().Methods}},
+		`"com.example/shelf"`:                   {{ID: shelfID, Settings: mcp.RawValue("{")}},
 	} {
 		c, err := client.Connect(t.Context(), mem.New(new(script), nil), &client.Options{Extensions: list})
 		if err == nil || !strings.Contains(err.Error(), want) {

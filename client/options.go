@@ -187,8 +187,8 @@ type CallOptions struct {
 	// NoCache asks the server, whatever is kept, and keeps nothing of the answer.
 	NoCache bool
 	// ResultTypes are types of results that the caller understands besides
-	// the core's, as extensions define them. The caller then decodes into a
-	// RawValue with [Client.Request].
+	// the core's, as extensions define them; no extension of Options.Extensions
+	// settles them then. The caller decodes into a RawValue with [Client.Request].
 	ResultTypes []string
 	// Capabilities are declared in the place of those of the client, in
 	// stateless revisions, where each request declares them: for a proxy, whose

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -27,28 +28,23 @@ const (
 // plainComplete is how servers write that a result is final.
 const plainComplete = `"` + mcp.ResultComplete + `"`
 
-// settleResult checks a result's type: absent and "complete" are final,
-// "input_required" is answered, what the caller does not know is refused
-// (spec 2026-07-28, basic/index: an absent resultType MUST be treated as
-// complete).
-func (k *call) settleResult(ctx context.Context, result wire.Object) (*round, error) {
-	typ := mcp.ResultComplete
-	if raw, ok := result.Member("resultType"); ok && string(raw) != plainComplete {
-		if raw[0] != '"' {
-			return nil, fmt.Errorf("%w: resultType is not a string", ErrResultType)
-		}
-		typ = wire.Text(raw)
-	}
+// settleResult checks a result's type: "complete" is final, "input_required" is
+// answered, a type of an extension is settled, after which the answer has the final
+// result, and what nobody knows is refused.
+func (k *call) settleResult(ctx context.Context, in *jsonrpc.Incoming) (*round, error) {
+	typ, err := resultType(in.Result)
 	switch {
+	case err != nil:
+		return nil, err
 	case typ == mcp.ResultComplete || slices.Contains(k.opts.ResultTypes, typ):
 		return nil, nil
 	case typ != mcp.ResultInputRequired:
-		return nil, fmt.Errorf("%w: %.64q", ErrResultType, typ)
+		return nil, k.settleForeign(ctx, typ, in)
 	case k.row == nil || !k.row.Asks:
 		return nil, fmt.Errorf("%w: the server may not ask for input in answer to %s", ErrResultType, k.method)
 	}
 	var r mcp.InputRequiredResult
-	if err := wire.DecodeParams(result.Raw(), &r); err != nil {
+	if err := wire.DecodeParams(in.Result.Raw(), &r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResultType, err)
 	}
 	if len(r.InputRequests) > 0 {
@@ -92,9 +88,14 @@ func (k *call) wait(ctx context.Context, state *string) (*round, error) {
 // at once, as it happens by itself during calls. It is for extensions that
 // carry questions in results of their own. The error is [ErrNotCapable] if a
 // kind of question was not declared, before any is asked, and
-// [ErrInputRefused] if a handler refused. The handlers' context is made of ctx.
+// [ErrInputRefused] if a handler refused. The handlers' context is made of ctx. The
+// time limits of the request that ctx belongs to, if any, are paused.
 func (c *Client) Answer(ctx context.Context, questions mcp.InputRequests) (mcp.InputResponses, error) {
 	k, _ := ctx.Value(requestKey{}).(*call)
+	if own, ok := pausetimer.From(ctx).(*pauseContext); ok && own.timer != nil {
+		own.timer.Pause()
+		defer own.timer.Resume()
+	}
 	return c.answers(ctx, k, questions)
 }
 

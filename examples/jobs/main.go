@@ -1,6 +1,6 @@
 // Command jobs runs calls of tools longer than their requests, and longer than its
-// own process: an extension of the protocol as any program could bring it. See
-// docs/guide/extensions.md.
+// own process: an extension of the protocol as any program could bring it. With
+// -ask it is a client of itself. See docs/guide/extensions.md.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"os"
 	"sync"
 	"time"
 
@@ -19,7 +20,10 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-const extensionID = "com.example/jobs"
+const (
+	extensionID = "com.example/jobs"
+	createdType = "com.example/job"
+)
 
 // Jobs is the extension: the jobs that run, and the folder that they are kept in.
 type Jobs struct {
@@ -84,7 +88,7 @@ func (j *Jobs) wrap(next server.Func) server.Func {
 		if _, _, err := c.Detach(next, j.options(own)); err != nil {
 			return nil, errors.Join(err, j.folder.end(own))
 		}
-		return &created{ResultBase: mcp.ResultBase{ResultType: "com.example/job"}, JobID: own.JobID}, nil
+		return &created{ResultBase: mcp.ResultBase{ResultType: createdType}, JobID: own.JobID}, nil
 	}
 }
 
@@ -229,12 +233,29 @@ func report(ctx context.Context, in struct {
 
 func main() {
 	path := flag.String("folder", "jobs", "where jobs are kept")
+	topic := flag.String("ask", "", "ask a server, which is started for it, for a report about this topic")
 	flag.Parse()
-	s, err := newServer(*path)
-	if err == nil {
-		err = stdio.Serve(context.Background(), s)
-	}
-	if err != nil {
+	if err := run(*path, *topic); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func run(path, topic string) error {
+	if topic != "" {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		text, err := ask(context.Background(), stdio.Command(program, "-folder", path), topic)
+		if err != nil {
+			return err
+		}
+		fmt.Println(text)
+		return nil
+	}
+	s, err := newServer(path)
+	if err != nil {
+		return err
+	}
+	return stdio.Serve(context.Background(), s)
 }

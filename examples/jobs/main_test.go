@@ -11,16 +11,8 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/mem"
 )
-
-// knowsJobs is the client's side of the extension.
-var knowsJobs = client.Extension{
-	ID: extensionID,
-	Methods: []client.ExtensionMethod{
-		{Name: "jobs/get", Target: "jobId", Retry: true},
-		{Name: "jobs/answer", Target: "jobId"},
-	},
-}
 
 // start starts the program's server on a folder, and a client that knows jobs.
 func start(t *testing.T, path string) (*server.Server, *client.Client) {
@@ -47,7 +39,7 @@ func TestJob(t *testing.T) {
 		s, c := start(t, path)
 		var answer created
 		params := &mcp.CallToolParams{Name: "report", Arguments: mcp.RawValue(`{"topic":"tides"}`)}
-		err := c.Request(t.Context(), "tools/call", params, &answer, &client.CallOptions{ResultTypes: []string{"com.example/job"}})
+		err := c.Request(t.Context(), "tools/call", params, &answer, &client.CallOptions{ResultTypes: []string{createdType}})
 		if err != nil || answer.JobID == "" {
 			t.Fatalf("%+v, %v", answer, err)
 		}
@@ -95,4 +87,20 @@ func TestWithoutJobs(t *testing.T) {
 	if err != nil || !strings.Contains(out, "long: tides.") {
 		t.Errorf("%q, %v", out, err)
 	}
+}
+
+// A client that calls a tool gets its result at the end of the job, which asked
+// something meanwhile.
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newServer(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := ask(t.Context(), mem.New(s, nil), "tides")
+		if err != nil || !strings.Contains(text, "long: tides.") {
+			t.Errorf("%q, %v", text, err)
+		}
+		_ = s.Shutdown(t.Context())
+	})
 }

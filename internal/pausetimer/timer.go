@@ -89,6 +89,19 @@ func (t *Timer) Progress() {
 	}
 }
 
+// AllowIdle lifts the idle limit for good. The hard one stays.
+func (t *Timer) AllowIdle() {
+	if t.scheduler == nil {
+		return
+	}
+	t.scheduler.mu.Lock()
+	defer t.scheduler.mu.Unlock()
+	t.idle = -1
+	if t.state == stateRunning {
+		t.run(t.scheduler.now())
+	}
+}
+
 // Pause stops both limits until there were as many calls of Resume as of Pause.
 func (t *Timer) Pause() {
 	if t.scheduler == nil {

@@ -52,6 +52,7 @@ func TestTimer(t *testing.T) {
 		return func(*pausetimer.Timer) { time.Sleep(d) }
 	}
 	progress, pause, resume := (*pausetimer.Timer).Progress, (*pausetimer.Timer).Pause, (*pausetimer.Timer).Resume
+	allowIdle := (*pausetimer.Timer).AllowIdle
 	type steps = []func(*pausetimer.Timer)
 	for name, test := range map[string]struct {
 		idle, hard time.Duration
@@ -84,6 +85,11 @@ func TestTimer(t *testing.T) {
 		"resumed too often":       {time.Minute, time.Hour, steps{resume, resume, pause, sleep(time.Hour), resume}, "idle after 1h1m0s"},
 		"progress in a pause":     {time.Minute, time.Hour, steps{pause, progress}, "nothing"},
 		"again":                   {none, time.Minute, steps{sleep(20 * time.Second), pause, resume, sleep(20 * time.Second), pause, sleep(time.Hour), resume}, "hard after 1h1m0s"},
+		"allowed to idle":         {time.Minute, time.Hour, steps{sleep(time.Second), allowIdle, progress}, "hard after 1h0m0s"},
+		"allowed in a pause":      {time.Minute, time.Hour, steps{pause, allowIdle, sleep(time.Hour), resume}, "hard after 2h0m0s"},
+		"allowed without hard":    {time.Minute, none, steps{allowIdle}, "nothing"},
+		"allowed without limits":  {none, none, steps{allowIdle}, "nothing"},
+		"allowed after the end":   {time.Minute, time.Hour, steps{sleep(time.Hour), allowIdle}, "idle after 1m0s"},
 		"stop":                    {time.Minute, time.Hour, steps{sleep(time.Second), (*pausetimer.Timer).Stop, progress, pause, resume}, "nothing"},
 		"stop in a pause":         {time.Minute, time.Hour, steps{pause, (*pausetimer.Timer).Stop, resume}, "nothing"},
 		"stop twice":              {time.Minute, time.Hour, steps{(*pausetimer.Timer).Stop, (*pausetimer.Timer).Stop}, "nothing"},

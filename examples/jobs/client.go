@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/strictjson"
+	"github.com/parley-mcp/parley/transport"
+)
+
+// knowsJobs is the client's side of the extension.
+var knowsJobs = client.Extension{
+	ID: extensionID,
+	Methods: []client.ExtensionMethod{
+		{Name: "jobs/get", Target: "jobId", Retry: true},
+		{Name: "jobs/answer", Target: "jobId"},
+	},
+	Results: []client.ResultType{
+		{Name: createdType, Methods: []string{mcp.MethodToolsCall}, Settle: settle},
+	},
+}
+
+// settle waits until a job has ended, and has answered what it asks.
+func settle(ctx context.Context, r *client.Request, result mcp.RawValue) (mcp.RawValue, error) {
+	var answer created
+	if err := strictjson.Unmarshal(result, &answer); err != nil {
+		return nil, err
+	}
+	for {
+		own, err := client.CallMethod[job](ctx, r.Client(), "jobs/get", jobParams{answer.JobID})
+		switch {
+		case err != nil:
+			return nil, err
+		case own.State == "done":
+			return own.Result, nil
+		case own.State == "failed":
+			return nil, errors.New(own.Error)
+		case own.State == "asks":
+			err = answerJob(ctx, r.Client(), &own)
+		default:
+			err = sleep(ctx, 100*time.Millisecond)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// answerJob answers the question of a job, which is always a form.
+func answerJob(ctx context.Context, c *client.Client, own *job) error {
+	answers, err := c.Answer(ctx, mcp.InputRequests{"form": {Method: mcp.MethodElicit, Params: own.Question}})
+	if err != nil {
+		return err
+	}
+	_, err = client.CallMethod[mcp.None](ctx, c, "jobs/answer", answerParams{own.JobID, answers["form"]})
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask has a server write a report, and knows nothing of jobs.
+func ask(ctx context.Context, server transport.Dialer, topic string) (string, error) {
+	c, err := client.Connect(ctx, server, &client.Options{
+		Extensions: []client.Extension{knowsJobs},
+		OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			return client.Accept(map[string]string{"style": "long"})
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return client.Call[string](ctx, c, "report", map[string]string{"topic": topic})
+}
