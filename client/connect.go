@@ -99,6 +99,10 @@ type era interface {
 	cancelled(cn *conn, m *mcp.CancelledParams)
 	// expects says whether a change notice was asked for. It may be nil.
 	expects(cn *conn, s *session, method string, meta wire.Object) error
+	// subscription returns the subscription that a notification of an extension
+	// belongs to, of which a member of the filter must be acknowledged; nil where
+	// notifications belong to the session. It may not have been asked for.
+	subscription(cn *conn, filter string, meta wire.Object) (*Subscription, error)
 	// hold watches until ctx ends, the link dies, or the server stops; it
 	// tells w what the server agreed to.
 	hold(ctx context.Context, cn *conn, w *watch) error

@@ -195,10 +195,13 @@ func (e *handshake) expects(cn *conn, s *session, method string, _ wire.Object) 
 	return nil
 }
 
+// subscription is none: an extension has its own way to ask in a session.
+func (e *handshake) subscription(*conn, string, wire.Object) (*Subscription, error) { return nil, nil }
+
 // hold subscribes to each resource and stays until the watch or the
 // connection ends. Changes of lists come without being asked for.
 func (e *handshake) hold(ctx context.Context, cn *conn, w *watch) error {
-	filter := w.within(cn.session().caps)
+	filter := w.within(e.c, cn.session())
 	held, refusal, err := e.subscribe(ctx, cn, filter.ResourceSubscriptions, func(err error) { w.refused(err, false) })
 	if len(held) > 0 {
 		defer e.unsubscribe(cn, held)

@@ -181,32 +181,52 @@ func (e *stateless) cancelled(cn *conn, m *mcp.CancelledParams) {
 // expects lets only those notices pass that belong to a subscription of ours
 // and were acknowledged.
 func (e *stateless) expects(cn *conn, _ *session, method string, meta wire.Object) error {
+	_, acked, err := cn.acknowledgedBy(meta)
+	if err == nil && !covers(acked, method) {
+		return errNotIncluded
+	}
+	return err
+}
+
+var errNotIncluded = errors.New("its subscription does not include it")
+
+// acknowledgedBy returns the subscription that a notification belongs to, and what
+// the server acknowledged of it.
+func (cn *conn) acknowledgedBy(meta wire.Object) (*listening, *mcp.SubscriptionFilter, error) {
 	raw, ok := meta.Member(mcp.MetaSubscriptionID)
 	if !ok {
-		return errors.New("it names no subscription")
+		return nil, nil, errors.New("it names no subscription")
 	}
 	id, err := wire.ParseID(raw)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	l := cn.listening(id)
 	if l == nil {
-		return errors.New("it belongs to no subscription")
+		return nil, nil, errors.New("it belongs to no subscription")
 	}
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
 	if l.acked == nil {
-		return errors.New("its subscription is not acknowledged yet")
+		return nil, nil, errors.New("its subscription is not acknowledged yet")
 	}
-	if !covers(l.acked, method) {
-		return errors.New("its subscription does not include it")
+	return l, l.acked, nil
+}
+
+func (e *stateless) subscription(cn *conn, filter string, meta wire.Object) (*Subscription, error) {
+	l, acked, err := cn.acknowledgedBy(meta)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if _, ok := acked.Extra[filter]; !ok {
+		return nil, errNotIncluded
+	}
+	return l.w.sub, nil
 }
 
 // hold keeps one subscriptions/listen open.
 func (e *stateless) hold(ctx context.Context, cn *conn, w *watch) error {
-	filter := w.within(cn.session().caps)
+	filter := w.within(e.c, cn.session())
 	if empty(filter) {
 		// Nothing that this server could tell; what was asked stays wanted
 		// for the next connection.

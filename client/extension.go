@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,8 +13,8 @@ import (
 )
 
 // An Extension is the client's side of an extension of the protocol: what it
-// declares, the methods that it adds, and how its results are settled. The official
-// extensions and those of strangers use the same seams.
+// declares, the methods and notifications that it adds, and how its results are
+// settled. The official extensions and those of strangers use the same seams.
 //
 // spec 2026-07-28, basic/versioning: extension negotiation.
 type Extension struct {
@@ -35,6 +36,13 @@ type Extension struct {
 	// Results are types of results that servers may answer with, and how the final
 	// result is had. Default none.
 	Results []ResultType
+	// Notifications are those that servers may send. Default none.
+	Notifications []ExtensionNotification
+	// OnNotification takes Notifications, and the acknowledgements of the
+	// subscriptions that ask for them, in order, one at a time. It may call the
+	// client. What waits for it is bounded together with what waits for
+	// Options.OnLog. Default none.
+	OnNotification func(ctx context.Context, n *Notification)
 
 	settings mcp.RawValue // Settings in JSON
 }
@@ -55,9 +63,11 @@ type Capability struct {
 
 // extensions are those of a client.
 type extensions struct {
-	list    []*Extension
-	methods map[string]*extensionMethod
-	results map[string]*foreignResult
+	list          []*Extension
+	methods       map[string]*extensionMethod
+	results       map[string]*foreignResult
+	notifications map[string]*extensionNotification
+	filters       map[string]*Extension
 }
 
 // newExtensions checks and encodes what was given in the options.
@@ -111,6 +121,11 @@ func (x *extensions) add(e *Extension) (err error) {
 	}
 	for _, t := range e.Results {
 		if err := x.addResult(e, t); err != nil {
+			return err
+		}
+	}
+	for _, n := range e.Notifications {
+		if err := x.addNotification(e, n); err != nil {
 			return err
 		}
 	}

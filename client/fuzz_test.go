@@ -20,6 +20,7 @@ func FuzzResult(f *testing.F) {
 	for _, seed := range []string{
 		done, required(`"a":`+form, `"s"`), required(`"a":`+page+`,"b":`+sample+`,"c":`+roots, ""),
 		required("", `"s"`), `{"resultType":"input_required"}`, `{"resultType":[]}`, `{"content":[{"type":"x"}]}`,
+		`{"resultType":"com.example/ticket","content":[]}`, `{"resultType":"com.example/ticket","resultType":"complete"}`,
 		required(`"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string","default":7}}}}}`, ""),
 	} {
 		f.Add([]byte(seed))
@@ -29,9 +30,12 @@ func FuzzResult(f *testing.F) {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{on: tool(func(*req) (any, error) { return raw(result), nil })}
+			s := &script{caps: laterCaps, on: tool(func(*req) (any, error) { return raw(result), nil })}
 			o := answering()
 			o.OnSample, o.MaxRounds = nil, 2
+			o.Extensions = []client.Extension{knowsLater(func(_ context.Context, _ *client.Request, result mcp.RawValue) (mcp.RawValue, error) {
+				return result, nil // of a wrong type still
+			})}
 			c := dial(t, mem.New(s, nil), o)
 			r, err := c.CallTool(t.Context(), "t", nil, nil)
 			if (r == nil) == (err == nil) {
@@ -54,6 +58,8 @@ func FuzzServer(f *testing.F) {
 		{mcp.NotifyCancelled, `{"requestId":1}`},
 		{mcp.NotifySubscriptionsAcknowledged, `{"notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":2}}`},
 		{mcp.NotifyResourcesUpdated, `{"uri":"a:b"}`},
+		{mcp.NotifySubscriptionsAcknowledged, `{"notifications":{"shelves":[]},"_meta":{"io.modelcontextprotocol/subscriptionId":3}}`},
+		{shelfMoved, `{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}`},
 		{mcp.NotifyElicitationComplete, `{"elicitationId":"e"}`},
 		{mcp.MethodElicit, `{"message":"m","requestedSchema":{"type":"object","properties":{}}}`},
 		{mcp.MethodCreateMessage, `{"messages":[],"maxTokens":1}`},
@@ -67,7 +73,10 @@ func FuzzServer(f *testing.F) {
 			return
 		}
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{on: tool(func(*req) (any, error) { return raw(done), nil })}
+			s := &script{
+				caps: `{"tools":{"listChanged":true},"logging":{},"extensions":{"com.example/shelf":{}}}`,
+				on:   tool(func(*req) (any, error) { return raw(done), nil }),
+			}
 			if legacy {
 				s.versions = []string{newest}
 			}
@@ -75,7 +84,13 @@ func FuzzServer(f *testing.F) {
 			o := answering()
 			o.OnLog = func(context.Context, *mcp.LogParams) {}
 			o.OnToolsChanged = func(context.Context) {}
+			o.Extensions = []client.Extension{hearsShelf(func(*client.Notification) {})}
 			c := dial(t, mem.New(s, nil), o)
+			if !legacy {
+				if _, err := c.SubscribeExtension(t.Context(), shelfID, map[string]any{"shelves": []int{}}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			_ = s.last().conn.Send(t.Context(), &jsonrpc.Outgoing{Method: method, Params: jsonrpc.Raw(params)})
 			_ = s.last().conn.Send(t.Context(), &jsonrpc.Outgoing{ID: mcp.IntID(1), Method: method, Params: jsonrpc.Raw(params)})
 			synctest.Wait()

@@ -57,7 +57,7 @@ func (b *inbox) start(c *Client) {
 	b.pending = make(map[change]bool)
 	b.wake = make(chan struct{}, 1)
 	o := &c.opts
-	if o.OnLog != nil || o.OnElicitationComplete != nil || o.OnNotification != nil {
+	if o.OnLog != nil || o.OnElicitationComplete != nil || o.OnNotification != nil || c.extensions.handle() {
 		c.spawn(b.runEvents)
 	}
 	if o.OnToolsChanged != nil || o.OnPromptsChanged != nil || o.OnResourcesChanged != nil || o.OnResourceUpdated != nil {
@@ -278,7 +278,7 @@ func (cn *conn) notified(m *jsonrpc.Incoming) error {
 		if err := cn.params(m, &p); err != nil {
 			return err
 		}
-		return cn.acknowledged(&p)
+		return cn.acknowledged(m, &p)
 	case mcp.NotifyToolsListChanged, mcp.NotifyPromptsListChanged, mcp.NotifyResourcesListChanged, mcp.NotifyResourcesUpdated:
 		return cn.changed(m)
 	case mcp.NotifyElicitationComplete:
@@ -291,6 +291,9 @@ func (cn *conn) notified(m *jsonrpc.Incoming) error {
 			c.inbox.event(m, func(ctx context.Context) { f(ctx, p.ElicitationID) })
 		}
 	default:
+		if n := c.extensions.notifications[m.Method]; n != nil {
+			return cn.extensionNotified(n, m)
+		}
 		f := c.opts.OnNotification
 		if f == nil {
 			return errors.New("nobody takes it")

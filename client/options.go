@@ -67,8 +67,9 @@ type Options struct {
 	OnQuestion func(ctx context.Context, method string) context.Context
 
 	// OnLog takes the server's log messages, in order, one at a time. It may call
-	// the client. Where more than 64 MiB wait for it, OnElicitationComplete and
-	// OnNotification together, what comes is dropped; Logger is told how many.
+	// the client. Where more than 64 MiB wait for it, OnElicitationComplete,
+	// OnNotification and those of Extensions together, what comes is dropped; Logger
+	// is told how many.
 	OnLog func(ctx context.Context, p *mcp.LogParams)
 	// LogLevel is the least severe level the server should send; default
 	// info if OnLog is set, otherwise nothing is said about it.
@@ -84,8 +85,9 @@ type Options struct {
 	// OnElicitationComplete is told that the person has finished what a page
 	// of OnElicitURL was for (revision 2025-11-25).
 	OnElicitationComplete func(ctx context.Context, id string)
-	// OnNotification takes notifications that are not of the core protocol,
-	// in order, for extensions.
+	// OnNotification takes notifications that are neither of the core protocol nor of
+	// one of Extensions, in order, as they come: nothing says that they were asked
+	// for. Without it they are dropped, and the log says so at level debug.
 	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
 
 	// Middleware wraps each request, the first outermost; default none.

@@ -20,9 +20,10 @@ const maxSubscriptions = 1024
 // errWatchEnded says that the server ended a subscription in good order.
 var errWatchEnded = errors.New("the server ended the subscription")
 
-// A Subscription watches resources until it is closed, also over lost
-// connections: it is renewed by itself, and Options.OnResourceUpdated is told
-// about each resource then, because changes may have been missed.
+// A Subscription watches resources, or what an extension tells of, until it is closed,
+// also over lost connections: it is renewed by itself, and Options.OnResourceUpdated
+// is told about each resource then, because changes may have been missed. An extension
+// is told of the acknowledgement.
 type Subscription struct {
 	w    *watch
 	stop context.CancelFunc
@@ -40,19 +41,33 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 	}
 	wanted := slices.Clone(uris)
 	slices.Sort(wanted)
-	s, err := c.watch(mcp.SubscriptionFilter{ResourceSubscriptions: slices.Compact(wanted)})
+	s, err := c.subscribe(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: slices.Compact(wanted)}, func(s *Subscription) error {
+		if len(s.URIs()) == 0 {
+			return fmt.Errorf("the server agreed to watch none of %q", uris)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}
+	return s, nil
+}
+
+// subscribe starts a subscription and waits until the server has agreed; enough says
+// why what it agreed to is too little.
+func (c *Client) subscribe(ctx context.Context, filter mcp.SubscriptionFilter, enough func(s *Subscription) error) (*Subscription, error) {
+	s, err := c.watch(filter)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := c.awaiting(ctx, c.opts.CallTimeout)
 	defer cancel()
-	if err := s.w.wait(ctx); err != nil {
-		_ = s.Close()
-		return nil, fmt.Errorf("subscribe: %w", err)
+	if err = s.w.wait(ctx); err == nil {
+		err = enough(s)
 	}
-	if len(s.URIs()) == 0 {
+	if err != nil {
 		_ = s.Close()
-		return nil, fmt.Errorf("subscribe: the server agreed to watch none of %q", uris)
+		return nil, err
 	}
 	return s, nil
 }
@@ -97,6 +112,7 @@ func (c *Client) watchLists(ctx context.Context) {
 // A watch is a subscription that outlives connections.
 type watch struct {
 	filter mcp.SubscriptionFilter
+	sub    *Subscription
 	ready  chan struct{} // closed when the server agreed, or never will
 	done   chan struct{} // closed when the watch is over
 
@@ -118,11 +134,12 @@ type listening struct {
 func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
 	w := &watch{filter: filter, ready: make(chan struct{}), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(c.pausing(c.ctx))
+	w.sub = &Subscription{w: w, stop: stop}
 	if !c.spawn(func() { c.keepWatching(ctx, w) }) {
 		stop()
 		return nil, ErrClosed
 	}
-	return &Subscription{w: w, stop: stop}, nil
+	return w.sub, nil
 }
 
 // keepWatching renews a watch on each new connection, and when the server
@@ -226,8 +243,8 @@ func (w *watch) wait(ctx context.Context) error {
 }
 
 // refused notes that the server refused the watch for now. It reports whether
-// that ends the watch: enough tries end one for resources that the server never
-// agreed to. Others go on: nothing would start them again.
+// that ends the watch: enough tries end one that the server never agreed to. Those for
+// lists go on: nothing would start them again.
 func (w *watch) refused(err error, enough bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,7 +252,7 @@ func (w *watch) refused(err error, enough bool) bool {
 		return false
 	}
 	w.err = err
-	if !enough || len(w.filter.ResourceSubscriptions) == 0 {
+	if !enough || len(w.filter.ResourceSubscriptions)+len(w.filter.Extra) == 0 {
 		return false
 	}
 	w.told = true
@@ -287,8 +304,9 @@ func (w *watch) fail(err error) {
 	}
 }
 
-// within is what a server with such capabilities can tell of what is wanted.
-func (w *watch) within(caps *mcp.ServerCapabilities) *mcp.SubscriptionFilter {
+// within is what the server of a session can tell of what is wanted.
+func (w *watch) within(c *Client, s *session) *mcp.SubscriptionFilter {
+	caps := s.caps
 	f := mcp.SubscriptionFilter{
 		ToolsListChanged:     w.filter.ToolsListChanged && caps.Has(mcp.CapToolsListChanged),
 		PromptsListChanged:   w.filter.PromptsListChanged && caps.Has(mcp.CapPromptsListChanged),
@@ -297,6 +315,7 @@ func (w *watch) within(caps *mcp.ServerCapabilities) *mcp.SubscriptionFilter {
 	if caps.Has(mcp.CapResourcesSubscribe) {
 		f.ResourceSubscriptions = w.filter.ResourceSubscriptions
 	}
+	f.Extra = c.extensions.extensionsWithin(w.filter.Extra, s)
 	return &f
 }
 
@@ -314,12 +333,12 @@ func covers(f *mcp.SubscriptionFilter, method string) bool {
 }
 
 func empty(f *mcp.SubscriptionFilter) bool {
-	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
+	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions)+len(f.Extra) == 0
 }
 
 // acknowledged takes the first message of a subscription. What was not asked
 // for is not believed.
-func (cn *conn) acknowledged(p *mcp.AcknowledgedParams) error {
+func (cn *conn) acknowledged(m *jsonrpc.Incoming, p *mcp.AcknowledgedParams) error {
 	l := cn.listening(p.Meta.SubscriptionID)
 	if l == nil {
 		return errors.New("it acknowledges no subscription of ours")
@@ -334,6 +353,7 @@ func (cn *conn) acknowledged(p *mcp.AcknowledgedParams) error {
 	got.ResourceSubscriptions = slices.DeleteFunc(got.ResourceSubscriptions, func(uri string) bool {
 		return !slices.Contains(want.ResourceSubscriptions, uri)
 	})
+	onlyWanted(got.Extra, want.Extra)
 	cn.mu.Lock()
 	first := l.acked == nil
 	if first {
@@ -344,6 +364,7 @@ func (cn *conn) acknowledged(p *mcp.AcknowledgedParams) error {
 		return errors.New("the subscription is acknowledged already")
 	}
 	l.w.acknowledged(cn.c, &got)
+	cn.extensionAcknowledged(l, m)
 	return nil
 }
 

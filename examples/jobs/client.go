@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -21,6 +22,8 @@ var knowsJobs = client.Extension{
 	Results: []client.ResultType{
 		{Name: createdType, Methods: []string{mcp.MethodToolsCall}, Settle: settle},
 	},
+	Notifications:  []client.ExtensionNotification{{Name: "notifications/jobs", Filter: "jobs"}},
+	OnNotification: told,
 }
 
 // settle waits until a job has ended, and has answered what it asks.
@@ -29,6 +32,11 @@ func settle(ctx context.Context, r *client.Request, result mcp.RawValue) (mcp.Ra
 	if err := strictjson.Unmarshal(result, &answer); err != nil {
 		return nil, err
 	}
+	watch, err := r.Client().SubscribeExtension(ctx, extensionID, map[string]any{"jobs": []string{answer.JobID}})
+	if err != nil {
+		return nil, err
+	}
+	defer watch.Close()
 	for {
 		own, err := client.CallMethod[job](ctx, r.Client(), "jobs/get", jobParams{answer.JobID})
 		switch {
@@ -47,6 +55,15 @@ func settle(ctx context.Context, r *client.Request, result mcp.RawValue) (mcp.Ra
 			return nil, err
 		}
 	}
+}
+
+// told logs how jobs go on.
+func told(_ context.Context, n *client.Notification) {
+	if n.Method == mcp.NotifySubscriptionsAcknowledged {
+		log.Printf("the server tells of %s", n.Subscription.Acknowledged("jobs"))
+		return
+	}
+	log.Printf("%s: %s", n.Method, n.Params)
 }
 
 // answerJob answers the question of a job, which is always a form.
