@@ -194,9 +194,12 @@ func (s *Server) handle(c *Call) {
 		}
 		return
 	}
-	if !c.row.Long {
+	switch {
+	case !c.row.Long:
 		c.startTimer()
 		defer c.timer.Stop()
+	case c.row.method != nil: // subscriptions/listen looks at what ends it itself
+		defer c.endOnShutdown()()
 	}
 	res, err := s.run(c, s.serve)
 	res, err = s.settle(c, res, err)

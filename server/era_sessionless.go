@@ -63,11 +63,11 @@ func (s *Server) initializeSessionless(c *Call) error {
 
 // capabilitiesSessionless are what the server offers in a revision with
 // sessions to clients that have none: no notices of changes, no subscriptions,
-// and no extensions, which clients would have to ask for by declaring them.
+// and nothing of extensions, which clients would have to ask for by declaring them.
 // Logging stays, since log messages of a request may go on its own stream.
 func (s *Server) capabilitiesSessionless(f *revision.Facts) *mcp.ServerCapabilities {
 	caps := s.capabilities(f)
-	caps.Extensions = nil
+	caps.Extensions, caps.Extra = nil, nil
 	if caps.Tools != nil {
 		caps.Tools = &mcp.ToolsCapability{}
 	}

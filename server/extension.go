@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
@@ -49,8 +50,8 @@ type Extension struct {
 	// Visible reports whether a caller may see a tool, prompt, resource or
 	// template, beside Server.Visible and as it does: what it hides does not
 	// exist for the caller, and lists are then not shared between callers. It is
-	// for features that need the extension: c.HasExtension(ID). Default: all are
-	// seen.
+	// for features that need the extension: c.HasExtension(ID). It holds where the
+	// server is mounted in another, too. Default: all are seen.
 	Visible func(c *Call, it Item) bool
 
 	settings mcp.RawValue // Settings in JSON
@@ -239,9 +240,11 @@ func (s *Server) Notify(extension, topic, method string, params any) error {
 
 // Follow has the notices of a topic that Server.Notify sends go to the session of
 // the request, until stop is called or the session ends: for revisions with a
-// handshake, where no request of the client subscribes to topics of extensions. A
-// session may follow as many topics as Limits.MaxSubscriptions. It fails without
-// a session, and in stateless revisions, which have Extension.Filters.
+// handshake, where no request of the client subscribes to topics of extensions. What
+// several calls of Follow asked for goes to the session once, until each of them was
+// stopped. A session may follow as many topics as Limits.MaxSubscriptions, beside its
+// subscriptions to resources. It fails without a session, and in stateless revisions,
+// which have Extension.Filters.
 func (c *Call) Follow(extension, topic string) (stop func(), err error) {
 	if c.session == nil || !c.facts.Handshake {
 		return nil, fmt.Errorf("follow %s: %w", topic, errNoSession)
@@ -249,10 +252,10 @@ func (c *Call) Follow(extension, topic string) (stop func(), err error) {
 	c.session.mu.Lock()
 	f, name := c.session.feed, extension+" "+topic
 	c.session.mu.Unlock()
-	if most := c.srv.limits.MaxSubscriptions; !f.wantUpTo(name, most) {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d subscriptions in one session (Limits.MaxSubscriptions)", most)
+	if most := c.srv.limits.MaxSubscriptions; !f.addFollower(name, most) {
+		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d topics followed in one session (Limits.MaxSubscriptions)", most)
 	}
-	return func() { f.drop(name) }, nil
+	return sync.OnceFunc(func() { f.removeFollower(name) }), nil
 }
 
 // validExtension checks an identifier: a `_meta` key with a prefix.

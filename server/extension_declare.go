@@ -48,9 +48,9 @@ func (e *Extension) declare(caps *mcp.ServerCapabilities, f *revision.Facts) {
 	}
 }
 
-// shownByExtensions reports whether no extension hides an item from the caller.
-func (c *Call) shownByExtensions(it Item) bool {
-	for _, visible := range c.srv.viewers {
+// shownByExtensions reports whether no extension of s hides an item from the caller.
+func (s *Server) shownByExtensions(c *Call, it Item) bool {
+	for _, visible := range s.viewers {
 		if !visible(c, it) {
 			return false
 		}

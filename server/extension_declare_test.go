@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/internal/logtest"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // slow is a tool whose label says how an extension may run it.
@@ -135,5 +138,71 @@ func TestExtensionVisible(t *testing.T) {
 	}
 	if text := with.text(with.tool("heavy", emptyBody)); text != "heavy" {
 		t.Errorf("got %s", text)
+	}
+}
+
+// What an extension of a mounted server hides stays hidden where the server is
+// mounted, at any depth: in lists, for calls and for the check of headers.
+func TestExtensionVisibleMounted(t *testing.T) {
+	inner := newServer(nil, slow("heavy"), server.Prompt("ask", "", func(context.Context, none) (string, error) { return "x", nil }),
+		server.Text("test:a", "a", "A"),
+		server.Tool("route", "", func(context.Context, routed) (string, error) { return "x", nil }))
+	inner.Extend(server.Extension{ID: jobsID, Visible: func(c *server.Call, it server.Item) bool {
+		if strings.Contains(it.Name, "mid") {
+			t.Errorf("the inner server is asked about %s", it.Name)
+		}
+		return c.HasExtension(jobsID)
+	}})
+	mid, outer := newServer(nil), newServer(nil)
+	mid.Mount("in", inner)
+	outer.Mount("mid", mid)
+	each(t, bothEras, func(t *testing.T, version string) {
+		l, with := join(t, outer, version), dial(t, outer, version, nil)
+		if with.caps = jobCaps; !with.modern() {
+			with.handshake()
+		}
+		for method, name := range map[string]string{"tools/list": "mid_in_heavy", "prompts/list": "mid_in_ask", "resources/list": "mid+in+test:a"} {
+			if got := string(l.result(l.call(method, emptyBody))); strings.Contains(got, name) {
+				t.Errorf("listed: %s", got)
+			}
+			if got := string(with.result(with.call(method, emptyBody))); !strings.Contains(got, name) {
+				t.Errorf("with the extension: %s", got)
+			}
+		}
+		l.fails(l.tool("mid_in_heavy", emptyBody), mcp.CodeInvalidParams)
+		l.fails(l.prompt("mid_in_ask", emptyBody), mcp.CodeInvalidParams)
+		if m := l.read1("mid+in+test:a"); m.Error == nil {
+			t.Errorf("read: %s", m.raw)
+		}
+		if got := with.text(with.tool("mid_in_heavy", emptyBody)); got != "heavy" {
+			t.Errorf("got %s", got)
+		}
+	})
+	r := transport.Route{Carried: true, Version: v2607, Method: mcp.MethodToolsCall, Name: "mid_in_route"}
+	params := `{"name":"mid_in_route","arguments":{"region":"eu"},` + newestMeta + `}`
+	if a := carry(t, outer, r, mcp.MethodToolsCall, params); a.answer.Error == nil || a.answer.Error.Code != mcp.CodeInvalidParams {
+		t.Errorf("the header check tells that the tool is there: %+v", a.answer.Error)
+	}
+}
+
+// Without sessions nothing of an extension is declared, neither itself nor its
+// capabilities.
+func TestExtensionUndeclaredWithoutSession(t *testing.T) {
+	s := newServer(nil, echo())
+	e := declaring()
+	e.Revisions = server.AllRevisions
+	s.Extend(e)
+	in, err := jsonrpc.Parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, v2511), jsonrpc.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(alone)
+	s.Serve(t.Context(), &transport.Exchange{In: in, Version: v2511, Principal: principal.Local, Out: a})
+	if a.answer == nil || a.answer.Error != nil {
+		t.Fatalf("got %+v", a.answer)
+	}
+	got, err := a.answer.Result.AppendJSON(nil)
+	if err != nil || strings.Contains(string(got), "later") || !strings.Contains(string(got), `"tools":{}`) {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -14,12 +14,13 @@ import (
 // MethodOptions are the optional parts of a method of an extension.
 type MethodOptions struct {
 	// Target is the member of params, a string, that names what the request is
-	// about: for Call.Target, cursors and rate limits. Default none.
+	// about: for Call.Target, cursors and rate limits. If params are a struct it
+	// has this member. Default none.
 	Target string
 	// NameHeader demands over HTTP that the header Mcp-Name says the target, as
-	// it does for tools/call, in the revisions that have such headers. It is
-	// for methods whose extension says so: tasks/get yes, skills/get no.
-	// Default: the header is not looked at.
+	// it does for tools/call, in the revisions that have such headers, and
+	// refuses a target that is no string. It is for methods whose extension says
+	// so: tasks/get yes, skills/get no. Default: the header is not looked at.
 	NameHeader bool
 	// Revisions are those that have the method; in others it is unknown.
 	// Methods of one name may stand beside each other for different revisions.
@@ -31,7 +32,10 @@ type MethodOptions struct {
 	// a question. Default: asking fails with ErrCannotAsk.
 	Asks bool
 	// Long is for a method that waits, such as for the result of a task: no limit
-	// of time holds for its requests. They are counted as under way. Default: the
+	// of time holds for its requests. They are counted as under way. Their
+	// context ends with ErrShutdown as soon as Server.Shutdown begins or the
+	// transport is about to end, so that a method that returns when its context
+	// ends keeps neither waiting; what it returns is still sent. Default: the
 	// limits of Limits.CallTimeout and MaxCallTime.
 	Long bool
 	// Anyone serves clients that did not declare the extension. Default: they
@@ -48,6 +52,7 @@ type ExtensionMethod struct {
 	name     string
 	opts     MethodOptions
 	required []string
+	params   reflect.Type
 	result   reflect.Type
 	decode   func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error)
 	serve    func(c *Call) (any, error)
@@ -75,7 +80,9 @@ func (m *ExtensionMethod) With(o MethodOptions) *ExtensionMethod {
 // jsonrpc.Body is sent as it is. A result belongs to the server afterwards.
 //
 // Errors are those of handlers: one made by package mcp is told to the client, any
-// other becomes "internal error" with a reference. Method panics if the
+// other becomes "internal error" with a reference. So does a *jsonrpc.Error, which may
+// be that of another server; what DetachOptions.Done was given is told with
+// mcp.NewError(e.Code, "%s", e.Message).With(e.Data). Method panics if the
 // name is empty, or P or R cannot be those of a method: that is a mistake in the
 // program.
 //
@@ -88,7 +95,7 @@ func Method[P, R any](name string, fn func(c *Call, params P) (R, error)) *Exten
 	validate := validatorOf[P]()
 	raw := params == reflect.TypeFor[mcp.RawValue]()
 	return &ExtensionMethod{
-		name: name, required: requiredMembers(params), result: result,
+		name: name, required: requiredMembers(params), params: params, result: result,
 		decode: func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
 			p := new(struct { // in one piece of memory
 				params P
@@ -199,6 +206,8 @@ func (m *ExtensionMethod) check() error {
 	switch {
 	case o.NameHeader && o.Target == "":
 		return fmt.Errorf("method %s: NameHeader without a Target, which the header would say", m.name)
+	case o.Target != "" && !wire.HasMember(m.params, o.Target):
+		return fmt.Errorf("method %s: its params, %s, have no member %q, the Target", m.name, m.params, o.Target)
 	case o.Asks && o.Revisions.overlap(Stateless):
 		return fmt.Errorf("method %s: Asks needs Revisions with a handshake, such as Handshake", m.name)
 	case o.Cache != nil && typed && !hinted:
@@ -234,10 +243,23 @@ func (s *Server) addMethod(e *Extension, m *ExtensionMethod) error {
 		Method: &mcp.Method{Name: m.name, From: mcp.FromClient, Target: m.opts.Target, Asks: m.opts.Asks, Long: m.opts.Long},
 		ext:    e, method: m, next: first,
 		limit: toolRate, required: required,
-		decode: m.decode,
+		decode: m.decodeRow,
 		serve:  m.serveRow,
 	}
 	return nil
+}
+
+// decodeRow decodes the params of a request. A target that a header must say is a
+// string: of any other the header could not be compared.
+func (m *ExtensionMethod) decodeRow(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
+	params, meta, err := m.decode(c, in)
+	if err != nil || !m.opts.NameHeader {
+		return params, meta, err
+	}
+	if raw, ok := in.Params.Member(m.opts.Target); ok && wire.Kind(raw[0]) != "string" {
+		return nil, nil, fmt.Errorf("/%s: expected string, got %s", m.opts.Target, wire.Kind(raw[0]))
+	}
+	return params, meta, nil
 }
 
 // named reports whether Mcp-Name says the target of a request.

@@ -385,3 +385,152 @@ func TestTasksOfTheCore(t *testing.T) {
 		})
 	}
 }
+
+// waiting is a server with a method that waits for something that ends only after it;
+// causes are why the context of each request ended.
+func waiting() (s *server.Server, causes chan error) {
+	causes = make(chan error, 2)
+	return withMethods(nil, server.Method("jobs/result", func(c *server.Call, p struct {
+		Text string `json:"text,omitzero"`
+	},
+	) (map[string]string, error) {
+		<-c.Done()
+		cause := context.Cause(c)
+		causes <- cause
+		if p.Text != "" {
+			return map[string]string{"text": p.Text}, nil
+		}
+		return nil, cause
+	}).With(server.MethodOptions{Anyone: true, Long: true, Revisions: server.AllRevisions})), causes
+}
+
+// A method that waits hears of the end of the server at once, and Shutdown does not
+// wait for its context.
+func TestShutdownEndsLongMethods(t *testing.T) {
+	each(t, versions, func(t *testing.T, version string) {
+		synctest.Test(t, func(t *testing.T) {
+			s, causes := waiting()
+			l := join(t, s, version)
+			refused, answered := l.start("jobs/result", emptyBody), l.start("jobs/result", `{"text":"so far"}`)
+			time.Sleep(100 * time.Hour) // beyond every limit of a request
+			if len(l.Lines()) != 0 {
+				t.Fatalf("ended before: %s", <-l.Lines())
+			}
+			ended, began := make(chan error, 1), time.Now()
+			go func() { ended <- s.Shutdown(context.Background()) }()
+			got := map[string]message{}
+			for range 2 {
+				m := l.next()
+				got[string(m.ID)] = m
+			}
+			l.fails(got[refused], mcp.CodeShuttingDown)
+			if text := string(l.result(got[answered])); !strings.Contains(text, `"text":"so far"`) {
+				t.Errorf("got %s", text)
+			}
+			if err := <-ended; err != nil || time.Since(began) != 0 {
+				t.Errorf("Shutdown took %v, %v", time.Since(began), err)
+			}
+			for range 2 {
+				if cause := <-causes; !errors.Is(cause, server.ErrShutdown) {
+					t.Errorf("the cause was %v", cause)
+				}
+			}
+		})
+	})
+}
+
+// A method that waits ends with its transport, too.
+func TestEndingTransportEndsLongMethods(t *testing.T) {
+	s, causes := waiting()
+	ending := make(chan struct{})
+	close(ending)
+	a := carryUntil(t, s, transport.Route{}, "jobs/result", `{`+newestMeta+`}`, ending)
+	if a.answer.Error == nil || a.answer.Error.Code != mcp.CodeShuttingDown {
+		t.Errorf("got %+v", a.answer)
+	}
+	if cause := <-causes; !errors.Is(cause, server.ErrShutdown) {
+		t.Errorf("the cause was %v", cause)
+	}
+}
+
+// Of a target that is no string no header could say the same.
+func TestNameHeaderOfOtherKinds(t *testing.T) {
+	o := server.MethodOptions{Target: "taskId", NameHeader: true}
+	s := withMethods(nil,
+		server.Method("a/raw", func(c *server.Call, _ mcp.RawValue) (map[string]string, error) {
+			return map[string]string{"served": c.Target()}, nil
+		}).With(o),
+		server.Method("a/string", func(_ *server.Call, p struct {
+			TaskID string `json:"taskId,omitzero"`
+		},
+		) (map[string]string, error) {
+			return map[string]string{"served": p.TaskID}, nil
+		}).With(o),
+		server.Method("a/any", func(_ *server.Call, p struct {
+			TaskID any `json:"taskId"`
+		},
+		) (map[string]string, error) {
+			return map[string]string{"served": fmt.Sprint(p.TaskID)}, nil
+		}).With(o))
+	meta := strings.Replace(newestMeta, `"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":`+shelfCaps, 1)
+	for _, method := range []string{"a/raw", "a/string", "a/any"} {
+		r := transport.Route{Carried: true, Version: v2607, Method: method}
+		for value, kind := range map[string]string{`5`: "number", `["x"]`: "array", `null`: "null", `{}`: "object", `true`: "boolean"} {
+			a := carry(t, s, r, method, `{"taskId":`+value+`,`+meta+`}`)
+			if e := a.answer.Error; e == nil || e.Code != mcp.CodeInvalidParams || !strings.Contains(e.Message, "/taskId: expected string, got "+kind) {
+				t.Errorf("%s of %s: %+v", method, value, e)
+			}
+		}
+		if a := carry(t, s, r, method, `{"taskId":"a",`+meta+`}`); a.answer.Error == nil || a.answer.Error.Code != mcp.CodeHeaderMismatch {
+			t.Errorf("%s without the header: %+v", method, a.answer)
+		}
+		r.Name = "a"
+		if a := carry(t, s, r, method, `{"taskId":"a",`+meta+`}`); a.answer.Error != nil {
+			t.Errorf("%s: %v", method, a.answer.Error)
+		}
+	}
+}
+
+type inherited struct{ *bookParams }
+
+// The target of a method is a member of its params.
+func TestTargetIsMember(t *testing.T) {
+	extend := func(m *server.ExtensionMethod, target string) {
+		newServer(nil).Extend(server.Extension{ID: shelfID, Methods: []*server.ExtensionMethod{m.With(server.MethodOptions{Target: target})}})
+	}
+	panics(t, `have no member "name", the Target`, func() {
+		extend(server.Method("a/b", func(*server.Call, bookParams) (mcp.None, error) { return mcp.None{}, nil }), "name")
+	})
+	panics(t, `have no member "Title", the Target`, func() {
+		extend(server.Method("a/b", func(*server.Call, bookParams) (mcp.None, error) { return mcp.None{}, nil }), "Title")
+	})
+	panics(t, `have no member "name", the Target`, func() { extend(server.Method("a/b", about), "name") })
+	extend(server.Method("a/b", func(*server.Call, inherited) (mcp.None, error) { return mcp.None{}, nil }), "title")
+	extend(server.Method("a/b", func(*server.Call, struct {
+		Extra map[string]mcp.RawValue `json:",embed"`
+	},
+	) (mcp.None, error) {
+		return mcp.None{}, nil
+	}), "name")
+	extend(server.Method("a/b", func(*server.Call, mcp.RawValue) (mcp.None, error) { return mcp.None{}, nil }), "name")
+}
+
+// An error of the envelope may be that of another server, and is hidden; made into
+// one of package mcp it is told as it was.
+func TestMethodTellsErrorOfDone(t *testing.T) {
+	for data, want := range map[string]string{`{"a":1}`: `{"code":-32602,"message":"why 100%","data":{"a":1}}`, "": `{"code":-32602,"message":"why 100%"}`} {
+		e := &jsonrpc.Error{Code: mcp.CodeInvalidParams, Message: "why 100%", Data: mcp.RawValue(data)}
+		s := withMethods(nil,
+			server.Method("a/told", func(*server.Call, mcp.None) (mcp.None, error) {
+				return mcp.None{}, mcp.NewError(e.Code, "%s", e.Message).With(e.Data)
+			}),
+			server.Method("a/hidden", func(*server.Call, mcp.None) (mcp.None, error) { return mcp.None{}, e }))
+		l := joinShelf(t, s, v2607)
+		if got := l.call("a/told", emptyBody).raw; !strings.Contains(got, `"error":`+want) {
+			t.Errorf("got %s", got)
+		}
+		if got := l.fails(l.call("a/hidden", emptyBody), jsonrpc.CodeInternalError); !strings.Contains(got, "internal error (ref ") {
+			t.Errorf("got %s", got)
+		}
+	}
+}

@@ -279,19 +279,7 @@ func TestNotifyNewest(t *testing.T) {
 // In a session a client gets the notices of topics that an extension follows for it.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stop func()
-		o := unlimited()
-		o.Limits.MaxSubscriptions = 1
-		s := newServer(o)
-		s.Extend(server.Extension{ID: jobsID, Methods: []*server.ExtensionMethod{
-			server.Method("jobs/follow", func(c *server.Call, p jobParams) (mcp.None, error) {
-				end, err := c.Follow(jobsID, p.JobID)
-				if err == nil {
-					stop = end
-				}
-				return mcp.None{}, err
-			}).With(server.MethodOptions{Anyone: true, Revisions: server.AllRevisions}),
-		}})
+		s, stops := followers(1)
 		l, other := join(t, s, v2511), join(t, s, v2511)
 		notify := func() {
 			if err := s.Notify(jobsID, "a", "notifications/jobs/changed", map[string]string{"jobId": "a"}); err != nil {
@@ -300,7 +288,7 @@ func TestFollow(t *testing.T) {
 			synctest.Wait()
 		}
 		notify()
-		for range 2 { // the same topic counts once
+		for range 2 { // the same topic counts once against the limit
 			l.result(l.call("jobs/follow", `{"jobId":"a"}`))
 		}
 		if text := l.fails(l.call("jobs/follow", `{"jobId":"b"}`), mcp.CodeInvalidParams); !strings.Contains(text, "Limits.MaxSubscriptions") {
@@ -310,7 +298,9 @@ func TestFollow(t *testing.T) {
 		if got := l.note("notifications/jobs/changed"); got.raw != `{"jsonrpc":"2.0","method":"notifications/jobs/changed","params":{"jobId":"a"}}` {
 			t.Errorf("got %s", got.raw)
 		}
-		stop()
+		for _, stop := range *stops {
+			stop()
+		}
 		notify()
 		if len(l.Lines())+len(other.Lines()) != 0 {
 			t.Error("told without being asked to")
@@ -318,6 +308,85 @@ func TestFollow(t *testing.T) {
 		modern := join(t, s, v2607)
 		modern.fails(modern.call("jobs/follow", `{"jobId":"a"}`), jsonrpc.CodeInternalError)
 	})
+}
+
+// followers is a server whose clients follow topics; stops are what each call of
+// Follow gave.
+func followers(most int) (s *server.Server, stops *[]func()) {
+	o := unlimited()
+	o.Limits.MaxSubscriptions = most
+	s, stops = newServer(o, server.Text("test:a", "a", "A"), server.Text("test:b", "b", "B")), new([]func())
+	s.Extend(server.Extension{ID: jobsID, Methods: []*server.ExtensionMethod{
+		server.Method("jobs/follow", func(c *server.Call, p jobParams) (mcp.None, error) {
+			stop, err := c.Follow(jobsID, p.JobID)
+			if err == nil {
+				*stops = append(*stops, stop)
+			}
+			return mcp.None{}, err
+		}).With(server.MethodOptions{Anyone: true, Revisions: server.AllRevisions}),
+	}})
+	return s, stops
+}
+
+// A topic is followed until each of its followers has stopped, and a stop that is
+// called again ends nobody else's following.
+func TestFollowersOfOneTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, stops := followers(1)
+		l := join(t, s, v2511)
+		told := func() bool {
+			t.Helper()
+			if err := s.Notify(jobsID, "a", "notifications/jobs/changed", nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := len(l.Lines()); n > 1 {
+				t.Errorf("told %d times", n)
+			}
+			if len(l.Lines()) == 0 {
+				return false
+			}
+			l.note("notifications/jobs/changed")
+			return true
+		}
+		follow := func() { l.result(l.call("jobs/follow", `{"jobId":"a"}`)) }
+		follow()
+		follow()
+		if (*stops)[0](); !told() {
+			t.Error("the first stop ended the second following")
+		}
+		if (*stops)[0](); !told() {
+			t.Error("the first stop, called again, ended the second following")
+		}
+		if (*stops)[1](); told() {
+			t.Error("told after both stopped")
+		}
+		follow()
+		(*stops)[0]()
+		if (*stops)[1](); !told() {
+			t.Error("an old stop ended a new following")
+		}
+		if m := l.call("jobs/follow", `{"jobId":"b"}`); m.Error == nil {
+			t.Error("more topics than Limits.MaxSubscriptions")
+		}
+		if (*stops)[2](); told() {
+			t.Error("told after the last stop")
+		}
+		l.result(l.call("jobs/follow", `{"jobId":"b"}`)) // there is room again
+		l.Close()
+		synctest.Wait()
+		(*stops)[3]() // the session is gone
+	})
+}
+
+// Subscriptions to resources and followed topics have limits of their own.
+func TestFollowBesideSubscriptions(t *testing.T) {
+	s, _ := followers(1)
+	l := join(t, s, v2511)
+	l.result(l.call("resources/subscribe", `{"uri":"test:a"}`))
+	l.result(l.call("jobs/follow", `{"jobId":"a"}`))
+	l.fails(l.call("resources/subscribe", `{"uri":"test:b"}`), mcp.CodeInvalidParams)
+	l.fails(l.call("jobs/follow", `{"jobId":"b"}`), mcp.CodeInvalidParams)
 }
 
 // Params of a notice are an object whose _meta is the server's.

@@ -247,6 +247,7 @@ type feed struct {
 
 	mu      sync.Mutex
 	topics  map[string]func() // what is wanted beside lists → what ends its watcher
+	follows map[string]int    // topics of Call.Follow → followers
 	waiting []notice
 	logs    []*mcp.LogParams
 	queued  map[string]bool
@@ -295,17 +296,33 @@ func (f *feed) want(topic string) {
 	}
 }
 
-// wantUpTo adds a topic unless that would make more than most, and reports whether it
-// is wanted now.
-func (f *feed) wantUpTo(topic string, most int) bool {
+// addFollower counts a follower of a topic, unless that would make more topics than
+// most, and reports whether there was room.
+func (f *feed) addFollower(topic string, most int) bool {
 	f.mu.Lock()
-	_, has := f.topics[topic]
-	full := !has && over(len(f.topics)+1, most)
-	f.mu.Unlock()
-	if !full {
-		f.want(topic)
+	defer f.mu.Unlock()
+	if f.follows[topic] == 0 && over(len(f.follows)+1, most) {
+		return false
 	}
-	return !full
+	if f.closed {
+		return true
+	}
+	if f.follows == nil {
+		f.follows = make(map[string]int)
+	}
+	f.follows[topic]++
+	return true
+}
+
+// removeFollower ends what addFollower began.
+func (f *feed) removeFollower(topic string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follows[topic] > 1 {
+		f.follows[topic]--
+		return
+	}
+	delete(f.follows, topic) // also after the feed was closed
 }
 
 // wanted reports whether topic is among those of the feed. The lock is held.
@@ -317,7 +334,7 @@ func (f *feed) wanted(topic string) bool {
 		}
 	}
 	_, ok := f.topics[topic]
-	return ok
+	return ok || f.follows[topic] > 0
 }
 
 // follow adds a resource as a topic, and then starts what watches it, so that
@@ -532,7 +549,7 @@ func (f *feed) close() {
 	f.mu.Lock()
 	f.closed = true
 	topics, sends := f.topics, f.sender
-	f.topics = nil
+	f.topics, f.follows = nil, nil
 	f.mu.Unlock()
 	for _, end := range topics {
 		if end != nil {

@@ -246,9 +246,9 @@ func (s *Server) filters() bool {
 	return s.visible != nil || len(s.viewers) > 0 || s.varies.Load() || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.filters() })
 }
 
-// seesAt reports whether the caller may see an item: by the rule of its own
-// server, and by that of each server it was mounted in, which knows it under
-// the name that it has there.
+// seesAt reports whether the caller may see an item: by the rules of its own
+// server and its extensions, and by those of each server it was mounted in, which
+// knows it under the name that it has there.
 func (c *Call) seesAt(it Item, at []mountPoint) bool {
 	for _, p := range at {
 		seen := it
@@ -262,7 +262,7 @@ func (c *Call) seesAt(it Item, at []mountPoint) bool {
 		if p.srv.visible != nil && !p.srv.visible(c, seen) {
 			return false
 		}
-		if p.srv == c.srv && !c.shownByExtensions(seen) {
+		if !p.srv.shownByExtensions(c, seen) {
 			return false
 		}
 	}

@@ -47,6 +47,22 @@ func (c *Call) startTimer() {
 	c.timer.Start(&c.srv.timers, (*timedCall)(c), idle, hard)
 }
 
+// endOnShutdown has the context of the call, which no timer ends, end when Shutdown
+// begins or its transport is about to end, until stop is called.
+func (c *Call) endOnShutdown() (stop func()) {
+	ending, stopped := c.x.Ending, make(chan struct{})
+	go func() {
+		select {
+		case <-c.srv.done:
+		case <-ending:
+		case <-stopped:
+			return
+		}
+		c.inbound.Cancel(ErrShutdown)
+	}()
+	return func() { close(stopped) }
+}
+
 // A timedCall is a Call that its timer ends.
 type timedCall Call
 

@@ -79,6 +79,17 @@ func fieldNames(t reflect.Type) []string {
 	return namesOf(t).names
 }
 
+// HasMember reports whether a member of that name can be decoded into t. Types that
+// take any member, or decode themselves, have it.
+func HasMember(t reflect.Type, name string) bool {
+	if t = elem(t); t == nil || t.Kind() != reflect.Struct || decodesItself(t) {
+		return true
+	}
+	n := namesOf(t)
+	_, ok := n.fields[name]
+	return ok || n.open
+}
+
 func elem(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
