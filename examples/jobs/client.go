@@ -46,7 +46,7 @@ func settle(ctx context.Context, r *client.Request, result mcp.RawValue) (mcp.Ra
 			return own.Result, nil
 		case own.State == "failed":
 			return nil, errors.New(own.Error)
-		case own.State == "asks":
+		case len(own.Questions) > 0:
 			err = answerJob(ctx, r.Client(), &own)
 		default:
 			err = sleep(ctx, 100*time.Millisecond)
@@ -66,14 +66,22 @@ func told(_ context.Context, n *client.Notification) {
 	log.Printf("%s: %s", n.Method, n.Params)
 }
 
-// answerJob answers the question of a job, which is always a form.
+// answerJob answers the open questions of a job.
 func answerJob(ctx context.Context, c *client.Client, own *job) error {
-	answers, err := c.Answer(ctx, mcp.InputRequests{"form": {Method: mcp.MethodElicit, Params: own.Question}})
+	open := make(mcp.InputRequests)
+	for key, q := range own.Questions {
+		open[key] = &mcp.InputRequest{Method: q.Method, Params: q.Params}
+	}
+	answers, err := c.Answer(ctx, open)
 	if err != nil {
 		return err
 	}
-	_, err = client.CallMethod[mcp.None](ctx, c, "jobs/answer", answerParams{own.JobID, answers["form"]})
-	return err
+	for key, answer := range answers {
+		if _, err := client.CallMethod[mcp.None](ctx, c, "jobs/answer", answerParams{own.JobID, key, answer}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

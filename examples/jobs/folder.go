@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,8 +45,18 @@ func (f folder) record(own *job, r server.Record) error {
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(append(raw, '\n'))
-	return errors.Join(err, out.Sync(), out.Close())
+	defer out.Close()
+	before, err := out.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = out.Write(append(raw, '\n')); err == nil {
+		err = out.Sync()
+	}
+	if err != nil { // it must not stand before others
+		err = errors.Join(err, out.Truncate(before.Size()))
+	}
+	return err
 }
 
 // end forgets a job.
@@ -57,45 +68,50 @@ func (f folder) end(own *job) error {
 	return err
 }
 
-// each calls do with every job.
-func (f folder) each(do func(id, owner string, saved []byte, records []server.Record) error) error {
+// each calls do with every job, and with why its records cannot be read.
+func (f folder) each(do func(id string, own *kept, records []server.Record, err error)) error {
 	files, err := filepath.Glob(f.file("*", ".job"))
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		id := strings.TrimSuffix(filepath.Base(file), ".job")
+		own := new(kept)
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			return err
+		if err == nil {
+			err = strictjson.Unmarshal(raw, own, &strictjson.Options{RefuseUnknown: true})
 		}
-		var own kept
-		if err := strictjson.Unmarshal(raw, &own, &strictjson.Options{RefuseUnknown: true}); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+		if err != nil { // nobody was told of a job that is half-written
+			log.Printf("%s: %v", file, err)
+			continue
 		}
+		id := strings.TrimSuffix(filepath.Base(file), ".job")
 		records, err := f.records(id)
-		if err != nil {
-			return err
-		}
-		if err := do(id, own.Owner, own.Call, records); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
+		do(id, own, records, err)
 	}
 	return nil
 }
 
+// records reads the records of a job. What follows the last whole line was being
+// written when the process ended, and is cut off, so that more can be appended.
 func (f folder) records(id string) (records []server.Record, err error) {
-	raw, err := os.ReadFile(f.file(id, ".records"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	file := f.file(id, ".records")
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(raw) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // the process ended while it was written
+	whole := bytes.LastIndexByte(raw, '\n') + 1
+	if whole < len(raw) {
+		if err := os.Truncate(file, int64(whole)); err != nil {
+			return nil, err
 		}
+	}
+	for line := range bytes.Lines(raw[:whole]) {
 		var r server.Record
 		if err := strictjson.Unmarshal(line, &r); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		records = append(records, r)
 	}

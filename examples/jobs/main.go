@@ -10,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +27,9 @@ const (
 	createdType = "com.example/job"
 )
 
+// endedTime is how long jobs/get tells of a job that has ended.
+const endedTime = time.Hour
+
 // Jobs is the extension: the jobs that run, and the folder that they are kept in.
 type Jobs struct {
 	srv    *server.Server
@@ -37,16 +42,22 @@ type Jobs struct {
 // A job is what jobs/get tells.
 type job struct {
 	mcp.ResultBase
-	JobID    string       `json:"jobId"`
-	State    string       `json:"state"` // working, asks, done or failed
-	Progress string       `json:"progress,omitzero"`
-	Question mcp.RawValue `json:"question,omitzero"`
-	Result   mcp.RawValue `json:"result,omitzero"`
-	Error    string       `json:"error,omitzero"`
+	JobID     string               `json:"jobId"`
+	State     string               `json:"state"` // working, done or failed
+	Progress  string               `json:"progress,omitzero"`
+	Questions map[string]*question `json:"questions,omitempty"` // open ones, by key
+	Result    mcp.RawValue         `json:"result,omitzero"`
+	Error     string               `json:"error,omitzero"`
 
-	owner  string // the identity of the caller
-	method string // of the question
-	answer chan mcp.RawValue
+	owner string // the identity of the caller
+}
+
+// A question waits for an answer that comes by jobs/answer.
+type question struct {
+	Method string       `json:"method"`
+	Params mcp.RawValue `json:"params"`
+
+	answer chan mcp.RawValue // has room for the one answer
 }
 
 // created answers a call that became a job.
@@ -81,27 +92,31 @@ func (j *Jobs) wrap(next server.Func) server.Func {
 		if err != nil {
 			return nil, err
 		}
-		own := j.add(rand.Text(), c.Principal().Identity())
+		own := newJob(rand.Text(), c.Principal().Identity())
 		if err := j.folder.create(own, saved); err != nil {
 			return nil, err
 		}
 		if _, _, err := c.Detach(next, j.options(own)); err != nil {
 			return nil, errors.Join(err, j.folder.end(own))
 		}
+		j.add(own)
 		return &created{ResultBase: mcp.ResultBase{ResultType: createdType}, JobID: own.JobID}, nil
 	}
 }
 
-// resume takes up the jobs that did not end in an earlier process.
+// resume takes up the jobs that did not end in an earlier process. What cannot be
+// taken up stays in the folder, for the next start.
 func (j *Jobs) resume() error {
-	return j.folder.each(func(id, owner string, saved []byte, records []server.Record) error {
-		own := j.add(id, owner)
-		_, _, err := j.srv.Resume(extensionID, saved, records, j.options(own))
-		if errors.Is(err, server.ErrNotFound) { // the tool is gone
-			j.change(own, func() { own.State, own.Error = "failed", err.Error() })
-			return j.folder.end(own)
+	return j.folder.each(func(id string, saved *kept, records []server.Record, err error) {
+		own := newJob(id, saved.Owner)
+		j.add(own)
+		if err == nil {
+			_, _, err = j.srv.Resume(extensionID, saved.Call, records, j.options(own))
 		}
-		return err
+		if err != nil {
+			log.Printf("job %s: %v", id, err)
+			j.change(own, func() { own.State, own.Error = "failed", "it could not be taken up again" })
+		}
 	})
 }
 
@@ -126,6 +141,7 @@ func (j *Jobs) options(own *job) *server.DetachOptions {
 			if err := j.folder.end(own); err != nil {
 				log.Print(err)
 			}
+			time.AfterFunc(endedTime, func() { j.remove(own) })
 		},
 	}
 }
@@ -136,10 +152,12 @@ type asker struct {
 	own *job
 }
 
-func (a asker) Ask(c *server.Call, _, method string, params mcp.RawValue) (mcp.RawValue, error) {
-	a.j.change(a.own, func() { a.own.State, a.own.method, a.own.Question = "asks", method, params })
+func (a asker) Ask(c *server.Call, key, method string, params mcp.RawValue) (mcp.RawValue, error) {
+	q := &question{Method: method, Params: params, answer: make(chan mcp.RawValue, 1)}
+	a.j.change(a.own, func() { a.own.Questions[key] = q })
+	defer a.j.change(a.own, func() { delete(a.own.Questions, key) })
 	select {
-	case answer := <-a.own.answer:
+	case answer := <-q.answer:
 		return answer, nil
 	case <-c.Done():
 		return nil, context.Cause(c)
@@ -159,12 +177,14 @@ func (j *Jobs) get(c *server.Call, p jobParams) (*job, error) {
 		return nil, err
 	}
 	told := *own // a result belongs to the server
+	told.Questions = maps.Clone(own.Questions)
 	return &told, nil
 }
 
 // answerParams are the params of jobs/answer.
 type answerParams struct {
 	JobID  string       `json:"jobId"`
+	Key    string       `json:"key"` // of the question
 	Answer mcp.RawValue `json:"answer"`
 }
 
@@ -172,14 +192,18 @@ func (j *Jobs) reply(c *server.Call, p answerParams) (mcp.None, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	own, err := j.find(c, p.JobID)
-	if err != nil || own.State != "asks" {
-		return mcp.None{}, err // an answer that nobody waits for is ignored
+	if err != nil {
+		return mcp.None{}, err
 	}
-	if err := server.CheckAnswer(own.method, own.Question, p.Answer); err != nil {
+	q := own.Questions[p.Key]
+	if q == nil {
+		return mcp.None{}, mcp.NewError(mcp.CodeInvalidParams, "no question %q is open", p.Key)
+	}
+	if err := server.CheckAnswer(q.Method, q.Params, p.Answer); err != nil {
 		return mcp.None{}, mcp.NewError(mcp.CodeInvalidParams, "the answer: %v", err)
 	}
-	own.State, own.Question = "working", nil
-	own.answer <- append(mcp.RawValue(nil), p.Answer...) // params end with their request
+	delete(own.Questions, p.Key)
+	q.answer <- slices.Clone(p.Answer) // params end with their request
 	return mcp.None{}, nil
 }
 
@@ -191,12 +215,20 @@ func (j *Jobs) find(c *server.Call, id string) (*job, error) {
 	return nil, mcp.NewError(mcp.CodeInvalidParams, "unknown job %q", id)
 }
 
-func (j *Jobs) add(id, owner string) *job {
+func newJob(id, owner string) *job {
+	return &job{JobID: id, State: "working", owner: owner, Questions: make(map[string]*question)}
+}
+
+func (j *Jobs) add(own *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	own := &job{JobID: id, State: "working", owner: owner, answer: make(chan mcp.RawValue, 1)}
-	j.byID[id] = own
-	return own
+	j.byID[own.JobID] = own
+}
+
+func (j *Jobs) remove(own *job) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.byID, own.JobID)
 }
 
 // change changes a job, and tells its subscribers.
@@ -204,7 +236,7 @@ func (j *Jobs) change(own *job, f func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f()
-	notice := map[string]string{"jobId": own.JobID, "state": own.State}
+	notice := map[string]string{"jobId": own.JobID} // jobs/get tells the rest
 	if err := j.srv.Notify(extensionID, own.JobID, "notifications/jobs", notice); err != nil {
 		log.Print(err)
 	}
