@@ -23,7 +23,8 @@ const relayKey = "parley.proxy/relay"
 const (
 	// maxQuestions is how much it may ask in one round.
 	maxQuestions = 64
-	// maxWaits is how often it may say "not yet" within one round of its caller.
+	// maxWaits is how often it may say "not yet" within one round of its caller. A
+	// detached call has Limits.MaxDetachedTime instead.
 	maxWaits = 128
 	// firstWait and longWait are the pauses after that.
 	firstWait = 100 * time.Millisecond
@@ -85,7 +86,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 			}
 			continue
 		}
-		if waits++; waits > maxWaits {
+		if waits++; waits > maxWaits && !caller.Detached() {
 			return nil, mcp.NewError(mcp.CodeInternalError, "the server %q behind this proxy said \"not yet\" more than %d times", c.p.name(), maxWaits)
 		}
 		if !caller.Handshake() && !caller.Detached() && time.Since(began) >= waitRound {
