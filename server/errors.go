@@ -36,7 +36,8 @@ var (
 	// Limits.CallTimeout or Limits.MaxCallTime.
 	ErrTimeout = errors.New("the call took too long")
 	// ErrShutdown is the cause of the end of what still runs when
-	// Server.Shutdown does not wait any longer. A detached call that ends with
+	// Server.Shutdown does not wait any longer, and of requests of methods that
+	// are MethodOptions.Long as soon as it begins. A detached call that ends with
 	// it may be saved work for another process.
 	ErrShutdown = errors.New("the server is shutting down")
 	// ErrRefused says that the person behind the client said no.

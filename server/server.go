@@ -303,8 +303,9 @@ func (s *Server) Open(conn transport.Conn) (transport.Session, error) {
 }
 
 // Shutdown ends the server in good order: new requests are refused,
-// subscriptions end gracefully, requests under way are given until ctx ends to
-// finish and are cancelled then. It returns when nothing runs any more; the
+// subscriptions end gracefully, methods that are MethodOptions.Long are cancelled,
+// other requests under way are given until ctx ends to finish and are cancelled
+// then. It returns when nothing runs any more; the
 // error is that of ctx, if it was needed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
