@@ -244,6 +244,9 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	}
 	raw, known := c.extras().asks.answer(id)
 	if !known {
+		if err := c.recordQuestion(q, id); err != nil {
+			return nil, err
+		}
 		err := c.inAskTime(q, func(c *Call) (err error) {
 			raw, err = c.asker().ask(c, id, q)
 			return err

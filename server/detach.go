@@ -28,11 +28,21 @@ type DetachOptions struct {
 	// Asker brings the questions of the call to the client. Default: that of
 	// Extension.Asker; without one a question fails with ErrCannotAsk.
 	Asker Asker
-	// Record is told each answer to a question, each result of Once and each
-	// value of Keep, and returns when that is kept; only then does the handler go
-	// on. With an error of Record the question, Once or Keep fails. It is called
-	// for one record after the other. ctx is that of the call. The records of a
-	// saved call are for Server.Resume. Default: none are kept.
+	// Record is told each question that has a Key, each answer, each result of
+	// Once and each value of Keep, and returns when that is kept; only then does
+	// the handler go on. With an error of Record the question, Once or Keep fails;
+	// called again, Once and the question only try to have their record kept. The
+	// records of a saved call are for Server.Resume.
+	//
+	// ctx has the values of the call and 30 seconds of its own: what was done is
+	// recorded although the call was cancelled or the server ends, which waits
+	// for Record. So it must return when ctx ends. It is called for one record after
+	// the other and not after Done, and must not ask, or call Once or Keep. It may
+	// call Save, which has the record.
+	//
+	// A call with Record is one that another process can take up: Server.Shutdown
+	// ends it at once, and waits for others as it does for requests. Default: no
+	// records are kept.
 	Record func(ctx context.Context, r Record) error
 	// Elicited is called when what a person was sent to a URL for is done, with the
 	// ElicitationID of the question, in revisions that have one: Call.Elicited of
@@ -54,15 +64,22 @@ type DetachOptions struct {
 // request, for extensions whose results come later. The copy has the request's
 // parameters, caller and capabilities, and what was asked, answered and done once
 // in earlier rounds of the request. Its context ends when cancel is called, after
-// Limits.MaxDetachedTime, and when the server ends, which waits for it. No other time
-// limit holds for it, and nothing of it is sent to the client: for questions,
-// progress and the result see [DetachOptions]; log messages are dropped.
+// Limits.MaxDetachedTime, and when [Server.Shutdown] ends it. A question is open for
+// Limits.MaxAskTime at most. No other time limit holds for it, and nothing of it is
+// sent to the client: for questions, progress and the result see [DetachOptions]; log
+// messages are dropped. If its context has ended before next is called, next is not
+// called, and Done gets the cause.
 //
 // Detach is called before next has been, by middleware or an extension's Wrap. To
-// take the call up in another process, [Call.Save] comes before it. If there is no
+// take the call up in another process, [Call.Save] comes before it. Requests that may
+// ask (tools/call, prompts/get, resources/read) and those of extensions can be
+// detached; others are an error. If there is no
 // room the error is a [*DetachLimitError], which tells a client to come back later
 // if it is returned.
 func (c *Call) Detach(next Func, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
+	if !c.row.resumable() {
+		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), errNotResumable)
+	}
 	d, err = c.detached()
 	if err == nil {
 		cancel, err = d.start(next, o, time.Now())
@@ -77,11 +94,16 @@ func (c *Call) Detach(next Func, o *DetachOptions) (d *Call, cancel context.Canc
 // last, and waits for answers where it asks, in every revision.
 func (c *Call) Detached() bool { return c.detachment() != nil }
 
+// errNotResumable is for methods whose requests need their connection or their answer.
+var errNotResumable = errors.New("requests of this method do not run detached")
+
 // A detachment is what makes a call a detached one.
 type detachment struct {
 	opts  DetachOptions
 	began time.Time
-	mu    sync.Mutex // held while a record is kept
+
+	recording sync.Mutex // held while a record is kept in memory and told
+	over      bool       // no more records; guarded by recording
 }
 
 // start runs a detached call that began at a time.
@@ -91,56 +113,77 @@ func (c *Call) start(next Func, o *DetachOptions, began time.Time) (context.Canc
 		d.opts = *o
 	}
 	c.extras().detached = d
-	h := &c.srv.hub
-	ctx, cancel := context.WithCancelCause(h.ctx)
-	stop := context.CancelFunc(func() {})
-	if most := c.srv.limits.MaxDetachedTime; most >= 0 {
-		late := &timeoutError{most, "Limits.MaxDetachedTime", pausetimer.Hard}
-		ctx, stop = context.WithDeadlineCause(ctx, began.Add(most), late)
-	}
-	c.scope = ctx
+	cancel, stop := c.detachedContext(d)
+	started := false
+	defer func() { // deferred, for a panic of Values
+		if !started {
+			stop()
+			cancel(nil)
+		}
+	}()
 	if d.opts.Values != nil {
-		if c.scope = d.opts.Values(ctx); c.scope == nil {
+		if c.scope = d.opts.Values(c.scope); c.scope == nil {
 			panic("server: DetachOptions.Values returned a nil context")
 		}
 	}
+	h := &c.srv.hub
 	release, err := h.admitDetached(c)
 	if err != nil {
-		stop()
-		cancel(err)
 		return nil, err
 	}
-	started := h.spawn(func(context.Context) {
+	started = h.spawn(func(context.Context) {
 		defer release()
 		defer cancel(nil)
 		defer stop()
 		c.runDetached(next)
 	})
 	if !started {
-		stop()
-		cancel(ErrShutdown)
 		release()
 		return nil, ErrShutdown
 	}
 	return cancel, nil
 }
 
-// runDetached runs a detached call to its end.
+// detachedContext gives a detached call its context, and what ends it and releases its
+// timer.
+func (c *Call) detachedContext(d *detachment) (cancel context.CancelCauseFunc, stop context.CancelFunc) {
+	life := c.srv.hub.ctx
+	if d.opts.Record != nil {
+		life = c.srv.hub.durable
+	}
+	c.scope, cancel = context.WithCancelCause(life)
+	most := c.srv.limits.MaxDetachedTime
+	if most < 0 {
+		return cancel, func() {}
+	}
+	late := &timeoutError{most, "Limits.MaxDetachedTime", pausetimer.Hard}
+	c.scope, stop = context.WithDeadlineCause(c.scope, d.began.Add(most), late)
+	return cancel, stop
+}
+
+// runDetached runs a detached call to its end, or not at all if that has come.
 func (c *Call) runDetached(next Func) {
 	var (
 		result mcp.RawValue
 		err    = errGone
+		d      = c.detachment()
 	)
 	defer func() { // deferred, for handlers that end their goroutine
-		done := c.detachment().opts.Done
+		d.recording.Lock() // a goroutine of the handler may be recording yet
+		d.over = true
+		d.recording.Unlock()
 		switch {
-		case done == nil:
+		case d.opts.Done == nil:
 		case err != nil:
-			done(c, nil, c.srv.wireError(c, err))
+			d.opts.Done(c, nil, c.srv.wireError(c, err))
 		default:
-			done(c, result, nil)
+			d.opts.Done(c, result, nil)
 		}
 	}()
+	if c.Err() != nil {
+		err = context.Cause(c)
+		return
+	}
 	result, err = c.srv.finish(c, next)
 }
 
@@ -176,7 +219,19 @@ func (h *hub) admitDetached(c *Call) (release func(), err error) {
 		if n.by[key]--; n.by[key] == 0 {
 			delete(n.by, key)
 		}
+		if n.all == 0 {
+			h.idle.Broadcast()
+		}
 	}, nil
+}
+
+// waitDetached waits until no call runs detached.
+func (h *hub) waitDetached() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.detached.all > 0 {
+		h.idle.Wait()
+	}
 }
 
 // A DetachLimitError says that no more calls may run detached. A client that is told

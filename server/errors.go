@@ -36,9 +36,9 @@ var (
 	// Limits.CallTimeout or Limits.MaxCallTime.
 	ErrTimeout = errors.New("the call took too long")
 	// ErrShutdown is the cause of the end of what still runs when
-	// Server.Shutdown does not wait any longer, and of requests of methods that
-	// are MethodOptions.Long as soon as it begins. A detached call that ends with
-	// it may be saved work for another process.
+	// Server.Shutdown does not wait any longer. It does not wait at all for
+	// requests of methods that are MethodOptions.Long, nor for detached calls with
+	// DetachOptions.Record, which are saved work for another process.
 	ErrShutdown = errors.New("the server is shutting down")
 	// ErrRefused says that the person behind the client said no.
 	ErrRefused = mcp.Errorf("refused by the user")

@@ -43,6 +43,12 @@ type hub struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
+	// durable is the life of detached calls that another process can take up: it
+	// ends when Shutdown begins.
+	durable    context.Context //nolint:containedctx // as ctx
+	endDurable context.CancelCauseFunc
+	idle       sync.Cond // no call runs detached any more; of mu
+
 	mu       sync.Mutex
 	stopped  bool
 	feeds    map[*feed]struct{}
@@ -60,6 +66,8 @@ type watch struct {
 func (h *hub) init(s *Server) {
 	h.srv = s
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	h.durable, h.endDurable = context.WithCancelCause(h.ctx)
+	h.idle.L = &h.mu
 	h.feeds = make(map[*feed]struct{})
 	h.listens = make(map[string]int)
 	h.watches = make(map[string]*watch)

@@ -22,6 +22,7 @@ type recorder struct {
 	answers map[string]mcp.RawValue
 	offered mcp.InputResponses       // what a request without state brought; used only where asked
 	done    map[string]mcp.RawValue  // results of Once
+	told    map[recordName]bool      // of a detached call: what its extension has
 	running map[string]chan struct{} // running Once, by key; closed when it has returned
 
 	asked       map[string]bool // in this run
@@ -46,6 +47,23 @@ func (r *recorder) take(earlier *recorder) {
 	for id, raw := range r.offered {
 		r.offered[id] = slices.Clone(raw)
 	}
+	r.told = make(map[recordName]bool) // what is here is in the saved call
+	for id := range r.kinds {
+		r.told[recordName{RecordQuestion, id}] = true
+	}
+	for id := range r.answers {
+		r.told[recordName{RecordAnswer, id}] = true
+	}
+	for key := range r.done {
+		r.told[recordName{RecordOnce, key}] = true
+	}
+}
+
+// begun is what earlier rounds of the request left, apart from its records.
+func (r *recorder) begun() (flow string, round int, offered mcp.InputResponses) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.flow, r.round, r.offered
 }
 
 // begin registers that a question is asked in this run and gives its id.
@@ -152,8 +170,9 @@ func (r *recorder) unasked() bool {
 // result when the handler runs again for a later round: for what must not be
 // repeated, such as opening a ticket. The result travels through the client,
 // sealed, so T must encode as JSON, and should be small; an extension that runs the
-// call detached may keep it in a store. An error of fn is not
-// kept. Within one request a key names one thing. Of several goroutines with one
+// call detached may keep it in a store. If it cannot, Once fails, and tries that
+// again when it is called again: fn does not run twice. An error of fn is not kept.
+// Within one request a key names one thing. Of several goroutines with one
 // key one runs fn and the others wait; a wait ends with ctx and its cause, and
 // fn is not begun if ctx has ended. fn must not call Once with its own key: it
 // would wait for itself.
@@ -173,6 +192,9 @@ func Once[T any](ctx context.Context, key string, fn func() (T, error)) (T, erro
 	}
 	defer release()
 	if raw, ok := c.extras().asks.result(key); ok {
+		if err := c.retryRecord(key); err != nil {
+			return zero, fmt.Errorf("once %q: %w", key, err)
+		}
 		var v T
 		if err := wire.Decode(raw, &v); err != nil {
 			return zero, fmt.Errorf("once %q: %w", key, err)

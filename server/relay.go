@@ -147,7 +147,7 @@ func Keep[T any](ctx context.Context, key string, v T) error {
 	if err != nil {
 		return fmt.Errorf("keep %q: %w", key, err)
 	}
-	if err := c.recordResult(key, raw); err != nil {
+	if err := c.replaceResult(key, raw); err != nil {
 		return fmt.Errorf("keep %q: %w", key, err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,69 +19,6 @@ import (
 // cannot take it up: they were cut, changed or saved by another server or an
 // incompatible version, or their revision is not served any more.
 var ErrSavedCall = errors.New("not a saved call that this server can take up")
-
-// RecordKind says what a Record is of.
-type RecordKind string
-
-// The kinds of records.
-const (
-	// RecordAnswer is an answer to a question.
-	RecordAnswer RecordKind = "answer"
-	// RecordOnce is a result of Once, or a value of Keep, which takes the place
-	// of an earlier one of the same key.
-	RecordOnce RecordKind = "once"
-)
-
-// A Record is one thing that a handler was answered or has done, so that it is not
-// asked or done again when the handler runs anew. It encodes as JSON by either
-// package of the standard library and by package strictjson.
-type Record struct {
-	Kind RecordKind `json:"kind"`
-	// Key names the question or the Once within the call.
-	Key string `json:"key"`
-	// Question is a digest of what was asked, of an answer only. A handler that
-	// asks something else under the same key is stopped.
-	Question string `json:"question,omitzero"`
-	// Value is the answer as the client gave it, or the result.
-	Value mcp.RawValue `json:"value"`
-}
-
-// recordAnswer keeps a checked answer to a question.
-func (c *Call) recordAnswer(q *question, id string, raw mcp.RawValue) error {
-	asks := &c.extras().asks
-	if c.records() && !asks.answered(id) {
-		if err := c.tell(Record{Kind: RecordAnswer, Key: id, Question: asks.digestOf(id), Value: slices.Clone(raw)}); err != nil {
-			return fmt.Errorf("asking for %s: keeping the answer: %w", q.what, err)
-		}
-	}
-	asks.record(id, raw)
-	return nil
-}
-
-// recordResult keeps a result of Once, or a value of Keep.
-func (c *Call) recordResult(key string, raw mcp.RawValue) error {
-	if c.records() {
-		if err := c.tell(Record{Kind: RecordOnce, Key: key, Value: slices.Clone(raw)}); err != nil {
-			return fmt.Errorf("keeping the result: %w", err)
-		}
-	}
-	c.extras().asks.keep(key, raw)
-	return nil
-}
-
-// records reports whether an extension keeps the records of the call.
-func (c *Call) records() bool {
-	d := c.detachment()
-	return d != nil && d.opts.Record != nil
-}
-
-// tell has the extension keep a record.
-func (c *Call) tell(r Record) error {
-	d := c.detachment()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.opts.Record(c, r)
-}
 
 // savedVersion is the version of the form that calls are saved in.
 const savedVersion = 1
@@ -121,8 +57,9 @@ type savedCaller struct {
 // Save returns the call as bytes from which [Server.Resume] runs it again, in this
 // process or another one of the same server: method, params with `_meta` and trace
 // context, revision, capabilities and name of the client, the caller with its
-// scopes, and what was answered and done once so far. What comes after it, a
-// detached call tells by DetachOptions.Record. Requests that may ask (tools/call,
+// scopes, and what was asked, answered and done once so far, with all that
+// DetachOptions.Record has been called with until then. What comes after it, Record is
+// told. Requests that may ask (tools/call,
 // prompts/get, resources/read) and those of extensions can be saved. The values of the context, the
 // session and the HTTP request are not in it.
 //
@@ -131,7 +68,7 @@ type savedCaller struct {
 // what it was granted, and are believed.
 func (c *Call) Save() ([]byte, error) {
 	if !c.row.resumable() {
-		return nil, fmt.Errorf("saving %s: requests of this method do not run detached", c.Method())
+		return nil, fmt.Errorf("saving %s: %w", c.Method(), errNotResumable)
 	}
 	st := &saved{
 		Version: savedVersion, Server: c.srv.info.Name, Began: time.Now().UTC(), Revision: c.Version(), Transport: c.Transport(),
@@ -141,7 +78,8 @@ func (c *Call) Save() ([]byte, error) {
 		st.Began = d.began.UTC()
 	}
 	if m := c.more.Load(); m != nil {
-		m.asks.save(st)
+		st.Flow, st.Round, st.Offered = m.asks.begun()
+		st.Records = m.asks.all()
 	}
 	raw, err := wire.Marshal(st)
 	if err != nil {
@@ -173,7 +111,7 @@ func (c *Call) savedParams() mcp.RawValue {
 
 // resumable reports whether requests of the method need nothing but what is saved: those
 // that may ask, and those of extensions.
-func (r *row) resumable() bool { return r.Asks || r.ext != nil }
+func (r *row) resumable() bool { return r != nil && (r.Asks || r.ext != nil) }
 
 func savePrincipal(p *principal.Principal) *savedCaller {
 	if p == nil {
@@ -213,6 +151,9 @@ func (s *savedCaller) principal() *principal.Principal {
 func (s *Server) Resume(extension string, saved []byte, records []Record, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
 	s.mustBeMade()
 	s.freeze()
+	if s.closing() {
+		return nil, nil, fmt.Errorf("resume: %w", ErrShutdown)
+	}
 	i := slices.IndexFunc(s.extensions, func(e *Extension) bool { return e.ID == extension })
 	if i < 0 {
 		return nil, nil, fmt.Errorf("resume: the server has no extension %q", extension)
@@ -245,7 +186,7 @@ func (s *Server) restored(text []byte, records []Record) (c *Call, began time.Ti
 	c = s.newCall(s.hub.ctx, x, nil)
 	c.use(f)
 	c.caps = st.Capabilities
-	if c.row = c.rowOf(st.Method); c.row == nil || !c.row.resumable() {
+	if c.row = c.rowOf(st.Method); !c.row.resumable() {
 		return nil, began, fmt.Errorf("%w: the method %q cannot run detached", ErrSavedCall, clip(st.Method))
 	}
 	if err := c.decodeCopy(st.Params); err != nil {
@@ -300,64 +241,4 @@ func (c *Call) featureExists() error {
 		return fmt.Errorf("this server offers no %s %q any more: %w", what, clip(c.target), ErrNotFound)
 	}
 	return nil
-}
-
-// digestOf is the digest of a question that was asked.
-func (r *recorder) digestOf(id string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.kinds[id]
-}
-
-// answered reports whether the answer to a question is recorded.
-func (r *recorder) answered(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.answers[id]
-	return ok
-}
-
-// save writes what was answered and done, in a stated order.
-func (r *recorder) save(st *saved) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st.Flow, st.Round, st.Offered = r.flow, r.round, r.offered
-	for _, id := range r.order {
-		if raw, ok := r.answers[id]; ok {
-			st.Records = append(st.Records, Record{Kind: RecordAnswer, Key: id, Question: r.kinds[id], Value: raw})
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.done)) {
-		st.Records = append(st.Records, Record{Kind: RecordOnce, Key: key, Value: r.done[key]})
-	}
-}
-
-// restore is the other way, with records that came later.
-func (r *recorder) restore(st *saved, later []Record) error {
-	r.flow, r.round, r.offered = st.Flow, st.Round, st.Offered
-	for _, rec := range slices.Concat(st.Records, later) {
-		if err := wire.Valid(rec.Value, wire.Limits{Depth: maxDefinitionDepth}); err != nil {
-			return fmt.Errorf("the record of %q: %w", clip(rec.Key), err)
-		}
-		switch {
-		case rec.Kind == RecordAnswer && rec.Question != "":
-			r.restoreAnswer(rec)
-		case rec.Kind == RecordOnce && rec.Question == "":
-			r.keep(rec.Key, slices.Clone(rec.Value))
-		default:
-			return fmt.Errorf("the record of %q, of the kind %q, is neither an answer to a question nor a result", clip(rec.Key), clip(string(rec.Kind)))
-		}
-	}
-	return nil
-}
-
-func (r *recorder) restoreAnswer(rec Record) {
-	if r.kinds == nil {
-		r.kinds = make(map[string]string)
-	}
-	if _, ok := r.kinds[rec.Key]; !ok {
-		r.order = append(r.order, rec.Key)
-	}
-	r.kinds[rec.Key] = rec.Question
-	r.record(rec.Key, rec.Value)
 }

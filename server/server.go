@@ -305,7 +305,9 @@ func (s *Server) Open(conn transport.Conn) (transport.Session, error) {
 // Shutdown ends the server in good order: new requests are refused,
 // subscriptions end gracefully, methods that are MethodOptions.Long are cancelled,
 // other requests under way are given until ctx ends to finish and are cancelled
-// then. It returns when nothing runs any more; the
+// then. So are detached calls that would be lost; those with DetachOptions.Record
+// end at once, for the process that takes them up, which then runs what is outside
+// of Once again. It returns when nothing runs any more; the
 // error is that of ctx, if it was needed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
@@ -319,6 +321,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if first {
 		close(s.done)
 	}
+	s.hub.endDurable(ErrShutdown)
 	quiet := make(chan struct{})
 	go func() {
 		defer close(quiet)
@@ -326,6 +329,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			p.drain()
 		}
 		s.wg.Wait()
+		s.hub.waitDetached()
 	}()
 	var err error
 	select {
