@@ -73,9 +73,8 @@ type DetachOptions struct {
 // Detach is called before next has been, by middleware or an extension's Wrap. To
 // take the call up in another process, [Call.Save] comes before it. Requests that may
 // ask (tools/call, prompts/get, resources/read) and those of extensions can be
-// detached; others are an error. If there is no
-// room the error is a [*DetachLimitError], which tells a client to come back later
-// if it is returned.
+// detached; others are an error. If there is no room the error is a
+// [*DetachLimitError], which tells a client to come back later if it is returned.
 func (c *Call) Detach(next Func, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
 	if !c.row.resumable() {
 		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), errNotResumable)
@@ -286,6 +285,9 @@ func (c *Call) decodeCopy(raw wire.RawValue) error {
 			return err
 		}
 		in.Params = params
+	}
+	if name := c.row.missing(in); name != "" {
+		return fmt.Errorf("params: %q is missing", name)
 	}
 	params, meta, err := c.row.decode(c, in)
 	if err != nil {

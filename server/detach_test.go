@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +66,7 @@ func (w *worker) wrap(next server.Func) server.Func {
 		if _, now := c.Meta().Extra["com.example/now"]; now {
 			return next(c)
 		}
-		saved, err := c.Save()
+		saved, err := c.Save(workID)
 		if err != nil {
 			return nil, err
 		}
@@ -296,7 +295,7 @@ func TestSaveLater(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 		synctest.Wait()
-		saved, err := w.call.Save()
+		saved, err := w.call.Save(workID)
 		if err != nil || !slices.Equal(w.now().asked, []string{"Second?"}) || strings.Contains(string(saved), "requestState") {
 			t.Fatalf("asked %v, saved %s, %v", w.now().asked, saved, err)
 		}
@@ -511,21 +510,25 @@ func TestResumeRefuses(t *testing.T) {
 	w.cancel(nil)
 	good := string(w.now().saved)
 	bad := map[string]string{
-		"empty":          "",
-		"no object":      "[]",
-		"version":        strings.Replace(good, `"version":1`, `"version":2`, 1),
-		"no version":     strings.Replace(good, `"version":1,`, ``, 1),
-		"unknown":        strings.Replace(good, `"version":1`, `"version":1,"more":1`, 1),
-		"letter case":    strings.Replace(good, `"method"`, `"Method"`, 1),
-		"twice":          strings.Replace(good, `"version":1`, `"version":1,"version":1`, 1),
-		"other server":   strings.Replace(good, `"server":"test"`, `"server":"other"`, 1),
-		"revision":       strings.Replace(good, `"revision":"`+v2607, `"revision":"1999-01-01`, 1),
-		"method":         strings.Replace(good, `"tools/call"`, `"tools/list"`, 1),
-		"unknown method": strings.Replace(good, `"tools/call"`, `"tools/take"`, 1),
-		"listen":         strings.Replace(good, `"tools/call"`, `"subscriptions/listen"`, 1),
-		"params":         strings.Replace(good, `"name":"step"`, `"name":7`, 1),
-		"no id":          strings.Replace(good, `"id":1,`, ``, 1),
-		"trailing":       good + "{}",
+		"empty":           "",
+		"no object":       "[]",
+		"version":         strings.Replace(good, `"version":1`, `"version":2`, 1),
+		"no version":      strings.Replace(good, `"version":1,`, ``, 1),
+		"unknown":         strings.Replace(good, `"version":1`, `"version":1,"more":1`, 1),
+		"letter case":     strings.Replace(good, `"method"`, `"Method"`, 1),
+		"twice":           strings.Replace(good, `"version":1`, `"version":1,"version":1`, 1),
+		"other server":    strings.Replace(good, `"server":"test"`, `"server":"other"`, 1),
+		"other extension": strings.Replace(good, `"extension":"`+workID, `"extension":"com.example/other`, 1),
+		"no extension":    strings.Replace(good, `"extension":"`+workID+`",`, ``, 1),
+		"no tool":         strings.Replace(good, `"name":"step",`, ``, 1),
+		"no params":       strings.Replace(good, `"params":{`, `"params":{},"client":{`, 1),
+		"revision":        strings.Replace(good, `"revision":"`+v2607, `"revision":"1999-01-01`, 1),
+		"method":          strings.Replace(good, `"tools/call"`, `"tools/list"`, 1),
+		"unknown method":  strings.Replace(good, `"tools/call"`, `"tools/take"`, 1),
+		"listen":          strings.Replace(good, `"tools/call"`, `"subscriptions/listen"`, 1),
+		"params":          strings.Replace(good, `"name":"step"`, `"name":7`, 1),
+		"no id":           strings.Replace(good, `"id":1,`, ``, 1),
+		"trailing":        good + "{}",
 	}
 	for i := range len(good) - 1 {
 		bad[fmt.Sprint("cut at ", i)] = good[:i]
@@ -541,12 +544,18 @@ func TestResumeRefuses(t *testing.T) {
 		{Kind: server.RecordOnce, Key: "a"},
 		{Kind: server.RecordOnce, Key: "a", Value: mcp.RawValue("{")},
 		{Kind: server.RecordAnswer, Key: "a", Value: mcp.RawValue("{}")},
+		{Kind: server.RecordAnswer, Key: "a", Question: "q"},
+		{Kind: server.RecordQuestion, Key: "a"},
+		{Kind: server.RecordQuestion, Key: "a", Question: "q", Value: mcp.RawValue("{}")},
 	} {
 		if _, _, err := s.Resume(workID, w.now().saved, []server.Record{r}, nil); !errors.Is(err, server.ErrSavedCall) {
 			t.Errorf("record %+v: %v", r, err)
 		}
 	}
 	if _, _, err := s.Resume("com.example/other", w.now().saved, nil, nil); err == nil || !strings.Contains(err.Error(), `no extension "com.example/other"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := w.call.Save("com.example/other"); err == nil || !strings.Contains(err.Error(), `no extension "com.example/other"`) {
 		t.Errorf("got %v", err)
 	}
 	s.RemoveTools("step")
@@ -560,34 +569,6 @@ func TestResumeRefuses(t *testing.T) {
 	if _, _, err := s.Resume(workID, w.now().saved, nil, nil); !errors.Is(err, server.ErrShutdown) {
 		t.Errorf("got %v", err)
 	}
-}
-
-// A handler that asks something else when it runs anew is stopped.
-func TestResumeAsksOtherwise(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		question := "First?"
-		s, w := withWorker(nil, server.Tool("asks", "", func(ctx context.Context, _ none) (string, error) {
-			if _, err := server.Elicit[sure](ctx, question, &server.AskOptions{Key: "k"}); err != nil {
-				return "", err
-			}
-			_, err := server.Elicit[sure](ctx, "Then?")
-			return "", err
-		}))
-		w.answers["First?"] = mcp.RawValue(accepted)
-		join(t, s, v2607).tool("asks", emptyBody)
-		synctest.Wait()
-		w.cancel(nil)
-		synctest.Wait()
-		question = "Other?"
-		saved, records := w.take(t)
-		if _, _, err := s.Resume(workID, saved, records, w.options()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if w.now().fault == nil || !strings.Contains(w.now().fault.Message, "not deterministic") || slices.Contains(slices.Collect(maps.Keys(w.answers)), "Other?") {
-			t.Errorf("got %s, %v", w.now().result, w.now().fault)
-		}
-	})
 }
 
 // An extension can check an answer before it wakes the handler with it.
@@ -633,8 +614,8 @@ func TestCheckAnswer(t *testing.T) {
 func FuzzResume(f *testing.F) {
 	opened := 0
 	for _, text := range []string{
-		`{"version":1,"server":"test","began":"2026-11-23T00:00:00Z","revision":"2026-07-28","id":1,"method":"tools/call","params":{"name":"step","arguments":{"name":"n"}},"capabilities":{},"records":[{"kind":"once","key":"ticket","value":1}]}`,
-		`{"version":1,"server":"test","began":"2026-11-23T00:00:00Z","revision":"2025-11-25","id":"a","method":"tools/call","params":{"name":"step"},"capabilities":{},"caller":{"local":true}}`,
+		`{"version":1,"server":"test","extension":"com.example/work","began":"2026-11-23T00:00:00Z","revision":"2026-07-28","id":1,"method":"tools/call","params":{"name":"step","arguments":{"name":"n"}},"capabilities":{},"records":[{"kind":"once","key":"ticket","value":1}]}`,
+		`{"version":1,"server":"test","extension":"com.example/work","began":"2026-11-23T00:00:00Z","revision":"2025-11-25","id":"a","method":"tools/call","params":{"name":"step"},"capabilities":{},"caller":{"local":true}}`,
 	} {
 		f.Add([]byte(text))
 	}

@@ -58,6 +58,16 @@ func method[P any, PP interface {
 	}
 }
 
+// missing is a member that params must have and have not, or "".
+func (r *row) missing(in *jsonrpc.Incoming) string {
+	for _, name := range r.required {
+		if _, ok := in.Params.Member(name); !ok {
+			return name
+		}
+	}
+	return ""
+}
+
 // coreRows is what a server does with each method of the specification that a
 // client may send and that the core handles after admission. The handshake
 // itself is the session's.
@@ -114,10 +124,8 @@ func (c *Call) enter(in *jsonrpc.Incoming) error {
 	if in.ParamsArray {
 		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "params of %s must be an object, not an array", in.Method)
 	}
-	for _, name := range r.required {
-		if _, ok := in.Params.Member(name); !ok {
-			return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "invalid params of %s: %q is missing", in.Method, name)
-		}
+	if name := r.missing(in); name != "" {
+		return jsonrpc.NewError(jsonrpc.CodeInvalidParams, "invalid params of %s: %q is missing", in.Method, name)
 	}
 	params, meta, err := r.decode(c, in)
 	if err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -143,7 +145,7 @@ func TestSaveInRecord(t *testing.T) {
 		}))
 		w.answers["Sure?"] = mcp.RawValue(accepted)
 		w.recording = func(ctx context.Context, r server.Record) error {
-			saved, err := server.CallFrom(ctx).Save()
+			saved, err := server.CallFrom(ctx).Save(workID)
 			if text := fmt.Sprintf(`{"kind":%q,"key":%q`, r.Kind, r.Key); !strings.Contains(string(saved), text) {
 				t.Errorf("saved %s, without %s", saved, text)
 			}
@@ -252,6 +254,34 @@ func TestRecordRetried(t *testing.T) {
 	})
 }
 
+// A handler that asks something else when it runs anew is stopped.
+func TestResumeAsksOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		question := "First?"
+		s, w := withWorker(nil, server.Tool("asks", "", func(ctx context.Context, _ none) (string, error) {
+			if _, err := server.Elicit[sure](ctx, question, &server.AskOptions{Key: "k"}); err != nil {
+				return "", err
+			}
+			_, err := server.Elicit[sure](ctx, "Then?")
+			return "", err
+		}))
+		w.answers["First?"] = mcp.RawValue(accepted)
+		join(t, s, v2607).tool("asks", emptyBody)
+		synctest.Wait()
+		w.cancel(nil)
+		synctest.Wait()
+		question = "Other?"
+		saved, records := w.take(t)
+		if _, _, err := s.Resume(workID, saved, records, w.options()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if w.now().fault == nil || !strings.Contains(w.now().fault.Message, "not deterministic") || slices.Contains(slices.Collect(maps.Keys(w.answers)), "Other?") {
+			t.Errorf("got %s, %v", w.now().result, w.now().fault)
+		}
+	})
+}
+
 // A question that is open is saved and recorded: the answer to it is not taken for
 // one to another question under its key.
 func TestResumeOpenQuestion(t *testing.T) {
@@ -268,7 +298,7 @@ func TestResumeOpenQuestion(t *testing.T) {
 				saved, records := w.take(t)
 				if from == "saved" {
 					var err error
-					if saved, err = w.call.Save(); err != nil {
+					if saved, err = w.call.Save(workID); err != nil {
 						t.Fatal(err)
 					}
 					records = nil

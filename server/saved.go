@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
@@ -27,6 +27,7 @@ const savedVersion = 1
 type saved struct {
 	Version      int                     `json:"version"`
 	Server       string                  `json:"server"`
+	Extension    string                  `json:"extension"`
 	Began        time.Time               `json:"began"`
 	Revision     string                  `json:"revision"`
 	Transport    string                  `json:"transport,omitzero"`
@@ -54,24 +55,27 @@ type savedCaller struct {
 	Remote  string   `json:"remote,omitzero"`
 }
 
-// Save returns the call as bytes from which [Server.Resume] runs it again, in this
-// process or another one of the same server: method, params with `_meta` and trace
-// context, revision, capabilities and name of the client, the caller with its
-// scopes, and what was asked, answered and done once so far, with all that
-// DetachOptions.Record has been called with until then. What comes after it, Record is
-// told. Requests that may ask (tools/call,
-// prompts/get, resources/read) and those of extensions can be saved. The values of the context, the
-// session and the HTTP request are not in it.
+// Save returns the call as bytes from which [Server.Resume] runs it again for an
+// extension, in this process or another one of the same server: method, params with
+// `_meta` and trace context, revision, capabilities and name of the client, the caller
+// with its scopes, and what was asked, answered and done once so far, with all that
+// DetachOptions.Record has been called with until then. What comes after it, Record
+// is told. Requests that may ask (tools/call, prompts/get, resources/read) and those of
+// extensions can be saved. The values of the context, the session and the HTTP request
+// are not in it.
 //
 // The bytes are JSON and hold what the client sent, secrets as well, in the clear.
 // They must be kept where only the server can write: they say who the caller is and
 // what it was granted, and are believed.
-func (c *Call) Save() ([]byte, error) {
+func (c *Call) Save(extension string) ([]byte, error) {
+	if c.srv.extension(extension) == nil {
+		return nil, fmt.Errorf("saving %s: the server has no extension %q", c.Method(), extension)
+	}
 	if !c.row.resumable() {
 		return nil, fmt.Errorf("saving %s: %w", c.Method(), errNotResumable)
 	}
 	st := &saved{
-		Version: savedVersion, Server: c.srv.info.Name, Began: time.Now().UTC(), Revision: c.Version(), Transport: c.Transport(),
+		Version: savedVersion, Server: c.srv.info.Name, Extension: extension, Began: time.Now().UTC(), Revision: c.Version(), Transport: c.Transport(),
 		ID: c.ID(), Method: c.Method(), Params: c.savedParams(), Capabilities: c.caps, Client: c.ClientInfo(), Caller: savePrincipal(c.Principal()),
 	}
 	if d := c.detachment(); d != nil {
@@ -145,8 +149,8 @@ func (s *savedCaller) principal() *principal.Principal {
 // them back is to cancel the call, or not to resume it.
 //
 // Resume ends the set-up of the server, as the first request does. The error is
-// ErrSavedCall for bytes or records that are not those of a call of this server,
-// ErrNotFound if its tool, prompt or resource is not offered any more, a
+// ErrSavedCall for bytes or records that are not those of a call of this server and
+// extension, ErrNotFound if its tool, prompt or resource is not offered any more, a
 // [*DetachLimitError] if there is no room, and ErrShutdown.
 func (s *Server) Resume(extension string, saved []byte, records []Record, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
 	s.mustBeMade()
@@ -154,13 +158,13 @@ func (s *Server) Resume(extension string, saved []byte, records []Record, o *Det
 	if s.closing() {
 		return nil, nil, fmt.Errorf("resume: %w", ErrShutdown)
 	}
-	i := slices.IndexFunc(s.extensions, func(e *Extension) bool { return e.ID == extension })
-	if i < 0 {
+	e := s.extension(extension)
+	if e == nil {
 		return nil, nil, fmt.Errorf("resume: the server has no extension %q", extension)
 	}
-	d, began, err := s.restored(saved, records)
+	d, began, err := s.restored(extension, saved, records)
 	if err == nil {
-		cancel, err = d.start(s.extensions[i].next, o, began)
+		cancel, err = d.start(e.next, o, began)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("resume: %w", err)
@@ -168,11 +172,25 @@ func (s *Server) Resume(extension string, saved []byte, records []Record, o *Det
 	return d, cancel, nil
 }
 
+// extension is the extension with an identifier, or nil.
+func (s *Server) extension(id string) *Extension {
+	for _, e := range s.extensions {
+		if e.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
 // restored makes a call of bytes.
-func (s *Server) restored(text []byte, records []Record) (c *Call, began time.Time, err error) {
+func (s *Server) restored(extension string, text []byte, records []Record) (c *Call, began time.Time, err error) {
 	st, err := readSaved(text)
-	if err == nil && st.Server != s.info.Name {
+	switch {
+	case err != nil:
+	case st.Server != s.info.Name:
 		err = fmt.Errorf("it is of the server %q", clip(st.Server))
+	case st.Extension != extension:
+		err = fmt.Errorf("it is of the extension %q", clip(st.Extension))
 	}
 	if err != nil {
 		return nil, began, fmt.Errorf("%w: %w", ErrSavedCall, err)
@@ -213,12 +231,17 @@ func readSaved(text []byte) (*saved, error) {
 	if string(raw) != fmt.Sprint(savedVersion) { // before members that this version does not know
 		return nil, fmt.Errorf("it has version %s, this server reads version %d", clip(string(raw)), savedVersion)
 	}
+	for _, name := range requiredMembers(reflect.TypeFor[saved]()) {
+		if raw, ok := o.Member(name); !ok || string(raw) == "null" {
+			return nil, fmt.Errorf("%s is missing", name)
+		}
+	}
 	st := new(saved)
 	if err := wire.DecodeKnown(text, st); err != nil {
 		return nil, err
 	}
-	if st.Began.IsZero() || st.Capabilities == nil || st.ID.IsZero() {
-		return nil, errors.New("began, id or capabilities are missing")
+	if st.Began.IsZero() || st.ID.IsZero() {
+		return nil, errors.New("began or id is empty")
 	}
 	return st, nil
 }

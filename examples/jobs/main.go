@@ -88,7 +88,7 @@ func (j *Jobs) wrap(next server.Func) server.Func {
 		if c.Method() != mcp.MethodToolsCall || !c.HasExtension(extensionID) {
 			return next(c)
 		}
-		saved, err := c.Save()
+		saved, err := c.Save(extensionID)
 		if err != nil {
 			return nil, err
 		}

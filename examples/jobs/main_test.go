@@ -126,8 +126,8 @@ func TestLateAnswer(t *testing.T) {
 			return "", err
 		}))
 		c := connect(t, s)
-		answer, err := client.CallMethod[created](t.Context(), c, "tools/call", map[string]any{"name": "tidy", "arguments": map[string]string{}})
-		if err != nil {
+		var answer created
+		if err := c.Request(t.Context(), "tools/call", &mcp.CallToolParams{Name: "tidy"}, &answer, &client.CallOptions{ResultTypes: []string{createdType}}); err != nil {
 			t.Fatal(err)
 		}
 		get := func() job {
