@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"reflect"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -84,10 +84,7 @@ func newExtensions(list []Extension) (*extensions, error) {
 
 // add adds an extension.
 func (x *extensions) add(e *Extension) (err error) {
-	if !strings.Contains(e.ID, "/") {
-		return errors.New("the identifier needs a prefix, such as com.example/")
-	}
-	if err := mcp.ValidMetaKey(e.ID); err != nil {
+	if err := mcp.ValidExtension(e.ID); err != nil {
 		return err
 	}
 	for _, other := range x.list {
@@ -104,7 +101,7 @@ func (x *extensions) add(e *Extension) (err error) {
 	e.Capabilities = append([]Capability(nil), e.Capabilities...)
 	for i := range e.Capabilities {
 		own := &e.Capabilities[i]
-		if own.Name == "" || coreCapabilities[own.Name] {
+		if own.Name == "" || coreCapability(own.Name) {
 			return fmt.Errorf("%q is no name for a capability of an extension", own.Name)
 		}
 		if own.Value == nil {
@@ -133,23 +130,17 @@ func (x *extensions) add(e *Extension) (err error) {
 	return nil
 }
 
-// coreCapabilities are the members of mcp.ClientCapabilities and
-// mcp.ServerCapabilities.
-var coreCapabilities = map[string]bool{
-	"elicitation": true, "sampling": true, "roots": true, "extensions": true, "experimental": true,
-	"tools": true, "resources": true, "prompts": true, "completions": true, "logging": true,
+// coreCapability reports whether the core has a capability of a client or of a
+// server with that name.
+func coreCapability(name string) bool {
+	return wire.KnowsMember(reflect.TypeFor[mcp.ClientCapabilities](), name) ||
+		wire.KnowsMember(reflect.TypeFor[mcp.ServerCapabilities](), name)
 }
 
 // encodedObject is the JSON of what must be an object.
 func encodedObject(v any) (mcp.RawValue, error) {
-	raw, err := wire.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	if _, err = wire.ParseObject(raw, wire.Limits{}); err != nil {
-		return nil, fmt.Errorf("not a JSON object: %w", err)
-	}
-	return raw, nil
+	o, err := wire.MarshalObject(v, wire.Limits{})
+	return o.Raw(), err
 }
 
 // declare puts the extensions into what the client declares in a revision, in the

@@ -20,10 +20,18 @@ const (
 	MetaBaggage            = "baggage"
 )
 
+// ValidExtension checks the identifier of an extension: a key of `_meta` with a
+// prefix (basic/versioning). The error says what is wrong.
+func ValidExtension(id string) error {
+	if !strings.Contains(id, "/") {
+		return errors.New("the identifier needs a prefix, such as com.example/")
+	}
+	return ValidMetaKey(id)
+}
+
 // ValidMetaKey checks the form of a key of `_meta`: an optional prefix of
 // labels between dots and a slash, then a name (basic/index, "Key name
-// format"). Extension identifiers have the same form, with a prefix. The error
-// says which part is wrong.
+// format"). The error says which part is wrong.
 func ValidMetaKey(key string) error {
 	prefix, name, found := strings.Cut(key, "/")
 	if !found {

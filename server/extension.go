@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -87,8 +86,8 @@ type Filter func(c *Call, value mcp.RawValue) (ack mcp.RawValue, topics []string
 // already in one of its revisions, and after the first request.
 func (s *Server) Extend(e Extension) {
 	s.mustBeNew("Extend")
-	if err := validExtension(e.ID); err != nil {
-		panic("server.Extend: " + err.Error())
+	if err := mcp.ValidExtension(e.ID); err != nil {
+		panic(fmt.Sprintf("server.Extend: extension %q: %v", e.ID, err))
 	}
 	own := &e
 	raw, err := encodedOrEmpty(e.Settings)
@@ -123,18 +122,14 @@ func encodedOrEmpty(v any) (mcp.RawValue, error) {
 
 // encodedObject is the JSON of what an author gives for an object without `_meta`.
 func encodedObject(v any) (mcp.RawValue, error) {
-	raw, err := wire.Marshal(v)
+	o, err := wire.MarshalObject(v, wire.Limits{Depth: maxDefinitionDepth})
 	if err != nil {
 		return nil, err
-	}
-	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxDefinitionDepth})
-	if err != nil {
-		return nil, fmt.Errorf("not a JSON object: %w", err)
 	}
 	if _, ok := o.Member("_meta"); ok {
 		return nil, errors.New("the object has a member _meta, which is the server's")
 	}
-	return raw, nil
+	return o.Raw(), nil
 }
 
 // HasExtension reports whether the client of the request declared an extension.
@@ -256,12 +251,4 @@ func (c *Call) Follow(extension, topic string) (stop func(), err error) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d topics followed in one session (Limits.MaxSubscriptions)", most)
 	}
 	return sync.OnceFunc(func() { f.removeFollower(name) }), nil
-}
-
-// validExtension checks an identifier: a `_meta` key with a prefix.
-func validExtension(id string) error {
-	if !strings.Contains(id, "/") {
-		return fmt.Errorf("extension %q: the identifier needs a prefix, such as com.example/", id)
-	}
-	return mcp.ValidMetaKey(id)
 }

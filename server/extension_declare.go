@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/parley-mcp/parley/internal/revision"
@@ -15,7 +16,7 @@ func encodedCapabilities(list []Capability) ([]Capability, error) {
 	own := slices.Clone(list)
 	for i := range own {
 		entry := &own[i]
-		if entry.Name == "" || slices.Contains(coreCapabilities, entry.Name) {
+		if entry.Name == "" || wire.KnowsMember(reflect.TypeFor[mcp.ServerCapabilities](), entry.Name) {
 			return nil, fmt.Errorf("%q is no name for a capability of an extension", entry.Name)
 		}
 		var err error
@@ -25,9 +26,6 @@ func encodedCapabilities(list []Capability) ([]Capability, error) {
 	}
 	return own, nil
 }
-
-// coreCapabilities are the members of mcp.ServerCapabilities.
-var coreCapabilities = []string{"tools", "resources", "prompts", "completions", "logging", "extensions", "experimental"}
 
 // declare adds what the extension declares in a revision.
 func (e *Extension) declare(caps *mcp.ServerCapabilities, f *revision.Facts) {

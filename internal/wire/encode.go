@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -56,6 +57,19 @@ func appendWith(dst []byte, v any, options json.Options) ([]byte, error) {
 
 // Marshal returns the JSON encoding of v, as [Append] does.
 func Marshal(v any) ([]byte, error) { return Append(nil, v) }
+
+// MarshalObject is [Marshal] of what must encode as an object, within lim.
+func MarshalObject(v any, lim Limits) (Object, error) {
+	raw, err := Marshal(v)
+	if err != nil {
+		return Object{}, err
+	}
+	o, err := ParseObject(raw, lim)
+	if err != nil {
+		return Object{}, fmt.Errorf("not a JSON object: %w", err)
+	}
+	return o, nil
+}
 
 var durationType = reflect.TypeFor[time.Duration]()
 

@@ -90,6 +90,12 @@ func HasMember(t reflect.Type, name string) bool {
 	return ok || n.open
 }
 
+// KnowsMember reports whether t has a field for a member of that name. Other than
+// [HasMember] it does not count those that take any member.
+func KnowsMember(t reflect.Type, name string) bool {
+	return slices.Contains(fieldNames(t), name)
+}
+
 func elem(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

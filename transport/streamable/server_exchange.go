@@ -165,5 +165,5 @@ func (x *exchange) abandon() {
 		failed = &failure{errAbandoned, x.Principal, x.status(errAbandoned)}
 		b, _ = encode(&jsonrpc.Outgoing{ID: x.In.ID, Error: errAbandoned}) // an error can always be written
 	}
-	_ = x.settle(b, failed) // a client that has gone needs no answer
+	_ = x.settle(b, failed) // a client that has disconnected needs no answer
 }

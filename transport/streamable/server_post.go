@@ -131,6 +131,6 @@ func complain(a *activeRequest, bad *jsonrpc.ParseError, null bool) {
 		return
 	}
 	b, _ := encode(&jsonrpc.Outgoing{ID: bad.ID, Error: bad.Err}) // an error can always be written
-	_ = a.JSON(http.StatusBadRequest, b.b[prefix:])               // a client that has gone needs no answer
+	_ = a.JSON(http.StatusBadRequest, b.b[prefix:])               // a client that has disconnected needs no answer
 	a.free(b)
 }

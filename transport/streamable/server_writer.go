@@ -130,8 +130,8 @@ type output struct {
 	over        bool     // it is the last for this response
 }
 
-// next takes what is to be written now. The client of a session that has gone
-// gets nothing, nor does a response in whose place another one is.
+// next takes what is to be written now. A client of a session that has
+// disconnected gets nothing, nor does a response in whose place another one is.
 func (a *activeRequest) next(st *stream, comment bool) (out output) {
 	switch {
 	case st.s != nil && st.attached != a && a.Unsent() && a.r.Context().Err() == nil:
