@@ -17,6 +17,9 @@
 //   - schema makes JSON Schemas of Go types and checks values against them.
 //   - oauth and the packages beneath it are authorization, for clients, servers
 //     and authorization servers; netguard fetches what strangers name.
+//   - ext/tasks makes tasks of calls that take long, ext/skills serves and loads folders
+//     of instructions for a model, ext/apps shows the results of tools in pages: the
+//     official extensions.
 //   - host puts policy, consent and budgets between a model and its servers.
 //   - mcptest joins a client and a server in every revision and transport, for
 //     your tests.

@@ -92,6 +92,11 @@ func (b *body) extra(dst []byte, start int) []byte {
 	} else {
 		dst = append(dst, '}')
 	}
+	if k.added != nil {
+		for name, value := range k.added.members {
+			dst = append(appendMember(dst, start, name), value...)
+		}
+	}
 	if b.rd == nil {
 		return dst
 	}

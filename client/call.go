@@ -42,8 +42,11 @@ type call struct {
 	waits   int32
 	size    int32 // bytes of the result
 	tried   tried
-	hasSlot bool // its own, or that of the call around it
-	settled bool // the result is what an extension made of the answer
+	added   *added          // by extensions; nil before it is known
+	around  context.Context //nolint:containedctx // the one it was sent in, if there is outer
+	outer   *call           // that questions belong to in its place, see ExtensionMethod.Asks, or nil
+	hasSlot bool            // its own, or that of the call around it
+	settled bool            // the result is what an extension made of the answer
 
 	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
@@ -188,21 +191,43 @@ func (c *Client) setHolder(k *call) {
 }
 
 // asker is the call that a question of the server belongs to, with its context
-// and timer of that time. The zero asker is none.
+// and timer of that time, and the timer of the call that it was sent for, if there is
+// one. The zero asker is none.
 type asker struct {
 	*call
-	ctx   context.Context //nolint:containedctx // the call's
-	timer *pausetimer.Timer
+	ctx          context.Context //nolint:containedctx // the call's
+	timer, outer *pausetimer.Timer
+}
+
+// asker is the call, or that which it was sent for. c.mu is held.
+func (k *call) asker() asker {
+	if k.outer == nil {
+		return asker{k, k.ctx, k.timer, nil}
+	}
+	a := asker{k.outer, context.WithValue(k.ctx, requestKey{}, k.outer), k.timer, nil}
+	if around, ok := pausetimer.From(k.around).(*pauseContext); ok {
+		a.outer = around.timer
+	}
+	return a
 }
 
 // during returns the call that a question of the server belongs to, or none if
-// that is not known: id is that of the request in whose answer it came, if any.
-func (c *Client) during(id mcp.ID) asker {
+// that is not known: the one in whose answer it came, or which it names itself, or the
+// only one in flight.
+func (c *Client) during(m *jsonrpc.Incoming) asker {
+	id := m.During
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k := range c.calls {
 		if id.IsZero() && k == c.holder || !id.IsZero() && mcp.IntID(k.sent.Load()) == id {
-			return asker{k, k.ctx, k.timer}
+			return k.asker()
+		}
+	}
+	if id.IsZero() && c.extensions.related {
+		for k := range c.calls {
+			if own := k.ofExtension(); own != nil && own.relates(m, k.target) {
+				return k.asker()
+			}
 		}
 	}
 	return asker{}
@@ -219,7 +244,11 @@ func (k *call) wrap(err error) error {
 // start begins the call's time.
 func (k *call) start(ctx context.Context) error {
 	c := k.c
-	k.tried, k.retry, k.waits, k.settled = tried{}, nil, 0, false
+	k.tried, k.retry, k.waits, k.settled, k.added = tried{}, nil, 0, false, nil
+	if own := k.ofExtension(); own != nil && own.Asks {
+		k.around = ctx
+		k.outer, _ = ctx.Value(requestKey{}).(*call)
+	}
 	k.rounds.Store(0)
 	own := &k.own
 	if k.timer == nil {
@@ -273,6 +302,9 @@ func (k *call) run() (*session, *jsonrpc.Incoming, error) {
 			continue
 		}
 		next, err := s.era.settle(k.ctx, k, in)
+		if err == nil && next == nil {
+			err = k.settleAdded(in)
+		}
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -292,6 +324,9 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 	}
 	s := cn.session()
 	if err := k.allowed(s); err != nil {
+		return nil, nil, err
+	}
+	if err := k.extend(s); err != nil {
 		return nil, nil, err
 	}
 	if err := k.throttle(); err != nil {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -189,7 +190,7 @@ func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route
 	result, err := k.through(ctx, func(ctx context.Context) (Result, error) {
 		k.ctx = ctx
 		in, err := cn.c.sendWithRetry(ctx, k.method, noted, func() (*jsonrpc.Incoming, error) {
-			return cn.link.Do(ctx, k.message(&session{era: era}, k.nextID(), params, nil), route)
+			return cn.do(ctx, k.message(&session{era: era}, k.nextID(), params, nil), route)
 		})
 		if err = failure(in, err); err != nil {
 			return nil, err
@@ -204,6 +205,17 @@ func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route
 		return nil, k.wrap(fmt.Errorf("middleware returned a %T as result, not a %T", result, raw))
 	}
 	return raw, nil
+}
+
+// do sends a request that the client makes by itself. A pipe fails its requests
+// just before it says that it has ended: do returns after that, so that who
+// decides what to try next sees that the connection is over.
+func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Route) (*jsonrpc.Incoming, error) {
+	in, err := cn.link.Do(ctx, m, route)
+	if errors.Is(err, transport.ErrInterrupted) && !cn.link.Traits().Routes {
+		_ = cn.wait(ctx)
+	}
+	return in, err
 }
 
 // lost is called once when a connection has ended by itself.

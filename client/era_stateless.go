@@ -102,7 +102,7 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 	if o.cn.link.Traits().Routes {
 		route = e.route(k)
 	}
-	in, err := o.cn.link.Do(ctx, m, route)
+	in, err := o.cn.do(ctx, m, route)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,8 @@ type Extension struct {
 	// Results are types of results that servers may answer with, and how the final
 	// result is had. Default none.
 	Results []ResultType
+	// Additions are what the extension adds to requests of the core. Default none.
+	Additions []Addition
 	// Notifications are those that servers may send. Default none.
 	Notifications []ExtensionNotification
 	// OnNotification takes Notifications, and the acknowledgements of the
@@ -66,6 +68,8 @@ type extensions struct {
 	list          []*Extension
 	methods       map[string]*extensionMethod
 	results       map[string]*foreignResult
+	additions     []*addition
+	related       bool // there are methods with Related
 	notifications map[string]*extensionNotification
 	filters       map[string]*Extension
 }
@@ -98,6 +102,35 @@ func (x *extensions) add(e *Extension) (err error) {
 			return fmt.Errorf("settings: %w", err)
 		}
 	}
+	if err := e.encodeCapabilities(); err != nil {
+		return err
+	}
+	for _, m := range e.Methods {
+		if err := x.addMethod(e, m); err != nil {
+			return err
+		}
+	}
+	for _, t := range e.Results {
+		if err := x.addResult(e, t); err != nil {
+			return err
+		}
+	}
+	for _, a := range e.Additions {
+		if err := x.addAddition(e, a); err != nil {
+			return err
+		}
+	}
+	for _, n := range e.Notifications {
+		if err := x.addNotification(e, n); err != nil {
+			return err
+		}
+	}
+	x.list = append(x.list, e)
+	return nil
+}
+
+// encodeCapabilities checks and encodes the capabilities, in a copy.
+func (e *Extension) encodeCapabilities() (err error) {
 	e.Capabilities = append([]Capability(nil), e.Capabilities...)
 	for i := range e.Capabilities {
 		own := &e.Capabilities[i]
@@ -111,22 +144,6 @@ func (x *extensions) add(e *Extension) (err error) {
 			return fmt.Errorf("capability %s: %w", own.Name, err)
 		}
 	}
-	for _, m := range e.Methods {
-		if err := x.addMethod(e, m); err != nil {
-			return err
-		}
-	}
-	for _, t := range e.Results {
-		if err := x.addResult(e, t); err != nil {
-			return err
-		}
-	}
-	for _, n := range e.Notifications {
-		if err := x.addNotification(e, n); err != nil {
-			return err
-		}
-	}
-	x.list = append(x.list, e)
 	return nil
 }
 

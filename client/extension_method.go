@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -26,6 +27,15 @@ type ExtensionMethod struct {
 	// that the server refused before it ran is sent again in any case; see
 	// Options.Retries.
 	Retry bool
+	// Asks says that the server may ask questions while it carries the request out, in
+	// revisions with a handshake, and that they belong to the request that the context is
+	// of in which this one is sent: the one that Settle got, or that of [WithRequest]. Its
+	// handlers are told of that one, and its time limits are paused as well.
+	Asks bool
+	// Related is the key of _meta by which a question says to what Asks holds, where the
+	// transport does not tell: an object with the member Target, which has the value that
+	// the request has. It needs Asks and Target. Default none.
+	Related string
 	// Revisions are those that have the method. Default: Stateless.
 	Revisions Revisions
 }
@@ -45,6 +55,17 @@ func (k *call) ofExtension() *extensionMethod {
 	return k.c.extensions.methods[k.method]
 }
 
+// relates reports whether a question says that it belongs to a request with the target.
+func (m *extensionMethod) relates(question *jsonrpc.Incoming, target string) bool {
+	if m.Related == "" || question.ParamsArray {
+		return false
+	}
+	meta, _ := question.Params.Object("_meta")
+	related, _ := meta.Object(m.Related)
+	raw, ok := related.Member(m.Target)
+	return ok && raw[0] == '"' && wire.Text(raw) == target
+}
+
 // addMethod adds a method of an extension.
 func (x *extensions) addMethod(e *Extension, m ExtensionMethod) error {
 	_, core := mcp.Lookup(m.Name)
@@ -57,7 +78,10 @@ func (x *extensions) addMethod(e *Extension, m ExtensionMethod) error {
 		return fmt.Errorf("method %s exists already", m.Name)
 	case m.NameHeader && m.Target == "":
 		return fmt.Errorf("method %s: NameHeader without a Target, which the header would say", m.Name)
+	case m.Related != "" && (m.Target == "" || !m.Asks):
+		return fmt.Errorf("method %s: Related without Asks, or without a Target, which questions would name", m.Name)
 	}
+	x.related = x.related || m.Related != ""
 	x.methods[m.Name] = &extensionMethod{m, e}
 	return nil
 }

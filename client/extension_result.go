@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -87,22 +86,9 @@ func (k *call) settleForeign(ctx context.Context, typ string, in *jsonrpc.Incomi
 	case !t.ext.offered(k.c.known()):
 		return fmt.Errorf("%w: %q is of the extension %q, which the server does not offer", ErrResultType, typ, t.ext.ID)
 	}
-	k.settled = true
-	k.timer.AllowIdle()
-	var raw mcp.RawValue
-	err := k.c.guarded("Settle of "+t.ext.ID, func() (err error) {
-		raw, err = t.Settle(ctx, k.request(), in.Result.Raw())
-		return err
-	})
+	final, err := k.settleBy(ctx, t.ext, t.Settle, in)
 	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrPanicked) {
-			err = context.Cause(ctx)
-		}
 		return fmt.Errorf("result of type %q: %w", typ, err)
-	}
-	final, err := wire.ParseObject(raw, wire.Limits{})
-	if err != nil {
-		return fmt.Errorf("result of type %q: what it came to: %w: %w", typ, ErrMalformed, err)
 	}
 	switch became, err := resultType(final); {
 	case err != nil:

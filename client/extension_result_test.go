@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -281,5 +282,89 @@ func TestSettledNotCached(t *testing.T) {
 	}
 	if n := len(s.got(mcp.MethodResourcesRead)); n != 2 {
 		t.Errorf("the resource was read %d times, want 2", n)
+	}
+}
+
+// What comes after the answer of a request is told as if it came within it: questions
+// belong to the request, its caller hears of progress, and a result is decoded as Call
+// decodes it.
+func TestLaterThanTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		about := make(chan string, 2)
+		o := &client.Options{
+			Extensions: []client.Extension{knowsLater(func(_ context.Context, r *client.Request, _ mcp.RawValue) (mcp.RawValue, error) {
+				r.Progress("first")
+				r.Progress(strings.Repeat("é", 40<<10))
+				return raw(`{"content":[{"type":"text","text":"7"}]}`), nil
+			})},
+			OnElicit: func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				about <- r.Method + " " + r.Target
+				if from := client.RequestFrom(ctx); from != r.Call || from.Context() == nil {
+					t.Error("the request is another one")
+				}
+				return client.Decline()
+			},
+		}
+		c := connect(t, ticketed(laterCaps), o)
+		var steps []float64
+		var texts []string
+		n, err := client.Call[int](t.Context(), c, "t", nil, &client.CallOptions{OnProgress: func(progress, total float64, message string) {
+			steps, texts = append(steps, progress, total), append(texts, message)
+		}})
+		if err != nil || n != 7 || !slices.Equal(steps, []float64{1, 0, 2, 0}) || texts[0] != "first" || len(texts[1]) > 65<<10 {
+			t.Errorf("%d, %v, steps %v", n, err, steps)
+		}
+		if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil { // nobody wants progress
+			t.Error(err)
+		}
+
+		ctx, err := client.WithRequest(t.Context(), c, mcp.MethodToolsCall, &mcp.CallToolParams{Name: "drop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := mcp.InputRequests{"a": {Method: mcp.MethodElicit, Params: raw(`{"message":"m","requestedSchema":{"type":"object","properties":{}}}`)}}
+		if answers, err := c.Answer(ctx, ask); err != nil || string(answers["a"]) != `{"action":"decline"}` {
+			t.Errorf("%s, %v", answers, err)
+		}
+		if got := <-about; got != "tools/call drop" {
+			t.Errorf("the question is of %q", got)
+		}
+		if _, err := client.WithRequest(t.Context(), c, mcp.MethodToolsCall, 7); err == nil {
+			t.Error("params that are no object")
+		}
+	})
+}
+
+// A result that came in another way is checked as that of a call is.
+func TestDecodeResult(t *testing.T) {
+	s := &script{on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(*req) (any, error) {
+		return raw(`{"tools":[{"name":"sum","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["sum"]}}]}`), nil
+	}}}
+	c := connect(t, s, nil)
+	for _, err := range c.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	type sum struct{ Sum int }
+	if out, err := client.DecodeResult[map[string]int](c, "sum", raw(`{"content":[],"structuredContent":{"sum":5}}`)); err != nil || out["sum"] != 5 {
+		t.Errorf("%v, %v", out, err)
+	}
+	var failed *client.ToolError
+	if _, err := client.DecodeResult[sum](c, "sum", raw(`{"content":[],"isError":true,"resultType":"complete"}`)); !errors.As(err, &failed) || failed.Tool != "sum" {
+		t.Errorf("a failure: %v", err)
+	}
+	for text, want := range map[string]error{
+		`{"content":[],"structuredContent":{}}`:                                    client.ErrOutput,
+		`{"content":[{"type":"text","text":"x"}],"structuredContent":{"sum":"x"}}`: nil,
+		`{"content":7}`:                      client.ErrMalformed,
+		`[]`:                                 client.ErrMalformed,
+		`{"content":[],"content":[]}`:        client.ErrMalformed,
+		`{"resultType":"task","content":[]}`: client.ErrResultType,
+		`{"resultType":7}`:                   client.ErrResultType,
+	} {
+		if _, err := client.DecodeResult[map[string]any](c, "sum", raw(text)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", text, err, want)
+		}
 	}
 }

@@ -81,9 +81,10 @@ func (x *extensions) addNotification(e *Extension, n ExtensionNotification) erro
 	return nil
 }
 
-// handle reports whether an extension has a handler of notifications.
+// handle reports whether an extension or a subscription of one may have a handler of
+// notifications.
 func (x *extensions) handle() bool {
-	return slices.ContainsFunc(x.list, func(e *Extension) bool { return e.OnNotification != nil })
+	return slices.ContainsFunc(x.list, func(e *Extension) bool { return e.OnNotification != nil || len(e.Notifications) > 0 })
 }
 
 // SubscribeExtension asks a server for notifications of an extension: members are
@@ -93,16 +94,24 @@ func (x *extensions) handle() bool {
 // it does not offer the extension, and with [ErrNotCapable] in revisions without
 // subscriptions/listen. The subscription is renewed when the connection was lost.
 //
+// With a handler, what comes for the subscription goes to that in the place of
+// Extension.OnNotification, as it would go there; more than one is a mistake of the
+// caller.
+//
 // spec 2026-07-28, basic/patterns/subscriptions.
-func (c *Client) SubscribeExtension(ctx context.Context, extension string, members map[string]any) (*Subscription, error) {
-	s, err := c.subscribeExtension(ctx, extension, members)
+func (c *Client) SubscribeExtension(ctx context.Context, extension string, members map[string]any,
+	handler ...func(ctx context.Context, n *Notification),
+) (*Subscription, error) {
+	s, err := c.subscribeExtension(ctx, extension, members, handler)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %s: %w", extension, err)
 	}
 	return s, nil
 }
 
-func (c *Client) subscribeExtension(ctx context.Context, extension string, members map[string]any) (*Subscription, error) {
+func (c *Client) subscribeExtension(ctx context.Context, extension string, members map[string]any,
+	handler []func(ctx context.Context, n *Notification),
+) (*Subscription, error) {
 	known := c.session()
 	wanted := make(map[string]mcp.RawValue, len(members))
 	for name, value := range members {
@@ -124,10 +133,16 @@ func (c *Client) subscribeExtension(ctx context.Context, extension string, membe
 		}
 		wanted[name] = raw
 	}
-	if len(wanted) == 0 {
+	var on func(ctx context.Context, n *Notification)
+	switch {
+	case len(wanted) == 0:
 		return nil, errors.New("no member of a filter is given")
+	case len(handler) > 1:
+		return nil, fmt.Errorf("%d handlers of one subscription", len(handler))
+	case len(handler) == 1:
+		on = handler[0]
 	}
-	return c.subscribe(ctx, mcp.SubscriptionFilter{Extra: wanted}, func(s *Subscription) error {
+	return c.subscribe(ctx, mcp.SubscriptionFilter{Extra: wanted}, on, func(s *Subscription) error {
 		for name := range wanted {
 			if s.Acknowledged(name) != nil {
 				return nil
@@ -165,13 +180,18 @@ func onlyWanted(got, want map[string]mcp.RawValue) {
 	})
 }
 
-// tell hands a notification to the handler of an extension.
+// tell hands a notification to the handler of its subscription, or to that of the
+// extension.
 func (e *Extension) tell(c *Client, s *Subscription, m *jsonrpc.Incoming) {
-	if e.OnNotification == nil {
+	on := e.OnNotification
+	if s != nil && s.on != nil {
+		on = s.on
+	}
+	if on == nil {
 		return
 	}
 	c.inbox.event(m, func(ctx context.Context) {
-		e.OnNotification(ctx, &Notification{Client: c, Subscription: s, Method: m.Method, Params: m.Params.Raw()})
+		on(ctx, &Notification{Client: c, Subscription: s, Method: m.Method, Params: m.Params.Raw()})
 	})
 }
 

@@ -203,6 +203,20 @@ func TestSubscribeExtensionAgain(t *testing.T) {
 		if got := d.read(); !slices.Equal(got, []string{mcp.NotifySubscriptionsAcknowledged, mcp.NotifySubscriptionsAcknowledged}) || sub.Acknowledged("shelves") == nil {
 			t.Errorf("heard %q", got)
 		}
+		on := func(_ context.Context, n *client.Notification) { d.Add("own " + n.Method) }
+		own, err := c.SubscribeExtension(t.Context(), shelfID, map[string]any{"shelves": 2}, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.read(); !slices.Equal(got, []string{"own " + mcp.NotifySubscriptionsAcknowledged}) {
+			t.Errorf("a subscription with a handler: heard %q", got)
+		}
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.SubscribeExtension(t.Context(), shelfID, map[string]any{"shelves": 3}, on, on); err == nil {
+			t.Error("two handlers of one subscription")
+		}
 		if err := sub.Close(); err != nil {
 			t.Error(err)
 		}

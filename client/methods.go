@@ -61,15 +61,51 @@ func (b *toolCache) check(name string, r *mcp.CallToolResult) error {
 // content is taken to give JSON as text. The error is a [ToolError] if the tool
 // failed, and an [ErrOutput] if it gave something else than Out takes.
 func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*CallOptions) (Out, error) {
-	var out Out
 	var opts *CallOptions
 	if len(o) > 0 {
 		opts = o[0]
 	}
 	r, err := c.CallTool(ctx, tool, args, opts)
 	if err != nil {
-		return out, err
+		var none Out
+		return none, err
 	}
+	return decodeOutput[Out](tool, r)
+}
+
+// DecodeResult decodes a result of tools/call that did not come as the answer of the
+// request, such as the one of a task, into Out, as [Call] does: what breaks an output
+// schema that the tool was listed with is an [ErrOutput], what is no result of a tool
+// an [ErrMalformed]. It sends nothing.
+func DecodeResult[Out any](c *Client, tool string, raw mcp.RawValue) (Out, error) {
+	var none Out
+	k, err := c.newCall(mcp.MethodToolsCall, tool, nil, nil)
+	if err != nil {
+		return none, err
+	}
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
+		return none, k.wrap(fmt.Errorf("%w: %w", ErrMalformed, err))
+	}
+	switch typ, err := resultType(o); {
+	case err != nil:
+		return none, k.wrap(err)
+	case typ != mcp.ResultComplete:
+		return none, k.wrap(fmt.Errorf("%w: %.64q", ErrResultType, typ))
+	}
+	var r mcp.CallToolResult
+	if err := k.decodeResult(c.known(), o, &r); err != nil {
+		return none, err
+	}
+	if err := c.tools.check(tool, &r); err != nil {
+		return none, k.wrap(err)
+	}
+	return decodeOutput[Out](tool, &r)
+}
+
+// decodeOutput decodes what a tool gave.
+func decodeOutput[Out any](tool string, r *mcp.CallToolResult) (Out, error) {
+	var out Out
 	if r.IsError {
 		return out, &ToolError{Tool: tool, Result: r}
 	}

@@ -49,6 +49,33 @@ func RequestFrom(ctx context.Context) *Request {
 	return k.request()
 }
 
+// WithRequest returns a context whose questions belong to a request that was made
+// before, maybe by another process: handlers that [Client.Answer] calls in it have the
+// request from [RequestFrom] and in ElicitRequest.Call. It is for extensions whose
+// results come after the request that asked for them. method and params are those of
+// the request, as far as they are known. Nothing is sent.
+func WithRequest(ctx context.Context, c *Client, method string, params any) (context.Context, error) {
+	k, err := c.newCall(method, "", nil, nil)
+	if err == nil {
+		err = k.take(params)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	k.own.Context = ctx
+	return context.WithValue(ctx, requestKey{}, k), nil
+}
+
+// Progress tells the caller of a request that an extension settles how it goes on, as
+// a server does: CallOptions.OnProgress gets the message, a progress that is greater by
+// one than the last, and no total. It does nothing if the caller wants no progress, and
+// after the end of the request.
+func (r *Request) Progress(message string) {
+	if t := r.k.tracker; t != nil {
+		t.next(message)
+	}
+}
+
 // request is the call as others see it, nil for nil.
 func (k *call) request() *Request {
 	if k == nil {

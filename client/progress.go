@@ -34,6 +34,7 @@ type tracker struct {
 	err   error // the handler panicked; set before done is closed
 
 	mu    sync.Mutex
+	last  float64 // the greatest progress that was delivered
 	queue []report
 	size  int           // bytes of the queue
 	ended bool          // nothing more is delivered
@@ -74,6 +75,24 @@ func (t *tracker) end() error {
 // the latest one: that tells less than it.
 func (t *tracker) deliver(r report) {
 	t.mu.Lock()
+	t.put(r)
+	t.mu.Unlock()
+	t.wake()
+}
+
+// next queues a report without numbers: it is one step further than the last.
+func (t *tracker) next(message string) {
+	t.mu.Lock()
+	if !t.ended {
+		t.put(report{progress: math.Floor(t.last) + 1, message: shortened(message)})
+	}
+	t.mu.Unlock()
+	t.wake()
+}
+
+// put queues a report. t.mu is held.
+func (t *tracker) put(r report) {
+	t.last = max(t.last, r.progress)
 	t.size += reportSize + len(r.message)
 	if last := len(t.queue) - 1; last >= 0 && t.size > maxProgress {
 		t.size -= reportSize + len(t.queue[last].message)
@@ -81,8 +100,6 @@ func (t *tracker) deliver(r report) {
 	} else {
 		t.queue = append(t.queue, r)
 	}
-	t.mu.Unlock()
-	t.wake()
 }
 
 func (t *tracker) wake() {
@@ -167,12 +184,17 @@ func (c *Client) report(m *mcp.ProgressParams) {
 	}
 	p.last = m.Progress
 	p.t.timer.Progress()
-	r := report{progress: m.Progress, message: m.Message}
-	if len(r.message) > maxProgressText {
-		r.message = strings.ToValidUTF8(r.message[:maxProgressText], "") + "…"
-	}
+	r := report{progress: m.Progress, message: shortened(m.Message)}
 	if m.Total != nil {
 		r.total = *m.Total
 	}
 	p.t.deliver(r)
+}
+
+// shortened is a message of a report with at most maxProgressText bytes.
+func shortened(message string) string {
+	if len(message) > maxProgressText {
+		return strings.ToValidUTF8(message[:maxProgressText], "") + "…"
+	}
+	return message
 }

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -133,7 +132,7 @@ func (cn *conn) serve(m *jsonrpc.Incoming) {
 		cn.refuse(m, jsonrpc.ErrTooMany)
 		return
 	}
-	of, around := cn.c.during(m.During), cn.c.ctx
+	of, around := cn.c.during(m), cn.c.ctx
 	if of.call != nil {
 		around = of.ctx
 		if m.Method != mcp.MethodPing { // that may be the connection's
@@ -228,7 +227,7 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jso
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.runPaused(ctx, q, of.timer)
+	v, err := c.runPaused(ctx, q, of)
 	if err == nil {
 		v, err = s.shape.DownResult(m.Method, v)
 	}
@@ -247,11 +246,16 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jso
 
 // runPaused asks a question while the timer of the call that it belongs to is
 // paused; if that is not known, those of all calls.
-func (c *Client) runPaused(ctx context.Context, q *question, of *pausetimer.Timer) (any, error) {
-	if of != nil {
-		of.Pause()
-		defer of.Resume()
-	} else {
+func (c *Client) runPaused(ctx context.Context, q *question, of asker) (any, error) {
+	if of.timer != nil {
+		of.timer.Pause()
+		defer of.timer.Resume()
+	}
+	if of.outer != nil {
+		of.outer.Pause()
+		defer of.outer.Resume()
+	}
+	if of.timer == nil {
 		c.pauseAll()
 		defer c.resumeAll()
 	}

@@ -26,6 +26,7 @@ var errWatchEnded = errors.New("the server ended the subscription")
 // is told of the acknowledgement.
 type Subscription struct {
 	w    *watch
+	on   func(ctx context.Context, n *Notification) // instead of Extension.OnNotification, or nil
 	stop context.CancelFunc
 }
 
@@ -41,7 +42,7 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 	}
 	wanted := slices.Clone(uris)
 	slices.Sort(wanted)
-	s, err := c.subscribe(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: slices.Compact(wanted)}, func(s *Subscription) error {
+	s, err := c.subscribe(ctx, mcp.SubscriptionFilter{ResourceSubscriptions: slices.Compact(wanted)}, nil, func(s *Subscription) error {
 		if len(s.URIs()) == 0 {
 			return fmt.Errorf("the server agreed to watch none of %q", uris)
 		}
@@ -55,8 +56,10 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 
 // subscribe starts a subscription and waits until the server has agreed; enough says
 // why what it agreed to is too little.
-func (c *Client) subscribe(ctx context.Context, filter mcp.SubscriptionFilter, enough func(s *Subscription) error) (*Subscription, error) {
-	s, err := c.watch(filter)
+func (c *Client) subscribe(ctx context.Context, filter mcp.SubscriptionFilter, on func(context.Context, *Notification),
+	enough func(s *Subscription) error,
+) (*Subscription, error) {
+	s, err := c.watch(filter, on)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func (c *Client) watchLists(ctx context.Context) {
 	if empty(&filter) {
 		return
 	}
-	s, err := c.watch(filter)
+	s, err := c.watch(filter, nil)
 	if err != nil {
 		return
 	}
@@ -131,10 +134,10 @@ type listening struct {
 
 // watch starts a watch, which lives until the subscription or the client is
 // closed.
-func (c *Client) watch(filter mcp.SubscriptionFilter) (*Subscription, error) {
+func (c *Client) watch(filter mcp.SubscriptionFilter, on func(context.Context, *Notification)) (*Subscription, error) {
 	w := &watch{filter: filter, ready: make(chan struct{}), done: make(chan struct{})}
 	ctx, stop := context.WithCancel(c.pausing(c.ctx))
-	w.sub = &Subscription{w: w, stop: stop}
+	w.sub = &Subscription{w: w, on: on, stop: stop}
 	if !c.spawn(func() { c.keepWatching(ctx, w) }) {
 		stop()
 		return nil, ErrClosed

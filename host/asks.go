@@ -25,6 +25,7 @@ func (l *link) options() *client.Options {
 		Info:           h.opts.Info,
 		Versions:       l.spec.Versions,
 		Logger:         h.opts.Logger.With("server", l.spec.Name),
+		Extensions:     h.opts.Extensions,
 		OnToolsChanged: func(context.Context) { l.stale.Store(true) },
 	}
 	if h.opts.Elicitor != nil {

@@ -273,3 +273,33 @@ func TestRootRefuses(t *testing.T) {
 		t.Errorf("the root is %+v", r)
 	}
 }
+
+// The clients of all servers know the extensions of the host: a server may answer with
+// what only they have.
+func TestExtensions(t *testing.T) {
+	const id = "com.example/later"
+	s := serverOf(t, server.Tool("t", "A tool.", func(context.Context, mcp.None) (string, error) { return "at once", nil }))
+	s.Extend(server.Extension{ID: id, Wrap: func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			if c.Method() != mcp.MethodToolsCall || !c.HasExtension(id) {
+				return next(c)
+			}
+			return &mcp.CallToolResult{ResultBase: mcp.ResultBase{ResultType: id}}, nil
+		}
+	}})
+	later := client.Extension{ID: id, Results: []client.ResultType{{
+		Name: id, Methods: []string{mcp.MethodToolsCall},
+		Settle: func(context.Context, *client.Request, mcp.RawValue) (mcp.RawValue, error) {
+			return mcp.RawValue(`{"content":[{"type":"text","text":"later"}]}`), nil
+		},
+	}}}
+	for want, o := range map[string]*host.Options{"at once": nil, "later": {Extensions: []client.Extension{later}}} {
+		c, err := newHost(t, o, map[string]transport.Handler{"s": s}).Client(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := client.Call[string](t.Context(), c, "t", nil); err != nil || got != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+}

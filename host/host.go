@@ -39,6 +39,9 @@ type Options struct {
 	OnLog func(server string, p *mcp.LogParams)
 	// LogLevel is the least severe level asked for with OnLog. Default info.
 	LogLevel mcp.LogLevel
+	// Extensions are the extensions of the protocol that the clients of all servers
+	// know; see client.Options.Extensions. Default none.
+	Extensions []client.Extension
 
 	// System is the instruction to the model. Default: a short one.
 	System string

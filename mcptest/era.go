@@ -320,9 +320,13 @@ func (f *freshSession) Begin(ctx context.Context, x *transport.Exchange) func() 
 	if err != nil {
 		panic("mcptest: a new server refuses a connection: " + err.Error())
 	}
+	end := func() {
+		one.Close(transport.ErrClosed) // first: the server would close the connection
+		closeServer(s)
+	}
 	run := one.Begin(ctx, hinting(x))
 	if run == nil {
-		one.Close(transport.ErrClosed)
+		end()
 		return nil
 	}
 	f.mu.Lock()
@@ -333,7 +337,7 @@ func (f *freshSession) Begin(ctx context.Context, x *transport.Exchange) func() 
 			f.mu.Lock()
 			delete(f.live, one)
 			f.mu.Unlock()
-			one.Close(transport.ErrClosed)
+			end()
 		}()
 		run()
 	}

@@ -55,9 +55,10 @@ type DetachOptions struct {
 	// other and must be quick. Default: dropped.
 	Progress func(p *mcp.ProgressParams)
 	// Values adds values to the context of the call, which has none of those
-	// that middleware gave to the request; what it returns is derived from ctx.
+	// that middleware gave to the request; what it returns is derived from ctx, and d
+	// has the caller.
 	// Default: none.
-	Values func(ctx context.Context) context.Context
+	Values func(ctx context.Context, d *Call) context.Context
 }
 
 // Detach runs next in the background with a copy of the call that outlives its
@@ -70,14 +71,20 @@ type DetachOptions struct {
 // messages are dropped. If its context has ended before next is called, next is not
 // called, and Done gets the cause.
 //
-// Detach is called before next has been, by middleware or an extension's Wrap. To
-// take the call up in another process, [Call.Save] comes before it. Requests that may
+// Detach is called by middleware or an extension's Wrap, before next has been called, or
+// after it has returned: what it asked, was answered and did once is then taken along, and
+// next runs again from the top. If next has left questions for the client to answer in a
+// further round, the error is [ErrInputPending], and the request goes on with them. To
+// take the call up in another process, [Call.Save] comes before Detach. Requests that may
 // ask (tools/call, prompts/get, resources/read) and those of extensions can be
 // detached; others are an error. If there is no room the error is a
 // [*DetachLimitError], which tells a client to come back later if it is returned.
 func (c *Call) Detach(next Func, o *DetachOptions) (d *Call, cancel context.CancelCauseFunc, err error) {
 	if !c.row.resumable() {
 		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), errNotResumable)
+	}
+	if c.needsInput() {
+		return nil, nil, fmt.Errorf("detaching %s: %w", c.Method(), ErrInputPending)
 	}
 	d, err = c.detached()
 	if err == nil {
@@ -121,7 +128,7 @@ func (c *Call) start(next Func, o *DetachOptions, began time.Time) (context.Canc
 		}
 	}()
 	if d.opts.Values != nil {
-		if c.scope = d.opts.Values(c.scope); c.scope == nil {
+		if c.scope = d.opts.Values(c.scope, c); c.scope == nil {
 			panic("server: DetachOptions.Values returned a nil context")
 		}
 	}

@@ -262,7 +262,9 @@ func TestResumeCaller(t *testing.T) {
 		}
 		s, again := withWorker(nil, features...)
 		o := again.options()
-		o.Values = func(ctx context.Context) context.Context { return context.WithValue(ctx, jobKey{}, "value") }
+		o.Values = func(ctx context.Context, _ *server.Call) context.Context {
+			return context.WithValue(ctx, jobKey{}, "value")
+		}
 		if _, _, err := s.Resume(workID, w.now().saved, nil, o); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func (s *Server) initializeSessionless(c *Call) error {
 // and nothing of extensions, which clients would have to ask for by declaring them.
 // Logging stays, since log messages of a request may go on its own stream.
 func (s *Server) capabilitiesSessionless(f *revision.Facts) *mcp.ServerCapabilities {
-	caps := s.capabilities(f)
+	caps := s.capabilities(f, nil)
 	caps.Extensions, caps.Extra = nil, nil
 	if caps.Tools != nil {
 		caps.Tools = &mcp.ToolsCapability{}

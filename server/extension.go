@@ -28,6 +28,9 @@ type Extension struct {
 	// Capabilities are declared beside those of the core, for what was part of the
 	// core in some revisions. Default none.
 	Capabilities []Capability
+	// Resources says that the extension is about resources: in its Revisions that
+	// capability is then declared before there is one. Default false.
+	Resources bool
 	// Methods are requests that clients may send; [Method] makes them.
 	Methods []*ExtensionMethod
 	// Wrap sees every request, inside the middleware: it may answer in the
@@ -63,10 +66,13 @@ type Capability struct {
 	Name string
 	// Value encodes as a JSON object, once, in Extend. Default {}.
 	Value any
+	// Identified takes the place of Value for callers that are not anonymous, such as
+	// for a list of what belongs to the caller. Default: Value.
+	Identified any
 	// Revisions are those in which it is declared. Default: Stateless.
 	Revisions Revisions
 
-	text mcp.RawValue // Value in JSON
+	text, identified mcp.RawValue // Value and Identified in JSON
 }
 
 // An Asker brings questions to the client in its own way, and blocks until
@@ -231,6 +237,19 @@ func (s *Server) Notify(extension, topic, method string, params any) error {
 	}
 	s.hub.publish(notice{topic: extension + " " + topic, method: method, params: raw, state: true})
 	return nil
+}
+
+// Subscribed reports whether a subscription or session wants the notices of a topic that
+// Notify sends, for extensions to which a notice is a cost. It is true in a server
+// that is mounted in another, whose subscriptions it does not know.
+func (s *Server) Subscribed(extension, topic string) bool {
+	feeds, parents := s.hub.receivers()
+	name := extension + " " + topic
+	return len(parents) > 0 || slices.ContainsFunc(feeds, func(f *feed) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.wanted(name)
+	})
 }
 
 // Follow has the notices of a topic that Server.Notify sends go to the session of

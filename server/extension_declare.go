@@ -9,6 +9,7 @@ import (
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 )
 
 // encodedCapabilities are capabilities with their texts.
@@ -23,12 +24,17 @@ func encodedCapabilities(list []Capability) ([]Capability, error) {
 		if entry.text, err = encodedOrEmpty(entry.Value); err != nil {
 			return nil, fmt.Errorf("%s: %w", entry.Name, err)
 		}
+		if entry.identified = entry.text; entry.Identified != nil {
+			if entry.identified, err = encodedObject(entry.Identified); err != nil {
+				return nil, fmt.Errorf("%s: %w", entry.Name, err)
+			}
+		}
 	}
 	return own, nil
 }
 
-// declare adds what the extension declares in a revision.
-func (e *Extension) declare(caps *mcp.ServerCapabilities, f *revision.Facts) {
+// declare adds what the extension declares to a caller in a revision.
+func (e *Extension) declare(caps *mcp.ServerCapabilities, f *revision.Facts, caller *principal.Principal) {
 	if e.Revisions.include(f) {
 		if caps.Extensions == nil {
 			caps.Extensions = make(map[string]mcp.RawValue)
@@ -42,8 +48,16 @@ func (e *Extension) declare(caps *mcp.ServerCapabilities, f *revision.Facts) {
 		if caps.Extra == nil {
 			caps.Extra = make(map[string]mcp.RawValue)
 		}
-		caps.Extra[own.Name] = own.text
+		caps.Extra[own.Name] = own.identified
+		if caller.Anonymous() {
+			caps.Extra[own.Name] = own.text
+		}
 	}
+}
+
+// extendsResources reports whether an extension of a revision is about resources.
+func (s *Server) extendsResources(f *revision.Facts) bool {
+	return slices.ContainsFunc(s.extensions, func(e *Extension) bool { return e.Resources && e.Revisions.include(f) })
 }
 
 // shownByExtensions reports whether no extension of s hides an item from the caller.

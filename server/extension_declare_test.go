@@ -206,3 +206,45 @@ func TestExtensionUndeclaredWithoutSession(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
+
+// An extension that is about resources has the capability declared before there is one,
+// in its revisions.
+func TestExtensionResources(t *testing.T) {
+	s := newServer(nil, echo())
+	s.Extend(server.Extension{ID: "com.example/files", Resources: true})
+	for _, version := range versions {
+		l, got := dial(t, s, version, nil), ""
+		if l.modern() {
+			got = string(l.result(l.call("server/discover", emptyBody)))
+		} else {
+			got = string(l.result(l.handshake()))
+		}
+		if strings.Contains(got, `"resources":{`) != (version == v2607) {
+			t.Errorf("%s: %s", version, got)
+		}
+	}
+}
+
+// A method of an extension can tell which resources its caller has.
+func TestCanRead(t *testing.T) {
+	s := newServer(nil, server.Text("test:open", "o", "x"), server.Text("test:secret", "s", "x"))
+	s.Visible(func(ctx context.Context, it server.Item) bool {
+		return it.Name != "test:secret" || server.Caller(ctx).Has("admin")
+	})
+	s.Extend(server.Extension{ID: shelfID, Methods: []*server.ExtensionMethod{
+		server.Method("shelf/has", func(c *server.Call, p bookParams) (map[string]bool, error) {
+			return map[string]bool{"has": c.CanRead(p.Title)}, nil
+		}).With(server.MethodOptions{Anyone: true}),
+	}})
+	admin := &principal.Principal{Subject: "root", Scopes: []string{"admin"}}
+	for _, c := range []struct {
+		who  *principal.Principal
+		uri  string
+		want bool
+	}{{bob, "test:open", true}, {bob, "test:secret", false}, {admin, "test:secret", true}, {admin, "test:other", false}, {admin, "", false}} {
+		l := dial(t, s, v2607, c.who)
+		if got := string(l.result(l.call("shelf/has", `{"title":"`+c.uri+`"}`))); strings.Contains(got, `"has":true`) != c.want {
+			t.Errorf("%s, %q: %s", c.who.Subject, c.uri, got)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -94,6 +95,7 @@ func Method[P, R any](name string, fn func(c *Call, params P) (R, error)) *Exten
 	}
 	validate := validatorOf[P]()
 	raw := params == reflect.TypeFor[mcp.RawValue]()
+	knowsMeta := wire.HasMember(params, "_meta")
 	return &ExtensionMethod{
 		name: name, required: requiredMembers(params), params: params, result: result,
 		decode: func(c *Call, in *jsonrpc.Incoming) (any, *mcp.RequestMeta, error) {
@@ -111,6 +113,9 @@ func Method[P, R any](name string, fn func(c *Call, params P) (R, error)) *Exten
 			if raw {
 				*any(&p.params).(*mcp.RawValue) = text
 				return &p.params, &p.meta, nil
+			}
+			if !knowsMeta { // to find that out the decoder would read all twice
+				text = withoutMembers(in.Params, "_meta")
 			}
 			if err := wire.DecodeParams(text, &p.params); err != nil {
 				return nil, nil, err
@@ -133,6 +138,26 @@ func Method[P, R any](name string, fn func(c *Call, params P) (R, error)) *Exten
 			return res, nil
 		},
 	}
+}
+
+// withoutMembers is the text of an object without some of its members.
+func withoutMembers(o jsonrpc.Object, names ...string) mcp.RawValue {
+	has := func(name string) bool { _, ok := o.Member(name); return ok }
+	if !o.IsZero() && !slices.ContainsFunc(names, has) {
+		return o.Raw()
+	}
+	text := append(make([]byte, 0, len(o.Raw())+len("{}")), '{')
+	for name, value := range o.All() {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(wire.AppendString(text, name), ':')
+		text = append(text, value...)
+	}
+	return append(text, '}')
 }
 
 // checkMethod says why a function cannot be a method, or nil.

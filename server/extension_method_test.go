@@ -89,6 +89,43 @@ func TestMethodParams(t *testing.T) {
 	}
 }
 
+// Params may have _meta of their own, any member, or a decoder of their own.
+func TestMethodParamsWithMeta(t *testing.T) {
+	type own struct {
+		Title string                  `json:"title"`
+		Meta  map[string]mcp.RawValue `json:"_meta"`
+	}
+	type open struct {
+		Title string                  `json:"title"`
+		Rest  map[string]mcp.RawValue `json:",embed"`
+	}
+	s := withMethods(nil,
+		server.Method("shelf/own", func(_ *server.Call, p own) (any, error) {
+			return map[string]any{"note": p.Meta["com.example/note"]}, nil
+		}),
+		server.Method("shelf/open", func(_ *server.Call, p open) (any, error) {
+			return map[string]any{"note": strings.Contains(string(p.Rest["_meta"]), `"com.example/note":7`)}, nil
+		}),
+		server.Method("shelf/decodes", func(_ *server.Call, p decodesItself) (any, error) {
+			return map[string]any{"note": strings.Contains(p.text, `"com.example/note":7`)}, nil
+		}))
+	l := joinShelf(t, s, v2607)
+	l.meta = `"com.example/note":7`
+	for method, want := range map[string]string{"shelf/own": `{"note":7`, "shelf/open": `{"note":true`, "shelf/decodes": `{"note":true`} {
+		if got := string(l.result(l.call(method, `{"title":"a"}`))); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", method, got)
+		}
+	}
+}
+
+// decodesItself keeps what it is decoded from.
+type decodesItself struct{ text string }
+
+func (d *decodesItself) UnmarshalJSON(text []byte) error {
+	d.text = string(text)
+	return nil
+}
+
 type book struct {
 	mcp.ResultBase
 	mcp.Cacheable

@@ -86,7 +86,9 @@ func (j *jobs) wrap(next server.Func) server.Func {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		_, cancel, err := c.Detach(next, &server.DetachOptions{
-			Values: func(ctx context.Context) context.Context { return context.WithValue(ctx, jobKey{}, own) },
+			Values: func(ctx context.Context, _ *server.Call) context.Context {
+				return context.WithValue(ctx, jobKey{}, own)
+			},
 			Done: func(_ *server.Call, result mcp.RawValue, fault *jsonrpc.Error) {
 				j.change(id, func() {
 					own.State, own.Result = "done", result

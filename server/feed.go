@@ -319,7 +319,7 @@ func (f *feed) sees(it Item) (seen bool) {
 		c.caps = f.session.clientCaps()
 		c.use(f.session.negotiated())
 	}
-	f.srv.guard(func() { seen = c.canRead(it.Name) || c.lostFile(it.Name) }) // asks the author's Visible
+	f.srv.guard(func() { seen = c.CanRead(it.Name) || c.lostFile(it.Name) }) // asks the author's Visible
 	return seen
 }
 

@@ -47,6 +47,9 @@ func (s *Server) TryAdd(features ...Feature) error {
 			return err
 		}
 	}
+	if err := a.checkNeeds(s); err != nil {
+		return err
+	}
 	if s.tools.put(a.tools) {
 		s.hub.listChanged(KindTool)
 	}
@@ -271,6 +274,9 @@ func (c *Call) seesAt(it Item, at []mountPoint) bool {
 
 // seesOffered reports whether the caller may see a feature.
 func (c *Call) seesOffered(f listed) bool {
+	if t, ok := f.(*tool); ok && !t.shownTo(c) {
+		return false
+	}
 	o := f.common()
 	return c.seesAt(o.item, o.at)
 }

@@ -463,11 +463,11 @@ func TestDetachReleases(t *testing.T) {
 		l := join(t, s, v2607)
 		for name, own := range map[string]*server.DetachOptions{
 			"none": nil,
-			"Values panics": {Values: func(ctx context.Context) context.Context {
+			"Values panics": {Values: func(ctx context.Context, _ *server.Call) context.Context {
 				first = ctx
 				panic("v")
 			}},
-			"Values is nil": {Values: func(ctx context.Context) context.Context {
+			"Values is nil": {Values: func(ctx context.Context, _ *server.Call) context.Context {
 				first = ctx
 				return nil
 			}},

@@ -230,8 +230,9 @@ func (c *Call) find(uri string) (*found, bool) {
 	return c.findUnlisted(uri)
 }
 
-// canRead reports whether uri exists for the caller.
-func (c *Call) canRead(uri string) bool {
+// CanRead reports whether a resource exists for the caller: it does, and Server.Visible
+// does not hide it. It reads nothing, and asks for no scopes.
+func (c *Call) CanRead(uri string) bool {
 	_, ok := c.find(uri)
 	return ok
 }

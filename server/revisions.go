@@ -18,6 +18,9 @@ const (
 	// as an experiment. Before them there are none, and after them tasks are
 	// an extension.
 	CoreTasks = Revisions(revision.CoreTasks)
+	// Metadata are the revisions, stateless or not, in which tools, resources and
+	// their contents have `_meta`. In older ones it is left out.
+	Metadata = Revisions(revision.Metadata)
 
 	// AllRevisions are all of them.
 	AllRevisions = Stateless | Handshake

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
@@ -99,18 +100,10 @@ func (c *Call) savedParams() mcp.RawValue {
 	if params.IsZero() {
 		return nil
 	}
-	text := []byte{'{'}
-	for name, value := range params.All() {
-		if c.row.Asks && (name == "inputResponses" || name == "requestState") {
-			continue
-		}
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		text = append(wire.AppendString(text, name), ':')
-		text = append(text, value...)
+	if !c.row.Asks {
+		return slices.Clone(params.Raw())
 	}
-	return append(text, '}')
+	return withoutMembers(params, "inputResponses", "requestState")
 }
 
 // resumable reports whether requests of the method need nothing but what is saved: those

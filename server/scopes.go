@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,13 +39,25 @@ func (c *Call) granted(scopes []string) error {
 	return nil
 }
 
+// MayCall reports whether the caller of the request could call a tool: nil, [ErrNotFound] if
+// there is none of this name for it, or the error of [NeedScopes] that such a call gets. It
+// is for an extension that answers in the place of a tool, or tells of what one gave, so that
+// it tells nobody what Server.Visible hides.
+func (c *Call) MayCall(tool string) error {
+	t, ok := c.srv.allTools().byKey[tool]
+	if !ok || !c.seesOffered(t) {
+		return fmt.Errorf("tool %q: %w", clip(tool), ErrNotFound)
+	}
+	return c.granted(t.item.Scopes)
+}
+
 // grantedEarly is granted for requests that an extension may take in the place of the
 // feature: what it answers may come too late for a refusal.
 func (c *Call) grantedEarly() error {
 	switch p := c.params.(type) {
 	case *mcp.CallToolParams:
-		if t, ok := c.srv.allTools().byKey[p.Name]; ok && c.seesOffered(t) {
-			return c.granted(t.item.Scopes)
+		if err := c.MayCall(p.Name); !errors.Is(err, ErrNotFound) {
+			return err
 		}
 	case *mcp.GetPromptParams:
 		if f, ok := c.srv.allPrompts().byKey[p.Name]; ok && c.seesOffered(f) {

@@ -254,6 +254,29 @@ func (s *Server) freeze() {
 	})
 }
 
+// Start ends the set-up, as the first connection or request does. Extensions then begin
+// what they do without requests, such as to take up tasks that an earlier process left.
+func (s *Server) Start() {
+	s.mustBeMade()
+	s.freeze()
+}
+
+// Closing returns a channel that is closed when Shutdown begins: what an extension does in
+// the background then begins nothing new.
+func (s *Server) Closing() <-chan struct{} {
+	s.mustBeMade()
+	return s.done
+}
+
+// Go runs f in the background, for extensions whose work belongs to no request. ctx ends
+// when Shutdown has waited for requests and detached calls; Shutdown then waits for f,
+// which must return. A panic of f is logged. It reports whether f runs: not after
+// Shutdown.
+func (s *Server) Go(f func(ctx context.Context)) bool {
+	s.mustBeMade()
+	return s.hub.spawn(f)
+}
+
 // Serve handles one self-contained request: one of the stateless revision, or
 // one of another that its transport keeps no session for. It implements transport.Handler.
 func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -400,7 +401,7 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.feed.session = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
-	return s.initializeResult(f, s.capabilities(f)), nil
+	return s.initializeResult(f, s.capabilities(f, p.conn.Principal())), nil
 }
 
 // agree reads what a client says in its handshake, and picks the revision.
@@ -537,15 +538,15 @@ func (c *Call) discover(*mcp.DiscoverParams) (Result, error) {
 	s := c.srv
 	res := &mcp.DiscoverResult{
 		SupportedVersions: s.Versions(),
-		Capabilities:      *s.capabilities(c.facts),
+		Capabilities:      *s.capabilities(c.facts, c.Principal()),
 		Instructions:      s.opts.Instructions,
 	}
 	s.opts.Cache.fill(&res.Cacheable, s.filters())
 	return res, nil
 }
 
-// capabilities are what the server offers in a revision.
-func (s *Server) capabilities(f *revision.Facts) *mcp.ServerCapabilities {
+// capabilities are what the server offers to a caller in a revision.
+func (s *Server) capabilities(f *revision.Facts, caller *principal.Principal) *mcp.ServerCapabilities {
 	caps := &mcp.ServerCapabilities{Experimental: s.opts.Experimental, Logging: mcp.Settings{}}
 	if s.offers(f, "tools") {
 		caps.Tools = &mcp.ToolsCapability{ListChanged: true}
@@ -560,7 +561,7 @@ func (s *Server) capabilities(f *revision.Facts) *mcp.ServerCapabilities {
 		caps.Completions = mcp.Settings{}
 	}
 	for _, e := range s.extensions {
-		e.declare(caps, f)
+		e.declare(caps, f, caller)
 	}
 	return caps
 }
@@ -573,7 +574,7 @@ func (s *Server) offers(f *revision.Facts, capability string) bool {
 	case "prompts":
 		return s.opts.DeclarePrompts || len(s.allPrompts().keys) > 0
 	case "resources", "resources.subscribe":
-		return s.opts.DeclareResources || s.readsUnlisted() || len(s.resourcesWithoutFiles().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
+		return s.opts.DeclareResources || s.extendsResources(f) || s.readsUnlisted() || len(s.resourcesWithoutFiles().keys) > 0 || len(s.allTemplates().keys) > 0 || len(s.allDirs().keys) > 0
 	case "completions":
 		return s.completes() || !f.CompletionCapability
 	}

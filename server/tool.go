@@ -70,8 +70,9 @@ type ToolOptions struct {
 
 // A ToolFeature is a tool on its way into a server.
 type ToolFeature struct {
-	t    *tool
-	opts ToolOptions
+	t     *tool
+	opts  ToolOptions
+	added []ToolExtension
 }
 
 // tool is a tool as it is served. All that does not depend on a call is made
@@ -88,6 +89,7 @@ type tool struct {
 	// variant is the definition for one caller; nil: the same for all.
 	variant func(ctx context.Context, def mcp.Tool) mcp.Tool
 	faults  *throttle // lines about the variant; nil without one
+	added   []ToolExtension
 }
 
 func (t *tool) single() Result { return &mcp.ListToolsResult{Tools: []mcp.Tool{*t.def}} }
@@ -265,7 +267,10 @@ func (f *ToolFeature) check() error {
 	if _, _, err := f.schemas(); err != nil {
 		return err
 	}
-	return checkOptions("tool "+f.t.def.Name, f.opts.Meta, f.opts.Scopes)
+	if err := checkOptions("tool "+f.t.def.Name, f.opts.Meta, f.opts.Scopes); err != nil {
+		return err
+	}
+	return f.checkExtensions()
 }
 
 // schemas are those of the tool, as its options change them.
@@ -309,6 +314,7 @@ func (f *ToolFeature) register(s *Server, to *addition) error {
 		t.variant, t.faults = o.Variant, new(throttle)
 		s.varies.Store(true)
 	}
+	f.extend(s, t)
 	s.warnIcons("tool "+d.Name, d.Icons)
 	if secret := t.in.SecretMembers(); len(secret) > 0 {
 		s.log.Warn("tool takes what looks like secrets as arguments, which models and logs will see", "tool", d.Name, "arguments", secret)

@@ -267,6 +267,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/yosida95/uritemplate/v3 v3.0.2
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/time v0.16.0
 )
 
@@ -328,6 +329,7 @@ require (
 		"0024-x-crypto":      "golang.org/x/crypto",
 		"0025-go-oidc":       "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
 		"0038-opentelemetry": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
+		"0058-yaml":          "go.yaml.in/yaml/v3",
 		"0039-prometheus":    "github.com/prometheus/client_golang github.com/prometheus/common",
 	}
 	for name, module := range records {
@@ -344,7 +346,7 @@ func TestModules(t *testing.T) {
 		"sound": {},
 		"replace in the root": {
 			change: map[string]string{"go.mod": "replace golang.org/x/time => ../time\n"},
-			want:   []string{"go.mod:14: no replace: the module is built with the versions its users get"},
+			want:   []string{"go.mod:15: no replace: the module is built with the versions its users get"},
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
@@ -377,7 +379,7 @@ func TestModules(t *testing.T) {
 		},
 		"a dependency of the program in the library": {
 			change: map[string]string{"go.mod": "require github.com/spf13/cobra v1.10.2\n"},
-			want:   []string{"go.mod:14: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
+			want:   []string{"go.mod:15: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
 		},
 		"indirect only": {
 			change: map[string]string{"go.mod": "require example.org/deep v1.0.0 // indirect\n"},

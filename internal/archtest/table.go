@@ -22,7 +22,7 @@ var rows = []row{
 	{"schema", "internal/wire internal/httptoken"},
 	{"oauth", "netguard internal/wire"},
 	{"internal/revision/shape", "mcp internal/revision internal/wire"},
-	{"internal/clocktest internal/linetest internal/logtest internal/racetest internal/webtest", ""},
+	{"internal/clausetest internal/clocktest internal/linetest internal/logtest internal/racetest internal/webtest", ""},
 	{"internal/linktest", "internal/wire jsonrpc transport"},
 	{"transport transport/frame", "jsonrpc principal transport internal/pausetimer"},
 	{"transport/web", "transport jsonrpc principal internal/httptoken internal/eventstream"},
@@ -43,6 +43,7 @@ var rows = []row{
 	{"oauth/login", "oauth oauth/login/browser oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/issuer/storetest", "oauth oauth/issuer"},
+	{"ext/tasks/storetest", "ext/tasks mcp jsonrpc server"},
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc strictjson schema principal server client"},
 	{
 		"proxy",
@@ -54,6 +55,7 @@ var rows = []row{
 	{"contrib/...", "public"},
 	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
 	{"app/cli", "public contrib/... app/... !app/cmd/..."},
+	{"app/store/records app/store/tasks", "public app/store/database"},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
@@ -98,6 +100,10 @@ var reservations = []reservation{
 		"github.com/go-jose/go-jose/v4", "oauth/internal/jwt interop/...",
 		"tokens are signed and verified in one place",
 	},
+	{
+		"go.yaml.in/yaml/v3", "ext/skills",
+		"what YAML means is decided in one place",
+	},
 }
 
 // workspace lists the modules of go.work: those that change together and need
@@ -115,6 +121,7 @@ var dependencies = map[string]map[string]string{
 		"github.com/go-jose/go-jose/v4":            "docs/decisions/0019-go-jose.md",
 		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
 		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
+		"go.yaml.in/yaml/v3":                       "docs/decisions/0058-yaml.md",
 	},
 	"./app": {
 		"github.com/spf13/cobra":          "docs/decisions/0007-cobra.md",

@@ -168,3 +168,28 @@ func TestMethodsOfRevisions(t *testing.T) {
 		}
 	}
 }
+
+// Sets name revisions by what they have in common; zero is the stateless ones.
+func TestSets(t *testing.T) {
+	for set, want := range map[revision.Set][]string{
+		0:                    {"2026-07-28"},
+		revision.Stateless:   {"2026-07-28"},
+		revision.Handshake:   {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"},
+		revision.CoreTasks:   {"2025-11-25"},
+		revision.Metadata:    {"2026-07-28", "2025-11-25", "2025-06-18"},
+		revision.Set(1 << 7): nil,
+	} {
+		var got []string
+		for _, f := range revision.All() {
+			if set.Has(f) {
+				got = append(got, f.Version)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("set %b has %v, want %v", set, got, want)
+		}
+	}
+	if revision.CoreTasks.Overlaps(revision.Stateless) || !revision.CoreTasks.Overlaps(revision.Metadata) {
+		t.Error("which sets overlap")
+	}
+}

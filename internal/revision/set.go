@@ -11,6 +11,7 @@ const (
 	Stateless Set = 1 << iota // without a handshake
 	Handshake
 	CoreTasks // those of Handshake that have tasks
+	Metadata  // those in which definitions and contents have `_meta`
 )
 
 // Has reports whether a revision is in the set.
@@ -28,11 +29,15 @@ func (s Set) Overlaps(other Set) bool {
 
 // SetOf is the union of the sets that a revision is in.
 func SetOf(f *Facts) Set {
-	switch {
-	case !f.Handshake:
-		return Stateless
-	case f.Tasks:
-		return Handshake | CoreTasks
+	set := Handshake
+	if !f.Handshake {
+		set = Stateless
 	}
-	return Handshake
+	if f.Handshake && f.Tasks {
+		set |= CoreTasks
+	}
+	if f.MetaEverywhere {
+		set |= Metadata
+	}
+	return set
 }
