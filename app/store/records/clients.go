@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/store/database"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
@@ -25,10 +26,10 @@ const clientColumns = `id, dynamic, digest, created, expires, data`
 func (d *DB) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issuer.Client, error) {
 	const doing = "add client"
 	stored := *c
-	err := d.change(ctx, doing, func(tx *sql.Tx) error {
+	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		stored = *c
 		if c.Dynamic {
-			if err := d.serialize(ctx, tx, registering); err != nil {
+			if err := d.db.Serialize(ctx, tx, registering); err != nil {
 				return err
 			}
 			old, err := findDigest(ctx, tx, c)
@@ -115,26 +116,26 @@ func scanClient(row *sql.Row) (*issuer.Client, error) {
 func (d *DB) Client(ctx context.Context, id string, now time.Time) (*issuer.Client, error) {
 	const doing = "read client"
 	if !storable(id) {
-		return nil, wrap(doing, issuer.ErrNotFound)
+		return nil, d.wrap(doing, issuer.ErrNotFound)
 	}
-	c, err := scanClient(d.read.QueryRowContext(ctx, `SELECT `+clientColumns+` FROM clients
+	c, err := scanClient(d.db.Read.QueryRowContext(ctx, `SELECT `+clientColumns+` FROM clients
 		WHERE id = $1 AND (expires = 0 OR expires > $2)`, id, unix(now)))
 	if err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	return c, nil
 }
 
 // UseClient implements issuer.Store.
 func (d *DB) UseClient(ctx context.Context, id string, expires time.Time) error {
-	_, err := d.exec(ctx, "note use of client", `UPDATE clients SET expires = $1 WHERE id = $2 AND expires <> 0 AND expires < $1`,
+	_, err := d.db.Exec(ctx, "note use of client", `UPDATE clients SET expires = $1 WHERE id = $2 AND expires <> 0 AND expires < $1`,
 		unix(expires), id)
 	return err
 }
 
 // RemoveClient implements issuer.Store.
 func (d *DB) RemoveClient(ctx context.Context, id string, _ time.Time) error {
-	return d.change(ctx, "remove client", func(tx *sql.Tx) error {
+	return d.db.Change(ctx, "remove client", func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM clients WHERE id = $1`, id); err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func encode(v any) (string, error) {
 
 func decode(data string, v any) error {
 	if json.Unmarshal([]byte(data), v) != nil {
-		return errUnreadable
+		return database.ErrUnreadable
 	}
 	return nil
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
 // wrap says what was being done, without values.
-func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, plain(err)) }
+func (d *DB) wrap(doing string, err error) error { return d.db.Plain(doing, err) }
 
 type grantData struct {
 	Scopes   []string `json:"scopes,omitzero"`
@@ -29,7 +28,7 @@ func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 		Scopes: g.Scopes, Resource: g.Resource, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp,
 	})
 	if err != nil {
-		return wrap(doing, err)
+		return d.wrap(doing, err)
 	}
 	return d.add(ctx, doing, `INSERT INTO grants (id, client_id, subject, revoked, created, expires, data)
 		VALUES ($1, $2, $3, 0, $4, $5, $6) ON CONFLICT DO NOTHING`,
@@ -38,9 +37,9 @@ func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 
 // add runs an INSERT that does nothing if the row is there, which is an error.
 func (d *DB) add(ctx context.Context, doing, statement string, args ...any) error {
-	n, err := d.exec(ctx, doing, statement, args...)
+	n, err := d.db.Exec(ctx, doing, statement, args...)
 	if err == nil && n == 0 {
-		err = wrap(doing, errTaken)
+		err = d.wrap(doing, errTaken)
 	}
 	return err
 }
@@ -51,27 +50,27 @@ func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant
 	g := issuer.Grant{ID: id}
 	var revoked, created, expires int64
 	var data string
-	err := d.find(ctx, doing, `SELECT client_id, subject, revoked, created, expires, data FROM grants WHERE id = $1 AND expires > $2`,
+	err := d.db.Find(ctx, doing, `SELECT client_id, subject, revoked, created, expires, data FROM grants WHERE id = $1 AND expires > $2`,
 		[]any{id, unix(now)}, &g.ClientID, &g.Subject, &revoked, &created, &expires, &data)
 	if err != nil {
 		return nil, err
 	}
 	var rest grantData
 	if err := decode(data, &rest); err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	g.Scopes, g.Resource, g.Key, g.Claims = rest.Scopes, rest.Resource, rest.Key, rest.Claims
 	g.Stamp = rest.Stamp
 	g.AuthTime, g.Created, g.Expires = moment(rest.AuthTime), moment(created), moment(expires)
 	if revoked == 1 {
-		return &g, wrap(doing, issuer.ErrRevoked)
+		return &g, d.wrap(doing, issuer.ErrRevoked)
 	}
 	return &g, nil
 }
 
 // RevokeGrant implements issuer.Store.
 func (d *DB) RevokeGrant(ctx context.Context, id string, _ time.Time) error {
-	_, err := d.exec(ctx, "revoke grant", `UPDATE grants SET revoked = 1 WHERE id = $1 AND revoked = 0`, id)
+	_, err := d.db.Exec(ctx, "revoke grant", `UPDATE grants SET revoked = 1 WHERE id = $1 AND revoked = 0`, id)
 	return err
 }
 
@@ -81,11 +80,11 @@ func (d *DB) RevokeGrants(ctx context.Context, subject, client string, now time.
 	const live = `UPDATE grants SET revoked = 1 WHERE revoked = 0 AND expires > $1 AND `
 	switch {
 	case subject != "" && client != "":
-		return d.exec(ctx, doing, live+`subject = $2 AND client_id = $3`, unix(now), subject, client)
+		return d.db.Exec(ctx, doing, live+`subject = $2 AND client_id = $3`, unix(now), subject, client)
 	case subject != "":
-		return d.exec(ctx, doing, live+`subject = $2`, unix(now), subject)
+		return d.db.Exec(ctx, doing, live+`subject = $2`, unix(now), subject)
 	case client != "":
-		return d.exec(ctx, doing, live+`client_id = $2`, unix(now), client)
+		return d.db.Exec(ctx, doing, live+`client_id = $2`, unix(now), client)
 	}
 	return 0, errors.New("revoke grants: neither a person nor a client")
 }
@@ -101,7 +100,7 @@ func revoke(ctx context.Context, tx *sql.Tx, grant string) error {
 // is sql.ErrNoRows.
 func (d *DB) family(ctx context.Context, tx *sql.Tx, grant string, now time.Time) (revoked bool, err error) {
 	var is int64
-	err = tx.QueryRowContext(ctx, `SELECT revoked FROM grants WHERE id = $1 AND expires > $2`+d.dialect.lock, grant, unix(now)).Scan(&is)
+	err = tx.QueryRowContext(ctx, `SELECT revoked FROM grants WHERE id = $1 AND expires > $2`+d.db.Dialect.Lock, grant, unix(now)).Scan(&is)
 	return is == 1, err
 }
 
@@ -121,7 +120,7 @@ func (d *DB) AddCode(ctx context.Context, hash string, c *issuer.Code) error {
 		ClientID: c.ClientID, RedirectURI: c.RedirectURI, Challenge: c.Challenge, Resource: c.Resource, Key: c.Key, Nonce: c.Nonce,
 	})
 	if err != nil {
-		return wrap(doing, err)
+		return d.wrap(doing, err)
 	}
 	return d.add(ctx, doing, `INSERT INTO codes (hash, grant_id, taken, expires, data) VALUES ($1, $2, 0, $3, $4) ON CONFLICT DO NOTHING`,
 		hash, c.Grant, unix(c.Expires), data)
@@ -133,7 +132,7 @@ func (d *DB) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issu
 	const doing = "consume code"
 	var c *issuer.Code
 	var outcome error
-	err := d.change(ctx, doing, func(tx *sql.Tx) error {
+	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		var err error
 		var taken bool
 		if c, taken, err = d.code(ctx, tx, hash, now); err != nil {
@@ -158,7 +157,7 @@ func (d *DB) ConsumeCode(ctx context.Context, hash string, now time.Time) (*issu
 		return nil, err
 	}
 	if outcome != nil {
-		return c, wrap(doing, outcome)
+		return c, d.wrap(doing, outcome)
 	}
 	return c, nil
 }
@@ -167,7 +166,7 @@ func (d *DB) code(ctx context.Context, tx *sql.Tx, hash string, now time.Time) (
 	c = new(issuer.Code)
 	var is, expires int64
 	var data string
-	err = tx.QueryRowContext(ctx, `SELECT grant_id, taken, expires, data FROM codes WHERE hash = $1 AND expires > $2`+d.dialect.lock,
+	err = tx.QueryRowContext(ctx, `SELECT grant_id, taken, expires, data FROM codes WHERE hash = $1 AND expires > $2`+d.db.Dialect.Lock,
 		hash, unix(now)).Scan(&c.Grant, &is, &expires, &data)
 	if err != nil {
 		return nil, false, err

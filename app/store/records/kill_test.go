@@ -1,18 +1,16 @@
 package records_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -77,7 +75,7 @@ func newRefresh(grant string) *issuer.Refresh {
 // synchronous=FULL says.)
 func TestKillNeverRevives(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, open := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := open(t)
@@ -96,7 +94,7 @@ func TestKillNeverRevives(t *testing.T) {
 // successes, and tries each of them again. It returns how many there were.
 func killAndLook(t *testing.T, dsn string) int {
 	t.Helper()
-	spent := killed(t, dsn)
+	spent := databasetest.Killed(t, spendEnv+"="+dsn)
 	db, err := records.Open(t.Context(), dsn, nil)
 	if err != nil {
 		t.Fatalf("open after the kill: %v", err)
@@ -122,38 +120,4 @@ func killAndLook(t *testing.T, dsn string) int {
 		}
 	}
 	return len(spent)
-}
-
-// killed returns what a process said that it spent before it was killed.
-func killed(t *testing.T, dsn string) []string {
-	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0])
-	child.Env = append(os.Environ(), spendEnv+"="+dsn)
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	enough := 2 + rand.IntN(60)
-	var spent []string
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			break // a line without an end was not said
-		}
-		spent = append(spent, strings.TrimSpace(line))
-		if len(spent) == enough {
-			// From another goroutine, so that it falls anywhere in what the
-			// process does next.
-			go func() { _ = child.Process.Kill() }()
-		}
-	}
-	if err := child.Wait(); err == nil || child.ProcessState.ExitCode() == 1 {
-		t.Fatalf("the process ended by itself: %v", err)
-	}
-	return spent
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"
 
+	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
@@ -83,7 +84,7 @@ func TestOpenErrors(t *testing.T) {
 // Several processes, or here several DBs, make the tables of one database at once.
 func TestOpenRace(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dsn := make(t)
@@ -188,7 +189,7 @@ func TestReopen(t *testing.T) {
 // No error of the store shows what was to be stored.
 func TestErrorsHoldNoValues(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const secret = "very-secret"
@@ -227,7 +228,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 // What a stranger calls itself is not found, rather than a failure.
 func TestOddClientID(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := open(t, make(t))
@@ -268,7 +269,7 @@ func TestSweepPortions(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testUsers(t, open(t, make(t)))

@@ -1,42 +1,36 @@
 package records_test
 
 import (
-	"context"
 	"errors"
-	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
-	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 	"github.com/parley-mcp/parley/oauth/issuer/storetest"
 )
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Test(t, func(t testing.TB) issuer.Store { return open(t, newSQLite(t)) })
+	storetest.Test(t, func(t testing.TB) issuer.Store { return open(t, databasetest.SQLite(t)) })
 }
 
 // PARLEY_TEST_POSTGRES names a database, such as
 // postgres://127.0.0.1:5432/test?sslmode=disable.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	needPostgres(t)
-	storetest.Test(t, func(t testing.TB) issuer.Store { return open(t, newPostgres(t)) })
+	databasetest.NeedPostgres(t)
+	storetest.Test(t, func(t testing.TB) issuer.Store { return open(t, databasetest.Postgres(t)) })
 }
 
 // With all connections there already, transactions truly run at once.
 func TestWarmRace(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(testing.TB) string{"sqlite": newSQLite, "postgres": newPostgres} {
+	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := open(t, make(t))
@@ -88,53 +82,5 @@ func winners(f func(i int) error) int {
 func open(t testing.TB, dsn string) *records.DB {
 	t.Helper()
 	db, err := records.Open(t.Context(), dsn, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
-}
-
-func newSQLite(t testing.TB) string {
-	return "sqlite:" + filepath.Join(t.TempDir(), "state", "records ?#%.db")
-}
-
-func needPostgres(t testing.TB) {
-	if os.Getenv("PARLEY_TEST_POSTGRES") == "" {
-		t.Skip("PARLEY_TEST_POSTGRES names no database")
-	}
-}
-
-// newPostgres makes a schema of its own, which goes with the test.
-func newPostgres(t testing.TB) string {
-	t.Helper()
-	needPostgres(t)
-	u, err := url.Parse(os.Getenv("PARLEY_TEST_POSTGRES"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := "parley_" + oauth.NewSecret()
-	run := func(statement string) {
-		t.Helper()
-		ctx := context.WithoutCancel(t.Context())
-		conn, err := pgx.Connect(ctx, u.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		if _, err := conn.Exec(ctx, statement+pgx.Identifier{schema}.Sanitize()+map[bool]string{true: " CASCADE"}[statement == "DROP SCHEMA "]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run("CREATE SCHEMA ")
-	t.Cleanup(func() { run("DROP SCHEMA ") })
-	own := *u
-	q := own.Query()
-	q.Set("search_path", `"`+schema+`"`)
-	own.RawQuery = q.Encode()
-	return own.String()
+	return databasetest.Opened(t, db, err)
 }

@@ -16,7 +16,7 @@ type refreshData struct {
 
 // AddRefresh implements issuer.Store.
 func (d *DB) AddRefresh(ctx context.Context, hash string, r *issuer.Refresh) error {
-	return d.change(ctx, "add refresh token", func(tx *sql.Tx) error {
+	return d.db.Change(ctx, "add refresh token", func(tx *sql.Tx) error {
 		return insertRefresh(ctx, tx, hash, r)
 	})
 }
@@ -52,14 +52,14 @@ func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.R
 	var r issuer.Refresh
 	var created, expires, rotated int64
 	var data string
-	err := d.find(ctx, doing, `SELECT grant_id, created, expires, rotated, data FROM refresh_tokens WHERE hash = $1 AND gone > $2`,
+	err := d.db.Find(ctx, doing, `SELECT grant_id, created, expires, rotated, data FROM refresh_tokens WHERE hash = $1 AND gone > $2`,
 		[]any{hash, unix(now)}, &r.Grant, &created, &expires, &rotated, &data)
 	if err != nil {
 		return nil, err
 	}
 	var rest refreshData
 	if err := decode(data, &rest); err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	r.ClientID, r.Key = rest.ClientID, rest.Key
 	r.Created, r.Expires, r.Rotated = moment(created), moment(expires), moment(rotated)
@@ -71,11 +71,11 @@ func (d *DB) Refresh(ctx context.Context, hash string, now time.Time) (*issuer.R
 func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.Refresh, grace time.Duration, now time.Time) error {
 	const doing = "rotate refresh token"
 	reused := false
-	err := d.change(ctx, doing, func(tx *sql.Tx) error {
+	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		reused = false
 		var grant, successor string
 		var rotated int64
-		err := tx.QueryRowContext(ctx, `SELECT grant_id, successor, rotated FROM refresh_tokens WHERE hash = $1 AND gone > $2`+d.dialect.lock,
+		err := tx.QueryRowContext(ctx, `SELECT grant_id, successor, rotated FROM refresh_tokens WHERE hash = $1 AND gone > $2`+d.db.Dialect.Lock,
 			old, unix(now)).Scan(&grant, &successor, &rotated)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.R
 		return insertRefresh(ctx, tx, hash, next)
 	})
 	if err == nil && reused {
-		err = wrap(doing, issuer.ErrReused)
+		err = d.wrap(doing, issuer.ErrReused)
 	}
 	return err
 }

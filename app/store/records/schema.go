@@ -1,14 +1,7 @@
 package records
 
-import (
-	"context"
-	"database/sql"
-	"errors"
-	"strings"
-)
-
 // migrations bring the tables from one version to the next, in order. Those
-// that were published never change. BYTES stands for the dialect's type. Times
+// that were published never change. Times
 // are seconds since 1970, flags 0 or 1; data is a JSON object with what no query
 // searches for.
 var migrations = [][]string{{
@@ -56,52 +49,3 @@ var migrations = [][]string{{
 
 	`CREATE TABLE users (name TEXT PRIMARY KEY, subject TEXT NOT NULL UNIQUE, created BIGINT NOT NULL, hash TEXT NOT NULL)`,
 }}
-
-var errNewer = errors.New("tables are of a newer version of this program")
-
-// migrate makes the tables. Each step is a transaction, of which one runs at a
-// time among all processes, so that several may start at once.
-func (d *DB) migrate(ctx context.Context) error {
-	for done := false; !done; {
-		err := d.change(ctx, "make tables", func(tx *sql.Tx) error {
-			if err := d.serialize(ctx, tx, migrating); err != nil {
-				return err
-			}
-			version, err := tableVersion(ctx, tx)
-			switch {
-			case err != nil:
-				return err
-			case version > len(migrations):
-				return errNewer
-			case version == len(migrations):
-				done = true
-				return nil
-			}
-			for _, statement := range migrations[version] {
-				statement = strings.ReplaceAll(statement, " BYTES ", " "+d.dialect.bytes+" ")
-				if _, err := tx.ExecContext(ctx, statement); err != nil {
-					return err
-				}
-			}
-			_, err = tx.ExecContext(ctx, `UPDATE schema_version SET version = $1`, version+1)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tableVersion reads how many migrations were made, 0 in an empty database.
-func tableVersion(ctx context.Context, tx *sql.Tx) (int, error) {
-	if _, err := tx.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)`); err != nil {
-		return 0, err
-	}
-	var version int
-	err := tx.QueryRowContext(ctx, `SELECT version FROM schema_version`).Scan(&version)
-	if errors.Is(err, sql.ErrNoRows) {
-		_, err = tx.ExecContext(ctx, `INSERT INTO schema_version (version) VALUES (0)`)
-	}
-	return version, err
-}

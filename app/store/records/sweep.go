@@ -33,7 +33,7 @@ func (d *DB) Sweep(ctx context.Context, now time.Time) (int, error) {
 			s.table, s.key, s.key, s.table, s.gone, portion, s.gone)
 		for n := portion; n == portion; {
 			var err error
-			if n, err = d.exec(ctx, "sweep", statement, unix(now)); err != nil {
+			if n, err = d.db.Exec(ctx, "sweep", statement, unix(now)); err != nil {
 				return total, err
 			}
 			total += n

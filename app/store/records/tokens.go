@@ -14,7 +14,7 @@ import (
 
 // RevokeToken implements issuer.Store.
 func (d *DB) RevokeToken(ctx context.Context, id string, expires time.Time) error {
-	_, err := d.exec(ctx, "revoke token", `INSERT INTO revoked_tokens (id, expires) VALUES ($1, $2)
+	_, err := d.db.Exec(ctx, "revoke token", `INSERT INTO revoked_tokens (id, expires) VALUES ($1, $2)
 		ON CONFLICT (id) DO UPDATE SET expires = excluded.expires`, id, unix(expires))
 	return err
 }
@@ -23,7 +23,7 @@ func (d *DB) RevokeToken(ctx context.Context, id string, expires time.Time) erro
 func (d *DB) TokenRevoked(ctx context.Context, id, grant string, now time.Time) (bool, error) {
 	const doing = "look for revoked token"
 	var revoked, live int
-	err := d.find(ctx, doing, `SELECT (SELECT count(*) FROM revoked_tokens WHERE id = $1 AND expires > $3),
+	err := d.db.Find(ctx, doing, `SELECT (SELECT count(*) FROM revoked_tokens WHERE id = $1 AND expires > $3),
 		(SELECT count(*) FROM grants WHERE id = $2 AND expires > $3 AND revoked = 0)`, []any{id, grant, unix(now)}, &revoked, &live)
 	if err != nil {
 		return false, err
@@ -42,7 +42,7 @@ func joined(parts ...string) string {
 
 // UseID implements issuer.Store.
 func (d *DB) UseID(ctx context.Context, iss, id string, expires, now time.Time) (bool, error) {
-	n, err := d.exec(ctx, "note use of id", `INSERT INTO used_ids (key, expires) VALUES ($1, $2)
+	n, err := d.db.Exec(ctx, "note use of id", `INSERT INTO used_ids (key, expires) VALUES ($1, $2)
 		ON CONFLICT (key) DO UPDATE SET expires = excluded.expires WHERE used_ids.expires <= $3`,
 		joined(iss, id), unix(expires), unix(now))
 	return n == 1, err
@@ -59,9 +59,9 @@ func (d *DB) SetConsent(ctx context.Context, c *issuer.Consent) error {
 	const doing = "set consent"
 	data, err := encode(&consentData{Scopes: c.Scopes, Redirect: c.Redirect, Created: unix(c.Created)})
 	if err != nil {
-		return wrap(doing, err)
+		return d.wrap(doing, err)
 	}
-	_, err = d.exec(ctx, doing, `INSERT INTO consents (key, subject, client_id, expires, data) VALUES ($1, $2, $3, $4, $5)
+	_, err = d.db.Exec(ctx, doing, `INSERT INTO consents (key, subject, client_id, expires, data) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (key) DO UPDATE SET expires = excluded.expires, data = excluded.data`,
 		joined(c.Subject, c.ClientID, c.Resource), c.Subject, c.ClientID, unix(c.Expires), data)
 	return err
@@ -72,14 +72,14 @@ func (d *DB) Consent(ctx context.Context, subject, client, resource string, now 
 	const doing = "read consent"
 	var expires int64
 	var data string
-	err := d.find(ctx, doing, `SELECT expires, data FROM consents WHERE key = $1 AND expires > $2`,
+	err := d.db.Find(ctx, doing, `SELECT expires, data FROM consents WHERE key = $1 AND expires > $2`,
 		[]any{joined(subject, client, resource), unix(now)}, &expires, &data)
 	if err != nil {
 		return nil, err
 	}
 	var rest consentData
 	if err := decode(data, &rest); err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	return &issuer.Consent{
 		Subject: subject, ClientID: client, Resource: resource, Scopes: rest.Scopes, Redirect: rest.Redirect,
@@ -89,7 +89,7 @@ func (d *DB) Consent(ctx context.Context, subject, client, resource string, now 
 
 // RemoveConsents implements issuer.Store.
 func (d *DB) RemoveConsents(ctx context.Context, subject, client string) error {
-	_, err := d.exec(ctx, "remove consents", `DELETE FROM consents WHERE subject = $1 AND ($2 = '' OR client_id = $2)`, subject, client)
+	_, err := d.db.Exec(ctx, "remove consents", `DELETE FROM consents WHERE subject = $1 AND ($2 = '' OR client_id = $2)`, subject, client)
 	return err
 }
 
@@ -98,7 +98,7 @@ func (d *DB) SetRecord(ctx context.Context, kind, hash string, data []byte, expi
 	if data == nil {
 		data = []byte{} // which is not NULL
 	}
-	_, err := d.exec(ctx, "set record", `INSERT INTO records (kind, hash, expires, data) VALUES ($1, $2, $3, $4)
+	_, err := d.db.Exec(ctx, "set record", `INSERT INTO records (kind, hash, expires, data) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (kind, hash) DO UPDATE SET expires = excluded.expires, data = excluded.data`, kind, hash, unix(expires), data)
 	return err
 }
@@ -106,7 +106,7 @@ func (d *DB) SetRecord(ctx context.Context, kind, hash string, data []byte, expi
 // Record implements issuer.Store.
 func (d *DB) Record(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
 	var data []byte
-	err := d.find(ctx, "read record", `SELECT data FROM records WHERE kind = $1 AND hash = $2 AND expires > $3`,
+	err := d.db.Find(ctx, "read record", `SELECT data FROM records WHERE kind = $1 AND hash = $2 AND expires > $3`,
 		[]any{kind, hash, unix(now)}, &data)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (d *DB) Record(ctx context.Context, kind, hash string, now time.Time) ([]by
 // TakeRecord implements issuer.Store.
 func (d *DB) TakeRecord(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
 	var data []byte
-	err := d.change(ctx, "take record", func(tx *sql.Tx) error {
+	err := d.db.Change(ctx, "take record", func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `DELETE FROM records WHERE kind = $1 AND hash = $2 AND expires > $3 RETURNING data`,
 			kind, hash, unix(now)).Scan(&data)
 	})
@@ -139,10 +139,10 @@ func (d *DB) AddKey(ctx context.Context, k *issuer.Key, now time.Time) (*issuer.
 	const doing = "add key"
 	data, err := encode(&keyData{Algorithm: k.Algorithm, Private: k.Private})
 	if err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	var stored *issuer.Key
-	err = d.change(ctx, doing, func(tx *sql.Tx) error {
+	err = d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (slot) DO UPDATE SET id = excluded.id, created = excluded.created, retires = excluded.retires,
 			expires = excluded.expires, data = excluded.data WHERE keys.expires <= $7`,
@@ -178,20 +178,20 @@ func scanKey(row interface{ Scan(into ...any) error }) (*issuer.Key, error) {
 // Keys implements issuer.Store.
 func (d *DB) Keys(ctx context.Context, now time.Time) (keys []*issuer.Key, err error) {
 	const doing = "read keys"
-	rows, err := d.read.QueryContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE expires > $1 ORDER BY created, slot`, unix(now))
+	rows, err := d.db.Read.QueryContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE expires > $1 ORDER BY created, slot`, unix(now))
 	if err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		k, err := scanKey(rows)
 		if err != nil {
-			return nil, wrap(doing, err)
+			return nil, d.wrap(doing, err)
 		}
 		keys = append(keys, k)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	return keys, nil
 }

@@ -33,13 +33,13 @@ func (d *DB) AddUser(ctx context.Context, name, hash string, now time.Time) (sub
 		return "", errors.New("add user: the name must have 1 to 255 bytes that can be seen, and the password a hash")
 	}
 	subject = oauth.NewSecret()
-	n, err := d.exec(ctx, doing, `INSERT INTO users (name, subject, created, hash) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+	n, err := d.db.Exec(ctx, doing, `INSERT INTO users (name, subject, created, hash) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 		name, subject, unix(now), hash)
 	switch {
 	case err != nil:
 		return "", err
 	case n == 0:
-		return "", wrap(doing, ErrExists)
+		return "", d.wrap(doing, ErrExists)
 	}
 	return subject, nil
 }
@@ -61,9 +61,9 @@ func goodName(name string) bool {
 func (d *DB) User(ctx context.Context, name string) (hash, subject string, err error) {
 	const doing = "read user"
 	if !goodName(name) {
-		return "", "", wrap(doing, issuer.ErrNotFound)
+		return "", "", d.wrap(doing, issuer.ErrNotFound)
 	}
-	err = d.find(ctx, doing, `SELECT hash, subject FROM users WHERE name = $1`, []any{name}, &hash, &subject)
+	err = d.db.Find(ctx, doing, `SELECT hash, subject FROM users WHERE name = $1`, []any{name}, &hash, &subject)
 	return hash, subject, err
 }
 
@@ -72,7 +72,7 @@ func (d *DB) User(ctx context.Context, name string) (hash, subject string, err e
 // another password has none that is current.
 func (d *DB) Current(ctx context.Context, subject, stamp string) (bool, error) {
 	var hash string
-	err := d.find(ctx, "look for subject", `SELECT hash FROM users WHERE subject = $1`, []any{subject}, &hash)
+	err := d.db.Find(ctx, "look for subject", `SELECT hash FROM users WHERE subject = $1`, []any{subject}, &hash)
 	switch {
 	case errors.Is(err, issuer.ErrNotFound):
 		return false, nil
@@ -89,7 +89,7 @@ func (d *DB) SetPassword(ctx context.Context, name, hash string) error {
 	if hash == "" {
 		return errors.New("set password: no hash")
 	}
-	return d.change(ctx, "set password", func(tx *sql.Tx) error {
+	return d.db.Change(ctx, "set password", func(tx *sql.Tx) error {
 		var subject string
 		err := tx.QueryRowContext(ctx, `UPDATE users SET hash = $1 WHERE name = $2 RETURNING subject`, hash, name).Scan(&subject)
 		if err != nil {
@@ -109,7 +109,7 @@ func revokeOf(ctx context.Context, tx *sql.Tx, subject string) error {
 // consents. One that is not there is issuer.ErrNotFound. With Options.Subjects,
 // browsers that are signed in are so no more.
 func (d *DB) RemoveUser(ctx context.Context, name string) error {
-	return d.change(ctx, "remove user", func(tx *sql.Tx) error {
+	return d.db.Change(ctx, "remove user", func(tx *sql.Tx) error {
 		var subject string
 		if err := tx.QueryRowContext(ctx, `DELETE FROM users WHERE name = $1 RETURNING subject`, name).Scan(&subject); err != nil {
 			return err
@@ -125,22 +125,22 @@ func (d *DB) RemoveUser(ctx context.Context, name string) error {
 // ListUsers returns all users, by name.
 func (d *DB) ListUsers(ctx context.Context) (users []User, err error) {
 	const doing = "list users"
-	rows, err := d.read.QueryContext(ctx, `SELECT name, subject, created FROM users ORDER BY name`)
+	rows, err := d.db.Read.QueryContext(ctx, `SELECT name, subject, created FROM users ORDER BY name`)
 	if err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var u User
 		var created int64
 		if err := rows.Scan(&u.Name, &u.Subject, &created); err != nil {
-			return nil, wrap(doing, err)
+			return nil, d.wrap(doing, err)
 		}
 		u.Created = moment(created)
 		users = append(users, u)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, wrap(doing, err)
+		return nil, d.wrap(doing, err)
 	}
 	return users, nil
 }

@@ -1,0 +1,196 @@
+// Package database opens SQLite and PostgreSQL for stores, with tables that are brought up
+// to date, transactions that are tried again, and errors that show no values.
+package database
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Options say what a store needs.
+type Options struct {
+	// Connections is how many connections PostgreSQL gets, or how many read
+	// SQLite in addition to the one that writes. Default 16, or 4.
+	Connections int
+	// Wait is how long SQLite waits for another process that writes.
+	// Default 10 s.
+	Wait time.Duration
+
+	// Version is the name of the table that has the version of the others.
+	Version string
+	// Migrations bring the tables from one version to the next, in order. BYTES
+	// stands for the type of bytes, NUMBERED for a primary key that counts.
+	Migrations [][]string
+	// Holds names the secrets in the tables.
+	Holds string
+	// NoRows is the error for a row that is not there, and Known are others of
+	// the store: both hold no values.
+	NoRows error
+	Known  []error
+}
+
+// A DB is an open database. It may be used by many goroutines at once, and any
+// number of processes may have the same database open.
+type DB struct {
+	// Write is for transactions that write, Read for single statements that do not.
+	Write, Read *sql.DB
+	// Dialect says how to speak to it.
+	Dialect Dialect
+
+	options Options
+	config  *pgx.ConnConfig // of PostgreSQL
+	// turn is held by the transaction that writes SQLite. Others get it in the order in
+	// which they came, so that none waits for much longer than the rest.
+	turn chan struct{}
+}
+
+// Open opens a database, makes its tables or brings them up to date. dsn is
+// the path of an SQLite file, also as "sqlite:PATH", or the URL of a
+// PostgreSQL database, "postgres://…". A new file is readable by its owner
+// alone, and so is its folder if that is new too; an existing file that others
+// can read is refused.
+func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
+	options.Wait = cmp.Or(options.Wait, 10*time.Second)
+	var d *DB
+	var err error
+	switch scheme, rest, _ := strings.Cut(dsn, ":"); scheme {
+	case "":
+		return nil, errors.New("open database: neither a path nor a URL")
+	case "postgres", "postgresql":
+		d, err = openPostgres(dsn, &options)
+	case "sqlite":
+		d, err = openSQLite(ctx, rest, &options)
+	default:
+		if strings.HasPrefix(rest, "//") {
+			return nil, errors.New("open database: the URL must begin with postgres://") // it may hold a password
+		}
+		d, err = openSQLite(ctx, dsn, &options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	d.options = options
+	if err := d.migrate(ctx); err != nil {
+		_ = d.Close() // the first error says more
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	return d, nil
+}
+
+// Close closes the database once its operations have ended.
+func (d *DB) Close() error {
+	err := d.Write.Close()
+	if d.Read != d.Write {
+		err = errors.Join(err, d.Read.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("close database: %w", d.options.plain(err))
+	}
+	return nil
+}
+
+// maxTries is how often a transaction is tried that lost to another one.
+const maxTries = 8
+
+// Change runs f in a transaction, again if another transaction was in its way.
+// If f returns an error nothing has changed.
+func (d *DB) Change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	for try := 1; ; try++ {
+		err := d.once(ctx, f)
+		if err == nil {
+			return nil
+		}
+		if try == maxTries || !lost(err) {
+			return fmt.Errorf("%s: %w", doing, d.options.plain(err))
+		}
+		pause := time.NewTimer(rand.N(time.Duration(try) * 10 * time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("%s: %w", doing, ctx.Err())
+		}
+	}
+}
+
+func (d *DB) once(ctx context.Context, f func(*sql.Tx) error) error {
+	if d.turn != nil {
+		select {
+		case d.turn <- struct{}{}:
+			defer func() { <-d.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	tx, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // f has failed; a transaction that is not committed is not there
+		return err
+	}
+	return tx.Commit()
+}
+
+// begin begins a transaction. What SQLite does by itself is to look ten times a second
+// whether another process still writes: where that writes much it is found writing for long.
+func (d *DB) begin(ctx context.Context) (tx *sql.Tx, err error) {
+	if d.Dialect.Postgres {
+		return d.Write.BeginTx(ctx, nil)
+	}
+	err = untilFree(ctx, d.options.Wait, func(ctx context.Context) (err error) {
+		tx, err = d.Write.BeginTx(ctx, nil)
+		return err
+	})
+	return tx, err
+}
+
+// Exec runs one statement in a transaction and returns how many rows it changed.
+func (d *DB) Exec(ctx context.Context, doing, statement string, args ...any) (int, error) {
+	var n int64
+	err := d.Change(ctx, doing, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		n, err = result.RowsAffected()
+		return err
+	})
+	return int(n), err
+}
+
+// Find reads one row, or returns Options.NoRows.
+func (d *DB) Find(ctx context.Context, doing, statement string, args []any, into ...any) error {
+	if err := d.Read.QueryRowContext(ctx, statement, args...).Scan(into...); err != nil {
+		return fmt.Errorf("%s: %w", doing, d.options.plain(err))
+	}
+	return nil
+}
+
+// Plain is an error that names what was being done and shows no values.
+func (d *DB) Plain(doing string, err error) error {
+	return fmt.Errorf("%s: %w", doing, d.options.plain(err))
+}
+
+// Serialize waits until no other transaction of this kind runs, in any process.
+func (d *DB) Serialize(ctx context.Context, tx *sql.Tx, kind int64) error {
+	if !d.Dialect.Postgres {
+		return nil // there is one writer
+	}
+	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", kind)
+	return err
+}
+
+// Connect makes a connection to PostgreSQL beside those of Write and Read.
+func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.ConnectConfig(ctx, d.config.Copy())
+}

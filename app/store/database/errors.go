@@ -1,0 +1,83 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+)
+
+// plain is an error without values in it: drivers put rows, parameters and
+// connection strings into theirs.
+func (o *Options) plain(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return o.NoRows
+	}
+	for _, known := range slices.Concat(o.Known, usual) {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return errors.New("PostgreSQL answers " + e.Code + meanings[e.Code])
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return errors.New("SQLite answers " + strconv.Itoa(e.Code()) + sqliteMeanings[e.Code()&0xff])
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e // it shows addresses alone
+	}
+	if pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the connection to the database was lost; try again")
+	}
+	return fmt.Errorf("database fails (%T)", err)
+}
+
+// meanings are what an operator can do something about.
+var meanings = map[string]string{
+	"25P03": ": the transaction was idle for longer than idle_in_transaction_session_timeout",
+	"28000": ": this user may not come in",
+	"28P01": ": user or password is wrong",
+	"3D000": ": there is no such database",
+	"3F000": ": there is no such schema; see search_path in the URL",
+	"42501": ": this user may not do that",
+	"53100": ": its disk is full",
+	"53300": ": it has too many connections",
+	"57P01": ": it ended the connection; try again",
+	"57P03": ": it is starting or stopping; try again",
+}
+
+// sqliteMeanings are those of primary result codes.
+var sqliteMeanings = map[int]string{
+	sqliteBusy: ": another program writes to the file, for longer than is waited",
+	8:          ": the file can only be read",
+	10:         ": the file cannot be read or written",
+	11:         ": the file is damaged",
+	13:         ": the disk is full",
+	14:         ": the file cannot be opened",
+	26:         ": the file is no database",
+}
+
+// lost says whether a transaction lost to another one, or its connection before it was
+// committed, and may be tried again.
+func lost(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "40001" || e.Code == "40P01" // serialization, deadlock
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// ErrUnreadable says that a row holds what this program does not write.
+var ErrUnreadable = errors.New("what is stored cannot be read")
+
+// usual are errors that hold no values.
+var usual = []error{
+	ErrUnreadable, errNewer, context.Canceled, context.DeadlineExceeded, sql.ErrConnDone, sql.ErrTxDone,
+}

@@ -1,0 +1,44 @@
+package tasks_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parley-mcp/parley/app/store/databasetest"
+	store "github.com/parley-mcp/parley/app/store/tasks"
+	"github.com/parley-mcp/parley/ext/tasks"
+	"github.com/parley-mcp/parley/ext/tasks/storetest"
+)
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	storetest.Test(t, func(t testing.TB) storetest.Backend { return backend(databasetest.SQLite(t)) })
+}
+
+// PARLEY_TEST_POSTGRES names a database, such as
+// postgres://127.0.0.1:5432/test?sslmode=disable.
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	databasetest.NeedPostgres(t)
+	storetest.Test(t, func(t testing.TB) storetest.Backend { return backend(databasetest.Postgres(t)) })
+}
+
+// backend is a database with a clock that can be set.
+func backend(dsn string) storetest.Backend {
+	var ahead atomic.Int64
+	return storetest.Backend{
+		Open: func(t testing.TB) tasks.Store {
+			db := open(t, dsn)
+			store.SetAhead(db, &ahead)
+			return db
+		},
+		Advance: func(d time.Duration) { ahead.Add(int64(d)) },
+	}
+}
+
+func open(t testing.TB, dsn string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), dsn, nil)
+	return databasetest.Opened(t, db, err)
+}
