@@ -65,12 +65,29 @@ func freePort(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], port)
 }
 
+// A served is a server that a script has started.
+type served struct {
+	ts   *testscript.TestScript
+	name string
+}
+
+// serving has, by served, the functions that end a server and return when it has.
+var serving sync.Map
+
 // serveFlags is the script command "serving NAME REGEXP COMMAND...": it starts a
 // server, waits for a line that matches, and sets NAME to what the parentheses
 // found. All that the server says goes into the file NAME.log. It ends with
 // the script, or with "serving NAME -".
 func serveFlags(ts *testscript.TestScript, _ bool, args []string) {
 	name := args[0]
+	if args[1] == "-" {
+		end, ok := serving.LoadAndDelete(served{ts, name})
+		if !ok {
+			ts.Fatalf("%s is not serving", name)
+		}
+		end.(func())()
+		return
+	}
 	log, err := os.OpenFile(ts.MkAbs(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	ts.Check(err)
 	path, err := exec.LookPath(args[2])
@@ -88,7 +105,12 @@ func serveFlags(ts *testscript.TestScript, _ bool, args []string) {
 		defer close(ended)
 		err = cmd.Wait()
 	}()
+	serving.Store(served{ts, name}, func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		<-ended
+	})
 	ts.Defer(func() {
+		serving.Delete(served{ts, name})
 		_ = cmd.Process.Signal(os.Interrupt)
 		if <-ended; err != nil {
 			ts.Logf("%s ended: %v", name, err)

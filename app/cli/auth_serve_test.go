@@ -13,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
 
@@ -181,47 +180,12 @@ func send(t *testing.T, r *http.Request) []byte {
 	return raw
 }
 
-// ownSchema is the database of PARLEY_TEST_POSTGRES with a schema of its own.
-func ownSchema(t *testing.T) string {
-	t.Helper()
-	base := os.Getenv("PARLEY_TEST_POSTGRES")
-	if base == "" {
-		t.Skip("PARLEY_TEST_POSTGRES names no database")
-	}
-	u, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := pgx.Identifier{"parley_" + oauth.NewSecret()}.Sanitize()
-	run := func(statement string) {
-		t.Helper()
-		ctx := context.WithoutCancel(t.Context())
-		conn, err := pgx.Connect(ctx, base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run("CREATE SCHEMA " + schema)
-	t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
-	q := u.Query()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
 // A server that is killed between authorization and token goes on where it was:
 // with its keys, its codes and its refresh tokens, and what was spent is spent.
 // Proves: the records of auth serve, in both databases.
 func TestServeSurvivesKill(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(*testing.T) string{
-		"sqlite":   func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "issuer.db") },
-		"postgres": ownSchema,
-	} {
+	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProcess(t, database(t))

@@ -41,16 +41,25 @@ func openDatabase(ctx context.Context, dsn string) (*records.DB, error) {
 		}
 	}
 	db, err := records.Open(ctx, dsn, nil)
-	var network *net.OpError
 	switch {
 	case err == nil:
 		return db, nil
-	case errors.As(err, &network):
-		return nil, &unreachableError{fmt.Errorf("opening the records: %w", err)}
-	case named && ctx.Err() == nil:
-		return nil, usagef("--database: %w", err)
+	case named:
+		return nil, openingError(ctx, "--database", "the records", err)
 	}
 	return nil, fmt.Errorf("opening the records: %w", err)
+}
+
+// openingError is the error of opening a database that a flag names.
+func openingError(ctx context.Context, flag, what string, err error) error {
+	var network *net.OpError
+	switch {
+	case errors.As(err, &network):
+		return &unreachableError{fmt.Errorf("opening %s: %w", what, err)}
+	case ctx.Err() == nil:
+		return usagef("%s: %w", flag, err)
+	}
+	return fmt.Errorf("opening %s: %w", what, err)
 }
 
 // withDatabase opens the records for as long as fn runs.

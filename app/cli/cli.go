@@ -188,8 +188,8 @@ Without --server, the demonstration server that is built in is used.`,
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
-	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.readCommand(),
-		p.promptCommand(), p.completeCommand(), p.serveCommand(),
+	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
+		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
 		p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
 	return root
 }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}
-	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty})
+	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty, "tampered": tampered})
 }
 
 // faulty is a server whose features fail with errors that are not for callers.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -27,6 +28,7 @@ const (
 	exitConsent     = 3
 	exitUnreachable = 4
 	exitTool        = 5
+	exitContract    = 6 // what is there is not what was promised
 	exitInterrupted = 130
 	exitSignal      = 128 // and the number of the signal
 )
@@ -80,6 +82,8 @@ func exitCode(err error) int {
 		return exitUnreachable
 	case errors.As(err, &answered), isAny(err, serverFaults):
 		return exitTool
+	case isContract(err):
+		return exitContract
 	}
 	return exitInternal
 }
@@ -88,6 +92,7 @@ func exitCode(err error) int {
 var serverFaults = []error{
 	client.ErrNotCapable, client.ErrTimeout, client.ErrResultType, client.ErrMalformed, client.ErrOutput,
 	client.ErrPages, client.ErrTooManyRounds, client.ErrNoTool, client.ErrUnsupportedVersion,
+	tasks.ErrCancelled,
 }
 
 func isAny(err error, targets []error) bool {

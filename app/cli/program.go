@@ -14,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/app/consent"
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -32,6 +33,8 @@ type program struct {
 
 	allow, ask, deny []string
 	maxSteps         int
+
+	extensions []client.Extension // that the command needs
 
 	heard         stderrTail  // what servers that were started here log
 	login         *loginFlags // nil but in the command login
@@ -106,6 +109,7 @@ func (p *program) open(ctx context.Context) (*host.Host, error) {
 		Policy:      policy,
 		SampleModel: model.Offline{},
 		MaxSteps:    p.maxSteps,
+		Extensions:  append([]client.Extension{tasks.Client(nil)}, p.extensions...),
 		Logger:      p.logger(),
 	}
 	for _, dir := range p.roots {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/servers/everything"
+	"github.com/parley-mcp/parley/app/store/tasks"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -47,6 +48,8 @@ type serveFlags struct {
 	resource string
 	scopes   []string
 
+	tasks string
+
 	observeFlags
 }
 
@@ -77,6 +80,11 @@ endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
 for all three endpoints. Tools that change something, such as toggle-extra-tool,
 then need the scope everything:write.
 
+Calls of some tools become tasks, for clients that know them. They are kept in
+memory; with --tasks in an SQLite file or a PostgreSQL database, where they survive
+this process, and which several processes may share. What clients send is kept there
+in the clear.
+
 With --metrics a page for Prometheus shows how many requests there are, how they
 go and how long they take, at an address of its own. With --otlp traces of them go
 to a collector of OpenTelemetry, over HTTP as JSON; keys that it wants are in the
@@ -98,12 +106,13 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 	f.StringVar(&flags.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
 	f.StringVar(&flags.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
+	f.StringVar(&flags.tasks, "tasks", "", "keep tasks in this SQLite `FILE`, or PostgreSQL database: postgres://USER@HOST/NAME (default: in memory)")
 	flags.observed(f)
 	return cmd
 }
 
 // serve serves a built-in server as the flags say.
-func (p *program) serve(cmd *cobra.Command, name string, flags *serveFlags) error {
+func (p *program) serve(cmd *cobra.Command, name string, flags *serveFlags) (err error) {
 	if name != bundled {
 		return usagef("there is no built-in server %q; there is %q", name, bundled)
 	}
@@ -121,11 +130,16 @@ func (p *program) serve(cmd *cobra.Command, name string, flags *serveFlags) erro
 	if err != nil {
 		return err
 	}
-	s := everything.New(version(), &everything.Options{
-		WriteScope: write,
-		Server:     &server.Options{StateKeys: keys},
-		Logger:     p.serverLogger(),
-	})
+	opts := &everything.Options{WriteScope: write, Server: &server.Options{StateKeys: keys}, Logger: p.serverLogger()}
+	if cmd.Flags().Changed("tasks") {
+		store, err := tasks.Open(cmd.Context(), flags.tasks, nil)
+		if err != nil {
+			return openingError(cmd.Context(), "--tasks", "the tasks", err)
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		opts.Tasks = store
+	}
+	s := everything.New(version(), opts)
 	stop, err := flags.start(cmd.Context(), p, cmd.Flags(), s)
 	if err != nil {
 		return err
@@ -158,6 +172,7 @@ func (p *program) serveStdio(ctx context.Context, s *server.Server) error {
 	if p.streams.InTerminal {
 		p.note("parley: serving %q on standard input and output, where a client is expected; Ctrl-D ends it", bundled)
 	}
+	s.Start() // tasks that an earlier process left are taken up before the first request
 	err := stdio.Serve(ctx, s)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
@@ -207,6 +222,7 @@ func (p *program) serveHTTP(ctx context.Context, s *server.Server, flags *serveF
 				return
 			}
 			door.open(guarded)
+			s.Start() // as in serveStdio
 			p.note("parley: serving %q at http://%s%s; Ctrl-C ends it", bundled, reachable(addr), streamable.Path)
 			g.announce()
 		},

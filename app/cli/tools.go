@@ -84,16 +84,24 @@ func (p *program) printTools(c *host.Catalog) error {
 
 func (p *program) callCommand() *cobra.Command {
 	var args string
+	var task bool
 	cmd := &cobra.Command{
 		Use:   "call TOOL [KEY=VALUE...]",
 		Short: "Call a tool",
 		Long: `Call a tool with arguments that are written as KEY=VALUE or, with --args, as
 one JSON object. Values are read as the tool's schema says; an array is a,b or
 several KEY=VALUE. Several servers may have a tool of that name: write
-SERVER/TOOL then.`,
+SERVER/TOOL then.
+
+A server may make a task of a call that takes long. Its end is waited for as that
+of any call, and Ctrl-C cancels it; with --task the identifier of the task is
+printed instead, and 'parley tasks' has the rest. A server that is started for
+the command ends with it; the task is lost then unless the server keeps it.`,
+
 		Example: `  parley call add a=2 b=3
   parley call note tags=red tags='dark blue'
-  parley call everything/echo --args '{"message":"hello"}'`,
+  parley call everything/echo --args '{"message":"hello"}'
+  parley call --task index repo=a/b --server https://example.com/mcp`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			given, err := keyValues(words[1:])
@@ -117,11 +125,12 @@ SERVER/TOOL then.`,
 				if err != nil {
 					return usagef("%w", err)
 				}
-				return p.call(cmd, h, tool, raw)
+				return p.call(cmd, h, tool, raw, task)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&args, "args", "", "arguments as one `JSON` object")
+	cmd.Flags().BoolVar(&task, "task", false, "do not wait for a call that becomes a task: print its identifier;\nwith --json also a handle of it, which 'parley tasks' takes")
 	return cmd
 }
 
@@ -165,10 +174,13 @@ func similar(c *host.Catalog, name string) string {
 }
 
 // call calls a tool for the person, whose own command is consent enough.
-func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue) error {
+func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue, task bool) error {
 	c, err := h.Client(cmd.Context(), tool.Server)
 	if err != nil {
 		return err
+	}
+	if task {
+		return p.startTask(cmd.Context(), c, tool, args)
 	}
 	progress := p.progress(tool.Def.Name)
 	result, err := c.CallTool(cmd.Context(), tool.Def.Name, args, &client.CallOptions{OnProgress: progress.show})
@@ -176,12 +188,12 @@ func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args m
 	if err != nil {
 		return atServer(tool.Server, err)
 	}
-	return p.printResult(tool, result)
+	return p.printResult(tool.Def.Name, result)
 }
 
 // printResult writes what a tool gave. A failure goes to the other stream,
 // unless a machine reads.
-func (p *program) printResult(tool *host.Tool, result *mcp.CallToolResult) error {
+func (p *program) printResult(tool string, result *mcp.CallToolResult) error {
 	text := contents(result.Content)
 	if len(result.Content) == 0 {
 		text = string(result.StructuredContent)
@@ -195,10 +207,10 @@ func (p *program) printResult(tool *host.Tool, result *mcp.CallToolResult) error
 			break
 		}
 		if said := p.logged(text); said != "" {
-			p.note("parley: the tool %s failed%s", host.EscapeLine(tool.Def.Name), said)
+			p.note("parley: the tool %s failed%s", host.EscapeLine(tool), said)
 		}
 	case result.IsError:
-		p.note("parley: the tool %s failed: %s%s", host.EscapeLine(tool.Def.Name), host.Escape(text), p.logged(text))
+		p.note("parley: the tool %s failed: %s%s", host.EscapeLine(tool), host.Escape(text), p.logged(text))
 	default:
 		return p.println(text)
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/parley-mcp/parley/ext/apps"
+	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -23,6 +25,9 @@ type Options struct {
 	// tools that change something: drop-table and toggle-extra-tool. Default
 	// none: all callers may use them.
 	WriteScope string
+	// Tasks keeps the tasks that calls of tools become, and is open until the server has
+	// been shut down. Default: the memory of the process.
+	Tasks tasks.Store
 	// Logger takes what peers are not told. Default: see package server.
 	Logger *slog.Logger
 }
@@ -55,8 +60,18 @@ func New(version string, o *Options) *server.Server {
 	s.Add(plainTools()...)
 	s.Add(contentTools()...)
 	s.Add(askingTools(write)...)
+	apps.Enable(s)
+	s.Add(pageTools()...)
+	s.Add(taskTools()...)
+	if opts.Tasks == nil {
+		opts.Tasks = tasks.Memory()
+	}
+	rules := taskRules()
+	rules.Log = opts.Logger
+	tasks.Enable(s, opts.Tasks, rules)
 	s.Add(toggle(s, write))
 	s.Add(resources(opts.Tick)...)
 	s.Add(prompts()...)
+	addSkills(s, opts.Logger)
 	return s
 }

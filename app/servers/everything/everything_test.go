@@ -178,7 +178,11 @@ func TestResources(t *testing.T) {
 			}
 			uris = append(uris, r.URI)
 		}
-		if diff := cmp.Diff([]string{"demo://image", "demo://text", "demo://ticks"}, uris); diff != "" {
+		if diff := cmp.Diff([]string{
+			"demo://image", "demo://text", "demo://ticks",
+			"skill://greeting-style/SKILL.md", "skill://table-review/SKILL.md", "skill://table-review/references/checklist.md",
+			"ui://everything/palette.html",
+		}, uris); diff != "" {
 			t.Error(diff)
 		}
 		for uri, want := range map[string]string{
@@ -264,6 +268,11 @@ func TestChanges(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := everything.New("1.0.0", &everything.Options{Tick: time.Minute})
+				defer func() {
+					if err := s.Shutdown(context.WithoutCancel(t.Context())); err != nil {
+						t.Error(err)
+					}
+				}()
 				updated, changed := make(chan string, 16), make(chan struct{}, 16)
 				c, err := client.Connect(t.Context(), mem.New(s, nil), &client.Options{
 					Versions:          []string{version},

@@ -130,18 +130,26 @@ func weather(_ context.Context, in weatherIn) (weatherOut, error) {
 func long(ctx context.Context, in longIn) (string, error) {
 	step := time.Duration(in.Duration / float64(in.Steps) * float64(time.Second))
 	for i := range in.Steps {
-		timer := time.NewTimer(step)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return "", context.Cause(ctx)
-		case <-timer.C:
+		if err := sleep(ctx, step); err != nil {
+			return "", err
 		}
 		if err := server.Progress(ctx, float64(i+1), float64(in.Steps), fmt.Sprintf("step %d of %d", i+1, in.Steps)); err != nil {
 			return "", err
 		}
 	}
 	return fmt.Sprintf("done: %v seconds in %d steps", in.Duration, in.Steps), nil
+}
+
+// sleep waits, or ends with ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
 }
 
 // logAll logs from the least to the most severe level.
