@@ -40,6 +40,7 @@ const (
 	instructionsProgress = "instructions-progress"
 	instructionsEvents   = "instructions-session-progress"
 	instructionsClient   = "instructions-client-http"
+	instructionsTask     = "instructions-tasks-get"
 )
 
 // A counted program is run under valgrind. work has it serve, or make, n requests.
@@ -114,6 +115,8 @@ func instructions() []*scenario {
 			100, ours, progress, "-mode", fixture.ModeSSE),
 		web(instructionsEvents, "Instructions: HTTP "+fixture.Legacy+", 1,000 notifications in a session", "A call that reports progress 1,000 times; the events are kept for a client that comes back.",
 			100, []string{report.Parley}, events, "-mode", fixture.ModeSession),
+		web(instructionsTask, "Instructions: HTTP "+fixture.Modern+", tasks/get", "The state of a task that has ended, with its result.",
+			1, []string{report.Parley}, driver.Load{Call: driver.Task(), Check: answer}, "-mode", fixture.ModeJSON, "-task"),
 		row(instructionsClient, "Instructions: client over HTTP", "Calls of echo, of a target that answers with bytes that are ready.", 1, inGo,
 			func(b *bench, server string) counted {
 				return counted{program: b.clientProgram(server), work: func(_ context.Context, c *control.Child, n int) error {

@@ -2,6 +2,7 @@ package interop_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,8 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // Our client with the reference server that everybody tries first.
@@ -158,5 +161,78 @@ func call(ctx context.Context, t *testing.T, c *client.Client, tool string, args
 		if result.IsError || !strings.Contains(all.String(), part) {
 			t.Errorf("%s: %q does not contain %q (isError %v)", tool, all.String(), part, result.IsError)
 		}
+	}
+}
+
+// The tool of the reference server that runs as a task only, in the revision in which tasks are
+// part of the core: our client asks for the task, waits, and answers its question, of which its
+// handler knows for which tool it is.
+func TestEverythingTasks(t *testing.T) {
+	for name, d := range map[string]func() transport.Dialer{
+		"stdio": func() transport.Dialer { return peer(t, everythingJS, "stdio") },
+		"http": func() transport.Dialer {
+			return streamable.URL(startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"))
+		},
+	} {
+		dialer := d()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan string, 8)
+			c, err := client.Connect(bounded(t), dialer, &client.Options{
+				Eras: client.NewEraMemory(), Versions: []string{legacy}, Extensions: []client.Extension{tasks.Client(nil)},
+				OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+					asked <- r.Target
+					return client.Accept(map[string]string{"interpretation": "snake"})
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			const tool = "simulate-research-query"
+			call(bounded(t), t, c, tool, map[string]any{"topic": "tides"}, "Research Report: tides")
+			if len(asked) != 0 {
+				t.Errorf("asked for %q", <-asked)
+			}
+			call(bounded(t), t, c, tool, map[string]any{"topic": "python", "ambiguous": true}, "Research Report: python (snake)")
+			if len(asked) != 1 {
+				t.Errorf("asked %d times", len(asked))
+			} else if got := <-asked; got != tool {
+				t.Errorf("asked for %q", got)
+			}
+			researchHandles(t, c, tool)
+			call(bounded(t), t, c, "echo", map[string]any{"message": "still"}, "Echo: still")
+		})
+	}
+}
+
+// researchHandles uses the tool by handles.
+func researchHandles(t *testing.T, c *client.Client, tool string) {
+	t.Helper()
+	h, err := tasks.Start[string](bounded(t), c, tool, map[string]any{"topic": "moons"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err = tasks.Resume[string](bounded(t), c, saved, nil); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := h.Status(bounded(t)); err != nil || state.Status != tasks.Working || state.Message == "" {
+		t.Errorf("%+v, %v", state, err)
+	}
+	if got, err := h.Wait(bounded(t)); err != nil || !strings.Contains(got, "Research Report: moons") {
+		t.Errorf("%q, %v", got, err)
+	}
+	if h, err = tasks.Start[string](bounded(t), c, tool, map[string]any{"topic": "stars"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Cancel(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.Wait(bounded(t)); !errors.Is(err, tasks.ErrCancelled) {
+		t.Errorf("a cancelled one: %v", err)
 	}
 }

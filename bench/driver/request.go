@@ -38,17 +38,24 @@ func List() Call { return Call{Method: "tools/list"} }
 // Read reads the resource.
 func Read() Call { return Call{"resources/read", fixture.BlobURI, `"uri":"` + fixture.BlobURI + `"`} }
 
+// Task asks for the state of the task.
+func Task() Call { return Call{"tasks/get", fixture.TaskID, `"taskId":"` + fixture.TaskID + `"`} }
+
 // meta is what every modern request says, and a token where progress is reported.
 func (c Call) meta(modern bool) string {
 	var members []string
 	if c.Name == fixture.Progress {
 		members = append(members, `"progressToken":"p"`)
 	}
+	caps := "{}"
+	if c.Method == "tasks/get" {
+		caps = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	}
 	if modern {
 		members = append(members,
 			`"io.modelcontextprotocol/protocolVersion":"`+fixture.Modern+`"`,
 			`"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}`,
-			`"io.modelcontextprotocol/clientCapabilities":{}`)
+			`"io.modelcontextprotocol/clientCapabilities":`+caps)
 	}
 	if len(members) == 0 {
 		return ""

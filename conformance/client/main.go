@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
@@ -89,7 +90,8 @@ func options() *client.Options {
 		OnRoots: func(context.Context) ([]mcp.Root, error) {
 			return []mcp.Root{{URI: "file:///conformance", Name: "conformance"}}, nil
 		},
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Extensions: []client.Extension{skills.Extension()},
+		Logger:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 }
 

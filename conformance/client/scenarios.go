@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -29,6 +30,11 @@ var scenarios = map[string]scenario{
 
 	"json-schema-ref-no-deref":         listIfOffered,
 	"json-schema-2020-12-preservation": echoSchema,
+
+	"sep-2640-client-no-prefetch":        listSkills,
+	"sep-2640-client-verify-digest":      loadTampered(skills.ReasonDigest),
+	"sep-2640-client-verify-size":        loadTampered(skills.ReasonSize),
+	"sep-2640-client-verify-frontmatter": loadTampered(skills.ReasonFrontmatter),
 }
 
 // collect reads a list to its end.

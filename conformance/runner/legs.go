@@ -33,6 +33,7 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 	got := make(map[scenario]*result)
 	err = errors.Join(
 		runServer(ctx, s, filepath.Join(bin, "server"), legServer, nil, output, got),
+		runExtensions(ctx, s, filepath.Join(bin, "server"), output, planned, got),
 		runServer(ctx, s, filepath.Join(bin, "server"), legProxy, []string{"--proxy", revisions[1]}, output, got),
 		runServer(ctx, s, filepath.Join(bin, "server"), legProxyHandshake, []string{"--proxy", revisions[0]}, output, got),
 		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got),
@@ -58,6 +59,28 @@ func runServer(ctx context.Context, s *suite, program, leg string, args []string
 			}
 			for name, r := range results {
 				got[scenario{leg: leg, revision: revision, name: name}] = r
+			}
+		}
+		return nil
+	})
+}
+
+// runExtensions runs the scenarios for servers of extensions, one at a time.
+func runExtensions(ctx context.Context, s *suite, program, output string, planned []scenario, got map[scenario]*result) error {
+	return withServer(ctx, program, nil, filepath.Join(output, "extensions.log"), func(url string) error {
+		for _, sc := range planned {
+			if sc.leg != legServer || !sc.extension() {
+				continue
+			}
+			say("%s", sc)
+			dir := filepath.Join(output, sc.leg+"-"+sc.revision, sc.name)
+			// Extensions belong to no revision: without --force they would be skipped.
+			if _, err := s.run(ctx, dir, nil, "server", "--url", url, "--scenario", sc.name,
+				"--spec-version", sc.revision, "--force", "--timeout", timeout); err != nil {
+				return fmt.Errorf("%s: %w", sc, err)
+			}
+			if err := collect(dir, legServer, sc.revision, got); err != nil {
+				return err
 			}
 		}
 		return nil

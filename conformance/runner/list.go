@@ -16,8 +16,8 @@ var (
 
 // parseList reads what the suite's command "list" prints: with --requirements
 // the scenarios that are required of a revision, and those that are run
-// besides; with --spec-version those that apply to it. Left out are the
-// extensions that the fixtures do not declare: all but those of authorization.
+// besides; with --spec-version those that apply to it, with neither all. Left out of
+// the sets are extensions, but for those of authorization.
 func parseList(r io.Reader, revision string) ([]scenario, error) {
 	var list []scenario
 	var leg, kind string

@@ -44,6 +44,13 @@ func (s scenario) authorization() bool {
 	return s.leg == legClient && strings.HasPrefix(s.name, "auth/")
 }
 
+// extension reports whether a scenario is one of the extensions for skills (SEP-2640) and
+// tasks (SEP-2663), but for one that the suite skips itself and that so checks nothing:
+// ext/tasks has a test of its own for notifications.
+func (s scenario) extension() bool {
+	return strings.HasPrefix(s.name, "sep-2640-") || strings.HasPrefix(s.name, "tasks-") && s.name != "tasks-status-notifications"
+}
+
 // String names the scenario for people.
 func (s scenario) String() string { return s.leg + " " + s.revision + " " + s.name }
 

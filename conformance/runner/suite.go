@@ -147,7 +147,27 @@ func (s *suite) plan(ctx context.Context) ([]scenario, error) {
 	}
 	newest := revisions[len(revisions)-1]
 	list, err := s.list(ctx, newest, "--authorization", "--spec-version", newest)
-	return slices.Concat(planned, proxied(planned), list, oldScenarios), err
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.list(ctx, newest)
+	return slices.Concat(planned, proxied(planned), extensionScenarios(all), list, oldScenarios), err
+}
+
+// extensionScenarios are those of extensions, which are in no set. Those for clients are run
+// with a handshake too. A proxy does not pass extensions on.
+func extensionScenarios(all []scenario) []scenario {
+	var out []scenario
+	for _, sc := range all {
+		if !sc.extension() {
+			continue
+		}
+		out = append(out, sc)
+		if sc.leg == legClient {
+			out = append(out, scenario{leg: sc.leg, revision: revisions[0], name: sc.name})
+		}
+	}
+	return out
 }
 
 // askedInOrder are scenarios of the newest revision that a proxy of a server with a

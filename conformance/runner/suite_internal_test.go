@@ -23,6 +23,12 @@ case "$*" in
 "index.js list --authorization --spec-version 2026-07-28")
 	echo "Authorization server scenarios (test against an authorization server):"
 	echo "  - grant [2025-03-26,2026-07-28]" ;;
+"index.js list")
+	echo "Server scenarios (test against a server):"
+	echo "  - ping [2025-11-25]"
+	echo "  - sep-2640-serve [extension]"
+	echo "Client scenarios (test against a client):"
+	echo "  - sep-2640-load [extension]" ;;
 *) exit 1 ;;
 esac
 `
@@ -44,6 +50,9 @@ func TestPlan(t *testing.T) {
 		{leg: legProxy, revision: "2026-07-28", name: "ping"},
 		{leg: legProxyHandshake, revision: "2025-11-25", name: "ping"},
 		{leg: legProxyHandshake, revision: "2026-07-28", name: "ping"},
+		{leg: legServer, revision: "2026-07-28", name: "sep-2640-serve"},
+		{leg: legClient, revision: "2026-07-28", name: "sep-2640-load"},
+		{leg: legClient, revision: "2025-11-25", name: "sep-2640-load"},
 		{leg: legIssuer, revision: "2026-07-28", name: "grant"},
 		{leg: legOldServer, revision: "2025-11-25", name: "server-sse-multiple-streams"},
 	}

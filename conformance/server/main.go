@@ -99,5 +99,7 @@ func newServer(o *server.Options) *server.Server {
 	s.Add(changeTools(s)...)
 	s.Add(resources()...)
 	s.Add(prompts()...)
+	addSkills(s)
+	enableTasks(s)
 	return s
 }

@@ -56,6 +56,7 @@ func eachEra(t *testing.T, body func(t *testing.T, c *client.Client)) {
 // and answers in both eras.
 func TestTools(t *testing.T) {
 	texts := map[string]string{
+		"greet":                   "Hello, Ada!",
 		"test_simple_text":        "This is a simple text response for testing.",
 		"test_tool_with_logging":  "Tool with logging executed.",
 		"test_tool_with_progress": "Tool with progress executed.",
@@ -87,10 +88,13 @@ func TestTools(t *testing.T) {
 		"test_sampling":            {"prompt": "What is the capital of France?"},
 		"json_schema_2020_12_tool": {"email": "a"},
 		"test_x_mcp_header":        {"region": "eu"},
+		"greet":                    {"name": "Ada"},
 	}
 	others := []string{
 		"test_image_content", "test_audio_content", "test_embedded_resource", "test_multiple_content_types", "test_error_handling",
 	}
+	// The suite calls these as tasks.
+	asTasks := []string{"slow_compute", "failing_job", "protocol_error_job", "confirm_delete", "multi_input", "test_tool_with_task"}
 	eachEra(t, func(t *testing.T, c *client.Client) {
 		var names []string
 		for tool, err := range c.Tools(t.Context()) {
@@ -99,7 +103,7 @@ func TestTools(t *testing.T) {
 			}
 			names = append(names, tool.Name)
 		}
-		want := slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(texts)), others...)))
+		want := slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(texts)), others, asTasks)))
 		if slices.Sort(names); !slices.Equal(names, want) {
 			t.Errorf("tools are %q\nwant %q", names, want)
 		}

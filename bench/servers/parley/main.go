@@ -3,9 +3,13 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/parley-mcp/parley/bench/fixture"
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/tasks"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -16,6 +20,11 @@ func main() { fixture.Main(run) }
 
 func run(c fixture.Config) error {
 	s := newServer(c)
+	if c.Task {
+		if err := addTask(s); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Stdio:
 		return fixture.ServeStdio(func(ctx context.Context) error { return stdio.Serve(ctx, s) })
@@ -76,6 +85,22 @@ func newServer(c fixture.Config) *server.Server {
 		s.Add(server.Resource(fixture.BlobURI, "blob", func(context.Context) ([]byte, error) { return blob, nil }))
 	}
 	return s
+}
+
+// addTask has a task that has ended, of callers without a name.
+func addTask(s *server.Server) error {
+	ctx, store := context.Background(), tasks.Memory()
+	n := &tasks.NewTask{ID: fixture.TaskID, Owner: new(principal.Principal).Identity(), Tool: fixture.Echo, PollInterval: time.Second}
+	_, lease, err := store.Create(ctx, n, time.Hour)
+	if err != nil {
+		return err
+	}
+	result := mcp.RawValue(`{"content":[{"type":"text","text":"` + fixture.Text + `"}],"resultType":"complete"}`)
+	if _, err := store.Change(ctx, lease, tasks.Change{End: &tasks.End{Status: tasks.Completed, Result: result}}); err != nil {
+		return err
+	}
+	tasks.Enable(s, store, nil)
+	return nil
 }
 
 func inMemory(s *server.Server) error {
