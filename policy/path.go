@@ -1,0 +1,209 @@
+package policy
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A pathStyle says how a path is written.
+type pathStyle uint8
+
+const (
+	unknownStyle pathStyle = iota
+	posixStyle             // "/srv/data"
+	windowsStyle           // `C:\data`
+)
+
+// A location is an absolute path without "." and "..".
+type location struct {
+	style pathStyle
+	// text has slashes between its segments and none at its end: "" and "C:" are roots.
+	text string
+	// folded is text without letter case.
+	folded string
+}
+
+// nearness says how a location lies to a folder.
+type nearness uint8
+
+const (
+	outside     nearness = iota
+	maybeInside          // inside if letter case is ignored
+	inside               // it is the folder, or lies beneath it
+)
+
+// from returns how the location lies to dir, of the same style.
+func (l *location) from(dir *location) nearness {
+	switch {
+	case !beneath(l.folded, dir.folded):
+		return outside
+	case beneath(l.text, dir.text):
+		return inside
+	default:
+		return maybeInside
+	}
+}
+
+func beneath(text, dir string) bool {
+	return strings.HasPrefix(text, dir) && (len(text) == len(dir) || text[len(dir)] == '/')
+}
+
+// parsePath returns the location of a path or file URI; dir is what relative paths begin at, of
+// unknownStyle if it is not known. The doubt says why there is none.
+func parsePath(s string, dir *location) (location, doubt) {
+	if d := doubtfulPath(s); d != noDoubt {
+		return location{}, d
+	}
+	isURI := false
+	if scheme := schemeOf(s); scheme != "" {
+		path, ok := "", false
+		if strings.EqualFold(scheme, "file") {
+			path, ok = decodeFileURI(s)
+		} else {
+			return location{}, doubtScheme
+		}
+		if !ok {
+			return location{}, doubtFileURI
+		}
+		s, isURI = path, true
+	}
+	switch {
+	case hasDrive(s):
+		if len(s) == 2 || !isSlash(s[2]) {
+			return location{}, doubtDrive
+		}
+		return clean(strings.ToUpper(s[:2]), s[3:], windowsStyle)
+	case strings.HasPrefix(s, `\\`), dir.style == windowsStyle && len(s) > 1 && isSlash(s[0]) && isSlash(s[1]):
+		return location{}, doubtDrive
+	case s[0] == '/' && (isURI || dir.style != windowsStyle):
+		return clean("", s, posixStyle)
+	case dir.style == windowsStyle && isSlash(s[0]):
+		return clean(dir.text[:2], s, windowsStyle)
+	case strings.ContainsAny(s[:1], "~$%"):
+		return location{}, doubtVariable
+	case dir.style == unknownStyle:
+		return location{}, doubtRelative
+	case dir.style == windowsStyle:
+		return clean(dir.text[:2], dir.text[2:]+"/"+s, windowsStyle)
+	default:
+		return clean("", dir.text+"/"+s, posixStyle)
+	}
+}
+
+// parseDir returns the location of an absolute path.
+func parseDir(s string) (location, doubt) { return parsePath(s, &location{}) }
+
+func doubtfulPath(s string) doubt {
+	if s == "" {
+		return doubtEmptyPath
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		return doubtNUL
+	}
+	first, _ := utf8.DecodeRuneInString(s)
+	last, _ := utf8.DecodeLastRuneInString(s)
+	if unicode.IsSpace(first) || unicode.IsSpace(last) {
+		return doubtBlank
+	}
+	return noDoubt
+}
+
+// schemeOf returns the scheme of a URI, or "". One letter is a drive.
+func schemeOf(s string) string {
+	if colon := strings.IndexByte(s, ':'); colon > 1 && validScheme(s[:colon]) {
+		return s[:colon]
+	}
+	return ""
+}
+
+func validScheme(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		other := '0' <= c && c <= '9' || c == '+' || c == '-' || c == '.'
+		if !letter && (i == 0 || !other) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// decodeFileURI returns the absolute path of a file URI on this machine (RFC 8089).
+func decodeFileURI(s string) (path string, ok bool) {
+	rest := s[len("file:"):]
+	if strings.ContainsAny(rest, "?#") || strings.Contains(strings.ToLower(rest), "%2f") {
+		return "", false
+	}
+	if after, found := strings.CutPrefix(rest, "//"); found {
+		slash := strings.IndexByte(after, '/')
+		if slash < 0 || after[:slash] != "" && !strings.EqualFold(after[:slash], "localhost") {
+			return "", false
+		}
+		rest = after[slash:]
+	}
+	path, err := url.PathUnescape(rest)
+	if err != nil || !utf8.ValidString(path) || path == "" || path[0] != '/' || doubtfulPath(path) != noDoubt {
+		return "", false
+	}
+	if hasDrive(path[1:]) {
+		path = path[1:]
+	}
+	return path, !strings.HasPrefix(path, "//")
+}
+
+func hasDrive(s string) bool {
+	return len(s) >= 2 && s[1] == ':' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
+}
+
+func isSlash(c byte) bool { return c == '/' || c == '\\' }
+
+// clean returns the location beneath root of a path, the rest of an absolute one.
+func clean(root, path string, style pathStyle) (location, doubt) {
+	if style == windowsStyle {
+		path = strings.ReplaceAll(path, `\`, "/")
+	} else if strings.Contains(path, `\..`) || strings.Contains(path, `..\`) {
+		return location{}, doubtBackslash
+	}
+	kept := make([]string, 0, 16)
+	for name := range strings.SplitSeq(path, "/") {
+		switch {
+		case name == "" || name == ".":
+		case name == ".." && len(kept) == 0:
+			return location{}, doubtAboveRoot
+		case name == "..":
+			kept = kept[:len(kept)-1]
+		case style == windowsStyle && changedByWindows(name):
+			return location{}, doubtWindowsName
+		default:
+			kept = append(kept, name)
+		}
+	}
+	l := location{style: style, text: root}
+	if len(kept) > 0 {
+		l.text += "/" + strings.Join(kept, "/")
+	}
+	l.folded = strings.Map(foldRune, l.text)
+	return l, noDoubt
+}
+
+// changedByWindows reports whether Windows may open another file than the one with that name: it
+// drops dots and blanks at the end, takes what follows a colon for a stream, and knows short names
+// such as "PROGRA~1".
+func changedByWindows(name string) bool {
+	if last := name[len(name)-1]; last == '.' || last == ' ' || strings.IndexByte(name, ':') >= 0 {
+		return true
+	}
+	tilde := strings.IndexByte(name, '~')
+	return tilde >= 0 && tilde+1 < len(name) && '0' <= name[tilde+1] && name[tilde+1] <= '9'
+}
+
+// foldRune returns the same rune for all that differ in letter case only.
+func foldRune(r rune) rune {
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
+}
