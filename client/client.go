@@ -49,6 +49,7 @@ type Client struct {
 	last     *session // what was negotiated last
 	routed   bool     // the transport of the last connection repeats parts of requests
 	dialling *reconnect
+	gone     error     // why the last connection ended, if there will be no other
 	failures int       // connections that failed or died young, in a row
 	retryAt  time.Time // when to dial next
 	calls    map[*call]struct{}
@@ -130,8 +131,12 @@ func (c *Client) Close() error {
 	c.stop(ErrClosed)
 	cur := c.cur
 	c.cur = nil
+	cause := ErrClosed
+	if c.gone != nil { // the calls were on the connection that ended
+		cause = fmt.Errorf("%w: %w", transport.ErrInterrupted, c.gone)
+	}
 	for k := range c.calls {
-		k.end(ErrClosed)
+		k.end(cause)
 	}
 	c.mu.Unlock()
 	defer close(c.quiet)

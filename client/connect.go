@@ -221,14 +221,21 @@ func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Rou
 // lost is called once when a connection has ended by itself.
 func (c *Client) lost(cn *conn) {
 	c.mu.Lock()
+	final := false
 	if c.cur == cn {
 		c.cur = nil
 		if time.Since(cn.born) >= earlyEnd {
 			c.failures = 0
 		}
 		c.failed()
+		if final = c.opts.OnDisconnect != nil && !c.routed; final {
+			c.gone = fmt.Errorf("%w: %w", ErrDisconnected, cn.cause)
+		}
 	}
 	c.mu.Unlock()
+	if final {
+		_ = c.guard("OnDisconnect", func() { c.opts.OnDisconnect(cn.cause) })
+	}
 	c.spawn(func() { _ = cn.teardown(cn.cause) })
 }
 
@@ -298,6 +305,8 @@ func (c *Client) current() (*conn, *reconnect, error) {
 		return nil, nil, ErrClosed
 	case c.cur != nil:
 		return c.cur, nil, nil
+	case c.gone != nil:
+		return nil, nil, c.gone
 	case c.dialling == nil:
 		d := &reconnect{done: make(chan struct{})}
 		c.dialling = d
@@ -311,7 +320,7 @@ func (c *Client) current() (*conn, *reconnect, error) {
 func (c *Client) redial(d *reconnect, pause time.Duration) {
 	err := sleep(c.ctx, pause)
 	if err == nil {
-		ctx, cancel := c.limited(c.pausing(c.ctx), c.opts.CallTimeout)
+		ctx, cancel := c.limited(c.pausing(c.ctx), c.opts.ConnectTimeout)
 		var cn *conn
 		if cn, err = c.dial(ctx); err == nil {
 			if err = c.adopt(cn); err != nil {

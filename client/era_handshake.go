@@ -24,7 +24,7 @@ type handshake struct {
 // handshake opens a session with a revision, or another of the same era that
 // the server prefers and we allow. The cause is why no newer one was found.
 func (o *negotiation) handshake(ctx context.Context, f *revision.Facts, cause error) error {
-	ctx, cancel := o.c.limited(ctx, o.c.opts.CallTimeout)
+	ctx, cancel := o.c.limited(ctx, o.c.opts.ConnectTimeout)
 	defer cancel()
 	for range 2 {
 		result, err := o.initialize(ctx, f)

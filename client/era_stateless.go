@@ -65,9 +65,9 @@ func newStateless(c *Client, f *revision.Facts, d *mcp.DiscoverResult) *session 
 
 // discover probes the server with a revision.
 func (o *negotiation) discover(ctx context.Context, f *revision.Facts) (*mcp.DiscoverResult, error) {
-	limit := min(o.c.opts.DiscoverProbe, o.c.opts.CallTimeout)
+	limit := min(o.c.opts.DiscoverProbe, o.c.opts.ConnectTimeout)
 	if len(o.legacy) == 0 {
-		limit = o.c.opts.CallTimeout // there is nothing to fall back to
+		limit = o.c.opts.ConnectTimeout // there is nothing to fall back to
 	}
 	ctx, cancel := o.c.limited(ctx, limit)
 	defer cancel()

@@ -21,6 +21,9 @@ import (
 var (
 	// ErrClosed says that the client was closed.
 	ErrClosed = errors.New("client is closed")
+	// ErrDisconnected says that the connection ended, and that the client does not
+	// make another one; see Options.OnDisconnect.
+	ErrDisconnected = errors.New("the connection to the server has ended")
 	// ErrTimeout says that the server did not answer in the time allowed; it
 	// was told that it is cancelled.
 	ErrTimeout = errors.New("no answer in time")

@@ -94,6 +94,13 @@ type Options struct {
 	Middleware []Middleware
 	// Observers are told of sessions; default none.
 	Observers []Observer
+	// OnDisconnect is told once that the connection ended by itself, and why, and
+	// leaves it to the caller to make another client: this one does not connect again,
+	// and whatever is asked of it fails with [ErrDisconnected]. It must not wait, and
+	// must not call the client. Over Streamable HTTP it is not called: each request
+	// connects by itself there, and a session that the server has forgotten is opened
+	// again. Default: the client connects again when it is next used.
+	OnDisconnect func(err error)
 	// OneAtATime makes requests of the handshake era wait for each other, so
 	// that it is known which one a question of the server belongs to also where
 	// the transport does not tell: on pipes and with HTTP+SSE. See RequestFrom. A
@@ -115,10 +122,13 @@ type Options struct {
 	// MaxCallTime is how long a call may take in all, without the time that
 	// persons take; default 10 min, and a negative one is no limit.
 	MaxCallTime time.Duration
+	// ConnectTimeout is CallTimeout for the requests with which a connection begins;
+	// default CallTimeout.
+	ConnectTimeout time.Duration
 	// DiscoverProbe is how long a server may be silent to the first request
 	// before it is taken for one of the handshake era; default 5 s, and never
-	// longer than CallTimeout. A server that is silent to the handshake too
-	// makes Connect fail after DiscoverProbe and CallTimeout together.
+	// longer than ConnectTimeout. A server that is silent to the handshake too
+	// makes Connect fail after DiscoverProbe and ConnectTimeout together.
 	DiscoverProbe time.Duration
 	// Retries is how often a request is sent again that the server refused
 	// before it ran, because there were too many: the codes -31001 and -31002
@@ -225,6 +235,7 @@ func (o *Options) defaults() (Options, error) {
 	r.URLWait = cmp.Or(r.URLWait, time.Minute)
 	r.CallTimeout = cmp.Or(r.CallTimeout, time.Minute)
 	r.MaxCallTime = cmp.Or(r.MaxCallTime, 10*time.Minute)
+	r.ConnectTimeout = cmp.Or(r.ConnectTimeout, r.CallTimeout)
 	r.DiscoverProbe = cmp.Or(r.DiscoverProbe, 5*time.Second)
 	r.Retries = cmp.Or(r.Retries, 5)
 	r.MaxRounds = cmp.Or(r.MaxRounds, 8)

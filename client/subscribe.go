@@ -158,7 +158,7 @@ func (c *Client) keepWatching(ctx context.Context, w *watch) {
 			return
 		}
 		var refusal *watchRefusedError
-		if errors.Is(err, ErrClosed) || errors.As(err, &refusal) || w.neverAccepted() && (errors.Is(err, transport.ErrDenied) || errors.Is(err, ErrPanicked)) {
+		if errors.Is(err, ErrClosed) || errors.Is(err, ErrDisconnected) || errors.As(err, &refusal) || w.neverAccepted() && (errors.Is(err, transport.ErrDenied) || errors.Is(err, ErrPanicked)) {
 			c.log.Info("a watch ended", "err", err)
 			w.fail(err)
 			return
