@@ -4,44 +4,92 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
 )
 
-// Bounds of what a server may put into a question to the model.
-const (
-	maxSampleMessages = 256
-	maxSampleMedia    = 5 << 20
-)
+// A sessionCall is the session, and the call, that a request to a server is for.
+type sessionCall struct {
+	session *Session
+	call    string
+}
+
+type sessionKey struct{}
+
+// withSession notes in ctx for whom a server is called, so that its questions
+// find the person.
+func withSession(ctx context.Context, s *Session, call string) context.Context {
+	return context.WithValue(ctx, sessionKey{}, sessionCall{s, call})
+}
+
+// Context returns a context for requests to servers outside a run, so that what
+// servers ask meanwhile is asked in this session.
+func (s *Session) Context(ctx context.Context) context.Context { return withSession(ctx, s, "") }
+
+// errWhose says that a question cannot be put to anybody.
+var errWhose = errors.New("it is not known in which conversation the server asks")
+
+// whose finds the session in which a server asks: that of the request; else the
+// one that has a call under way there; else the only one that is open.
+func (h *Host) whose(ctx context.Context, server string) (sessionCall, error) {
+	if c, ok := ctx.Value(sessionKey{}).(sessionCall); ok {
+		return c, nil
+	}
+	h.mu.Lock()
+	open := slices.Clone(h.sessions)
+	h.mu.Unlock()
+	var calling []sessionCall
+	for _, s := range open {
+		s.mu.Lock()
+		for _, c := range s.state.calls {
+			if c.Server == server && s.state.started[c.ID] {
+				calling = append(calling, sessionCall{s, c.ID})
+			}
+		}
+		if s.gathering {
+			calling = append(calling, sessionCall{session: s})
+		}
+		s.mu.Unlock()
+	}
+	one := func(c sessionCall) bool { return c.session == calling[0].session }
+	switch {
+	case len(calling) == 1:
+		return calling[0], nil
+	case len(calling) > 1 && !slices.ContainsFunc(calling, func(c sessionCall) bool { return !one(c) }):
+		return sessionCall{session: calling[0].session}, nil
+	case len(calling) == 0 && len(open) == 1:
+		return sessionCall{session: open[0]}, nil
+	}
+	return sessionCall{}, fmt.Errorf("%w: %w", client.ErrRefused, errWhose)
+}
 
 // options are what the server's client is set up with: a capability is
-// declared only if there is a handler for it.
+// declared only if there is something that answers.
 func (l *link) options() *client.Options {
 	h := l.host
 	o := &client.Options{
-		Info:           h.opts.Info,
-		Versions:       l.spec.Versions,
-		Logger:         h.opts.Logger.With("server", l.spec.Name),
-		Extensions:     h.opts.Extensions,
-		OnToolsChanged: func(context.Context) { l.stale.Store(true) },
+		Info:       h.opts.Info,
+		Versions:   l.spec.Versions,
+		Logger:     h.opts.Logger.With("server", l.spec.Name),
+		Extensions: h.opts.Extensions,
 	}
-	if h.opts.Elicitor != nil {
+	if h.opts.Attended {
 		o.OnElicit = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			return l.elicit(ctx, mcp.ModeForm, &ElicitQuestion{Params: r.Params})
+			return l.elicit(ctx, mcp.ModeForm, r)
 		}
 		o.OnElicitURL = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-			return l.elicit(ctx, mcp.ModeURL, &ElicitQuestion{Params: r.Params, Page: r.Page})
+			return l.elicit(ctx, mcp.ModeURL, r)
 		}
 	}
-	may := h.opts.Policy.Decide(KindSampling, l.spec.Name, sampleRequest).Effect
-	if h.opts.SampleModel != nil && (may == Allow || may == Ask && h.opts.Consent != nil) {
-		o.OnSample = l.sample
+	if len(h.opts.SampleModels) > 0 && l.may(policy.KindSampling, sampleRequest, nil) {
+		o.OnSample, o.SampleTools = l.sample, true
 	}
-	if len(h.opts.Roots) > 0 && h.opts.Policy.Decide(KindRoots, l.spec.Name, "list").Effect != Deny {
-		o.OnRoots = func(context.Context) ([]mcp.Root, error) { return h.opts.Roots, nil }
+	if slices.ContainsFunc(h.opts.Roots, func(r mcp.Root) bool { return l.may(policy.KindRoots, rootsList, rootArguments(r.URI)) }) {
+		o.OnRoots = l.roots
 	}
 	if log := h.opts.OnLog; log != nil {
 		o.LogLevel = h.opts.LogLevel
@@ -50,138 +98,177 @@ func (l *link) options() *client.Options {
 	return o
 }
 
+// may reports whether something could be allowed to the server: by a rule, or by
+// a person where there is one.
+func (l *link) may(kind policy.Kind, name string, args mcp.RawValue) bool {
+	q := &policy.Query{Kind: kind, Server: l.spec.Name, Name: name, Arguments: args, Trusted: l.spec.Trusted}
+	return !l.host.opts.Policy.Hides(q) && (l.host.opts.Attended || l.host.opts.Policy.Decide(q).Effect == policy.Allow)
+}
+
 // elicit asks the person for a server.
-func (l *link) elicit(ctx context.Context, mode string, q *ElicitQuestion) (*mcp.ElicitResult, error) {
+func (l *link) elicit(ctx context.Context, mode string, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	h := l.host
-	if h.opts.Policy.Decide(KindElicit, l.spec.Name, mode).Effect == Deny {
+	c, err := h.whose(ctx, l.spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	s := c.session
+	var args mcp.RawValue
+	if mode == mcp.ModeURL {
+		if args, err = wire.Marshal(map[string]string{"url": r.Params.URL}); err != nil {
+			return nil, fmt.Errorf("the address cannot be shown: %w", err)
+		}
+	}
+	query := s.query(policy.KindElicitation, l.spec.Name, mode, args)
+	if v := h.opts.Policy.Decide(query); v.Effect == policy.Deny {
+		s.audited(ctx, query, "refused", v.Why())
 		return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
 	}
 	if l.asked.Add(1) > int64(h.opts.MaxQuestions) {
 		err := &BudgetError{"questions", fmt.Sprintf("%d questions of server %s", h.opts.MaxQuestions, l.spec.Name)}
 		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
 	}
-	q.Server, q.Origin = l.spec.Name, l.spec.Origin
-	var res *mcp.ElicitResult
-	err := h.withPerson(ctx, func() (err error) {
-		res, err = h.opts.Elicitor.Elicit(ctx, q)
+	q := &Question{
+		Kind: QuestionForm, Server: l.spec.Name, Origin: l.spec.Origin, Call: c.call, Name: mode,
+		Form: r.Params, Why: "the server asks you",
+	}
+	check := func(a *Answer) error {
+		_, err := r.Complete(a.Values)
 		return err
-	})
-	return res, err
-}
-
-// Names of the two moments of sampling, for rules.
-const (
-	sampleRequest = "request"
-	sampleAnswer  = "answer"
-)
-
-// sample calls the model for a server: the request and the answer are authorized
-// each, and shown to the person unless a rule allows them. The conversation of
-// the host is no part of it.
-//
-// spec 2026-07-28, client/sampling: there SHOULD always be a human in the loop
-// with the ability to deny sampling requests.
-func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
-	h := l.host
-	if n := l.samples.Add(1); n > int64(h.opts.MaxSamples) {
-		err := &BudgetError{"samples", fmt.Sprintf("%d uses of the model by server %s", h.opts.MaxSamples, l.spec.Name)}
+	}
+	if mode == mcp.ModeURL {
+		q.Kind, q.Page = QuestionPage, r.Page
+		check = nil
+	}
+	a, err := s.ask(ctx, q, check, nil)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
 	}
-	req, shown, err := sampleMessages(p)
-	if err != nil {
-		return nil, err
+	event := "refused"
+	if a.Action == Approve {
+		event = "approved"
 	}
-	req.MaxTokens = h.opts.MaxSampleTokens
-	if p.MaxTokens > 0 && p.MaxTokens < int64(req.MaxTokens) {
-		req.MaxTokens = int(p.MaxTokens)
+	s.audited(ctx, query, event, "the person answered")
+	switch {
+	case a.Action == Dismiss:
+		return &mcp.ElicitResult{Action: mcp.ElicitCancel}, nil
+	case a.Action != Approve:
+		return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
+	case mode == mcp.ModeURL:
+		return &mcp.ElicitResult{Action: mcp.ElicitAccept}, nil
 	}
-	if err := l.authorizeSample(ctx, sampleRequest, shown); err != nil {
-		return nil, err
-	}
-	answer, err := l.generate(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.authorizeSample(ctx, sampleAnswer, answer); err != nil {
-		return nil, err
-	}
-	return &mcp.CreateMessageResult{
-		Role:       mcp.RoleAssistant,
-		Content:    mcp.Contents{mcp.Text(answer)},
-		Model:      h.opts.SampleModel.Name(),
-		StopReason: mcp.StopEndTurn,
-	}, nil
+	return &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: a.Values}, nil
 }
 
-// generate runs one turn of the model, without tools.
-func (l *link) generate(ctx context.Context, req *Request) (string, error) {
-	var b strings.Builder
-	for piece, err := range l.host.opts.SampleModel.Generate(ctx, req) {
-		if err != nil {
-			return "", fmt.Errorf("model: %w", err)
-		}
-		if b.Len()+len(piece.Text) > maxTurnText {
-			return "", errors.New("the model's answer is too long")
-		}
-		b.WriteString(piece.Text)
-	}
-	return b.String(), nil
-}
-
-// authorizeSample gets consent for one half of a sampling.
-func (l *link) authorizeSample(ctx context.Context, name, shown string) error {
+// roots tells a server the directories that a rule allows, and those that the
+// person picks of the others.
+//
+// SEC-ROOTS-1: consent for each root.
+func (l *link) roots(ctx context.Context) ([]mcp.Root, error) {
 	h := l.host
-	err := h.consent(ctx, &consentRequest{
-		key: grantKey{KindSampling, l.spec.Name, name},
-		question: &Question{
-			Kind: KindSampling, Server: l.spec.Name, Origin: l.spec.Origin, Name: name,
-			Text: shown, Secrets: TextSecrets(shown),
-		},
-	})
-	if errors.Is(err, ErrConsent) {
-		return fmt.Errorf("%w: %w", client.ErrRefused, err)
+	c, err := h.whose(ctx, l.spec.Name)
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-// sampleMessages checks what a server wants to ask the model, and writes it
-// down for the person.
-func sampleMessages(p *mcp.CreateMessageParams) (*Request, string, error) {
-	if len(p.Messages) == 0 || len(p.Messages) > maxSampleMessages {
-		return nil, "", mcp.NewError(mcp.CodeInvalidParams, "%d messages: between 1 and %d are possible", len(p.Messages), maxSampleMessages)
-	}
-	req := &Request{System: p.SystemPrompt, Stop: p.StopSequences}
-	var shown strings.Builder
-	if p.SystemPrompt != "" {
-		fmt.Fprintf(&shown, "system: %s\n", p.SystemPrompt)
-	}
-	for _, m := range p.Messages {
-		for _, c := range m.Content {
-			text, err := sampleContent(c)
-			if err != nil {
-				return nil, "", err
+	s := c.session
+	var given, open []mcp.Root
+	for _, root := range h.opts.Roots {
+		chosen, known := s.rootChoice(l.spec.Name, root.URI)
+		if known {
+			if chosen {
+				given = append(given, root)
 			}
-			fmt.Fprintf(&shown, "%s: %s\n", m.Role, text)
+			continue
 		}
-		req.Messages = append(req.Messages, Message{Role: m.Role, Content: m.Content})
+		q := s.query(policy.KindRoots, l.spec.Name, rootsList, rootArguments(root.URI))
+		v, err := s.judge(ctx, q, nil, "")
+		switch {
+		case err != nil:
+			return nil, err
+		case v.effect == policy.Allow:
+			given = append(given, root)
+		case v.effect == policy.Ask:
+			open = append(open, root)
+		}
 	}
-	return req, strings.TrimSuffix(shown.String(), "\n"), nil
+	if len(open) == 0 {
+		return given, nil
+	}
+	q := &Question{
+		Kind: QuestionRoots, Server: l.spec.Name, Origin: l.spec.Origin, Call: c.call, Name: rootsList, Roots: open,
+		Why:    "the server wants to know in which directories it should work",
+		Offers: []Offer{{Scope: ScopeServer, Text: "tell this server of the chosen directories from now on"}},
+	}
+	a, err := s.ask(ctx, q, func(a *Answer) error {
+		for _, uri := range a.Roots {
+			if !slices.ContainsFunc(open, func(r mcp.Root) bool { return r.URI == uri }) {
+				return fmt.Errorf("%s is not one of the directories", uri)
+			}
+		}
+		return nil
+	}, func(a *Answer) *Grant { return s.grantRoots(q, a) })
+	if errors.Is(err, errUnattended) {
+		return given, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
+	}
+	s.chooseRoots(l.spec.Name, open, &a)
+	s.audited(ctx, s.query(policy.KindRoots, l.spec.Name, rootsList, nil), "approved", fmt.Sprintf("the person chose %d of %d directories", len(a.Roots), len(open)))
+	if a.Action == Approve {
+		for _, r := range open {
+			if slices.Contains(a.Roots, r.URI) {
+				given = append(given, r)
+			}
+		}
+	}
+	return given, nil
 }
 
-// sampleContent checks one block and returns what the person sees of it.
-func sampleContent(c mcp.Content) (string, error) {
-	switch c := c.(type) {
-	case *mcp.TextContent:
-		return c.Text, nil
-	case *mcp.ImageContent:
-		if len(c.Data) > maxSampleMedia {
-			return "", mcp.NewError(mcp.CodeInvalidParams, "an image of %d bytes: at most %d are possible", len(c.Data), maxSampleMedia)
-		}
-		if sniffed := http.DetectContentType(c.Data); sniffed != c.MIMEType {
-			return "", mcp.NewError(mcp.CodeInvalidParams, "an image that says it is %s but looks like %s", c.MIMEType, sniffed)
-		}
-		return fmt.Sprintf("[image, %s, %d bytes]", c.MIMEType, len(c.Data)), nil
-	default:
-		return "", mcp.NewError(mcp.CodeInvalidParams, "only text and images can be sampled from here")
+// rootsList is the name of what roots are asked for, in rules.
+const rootsList = "list"
+
+// rootArguments is a root as rules see it.
+func rootArguments(uri string) mcp.RawValue {
+	raw, err := wire.Marshal(map[string]string{"uri": uri})
+	if err != nil { // a URI that is no valid UTF-8: no rule can name it
+		return nil
 	}
+	return raw
+}
+
+// rootChoice is what the person chose about a root in this session.
+func (s *Session) rootChoice(server, uri string) (chosen, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chosen, known = s.chosenRoots[PinKey{server, uri}]
+	return chosen, known
+}
+
+// chooseRoots remembers an answer for as long as the session is open.
+func (s *Session) chooseRoots(server string, asked []mcp.Root, a *Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.chosenRoots == nil {
+		s.chosenRoots = make(map[PinKey]bool)
+	}
+	for _, r := range asked {
+		s.chosenRoots[PinKey{server, r.URI}] = a.Action == Approve && slices.Contains(a.Roots, r.URI)
+	}
+}
+
+// grantRoots makes a grant of the chosen roots.
+func (s *Session) grantRoots(q *Question, a *Answer) *Grant {
+	p := policy.Predicate{Pointer: "/uri", Op: policy.OpEquals}
+	for _, uri := range a.Roots {
+		raw, err := wire.Marshal(uri)
+		if err == nil {
+			p.Values = append(p.Values, raw)
+		}
+	}
+	if len(p.Values) == 0 {
+		return nil
+	}
+	rule := policy.Rule{Effect: policy.Allow, Kind: policy.KindRoots, Server: policy.Quote(q.Server), Where: []policy.Predicate{p}}
+	return s.newGrant(q.Server, rule, "", a)
 }

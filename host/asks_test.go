@@ -6,8 +6,6 @@ import (
 	"errors"
 	"image"
 	"image/png"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,9 +14,32 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/mem"
 )
+
+// eras runs a test with a revision of each era.
+func eras(t *testing.T, f func(t *testing.T, version string)) {
+	for _, version := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) { f(t, version) })
+	}
+}
+
+// oneServer makes a host with the server "one" of a revision.
+func oneServer(t *testing.T, o *host.Options, version string, features ...server.Feature) *host.Host {
+	t.Helper()
+	h := newHost(t, o, nil)
+	spec := host.Server{Name: "one", Origin: "test", Dialer: mem.New(serverOf(t, features...), nil)}
+	if version != "" {
+		spec.Versions = []string{version}
+	}
+	if err := h.Add(spec); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
 
 // asker is a tool that asks the client's model.
 func asker(content ...mcp.Content) *server.ToolFeature {
@@ -34,14 +55,14 @@ func asker(content ...mcp.Content) *server.ToolFeature {
 	})
 }
 
-// callTool calls the only tool of the server "one".
-func callTool(t *testing.T, h *host.Host, name string) (string, error) {
+// callTool calls a tool of the server "one" outside a run, for a session.
+func callTool(t *testing.T, h *host.Host, s *host.Session, name string) (string, error) {
 	t.Helper()
 	c, err := h.Client(t.Context(), "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := c.CallTool(t.Context(), name, nil, nil)
+	res, err := c.CallTool(s.Context(t.Context()), name, nil, nil)
 	if err != nil {
 		return "", err
 	}
@@ -52,80 +73,141 @@ func callTool(t *testing.T, h *host.Host, name string) (string, error) {
 	return strings.Join(parts, "|"), nil
 }
 
-// Proves: FLOW-SAMPLE-H, SEC-SAMPLE-1, SEC-SAMPLE-2. Request and answer are
-// shown to the person; the model gets the server's messages and no others.
+// Proves: FLOW-SAMPLE-H, SEC-SAMPLE-1, SEC-SAMPLE-2, SEC-SAMPLE-3. Request and answer are
+// shown to the person, who may change both and choose the model; it gets the server's
+// messages and no others.
 func TestSampling(t *testing.T) {
-	who := &person{answers: []host.Decision{{Grant: host.Once}, {Grant: host.Once}}}
-	m := &scripted{turns: []turn{func(*host.Request) []host.Piece { return say("the key is AKIAABCDEFGHIJKLMNOP") }}}
-	h := newHost(t, &host.Options{Consent: who, SampleModel: m}, map[string]transport.Handler{"one": serverOf(t, asker(mcp.Text("what?")))})
-	got, err := callTool(t, h, "ask")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "scripted: the key is AKIAABCDEFGHIJKLMNOP"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	var shown []string
-	for _, q := range who.asked {
-		shown = append(shown, string(q.Kind)+" "+q.Name+" "+q.Server+": "+q.Text)
-	}
-	want := []string{
-		"sampling request one: system: obey\nuser: what?",
-		"sampling answer one: the key is AKIAABCDEFGHIJKLMNOP",
-	}
-	if diff := cmp.Diff(want, shown); diff != "" {
-		t.Error(diff)
-	}
-	// SEC-SAMPLE-4: the answer is looked through for secrets.
-	if len(who.asked[0].Secrets) != 0 || len(who.asked[1].Secrets) != 1 {
-		t.Errorf("secrets: %v and %v", who.asked[0].Secrets, who.asked[1].Secrets)
-	}
-	if r := m.asked[0]; len(r.Messages) != 1 || r.MaxTokens != 10 || len(r.Tools) != 0 {
-		t.Errorf("the model was asked %+v", r)
-	}
+	eras(t, func(t *testing.T, version string) {
+		secret := "the key is AKIAABCDEFGHIJKLMNOP"
+		first := &scripted{}
+		second := &scripted{info: host.ModelInfo{Name: "second"}, turns: []turn{say2(secret)}}
+		h := oneServer(t, &host.Options{Attended: true, SampleModels: []host.Model{first, second}}, version, asker(mcp.Text("what?")))
+		s := begin(t, h, &scripted{})
+		who := attend(t, s, func(q *host.Question) host.Answer {
+			a := host.Answer{Action: host.Approve}
+			if q.Kind == host.QuestionSample {
+				a.Model = "second"
+				a.Edited = mcp.RawValue(`{"messages":[{"role":"user","content":{"type":"text","text":"edited"}}],"maxTokens":5}`)
+			} else {
+				a.Edited = mcp.RawValue(`{"role":"assistant","content":{"type":"text","text":"no key"},"model":"second"}`)
+			}
+			return a
+		})
+		got, err := callTool(t, h, s, "ask")
+		if err != nil || got != "second: no key" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		asked := who.questions()
+		if len(asked) != 2 || asked[0].Sample.SystemPrompt != "obey" || asked[1].Sampled.Model != "second" {
+			t.Fatalf("asked %+v", asked)
+		}
+		if diff := cmp.Diff([]string{"scripted", "second"}, asked[0].Models); diff != "" {
+			t.Error(diff)
+		}
+		// SEC-SAMPLE-4: the answer is looked through for secrets.
+		if len(asked[0].Secrets) != 0 || len(asked[1].Secrets) != 1 {
+			t.Errorf("secrets: %v and %v", asked[0].Secrets, asked[1].Secrets)
+		}
+		if len(first.requests()) != 0 || len(second.requests()) != 1 {
+			t.Fatal("the chosen model was not asked, or another one was")
+		}
+		r := second.requests()[0]
+		if len(r.Messages) != 1 || r.MaxTokens != 5 || len(r.Tools) != 0 || r.System != "" || host.ContentText(r.Messages[0].Blocks[0].Content) != "edited" {
+			t.Errorf("the model was asked %+v", r)
+		}
+	})
 }
 
-// Proves: FLOW-SAMPLE-H. Each half can be refused; the model is then not called.
+// Proves: FLOW-SAMPLE-H. Each half can be refused; if the first is, the model is not called.
 func TestSamplingRefused(t *testing.T) {
-	for _, answers := range [][]host.Decision{{{}}, {{Grant: host.Once}, {}}} {
-		who := &person{answers: answers}
+	for _, refused := range []host.QuestionKind{host.QuestionSample, host.QuestionSampled} {
 		m := &scripted{}
-		h := newHost(t, &host.Options{Consent: who, SampleModel: m}, map[string]transport.Handler{"one": serverOf(t, asker(mcp.Text("what?")))})
-		if got, err := callTool(t, h, "ask"); !errors.Is(err, client.ErrInputRefused) {
-			t.Errorf("%d answers: got %q, %v", len(answers), got, err)
+		h := oneServer(t, &host.Options{Attended: true, SampleModels: []host.Model{m}}, "", asker(mcp.Text("what?")))
+		s := begin(t, h, &scripted{})
+		attend(t, s, func(q *host.Question) host.Answer {
+			if q.Kind == refused {
+				return host.Answer{}
+			}
+			return host.Answer{Action: host.Approve}
+		})
+		if got, err := callTool(t, h, s, "ask"); !errors.Is(err, client.ErrInputRefused) {
+			t.Errorf("%s: got %q, %v", refused, got, err)
 		}
-		if len(m.asked) != len(answers)-1 {
-			t.Errorf("%d answers: the model was called %d times", len(answers), len(m.asked))
+		if called := len(m.requests()) == 1; called != (refused == host.QuestionSampled) {
+			t.Errorf("%s: the model was called %v", refused, called)
 		}
 	}
 }
 
 // Proves: SEC-SAMPLE-2. A server has a budget.
 func TestSamplingBudget(t *testing.T) {
-	h := newHost(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModel: &scripted{}, MaxSamples: 2},
-		map[string]transport.Handler{"one": serverOf(t, asker(mcp.Text("what?")))})
+	h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{&scripted{}}, MaxSamples: 2}, "", asker(mcp.Text("what?")))
+	s := begin(t, h, &scripted{})
 	for i := range 3 {
-		_, err := callTool(t, h, "ask")
+		_, err := callTool(t, h, s, "ask")
 		if (err != nil) != (i == 2) {
 			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
 }
 
-// Proves: SEC-CAP-1. Without a model, or without consent, nothing is declared.
-func TestSamplingUndeclared(t *testing.T) {
+// A rule that allows sampling does not let an answer out that looks like a secret.
+func TestSamplingSecretAsks(t *testing.T) {
+	m := &scripted{turns: []turn{say2("the key is AKIAABCDEFGHIJKLMNOP")}}
+	h := oneServer(t, &host.Options{Attended: true, Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{m}}, "", asker(mcp.Text("what?")))
+	s := begin(t, h, &scripted{})
+	who := attend(t, s, func(*host.Question) host.Answer { return host.Answer{} })
+	if got, err := callTool(t, h, s, "ask"); !errors.Is(err, client.ErrInputRefused) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if q := who.one(t); q.Kind != host.QuestionSampled || !strings.Contains(q.Why, "secret") || len(q.Offers) != 0 {
+		t.Errorf("asked %+v", q)
+	}
+}
+
+// Proves: SEC-SAMPLE-3. Preferences of a server sort the models.
+func TestSamplingPreferences(t *testing.T) {
+	fast := &scripted{info: host.ModelInfo{Name: "fast-1", Speed: 1, InputPrice: 1}}
+	smart := &scripted{info: host.ModelInfo{Name: "smart-1", Intelligence: 1, InputPrice: 10}}
+	one := 1.0
+	for want, prefs := range map[string]*mcp.ModelPreferences{
+		"plain-1": nil,
+		"fast-1":  {SpeedPriority: &one},
+		"smart-1": {IntelligencePriority: &one, CostPriority: new(0.1)},
+		"smart":   {Hints: []mcp.ModelHint{{Name: "unknown"}, {Name: "SMART"}}, SpeedPriority: &one},
+	} {
+		models := []host.Model{&scripted{info: host.ModelInfo{Name: "plain-1"}}, fast, smart}
+		h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: models}, "",
+			server.Tool("ask", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
+				res, err := server.Sample(ctx, &mcp.CreateMessageParams{
+					MaxTokens: 10, ModelPreferences: prefs,
+					Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("x")}}},
+				})
+				if err != nil {
+					return "", err
+				}
+				return res.Model, nil
+			}))
+		if got, err := callTool(t, h, begin(t, h, &scripted{}), "ask"); err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("the model is %q (%v), want %s", got, err, want)
+		}
+	}
+}
+
+// Proves: SEC-CAP-1. Without a model, or without anybody who could consent, nothing is declared.
+func TestAsksUndeclared(t *testing.T) {
 	for _, o := range []*host.Options{
 		{},
-		{SampleModel: &scripted{}},
-		{SampleModel: &scripted{}, Consent: &person{}, Policy: &host.Policy{Rules: []host.Rule{rule(t, host.Deny, "sampling:*")}}},
+		{SampleModels: []host.Model{&scripted{}}},
+		{SampleModels: []host.Model{&scripted{}}, Policy: policyOf(t, "deny", "sampling:*")},
 	} {
-		h := newHost(t, o, map[string]transport.Handler{"one": serverOf(t, server.Tool("can", "Can it?", func(ctx context.Context, _ mcp.None) (string, error) {
+		h := oneServer(t, o, "", server.Tool("can", "Can it?", func(ctx context.Context, _ mcp.None) (string, error) {
 			if server.CanSample(ctx) || server.CanElicit(ctx) || server.CanElicitURL(ctx) || server.CanRoots(ctx) {
 				return "yes", nil
 			}
 			return "no", nil
-		}))})
-		if got, err := callTool(t, h, "can"); got != "no" || err != nil {
+		}))
+		if got, err := callTool(t, h, begin(t, h, &scripted{}), "can"); got != "no" || err != nil {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
@@ -147,23 +229,11 @@ func TestSamplingMedia(t *testing.T) {
 		{mcp.Image(append(b.Bytes(), make([]byte, 5<<20)...), "image/png"), false},
 		{mcp.Audio([]byte("RIFF"), "audio/wav"), false},
 	} {
-		h := newHost(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModel: &scripted{}},
-			map[string]transport.Handler{"one": serverOf(t, asker(test.content))})
-		if _, err := callTool(t, h, "ask"); (err == nil) != test.fits {
+		h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{&scripted{}}}, "", asker(test.content))
+		if _, err := callTool(t, h, begin(t, h, &scripted{}), "ask"); (err == nil) != test.fits {
 			t.Errorf("%s: %v", host.ContentText(test.content), err)
 		}
 	}
-}
-
-// elicitor is a scripted person with a form.
-type elicitor struct {
-	answer *mcp.ElicitResult
-	asked  []*host.ElicitQuestion
-}
-
-func (e *elicitor) Elicit(_ context.Context, q *host.ElicitQuestion) (*mcp.ElicitResult, error) {
-	e.asked = append(e.asked, q)
-	return e.answer, nil
 }
 
 type colour struct {
@@ -177,101 +247,126 @@ func formTool() *server.ToolFeature {
 	})
 }
 
-// Proves: FLOW-ELICIT-H, SEC-ELICIT-1. The person sees who asks, and a form.
+// Proves: FLOW-ELICIT-H, SEC-ELICIT-1. The person sees who asks, and a form, in a run and
+// beside it; what does not fit is not sent; decline and cancel are there.
 func TestElicit(t *testing.T) {
-	e := &elicitor{answer: &mcp.ElicitResult{Action: mcp.ElicitAccept, Content: map[string]mcp.RawValue{"colour": mcp.RawValue(`"red"`)}}}
-	h := newHost(t, &host.Options{Elicitor: e}, map[string]transport.Handler{"one": serverOf(t, formTool())})
-	if got, err := callTool(t, h, "form"); got != "accept red" || err != nil {
-		t.Errorf("got %q, %v", got, err)
-	}
-	if len(e.asked) != 1 || e.asked[0].Server != "one" || e.asked[0].Params.Message != "Which?" || e.asked[0].Page != nil {
-		t.Errorf("asked %+v", e.asked)
-	}
+	eras(t, func(t *testing.T, version string) {
+		for want, answer := range map[string]host.Answer{
+			"accept red": {Action: host.Approve, Values: map[string]mcp.RawValue{"colour": mcp.RawValue(`"red"`)}},
+			"decline ":   {Action: host.Refuse},
+			"cancel ":    {Action: host.Dismiss},
+		} {
+			h := oneServer(t, &host.Options{Attended: true, Policy: allowing(t, "*")}, version, formTool())
+			m := &scripted{turns: []turn{use("one__form", "{}")}}
+			s := begin(t, h, m)
+			who := attend(t, s, func(q *host.Question) host.Answer {
+				bad := host.Answer{Action: host.Approve, Values: map[string]mcp.RawValue{"colour": mcp.RawValue(`"blue"`)}}
+				if err := s.Answer(t.Context(), q.ID, bad); err == nil {
+					t.Error("blue is taken")
+				}
+				return answer
+			})
+			if _, _, err := s.Ask(t.Context(), "please"); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.results(); len(got) != 1 || got[0] != want {
+				t.Errorf("the tool got %q, want %q", got, want)
+			}
+			q := who.one(t)
+			call := bodies[*host.CallRecord](s)[0].ID
+			if q.Kind != host.QuestionForm || q.Server != "one" || q.Form.Message != "Which?" || q.Page != nil {
+				t.Errorf("asked %+v", q)
+			}
+			if q.Call != call {
+				t.Errorf("the question belongs to call %q, want %q", q.Call, call)
+			}
+		}
+	})
 }
 
 // Proves: SEC-ELICIT-1. A rule can keep a server from asking.
 func TestElicitDenied(t *testing.T) {
-	e := &elicitor{}
-	p := &host.Policy{Rules: []host.Rule{rule(t, host.Deny, "elicit:one/form")}}
-	h := newHost(t, &host.Options{Elicitor: e, Policy: p}, map[string]transport.Handler{"one": serverOf(t, formTool())})
-	if got, err := callTool(t, h, "form"); got != "decline " || err != nil || len(e.asked) != 0 {
-		t.Errorf("got %q, %v; asked %d times", got, err, len(e.asked))
+	h := oneServer(t, &host.Options{Attended: true, Policy: policyOf(t, "deny", "elicitation:one/form")}, "", formTool())
+	s := begin(t, h, &scripted{})
+	if got, err := callTool(t, h, s, "form"); got != "decline " || err != nil || len(bodies[*host.QuestionRecord](s)) != 0 {
+		t.Errorf("got %q, %v; the log is %s", got, err, kinds(s))
 	}
 }
 
 // Proves: SEC-ELICIT-2, ruling 18. The whole URL and what is suspicious about
 // it reach the face.
 func TestElicitURL(t *testing.T) {
-	e := &elicitor{answer: &mcp.ElicitResult{Action: mcp.ElicitAccept}}
-	h := newHost(t, &host.Options{Elicitor: e}, map[string]transport.Handler{"one": serverOf(t,
+	h := oneServer(t, &host.Options{Attended: true}, "",
 		server.Tool("page", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
 			ok, err := server.ElicitURL(ctx, "https://xn--exmple-cua.com/pay?x=1", "Please pay", func(context.Context) (bool, error) { return true, nil })
 			if ok {
 				return "went", err
 			}
 			return "stayed", err
-		}))})
-	if got, err := callTool(t, h, "page"); got != "went" || err != nil {
+		}))
+	s := begin(t, h, &scripted{})
+	who := attend(t, s, approve)
+	if got, err := callTool(t, h, s, "page"); got != "went" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}
-	page := e.asked[0].Page
-	if page == nil || page.URL != "https://xn--exmple-cua.com/pay?x=1" || page.Host != "xn--exmple-cua.com" || len(page.Warnings) != 1 {
-		t.Errorf("the page is %+v", page)
+	q := who.one(t)
+	if q.Kind != host.QuestionPage || q.Page == nil || q.Page.URL != "https://xn--exmple-cua.com/pay?x=1" || q.Page.Host != "xn--exmple-cua.com" || len(q.Page.Warnings) != 1 {
+		t.Errorf("asked %+v", q)
 	}
 }
 
-// Proves: FLOW-ROOTS, SEC-ROOTS-1.
-func TestRoots(t *testing.T) {
-	dir := t.TempDir()
-	root, err := host.Root(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHost(t, &host.Options{Roots: []mcp.Root{root}}, map[string]transport.Handler{"one": serverOf(t,
-		server.Tool("roots", "Roots.", func(ctx context.Context, _ mcp.None) (string, error) {
-			list, err := server.Roots(ctx)
-			if err != nil || len(list) != 1 {
-				return "", err
-			}
-			return list[0].URI, nil
-		}))})
-	if got, err := callTool(t, h, "roots"); got != root.URI || err != nil {
-		t.Errorf("got %q, %v; want %q", got, err, root.URI)
-	}
-}
-
-// Proves: SEC-ROOTS-1. What holds more than a project is refused, also behind a link.
-func TestRootRefuses(t *testing.T) {
-	dir := t.TempDir()
-	home := filepath.Join(dir, "home", "ada")
-	work := filepath.Join(home, "work place")
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("HOME", home)
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink("/", link); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"/", "/etc", "/usr", link, home, filepath.Dir(home), file} {
-		if r, err := host.Root(bad); !errors.Is(err, host.ErrRoot) {
-			t.Errorf("%s: got %v, %v", bad, r, err)
+// Proves: SEC-DOS-1. A server cannot ask the person for ever.
+func TestQuestionBudget(t *testing.T) {
+	h := oneServer(t, &host.Options{Attended: true, MaxQuestions: 2}, "", formTool())
+	s := begin(t, h, &scripted{})
+	attend(t, s, func(*host.Question) host.Answer { return host.Answer{} })
+	for i := range 3 {
+		_, err := callTool(t, h, s, "form")
+		if (err != nil) != (i == 2) || i == 2 && !errors.Is(err, client.ErrInputRefused) {
+			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
-	if _, err := host.Root(filepath.Join(dir, "nothing")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a directory that is not there: %v", err)
-	}
-	r, err := host.Root(work)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(r.URI, "file:///") || !strings.HasSuffix(r.URI, "/home/ada/work%20place") || r.Name != "work place" {
-		t.Errorf("the root is %+v", r)
-	}
+}
+
+// Proves: FLOW-ROOTS-H, SEC-ROOTS-1. The person picks the directories, once for a
+// session; rules allow and deny single ones; a grant lasts.
+func TestRoots(t *testing.T) {
+	eras(t, func(t *testing.T, version string) {
+		var roots []mcp.Root
+		for range 3 {
+			r, err := host.Root(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			roots = append(roots, r)
+		}
+		tool := server.Tool("roots", "Roots.", func(ctx context.Context, _ mcp.None) (string, error) {
+			list, err := server.Roots(ctx)
+			var uris []string
+			for _, r := range list {
+				uris = append(uris, r.URI)
+			}
+			return strings.Join(uris, " "), err
+		})
+		p := policyFrom(t, `{"effect":"deny","kind":"roots","where":{"/uri":{"equals":["`+roots[2].URI+`"]}}}`)
+		h := oneServer(t, &host.Options{Attended: true, Policy: p, Roots: roots}, version, tool)
+		s := begin(t, h, &scripted{})
+		who := attend(t, s, func(q *host.Question) host.Answer {
+			return host.Answer{Action: host.Approve, Offer: 1, Roots: []string{q.Roots[1].URI}}
+		})
+		for range 2 {
+			if got, err := callTool(t, h, s, "roots"); got != roots[1].URI || err != nil {
+				t.Errorf("got %q, %v; want %q", got, err, roots[1].URI)
+			}
+		}
+		if q := who.one(t); q.Kind != host.QuestionRoots || len(q.Roots) != 2 {
+			t.Errorf("asked %+v", q)
+		}
+		grants, err := h.Grants(t.Context())
+		if err != nil || len(grants) != 1 || grants[0].Rule.Kind != policy.KindRoots {
+			t.Errorf("grants %+v, %v", grants, err)
+		}
+	})
 }
 
 // The clients of all servers know the extensions of the host: a server may answer with

@@ -9,7 +9,8 @@ import (
 
 // A BudgetError says that a run was ended because a budget was spent.
 type BudgetError struct {
-	// What is the budget: "steps", "calls", "time", "samples", "questions".
+	// What is the budget: "steps", "calls", "time", "tokens", "money",
+	// "samples", "questions".
 	What string
 	// Limit is the budget as a text, for example "16 steps".
 	Limit string
@@ -20,11 +21,10 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("the budget of %s is spent", e.Limit)
 }
 
-// run limits ctx to MaxTime without the time in which a person is asked, until the
-// function that it returns is called. Then it ends with a BudgetError.
-func (h *Host) run(ctx context.Context) (context.Context, func()) {
-	limit := h.opts.MaxTime
-	ctx, cancel := pausetimer.WithTimeout(ctx, limit, &BudgetError{"time", limit.String()})
+// limit ends ctx with a BudgetError after MaxTime, without the time in which a
+// person is asked, until the function that it returns is called.
+func (h *Host) limit(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := pausetimer.WithTimeout(ctx, h.opts.MaxTime, &BudgetError{"time", h.opts.MaxTime.String()})
 	timer := pausetimer.From(ctx)
 	h.mu.Lock()
 	h.runs[timer] = struct{}{}

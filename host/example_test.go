@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -33,13 +34,12 @@ func bank() host.Server {
 // of it.
 type robot struct{}
 
-func (robot) Name() string  { return "robot" }
-func (robot) Offline() bool { return false }
+func (robot) Info() host.ModelInfo { return host.ModelInfo{Name: "robot"} }
 
 func (robot) Generate(_ context.Context, r *host.Request) iter.Seq2[host.Piece, error] {
 	return func(yield func(host.Piece, error) bool) {
 		last := r.Messages[len(r.Messages)-1]
-		if result, ok := last.Content[0].(*mcp.ToolResultContent); ok {
+		if result, ok := last.Blocks[0].Content.(*mcp.ToolResultContent); ok {
 			yield(host.Piece{Text: "The tool says: " + host.ContentText(result.Content[0])}, nil)
 			return
 		}
@@ -47,26 +47,40 @@ func (robot) Generate(_ context.Context, r *host.Request) iter.Seq2[host.Piece, 
 	}
 }
 
-// A person is asked before a tool runs.
-type asked struct{}
-
-func (asked) Ask(_ context.Context, q *host.Question) (host.Decision, error) {
-	fmt.Printf("May %s of %s run with %s?\n", q.Name, q.Server, q.Arguments)
-	return host.Decision{Grant: host.Once}, nil
+// answers reads the records of a session, and answers the questions in them.
+func answers(s *host.Session) {
+	ctx := context.Background()
+	for r, err := range s.Watch(ctx, 0) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		if q, ok := r.Body.(*host.QuestionRecord); ok {
+			fmt.Printf("May %s of %s run with %s?\n", q.Name, q.Server, q.Arguments)
+			if err := s.Answer(ctx, q.ID, host.Answer{Action: host.Approve}); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
 }
 
 // A conversation of a person and a model, which uses tools with consent.
 func Example() {
-	h := host.New(&host.Options{Consent: asked{}})
+	ctx := context.Background()
+	h := host.New(&host.Options{Attended: true})
 	defer func() { _ = h.Close() }()
 	if err := h.Add(bank()); err != nil {
 		log.Fatal(err)
 	}
-	answer, err := h.Conversation(robot{}).Ask(context.Background(), "Send Ada 5 euro.", nil)
+	s, err := h.NewSession(ctx, robot{}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(answer.Text)
+	go answers(s)
+	answer, _, err := s.Ask(ctx, "Send Ada 5 euro.")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer)
 	// Output:
 	// May transfer of bank run with {"euro":5}?
 	// The tool says: 5 euro are sent
@@ -74,17 +88,14 @@ func Example() {
 
 // The tools of all servers, under names that models take, and a call without
 // asking anybody.
-func ExampleHost_Catalog() {
+func ExampleHost_Settle() {
 	h := host.New(nil)
 	defer func() { _ = h.Close() }()
 	if err := h.Add(bank()); err != nil {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	catalog, err := h.Catalog(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
+	catalog := h.Settle(ctx, time.Minute)
 	for _, t := range catalog.Tools {
 		fmt.Println(t.ModelName)
 	}
@@ -104,31 +115,6 @@ func ExampleHost_Catalog() {
 	// 70
 }
 
-// Rules say what may run without asking, and what may not; each verdict can be
-// explained.
-func ExamplePolicy_Decide() {
-	var rules []host.Rule
-	for _, r := range []struct {
-		effect  host.Effect
-		pattern string
-	}{{host.Allow, "bank/balance"}, {host.Deny, "bank/trans*"}} {
-		rule, err := host.ParseRule(r.effect, r.pattern, "policy.txt")
-		if err != nil {
-			log.Fatal(err)
-		}
-		rules = append(rules, rule)
-	}
-	p := &host.Policy{Rules: rules}
-	for _, name := range []string{"balance", "transfer", "loan"} {
-		v := p.Decide(host.KindTool, "bank", name)
-		fmt.Println(name, v.Effect, "-", v.Why())
-	}
-	// Output:
-	// balance allow - rule: allow bank/balance, from policy.txt
-	// transfer deny - rule: deny bank/trans*, from policy.txt
-	// loan ask - no rule matches
-}
-
 // Without rules and without a person nothing is done.
 func ExampleConsentError() {
 	h := host.New(nil)
@@ -136,7 +122,12 @@ func ExampleConsentError() {
 	if err := h.Add(bank()); err != nil {
 		log.Fatal(err)
 	}
-	_, err := h.Conversation(robot{}).Ask(context.Background(), "Send Ada 5 euro.", nil)
+	ctx := context.Background()
+	s, err := h.NewSession(ctx, robot{}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _, err = s.Ask(ctx, "Send Ada 5 euro.")
 	if missing, ok := errors.AsType[*host.ConsentError](err); ok {
 		fmt.Println(missing.Server, missing.Name)
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 )
 
@@ -10,27 +11,32 @@ import (
 const (
 	separator    = "__"
 	maxModelName = 64
-	hashDigits   = 8
+	hashDigits   = 16 // more than can be forged
 )
+
+// hashed matches what hashedName ends in.
+var hashed = regexp.MustCompile(`_[0-9a-f]{16}$`)
 
 // modelName makes the name under which the model knows a tool. It is the plain
 // server__tool where that can be split again, else it ends in a hash of
-// the true pair, so that two pairs differ and the same pair is always the same.
+// the true pair, so that two pairs differ. The name depends on the pair alone, not on
+// the other tools that are there: it is the same one each time, and a tool cannot take
+// over the calls that are meant for another.
 func modelName(server, tool string) string {
 	s, t := clean(server), clean(tool)
 	name := s + separator + t
 	ambiguous := strings.Contains(s, separator) || strings.HasSuffix(s, "_")
-	if s == server && t == tool && len(name) <= maxModelName && !ambiguous {
+	if s == server && t == tool && len(name) <= maxModelName && !ambiguous && !hashed.MatchString(name) {
 		return name
 	}
-	return hashedName(server, tool, hashDigits)
+	return hashedName(server, tool)
 }
 
 // hashedName is the name with digits of a hash of the pair.
-func hashedName(server, tool string, digits int) string {
+func hashedName(server, tool string) string {
 	name := clean(server) + separator + clean(tool)
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
-	suffix := "_" + hex.EncodeToString(sum[:])[:digits]
+	suffix := "_" + hex.EncodeToString(sum[:])[:hashDigits]
 	return name[:min(len(name), maxModelName-len(suffix))] + suffix
 }
 

@@ -4,21 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/schema"
 )
-
-// anything decodes the JSON that a host looks into by itself, as strictly as
-// what comes from servers.
-var anything = must(schema.Compile(mcp.RawValue("{}"), nil))
-
-// must is for what is known to compile.
-func must(c *schema.Compiled, err error) *schema.Compiled {
-	if err != nil {
-		panic(err)
-	}
-	return c
-}
 
 // A member is one member of a JSON object.
 type member struct {
@@ -29,12 +17,12 @@ type member struct {
 // members splits a JSON object, in the order of its names. Anything but a
 // valid object, of bounded depth and without a name twice, is an error.
 func members(raw mcp.RawValue) ([]member, error) {
-	var m map[string]mcp.RawValue
-	if err := anything.Decode(raw, &m); err != nil {
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
 		return nil, err
 	}
-	list := make([]member, 0, len(m))
-	for name, value := range m {
+	list := make([]member, 0, o.Len())
+	for name, value := range o.All() {
 		list = append(list, member{name, value})
 	}
 	slices.SortFunc(list, func(a, b member) int { return strings.Compare(a.name, b.name) })
@@ -42,16 +30,12 @@ func members(raw mcp.RawValue) ([]member, error) {
 }
 
 // items splits a JSON array.
-func items(raw mcp.RawValue) ([]mcp.RawValue, error) {
-	var list []mcp.RawValue
-	err := anything.Decode(raw, &list)
-	return list, err
-}
+func items(raw mcp.RawValue) ([]mcp.RawValue, error) { return wire.ParseArray(raw, wire.Limits{}, 0) }
 
 // text returns the text of a JSON string.
 func text(raw mcp.RawValue) (string, error) {
 	var s string
-	err := anything.Decode(raw, &s)
+	err := wire.Decode(raw, &s)
 	return s, err
 }
 
@@ -61,4 +45,13 @@ func kindOf(raw mcp.RawValue) byte {
 		return raw[i]
 	}
 	return 0
+}
+
+// compact returns a JSON object without white space, as it is sent. Anything but a
+// valid object is an error.
+func compact(raw mcp.RawValue) (mcp.RawValue, error) {
+	if _, err := members(raw); err != nil {
+		return nil, err
+	}
+	return wire.Marshal(raw)
 }

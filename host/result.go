@@ -1,7 +1,11 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/mcp"
@@ -18,44 +22,91 @@ func cut(s string, limit int) (short string, isCut bool) {
 	return s[:limit], true
 }
 
-// maxBlocks is how many blocks of one result the model gets.
-const maxBlocks = 256
-
-// forModel makes of a result what the model gets: text, and pictures as far as
-// they fit. What does not fit is cut off, and a marker says so. What is no text
-// is named.
-func forModel(r *mcp.CallToolResult, limit int) mcp.Contents {
-	var out mcp.Contents
-	left, full := limit, false
-	add := func(text string) {
-		short, isCut := cut(text, left)
-		left -= len(short)
-		if isCut {
-			full = true
-			short += fmt.Sprintf("\n[cut off by the host: %d bytes of this result are the most that fit]", limit)
+// complete returns a text without a character at its end that is there in part.
+func complete(s string) string {
+	for i := 1; i < utf8.UTFMax && i <= len(s); i++ {
+		if utf8.RuneStart(s[len(s)-i]) {
+			if !utf8.FullRuneInString(s[len(s)-i:]) {
+				return s[:len(s)-i]
+			}
+			break
 		}
-		out = append(out, mcp.Text(short))
 	}
-	for i, c := range r.Content {
-		if full {
-			break
+	return s
+}
+
+// result makes the record of how a call ended. A result longer than the model is
+// given goes whole into the store, from where the model reads it by pages. The
+// record is never nil; the error is that of the store.
+func (s *Session) result(ctx context.Context, call string, r *mcp.CallToolResult, failure error) (*ResultRecord, error) {
+	rec := &ResultRecord{Call: call, Outcome: OutcomeDone}
+	limit := s.host.opts.MaxResultBytes
+	if failure != nil {
+		rec.Outcome, rec.Why = OutcomeFailed, bounded(failure.Error(), maxWhy)
+		text := bounded(failure.Error(), limit)
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, ErrCancelled):
+			rec.Outcome, rec.Why = OutcomeCancelled, "the person cancelled the call; it may have had effects"
+			text = rec.Why
+		case cause != nil:
+			rec.Outcome, rec.Why = OutcomeInterrupted, "the run ended while the call was under way; it may have had effects"
+			text = rec.Why
 		}
-		if i == maxBlocks {
-			out = append(out, mcp.Text(fmt.Sprintf("[cut off by the host: %d more blocks of content]", len(r.Content)-i)))
-			break
+		rec.Content = mcp.Contents{mcp.Text(text)}
+		return rec, nil
+	}
+	rec.Failed = r.IsError
+	if len(r.StructuredContent) <= limit {
+		rec.Structured = r.StructuredContent
+	}
+	whole, media := split(r, s.model.Info().MaxImage)
+	rec.Content = media
+	whole = strings.ToValidUTF8(whole, "\uFFFD")
+	text, isCut := cut(whole, limit)
+	if !isCut {
+		if whole != "" || len(media) == 0 {
+			rec.Content = append(mcp.Contents{mcp.Text(whole)}, media...)
 		}
-		if image, ok := c.(*mcp.ImageContent); ok && len(image.Data)+len(image.MIMEType) <= left {
-			left -= len(image.Data) + len(image.MIMEType)
-			out = append(out, image)
+		return rec, nil
+	}
+	rec.Whole, rec.Size = call, int64(len(whole))
+	err := s.host.opts.Store.PutBlob(context.WithoutCancel(ctx), s.info.ID, call, []byte(whole))
+	if err != nil {
+		err = fmt.Errorf("keeping a long result: %w", err)
+	}
+	text, _ = cut(text, limit/2) // the rest is for the pages
+	note := fmt.Sprintf("\n[host: these are the first %d of %d bytes; read on with %s, call %q, offset %d]", len(text), len(whole), readTool, call, len(text))
+	rec.Content = append(mcp.Contents{mcp.Text(text + note)}, media...)
+	return rec, err
+}
+
+// split makes of a result its text, in which what is no text is named, and the
+// images that the model takes. What an image says it is must be what it is.
+func split(r *mcp.CallToolResult, maxImage int) (string, mcp.Contents) {
+	var parts []string
+	var media mcp.Contents
+	for _, c := range r.Content {
+		if len(media) < maxImages && takes(c, maxImage) {
+			media = append(media, c)
 			continue
 		}
-		add(ContentText(c))
+		parts = append(parts, ContentText(c))
 	}
 	if len(r.Content) == 0 && len(r.StructuredContent) > 0 {
-		add(string(r.StructuredContent))
+		parts = append(parts, string(r.StructuredContent))
 	}
-	return out
+	return strings.Join(parts, "\n"), media
 }
+
+// takes reports whether a model that takes images of some size takes c as it is: an
+// image that is what it says it is.
+func takes(c mcp.Content, maxImage int) bool {
+	image, ok := c.(*mcp.ImageContent)
+	return ok && len(image.Data) <= maxImage && http.DetectContentType(image.Data) == image.MIMEType
+}
+
+// maxImages bounds the images of one result.
+const maxImages = 16
 
 // ContentText returns the text of a block of content, or for what is no text
 // a short description of it in brackets. It is not escaped.

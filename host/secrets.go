@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,32 +23,53 @@ type Secret struct {
 const maxSecrets = 16
 
 // secretName matches names of members that usually hold a secret.
-var secretName = regexp.MustCompile(`(?i)passw(or)?d|passphrase|secret|token$|api_?-?key|private_?-?key|access_?-?key|^authorization$|credential|^cookie$|^pin$`)
+var secretName = regexp.MustCompile(`(?i)passw(or)?d|passphrase|^pwd$|[_-]pwd$|secret|token$|` +
+	`api_?-?key|private_?-?key|access_?-?key|account_?-?key|signing_?-?key|encryption_?-?key|` +
+	`connection_?-?string|^authorization$|credential|^cookie$|^pin$`)
 
-// secretShapes are well-known forms of secrets in texts.
-var secretShapes = []struct {
-	why   string
-	shape *regexp.Regexp
-}{
-	{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
-	{"an AWS access key", regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`)},
-	{"a GitHub token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`)},
-	{"a Slack token", regexp.MustCompile(`\bxox[abeoprs]-[A-Za-z0-9-]{10,}`)},
-	{"a Google API key", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`)},
-	{"an API key", regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`)},
-	{"a signed token (JWT)", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.`)},
-	{"a bearer token", regexp.MustCompile(`(?i)\bbearer [A-Za-z0-9._~+/-]{16,}`)},
+// publicName matches names that end like those of secrets and hold none: the
+// tokens that lists are paged with, and those of texts.
+var publicName = regexp.MustCompile(`(?i)(page|paging|next|prev(ious)?|continuation|continue|sync|cursor|resume|` +
+	`delta|progress|stop|end|max|eos|bos|pad|unk)[_-]?token$`)
+
+// SecretName reports whether the name of a field usually means a secret.
+func SecretName(name string) bool {
+	return secretName.MatchString(name) && !publicName.MatchString(name)
 }
 
-// TextSecrets finds what looks like a secret in a text.
+// TextSecrets finds what looks like a secret in a text: each kind once, at most
+// 16. It takes time in proportion to the length of the text.
 func TextSecrets(text string) []Secret {
 	var found []Secret
-	for _, s := range secretShapes {
-		if s.shape.MatchString(text) {
-			found = append(found, Secret{Why: "looks like " + s.why})
+	for _, s := range secretSpans(text) {
+		secret := Secret{Why: "looks like " + s.kind}
+		if len(found) < maxSecrets && !slices.Contains(found, secret) {
+			found = append(found, secret)
 		}
 	}
 	return found
+}
+
+// Redact replaces what looks like a secret in a text by "[redacted: kind]", as in
+// "[redacted: GitHub token]". What [TextSecrets] does not find stays. It takes
+// time in proportion to the length of the text.
+func Redact(text string) string {
+	spans := secretSpans(text)
+	if len(spans) == 0 {
+		return text
+	}
+	slices.SortFunc(spans, func(a, b secretSpan) int { return cmp.Compare(a.start, b.start) })
+	var b strings.Builder
+	at := 0
+	for _, s := range spans {
+		if s.start >= at {
+			_, kind, _ := strings.Cut(s.kind, " ")
+			b.WriteString(text[at:s.start] + "[redacted: " + kind + "]")
+		}
+		at = max(at, s.end)
+	}
+	b.WriteString(text[at:])
+	return b.String()
 }
 
 // ArgumentSecrets finds what looks like a secret in the arguments of a call, by
@@ -54,7 +77,7 @@ func TextSecrets(text string) []Secret {
 func ArgumentSecrets(raw mcp.RawValue) []Secret {
 	var found []Secret
 	findSecrets(raw, "", "", &found)
-	return found
+	return found[:min(len(found), maxSecrets)]
 }
 
 func findSecrets(raw mcp.RawValue, pointer, name string, found *[]Secret) {
@@ -74,7 +97,7 @@ func findSecrets(raw mcp.RawValue, pointer, name string, found *[]Secret) {
 		}
 	case '"':
 		value, _ := text(raw)
-		if value != "" && secretName.MatchString(name) {
+		if value != "" && SecretName(name) {
 			*found = append(*found, Secret{pointer, "the name says that it is secret"})
 			return
 		}
@@ -86,5 +109,74 @@ func findSecrets(raw mcp.RawValue, pointer, name string, found *[]Secret) {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// SecretName reports whether the name of a field usually means a secret.
-func SecretName(name string) bool { return secretName.MatchString(name) }
+// A secretSpan is a part of a text that looks like a secret.
+type secretSpan struct {
+	start, end int
+	kind       string
+}
+
+// secretSpans finds what looks like a secret. Where two kinds overlap, the first
+// of secretShapes counts.
+func secretSpans(text string) []secretSpan {
+	spans := privateKeys(text)
+	// Spans of one shape do not overlap each other, so that only those of the
+	// shapes before are compared, in order of their place.
+	for i := range secretShapes {
+		spans = mergeSpans(spans, secretShapes[i].find(text))
+	}
+	return spans
+}
+
+// mergeSpans adds spans to others, both in order, but for those that overlap
+// one of them.
+func mergeSpans(spans, more []secretSpan) []secretSpan {
+	if len(more) == 0 {
+		return spans
+	}
+	var added []secretSpan
+	i := 0
+	for _, m := range more {
+		for i < len(spans) && spans[i].end <= m.start {
+			i++
+		}
+		if i == len(spans) || m.end <= spans[i].start {
+			added = append(added, m)
+		}
+	}
+	spans = append(spans, added...)
+	slices.SortFunc(spans, func(a, b secretSpan) int { return cmp.Compare(a.start, b.start) })
+	return spans
+}
+
+var (
+	privateKeyBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	privateKeyEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----`)
+	// privateKeyBody is the beginning of a key that was cut off, in lines of
+	// which the ends may be escaped.
+	privateKeyBody = regexp.MustCompile(`^(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})+`)
+)
+
+// privateKeys finds private keys in PEM or in the armor of OpenPGP, also those
+// whose last lines are missing.
+func privateKeys(text string) []secretSpan {
+	if !strings.Contains(text, "PRIVATE KEY") {
+		return nil
+	}
+	var spans []secretSpan
+	begins := privateKeyBegin.FindAllStringIndex(text, -1)
+	for i, begin := range begins {
+		limit := len(text)
+		if i+1 < len(begins) {
+			limit = begins[i+1][0]
+		}
+		rest := text[begin[1]:limit]
+		span := secretSpan{begin[0], begin[1], "a private key"}
+		if end := privateKeyEnd.FindStringIndex(rest); end != nil {
+			span.end += end[1]
+		} else if body := privateKeyBody.FindStringIndex(rest); body != nil {
+			span.end += body[1]
+		}
+		spans = append(spans, span)
+	}
+	return spans
+}

@@ -282,12 +282,15 @@ require (
 	github.com/parley-mcp/parley v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
+	github.com/tailscale/hujson v0.0.0
 	github.com/zalando/go-keyring v0.2.8
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 	go.opentelemetry.io/otel/trace v1.47.0
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/crypto v0.58.0
 	golang.org/x/oauth2 v0.37.0
+	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 	modernc.org/sqlite v1.61.1
 )
@@ -318,6 +321,7 @@ require (
 		"0005-x-time":        "golang.org/x/time",
 		"0006-go-cmp":        "github.com/google/go-cmp",
 		"0007-cobra":         "github.com/spf13/cobra",
+		"0067-x-sys":         "golang.org/x/sys",
 		"0008-x-term":        "golang.org/x/term",
 		"0009-testscript":    "github.com/rogpeppe/go-internal",
 		"0015-websocket":     "github.com/coder/websocket",
@@ -330,6 +334,7 @@ require (
 		"0025-go-oidc":       "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
 		"0038-opentelemetry": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
 		"0058-yaml":          "go.yaml.in/yaml/v3",
+		"0062-hujson":        "github.com/tailscale/hujson",
 		"0039-prometheus":    "github.com/prometheus/client_golang github.com/prometheus/common",
 	}
 	for name, module := range records {
@@ -350,7 +355,7 @@ func TestModules(t *testing.T) {
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:20: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:23: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},

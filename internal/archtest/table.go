@@ -44,18 +44,20 @@ var rows = []row{
 	{"oauth/guard oauth/issuer", "oauth oauth/internal/jwt principal internal/wire internal/pausetimer"},
 	{"oauth/issuer/storetest", "oauth oauth/issuer"},
 	{"ext/tasks/storetest", "ext/tasks mcp jsonrpc server"},
+	{"host/storetest", "host mcp policy"},
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc strictjson schema principal server client"},
 	{
 		"proxy",
 		"mcp jsonrpc schema uritemplate principal transport server client internal/wire",
 	},
 	{"mcptest", "public !host/... !oauth/..."},
-	{"host", "mcp client schema principal transport internal/pausetimer"},
+	{"policy", "mcp principal internal/wire"},
+	{"host", "mcp client schema policy principal transport internal/pausetimer internal/wire"},
 	{"contrib/prometheus", "public contrib/prometheus/metrics"},
 	{"contrib/...", "public"},
 	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
 	{"app/cli", "public contrib/... app/... !app/cmd/..."},
-	{"app/store/records app/store/tasks", "public app/store/database"},
+	{"app/store/records app/store/tasks app/store/local", "public app/store/database"},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
@@ -101,8 +103,12 @@ var reservations = []reservation{
 		"tokens are signed and verified in one place",
 	},
 	{
-		"go.yaml.in/yaml/v3", "ext/skills",
-		"what YAML means is decided in one place",
+		"go.yaml.in/yaml/v3", "ext/skills app/config",
+		"what YAML means is decided where skills, and where configuration is read",
+	},
+	{
+		"github.com/tailscale/hujson", "app/config",
+		"JSON with comments is for configuration alone",
 	},
 }
 
@@ -125,6 +131,9 @@ var dependencies = map[string]map[string]string{
 	},
 	"./app": {
 		"github.com/spf13/cobra":          "docs/decisions/0007-cobra.md",
+		"github.com/tailscale/hujson":     "docs/decisions/0062-hujson.md",
+		"go.yaml.in/yaml/v3":              "docs/decisions/0058-yaml.md",
+		"golang.org/x/sys":                "docs/decisions/0067-x-sys.md",
 		"golang.org/x/term":               "docs/decisions/0008-x-term.md",
 		"github.com/rogpeppe/go-internal": "docs/decisions/0009-testscript.md",
 		"modernc.org/sqlite":              "docs/decisions/0020-sqlite.md",

@@ -1,0 +1,314 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/pausetimer"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
+)
+
+// A ServerStatus is what is known of a server at one moment.
+type ServerStatus struct {
+	// Name and Origin are those of the Server.
+	Name, Origin string
+	// State is what the server is doing, and Since is when it began to.
+	State ServerState
+	Since time.Time
+	// Err is why the last attempt to start it failed, why its connection ended, or why
+	// its tools could not be listed; nil if all is well, or nothing was tried.
+	Err error
+	// NextTry is when a server in StateWaiting is started again; zero otherwise.
+	NextTry time.Time
+	// Starts counts the attempts to start it since it was added.
+	Starts int
+	// Tools counts the tools in the catalog.
+	Tools int
+	// Version is the protocol revision in use; empty while there is no connection.
+	Version string
+	// Stale says that the tools are those of an earlier listing: the server has said
+	// that they changed, could not list them, or is not connected at the moment.
+	Stale bool
+}
+
+// A Catalog is the servers and their tools at one moment. It is never written to.
+type Catalog struct {
+	// Generation grows with each change of what follows.
+	Generation uint64
+	// Servers are in the order in which they were added.
+	Servers []ServerStatus
+	// Tools are in order of server and name. Those of a server that is started again
+	// stay until it has listed them anew.
+	Tools []*Tool
+	// Down are the servers whose tools are missing, and why. A server that is disabled,
+	// or was not needed yet, is none of them.
+	Down []*ServerError
+
+	byModelName map[string]*Tool
+	shown       []*Tool // those that the model may know of
+	index       *index  // of shown
+}
+
+// Named returns the tool that the model calls by name.
+func (c *Catalog) Named(modelName string) (*Tool, bool) {
+	t, ok := c.byModelName[modelName]
+	return t, ok
+}
+
+// warnings say in words what is suspicious about the definition of a tool, beside
+// those of all others.
+func (c *Catalog) warnings(t *Tool) []string {
+	all := make([]ServerDefinition, len(c.Tools))
+	for i, other := range c.Tools {
+		all[i] = ServerDefinition{other.Server, other.definition}
+	}
+	var list []string
+	for _, f := range Flags(ServerDefinition{t.Server, t.definition}, all) {
+		list = append(list, f.Text)
+	}
+	return list
+}
+
+// newTools makes the tools of a server in order of name. A name that comes twice is
+// kept once.
+func (h *Host) newTools(l *link, defs []*mcp.Tool) []*Tool {
+	spec, server := &l.spec, l.spec.Name
+	tools := make([]*Tool, 0, len(defs))
+	names := make(map[string]bool, len(defs))
+	for _, def := range defs {
+		if names[def.Name] {
+			h.opts.Logger.Warn("a server lists a tool twice; the first one counts", "server", server, "tool", def.Name)
+			continue
+		}
+		names[def.Name] = true
+		definition := &Definition{Tool: def}
+		tools = append(tools, &Tool{
+			Server: server, ModelName: modelName(server, def.Name), Def: def,
+			Hidden: h.opts.Policy.Hides(&policy.Query{Kind: policy.KindTool, Server: server, Name: def.Name}) ||
+				len(spec.OnlyTools) > 0 && !matches(def.Name, spec.OnlyTools...) || forPages(def),
+			owner: l, definition: definition, digest: definition.Digest(),
+		})
+	}
+	slices.SortFunc(tools, func(a, b *Tool) int { return cmp.Compare(a.Def.Name, b.Def.Name) })
+	return tools
+}
+
+// forPages reports whether a tool is for the pages of its server alone (SEP-1865: a host
+// "MUST NOT include tools in the agent's tool list" whose visibility lacks "model").
+func forPages(def *mcp.Tool) bool {
+	var ui struct {
+		Visibility []string `json:"visibility"`
+	}
+	raw, ok := def.Meta["ui"]
+	if !ok || wire.Decode(raw, &ui) != nil || ui.Visibility == nil {
+		return false
+	}
+	return !slices.Contains(ui.Visibility, "model")
+}
+
+// errStarting says that the tools of a server are missing yet.
+var errStarting = errors.New("it is still starting")
+
+// down says why the tools of a server are missing, or nil. The set's mutex is held.
+func (s *supervisor) down() *ServerError {
+	err := s.status.Err
+	switch s.status.State {
+	case StateIdle, StateDisabled:
+		return nil
+	case StateStarting:
+		err = cmp.Or(err, errStarting)
+	case StateReady:
+		if err == nil {
+			return nil
+		}
+	case StateWaiting, StateGivenUp, StateClosed:
+	}
+	if s.tools != nil {
+		return nil
+	}
+	return &ServerError{s.spec.Name, s.status.State, err}
+}
+
+// current returns the catalog of now.
+func (set *serverSet) current() *Catalog {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if set.catalog != nil {
+		return set.catalog
+	}
+	c := &Catalog{Generation: set.generation}
+	for _, s := range set.list {
+		c.Servers = append(c.Servers, s.status)
+		c.Tools = append(c.Tools, s.tools...)
+		if down := s.down(); down != nil {
+			c.Down = append(c.Down, down)
+		}
+	}
+	slices.SortStableFunc(c.Tools, func(a, b *Tool) int { return cmp.Compare(a.Server, b.Server) })
+	c.byModelName = make(map[string]*Tool, len(c.Tools))
+	var searched []searchable
+	for _, t := range c.Tools {
+		c.byModelName[t.ModelName] = t
+		if !t.Hidden {
+			c.shown = append(c.shown, t)
+			searched = append(searched, searchable{t.Server, t.Def.Name, t.Def.Title, t.Def.Description, t.Def.InputSchema})
+		}
+	}
+	c.index = newIndex(searched)
+	set.catalog = c
+	return c
+}
+
+// Catalog returns the servers and tools of now, and starts the servers that were not
+// needed yet. It does not wait: what is not there yet comes with a later catalog; see
+// [Host.Settle] and [Host.WatchServers].
+func (h *Host) Catalog() *Catalog {
+	_ = h.Start() // only a host that is closed starts none
+	return h.servers.current()
+}
+
+// Status returns what is known of each server, in the order in which they were added.
+// It starts none.
+func (h *Host) Status() []ServerStatus { return slices.Clone(h.servers.current().Servers) }
+
+// errEnough ends Settle.
+var errEnough = errors.New("the servers have had their time")
+
+// Settle starts the servers that were not needed yet and waits until each is ready, or
+// has failed once, and what servers have said to have changed is listed again; but for
+// atMost at the longest, without the time in which a person is asked, and not beyond
+// the end of ctx. It returns the catalog of then.
+func (h *Host) Settle(ctx context.Context, atMost time.Duration) *Catalog {
+	set := &h.servers
+	ctx, cancel := pausetimer.WithTimeout(ctx, atMost, errEnough)
+	defer cancel()
+	defer h.pausable(ctx)()
+	_ = h.Start() // only a host that is closed starts none
+	listings := make(map[*supervisor]int)
+	first := true
+	_ = set.await(ctx, func() bool { // the catalog tells what is missing
+		over := true
+		for _, s := range set.list {
+			if first && s.status.State == StateReady && s.status.Stale && s.status.Err == nil {
+				listings[s] = s.listings + 1
+			}
+			listing := s.status.State == StateReady && s.listings < listings[s]
+			over = over && s.settled() && !listing
+		}
+		first = false
+		return over
+	})
+	return set.current()
+}
+
+// listed waits until the tools of a server in the catalog are those that it has now, as
+// far as it has told.
+func (h *Host) listed(ctx context.Context, server string) error {
+	set := &h.servers
+	ctx, cancel := pausetimer.WithTimeout(ctx, h.opts.ListTimeout, errSlowList)
+	defer cancel()
+	defer h.pausable(ctx)()
+	var err error
+	if waitErr := set.await(ctx, func() bool {
+		s := set.find(server)
+		switch {
+		case s == nil:
+			err = fmt.Errorf("server %q: %w", server, ErrNoServer)
+		case s.status.State == StateStarting, s.status.State == StateReady && s.status.Stale && s.status.Err == nil:
+			return false
+		case s.status.State != StateReady || s.status.Stale:
+			err = s.unusable()
+		}
+		return true
+	}); waitErr != nil {
+		return waitErr
+	}
+	return err
+}
+
+// WatchServers waits until there is a catalog of a later generation than since, and
+// returns it: the one of now, if it is later. It starts no server. The error is that
+// of ctx, or [ErrClosed] once the end of the host was told.
+func (h *Host) WatchServers(ctx context.Context, since uint64) (*Catalog, error) {
+	set := &h.servers
+	var closed bool
+	if err := set.await(ctx, func() bool {
+		closed = set.closed && set.generation <= since
+		return closed || set.generation > since
+	}); err != nil {
+		return nil, err
+	}
+	if closed {
+		return nil, ErrClosed
+	}
+	return set.current(), nil
+}
+
+// A waiter is the time limit of a caller that waits for servers.
+type waiter struct{ pausetimer.Pauser }
+
+// pausable pauses the time limit of ctx while a person is asked, until the function
+// that it returns is called.
+func (h *Host) pausable(ctx context.Context) (end func()) {
+	w := &waiter{pausetimer.From(ctx)}
+	h.mu.Lock()
+	h.runs[w] = struct{}{}
+	h.mu.Unlock()
+	return func() {
+		h.mu.Lock()
+		delete(h.runs, w)
+		h.mu.Unlock()
+	}
+}
+
+// pauseRuns pauses all runs until the function that it returns is called.
+func (h *Host) pauseRuns() (resume func()) {
+	h.mu.Lock()
+	paused := make([]pausetimer.Pauser, 0, len(h.runs))
+	for run := range h.runs {
+		paused = append(paused, run)
+	}
+	h.mu.Unlock()
+	for _, run := range paused {
+		run.Pause()
+	}
+	return func() {
+		for _, run := range paused {
+			run.Resume()
+		}
+	}
+}
+
+// A runsPauser pauses all runs of a host while a person is asked for a server.
+type runsPauser struct {
+	host *Host
+
+	mu     sync.Mutex
+	depth  int
+	resume func()
+}
+
+// Pause pauses the runs.
+func (p *runsPauser) Pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.depth++; p.depth == 1 {
+		p.resume = p.host.pauseRuns()
+	}
+}
+
+// Resume ends one Pause.
+func (p *runsPauser) Resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.depth--; p.depth == 0 {
+		p.resume()
+	}
+}

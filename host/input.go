@@ -1,0 +1,167 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"unicode/utf8"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
+)
+
+// A ResourceInput is a resource that the person puts into a conversation.
+type ResourceInput struct{ Server, URI string }
+
+// A PromptInput is a prompt of a server that the person uses.
+type PromptInput struct {
+	Server, Name string
+	Arguments    map[string]string
+}
+
+// gather makes the records of what the person puts in: resources and prompts are
+// fetched from their servers first, so that nothing is written if one is missing.
+func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
+	ctx = withSession(ctx, s, "")
+	var bodies []Body
+	for i := range in.Resources {
+		more, err := s.resource(ctx, &in.Resources[i])
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, more...)
+	}
+	if in.Prompt != nil {
+		more, err := s.prompt(ctx, in.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, more...)
+	}
+	if !utf8.ValidString(in.Text) {
+		return nil, errors.New("the text is no valid UTF-8")
+	}
+	if in.Text != "" {
+		bodies = append(bodies, &UserRecord{Content: mcp.Contents{mcp.Text(in.Text)}})
+	}
+	if len(bodies) == 0 {
+		return nil, errors.New("there is nothing to say")
+	}
+	return bodies, nil
+}
+
+// use asks the rules about what the person themselves asks for: their wish is the
+// consent, unless a rule says otherwise.
+func (s *Session) use(ctx context.Context, kind policy.Kind, server, name string, args mcp.RawValue) error {
+	q := s.query(kind, server, name, args)
+	v := s.host.opts.Policy.Decide(q)
+	if v.Rule == nil || v.Effect == policy.Allow {
+		s.audited(ctx, q, "allowed", "the person asked for it")
+		return nil
+	}
+	refuse := func(why, reason string, refused bool) error {
+		s.audited(ctx, q, "refused", why)
+		return &ConsentError{Kind: kind, Server: server, Name: name, Why: why, Refused: refused, Reason: reason}
+	}
+	if v.Effect == policy.Deny {
+		return refuse(v.Why(), v.Rule.Reason, true)
+	}
+	a, err := s.ask(ctx, &Question{
+		Kind: QuestionUse, Server: server, Origin: s.host.origin(server), Name: name, Arguments: args, Why: v.Why(),
+	}, nil, nil)
+	switch {
+	case errors.Is(err, errUnattended):
+		return refuse("it needs a person's consent, and nobody can be asked here ("+v.Why()+")", "", false)
+	case err != nil:
+		return err
+	case a.Action != Approve:
+		return refuse("the person refused", a.Reason, true)
+	}
+	s.audited(ctx, q, "approved", "the person agreed")
+	return nil
+}
+
+// resource reads a resource for the conversation.
+func (s *Session) resource(ctx context.Context, in *ResourceInput) ([]Body, error) {
+	args, err := wire.Marshal(map[string]string{"uri": in.URI})
+	if err != nil {
+		return nil, fmt.Errorf("resource %q: %w", in.URI, err)
+	}
+	if err := s.use(ctx, policy.KindResource, in.Server, in.URI, args); err != nil {
+		return nil, err
+	}
+	c, err := s.host.Client(ctx, in.Server)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.ReadResource(ctx, in.URI, nil)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: reading %s: %w", in.Server, in.URI, err)
+	}
+	rec := &UserRecord{Server: in.Server, Name: "resource " + in.URI}
+	left := s.host.opts.MaxResultBytes * 4
+	for i := range result.Contents {
+		text, isCut := cut(ResourceText(&result.Contents[i]), left)
+		left -= len(text)
+		if isCut {
+			text += "\n[host: cut off here]"
+		}
+		rec.Content = append(rec.Content, mcp.Text(text))
+		if isCut {
+			break
+		}
+	}
+	return s.labelled(in.Server, rec.Name, rec), nil
+}
+
+// labelled puts the labels of a server before what comes from it.
+func (s *Session) labelled(server, name string, bodies ...Body) []Body {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fresh := s.fresh(s.host.labels(server, "")); len(fresh) > 0 {
+		return append([]Body{&LabelRecord{Labels: fresh, Server: server, Name: name}}, bodies...)
+	}
+	return bodies
+}
+
+// prompt expands a prompt of a server.
+func (s *Session) prompt(ctx context.Context, in *PromptInput) ([]Body, error) {
+	args, err := wire.Marshal(maps.Clone(in.Arguments))
+	if err != nil {
+		return nil, fmt.Errorf("prompt %s: %w", in.Name, err)
+	}
+	if err := s.use(ctx, policy.KindPrompt, in.Server, in.Name, args); err != nil {
+		return nil, err
+	}
+	c, err := s.host.Client(ctx, in.Server)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.GetPrompt(ctx, in.Name, in.Arguments, nil)
+	if err != nil {
+		return nil, fmt.Errorf("server %q: prompt %s: %w", in.Server, in.Name, err)
+	}
+	if len(result.Messages) == 0 {
+		return nil, fmt.Errorf("server %q: prompt %s is empty", in.Server, in.Name)
+	}
+	var bodies []Body
+	left := s.host.opts.MaxResultBytes * 4
+	images := 0
+	for _, m := range result.Messages {
+		content := m.Content
+		if images < maxImages && takes(content, s.model.Info().MaxImage) {
+			images++
+		} else {
+			text, isCut := cut(ContentText(content), left)
+			left -= len(text)
+			if isCut {
+				text += "\n[host: cut off here]"
+			}
+			content = mcp.Text(text)
+		}
+		bodies = append(bodies, &UserRecord{Server: in.Server, Name: "prompt " + in.Name, Role: m.Role, Content: mcp.Contents{content}})
+	}
+	return s.labelled(in.Server, "prompt "+in.Name, bodies...), nil
+}

@@ -1,0 +1,449 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
+)
+
+// maxTurnText bounds the text of one turn of a model, in bytes.
+const maxTurnText = 1 << 20
+
+// A run is what a message of the person began: turns of the model and calls of
+// tools, until the model calls nothing any more.
+type run struct {
+	session *Session
+	end     context.CancelCauseFunc
+	done    chan struct{} // closed when nothing of the run is left
+	count   RunEndRecord  // steps, calls, failed, refused; under session.mu
+	told    map[string]bool
+	cancels map[string]context.CancelCauseFunc // of calls under way; under session.mu
+}
+
+// An Input is what the person puts into a conversation.
+type Input struct {
+	// Text is what the person wrote, or empty.
+	Text string
+	// Resources are read from servers, and Prompt is expanded by its server, before
+	// the text.
+	Resources []ResourceInput
+	Prompt    *PromptInput
+}
+
+// Send puts what the person says into the conversation and starts a run, which
+// goes on by itself: [Session.Watch] shows it, [Session.Wait] waits for its end. An
+// error says that nothing was started: [ErrBusy], ErrClosed, a resource that cannot
+// be read, or that of the store.
+func (s *Session) Send(ctx context.Context, in Input) error {
+	// The run belongs to the session: a face that goes away does not end it.
+	r, runCtx, err := s.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	bodies, err := s.gatherFor(ctx, runCtx, &in)
+	if err == nil {
+		_, err = s.write(bodies...)
+	}
+	if err != nil {
+		s.release(r, err)
+		return err
+	}
+	s.entitle(ctx, in.Text)
+	go func() {
+		defer r.end(nil)
+		s.finish(r, r.loop(runCtx))
+	}()
+	return nil
+}
+
+// gatherFor is gather, which ends with the caller's context and with the run's.
+func (s *Session) gatherFor(ctx, runCtx context.Context, in *Input) ([]Body, error) {
+	gatherCtx, end := context.WithCancelCause(runCtx)
+	defer end(nil)
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	defer stop()
+	gathering := func(now bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gathering = now
+	}
+	gathering(true)
+	defer gathering(false)
+	bodies, err := s.gather(gatherCtx, in)
+	if err != nil && gatherCtx.Err() != nil {
+		err = context.Cause(gatherCtx)
+	}
+	return bodies, err
+}
+
+// reserve makes the session busy. The context is the run's: it ends with r.end.
+func (s *Session) reserve(ctx context.Context) (*run, context.Context, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, nil, ErrClosed
+	case s.broken != nil:
+		return nil, nil, s.broken
+	case s.current != nil:
+		return nil, nil, ErrBusy
+	}
+	runCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.current = &run{
+		session: s, end: end, done: make(chan struct{}),
+		told: make(map[string]bool), cancels: make(map[string]context.CancelCauseFunc),
+	}
+	return s.current, runCtx, nil
+}
+
+// release ends a run that has written nothing.
+func (s *Session) release(r *run, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current, s.lastErr = nil, err
+	r.end(nil)
+	close(r.done)
+	s.wake()
+}
+
+// entitle gives a session without a title the beginning of its first message.
+func (s *Session) entitle(ctx context.Context, text string) {
+	title := strings.Join(strings.Fields(text), " ")
+	title, _ = cut(title, 80)
+	s.mu.Lock()
+	untitled := s.info.Title == "" && title != ""
+	if untitled {
+		s.info.Title = title
+	}
+	s.mu.Unlock()
+	if !untitled {
+		return
+	}
+	if err := s.host.opts.Store.SetTitle(ctx, s.info.ID, title); err != nil {
+		s.log.Warn("keeping the title of a session", "error", err)
+	}
+}
+
+// finish writes how a run ended: calls without a result are closed first.
+func (s *Session) finish(r *run, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	end := r.count
+	end.Outcome = OutcomeDone
+	if err != nil {
+		end.Outcome, end.Why = outcomeOf(err), bounded(err.Error(), maxWhy)
+		why := "nothing was done: the run ended before: " + end.Why
+		_, _ = s.appendLocked(s.state.closeCalls(end.Outcome, why, "the run ended while the call was under way; it may have had effects")...)
+	}
+	_, writeErr := s.appendLocked(&end)
+	s.current, s.lastErr = nil, errors.Join(err, writeErr)
+	if writeErr == nil {
+		s.lastErr = err
+	}
+	clear(s.progress)
+	close(r.done)
+	s.wake()
+}
+
+// outcomeOf says how a run ended with an error.
+func outcomeOf(err error) Outcome {
+	switch {
+	case errors.Is(err, ErrCancelled):
+		return OutcomeCancelled
+	case errors.Is(err, ErrClosed):
+		return OutcomeInterrupted
+	case errors.Is(err, ErrConsent):
+		return OutcomeRefused
+	}
+	return OutcomeFailed
+}
+
+// Wait waits until no run is under way and returns how the last one ended. The
+// error is why it did not end as it should: a *BudgetError when a budget is
+// spent; a *ConsentError when consent is needed and no person can be asked, in
+// which case no call of that turn was carried out; the model's; [ErrCancelled];
+// the first *ServerError when all servers are down; that of ctx. A call that was
+// refused, or whose tool failed, is no error: the model is told.
+func (s *Session) Wait(ctx context.Context) (*RunEndRecord, error) {
+	s.mu.Lock()
+	r := s.current
+	s.mu.Unlock()
+	if r != nil {
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.records) - 1; i >= 0; i-- {
+		if end, ok := s.records[i].Body.(*RunEndRecord); ok {
+			return end, s.lastErr
+		}
+	}
+	return &RunEndRecord{}, s.lastErr
+}
+
+// Ask sends a text, waits for the end of the run and returns what the model said
+// last. When ctx ends, the run is cancelled. The errors are those of Send and Wait.
+func (s *Session) Ask(ctx context.Context, text string) (string, *RunEndRecord, error) {
+	if err := s.Send(ctx, Input{Text: text}); err != nil {
+		return "", &RunEndRecord{Outcome: OutcomeFailed}, err
+	}
+	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
+	defer stop()
+	end, err := s.Wait(context.WithoutCancel(ctx))
+	return s.lastText(), end, err
+}
+
+// lastText is the text of the last turn.
+func (s *Session) lastText() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from := len(s.records)
+	for from > 0 {
+		from--
+		if _, ok := s.records[from].Body.(*TurnRecord); ok {
+			break
+		}
+	}
+	var b strings.Builder
+	for _, r := range s.records[from:] {
+		if t, ok := r.Body.(*TextRecord); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
+
+// Cancel ends the run that is under way: calls are cancelled at their servers, and
+// the log says so.
+func (s *Session) Cancel() { s.cancel(ErrCancelled) }
+
+func (s *Session) cancel(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current != nil {
+		s.current.end(cause)
+	}
+}
+
+// CancelCall cancels one call that is under way; the run goes on, and the model is
+// told. It reports whether there was one.
+func (s *Session) CancelCall(call string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || s.current.cancels[call] == nil {
+		return false
+	}
+	s.current.cancels[call](ErrCancelled)
+	return true
+}
+
+// loop takes turns until the model calls nothing any more.
+func (r *run) loop(ctx context.Context) error {
+	s := r.session
+	ctx, stop := s.host.limit(ctx)
+	defer stop()
+	err := r.turns(withSession(ctx, s, ""))
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (r *run) turns(ctx context.Context) error {
+	s := r.session
+	for step := 1; step <= s.host.opts.MaxSteps; step++ {
+		catalog, err := r.catalog(ctx, step)
+		if err != nil {
+			return err
+		}
+		if err := s.compactIfLong(ctx); err != nil {
+			return err
+		}
+		calls, err := r.turn(ctx, catalog, step)
+		if err != nil {
+			return err
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		if err := r.calls(ctx, catalog, calls); err != nil {
+			return err
+		}
+	}
+	return &BudgetError{"steps", fmt.Sprintf("%d steps", s.host.opts.MaxSteps)}
+}
+
+// catalog reads the tools of now. A server that is down is told once in a run; if
+// all are, there is nothing to work with.
+func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
+	s := r.session
+	catalog := s.host.Catalog()
+	if step == 1 {
+		catalog = s.host.Settle(ctx, s.host.opts.StartWait)
+		if len(catalog.Tools) == 0 && slices.ContainsFunc(catalog.Down, starting) { // there is nothing to begin with
+			catalog = s.host.Settle(ctx, s.host.opts.ConnectTimeout)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, e := range catalog.Down {
+		if r.told[e.Server] {
+			continue
+		}
+		r.told[e.Server] = true
+		if _, err := s.write(&NoticeRecord{Level: mcp.LogWarning, Server: e.Server, Text: bounded(e.Error(), maxWhy), Untrusted: true}); err != nil {
+			return nil, err
+		}
+	}
+	down := slices.DeleteFunc(slices.Clone(catalog.Down), starting)
+	if len(down) > 0 && len(down) == len(catalog.Servers) {
+		return nil, down[0]
+	}
+	return catalog, nil
+}
+
+// calls authorizes the calls of a turn, one after the other, and then carries
+// those out that may be, several at once. All have a result in the log then, but
+// for those of a run that is ended.
+func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) error {
+	s := r.session
+	var ready []*readyCall
+	for _, call := range calls {
+		if s.own(call) {
+			if err := r.callOwn(ctx, catalog, call); err != nil {
+				return err
+			}
+			continue
+		}
+		c, err := s.authorize(ctx, catalog, call)
+		var refused *ConsentError
+		switch {
+		case err == nil:
+			ready = append(ready, c)
+			continue
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &refused) && !refused.Refused, refused == nil && !errors.Is(err, errCall):
+			return err
+		}
+		if err := r.notRun(call, err, refused); err != nil {
+			return err
+		}
+	}
+	if n := r.count.Calls + len(ready); n > s.host.opts.MaxRunCalls {
+		return &BudgetError{"calls", fmt.Sprintf("%d calls", s.host.opts.MaxRunCalls)}
+	}
+	room := make(chan struct{}, s.host.opts.MaxParallel)
+	errs := make([]error, len(ready))
+	var wg sync.WaitGroup
+	for i, c := range ready {
+		room <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-room }()
+			errs[i] = r.carryOut(ctx, c)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// notRun tells the model why a call was not made.
+func (r *run) notRun(call *CallRecord, err error, refused *ConsentError) error {
+	res := &ResultRecord{Call: call.ID, Outcome: OutcomeNotRun, Why: bounded(err.Error(), maxWhy)}
+	text := res.Why
+	if refused != nil {
+		r.session.mu.Lock()
+		r.count.Refused++
+		r.session.mu.Unlock()
+		res.Outcome, res.Why = OutcomeRefused, bounded(refused.Why, maxWhy)
+		text = "The call was refused. Do not repeat it."
+		if refused.Reason != "" {
+			text += " The reason: " + refused.Reason
+		}
+	}
+	res.Content = mcp.Contents{mcp.Text(text)}
+	_, err = r.session.write(res)
+	return err
+}
+
+// carryOut calls the tool. The error is why the run cannot go on.
+func (r *run) carryOut(ctx context.Context, c *readyCall) error {
+	s := r.session
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what was not sent is closed with the run
+	}
+	if err := s.stillAllowed(ctx, c); err != nil {
+		return r.notRun(c.record, err, nil)
+	}
+	ctx, cancel := context.WithCancelCause(withSession(ctx, s, c.record.ID))
+	defer cancel(nil)
+	s.mu.Lock()
+	_, err := s.appendLocked(&StartRecord{Call: c.record.ID, Arguments: c.args, Edited: c.edited, Why: bounded(c.why, maxWhy)})
+	if err == nil {
+		r.cancels[c.record.ID] = cancel
+		r.count.Calls++
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s.audited(ctx, &policy.Query{Kind: policy.KindTool, Server: c.tool.Server, Name: c.tool.Def.Name, Arguments: c.args}, "called", c.why)
+	start := time.Now()
+	result, err := r.send(ctx, c)
+	rec, keepErr := s.result(ctx, c.record.ID, result, err)
+	rec.Millis = time.Since(start).Milliseconds()
+	labels := s.host.labels(c.tool.Server, c.tool.Def.Name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(r.cancels, c.record.ID)
+	if rec.Failed || rec.Outcome != OutcomeDone {
+		r.count.Failed++
+	}
+	bodies := []Body{rec}
+	if fresh := s.fresh(labels); len(fresh) > 0 {
+		bodies = append([]Body{&LabelRecord{Labels: fresh, Server: c.tool.Server, Name: c.tool.Def.Name}}, rec)
+	}
+	_, err = s.appendLocked(bodies...)
+	return errors.Join(keepErr, err)
+}
+
+// send sends the call to its server, the arguments byte for byte as shown.
+func (r *run) send(ctx context.Context, c *readyCall) (*mcp.CallToolResult, error) {
+	cl, err := r.session.host.Client(ctx, c.tool.Server)
+	if err != nil {
+		return nil, err
+	}
+	return cl.CallTool(ctx, c.tool.Def.Name, c.args, &client.CallOptions{
+		OnProgress: func(progress, total float64, message string) {
+			r.session.tell(&ProgressRecord{c.record.ID, progress, total, bounded(message, maxWhy)})
+		},
+	})
+}
+
+// fresh are the labels that mark what comes in and that the conversation has not
+// got yet. s.mu is held.
+func (s *Session) fresh(labels []policy.Label) []policy.Label {
+	var fresh []policy.Label
+	for _, l := range labels {
+		if (l == policy.LabelUntrusted || l == policy.LabelPrivate) && !s.state.labels[l] {
+			fresh = append(fresh, l)
+		}
+	}
+	return fresh
+}
