@@ -29,6 +29,10 @@ type Options struct {
 	// Migrations bring the tables from one version to the next, in order. BYTES
 	// stands for the type of bytes, NUMBERED for a primary key that counts.
 	Migrations [][]string
+	// ApplicationID marks SQLite files as those of this store: the first of Migrations must
+	// set it ("PRAGMA application_id = ..."). A file that has tables but another id is
+	// [ErrForeign], and stays as it is. Default: files are not looked at.
+	ApplicationID int32
 	// Holds names the secrets in the tables.
 	Holds string
 	// NoRows is the error for a row that is not there, and Known are others of

@@ -28,8 +28,11 @@ func (o *Options) plain(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return errors.New("PostgreSQL answers " + e.Code + meanings[e.Code])
 	}
+	if e, ok := errors.AsType[*NewerError](err); ok {
+		return e
+	}
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return errors.New("SQLite answers " + strconv.Itoa(e.Code()) + sqliteMeanings[e.Code()&0xff])
+		return &SQLiteError{e.Code()}
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return e // it shows addresses alone
@@ -54,15 +57,32 @@ var meanings = map[string]string{
 	"57P03": ": it is starting or stopping; try again",
 }
 
+// A SQLiteError is a failure of SQLite without the values in its text.
+type SQLiteError struct {
+	// Code is the extended result code.
+	Code int
+}
+
+func (e *SQLiteError) Error() string {
+	return "SQLite answers " + strconv.Itoa(e.Code) + sqliteMeanings[e.Code&0xff]
+}
+
+// Damaged says whether the file is damaged, cut off, or no database.
+func (e *SQLiteError) Damaged() bool {
+	primary := e.Code & 0xff
+	return primary == sqliteCorrupt || primary == sqliteNoDatabase
+}
+
 // sqliteMeanings are those of primary result codes.
 var sqliteMeanings = map[int]string{
 	sqliteBusy: ": another program writes to the file, for longer than is waited",
 	8:          ": the file can only be read",
 	10:         ": the file cannot be read or written",
-	11:         ": the file is damaged",
 	13:         ": the disk is full",
 	14:         ": the file cannot be opened",
-	26:         ": the file is no database",
+
+	sqliteCorrupt:    ": the file is damaged",
+	sqliteNoDatabase: ": the file is no database",
 }
 
 // lost says whether a transaction lost to another one, or its connection before it was
@@ -77,7 +97,18 @@ func lost(err error) bool {
 // ErrUnreadable says that a row holds what this program does not write.
 var ErrUnreadable = errors.New("what is stored cannot be read")
 
+// Errors of Open, for errors.Is.
+var (
+	// ErrForeign says that the file is a database of another program.
+	ErrForeign = errors.New("the file is a database of another program")
+	// ErrCutOff says that the file ends in the middle of a page.
+	ErrCutOff = errors.New("the file is cut off in the middle of a page")
+	// ErrEmptied says that the file is empty, but not its write-ahead log ("-wal"): it was
+	// removed or cut off while it was in use, or after a crash.
+	ErrEmptied = errors.New("the file is empty or was removed, but what was written to it last is still beside it")
+)
+
 // usual are errors that hold no values.
 var usual = []error{
-	ErrUnreadable, errNewer, context.Canceled, context.DeadlineExceeded, sql.ErrConnDone, sql.ErrTxDone,
+	ErrUnreadable, context.Canceled, context.DeadlineExceeded, sql.ErrConnDone, sql.ErrTxDone,
 }

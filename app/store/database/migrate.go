@@ -4,9 +4,19 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 )
 
-var errNewer = errors.New("tables are of a newer version of this program")
+// A NewerError says that a newer version of this program made the tables.
+type NewerError struct {
+	// Tables is the version of the tables, Program the last one that this program knows.
+	Tables, Program int
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("tables of version %d are of a newer version of this program, which knows those up to %d; use the newer one",
+		e.Tables, e.Program)
+}
 
 // migrate makes the tables. Each step is a transaction, of which one runs at a
 // time among all processes, so that several may start at once.
@@ -21,7 +31,7 @@ func (d *DB) migrate(ctx context.Context) error {
 			case err != nil:
 				return err
 			case version > len(d.options.Migrations):
-				return errNewer
+				return &NewerError{version, len(d.options.Migrations)}
 			case version == len(d.options.Migrations):
 				done = true
 				return nil

@@ -69,7 +69,13 @@ func openSQLite(ctx context.Context, path string, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := notEmptied(path); err != nil {
+		return nil, err
+	}
 	if err := makeFile(path, o.Holds); err != nil {
+		return nil, err
+	}
+	if err := checkFile(ctx, path, o); err != nil {
 		return nil, err
 	}
 	wait := "busy_timeout(" + strconv.FormatInt(o.Wait.Milliseconds(), 10) + ")"
@@ -125,8 +131,12 @@ func untilFree(ctx context.Context, wait time.Duration, f func(context.Context) 
 	}
 }
 
-// sqliteBusy is the primary result code of a locked file.
-const sqliteBusy = 5
+// Primary result codes of SQLite.
+const (
+	sqliteBusy       = 5
+	sqliteCorrupt    = 11
+	sqliteNoDatabase = 26
+)
 
 // fileURL is how SQLite is told a path, whatever characters are in it.
 func fileURL(path string, q url.Values) string {
@@ -135,6 +145,64 @@ func fileURL(path string, q url.Values) string {
 		path = "/" + path // C:/…
 	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
+}
+
+// notEmptied refuses an empty file with a write-ahead log: SQLite would delete the log. A file
+// that another process makes has its first page before its log, so the log is looked at first.
+func notEmptied(path string) error {
+	log, err := os.Stat(path + "-wal")
+	if err != nil || log.Size() == 0 {
+		return nil //nolint:nilerr // makeFile finds what is wrong with the folder
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
+		return fmt.Errorf("%s: %w", path, ErrEmptied)
+	}
+	return nil
+}
+
+// checkFile refuses a file of another program, and one that ends in the middle of a page,
+// before anything is written to it.
+func checkFile(ctx context.Context, path string, o *Options) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at file: %w", err)
+	}
+	if info.Size() == 0 || o.ApplicationID == 0 {
+		return nil
+	}
+	db, err := sql.Open("sqlite", fileURL(path, url.Values{"mode": {"ro"}}))
+	if err != nil {
+		return err
+	}
+	var id, tables, page int64
+	err = untilFree(ctx, o.Wait, func(ctx context.Context) error {
+		return db.QueryRowContext(ctx, `SELECT application_id, (SELECT count(*) FROM sqlite_schema), page_size
+			FROM pragma_application_id, pragma_page_size`).Scan(&id, &tables, &page)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return o.plain(err)
+	}
+	if tables > 0 && id != int64(o.ApplicationID) {
+		return fmt.Errorf("%s: %w", path, ErrForeign)
+	}
+	return wholePages(path, page)
+}
+
+// wholePages refuses a file that ends in the middle of a page, unless its write-ahead log may
+// have the page: SQLite would take the rest of the page for zeros.
+func wholePages(path string, page int64) error {
+	for range 2 { // another process may have been writing the page, and closed the file
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("look at file: %w", err)
+		}
+		log, err := os.Stat(path + "-wal")
+		if info.Size()%page == 0 || err == nil && log.Size() > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w", path, ErrCutOff)
 }
 
 // makeFile makes the file, for its owner alone, before SQLite does with the
@@ -152,12 +220,17 @@ func makeFile(path, holds string) error {
 	if runtime.GOOS != "windows" && folder.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("anybody can put files beside %s, which holds %s; choose a folder of your own", path, holds)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	// A file that is there is not opened: to close it would end the locks that this process
+	// has on it (fcntl).
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make file: %w", err)
 	}
-	info, err := f.Stat()
-	if err := errors.Join(err, f.Close()); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		return fmt.Errorf("look at file: %w", err)
 	}
 	switch {
