@@ -50,16 +50,16 @@ func TestSignInAtTerminal(t *testing.T) {
 func TestQuestionAfterSignIn(t *testing.T) {
 	p := newPlace(t)
 	in, person := io.Pipe()
-	said := new(output)
+	said, out := new(output), new(output)
 	go func() {
 		_, _ = io.WriteString(person, "y\n") // to signing in
-		said.wait("wants to call a tool", t.Context().Done())
+		out.wait("wants to call add", t.Context().Done())
 		_, _ = io.WriteString(person, "y\n") // to the call
+		_ = person.Close()
 	}()
-	var out bytes.Buffer
-	code := cli.Main(t.Context(), []string{"run", "add 2 and 3", "--server", p.url}, &cli.Streams{In: in, Out: &out, Err: said, InTerminal: true})
-	if code != 0 || out.String() != "5\n" {
-		t.Errorf("exit code %d and %q", code, out.String())
+	code := cli.Main(t.Context(), []string{"chat", "add 2 and 3", "--server", p.url}, &cli.Streams{In: in, Out: out, Err: said, InTerminal: true})
+	if code != 0 || !strings.Contains(out.String(), "says:\n    5\n") {
+		t.Errorf("exit code %d and %q\n%s", code, out.String(), said.String())
 	}
 }
 

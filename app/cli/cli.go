@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -29,12 +30,18 @@ type Streams struct {
 	// Secret reads a line from the terminal without showing it, or gives up at
 	// the end of ctx; nil means that this cannot be done.
 	Secret func(ctx context.Context) (string, error)
+	// Flush throws away what was typed at the terminal In and not read yet; nil means
+	// that this cannot be done.
+	Flush func()
 	// Passphrase is that of the encrypted store of tokens, if it needs none to
 	// be asked for it.
 	Passphrase string
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal
+
+	// chat gets the Ctrl-C of a command that handles it by itself; nil otherwise.
+	chat atomic.Pointer[chan os.Signal]
 }
 
 // Standard returns the streams of the process.
@@ -59,6 +66,7 @@ func Standard() *Streams {
 			return width
 		},
 		Secret:     readSecret,
+		Flush:      func() { flushTerminal(int(os.Stdin.Fd())) },
 		Passphrase: phrase,
 		Interrupts: interrupts,
 	}
@@ -110,6 +118,13 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 			}
 			return code
 		case sig := <-s.Interrupts:
+			if chat := s.chat.Load(); chat != nil && sig == os.Interrupt {
+				select {
+				case *chat <- sig:
+					continue
+				default: // it does not take them any more
+				}
+			}
 			interrupts++
 			if number, ok := sig.(syscall.Signal); ok {
 				signalled = exitSignal + int(number)
@@ -188,7 +203,8 @@ Without --server, the demonstration server that is built in is used.`,
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
-	root.AddCommand(p.runCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
+	root.AddCommand(p.chatCommand(), p.runCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(),
+		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
 		p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
 	return root

@@ -22,7 +22,11 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-func parley() { os.Exit(cli.Main(context.Background(), os.Args[1:], cli.Standard())) }
+func parley() {
+	s := cli.Standard()
+	s.Flush = nil // scripts give all that is typed at once
+	os.Exit(cli.Main(context.Background(), os.Args[1:], s))
+}
 
 // TestMain lets the test binary be the program: for scripts, under its own
 // name, and for tests that call Main, as the built-in server that Main starts.
@@ -30,7 +34,7 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}
-	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty, "tampered": tampered})
+	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty, "jotter": jotter, "rewrite": rewrite, "tampered": tampered})
 }
 
 // faulty is a server whose features fail with errors that are not for callers.
@@ -64,7 +68,7 @@ func (a apart) Run() int {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is a temporary folder
-	for name, value := range map[string]string{"XDG_CONFIG_HOME": dir, "DBUS_SESSION_BUS_ADDRESS": "", "BROWSER": "fakebrowser", "DISPLAY": "", "WAYLAND_DISPLAY": ""} {
+	for name, value := range map[string]string{"HOME": dir, "XDG_CONFIG_HOME": dir, "DBUS_SESSION_BUS_ADDRESS": "", "BROWSER": "fakebrowser", "DISPLAY": "", "WAYLAND_DISPLAY": ""} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
@@ -78,6 +82,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.Getenv("WORK")+"/home")
 			e.Setenv("XDG_CONFIG_HOME", e.Getenv("WORK")+"/config")
 			e.Setenv("BROWSER", "fakebrowser")
 			return nil
@@ -100,25 +105,27 @@ func run(t *testing.T, input string, args ...string) (code int, out, err string)
 func TestConsent(t *testing.T) {
 	for _, test := range []struct {
 		input, request string
-		code           int
-		out            string
+		says           []string
 		questions      int
 	}{
-		{"y\n", "add 2 and 3", 0, "5\n", 1},
-		{"a\n", "add 2 and 3; then add 4 and 5", 0, "5\n9\n", 1},
-		{"y\ny\n", "add 2 and 3; then add 4 and 5", 0, "5\n9\n", 2},
-		{"n too large\n", "add 2 and 3", 3, "The call was refused. Do not repeat it. The person says: too large\n", 1},
-		{"", "add 2 and 3", 3, "", 1},
+		{"y\n", "add 2 and 3", []string{"says:\n    5\n"}, 1},
+		{"2\n", "add 2 and 3; then add 4 and 5", []string{"says:\n    5 9\n"}, 1},
+		{"y\ny\n", "add 2 and 3; then add 4 and 5", []string{"says:\n    5 9\n"}, 2},
+		{"n too large\n", "add 2 and 3", []string{"The reason: too large"}, 1},
+		{"", "add 2 and 3", []string{"The input has ended: the question cannot be answered here."}, 1},
 	} {
-		code, out, err := run(t, test.input, "run", test.request)
-		if code != test.code || out != test.out {
-			t.Errorf("%q for %q: exit code %d and %q, want %d and %q\n%s", test.input, test.request, code, out, test.code, test.out, err)
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // what is agreed to is kept
+		code, out, err := run(t, test.input, "chat", "--server", "math=parley serve everything", test.request)
+		if code != 0 {
+			t.Errorf("%q for %q: exit code %d\n%s%s", test.input, test.request, code, out, err)
 		}
-		if n := strings.Count(err, "The model wants to call a tool"); n != test.questions {
-			t.Errorf("%q for %q: %d questions, want %d", test.input, test.request, n, test.questions)
+		for _, want := range test.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q for %q: the conversation has no %q\n%s", test.input, test.request, want, out)
+			}
 		}
-		if code == 0 && !strings.Contains(err, "[offline model]") {
-			t.Errorf("%q: the offline model is not labelled:\n%s", test.request, err)
+		if n := strings.Count(out, "The model wants to call add of server math."); n != test.questions {
+			t.Errorf("%q for %q: %d questions, want %d\n%s", test.input, test.request, n, test.questions, out)
 		}
 	}
 }

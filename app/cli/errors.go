@@ -14,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/web"
@@ -139,8 +140,10 @@ func explain(err error) string {
 	switch {
 	case errors.As(err, &server) && errors.As(err, &ended):
 		return text + "\n  Start its command by hand to see more"
+	case errors.As(err, &consent) && !consent.Refused && consent.Changed:
+		return text + ". Use 'parley chat' to see what has changed and to agree"
 	case errors.As(err, &consent) && !consent.Refused:
-		return fmt.Sprintf("%s. Run it at a terminal to be asked, or allow it with --allow%s", text, pattern(consent))
+		return fmt.Sprintf("%s. Use 'parley chat' to be asked, or allow it with --allow%s", text, pattern(consent))
 	case errors.As(err, &answered) && answered.Code == mcp.CodeMissingClientCapability:
 		return text + missing(answered)
 	case errors.Is(err, client.ErrUnsupportedVersion):
@@ -165,7 +168,7 @@ func pattern(e *host.ConsentError) string {
 		return ""
 	}
 	p := e.Server + "/" + e.Name
-	if e.Kind != host.KindTool {
+	if e.Kind != policy.KindTool {
 		p = string(e.Kind) + ":" + p
 	}
 	return " '" + p + "'"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/policy"
 )
 
 // A name that a server chose is not put where a person copies it into a shell,
@@ -24,7 +25,7 @@ func TestAdviceCannotBeACommand(t *testing.T) {
 		"back`tick":              "allow it with --allow",
 		"name.with-all_of.these": "--allow 'evil/name.with-all_of.these'",
 	} {
-		text := explain(&host.ConsentError{Kind: host.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
+		text := explain(&host.ConsentError{Kind: policy.KindTool, Server: "evil", Name: name, Why: "nobody can be asked"})
 		if !strings.HasSuffix(text, wanted) {
 			t.Errorf("%q: %s", name, text)
 		}

@@ -52,6 +52,31 @@ func (t *lineReader) line(ctx context.Context) (string, error) {
 	return strings.TrimRight(string(got), "\r\n"), nil
 }
 
+// discard throws away what was typed and not asked for yet, as far as no caller waits
+// for it.
+func (t *lineReader) discard() {
+	select {
+	case t.turn <- struct{}{}:
+	default:
+		return // a caller waits: what comes is for it
+	}
+	defer func() { <-t.turn }()
+	t.rest = nil
+	if t.pending == nil {
+		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered can be discarded
+		return
+	}
+	select {
+	case got := <-t.pending:
+		if got.err != nil {
+			t.pending <- got // the end of the input stays its end
+			return
+		}
+		t.pending = nil
+	default:
+	}
+}
+
 // Read implements io.Reader. It gives one line at most.
 func (t *lineReader) Read(p []byte) (int, error) {
 	t.turn <- struct{}{}

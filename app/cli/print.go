@@ -46,6 +46,11 @@ func (p *program) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.streams.Err, format+"\n", args...) // closed: nothing is lost
 }
 
+// notePart writes to standard error what the person goes on after.
+func (p *program) notePart(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.streams.Err, format, args...) // closed: nothing is lost
+}
+
 // contents is the text of several blocks of content.
 func contents(list []mcp.Content) string {
 	lines := make([]string, 0, len(list))

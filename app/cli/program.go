@@ -11,10 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/parley-mcp/parley/app/consent"
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -32,7 +30,6 @@ type program struct {
 	verbose     bool
 
 	allow, ask, deny []string
-	maxSteps         int
 
 	extensions []client.Extension // that the command needs
 
@@ -78,70 +75,25 @@ func (p *program) logFrom(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: level}))
 }
 
-// rules are the rules of the command line.
-func (p *program) rules() (*host.Policy, error) {
-	policy := &host.Policy{}
-	for _, flag := range []struct {
-		name     string
-		effect   host.Effect
-		patterns []string
-	}{{"--deny", host.Deny, p.deny}, {"--ask", host.Ask, p.ask}, {"--allow", host.Allow, p.allow}} {
-		for _, pattern := range flag.patterns {
-			r, err := host.ParseRule(flag.effect, pattern, flag.name)
-			if err != nil {
-				return nil, usagef("%s: %w", flag.name, err)
-			}
-			policy.Rules = append(policy.Rules, r)
-		}
-	}
-	return policy, nil
-}
-
-// open makes the host with the servers of the command line. The caller of open
+// open makes the host with the servers of the command line, for a command of the
+// person: what servers ask meanwhile is asked at the terminal. The caller of open
 // closes it.
 func (p *program) open(ctx context.Context) (*host.Host, error) {
-	policy, err := p.rules()
+	opts, err := p.hostOptions()
 	if err != nil {
 		return nil, err
 	}
-	opts := &host.Options{
-		Info:        mcp.Implementation{Name: "parley", Version: version()},
-		Policy:      policy,
-		SampleModel: model.Offline{},
-		MaxSteps:    p.maxSteps,
-		Extensions:  append([]client.Extension{tasks.Client(nil)}, p.extensions...),
-		Logger:      p.logger(),
-	}
-	for _, dir := range p.roots {
-		root, err := host.Root(dir)
-		if err != nil {
-			return nil, usagef("--root: %w", err)
-		}
-		opts.Roots = append(opts.Roots, root)
-	}
-	if p.logLevel != "" {
-		opts.LogLevel = mcp.LogLevel(p.logLevel)
-		if !opts.LogLevel.Valid() {
-			return nil, usagef("--logs %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", p.logLevel)
-		}
-		opts.OnLog = p.showLog
-	}
-	if p.streams.InTerminal {
-		face := consent.New(p.keyboard(), p.streams.Err)
-		face.Width = p.streams.Width
-		opts.Consent, opts.Elicitor = face, face
+	opts.Attended = p.streams.InTerminal
+	if opts.Policy, err = p.policyWith(nil); err != nil {
+		return nil, err
 	}
 	servers, err := p.servers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	h := host.New(opts)
-	for _, s := range servers {
-		if err := h.Add(s); err != nil {
-			return nil, err
-		}
-	}
-	return h, nil
+	_, err = h.Apply(servers)
+	return h, err
 }
 
 // with opens the host for as long as fn runs.
@@ -153,9 +105,14 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 	if err != nil {
 		return err
 	}
-	if err = fn(h); err != nil {
+	leave, err := p.attend(ctx, h)
+	if err == nil {
+		err = fn(h)
+	}
+	if err != nil {
 		err = p.withLog(p.addresses.name(err))
 	}
+	leave()
 	if closeErr := h.Close(); err == nil && closeErr != nil {
 		p.logger().Warn("closing a server", "error", closeErr)
 	}

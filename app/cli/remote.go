@@ -44,7 +44,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	if err != nil {
 		return host.Server{}, err
 	}
-	s := host.Server{Name: name, Origin: origin(u)}
+	s := host.Server{Name: name, Key: "address " + origin(u), Origin: origin(u)}
 	httpClient := p.httpClient(ctx, u)
 	switch u.Scheme {
 	case "http", "https":

@@ -84,7 +84,9 @@ func TestServersAtURLs(t *testing.T) {
 		{"ws://ADDRESS/ws"},
 		{"it=http://ADDRESS/mcp", "--header", "Authorization: Bearer secret", "--header", "X-Other: 1"},
 	} {
-		// A server of its own for each, since it limits how often it is asked.
+		// A server of its own for each, since it limits how often it is asked, and settings
+		// of its own, since an older revision says less of the tools that were agreed to.
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 		target[0] = strings.Replace(target[0], "ADDRESS", serveHTTP(t), 1)
 		for _, c := range []struct {
 			args []string

@@ -1,105 +1,149 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
 func (p *program) runCommand() *cobra.Command {
+	var flags conversationFlags
 	cmd := &cobra.Command{
 		Use:   "run REQUEST",
-		Short: "Let the model do something with the tools of the servers",
-		Long: `Give the model a request and the tools of the servers. Each call that it makes
-is shown to you first, unless a rule decides: --deny wins over --ask, --ask over
---allow, and what no rule matches is asked. Rules are written SERVER/TOOL with *
-for any characters; '*' alone is everything.
+		Short: "Let the model do something with the tools of the servers, by rules alone",
+		Long: `Give the model a request and the tools of the servers. What a rule or a grant
+allows is done; nobody is asked, so that scripts can use it: what would need a
+question ends the run with exit code 3. 'parley chat' asks.
+
+Rules are written SERVER/TOOL with * for any characters; '*' alone is
+everything. --deny wins over --ask, --ask over --allow. Rules of your
+configuration count too. The tools of the built-in server that only read are
+allowed.
 
 The model is the offline model: a small planner that needs no key and no
 network. It matches words with tools, and fills arguments from key=value,
 numbers and quoted texts.`,
 		Example: `  parley run "add 2 and 3"
-  parley run --allow 'everything/*' "echo message=hello; then add 2 and 3"`,
+  parley run --allow 'everything/*' "echo message=hello; then add 2 and 3"
+  parley run --resume last --json "add 4 and 5"`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd.Context(), func(h *host.Host) error {
-				return p.run(cmd, h, strings.Join(args, " "))
+			return p.withConversation(cmd.Context(), &flags, false, func(c *conversation) error {
+				return p.run(cmd.Context(), c, strings.Join(args, " "))
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringArrayVar(&p.allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
-	f.StringArrayVar(&p.ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
-	f.StringArrayVar(&p.deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
-	f.IntVar(&p.maxSteps, "max-steps", 0, "most turns of the model (default 16)")
+	p.conversationFlags(cmd.Flags(), &flags)
 	return cmd
 }
 
 // run runs one request and writes the answer.
-func (p *program) run(cmd *cobra.Command, h *host.Host, request string) error {
-	v := &view{p: p, progress: make(map[string]*progress)}
-	answer, err := h.Conversation(model.Offline{}).Ask(cmd.Context(), request, v.event)
-	if err != nil {
-		return err
+func (p *program) run(ctx context.Context, c *conversation, request string) error {
+	v := &view{p: p, calls: make(map[string]*host.CallRecord), progress: make(map[string]*progress)}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for r, err := range c.session.Watch(context.WithoutCancel(ctx), c.since) {
+			if err != nil {
+				return // Ask tells it
+			}
+			v.show(&r)
+		}
+	}()
+	_, end, err := c.session.Ask(ctx, request)
+	if closeErr := c.session.Close(); err == nil {
+		err = closeErr
 	}
-	if p.json {
-		err = p.printJSON(v.report(answer))
-	} else if !v.ended {
-		err = p.print("\n")
-	}
+	<-watched
 	switch {
-	case v.err != nil:
-		return v.err
 	case err != nil:
 		return err
-	case answer.Refused > 0 && answer.Calls == 0:
+	case v.err != nil:
+		return v.err
+	case !p.json && !v.ended:
+		if err := p.print("\n"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case end.Refused > 0 && end.Calls == 0:
 		return &silentError{exitConsent}
-	case answer.Failed > 0 && answer.Failed == answer.Calls:
+	case end.Failed > 0 && end.Failed == end.Calls:
 		return &silentError{exitTool}
 	}
 	return nil
 }
 
-// A view shows a run: the model's text as the result, the rest beside it.
+// A view shows a run: the model's text as the result, the rest beside it; or for
+// machines each record in a line.
 type view struct {
 	p        *program
-	turn     *host.TurnEvent
-	labelled int  // the last turn whose text was labelled
+	turn     *host.TurnRecord
+	labelled bool // the text of the turn is
 	ended    bool // the text ends its line
 	err      error
+	calls    map[string]*host.CallRecord
 	progress map[string]*progress
-	calls    []*reportedCall
 }
 
-func (v *view) event(e host.Event) {
-	switch e := e.(type) {
-	case *host.TurnEvent:
-		v.turn = e
-	case *host.TextEvent:
-		v.text(e.Text)
-	case *host.CallEvent:
-		v.p.note("-> %s/%s %s (%s)", host.EscapeLine(e.Tool.Server), host.EscapeLine(e.Tool.Def.Name), oneLine(e.Arguments), host.EscapeLine(e.Why))
-		v.progress[e.ID] = v.p.progress(e.Tool.Def.Name)
-		v.calls = append(v.calls, &reportedCall{ID: e.ID, Server: e.Tool.Server, Tool: e.Tool.Def.Name, Arguments: e.Arguments})
-	case *host.ProgressEvent:
-		v.progress[e.ID].show(e.Progress, e.Total, e.Message)
-	case *host.ResultEvent:
-		v.result(e)
-	case *host.DownEvent:
-		v.p.note("parley: %s", explain(v.p.addresses.name(e.Err)))
+// A jsonRecord is a record in a line of JSON.
+type jsonRecord struct {
+	N    int64        `json:"n"`
+	Time time.Time    `json:"time"`
+	Kind string       `json:"kind"`
+	Body mcp.RawValue `json:"body"`
+}
+
+func (v *view) show(r *host.Record) {
+	if v.p.json && r.N > 0 {
+		v.json(r)
 	}
+	switch b := r.Body.(type) {
+	case *host.TurnRecord:
+		v.turn, v.labelled = b, false
+	case *host.TextRecord:
+		v.text(b.Text)
+	case *host.CallRecord:
+		v.calls[b.ID] = b
+	case *host.StartRecord:
+		call := v.calls[b.Call]
+		v.p.note("-> %s/%s %s (%s)", host.EscapeLine(call.Server), host.EscapeLine(call.Tool), oneLine(b.Arguments), host.EscapeLine(b.Why))
+		v.progress[b.Call] = v.p.progress(call.Tool)
+	case *host.ProgressRecord:
+		if g := v.progress[b.Call]; g != nil {
+			g.show(b.Progress, b.Total, b.Message)
+		}
+	case *host.ResultRecord:
+		v.result(b)
+	case *host.NoticeRecord:
+		v.p.note("parley: %s", host.Escape(b.Text))
+	}
+}
+
+func (v *view) json(r *host.Record) {
+	body, err := host.EncodeBody(r.Body)
+	if err == nil {
+		var raw []byte
+		raw, err = jsonrpc.JSON(jsonRecord{r.N, r.Time, r.Body.Kind(), body}).AppendJSON(nil)
+		if err == nil {
+			err = v.p.println(string(raw))
+		}
+	}
+	v.err = errors.Join(v.err, err)
 }
 
 // text writes a part of the answer, and says once for each turn when it does
 // not come from a language model.
 func (v *view) text(text string) {
-	if v.turn.Offline && v.labelled != v.turn.Step {
-		v.labelled = v.turn.Step
+	if v.turn != nil && v.turn.Offline && !v.labelled {
+		v.labelled = true
 		v.p.note("[%s]", host.EscapeLine(v.turn.Model))
 	}
 	if v.p.json {
@@ -109,57 +153,23 @@ func (v *view) text(text string) {
 	v.err = errors.Join(v.err, v.p.print(text))
 }
 
-func (v *view) result(e *host.ResultEvent) {
-	if g := v.progress[e.ID]; g != nil {
+func (v *view) result(r *host.ResultRecord) {
+	if g := v.progress[r.Call]; g != nil {
 		g.end()
 	}
+	call := v.calls[r.Call]
 	name := "the call"
-	if e.Tool != nil {
-		name = host.EscapeLine(e.Tool.Server + "/" + e.Tool.Def.Name)
+	if call != nil && call.Tool != "" {
+		name = host.EscapeLine(call.Server + "/" + call.Tool)
 	}
-	var refused *host.ConsentError
 	switch {
-	case errors.As(e.Err, &refused):
-		v.p.note("<- %s was refused: %s", name, host.EscapeLine(refused.Why))
-	case e.Err != nil:
-		v.p.note("<- %s failed: %s", name, explain(v.p.withLog(v.p.addresses.name(e.Err))))
-	case e.Result.IsError:
-		v.p.note("<- %s: the tool failed%s", name, v.p.logged(contents(e.Result.Content)))
+	case r.Outcome == host.OutcomeRefused:
+		v.p.note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
+	case r.Outcome != host.OutcomeDone:
+		v.p.note("<- %s failed: %s%s", name, host.Escape(r.Why), v.p.logged(r.Why))
+	case r.Failed:
+		v.p.note("<- %s: the tool failed%s", name, v.p.logged(contents(r.Content)))
 	default:
 		v.p.note("<- %s: done", name)
-	}
-	for _, c := range v.calls {
-		if c.ID == e.ID {
-			c.Result = e.Result
-			if e.Err != nil {
-				c.Error = e.Err.Error()
-			}
-		}
-	}
-}
-
-// A report is a run as JSON.
-type report struct {
-	Model   string          `json:"model"`
-	Offline bool            `json:"offline"`
-	Answer  string          `json:"answer"`
-	Steps   int             `json:"steps"`
-	Refused int             `json:"refused"`
-	Calls   []*reportedCall `json:"calls"`
-}
-
-type reportedCall struct {
-	ID        string              `json:"id"`
-	Server    string              `json:"server"`
-	Tool      string              `json:"tool"`
-	Arguments mcp.RawValue        `json:"arguments"`
-	Result    *mcp.CallToolResult `json:"result,omitzero"`
-	Error     string              `json:"error,omitzero"`
-}
-
-func (v *view) report(a *host.Answer) *report {
-	return &report{
-		Model: v.turn.Model, Offline: v.turn.Offline,
-		Answer: a.Text, Steps: a.Steps, Refused: a.Refused, Calls: v.calls,
 	}
 }

@@ -84,7 +84,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
 		}
 		d := p.command(self, "serve", bundled)
-		return host.Server{Name: bundled, Dialer: d, Origin: "built in"}, nil
+		return host.Server{Name: bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Trusted: true}, nil
 	}
 	name, command := splitServerFlag(flag)
 	if isURL(command) {
@@ -104,7 +104,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 		name = nameOf(words)
 	}
 	d := p.command(words[0], words[1:]...)
-	return host.Server{Name: name, Dialer: d, Origin: strings.Join(words, " ")}, nil
+	return host.Server{Name: name, Key: "command " + command, Dialer: d, Origin: strings.Join(words, " ")}, nil
 }
 
 // command is a dialer that starts a program. What that logs is shown with

@@ -70,8 +70,8 @@ func TestCallBecomesTask(t *testing.T) {
 	}{
 		{"index", "", "indexed\n", "", 0},
 		{"fails", "", "", "the tool fails failed: out of paper", 5},
-		{"greet", "Ada\ny\n", "Hello, Ada\n", "Who are you?", 0},
-		{"greet", "/decline\n", "nobody\n", "Who are you?", 0},
+		{"greet", "y\nAda\ny\n", "Hello, Ada\n", "Who are you?", 0},
+		{"greet", "n\n", "nobody\n", "Who are you?", 0},
 	} {
 		code, out, err := run(t, c.input, "call", c.tool, "--server", url)
 		if code != c.code || out != c.out || !strings.Contains(err, c.err) {
@@ -110,6 +110,12 @@ func TestTaskCommands(t *testing.T) {
 
 	id := begin("hangs")
 	out, _ := parley("", 0, "tasks", "get", id)
+	for range 1000 { // the call may not have reported yet
+		if strings.Contains(out, "hanging") {
+			break
+		}
+		out, _ = parley("", 0, "tasks", "get", id)
+	}
 	must(out, "working: hanging")
 	must(out, ", kept until ")
 	_, err := parley("", 0, "tasks", "cancel", id)
@@ -148,7 +154,7 @@ func TestTaskCommands(t *testing.T) {
 	if code, _, err := command(t, "tasks", "wait", started.TaskID, "--server", url); code != 5 || !strings.Contains(err, "the task goes on") {
 		t.Errorf("nobody to ask: exit code %d\n%s", code, err)
 	}
-	out, err = parley("Ada\ny\n", 0, "tasks", "wait", "--json", string(started.Handle))
+	out, err = parley("y\nAda\ny\n", 0, "tasks", "wait", "--json", string(started.Handle))
 	must(out, `"Hello, Ada"`)
 	must(err, "Who are you?")
 	out, _ = parley("", 0, "tasks", "get", "--json", string(started.Handle))

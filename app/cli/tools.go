@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,13 +41,17 @@ func (p *program) reportDown(h *host.Host, c *host.Catalog) error {
 	return nil
 }
 
+// settleTime is how long the servers have to start and to list their tools. Their own
+// limits are shorter.
+const settleTime = 5 * time.Minute
+
 // withCatalog opens the host and lists the tools of its servers, for commands
 // that are about tools. Servers that are down are reported.
 func (p *program) withCatalog(ctx context.Context, fn func(h *host.Host, catalog *host.Catalog) error) error {
 	return p.with(ctx, func(h *host.Host) error {
-		catalog, err := h.Catalog(ctx)
-		if err != nil {
-			return err
+		catalog := h.Settle(ctx, settleTime)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err := p.reportDown(h, catalog); err != nil {
 			return err

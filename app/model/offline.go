@@ -23,11 +23,10 @@ import (
 // ready, and may be used by many goroutines.
 type Offline struct{}
 
-// Name returns what faces show.
-func (Offline) Name() string { return "offline model" }
-
-// Offline says that this is no language model.
-func (Offline) Offline() bool { return true }
+// Info says that this is no language model.
+func (Offline) Info() host.ModelInfo {
+	return host.ModelInfo{Name: "offline model", Provider: "parley", Offline: true}
+}
 
 // Generate plans the next call, or answers.
 func (Offline) Generate(ctx context.Context, r *host.Request) iter.Seq2[host.Piece, error] {
@@ -71,10 +70,11 @@ func next(r *host.Request) host.Piece {
 // of calls in the whole conversation.
 func read(messages []host.Message) (request string, results []*mcp.ToolResultContent, calls int) {
 	for _, m := range messages {
-		for _, c := range m.Content {
-			switch c := c.(type) {
+		for _, b := range m.Blocks {
+			switch c := b.Content.(type) {
 			case *mcp.TextContent:
-				if m.Role == mcp.RoleUser {
+				// What the host says about the conversation is no request.
+				if m.Role == mcp.RoleUser && !strings.HasPrefix(c.Text, "[host: ") {
 					request, results = c.Text, nil
 				}
 			case *mcp.ToolUseContent:

@@ -31,7 +31,11 @@ func tools() []host.ToolSpec {
 }
 
 func user(text string) host.Message {
-	return host.Message{Role: mcp.RoleUser, Content: []mcp.Content{mcp.Text(text)}}
+	return message(mcp.RoleUser, mcp.Text(text))
+}
+
+func message(role mcp.Role, c mcp.Content) host.Message {
+	return host.Message{Role: role, Blocks: []host.Block{{Content: c}}}
 }
 
 // generate takes one turn.
@@ -114,8 +118,8 @@ func TestOfflineSteps(t *testing.T) {
 		}
 		calls = append(calls, piece.Call.ID+" "+piece.Call.Name)
 		r.Messages = append(r.Messages,
-			host.Message{Role: mcp.RoleAssistant, Content: []mcp.Content{piece.Call}},
-			host.Message{Role: mcp.RoleUser, Content: []mcp.Content{&mcp.ToolResultContent{ToolUseID: piece.Call.ID, Content: mcp.Contents{mcp.Text("result of " + piece.Call.Name)}}}})
+			message(mcp.RoleAssistant, piece.Call),
+			message(mcp.RoleUser, &mcp.ToolResultContent{ToolUseID: piece.Call.ID, Content: mcp.Contents{mcp.Text("result of " + piece.Call.Name)}}))
 	}
 	if diff := cmp.Diff([]string{"call-1 s__add", "call-2 s__echo"}, calls); diff != "" {
 		t.Error(diff)
@@ -134,7 +138,7 @@ func TestOfflineSteps(t *testing.T) {
 func TestOfflineStopsAtFailure(t *testing.T) {
 	r := &host.Request{Tools: tools(), Messages: []host.Message{
 		user("add 1 and 2; then echo hi"),
-		{Role: mcp.RoleUser, Content: []mcp.Content{&mcp.ToolResultContent{ToolUseID: "call-1", IsError: true, Content: mcp.Contents{mcp.Text("no")}}}},
+		message(mcp.RoleUser, &mcp.ToolResultContent{ToolUseID: "call-1", IsError: true, Content: mcp.Contents{mcp.Text("no")}}),
 	}}
 	if piece := generate(t, r); piece.Call != nil || piece.Text != "no" {
 		t.Errorf("got %+v", piece)

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/model"
+	"github.com/parley-mcp/parley/host"
+)
+
+func (p *program) chatCommand() *cobra.Command {
+	var flags conversationFlags
+	var plain bool
+	cmd := &cobra.Command{
+		Use:   "chat [MESSAGE]",
+		Short: "Talk with the model, which works with your servers while you decide",
+		Long: `Open a conversation with the model and your servers: those of your own
+parley.jsonc and of the other MCP clients on this machine, or those that --server
+names, or without any the one that is built in. Every call that no rule or grant
+allows is shown to you first: allow it once, for longer, with other arguments,
+or refuse it with a reason that the model reads.
+
+Type /help for the commands in the conversation. A message may begin with
+/SERVER:PROMPT and may hold @SERVER:URI. Ctrl-C cancels what is under way, and
+once more quits. The session is kept: --resume last goes on with it.
+
+The conversation is in whole lines, without colour or movement, for terminals,
+pipes and screen readers alike.`,
+		Example: `  parley chat
+  parley chat --resume last
+  parley chat --server 'files=npx -y @modelcontextprotocol/server-filesystem .'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withConversation(cmd.Context(), &flags, true, func(c *conversation) error {
+				return p.chat(cmd.Context(), c, strings.Join(args, " "))
+			})
+		},
+	}
+	p.conversationFlags(cmd.Flags(), &flags)
+	cmd.Flags().BoolVar(&plain, "plain", true, "whole lines, without colour or movement")
+	return cmd
+}
+
+// chat shows the session until the person leaves.
+func (p *program) chat(ctx context.Context, c *conversation, first string) error {
+	interrupts := make(chan os.Signal, 1)
+	p.streams.chat.Store(&interrupts)
+	defer p.streams.chat.Store(nil)
+	if first != "" {
+		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
+			return err
+		}
+	}
+	if err := c.host.Start(); err != nil { // they are ready when they are needed
+		return err
+	}
+	line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
+		Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: interrupts,
+		SetTitle: c.store.SetTitle, Discard: p.discard(),
+	})
+	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), model.Offline{}.Info().Name)
+	return line.Run(ctx, face.OfHost(c.host), face.OfSession(c.session, nil))
+}
+
+// discard is how a face throws away what was typed before it asks; nil where nobody
+// types.
+func (p *program) discard() func() {
+	if !p.streams.InTerminal || p.streams.Flush == nil {
+		return nil
+	}
+	return func() {
+		p.streams.Flush()
+		p.keyboard().discard()
+	}
+}
+
+// attend answers, at the terminal, what servers ask while a command of the person
+// runs, until the function that it returns is called. Without a terminal nobody is
+// asked, and rules decide.
+func (p *program) attend(ctx context.Context, h *host.Host) (leave func(), err error) {
+	s, err := h.NewSession(ctx, model.Offline{}, nil)
+	if err != nil || !p.streams.InTerminal {
+		return func() {}, err
+	}
+	line := face.NewLine(p.keyboard(), p.streams.Err, &face.LineOptions{
+		Width: p.streams.Width, QuestionsOnly: true, Discard: p.discard(),
+	})
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := line.Run(ctx, face.OfHost(h), face.OfSession(s, nil)); err != nil && !errors.Is(err, context.Canceled) {
+			p.logger().Warn("asking at the terminal", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}, nil
+}

@@ -1,0 +1,390 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/store/local"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/policy"
+)
+
+func (p *program) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show and change which servers chat and run use",
+		Long: `The servers of chat and run come from your own file, parley.jsonc, and from the
+files of the other MCP clients on this machine, which are read and never written.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.configListCommand(), p.configDoctorCommand(), p.configApproveCommand(), p.configAddCommand(), p.configRemoveCommand(),
+		p.configSwitchCommand("enable", "Let an entry of your own file be used again", false),
+		p.configSwitchCommand("disable", "Keep an entry of your own file from being used", true))
+	return cmd
+}
+
+// withConfig reads the configuration.
+func withConfig(ctx context.Context, file string, fn func(cfg *config.Config, db *local.DB) error) error {
+	return withLocal(func(db *local.DB) error {
+		cfg, err := loadConfig(ctx, file, db)
+		if err != nil {
+			return err
+		}
+		return fn(cfg, db)
+	})
+}
+
+// A listedEntry is an entry in the JSON of 'config list'. It has no secrets.
+type listedEntry struct {
+	Name         string   `json:"name"`
+	Client       string   `json:"client"`
+	Scope        string   `json:"scope"`
+	File         string   `json:"file"`
+	Line         int      `json:"line"`
+	Transport    string   `json:"transport"`
+	Address      string   `json:"address"`
+	Disabled     bool     `json:"disabled,omitzero"`
+	Trusted      bool     `json:"trusted,omitzero"`
+	NeedsConsent bool     `json:"needsConsent,omitzero"`
+	Approved     bool     `json:"approved,omitzero"`
+	Shadowed     []string `json:"shadowed,omitzero"`
+	Notes        []string `json:"notes,omitzero"`
+	Error        string   `json:"error,omitzero"`
+}
+
+func listed(ctx context.Context, s *config.Server, db *local.DB) (*listedEntry, error) {
+	e := &listedEntry{
+		Name: s.Name, Client: string(s.Source.Client), Scope: string(s.Source.Scope), File: s.Source.File, Line: s.Source.Line,
+		Transport: string(s.Transport), Address: s.Address(), Disabled: s.Disabled, Trusted: s.Trusted,
+		NeedsConsent: s.NeedsConsent, Notes: s.Notes,
+	}
+	if s.Err != nil {
+		e.Error = s.Err.Error()
+	}
+	for _, other := range s.Shadowed {
+		e.Shadowed = append(e.Shadowed, other.String())
+	}
+	if s.NeedsConsent {
+		pin, err := db.Pin(ctx, entryKey(s))
+		if err != nil {
+			return nil, err
+		}
+		e.Approved = pin != nil && pin.Digest == s.Digest
+	}
+	return e, nil
+}
+
+// state says in a few words whether an entry is used.
+func (e *listedEntry) state() string {
+	switch {
+	case e.Disabled:
+		return "disabled"
+	case e.Error != "":
+		return "cannot start: " + e.Error
+	case e.NeedsConsent && !e.Approved:
+		return "waits for 'parley config approve " + e.Name + "'"
+	}
+	return "used"
+}
+
+func (p *program) configListCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the servers, with the file and line that each is from", Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
+				entries := make([]*listedEntry, 0, len(cfg.Servers))
+				for _, s := range cfg.Servers {
+					e, err := listed(cmd.Context(), s, db)
+					if err != nil {
+						return err
+					}
+					entries = append(entries, e)
+				}
+				return p.printEntries(entries, len(cfg.Problems))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "list this `FILE` alone")
+	return cmd
+}
+
+func (p *program) printEntries(entries []*listedEntry, problems int) error {
+	if p.json {
+		return p.printJSON(struct {
+			Servers []*listedEntry `json:"servers"`
+		}{entries})
+	}
+	if len(entries) == 0 {
+		p.note("No server is configured: chat and run use the one that is built in. 'parley config add' adds one.")
+	}
+	for _, e := range entries {
+		text := fmt.Sprintf("%s  %s %s\n    %s:%d (%s, %s)\n    %s\n", e.Name, e.Transport, e.Address, e.File, e.Line, e.Client, e.Scope, e.state())
+		if err := p.print(host.Escape(text)); err != nil {
+			return err
+		}
+	}
+	if problems > 0 {
+		p.note("%d things are not done as written; 'parley config doctor' lists them", problems)
+	}
+	return nil
+}
+
+func (p *program) configDoctorCommand() *cobra.Command {
+	var file string
+	var connect bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what in the configuration is not done as written, and what to do",
+		Long: `Say which files were read, what in them is not done as written, and which
+entries cannot be started. With --connect each server that is used is started,
+and its tools are counted. The exit code is 6 if something is wrong.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer p.endSignIns()
+			return withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
+				return p.doctor(cmd.Context(), cfg, db, connect)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "look at this `FILE` alone")
+	cmd.Flags().BoolVar(&connect, "connect", false, "start each server, too")
+	return cmd
+}
+
+func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, connect bool) error {
+	var b strings.Builder
+	for _, f := range cfg.Files {
+		fmt.Fprintf(&b, "read %s (%s, %s)\n", f.Path, f.Client, f.Scope)
+	}
+	wrong := len(cfg.Problems)
+	for _, problem := range cfg.Problems {
+		fmt.Fprintf(&b, "%s\n", problem)
+	}
+	for _, s := range cfg.Servers {
+		if s.Err != nil {
+			wrong++
+			fmt.Fprintf(&b, "%s: %s cannot start: %v\n", s.Source, s.Name, s.Err)
+		}
+		for _, note := range s.Notes {
+			fmt.Fprintf(&b, "%s: %s: %s\n", s.Source, s.Name, note)
+		}
+	}
+	if err := p.print(host.Escape(b.String())); err != nil {
+		return err
+	}
+	if connect {
+		failed, err := p.doctorConnect(ctx, cfg, db)
+		if err != nil {
+			return err
+		}
+		wrong += failed
+	}
+	p.note("%d files, %d servers, %d things to look at", len(cfg.Files), len(cfg.Servers), wrong)
+	if wrong > 0 {
+		return &silentError{exitContract}
+	}
+	return nil
+}
+
+// doctorConnect starts each server that is used, and returns how many cannot be.
+func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *local.DB) (failed int, err error) {
+	opts, err := p.hostOptions()
+	if err != nil {
+		return 0, err
+	}
+	servers, _, err := p.conversationServers(ctx, cfg, false, db)
+	if err != nil {
+		return 0, err
+	}
+	h := host.New(opts)
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if _, err := h.Apply(servers); err != nil {
+		return 0, err
+	}
+	const enough = 2 * time.Minute
+	for _, s := range h.Settle(ctx, enough).Servers {
+		line := fmt.Sprintf("%s: %d tools, protocol %s", s.Name, s.Tools, s.Version)
+		if s.State != host.StateReady || s.Err != nil {
+			failed++
+			line = fmt.Sprintf("%s: %s: %s", s.Name, s.State, errorText(cmpError(s.Err, "it did not answer in time")))
+		}
+		if err := p.println(host.Escape(line)); err != nil {
+			return failed, err
+		}
+	}
+	return failed, nil
+}
+
+// cmpError is err, or an error with a text if there is none.
+func cmpError(err error, text string) error {
+	if err != nil {
+		return err
+	}
+	return errors.New(text)
+}
+
+// entryKey is where the store has the person's consent to an entry of a project.
+func entryKey(s *config.Server) host.PinKey { return approvalOf("entry", s.Source.File+" "+s.Name) }
+
+func (p *program) configApproveCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Agree to an entry of a project's file, as it is now; it is asked again when it changes",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withConfig(cmd.Context(), "", func(cfg *config.Config, db *local.DB) error {
+				s := cfg.Server(args[0])
+				switch {
+				case s == nil:
+					return usagef("there is no server %q; 'parley config list' lists them", args[0])
+				case !s.NeedsConsent:
+					return usagef("%q is in a file of your own (%s) and needs no consent", args[0], s.Source)
+				}
+				p.note("%s", describeEntry(s, false))
+				if !yes {
+					if !p.streams.InTerminal {
+						return usagef("give --yes if this is what you want to start")
+					}
+					p.notePart("Agree to it? [y]es, [n]o: ")
+					line, err := p.keyboard().line(cmd.Context())
+					if err != nil {
+						return err
+					}
+					if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+						return &silentError{exitConsent}
+					}
+				}
+				return approve(cmd.Context(), db, entryKey(s), s.Digest)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "agree without a question")
+	return cmd
+}
+
+func (p *program) configAddCommand() *cobra.Command {
+	var env, headers, labels []string
+	var dir string
+	var trusted bool
+	cmd := &cobra.Command{
+		Use:   "add NAME URL | add NAME -- COMMAND [ARG...]",
+		Short: "Add a server to your own file",
+		Example: `  parley config add files -- npx -y @modelcontextprotocol/server-filesystem .
+  parley config add issues https://example.com/mcp -H 'X-Team: blue'
+  parley config add -e TOKEN='${TOKEN}' notes -- ./notes-server`,
+		Args: usageArgs(cobra.MinimumNArgs(2)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			e := config.Entry{Dir: dir, Trusted: trusted}
+			if isURL(args[1]) {
+				if len(args) > 2 || len(env) > 0 || dir != "" {
+					return usagef("a server at a URL has no arguments, variables or folder")
+				}
+				e.URL = args[1]
+			} else {
+				e.Command, e.Args = args[1], args[2:]
+			}
+			var err error
+			if e.Env, err = splitPairs(env, "=", "--env"); err != nil {
+				return err
+			}
+			if e.Headers, err = splitPairs(headers, ":", "--header-field"); err != nil {
+				return err
+			}
+			if err := readLabels(&e, labels); err != nil {
+				return err
+			}
+			return p.editConfig("added", args[0], func(path string) error { return config.Add(path, args[0], e) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&env, "env", "e", nil, "`NAME=VALUE` for the environment of the command; ${X} is a variable of yours")
+	f.StringArrayVarP(&headers, "header-field", "H", nil, "`'NAME: VALUE'` to send with each request to the URL")
+	f.StringArrayVar(&labels, "label", nil, "`LABEL` of the server: untrusted-input, private-data, can-send-out")
+	f.StringVar(&dir, "cwd", "", "`FOLDER` in which the command runs")
+	f.BoolVar(&trusted, "trusted", false, "believe the server's hints and let its instructions reach the model")
+	return cmd
+}
+
+// splitPairs splits the values of a flag that are written NAME and VALUE.
+func splitPairs(list []string, sep, flag string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	m := make(map[string]string, len(list))
+	for _, text := range list {
+		name, value, found := strings.Cut(text, sep)
+		if name = strings.TrimSpace(name); !found || name == "" {
+			return nil, usagef("%s: write it as NAME%sVALUE", flag, sep) // the text may be a secret
+		}
+		m[name] = strings.TrimSpace(value)
+	}
+	return m, nil
+}
+
+func (p *program) configRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Take a server out of your own file", Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return p.editConfig("removed", args[0], func(path string) error { return config.Remove(path, args[0]) })
+		},
+	}
+}
+
+func (p *program) configSwitchCommand(verb, short string, disabled bool) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return p.editConfig(verb+"d", args[0], func(path string) error { return config.SetDisabled(path, args[0], disabled) })
+		},
+	}
+}
+
+// editConfig changes the person's own file. Files of others are never written.
+func (p *program) editConfig(done, name string, change func(path string) error) error {
+	cfg, err := config.Load(nil)
+	if err != nil {
+		return err
+	}
+	path := cfg.Own.Path
+	err = change(path)
+	if errors.Is(err, config.ErrNoEntry) {
+		if s := cfg.Server(name); s != nil {
+			return usagef("%q is in %s, which belongs to another program; change it there", name, s.Source)
+		}
+		return usagef("there is no server %q in %s; 'parley config list' lists all", name, path)
+	}
+	if errors.Is(err, config.ErrExists) {
+		return usagef("%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	p.note("The server %s is %s: %s", host.EscapeLine(name), done, path)
+	return nil
+}
+
+// stringJSON is a text as JSON.
+func stringJSON(s string) ([]byte, error) { return jsonrpc.JSON(s).AppendJSON(nil) }
+
+// readLabels checks the labels of the command line.
+func readLabels(e *config.Entry, labels []string) error {
+	for _, l := range labels {
+		label := policy.Label(l)
+		if !slices.Contains([]policy.Label{policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends}, label) {
+			return usagef("--label %q: the labels are %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends)
+		}
+		e.Labels = append(e.Labels, label)
+	}
+	return nil
+}

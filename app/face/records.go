@@ -1,0 +1,100 @@
+package face
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// recordLimits are those of what is shown without a question.
+var recordLimits = limits{block: 2 << 10, claim: maxClaim}
+
+// record shows a record and notes what it says about now.
+func (l *Line) record(r *host.Record) {
+	l.seen = max(l.seen, r.N)
+	switch b := r.Body.(type) {
+	case *host.UserRecord:
+		l.running = true
+		if own := l.mine; own != "" && b.Server == "" && textOf(b.Content) == own {
+			l.mine = ""
+			return
+		}
+	case *host.TurnRecord:
+		l.running = true
+	case *host.RunEndRecord:
+		l.running = false
+		clear(l.progress)
+	case *host.ProgressRecord:
+		if !l.due(b.Call) {
+			return
+		}
+	case *host.QuestionRecord:
+		l.asked(&b.Question, r.N)
+	case *host.AnswerRecord:
+		l.settled(b.Question)
+	}
+	l.print(l.script.Add(r), recordLimits)
+}
+
+// textOf is the text of content that is one text, or "".
+func textOf(c mcp.Contents) string {
+	if len(c) == 1 {
+		if text, ok := c[0].(*mcp.TextContent); ok {
+			return text.Text
+		}
+	}
+	return ""
+}
+
+// progressEvery is the least time between two lines about the progress of a call.
+const progressEvery = time.Second
+
+// due reports whether progress of a call is shown again.
+func (l *Line) due(call string) bool {
+	now := l.opts.Now()
+	if last, ok := l.progress[call]; ok && now.Sub(last) < progressEvery {
+		return false
+	}
+	l.progress[call] = now
+	return true
+}
+
+// asked notes a question that waits; one of before may have been settled meanwhile.
+func (l *Line) asked(q *host.Question, n int64) {
+	if n <= l.replay && !l.open[q.ID] {
+		return
+	}
+	l.waiting = append(l.waiting, q)
+}
+
+// settled notes that a question needs no answer any more.
+func (l *Line) settled(id string) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(q *host.Question) bool { return q.ID == id })
+	if l.asking != nil && l.asking.question.ID == id {
+		l.asking = nil
+		l.input.settled()
+	}
+}
+
+// take takes a line: for the question, as a command, or as a message.
+func (l *Line) take(ctx context.Context, text string) {
+	s := l.step()
+	if s == nil {
+		s = messageStep
+	}
+	command, isCommand := strings.CutPrefix(text, "/")
+	switch {
+	case strings.TrimSpace(text) == wordQuit:
+		l.over = true
+	case s.commands && isCommand && !strings.HasPrefix(command, "/"):
+		l.command(ctx, command)
+	case s.take != nil:
+		s.take(ctx, text)
+	default:
+		l.message(ctx, text)
+	}
+}
