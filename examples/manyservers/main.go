@@ -18,6 +18,7 @@ import (
 	"log"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -43,10 +44,7 @@ func run(ctx context.Context, out io.Writer, provider, call, with string, server
 		return err
 	}
 	defer func() { _ = h.Close() }()
-	catalog, err := h.Catalog(ctx)
-	if err != nil {
-		return err
-	}
+	catalog := h.Settle(ctx, time.Minute)
 	for _, down := range catalog.Down { // the others can be used
 		log.Print(down)
 	}
