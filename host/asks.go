@@ -206,7 +206,7 @@ func (l *link) roots(ctx context.Context) ([]mcp.Root, error) {
 			}
 		}
 		return nil
-	}, func(a *Answer) *Grant { return s.grantRoots(q, a) })
+	}, func(a *Answer) *Grant { return s.grantRoots(q, a, l.spec.Key) })
 	if errors.Is(err, errUnattended) {
 		return given, nil
 	}
@@ -258,7 +258,7 @@ func (s *Session) chooseRoots(server string, asked []mcp.Root, a *Answer) {
 }
 
 // grantRoots makes a grant of the chosen roots.
-func (s *Session) grantRoots(q *Question, a *Answer) *Grant {
+func (s *Session) grantRoots(q *Question, a *Answer, entry string) *Grant {
 	p := policy.Predicate{Pointer: "/uri", Op: policy.OpEquals}
 	for _, uri := range a.Roots {
 		raw, err := wire.Marshal(uri)
@@ -270,5 +270,5 @@ func (s *Session) grantRoots(q *Question, a *Answer) *Grant {
 		return nil
 	}
 	rule := policy.Rule{Effect: policy.Allow, Kind: policy.KindRoots, Server: policy.Quote(q.Server), Where: []policy.Predicate{p}}
-	return s.newGrant(q.Server, rule, "", a)
+	return s.newGrant(entry, rule, "", a)
 }

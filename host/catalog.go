@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
@@ -209,13 +210,18 @@ func (h *Host) Settle(ctx context.Context, atMost time.Duration) *Catalog {
 }
 
 // listed waits until the tools of a server in the catalog are those that it has now, as
-// far as it has told.
-func (h *Host) listed(ctx context.Context, server string) error {
+// far as it has told, and returns the client of that connection and the tool of a name.
+func (h *Host) listed(ctx context.Context, server, tool string) (*client.Client, *Tool, error) {
 	set := &h.servers
-	ctx, cancel := pausetimer.WithTimeout(ctx, h.opts.ListTimeout, errSlowList)
+	spec, _ := h.spec(server)
+	ctx, cancel := pausetimer.WithTimeout(ctx, orDefault(spec.ListTimeout, h.opts.ListTimeout), errSlowList)
 	defer cancel()
 	defer h.pausable(ctx)()
-	var err error
+	var (
+		c     *client.Client
+		found *Tool
+		err   error
+	)
 	if waitErr := set.await(ctx, func() bool {
 		s := set.find(server)
 		switch {
@@ -225,12 +231,17 @@ func (h *Host) listed(ctx context.Context, server string) error {
 			return false
 		case s.status.State != StateReady || s.status.Stale:
 			err = s.unusable()
+		default:
+			c = s.client
+			if i := slices.IndexFunc(s.tools, func(t *Tool) bool { return t.Def.Name == tool }); i >= 0 {
+				found = s.tools[i]
+			}
 		}
 		return true
 	}); waitErr != nil {
-		return waitErr
+		return nil, nil, waitErr
 	}
-	return err
+	return c, found, err
 }
 
 // WatchServers waits until there is a catalog of a later generation than since, and

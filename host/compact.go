@@ -90,11 +90,19 @@ func (s *Session) compact(ctx context.Context) error {
 		return nil // there is nothing new
 	}
 	list := messages(s.records[:through], s.state.compacted)
+	earlier := ""
+	if s.state.compacted != nil {
+		earlier = "The summary until here was: " + s.state.compacted.Summary + "\n\n"
+	}
 	s.mu.Unlock()
 	var b strings.Builder
-	for _, m := range list {
-		for _, block := range m.Blocks {
-			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(blockText(block), 4<<10))
+	for i, m := range list {
+		for j, block := range m.Blocks {
+			limit := 4 << 10
+			if i == 0 && j == 0 {
+				limit = 2 * maxSummary // an earlier summary
+			}
+			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(blockText(block), limit))
 		}
 	}
 	info := s.model.Info()
@@ -106,7 +114,7 @@ func (s *Session) compact(ctx context.Context) error {
 		text := b.String()
 		if info.Window > 0 { // the newest part counts most
 			text = text[max(0, len(text)-info.Window*3):]
-			text = strings.ToValidUTF8(text, "")
+			text = earlier + strings.ToValidUTF8(text, "")
 		}
 		var usage Usage
 		summary, usage, err = oneTurn(ctx, s.model, &Request{
@@ -139,10 +147,14 @@ func (s *Session) compactable() int64 {
 // person said, and the beginning of each answer.
 func extract(list []Message) string {
 	var b strings.Builder
-	for _, m := range list {
-		for _, block := range m.Blocks {
+	for i, m := range list {
+		for j, block := range m.Blocks {
+			limit := 500
+			if i == 0 && j == 0 {
+				limit = maxSummary / 2 // an earlier summary
+			}
 			if t, ok := block.Content.(*mcp.TextContent); ok {
-				fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(t.Text, 500))
+				fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(t.Text, limit))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
@@ -111,6 +112,8 @@ type readyCall struct {
 	edited bool
 	why    string
 	grant  string // the id of the grant that allows it, or empty
+	// client is that of the connection whose definition was agreed to.
+	client *client.Client
 	// warnings say what is suspicious about the tool.
 	warnings []string
 }
@@ -179,7 +182,7 @@ func (s *Session) authorizeArguments(ctx context.Context, c *readyCall) error {
 	if !v.once {
 		question.Offers = offersFor(tool.Server, tool.Def.Name, c.args, q.Trusted)
 	}
-	a, err := s.ask(ctx, question, s.checkEdited(q), func(a *Answer) *Grant { return s.grant(question, a, tool.digest) })
+	a, err := s.ask(ctx, question, s.checkEdited(q), func(a *Answer) *Grant { return s.grant(question, a, tool.owner.spec.Key, tool.digest) })
 	switch {
 	case errors.Is(err, errUnattended):
 		return refuse("it needs a person's consent, and nobody can be asked here ("+v.why+")", "", false)
@@ -219,7 +222,7 @@ func (s *Session) checkEdited(q *policy.Query) func(*Answer) error {
 
 // audited adds a decision to the audit log.
 func (s *Session) audited(ctx context.Context, q *policy.Query, event, why string) {
-	e := &AuditEntry{Session: s.info.ID, Event: event, Kind: q.Kind, Server: q.Server, Name: q.Name, Why: bounded(why, maxWhy)}
+	e := &AuditEntry{Session: s.info.ID, Event: event, Kind: q.Kind, Server: q.Server, Name: Redact(q.Name), Why: bounded(why, maxWhy)}
 	s.mu.Lock()
 	e.Record = int64(len(s.records))
 	s.mu.Unlock()
@@ -237,13 +240,14 @@ func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
 	if _, err := s.host.Client(ctx, c.tool.Server); err != nil {
 		return err
 	}
-	if err := s.host.listed(ctx, c.tool.Server); err != nil {
+	cl, now, err := s.host.listed(ctx, c.tool.Server, c.tool.Def.Name)
+	if err != nil {
 		return err
 	}
-	now, ok := s.host.servers.current().Named(c.tool.ModelName)
-	if !ok || now.digest != c.tool.digest || now.owner != c.tool.owner {
+	if cl == nil || now == nil || now.digest != c.tool.digest || now.owner != c.tool.owner {
 		return errors.New("the server changed this tool between the consent and the call, or has it no more; nothing was done")
 	}
+	c.client = cl
 	q := s.query(policy.KindTool, c.tool.Server, c.tool.Def.Name, c.args)
 	q.Annotations = c.tool.Def.Annotations
 	if v := s.host.opts.Policy.Decide(q); v.Effect == policy.Deny {
@@ -264,7 +268,7 @@ func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
 // checkPin compares the definition of a tool with the one that the person agreed
 // to. Without one there is nothing to compare, and the tool is not known.
 func (s *Session) checkPin(ctx context.Context, tool *Tool) (changes []Change, known bool, err error) {
-	pin, err := s.host.opts.Store.Pin(ctx, PinKey{tool.Server, tool.Def.Name})
+	pin, err := s.host.opts.Store.Pin(ctx, tool.pinKey())
 	if err != nil {
 		return nil, false, fmt.Errorf("reading what was agreed to: %w", err)
 	}
@@ -284,13 +288,13 @@ func (s *Session) checkPin(ctx context.Context, tool *Tool) (changes []Change, k
 // checkRename warns of a tool that looks like one that the person agreed to and that is
 // gone.
 func (s *Session) checkRename(ctx context.Context, catalog *Catalog, c *readyCall) error {
-	pins, err := s.host.opts.Store.Pins(ctx, c.tool.Server)
+	pins, err := s.host.opts.Store.Pins(ctx, c.tool.pinKey().Server)
 	if err != nil {
 		return fmt.Errorf("reading what was agreed to: %w", err)
 	}
 	var gone []*Definition
 	for _, pin := range pins {
-		if _, there := catalog.Named(modelName(pin.Server, pin.Tool)); there || pin.Tool == "" {
+		if _, there := catalog.Named(modelName(c.tool.Server, pin.Tool)); there || pin.Tool == "" {
 			continue
 		}
 		old := new(Definition)
@@ -306,7 +310,7 @@ func (s *Session) checkRename(ctx context.Context, catalog *Catalog, c *readyCal
 
 // pin keeps the definition that a call was approved with.
 func (s *Session) pin(ctx context.Context, tool *Tool) error {
-	key := PinKey{tool.Server, tool.Def.Name}
+	key := tool.pinKey()
 	old, err := s.host.opts.Store.Pin(ctx, key)
 	if err != nil {
 		return fmt.Errorf("reading what was agreed to: %w", err)
@@ -321,7 +325,7 @@ func (s *Session) pin(ctx context.Context, tool *Tool) error {
 	if err != nil {
 		return fmt.Errorf("keeping what was agreed to: %w", err)
 	}
-	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: key.Server, Name: key.Tool, Why: tool.digest})
+	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: tool.Server, Name: key.Tool, Why: tool.digest})
 	return nil
 }
 

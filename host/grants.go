@@ -123,18 +123,18 @@ func patternOf(args mcp.RawValue) ([]policy.Predicate, string) {
 }
 
 // grant makes what an answer about a call agrees to.
-func (s *Session) grant(q *Question, a *Answer, digest string) *Grant {
+func (s *Session) grant(q *Question, a *Answer, entry, digest string) *Grant {
 	offer := q.Offers[a.Offer-1]
 	if offer.Scope == ScopeReadOnly || offer.Scope == ScopeServer {
 		digest = ""
 	}
-	return s.newGrant(q.Server, offer.Rule, digest, a)
+	return s.newGrant(entry, offer.Rule, digest, a)
 }
 
-// newGrant makes a grant of a rule for a server.
-func (s *Session) newGrant(server string, rule policy.Rule, digest string, a *Answer) *Grant {
-	spec, _ := s.host.spec(server)
-	g := &Grant{ID: "g" + newID(), Rule: rule, Entry: spec.Key, Digest: digest, Session: s.info.ID, Created: time.Now()}
+// newGrant makes a grant of a rule for the server that the person was asked about, by
+// the key of its entry.
+func (s *Session) newGrant(entry string, rule policy.Rule, digest string, a *Answer) *Grant {
+	g := &Grant{ID: "g" + newID(), Rule: rule, Entry: entry, Digest: digest, Session: s.info.ID, Created: time.Now()}
 	if a.Minutes > 0 {
 		g.Expires = g.Created.Add(time.Duration(a.Minutes) * time.Minute)
 	}

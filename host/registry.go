@@ -26,10 +26,13 @@ type Tool struct {
 	digest     string // of definition
 }
 
+// pinKey is where the store has the definition that was agreed to.
+func (t *Tool) pinKey() PinKey { return PinKey{t.owner.spec.pinServer(), t.Def.Name} }
+
 // agreed is the tool as the person agreed to it: the model reads no words of a server
 // that came in their place, until the person has seen them too.
 func (t *Tool) agreed(pinned map[PinKey]*Definition) *Tool {
-	old := pinned[PinKey{t.Server, t.Def.Name}]
+	old := pinned[t.pinKey()]
 	if old == nil || old.Tool == nil || old.Digest() == t.digest {
 		return t
 	}

@@ -22,9 +22,9 @@ const maxTurnText = 1 << 20
 type run struct {
 	session *Session
 	end     context.CancelCauseFunc
-	done    chan struct{} // closed when nothing of the run is left
-	count   RunEndRecord  // steps, calls, failed, refused; under session.mu
-	told    map[string]bool
+	done    chan struct{}                      // closed when nothing of the run is left
+	count   RunEndRecord                       // steps, calls, failed, refused; under session.mu
+	told    map[string]ServerState             // servers that are down, as the log says
 	cancels map[string]context.CancelCauseFunc // of calls under way; under session.mu
 }
 
@@ -99,7 +99,7 @@ func (s *Session) reserve(ctx context.Context) (*run, context.Context, error) {
 	runCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.current = &run{
 		session: s, end: end, done: make(chan struct{}),
-		told: make(map[string]bool), cancels: make(map[string]context.CancelCauseFunc),
+		told: make(map[string]ServerState), cancels: make(map[string]context.CancelCauseFunc),
 	}
 	return s.current, runCtx, nil
 }
@@ -300,10 +300,13 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 		return nil, context.Cause(ctx)
 	}
 	for _, e := range catalog.Down {
-		if r.told[e.Server] {
+		if _, told := r.told[e.Server]; told {
 			continue
 		}
-		r.told[e.Server] = true
+		if starting(e) {
+			continue
+		}
+		r.told[e.Server] = e.State
 		if _, err := s.write(&NoticeRecord{Level: mcp.LogWarning, Server: e.Server, Text: bounded(e.Error(), maxWhy), Untrusted: true}); err != nil {
 			return nil, err
 		}
@@ -389,6 +392,9 @@ func (r *run) carryOut(ctx context.Context, c *readyCall) error {
 		return context.Cause(ctx) // what was not sent is closed with the run
 	}
 	if err := s.stillAllowed(ctx, c); err != nil {
+		s.mu.Lock()
+		r.count.Failed++
+		s.mu.Unlock()
 		return r.notRun(c.record, err, nil)
 	}
 	ctx, cancel := context.WithCancelCause(withSession(ctx, s, c.record.ID))
@@ -425,11 +431,7 @@ func (r *run) carryOut(ctx context.Context, c *readyCall) error {
 
 // send sends the call to its server, the arguments byte for byte as shown.
 func (r *run) send(ctx context.Context, c *readyCall) (*mcp.CallToolResult, error) {
-	cl, err := r.session.host.Client(ctx, c.tool.Server)
-	if err != nil {
-		return nil, err
-	}
-	return cl.CallTool(ctx, c.tool.Def.Name, c.args, &client.CallOptions{
+	return c.client.CallTool(ctx, c.tool.Def.Name, c.args, &client.CallOptions{
 		OnProgress: func(progress, total float64, message string) {
 			r.session.tell(&ProgressRecord{c.record.ID, progress, total, bounded(message, maxWhy)})
 		},

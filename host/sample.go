@@ -208,7 +208,7 @@ func (l *link) consent(ctx context.Context, c sessionCall, q *Question, check fu
 	if !v.once {
 		rule := policy.Rule{Effect: policy.Allow, Kind: policy.KindSampling, Server: policy.Quote(l.spec.Name), Name: q.Name}
 		q.Offers = []Offer{{ScopeServer, "this server, any text of this kind", rule}}
-		grant = func(a *Answer) *Grant { return s.newGrant(l.spec.Name, rule, "", a) }
+		grant = func(a *Answer) *Grant { return s.newGrant(l.spec.Key, rule, "", a) }
 	}
 	a, err := s.ask(ctx, q, check, grant)
 	switch {
@@ -284,6 +284,9 @@ func sampleText(p *mcp.CreateMessageParams) string {
 			b.WriteString("\n" + blockText(Block{Content: c}))
 		}
 	}
+	for i := range p.Tools {
+		fmt.Fprintf(&b, "\n%s %s %s", p.Tools[i].Name, p.Tools[i].Description, p.Tools[i].InputSchema)
+	}
 	return b.String()
 }
 
@@ -326,6 +329,11 @@ func checkSampleMessage(m *mcp.SamplingMessage, open []string) ([]string, error)
 				return nil, mcp.NewError(mcp.CodeInvalidParams, "a result of a tool in a message of the assistant")
 			}
 			results = append(results, c.ToolUseID)
+			for _, part := range c.Content {
+				if err := checkMedia(part); err != nil {
+					return nil, err
+				}
+			}
 		default:
 			if err := checkMedia(c); err != nil {
 				return nil, err

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -150,6 +152,16 @@ func (s *Server) check() error {
 		return fmt.Errorf("server %q: a timeout is negative; give a length of time, or 0 for the default", s.Name)
 	}
 	return nil
+}
+
+// pinServer names the server in the keys of pins: another entry of the same name is
+// another server.
+func (s *Server) pinServer() string {
+	if s.Key == "" {
+		return s.Name
+	}
+	sum := sha256.Sum256([]byte(s.Key))
+	return s.Name + " " + hex.EncodeToString(sum[:8])
 }
 
 // matches reports whether a name matches one of the globs, which must be valid.

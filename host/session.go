@@ -199,14 +199,18 @@ func (s *Session) recover(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.state.questions)+len(s.state.calls) > 0 || s.state.running {
-		const why = "the program ended; nothing was done"
+		what := "the program ended"
+		if s.info.Parent != "" && int64(len(s.records)) == s.info.At {
+			what = "the fork begins before its end"
+		}
+		why := what + "; nothing was done"
 		var bodies []Body
 		for _, id := range s.state.questions {
 			bodies = append(bodies, &AnswerRecord{Question: id, Answer: Answer{Action: Refuse}, Withdrawn: why})
 		}
-		bodies = append(bodies, s.state.closeCalls(OutcomeInterrupted, why, "the program ended while the call was under way; it may have had effects")...)
+		bodies = append(bodies, s.state.closeCalls(OutcomeInterrupted, why, what+" while the call was under way; it may have had effects")...)
 		if s.state.running {
-			bodies = append(bodies, &RunEndRecord{Outcome: OutcomeInterrupted, Why: "the program ended"})
+			bodies = append(bodies, &RunEndRecord{Outcome: OutcomeInterrupted, Why: what})
 		}
 		if _, err := s.appendLocked(bodies...); err != nil {
 			return err

@@ -98,6 +98,7 @@ type SessionInfo struct {
 // A PinKey names what a pin is about: a tool of a server, or with an empty Tool
 // the server's instructions.
 type PinKey struct {
+	// Server is the name of the server, with a digest of the key of its entry.
 	Server string `json:"server"`
 	Tool   string `json:"tool,omitzero"`
 }

@@ -217,6 +217,9 @@ func (s *supervisor) settled() bool {
 // unusable says why there is no client.
 func (s *supervisor) unusable() *ServerError {
 	err := s.status.Err
+	if err == nil {
+		err = errNotConnected
+	}
 	if s.status.State == StateWaiting {
 		if pause := time.Until(s.status.NextTry); pause > shortWait {
 			err = fmt.Errorf("it is started again in %v: %w", pause.Round(time.Second), err)
@@ -224,6 +227,9 @@ func (s *supervisor) unusable() *ServerError {
 	}
 	return &ServerError{s.spec.Name, s.status.State, err}
 }
+
+// errNotConnected says that a server was not started.
+var errNotConnected = errors.New("it is not connected")
 
 // drain takes the token out of a channel.
 func drain(c <-chan struct{}) {

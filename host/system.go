@@ -28,7 +28,7 @@ func (s *Session) system(ctx context.Context) (string, error) {
 }
 
 // serverInstructions are what a server says to the model.
-type serverInstructions struct{ server, text string }
+type serverInstructions struct{ server, pinServer, text string }
 
 // instructions are those of the servers that are trusted and connected, bounded.
 func (h *Host) instructions() []serverInstructions {
@@ -42,7 +42,7 @@ func (h *Host) instructions() []serverInstructions {
 		}
 		if text := s.client.Instructions(); text != "" {
 			text, _ = cut(text, h.opts.MaxInstructions)
-			list = append(list, serverInstructions{s.spec.Name, text})
+			list = append(list, serverInstructions{s.spec.Name, s.spec.pinServer(), text})
 		}
 	}
 	return list
@@ -54,7 +54,7 @@ func (h *Host) instructions() []serverInstructions {
 func (s *Session) agreed(ctx context.Context, in *serverInstructions) (bool, error) {
 	def := &Definition{Instructions: in.text}
 	digest := def.Digest()
-	key := PinKey{Server: in.server}
+	key := PinKey{Server: in.pinServer}
 	pin, err := s.host.opts.Store.Pin(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("reading what was agreed to: %w", err)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -250,6 +251,13 @@ func (p *plan) digest(t Transport) string {
 	slices.SortStableFunc(env, func(a, b planned) int { return strings.Compare(a.name, b.name) })
 	addAll(env)
 	addAll(p.headers)
+	b = fmt.Appendf(b, "%d;", len(p.inputs))
+	for _, in := range p.inputs {
+		for _, s := range append([]string{in.ID, in.Description, in.Default, strconv.FormatBool(in.Password)}, in.Options...) {
+			add(s)
+		}
+		b = append(b, ';')
+	}
 	return digestOf(b)
 }
 

@@ -276,7 +276,7 @@ func (l *Line) await(ctx context.Context) {
 	case l.ended && !l.behind():
 		l.leave(ctx)
 		return
-	case l.ended, s == nil && l.opts.Discard == nil:
+	case l.ended, s == nil && (l.opts.Discard == nil || l.opts.QuestionsOnly):
 		return
 	}
 	if s != nil && l.prompted != s {

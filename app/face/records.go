@@ -83,6 +83,9 @@ func (l *Line) settled(id string) {
 // take takes a line: for the question, as a command, or as a message.
 func (l *Line) take(ctx context.Context, text string) {
 	s := l.step()
+	if s == nil && l.opts.QuestionsOnly {
+		return // a line that was begun for a question which is settled
+	}
 	if s == nil {
 		s = messageStep
 	}

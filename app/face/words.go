@@ -220,11 +220,10 @@ func (p *Wording) sample(q *host.Question) {
 		m := &s.Messages[i]
 		p.block("message of the "+lineOf(string(m.Role))+" (untrusted)", contents(m.Content))
 	}
-	var tools []string
 	for i := range s.Tools {
-		tools = append(tools, s.Tools[i].Name)
+		t := &s.Tools[i]
+		p.block("tool for the model (untrusted)", host.Escape(t.Name+"\n"+t.Description+"\n")+host.Indent(t.InputSchema))
 	}
-	p.claim("tools for the model", strings.Join(tools, ", "))
 	p.claim("asks for the context of", contextOf(s.IncludeContext))
 	if s.MaxTokens > 0 {
 		p.fact("length", fmt.Sprintf("at most %d tokens", s.MaxTokens))
