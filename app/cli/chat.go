@@ -63,7 +63,22 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 		SetTitle: c.store.SetTitle, Discard: p.discard(),
 	})
 	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), model.Offline{}.Info().Name)
-	return line.Run(ctx, face.OfHost(c.host), face.OfSession(c.session, nil))
+	return line.Run(ctx, face.OfHost(c.host), heldSession{face.OfSession(c.session, nil), p})
+}
+
+// A heldSession holds its forks, too.
+type heldSession struct {
+	face.Session
+	p *program
+}
+
+// Fork begins a session after a record.
+func (s heldSession) Fork(ctx context.Context, at int64) (face.Session, error) {
+	fork, err := s.Session.Fork(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return heldSession{fork, s.p}, s.p.holdSession(fork.ID())
 }
 
 // discard is how a face throws away what was typed before it asks; nil where nobody
@@ -76,6 +91,15 @@ func (p *program) discard() func() {
 		p.streams.Flush()
 		p.keyboard().discard()
 	}
+}
+
+// askLine asks something at the terminal. What was typed before is no answer.
+func (p *program) askLine(ctx context.Context, question string) (string, error) {
+	p.notePart("%s", question)
+	if discard := p.discard(); discard != nil {
+		discard()
+	}
+	return p.keyboard().line(ctx)
 }
 
 // attend answers, at the terminal, what servers ask while a command of the person

@@ -21,6 +21,10 @@ func TestInterruptChat(t *testing.T) {
 	out := new(output)
 	go func() {
 		out.wait("hanging", t.Context().Done())
+		// Nobody else takes what is under way for broken off.
+		if code, _, said := command(t, "run", "--resume", "last", "more"); code != 1 || !strings.Contains(said, "is open in another program") {
+			t.Errorf("going on with an open session: exit code %d, %s", code, said)
+		}
 		interrupts <- os.Interrupt
 		out.wait(`(?s)Cancelling.*\n> $`, t.Context().Done())
 		_, _ = io.WriteString(person, "await\n")

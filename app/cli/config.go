@@ -26,7 +26,7 @@ files of the other MCP clients on this machine, which are read and never written
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.configListCommand(), p.configDoctorCommand(), p.configApproveCommand(), p.configAddCommand(), p.configRemoveCommand(),
+	cmd.AddCommand(p.configListCommand(), p.configDoctorCommand(), p.configApproveCommand(), p.configImportCommand(), p.configAddCommand(), p.configRemoveCommand(),
 		p.configSwitchCommand("enable", "Let an entry of your own file be used again", false),
 		p.configSwitchCommand("disable", "Keep an entry of your own file from being used", true))
 	return cmd
@@ -256,8 +256,7 @@ func (p *program) configApproveCommand() *cobra.Command {
 					if !p.streams.InTerminal {
 						return usagef("give --yes if this is what you want to start")
 					}
-					p.notePart("Agree to it? [y]es, [n]o: ")
-					line, err := p.keyboard().line(cmd.Context())
+					line, err := p.askLine(cmd.Context(), "Agree to it? [y]es, [n]o: ")
 					if err != nil {
 						return err
 					}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +57,7 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	defer p.releaseSessions()
 	defer p.endSignIns()
 	opts, servers, err := p.conversationOptions(ctx, flags, attended, store)
 	if err != nil {
@@ -94,13 +97,51 @@ func openLocal() (*local.DB, error) {
 // session begins a session, or goes on with one.
 func (p *program) session(ctx context.Context, h *host.Host, store *local.DB, resume string) (*host.Session, error) {
 	if resume == "" {
-		return h.NewSession(ctx, model.Offline{}, nil)
+		s, err := h.NewSession(ctx, model.Offline{}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return s, p.holdSession(s.ID())
 	}
 	id, err := findSession(ctx, store, resume)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.holdSession(id); err != nil {
+		return nil, err
+	}
 	return h.OpenSession(ctx, id, model.Offline{}, nil)
+}
+
+// holdSession keeps other processes from going on with a session while this one does:
+// they would take what is under way here for broken off.
+func (p *program) holdSession(id string) error {
+	path, err := configPath(filepath.Join("open", id))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("holding session %s: %w", id, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("holding session %s: %w", id, err)
+	}
+	if err := lockFile(f); err != nil {
+		_ = f.Close() // it was not written to
+		return usagef("session %s is open in another program; end it there first", id)
+	}
+	p.held = append(p.held, f)
+	return nil
+}
+
+// releaseSessions lets others go on with the sessions that were held. The end of the
+// process does the same.
+func (p *program) releaseSessions() {
+	for _, f := range p.held {
+		_ = f.Close() // it was not written to
+	}
+	p.held = nil
 }
 
 // findSession finds a session by its id, or the newest by "last".
@@ -147,7 +188,8 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 	if flags.maxSteps > 0 {
 		opts.MaxSteps = flags.maxSteps
 	}
-	servers, entryRules, err := p.conversationServers(ctx, cfg, attended, store)
+	// What is read from a pipe are messages, and no answers to questions about servers.
+	servers, entryRules, err := p.conversationServers(ctx, cfg, attended && p.streams.InTerminal, store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,9 +298,15 @@ func (p *program) conversationServers(ctx context.Context, cfg *config.Config, a
 	}
 	var servers []host.Server
 	var rules []policy.Rule
+	if len(p.headers) > 0 {
+		return nil, nil, usagef("--header goes with --server URL; headers of configured servers are in their entries")
+	}
 	for _, entry := range cfg.Servers {
 		if entry.Disabled {
 			continue
+		}
+		if p.protocol != "" {
+			entry.Versions = []string{p.protocol}
 		}
 		s, err := p.configured(ctx, entry, attended, store)
 		if err != nil {
@@ -316,6 +364,9 @@ func (p *program) configured(ctx context.Context, entry *config.Server, attended
 	for _, t := range entry.ToolLabels {
 		s.ToolLabels = append(s.ToolLabels, host.ToolLabels{Tools: t.Tools, Labels: t.Labels})
 	}
+	if entry.OAuth != nil {
+		p.note("parley: server %s: the sign-in settings of its entry are not used; if signing in fails, give them to 'parley login %s'", host.EscapeLine(entry.Name), host.EscapeLine(entry.Address()))
+	}
 	s.Dialer, err = p.entryDialer(ctx, entry)
 	return s, err
 }
@@ -354,8 +405,7 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 		return errors.New(how)
 	}
 	p.note("%s", describeEntry(entry, pin != nil))
-	p.notePart("Start it in this and later sessions? [y]es, [n]o: ")
-	line, err := p.keyboard().line(ctx)
+	line, err := p.askLine(ctx, "Start it in this and later sessions? [y]es, [n]o: ")
 	if err != nil {
 		return err
 	}
@@ -377,21 +427,23 @@ func describeEntry(entry *config.Server, changed bool) string {
 	if changed {
 		b.WriteString("  It has changed since you agreed to it.\n")
 	}
+	// All of it, as it was written: nobody agrees to what is not shown.
 	if entry.URL != "" {
-		fmt.Fprintf(&b, "  It connects to: %s\n", host.EscapeLine(entry.Address()))
+		fmt.Fprintf(&b, "  It connects to: %s\n", host.EscapeLine(entry.URL))
 	} else {
-		fmt.Fprintf(&b, "  It starts on this machine: %s\n", host.EscapeLine(entry.Address()))
+		fmt.Fprintf(&b, "  It starts on this machine: %s\n", host.EscapeLine(entry.Command))
+		for _, arg := range entry.Args {
+			fmt.Fprintf(&b, "    argument: %s\n", host.EscapeLine(arg))
+		}
 	}
 	if entry.Dir != "" {
 		fmt.Fprintf(&b, "  in the folder: %s\n", host.EscapeLine(entry.Dir))
 	}
-	if len(entry.Env) > 0 {
-		var names []string
-		for name := range entry.Env {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		fmt.Fprintf(&b, "  with the variables: %s\n", host.EscapeLine(strings.Join(names, ", ")))
+	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
+		fmt.Fprintf(&b, "    variable: %s=%s\n", host.EscapeLine(name), host.EscapeLine(entry.Env[name]))
+	}
+	for _, h := range entry.Headers {
+		fmt.Fprintf(&b, "    header: %s: %s\n", host.EscapeLine(h.Name), host.EscapeLine(h.Value))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -414,12 +466,15 @@ func (p *program) inputs(ctx context.Context, entry *config.Server, attended boo
 		if len(in.Options) > 0 {
 			about += " (" + strings.Join(in.Options, ", ") + ")"
 		}
-		p.notePart("Server %s needs a value: %s: ", host.EscapeLine(entry.Name), host.EscapeLine(about))
-		read := p.keyboard().line
+		ask := fmt.Sprintf("Server %s needs a value: %s: ", host.EscapeLine(entry.Name), host.EscapeLine(about))
+		var line string
+		var err error
 		if in.Password && p.streams.Secret != nil {
-			read = p.streams.Secret
+			p.notePart("%s", ask)
+			line, err = p.streams.Secret(ctx)
+		} else {
+			line, err = p.askLine(ctx, ask)
 		}
-		line, err := read(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -15,11 +16,15 @@ type jotIn struct {
 }
 
 // jotter is a server that writes a line into a file, its first argument, for each call that
-// it carries out. With a second argument its tool note has another description.
+// it carries out. A second argument, or what the file with the ending .edition has, is in
+// the description of its tool note.
 func jotter() {
 	path, edition := os.Args[1], ""
 	if len(os.Args) > 2 {
 		edition = " " + os.Args[2]
+	}
+	if raw, err := os.ReadFile(path + ".edition"); err == nil {
+		edition = " " + strings.TrimSpace(string(raw))
 	}
 	jot := func(format string, args ...any) error {
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // maxTyped is how many bytes of one line are taken: a pasted address.
@@ -14,13 +16,18 @@ const maxTyped = 64 << 10
 // A lineReader is the person at the keyboard, whose lines several parts of the
 // program wait for. A read of the input cannot be taken back: what one part
 // began to wait for and gave up goes to the next one, so that nothing that was
-// typed is lost. It never reads further than the line that a caller wants. It
-// may be used by many goroutines at once.
+// typed is lost. Who has asked a question comes before who reads whatever is typed. It
+// never reads further than the line that a caller wants. It may be used by many
+// goroutines at once.
 type lineReader struct {
-	in      *bufio.Reader
-	turn    chan struct{} // holds a token while a caller waits
-	pending chan readLine // the read in progress, or nil; belongs to the token's holder
-	rest    []byte        // of a line that did not fit into the buffer of Read
+	in *bufio.Reader
+
+	mu      sync.Mutex
+	reading bool            // a goroutine reads a line
+	ready   *readLine       // was read, and nobody waited
+	askers  []chan readLine // each has asked a question
+	readers []chan readLine
+	rest    []byte // of a line that did not fit into the buffer of Read
 }
 
 type readLine struct {
@@ -29,88 +36,125 @@ type readLine struct {
 }
 
 func newLineReader(in io.Reader) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(in, maxTyped), turn: make(chan struct{}, 1)}
+	return &lineReader{in: bufio.NewReaderSize(in, maxTyped)}
 }
 
-// line waits for a line, or the end of ctx, and returns it without its end.
+// line waits for the answer to a question, or the end of ctx, and returns it without
+// the end of its line.
 func (t *lineReader) line(ctx context.Context) (string, error) {
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
+	t.mu.Lock()
 	if len(t.rest) > 0 {
 		text := string(t.rest)
 		t.rest = nil
+		t.mu.Unlock()
 		return strings.TrimRight(text, "\r\n"), nil
 	}
-	got, err := t.next(ctx)
+	got, err := t.wait(ctx, &t.askers)
 	if err != nil && len(got) == 0 {
 		return "", err
 	}
 	return strings.TrimRight(string(got), "\r\n"), nil
 }
 
-// discard throws away what was typed and not asked for yet, as far as no caller waits
-// for it.
+// discard throws away what was typed and not read yet.
 func (t *lineReader) discard() {
-	select {
-	case t.turn <- struct{}{}:
-	default:
-		return // a caller waits: what comes is for it
-	}
-	defer func() { <-t.turn }()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.rest = nil
-	if t.pending == nil {
-		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered can be discarded
-		return
+	if t.ready != nil && t.ready.err == nil {
+		t.ready = nil
 	}
-	select {
-	case got := <-t.pending:
-		if got.err != nil {
-			t.pending <- got // the end of the input stays its end
-			return
-		}
-		t.pending = nil
-	default:
+	if !t.reading {
+		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered can be discarded
 	}
 }
 
 // Read implements io.Reader. It gives one line at most.
 func (t *lineReader) Read(p []byte) (int, error) {
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	t.mu.Lock()
 	if len(t.rest) == 0 {
-		got, err := t.next(context.Background())
+		got, err := t.wait(context.Background(), &t.readers)
 		if err != nil && len(got) == 0 {
 			return 0, err
 		}
+		t.mu.Lock()
 		t.rest = got
 	}
+	defer t.mu.Unlock()
 	n := copy(p, t.rest)
 	t.rest = t.rest[n:]
 	return n, nil
 }
 
-// next returns the line that is being read, and begins to read one if none is.
-func (t *lineReader) next(ctx context.Context) ([]byte, error) {
-	if t.pending == nil {
-		pending := make(chan readLine, 1)
-		t.pending = pending
-		go func() { // ends with the line or with the input
-			text, err := t.in.ReadSlice('\n')
-			if errors.Is(err, bufio.ErrBufferFull) {
-				err = nil
-			}
-			pending <- readLine{append([]byte(nil), text...), err}
-		}()
+// wait waits for a line among those in a list. t.mu is held, and is not any more when
+// it returns.
+func (t *lineReader) wait(ctx context.Context, list *[]chan readLine) ([]byte, error) {
+	if got := t.ready; got != nil {
+		if got.err == nil { // the end of the input stays its end
+			t.ready = nil
+		}
+		t.mu.Unlock()
+		return got.text, got.err
 	}
+	mine := make(chan readLine, 1)
+	*list = append(*list, mine)
+	t.begin()
+	t.mu.Unlock()
 	select {
-	case got := <-t.pending:
-		t.pending = nil
+	case got := <-mine:
 		return got.text, got.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*list = slices.DeleteFunc(*list, func(other chan readLine) bool { return other == mine })
+	select {
+	case got := <-mine: // came just now: it is for the next one, before what came after it
+		if later := t.ready; later != nil && later.err == nil {
+			got.text = append(got.text, later.text...)
+		}
+		t.ready = nil
+		t.deliver(got)
+	default:
+	}
+	return nil, context.Cause(ctx)
+}
+
+// begin begins to read a line, unless one is being read. t.mu is held.
+func (t *lineReader) begin() {
+	if t.reading {
+		return
+	}
+	t.reading = true
+	go func() { // ends with the line or with the input
+		text, err := t.in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			err = nil
+		}
+		got := readLine{append([]byte(nil), text...), err}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reading = false
+		t.deliver(got)
+	}()
+}
+
+// deliver gives a line to who waits. t.mu is held.
+func (t *lineReader) deliver(got readLine) {
+	for _, list := range []*[]chan readLine{&t.askers, &t.readers} {
+		if len(*list) == 0 {
+			continue
+		}
+		(*list)[0] <- got // has room
+		*list = (*list)[1:]
+		if got.err != nil {
+			t.deliver(readLine{err: got.err}) // the input has ended for all
+			return
+		}
+		if len(t.askers)+len(t.readers) > 0 {
+			t.begin()
+		}
+		return
+	}
+	t.ready = &got
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type program struct {
 	allow, ask, deny []string
 
 	extensions []client.Extension // that the command needs
+
+	held []*os.File // locks of the sessions that are open here
 
 	heard         stderrTail  // what servers that were started here log
 	login         *loginFlags // nil but in the command login

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -44,7 +46,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	if err != nil {
 		return host.Server{}, err
 	}
-	s := host.Server{Name: name, Key: "address " + origin(u), Origin: origin(u)}
+	s := host.Server{Name: name, Key: "address " + digest(address), Origin: origin(u)}
 	httpClient := p.httpClient(ctx, u)
 	switch u.Scheme {
 	case "http", "https":
@@ -137,6 +139,12 @@ func shown(flag string) string {
 		name += "="
 	}
 	return name + scheme + "://" + rest
+}
+
+// digest stands for a text that may hold secrets.
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
 }
 
 // origin is how a URL is shown to the person: without what may be secret.

@@ -75,7 +75,7 @@ func (p *program) run(ctx context.Context, c *conversation, request string) erro
 	switch {
 	case end.Refused > 0 && end.Calls == 0:
 		return &silentError{exitConsent}
-	case end.Failed > 0 && end.Failed == end.Calls:
+	case end.Failed > 0 && end.Failed >= end.Calls:
 		return &silentError{exitTool}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (v *view) show(r *host.Record) {
 	case *host.ResultRecord:
 		v.result(b)
 	case *host.NoticeRecord:
-		v.p.note("parley: %s", host.Escape(b.Text))
+		v.p.note("parley: %s", errorText(errors.New(b.Text)))
 	}
 }
 
@@ -166,7 +166,7 @@ func (v *view) result(r *host.ResultRecord) {
 	case r.Outcome == host.OutcomeRefused:
 		v.p.note("<- %s was refused: %s", name, host.EscapeLine(r.Why))
 	case r.Outcome != host.OutcomeDone:
-		v.p.note("<- %s failed: %s%s", name, host.Escape(r.Why), v.p.logged(r.Why))
+		v.p.note("<- %s failed: %s%s", name, errorText(errors.New(r.Why)), v.p.logged(r.Why))
 	case r.Failed:
 		v.p.note("<- %s: the tool failed%s", name, v.p.logged(contents(r.Content)))
 	default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,14 @@ func (p *program) sessionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return db.Export(cmd.Context(), id, p.streams.Out)
+				if !p.streams.OutTerminal {
+					return db.Export(cmd.Context(), id, p.streams.Out)
+				}
+				var b strings.Builder // for a terminal it is escaped
+				if err := db.Export(cmd.Context(), id, &b); err != nil {
+					return err
+				}
+				return p.print(b.String())
 			})
 		},
 	}
@@ -55,6 +63,10 @@ func (p *program) sessionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := p.holdSession(id); err != nil {
+					return err
+				}
+				defer p.releaseSessions()
 				if err := db.DeleteSession(cmd.Context(), id); err != nil {
 					return err
 				}
@@ -167,11 +179,12 @@ func (p *program) listGrants(ctx context.Context, db *local.DB) error {
 			Grants []host.Grant `json:"grants"`
 		}{list})
 	}
-	var t table
+	var b strings.Builder
 	for i := range list {
-		t.add(list[i].ID, face.GrantText(&list[i], time.Now()))
+		id, about, _ := strings.Cut(face.GrantText(&list[i], time.Now()), ": ")
+		b.WriteString(id + "  " + about + "\n")
 	}
-	return p.print(t.String())
+	return p.print(b.String())
 }
 
 func (p *program) auditCommand() *cobra.Command {

@@ -164,8 +164,7 @@ func (p *program) confirm(ctx context.Context, q login.Prompt) error {
 		return nil
 	}
 	for range 3 {
-		_, _ = fmt.Fprintf(p.streams.Err, "Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer))
-		line, err := p.keyboard().line(ctx)
+		line, err := p.askLine(ctx, fmt.Sprintf("Sign in to %s at %s now? [y]es, [n]o: ", host.EscapeLine(q.Resource), host.EscapeLine(q.Issuer)))
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNotNow, err)
 		}

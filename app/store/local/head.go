@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -39,13 +40,34 @@ func (f headFile) read() (n int64, h hash, err error) {
 	return n, h, nil
 }
 
+// write writes the line in its place. A file that is not there yet gets its name once it
+// has a line: a process may be killed between two steps.
 func (f headFile) write(n int64, h hash) error {
-	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE, 0o600)
+	line := []byte(headLine(n, h) + "\n")
+	file, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return f.create(line)
+	}
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteAt([]byte(headLine(n, h)+"\n"), 0)
+	_, err = file.WriteAt(line, 0)
 	return errors.Join(err, file.Close())
+}
+
+func (f headFile) create(line []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".*") // for its owner alone
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(line)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), f.path)
+	}
+	if err != nil {
+		_ = os.Remove(file.Name()) // it is of no use
+	}
+	return err
 }
 
 // noteHead writes the last entry that was committed to the file. The transaction keeps other
