@@ -44,7 +44,7 @@ func (p *program) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
 type conversation struct {
 	host    *host.Host
 	session *host.Session
-	store   *local.DB
+	store   host.Store
 	// since is the last record of an earlier process.
 	since int64
 }
@@ -52,11 +52,11 @@ type conversation struct {
 // withConversation opens the host with the person's servers, rules and sessions for
 // as long as fn runs.
 func (p *program) withConversation(ctx context.Context, flags *conversationFlags, attended bool, fn func(c *conversation) error) (err error) {
-	store, err := openLocal()
+	store, closeStore, err := p.openStore()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, closeStore()) }()
 	defer p.releaseSessions()
 	defer p.endSignIns()
 	opts, servers, err := p.conversationOptions(ctx, flags, attended, store)
@@ -85,6 +85,26 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	return nil
 }
 
+// openStore opens the person's sessions, grants, pins and audit log. Where there is no
+// folder for them and none can be made, as for a program without a home in a container,
+// nothing is kept.
+func (p *program) openStore() (store host.Store, closeStore func() error, err error) {
+	path, err := configPath("sessions.db")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		p.note("parley: nothing of this session is kept: %s", errorText(err))
+		p.unkept = true
+		return new(host.Memory), func() error { return nil }, nil
+	}
+	db, err := local.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return db, db.Close, nil
+}
+
 // openLocal opens the person's sessions, grants, pins and audit log.
 func openLocal() (*local.DB, error) {
 	path, err := configPath("sessions.db")
@@ -95,7 +115,7 @@ func openLocal() (*local.DB, error) {
 }
 
 // session begins a session, or goes on with one.
-func (p *program) session(ctx context.Context, h *host.Host, store *local.DB, resume string) (*host.Session, error) {
+func (p *program) session(ctx context.Context, h *host.Host, store host.Store, resume string) (*host.Session, error) {
 	if resume == "" {
 		s, err := h.NewSession(ctx, model.Offline{}, nil)
 		if err != nil {
@@ -116,6 +136,9 @@ func (p *program) session(ctx context.Context, h *host.Host, store *local.DB, re
 // holdSession keeps other processes from going on with a session while this one does:
 // they would take what is under way here for broken off.
 func (p *program) holdSession(id string) error {
+	if p.unkept {
+		return nil
+	}
 	path, err := configPath(filepath.Join("open", id))
 	if err != nil {
 		return err
@@ -145,7 +168,7 @@ func (p *program) releaseSessions() {
 }
 
 // findSession finds a session by its id, or the newest by "last".
-func findSession(ctx context.Context, store *local.DB, id string) (string, error) {
+func findSession(ctx context.Context, store host.Store, id string) (string, error) {
 	list, err := store.Sessions(ctx)
 	if err != nil {
 		return "", err
@@ -162,7 +185,7 @@ func findSession(ctx context.Context, store *local.DB, id string) (string, error
 }
 
 // conversationOptions are the host's options and servers, by flags and configuration.
-func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, attended bool, store *local.DB) (*host.Options, []host.Server, error) {
+func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, attended bool, store host.Store) (*host.Options, []host.Server, error) {
 	cfg, err := loadConfig(ctx, flags.configFile, store)
 	if err != nil {
 		return nil, nil, err
@@ -269,7 +292,7 @@ func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
 }
 
 // loadConfig reads the person's configuration, or one file that they named.
-func loadConfig(ctx context.Context, file string, store *local.DB) (*config.Config, error) {
+func loadConfig(ctx context.Context, file string, store host.Store) (*config.Config, error) {
 	if file != "" {
 		cfg, err := config.LoadFile(file, nil)
 		if err != nil {
@@ -277,10 +300,14 @@ func loadConfig(ctx context.Context, file string, store *local.DB) (*config.Conf
 		}
 		return cfg, nil
 	}
-	return config.Load(&config.Options{Approved: func(file, digest string) bool {
+	opts := &config.Options{Approved: func(file, digest string) bool {
 		pin, err := store.Pin(ctx, approvalOf("rules", file))
 		return err == nil && pin != nil && pin.Digest == digest
-	}})
+	}}
+	if _, err := os.UserHomeDir(); err != nil { // then nothing is in it; other places count
+		opts.Home = filepath.Join(string(filepath.Separator), "nonexistent")
+	}
+	return config.Load(opts)
 }
 
 // approvalOf is where the store has the person's consent to what others wrote: an
@@ -291,7 +318,7 @@ func approvalOf(what, name string) host.PinKey {
 
 // conversationServers are the servers of the flags; else those of the configuration
 // that can be started; else the one that is built in. The rules are those of entries.
-func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store *local.DB) ([]host.Server, []policy.Rule, error) {
+func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
 	if len(p.serverFlags) > 0 {
 		servers, err := p.servers(ctx)
 		return servers, nil, err
@@ -339,7 +366,7 @@ func entryRules(entry *config.Server) []policy.Rule {
 }
 
 // configured makes the server of an entry.
-func (p *program) configured(ctx context.Context, entry *config.Server, attended bool, store *local.DB) (host.Server, error) {
+func (p *program) configured(ctx context.Context, entry *config.Server, attended bool, store host.Store) (host.Server, error) {
 	if entry.Err != nil {
 		return host.Server{}, entry.Err
 	}
@@ -391,7 +418,7 @@ func versionsOf(list []string) []string {
 
 // approveEntry lets an entry that others wrote be used: the person agreed to it as
 // it is, or agrees now.
-func (p *program) approveEntry(ctx context.Context, entry *config.Server, attended bool, store *local.DB) error {
+func (p *program) approveEntry(ctx context.Context, entry *config.Server, attended bool, store host.Store) error {
 	key := entryKey(entry)
 	pin, err := store.Pin(ctx, key)
 	if err != nil {
@@ -416,7 +443,7 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 }
 
 // approve keeps the person's consent to what others wrote.
-func approve(ctx context.Context, store *local.DB, key host.PinKey, digest string) error {
+func approve(ctx context.Context, store host.Store, key host.PinKey, digest string) error {
 	return store.PutPin(ctx, &host.Pin{PinKey: key, Digest: digest, Definition: mcp.RawValue("{}"), Time: time.Now()})
 }
 

@@ -34,7 +34,8 @@ type program struct {
 
 	extensions []client.Extension // that the command needs
 
-	held []*os.File // locks of the sessions that are open here
+	held   []*os.File // locks of the sessions that are open here
+	unkept bool       // there is no folder for sessions
 
 	heard         stderrTail  // what servers that were started here log
 	login         *loginFlags // nil but in the command login
