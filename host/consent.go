@@ -71,6 +71,13 @@ func (s *Session) query(kind policy.Kind, server, name string, args mcp.RawValue
 	return q
 }
 
+// callQuery is the query about a call.
+func (s *Session) callQuery(c *readyCall) *policy.Query {
+	q := s.query(policy.KindTool, c.tool.Server, c.tool.Def.Name, c.args)
+	q.Annotations = c.tool.Def.Annotations
+	return q
+}
+
 // judge decides about an action by the rules, by flow labels and by grants, in
 // this order. digest is that of the tool's definition.
 func (s *Session) judge(ctx context.Context, q *policy.Query, labels []policy.Label, digest string) (verdict, error) {
@@ -155,8 +162,7 @@ func (s *Session) authorize(ctx context.Context, catalog *Catalog, call *CallRec
 func (s *Session) authorizeArguments(ctx context.Context, c *readyCall) error {
 	tool := c.tool
 	labels := s.host.labels(tool.Server, tool.Def.Name)
-	q := s.query(policy.KindTool, tool.Server, tool.Def.Name, c.args)
-	q.Annotations = tool.Def.Annotations
+	q := s.callQuery(c)
 	v, err := s.judge(ctx, q, labels, tool.digest)
 	if err != nil {
 		return err
@@ -248,8 +254,7 @@ func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
 		return errors.New("the server changed this tool between the consent and the call, or has it no more; nothing was done")
 	}
 	c.client = cl
-	q := s.query(policy.KindTool, c.tool.Server, c.tool.Def.Name, c.args)
-	q.Annotations = c.tool.Def.Annotations
+	q := s.callQuery(c)
 	if v := s.host.opts.Policy.Decide(q); v.Effect == policy.Deny {
 		return fmt.Errorf("it is not allowed any more: %s", v.Why())
 	}
@@ -318,14 +323,19 @@ func (s *Session) pin(ctx context.Context, tool *Tool) error {
 	if old != nil && old.Digest == tool.digest {
 		return nil
 	}
-	raw, err := tool.definition.MarshalJSON()
+	return s.keepPin(ctx, tool.Server, key, tool.definition, tool.digest)
+}
+
+// keepPin keeps what the person agreed to about a server, or one of its tools.
+func (s *Session) keepPin(ctx context.Context, server string, key PinKey, d *Definition, digest string) error {
+	raw, err := d.MarshalJSON()
 	if err == nil {
-		err = s.host.opts.Store.PutPin(ctx, &Pin{PinKey: key, Digest: tool.digest, Definition: raw, Time: time.Now()})
+		err = s.host.opts.Store.PutPin(ctx, &Pin{PinKey: key, Digest: digest, Definition: raw, Time: time.Now()})
 	}
 	if err != nil {
 		return fmt.Errorf("keeping what was agreed to: %w", err)
 	}
-	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: tool.Server, Name: key.Tool, Why: tool.digest})
+	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: server, Name: key.Tool, Why: digest})
 	return nil
 }
 

@@ -171,7 +171,7 @@ func (s *Session) findTools(ctx context.Context, catalog *Catalog, args mcp.RawV
 // specs are the tools as the model is told of them. If all together are longer
 // than the budget, they are those in use, and a tool to search for the others.
 // s.mu is held.
-func (s *Session) specs(catalog *Catalog, pinned map[PinKey]*Definition, info ModelInfo) []ToolSpec {
+func (s *Session) specs(catalog *Catalog, pinned map[PinKey]*Pin, info ModelInfo) []ToolSpec {
 	tools := catalog.shown
 	all := make([]ToolSpec, len(tools))
 	total := 0

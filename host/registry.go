@@ -31,9 +31,13 @@ func (t *Tool) pinKey() PinKey { return PinKey{t.owner.spec.pinServer(), t.Def.N
 
 // agreed is the tool as the person agreed to it: the model reads no words of a server
 // that came in their place, until the person has seen them too.
-func (t *Tool) agreed(pinned map[PinKey]*Definition) *Tool {
-	old := pinned[t.pinKey()]
-	if old == nil || old.Tool == nil || old.Digest() == t.digest {
+func (t *Tool) agreed(pinned map[PinKey]*Pin) *Tool {
+	pin := pinned[t.pinKey()]
+	if pin == nil || pin.Digest == t.digest {
+		return t
+	}
+	old := new(Definition)
+	if old.UnmarshalJSON(pin.Definition) != nil || old.Tool == nil {
 		return t
 	}
 	before := *t
@@ -41,18 +45,15 @@ func (t *Tool) agreed(pinned map[PinKey]*Definition) *Tool {
 	return &before
 }
 
-// pinned are the definitions of tools that the person agreed to.
-func (h *Host) pinned(ctx context.Context) (map[PinKey]*Definition, error) {
+// pinned are the pins of all servers, by their keys.
+func (h *Host) pinned(ctx context.Context) (map[PinKey]*Pin, error) {
 	pins, err := h.opts.Store.Pins(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("reading what was agreed to: %w", err)
 	}
-	pinned := make(map[PinKey]*Definition, len(pins))
+	pinned := make(map[PinKey]*Pin, len(pins))
 	for i := range pins {
-		d := new(Definition)
-		if pins[i].Tool != "" && d.UnmarshalJSON(pins[i].Definition) == nil {
-			pinned[pins[i].PinKey] = d
-		}
+		pinned[pins[i].PinKey] = &pins[i]
 	}
 	return pinned, nil
 }

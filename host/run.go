@@ -144,9 +144,9 @@ func (s *Session) finish(r *run, err error) {
 		_, _ = s.appendLocked(s.state.closeCalls(end.Outcome, why, "the run ended while the call was under way; it may have had effects")...)
 	}
 	_, writeErr := s.appendLocked(&end)
-	s.current, s.lastErr = nil, errors.Join(err, writeErr)
-	if writeErr == nil {
-		s.lastErr = err
+	s.current, s.lastErr = nil, err
+	if writeErr != nil {
+		s.lastErr = errors.Join(err, writeErr)
 	}
 	clear(s.progress)
 	close(r.done)

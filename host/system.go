@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/parley-mcp/parley/policy"
 )
 
 // system is the host's instruction with those of trusted servers, marked. What a
@@ -91,13 +88,6 @@ func (s *Session) agreed(ctx context.Context, in *serverInstructions) (bool, err
 			return false, nil
 		}
 	}
-	raw, err := def.MarshalJSON()
-	if err == nil {
-		err = s.host.opts.Store.PutPin(ctx, &Pin{PinKey: key, Digest: digest, Definition: raw, Time: time.Now()})
-	}
-	if err != nil {
-		return false, fmt.Errorf("keeping what was agreed to: %w", err)
-	}
-	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: in.server, Why: digest})
-	return true, nil
+	err = s.keepPin(ctx, in.server, key, def, digest)
+	return err == nil, err
 }

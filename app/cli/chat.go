@@ -102,6 +102,13 @@ func (p *program) askLine(ctx context.Context, question string) (string, error) 
 	return p.keyboard().line(ctx)
 }
 
+// askYes asks for yes or no. Everything but a yes is a no.
+func (p *program) askYes(ctx context.Context, question string) (bool, error) {
+	line, err := p.askLine(ctx, question)
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes"), err
+}
+
 // attend answers, at the terminal, what servers ask while a command of the person
 // runs, until the function that it returns is called. Without a terminal nobody is
 // asked, and rules decide.

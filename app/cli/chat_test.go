@@ -21,7 +21,7 @@ func TestInterruptChat(t *testing.T) {
 	out := new(output)
 	go func() {
 		out.wait("hanging", t.Context().Done())
-		// Nobody else takes what is under way for broken off.
+		// No other process closes the calls that run here as interrupted.
 		if code, _, said := command(t, "run", "--resume", "last", "more"); code != 1 || !strings.Contains(said, "is open in another program") {
 			t.Errorf("going on with an open session: exit code %d, %s", code, said)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,21 +217,13 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 		line := fmt.Sprintf("%s: %d tools, protocol %s", s.Name, s.Tools, s.Version)
 		if s.State != host.StateReady || s.Err != nil {
 			failed++
-			line = fmt.Sprintf("%s: %s: %s", s.Name, s.State, errorText(cmpError(s.Err, "it did not answer in time")))
+			line = fmt.Sprintf("%s: %s: %s", s.Name, s.State, errorText(cmp.Or(s.Err, errors.New("it did not answer in time"))))
 		}
 		if err := p.println(host.Escape(line)); err != nil {
 			return failed, err
 		}
 	}
 	return failed, nil
-}
-
-// cmpError is err, or an error with a text if there is none.
-func cmpError(err error, text string) error {
-	if err != nil {
-		return err
-	}
-	return errors.New(text)
 }
 
 // entryKey is where the store has the person's consent to an entry of a project.
@@ -256,11 +249,9 @@ func (p *program) configApproveCommand() *cobra.Command {
 					if !p.streams.InTerminal {
 						return usagef("give --yes if this is what you want to start")
 					}
-					line, err := p.askLine(cmd.Context(), "Agree to it? [y]es, [n]o: ")
-					if err != nil {
+					if agreed, err := p.askYes(cmd.Context(), "Agree to it? [y]es, [n]o: "); err != nil {
 						return err
-					}
-					if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+					} else if !agreed {
 						return &silentError{exitConsent}
 					}
 				}

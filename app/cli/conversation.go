@@ -15,7 +15,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/model"
-	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -134,7 +133,7 @@ func (p *program) session(ctx context.Context, h *host.Host, store host.Store, r
 }
 
 // holdSession keeps other processes from going on with a session while this one does:
-// they would take what is under way here for broken off.
+// they would close the calls that run here as interrupted.
 func (p *program) holdSession(id string) error {
 	if p.unkept {
 		return nil
@@ -401,13 +400,14 @@ func (p *program) configured(ctx context.Context, entry *config.Server, attended
 // versionsOf spells out "modern" and "legacy" in a list of protocol versions.
 func versionsOf(list []string) []string {
 	var versions []string
+	kinds := map[string]client.Revisions{"modern": client.Stateless, "legacy": client.Handshake}
 	for _, v := range list {
-		kind, ok := map[string]client.Revisions{"modern": client.Stateless, "legacy": client.Handshake}[v]
+		kind, ok := kinds[v]
 		if !ok {
 			versions = append(versions, v)
 			continue
 		}
-		for _, known := range everything.New(version(), nil).Versions() {
+		for _, known := range knownVersions() {
 			if kind.Has(known) {
 				versions = append(versions, known)
 			}
@@ -432,11 +432,9 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 		return errors.New(how)
 	}
 	p.note("%s", describeEntry(entry, pin != nil))
-	line, err := p.askLine(ctx, "Start it in this and later sessions? [y]es, [n]o: ")
-	if err != nil {
+	if agreed, err := p.askYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
 		return err
-	}
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+	} else if !agreed {
 		return errors.New(how)
 	}
 	return approve(ctx, store, key, entry.Digest)

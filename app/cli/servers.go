@@ -40,7 +40,7 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 		p.serverFlags = []string{bundled}
 	}
 	if p.protocol != "" {
-		if versions := everything.New(version(), nil).Versions(); !slices.Contains(versions, p.protocol) {
+		if versions := knownVersions(); !slices.Contains(versions, p.protocol) {
 			return nil, usagef("--protocol %q: the versions are %s", p.protocol, strings.Join(versions, ", "))
 		}
 	}
@@ -61,6 +61,9 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 	}
 	return list, nil
 }
+
+// knownVersions are the protocol versions that this program speaks.
+func knownVersions() []string { return everything.New(version(), nil).Versions() }
 
 // ownProgram returns the path of this program. The system does not know it where
 // /proc is not mounted; then it is where the name leads that it was started by.
