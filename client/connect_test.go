@@ -101,7 +101,7 @@ func TestNegotiationFails(t *testing.T) {
 		want    error
 		says    string
 	}{
-		"pinned modern at an old server": {script: &script{versions: []string{newest}}, allowed: []string{modern}, want: client.ErrUnsupportedVersion, says: "Options.Versions"},
+		"pinned modern at an old server": {script: &script{versions: []string{newest}}, allowed: []string{modern}, want: client.ErrUnsupportedVersion, says: "update the server, or allow another version"},
 		"nothing in common":              {script: &script{versions: []string{modern}}, allowed: []string{newest}, want: client.ErrUnsupportedVersion, says: modern},
 		"below what is allowed":          {script: &script{versions: []string{"2024-11-05"}}, allowed: []string{newest, modern}, want: client.ErrUnsupportedVersion, says: "2024-11-05"},
 		"a modern error":                 {script: &script{on: map[string]func(*req) (any, error){mcp.MethodDiscover: func(*req) (any, error) { return nil, jsonrpc.NewError(mcp.CodeMissingClientCapability, "sampling") }}}, says: "sampling"},

@@ -62,7 +62,7 @@ var (
 type UnsupportedVersionError struct {
 	// Offered are the server's revisions, as far as it named them.
 	Offered []string
-	// Allowed are ours, after Options.Versions.
+	// Allowed are ours: those that Options.Versions allows.
 	Allowed []string
 	// Cause is the server's error, or nil.
 	Cause error
@@ -74,7 +74,7 @@ func (e *UnsupportedVersionError) Error() string {
 	if len(e.Offered) > 0 {
 		offered = "offers " + strings.Join(e.Offered, ", ")
 	}
-	text := fmt.Sprintf("%v: the server %s, this client allows %s; allow another one in Options.Versions or update the server",
+	text := fmt.Sprintf("%v: the server %s, this client allows %s; update the server, or allow another version",
 		ErrUnsupportedVersion, offered, strings.Join(e.Allowed, ", "))
 	if e.Cause != nil {
 		text += " (" + e.Cause.Error() + ")"

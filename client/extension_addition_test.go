@@ -170,7 +170,8 @@ func TestAdditionAsks(t *testing.T) {
 }
 
 // Where the transport does not tell, a question says by a member of _meta to what it belongs.
-// What names nothing that is asked for belongs to no call, as ever.
+// What names nothing that is asked for belongs to no call, as ever. The answer has the same
+// member of _meta.
 func TestAdditionRelated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const key = "com.example/related"
@@ -183,8 +184,14 @@ func TestAdditionRelated(t *testing.T) {
 		s.on["later/get"] = func(r *req) (any, error) {
 			for meta := range questions {
 				params := `{"message":"` + strings.ReplaceAll(meta, `"`, `'`) + `","requestedSchema":{"type":"object","properties":{}},"_meta":` + meta + `}`
-				if _, err := r.conn.ask(r.ctx, mcp.MethodElicit, params); err != nil {
+				answer, err := r.conn.ask(r.ctx, mcp.MethodElicit, params)
+				if err != nil {
 					return nil, err
+				}
+				text := string(answer.Result.Raw())
+				says := strings.Contains(text, `"_meta":{"com.example/related":{`)
+				if strings.HasPrefix(meta, `{"com.example/related":{`) != says || says && !strings.Contains(text, `"_meta":`+meta) {
+					t.Errorf("the answer to the question of %s: %s", meta, text)
 				}
 			}
 			return raw(`{"content":[]}`), nil

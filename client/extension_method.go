@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -34,7 +36,8 @@ type ExtensionMethod struct {
 	Asks bool
 	// Related is the key of _meta by which a question says to what Asks holds, where the
 	// transport does not tell: an object with the member Target, which has the value that
-	// the request has. It needs Asks and Target. Default none.
+	// the request has. The answer to the question says the same. It needs Asks and Target.
+	// Default none.
 	Related string
 	// Revisions are those that have the method. Default: Stateless.
 	Revisions Revisions
@@ -64,6 +67,55 @@ func (m *extensionMethod) relates(question *jsonrpc.Incoming, target string) boo
 	related, _ := meta.Object(m.Related)
 	raw, ok := related.Member(m.Target)
 	return ok && raw[0] == '"' && wire.Text(raw) == target
+}
+
+// relateAnswer returns what a handler says to a question with the members of the question's
+// _meta that name what it belongs to.
+//
+// Revision 2025-11-25, basic/utilities/tasks, "Associating Task-Related Messages": all
+// requests, notifications and responses related to a task MUST include
+// io.modelcontextprotocol/related-task in _meta.
+func (x *extensions) relateAnswer(question *jsonrpc.Incoming, answer any) any {
+	if !x.related || question.ParamsArray {
+		return answer
+	}
+	meta, _ := question.Params.Object("_meta")
+	for _, m := range x.methods {
+		if m.Related == "" {
+			continue
+		}
+		if raw, ok := meta.Member(m.Related); ok && raw[0] == '{' {
+			answer = withMeta(answer, m.Related, slices.Clone(raw))
+		}
+	}
+	return answer
+}
+
+// withMeta returns a copy of the answer to a question with one more member of _meta.
+func withMeta(answer any, key string, value wire.RawValue) any {
+	added := func(meta mcp.Meta) mcp.Meta {
+		meta = maps.Clone(meta)
+		if meta == nil {
+			meta = make(mcp.Meta)
+		}
+		meta[key] = value
+		return meta
+	}
+	switch a := answer.(type) {
+	case *mcp.ElicitResult:
+		with := *a
+		with.Meta = added(a.Meta)
+		return &with
+	case *mcp.CreateMessageResult:
+		with := *a
+		with.Meta = added(a.Meta)
+		return &with
+	case *mcp.ListRootsResult:
+		with := *a
+		with.Meta = added(a.Meta)
+		return &with
+	}
+	return answer
 }
 
 // addMethod adds a method of an extension.

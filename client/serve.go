@@ -229,7 +229,7 @@ func (cn *conn) respond(ctx context.Context, m *jsonrpc.Incoming, of asker) (jso
 	}
 	v, err := c.runPaused(ctx, q, of)
 	if err == nil {
-		v, err = s.shape.DownResult(m.Method, v)
+		v, err = s.shape.DownResult(m.Method, c.extensions.relateAnswer(m, v))
 	}
 	var raw wire.RawValue
 	if err == nil {
