@@ -177,7 +177,7 @@ func TestAttackCredentialTheftAtRediscovery(t *testing.T) {
 }
 
 // Attack: consent fatigue: a person who does not sign in is not asked again by
-// the next request, but by whoever says SignIn, and after a minute.
+// the next request, but by SignIn, after AskAgain, and after a minute.
 func TestAttackConsentFatigue(t *testing.T) {
 	t.Parallel()
 	errNo := errors.New("not now")
@@ -242,6 +242,11 @@ func TestAttackConsentFatigue(t *testing.T) {
 			now.Add(-time.Hour) // a clock that is set right does not make it an hour
 			_, _, _ = get(t, h, rs.url())
 			expect(4)
+			c.AskAgain()
+			_, _, _ = get(t, h, rs.url())
+			expect(5)
+			_, _, _ = get(t, h, rs.url())
+			expect(5)
 		})
 	}
 }

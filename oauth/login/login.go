@@ -60,6 +60,11 @@ type Options struct {
 	DocumentSigner crypto.Signer
 	// Credentials are those of clients registered beforehand, one for an issuer. Default none.
 	Credentials []Credentials
+	// CredentialsFor returns those for an issuer that Credentials has none for, or nil: for a client
+	// whose issuer is known only once a resource names it. It may be called by many goroutines, at
+	// any time. What it returns is used at that issuer alone; with a Grant no person has seen the
+	// issuer before. Default none.
+	CredentialsFor func(issuer string) *Credentials
 	// NoRegistration never registers dynamically. Default false.
 	NoRegistration bool
 

@@ -18,11 +18,23 @@ import (
 // exact: credentials go to no other server (spec 2026-07-28,
 // basic/authorization/client-registration: MUST NOT).
 func (c *Client) preregistered(issuer string) *Credentials {
-	i := slices.IndexFunc(c.o.Credentials, func(own Credentials) bool { return own.Issuer == issuer })
-	if i < 0 || issuer == "" {
+	if issuer == "" {
 		return nil
 	}
-	own := c.o.Credentials[i]
+	var own Credentials
+	if i := slices.IndexFunc(c.o.Credentials, func(own Credentials) bool { return own.Issuer == issuer }); i >= 0 {
+		own = c.o.Credentials[i]
+	} else {
+		if c.o.CredentialsFor == nil {
+			return nil
+		}
+		found := c.o.CredentialsFor(issuer)
+		if found == nil {
+			return nil
+		}
+		own = *found
+		own.Issuer = issuer
+	}
 	own.RedirectURIs = slices.Clone(own.RedirectURIs)
 	return &own
 }

@@ -24,6 +24,13 @@ func TestRegistrationOrder(t *testing.T) {
 	const document = "https://app.example/client.json"
 	mine := login.Credentials{Issuer: as.issuer(), ClientID: "mine", RedirectURIs: []string{"http://127.0.0.1:7777/cb"}}
 	foreign := login.Credentials{Issuer: "https://other.example", ClientID: "foreign"}
+	forIssuer := func(issuer string) *login.Credentials {
+		if issuer != as.issuer() {
+			return nil
+		}
+		return &login.Credentials{Issuer: "https://other.example", ClientID: "for it"}
+	}
+	forNone := func(string) *login.Credentials { return nil }
 	tests := []struct {
 		name     string
 		o        login.Options
@@ -31,6 +38,9 @@ func TestRegistrationOrder(t *testing.T) {
 		want     string
 	}{
 		{"beforehand", login.Options{Credentials: []login.Credentials{foreign, mine}, DocumentURL: document}, true, "mine"},
+		{"for the issuer", login.Options{Credentials: []login.Credentials{foreign}, CredentialsFor: forIssuer, DocumentURL: document}, true, "for it"},
+		{"in the list and for the issuer", login.Options{Credentials: []login.Credentials{mine}, CredentialsFor: forIssuer}, true, "mine"},
+		{"for none", login.Options{CredentialsFor: forNone}, true, "dynamic"},
 		{"document", login.Options{Credentials: []login.Credentials{foreign}, DocumentURL: document}, true, document},
 		{"document not taken", login.Options{DocumentURL: document}, false, "dynamic"},
 		{"dynamic", login.Options{}, true, "dynamic"},

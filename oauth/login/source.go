@@ -85,6 +85,12 @@ func (c *Client) SignIn(ctx context.Context, resource string, o *SignInOptions) 
 	return c.token(ctx, resource, n)
 }
 
+// AskAgain forgets that the person did not complete sign-ins a moment ago: the next request
+// that needs one asks them. It is for when they say that they want to try again.
+func (c *Client) AskAgain() {
+	c.resources.each(func(r *entry) { r.refused = refusal{} })
+}
+
 func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, error) {
 	at, err := c.parseResource(resource)
 	if err != nil {
