@@ -33,38 +33,45 @@ func (s *Session) Context(ctx context.Context) context.Context { return withSess
 // errWhose says that a question cannot be put to anybody.
 var errWhose = errors.New("it is not known in which conversation the server asks")
 
-// whose finds the session in which a server asks: that of the request; else the
-// one that has a call under way there; else the only one that is open.
-func (h *Host) whose(ctx context.Context, server string) (sessionCall, error) {
+// whose finds the session in which a server asks: that of the request; else the one for
+// which a request is under way there; else the one that fetches something; else the only
+// one that is open.
+func (l *link) whose(ctx context.Context) (sessionCall, error) {
 	if c, ok := ctx.Value(sessionKey{}).(sessionCall); ok {
 		return c, nil
 	}
+	h := l.host
 	h.mu.Lock()
 	open := slices.Clone(h.sessions)
 	h.mu.Unlock()
-	var calling []sessionCall
-	for _, s := range open {
-		s.mu.Lock()
-		for _, c := range s.state.calls {
-			if c.Server == server && s.state.started[c.ID] {
-				calling = append(calling, sessionCall{s, c.ID})
-			}
-		}
-		if s.gathering {
-			calling = append(calling, sessionCall{session: s})
-		}
-		s.mu.Unlock()
+	calling := l.calling()
+	if len(calling) == 0 {
+		calling = gathering(open)
 	}
-	one := func(c sessionCall) bool { return c.session == calling[0].session }
+	other := func(c sessionCall) bool { return c.session != calling[0].session }
 	switch {
 	case len(calling) == 1:
 		return calling[0], nil
-	case len(calling) > 1 && !slices.ContainsFunc(calling, func(c sessionCall) bool { return !one(c) }):
+	case len(calling) > 1 && !slices.ContainsFunc(calling, other):
 		return sessionCall{session: calling[0].session}, nil
 	case len(calling) == 0 && len(open) == 1:
 		return sessionCall{session: open[0]}, nil
 	}
 	return sessionCall{}, fmt.Errorf("%w: %w", client.ErrRefused, errWhose)
+}
+
+// gathering are the sessions that fetch what the person puts into them: the server may
+// have to be started for it first.
+func gathering(open []*Session) []sessionCall {
+	var list []sessionCall
+	for _, s := range open {
+		s.mu.Lock()
+		if s.gathering {
+			list = append(list, sessionCall{session: s})
+		}
+		s.mu.Unlock()
+	}
+	return list
 }
 
 // options are what the server's client is set up with: a capability is
@@ -76,6 +83,7 @@ func (l *link) options() *client.Options {
 		Versions:   l.spec.Versions,
 		Logger:     h.opts.Logger.With("server", l.spec.Name),
 		Extensions: h.opts.Extensions,
+		Middleware: []client.Middleware{l.counted},
 	}
 	if h.opts.Attended {
 		o.OnElicit = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -107,8 +115,7 @@ func (l *link) may(kind policy.Kind, name string, args mcp.RawValue) bool {
 
 // elicit asks the person for a server.
 func (l *link) elicit(ctx context.Context, mode string, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
-	h := l.host
-	c, err := h.whose(ctx, l.spec.Name)
+	c, err := l.whose(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,41 +126,32 @@ func (l *link) elicit(ctx context.Context, mode string, r *client.ElicitRequest)
 			return nil, fmt.Errorf("the address cannot be shown: %w", err)
 		}
 	}
-	query := s.query(policy.KindElicitation, l.spec.Name, mode, args)
-	if v := h.opts.Policy.Decide(query); v.Effect == policy.Deny {
-		s.audited(ctx, query, "refused", v.Why())
-		return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
-	}
-	if l.asked.Add(1) > int64(h.opts.MaxQuestions) {
-		err := &BudgetError{"questions", fmt.Sprintf("%d questions of server %s", h.opts.MaxQuestions, l.spec.Name)}
+	p := &proposal{query: s.query(policy.KindElicitation, l.spec.Name, mode, args)}
+	p.verdict = verdict{effect: policy.Ask, why: "the server asks you"} // no rule fills in a form
+	if v := s.ruled(p.query); v.effect == policy.Deny {
+		p.verdict = v
+	} else if err := l.countQuestion(); err != nil {
 		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
 	}
-	q := &Question{
-		Kind: QuestionForm, Server: l.spec.Name, Origin: l.spec.Origin, Call: c.call, Name: mode,
-		Form: r.Params, Why: "the server asks you",
+	p.question = &Question{
+		Kind: QuestionForm, Server: l.spec.Name, Origin: l.spec.Origin, Call: c.call, Name: mode, Form: r.Params,
 	}
-	check := func(a *Answer) error {
+	p.check = func(a *Answer) error {
 		_, err := r.Complete(a.Values)
 		return err
 	}
 	if mode == mcp.ModeURL {
-		q.Kind, q.Page = QuestionPage, r.Page
-		check = nil
+		p.question.Kind, p.question.Page, p.check = QuestionPage, r.Page, nil
 	}
-	a, err := s.ask(ctx, q, check, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
-	}
-	event := "refused"
-	if a.Action == Approve {
-		event = "approved"
-	}
-	s.audited(ctx, query, event, "the person answered")
+	a, err := s.settle(ctx, p)
+	var refused *ConsentError
 	switch {
-	case a.Action == Dismiss:
+	case errors.As(err, &refused) && refused.Refused && a.Action == Dismiss:
 		return &mcp.ElicitResult{Action: mcp.ElicitCancel}, nil
-	case a.Action != Approve:
+	case errors.As(err, &refused) && refused.Refused:
 		return &mcp.ElicitResult{Action: mcp.ElicitDecline}, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
 	case mode == mcp.ModeURL:
 		return &mcp.ElicitResult{Action: mcp.ElicitAccept}, nil
 	}
@@ -166,7 +164,7 @@ func (l *link) elicit(ctx context.Context, mode string, r *client.ElicitRequest)
 // SEC-ROOTS-1: consent for each root.
 func (l *link) roots(ctx context.Context) ([]mcp.Root, error) {
 	h := l.host
-	c, err := h.whose(ctx, l.spec.Name)
+	c, err := l.whose(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 
@@ -396,5 +397,56 @@ func TestExtensions(t *testing.T) {
 		if got, err := client.Call[string](t.Context(), c, "t", nil); err != nil || got != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
+	}
+}
+
+// A server of the handshake era asks beside a request that was made with Session.Context:
+// the question is for that session, however many are open.
+func TestWhoseQuestion(t *testing.T) {
+	eras(t, func(t *testing.T, version string) {
+		h := oneServer(t, &host.Options{Attended: true}, version, formTool())
+		red := func(*host.Question) host.Answer {
+			return host.Answer{Action: host.Approve, Values: map[string]mcp.RawValue{"colour": mcp.RawValue(`"red"`)}}
+		}
+		s, other := begin(t, h, &scripted{}), begin(t, h, &scripted{})
+		who, nobody := attend(t, s, red), attend(t, other, red)
+		if got, err := callTool(t, h, s, "form"); got != "accept red" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		if who.one(t).Server != "one" || len(nobody.questions()) != 0 {
+			t.Errorf("the other session was asked %d times", len(nobody.questions()))
+		}
+	})
+}
+
+// Proves: SEC-SAMPLE-4. The images of a request are counted, those in results of tools too;
+// a model that takes none is told that there was one.
+func TestSamplingImages(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	picture := mcp.Image(b.Bytes(), "image/png")
+	ask := func(t *testing.T, m *scripted, content ...mcp.Content) error {
+		t.Helper()
+		h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{m}}, "", asker(content...))
+		_, err := callTool(t, h, begin(t, h, &scripted{}), "ask")
+		return err
+	}
+	for name, test := range map[string]struct {
+		maxImage int
+		want     string
+	}{"blind": {0, "[image, image/png, "}, "small": {b.Len() - 1, "[image, image/png, "}, "sees": {b.Len(), ""}} {
+		m := &scripted{info: host.ModelInfo{MaxImage: test.maxImage}}
+		if err := ask(t, m, picture); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text, isText := m.requests()[0].Messages[0].Blocks[0].Content.(*mcp.TextContent)
+		if isText != (test.want != "") || isText && !strings.HasPrefix(text.Text, test.want) {
+			t.Errorf("%s: the model was given %#v", name, m.requests()[0].Messages[0].Blocks[0].Content)
+		}
+	}
+	if err := ask(t, &scripted{}, slices.Repeat([]mcp.Content{picture}, 17)...); err == nil {
+		t.Error("17 images are taken")
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -374,5 +377,116 @@ func TestSecretsOfFormsAreNotKept(t *testing.T) {
 	kept := bodies[*host.AnswerRecord](s)[0].Values
 	if got.Password != "hunter2" || strings.Contains(string(kept["password"]), "hunter2") || string(kept["user"]) != `"ada"` {
 		t.Errorf("the server got %+v, the log has %s", got, kept)
+	}
+}
+
+// Proves: SEC-TOOL-5. A secret in the arguments of a call goes to the server as it was shown,
+// and back to the model while the session is open; no store has it, nor has one that was
+// edited in.
+func TestSecretsOfArgumentsAreNotKept(t *testing.T) {
+	const secret, edited = "hunter2-of-the-model", "ghp_0123456789abcdefghijABCDEFGHIJ456789"
+	var got []string
+	login := server.Tool("login", "Signs in.", func(_ context.Context, in struct {
+		Password string `json:"password"`
+		Note     string `json:"note,omitzero"`
+	},
+	) (string, error) {
+		got = append(got, in.Password+in.Note)
+		return "done", nil
+	})
+	store := new(host.Memory)
+	servers := map[string]transport.Handler{"one": serverOf(t, login)}
+	h := newHost(t, &host.Options{Attended: true, Store: store}, servers)
+	m := &scripted{turns: []turn{
+		use("one__login", `{"password":"`+secret+`","note":"a"}`), use("one__login", `{"password":"`+secret+`","note":"b"}`),
+		use("one__login", `{"password":"`+secret+``),
+	}}
+	s := begin(t, h, m)
+	who := attend(t, s, func(q *host.Question) host.Answer {
+		a := host.Answer{Action: host.Approve}
+		if strings.Contains(string(q.Arguments), `"b"`) {
+			a.Edited = mcp.RawValue(`{"password":"","note":"` + edited + `"}`)
+		}
+		return a
+	})
+	if _, _, err := s.Ask(t.Context(), "sign in"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{secret + "a", edited}, got); diff != "" {
+		t.Errorf("the server got something else: %s", diff)
+	}
+	q := who.questions()[0]
+	if !strings.Contains(string(q.Arguments), secret) || slices.ContainsFunc(q.Offers, func(o host.Offer) bool { return o.Scope == host.ScopeArguments }) {
+		t.Errorf("the person was asked %s with %+v", q.Arguments, q.Offers)
+	}
+	calls := func(m *scripted) string {
+		var list []string
+		requests := m.requests()
+		for _, message := range requests[len(requests)-1].Messages {
+			for _, b := range message.Blocks {
+				if c, ok := b.Content.(*mcp.ToolUseContent); ok {
+					list = append(list, string(c.Input))
+				}
+			}
+		}
+		return strings.Join(list, " ")
+	}
+	if own := calls(m); strings.Count(own, secret) != 2 {
+		t.Errorf("the model's own calls are %s", own)
+	}
+	records, err := store.Records(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		raw, err := host.EncodeBody(r.Body)
+		if err != nil || strings.Contains(string(raw), secret) || strings.Contains(string(raw), edited) {
+			t.Errorf("record %d, %s: %s, %v", r.N, r.Body.Kind(), raw, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m2 := &scripted{}
+	s2, err := h.OpenSession(t.Context(), s.ID(), m2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s2.Ask(t.Context(), "and now?"); err != nil {
+		t.Fatal(err)
+	}
+	if again := calls(m2); strings.Contains(again, secret) || !strings.Contains(again, `{"password":"[not kept: it looks like a secret]","note":"a"}`) {
+		t.Errorf("the model is told of its calls as %s", again)
+	}
+}
+
+// Proves: SEC-ELICIT-2. The whole address of a page is shown; the log keeps its host and path.
+func TestAddressesOfPagesAreNotKeptWhole(t *testing.T) {
+	const address = "https://user:word@pay.example/order/7?session=very-secret#token=other"
+	store := new(host.Memory)
+	h := oneServer(t, &host.Options{Attended: true, Store: store}, "",
+		server.Tool("page", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
+			_, err := server.ElicitURL(ctx, address, "Please pay", func(context.Context) (bool, error) { return true, nil })
+			return "", err
+		}))
+	s := begin(t, h, &scripted{})
+	who := attend(t, s, approve)
+	if _, err := callTool(t, h, s, "page"); err != nil {
+		t.Fatal(err)
+	}
+	if q := who.one(t); q.Page.URL != address {
+		t.Errorf("the person was shown %s", q.Page.URL)
+	}
+	records, err := store.Records(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := records[0].Body.(*host.QuestionRecord) //nolint:forcetypeassert // a panic fails the test
+	const kept = "https://pay.example/order/7?[not kept]"
+	if q.Page.URL != kept || q.Form.URL != kept {
+		t.Errorf("the log has %s and %s", q.Page.URL, q.Form.URL)
+	}
+	if raw, err := host.EncodeBody(q); err != nil || strings.Contains(string(raw), "secret") || strings.Contains(string(raw), "word") {
+		t.Errorf("the log has %s, %v", raw, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/internal/pausetimer"
-	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
@@ -32,6 +31,12 @@ type ServerStatus struct {
 	Starts int
 	// Tools counts the tools in the catalog.
 	Tools int
+	// OffersSkills says that the server has declared the extension of skills, Skills
+	// counts those in the catalog, and SkillsErr is why they could not be listed, or not
+	// all of them.
+	OffersSkills bool
+	Skills       int
+	SkillsErr    error
 	// Version is the protocol revision in use; empty while there is no connection.
 	Version string
 	// Stale says that the tools are those of an earlier listing: the server has said
@@ -48,6 +53,9 @@ type Catalog struct {
 	// Tools are in order of server and name. Those of a server that is started again
 	// stay until it has listed them anew.
 	Tools []*Tool
+	// Skills are those that the servers list, in order of server and URI, also those that
+	// cannot be loaded. A server may have others, which are loaded by their URI.
+	Skills []*Skill
 	// Down are the servers whose tools are missing, and why. A server that is disabled,
 	// or was not needed yet, is none of them.
 	Down []*ServerError
@@ -55,6 +63,8 @@ type Catalog struct {
 	byModelName map[string]*Tool
 	shown       []*Tool // those that the model may know of
 	index       *index  // of shown
+	shownSkills []*Skill
+	skillIndex  *index // of shownSkills
 }
 
 // Named returns the tool that the model calls by name.
@@ -63,18 +73,14 @@ func (c *Catalog) Named(modelName string) (*Tool, bool) {
 	return t, ok
 }
 
-// warnings say in words what is suspicious about the definition of a tool, beside
-// those of all others.
-func (c *Catalog) warnings(t *Tool) []string {
+// flags are what is suspicious about the definition of a tool, beside those of all
+// others.
+func (c *Catalog) flags(t *Tool) []Flag {
 	all := make([]ServerDefinition, len(c.Tools))
 	for i, other := range c.Tools {
 		all[i] = ServerDefinition{other.Server, other.definition}
 	}
-	var list []string
-	for _, f := range Flags(ServerDefinition{t.Server, t.definition}, all) {
-		list = append(list, f.Text)
-	}
-	return list
+	return Flags(ServerDefinition{t.Server, t.definition}, all)
 }
 
 // newTools makes the tools of a server in order of name. A name that comes twice is
@@ -90,28 +96,16 @@ func (h *Host) newTools(l *link, defs []*mcp.Tool) []*Tool {
 		}
 		names[def.Name] = true
 		definition := &Definition{Tool: def}
-		tools = append(tools, &Tool{
+		t := &Tool{
 			Server: server, ModelName: modelName(server, def.Name), Def: def,
-			Hidden: h.opts.Policy.Hides(&policy.Query{Kind: policy.KindTool, Server: server, Name: def.Name}) ||
-				len(spec.OnlyTools) > 0 && !matches(def.Name, spec.OnlyTools...) || forPages(def),
-			owner: l, definition: definition, digest: definition.Digest(),
-		})
+			owner: l, definition: definition, digest: definition.Digest(), uses: usesOf(def),
+			leftOut: len(spec.OnlyTools) > 0 && !matches(def.Name, spec.OnlyTools...),
+		}
+		t.Hidden = t.leftOut || !t.uses.model || h.opts.Policy.Hides(&policy.Query{Kind: policy.KindTool, Server: server, Name: def.Name})
+		tools = append(tools, t)
 	}
 	slices.SortFunc(tools, func(a, b *Tool) int { return cmp.Compare(a.Def.Name, b.Def.Name) })
 	return tools
-}
-
-// forPages reports whether a tool is for the pages of its server alone (SEP-1865: a host
-// "MUST NOT include tools in the agent's tool list" whose visibility lacks "model").
-func forPages(def *mcp.Tool) bool {
-	var ui struct {
-		Visibility []string `json:"visibility"`
-	}
-	raw, ok := def.Meta["ui"]
-	if !ok || wire.Decode(raw, &ui) != nil || ui.Visibility == nil {
-		return false
-	}
-	return !slices.Contains(ui.Visibility, "model")
 }
 
 // errStarting says that the tools of a server are missing yet.
@@ -163,6 +157,7 @@ func (set *serverSet) current() *Catalog {
 		}
 	}
 	c.index = newIndex(searched)
+	c.addSkills(set.list)
 	set.catalog = c
 	return c
 }

@@ -41,7 +41,7 @@ func (s *Session) compactIfLong(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	list := messages(s.records, s.state.compacted)
-	open := len(s.state.calls)
+	open := len(s.state.callsOfModel())
 	s.mu.Unlock()
 	if open > 0 || size(list)/4 < window*compactAt/100 {
 		return nil // what the run itself has said is not summarized
@@ -78,6 +78,16 @@ func blockText(b Block) string {
 	}
 }
 
+// summaryText is a block as a summary is made of it: a call as the store has it.
+func summaryText(b Block) string {
+	if c, ok := b.Content.(*mcp.ToolUseContent); ok {
+		kept := *c
+		kept.Input = withoutSecret(c.Input, true)
+		b.Content = &kept
+	}
+	return blockText(b)
+}
+
 // maxSummary bounds a summary, in bytes.
 const maxSummary = 32 << 10
 
@@ -102,7 +112,7 @@ func (s *Session) compact(ctx context.Context) error {
 			if i == 0 && j == 0 {
 				limit = 2 * maxSummary // an earlier summary
 			}
-			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(blockText(block), limit))
+			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(summaryText(block), limit))
 		}
 	}
 	info := s.model.Info()
@@ -174,7 +184,7 @@ func oneTurn(ctx context.Context, m Model, req *Request) (string, Usage, error) 
 		}
 		b.WriteString(piece.Text)
 		if piece.Usage != nil {
-			usage = *piece.Usage
+			usage = piece.Usage.valid()
 		}
 	}
 	return strings.ToValidUTF8(b.String(), "\uFFFD"), usage, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -54,6 +55,10 @@ type verdict struct {
 	once bool
 	// reason is what a refusal tells the model.
 	reason string
+	// forSkills says that the grant was given for the skills on which the model acts, and
+	// skill is the one for which a grant can be given, or nil.
+	forSkills bool
+	skill     *GrantSkill
 }
 
 // query fills in what the host knows about an action.
@@ -78,17 +83,23 @@ func (s *Session) callQuery(c *readyCall) *policy.Query {
 	return q
 }
 
-// judge decides about an action by the rules, by flow labels and by grants, in
-// this order. digest is that of the tool's definition.
-func (s *Session) judge(ctx context.Context, q *policy.Query, labels []policy.Label, digest string) (verdict, error) {
+// ruled is what the rules alone say about an action.
+func (s *Session) ruled(q *policy.Query) verdict {
 	v := s.host.opts.Policy.Decide(q)
 	out := verdict{effect: v.Effect, why: v.Why()}
-	if v.Effect == policy.Approve {
-		out.effect = policy.Ask // the person at this host is who agrees
-	}
 	if v.Rule != nil {
 		out.reason = v.Rule.Reason
 		out.once = v.Effect != policy.Allow // a rule that asks wants to be asked each time
+	}
+	return out
+}
+
+// judge decides about an action by the rules, by flow labels and by grants, in
+// this order. digest is that of the tool's definition.
+func (s *Session) judge(ctx context.Context, q *policy.Query, labels []policy.Label, digest string) (verdict, error) {
+	out := s.ruled(q)
+	if out.effect == policy.Approve {
+		out.effect = policy.Ask // the person at this host is who agrees
 	}
 	if out.effect == policy.Deny {
 		return out, nil
@@ -97,6 +108,11 @@ func (s *Session) judge(ctx context.Context, q *policy.Query, labels []policy.La
 		out.effect, out.once = policy.Ask, true
 		out.why = "this conversation has read private data and untrusted input, and the call can send data out"
 		return out, nil
+	}
+	if slices.Contains(labels, policy.LabelRuns) {
+		if decided, err := s.judgeRuns(ctx, q, digest, &out); decided || err != nil {
+			return out, err
+		}
 	}
 	if out.effect == policy.Allow || out.once {
 		return out, nil
@@ -119,91 +135,127 @@ type readyCall struct {
 	edited bool
 	why    string
 	grant  string // the id of the grant that allows it, or empty
+	// forSkills says that the grant was given for the skills on which the model acts.
+	forSkills bool
 	// client is that of the connection whose definition was agreed to.
 	client *client.Client
-	// warnings say what is suspicious about the tool.
+	// result is what the server answered, or nil; failure says why there is none.
+	result  *mcp.CallToolResult
+	failure error
+	// flags are what is suspicious about the tool; warnings say it, and more, in words.
+	flags    []Flag
 	warnings []string
 }
 
 // errCall is every mistake of the model in a call; the model is told.
 var errCall = errors.New("the call is wrong")
 
-// authorize finds the tool of a call and gets consent for it. The error is a
+// authorize finds the tool of a call of the model and gets consent for it. The error is a
 // *ConsentError, an errCall, or why the run cannot go on.
-func (s *Session) authorize(ctx context.Context, catalog *Catalog, call *CallRecord) (*readyCall, error) {
-	tool, ok := catalog.Named(call.ModelName)
+func (a *authorizer) authorize(ctx context.Context, call *CallRecord) (*readyCall, error) {
+	tool, ok := a.catalog.Named(call.ModelName)
 	if !ok || tool.Hidden {
 		return nil, fmt.Errorf("%w: there is no tool %q", errCall, call.ModelName)
 	}
 	if call.Arguments == nil {
-		return nil, fmt.Errorf("%w: the arguments of %s are no JSON object: %s", errCall, call.ModelName, bounded(call.Text, 200))
+		return nil, fmt.Errorf("%w: the arguments of %s are no JSON object", errCall, call.ModelName)
 	}
-	ready := &readyCall{record: call, tool: tool, args: call.Arguments, warnings: catalog.warnings(tool)}
+	return a.consent(ctx, call, tool)
+}
+
+// consent gets consent for a call of a tool.
+func (a *authorizer) consent(ctx context.Context, call *CallRecord, tool *Tool) (*readyCall, error) {
+	s := a.session
+	ready := &readyCall{record: call, tool: tool, args: call.Arguments, flags: a.catalog.flags(tool)}
+	for _, f := range ready.flags {
+		ready.warnings = append(ready.warnings, f.Text)
+	}
 	changes, known, err := s.checkPin(ctx, tool)
 	if err == nil && !known {
-		err = s.checkRename(ctx, catalog, ready)
+		err = s.checkRename(ctx, a.catalog, ready)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(changes) > 0 {
-		if err := s.askChange(ctx, ready, changes); err != nil {
+		if err := a.changed(ctx, ready, changes); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.authorizeArguments(ctx, ready); err != nil {
+	if err := a.arguments(ctx, ready); err != nil {
 		return nil, err
 	}
 	// The person, or the author of the rule, agreed to this definition.
 	return ready, s.pin(ctx, tool)
 }
 
-// authorizeArguments lets a call through, asks the person, or refuses.
-func (s *Session) authorizeArguments(ctx context.Context, c *readyCall) error {
-	tool := c.tool
-	labels := s.host.labels(tool.Server, tool.Def.Name)
+// arguments lets a call through, asks the person, or refuses.
+func (a *authorizer) arguments(ctx context.Context, c *readyCall) error {
+	s, tool := a.session, c.tool
 	q := s.callQuery(c)
-	v, err := s.judge(ctx, q, labels, tool.digest)
+	v, err := s.judge(ctx, q, s.host.labels(tool.Server, tool.Def.Name), tool.digest)
 	if err != nil {
 		return err
 	}
-	refuse := func(why, reason string, refused bool) error {
-		s.audited(ctx, q, "refused", why)
-		return &ConsentError{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Why: why, Refused: refused, Reason: reason}
+	if done, err := a.asked(ctx, c, q, &v); done {
+		c.why = "the person agreed"
+		return err
 	}
-	switch v.effect {
-	case policy.Allow:
-		c.why, c.grant = v.why, v.grant
-		s.audited(ctx, q, "allowed", v.why)
-		return nil
-	case policy.Deny:
-		return refuse(v.why, v.reason, true)
-	case policy.Ask, policy.Approve: // the person at this host is who agrees
+	if v.effect == policy.Ask {
+		if err := s.countForPage(c); err != nil {
+			return err
+		}
 	}
 	question := &Question{
-		Kind: QuestionCall, Server: tool.Server, Origin: s.host.origin(tool.Server), Call: c.record.ID,
-		Name: tool.Def.Name, Tool: tool.Def, Arguments: c.args, Secrets: ArgumentSecrets(c.args),
-		Warnings: c.warnings, Why: v.why,
+		Kind: QuestionCall, Server: tool.Server, Origin: s.host.origin(tool.Server), Call: c.record.ID, ByPage: c.record.ByPage,
+		Name: tool.Def.Name, Tool: tool.Def, Arguments: c.args, Secrets: ArgumentSecrets(c.args), Warnings: c.warnings,
 	}
-	if !v.once {
+	if v.skill != nil {
+		question.Offers = offersForSkill(tool.Server, tool.Def.Name, c.args, v.skill)
+	} else if !v.once {
 		question.Offers = offersFor(tool.Server, tool.Def.Name, c.args, q.Trusted)
 	}
-	a, err := s.ask(ctx, question, s.checkEdited(q), func(a *Answer) *Grant { return s.grant(question, a, tool.owner.spec.Key, tool.digest) })
-	switch {
-	case errors.Is(err, errUnattended):
-		return refuse("it needs a person's consent, and nobody can be asked here ("+v.why+")", "", false)
-	case err != nil:
+	answer, err := s.settle(ctx, &proposal{
+		query: q, verdict: v, question: question, check: s.checkEdited(q),
+		grant: func(a *Answer) *Grant { return s.grant(question, a, tool.owner.spec.Key, tool.digest) },
+	})
+	if err != nil {
 		return err
-	case a.Action != Approve:
-		return refuse("the person refused", a.Reason, true)
 	}
-	c.why = "the person agreed"
-	if a.Edited != nil {
-		c.args, c.edited, c.why = a.Edited, true, "the person agreed, with other arguments"
-		q.Arguments = c.args
+	c.why, c.grant, c.forSkills = v.why, v.grant, v.forSkills
+	switch {
+	case v.effect != policy.Allow:
+		c.why = "the person agreed"
+	case v.grant == "":
+		return s.noticeFlags(c)
 	}
-	s.audited(ctx, q, "approved", c.why)
+	if answer.Edited != nil {
+		c.args, c.edited, c.why = answer.Edited, true, "the person agreed, with other arguments"
+	}
 	return nil
+}
+
+// noticeFlags tells the person, once in a session that is open, what is suspicious about
+// a tool that a rule let through: nobody was shown a question with it.
+func (s *Session) noticeFlags(c *readyCall) error {
+	var texts []string
+	for _, f := range c.flags {
+		if f.Kind == FlagHidden || f.Kind == FlagLookalike || f.Kind == FlagInstruction {
+			texts = append(texts, f.Text)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(texts) == 0 || s.noticed[c.tool.digest] {
+		return nil
+	}
+	if s.noticed == nil {
+		s.noticed = make(map[string]bool)
+	}
+	s.noticed[c.tool.digest] = true
+	text := fmt.Sprintf("tool %s is called by a rule, without a question: %s", quoteFlag(c.tool.Def.Name), strings.Join(texts, " "))
+	_, err := s.appendLocked(&NoticeRecord{Level: mcp.LogWarning, Server: c.tool.Server, Text: bounded(text, maxWhy), Untrusted: true})
+	return err
 }
 
 // checkEdited says whether arguments that the person wrote may be sent: rules that
@@ -259,7 +311,7 @@ func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
 		return fmt.Errorf("it is not allowed any more: %s", v.Why())
 	}
 	if c.grant != "" {
-		g, err := s.host.granted(ctx, q, c.tool.digest)
+		g, err := s.stillGranted(ctx, c, q)
 		if err != nil {
 			return err
 		}
@@ -315,27 +367,28 @@ func (s *Session) checkRename(ctx context.Context, catalog *Catalog, c *readyCal
 
 // pin keeps the definition that a call was approved with.
 func (s *Session) pin(ctx context.Context, tool *Tool) error {
-	key := tool.pinKey()
+	about := &AuditEntry{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name}
+	return s.keepPin(ctx, about, tool.pinKey(), tool.digest, tool.definition.MarshalJSON)
+}
+
+// keepPin keeps what the person agreed to, unless it is kept already, and audits that.
+func (s *Session) keepPin(ctx context.Context, about *AuditEntry, key PinKey, digest string, definition func() ([]byte, error)) error {
 	old, err := s.host.opts.Store.Pin(ctx, key)
 	if err != nil {
 		return fmt.Errorf("reading what was agreed to: %w", err)
 	}
-	if old != nil && old.Digest == tool.digest {
+	if old != nil && old.Digest == digest {
 		return nil
 	}
-	return s.keepPin(ctx, tool.Server, key, tool.definition, tool.digest)
-}
-
-// keepPin keeps what the person agreed to about a server, or one of its tools.
-func (s *Session) keepPin(ctx context.Context, server string, key PinKey, d *Definition, digest string) error {
-	raw, err := d.MarshalJSON()
+	raw, err := definition()
 	if err == nil {
 		err = s.host.opts.Store.PutPin(ctx, &Pin{PinKey: key, Digest: digest, Definition: raw, Time: time.Now()})
 	}
 	if err != nil {
 		return fmt.Errorf("keeping what was agreed to: %w", err)
 	}
-	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: "pinned", Kind: policy.KindTool, Server: server, Name: key.Tool, Why: digest})
+	about.Session, about.Event, about.Why = s.info.ID, "pinned", digest
+	s.host.audit(ctx, about)
 	return nil
 }
 
@@ -343,24 +396,20 @@ func (s *Session) keepPin(ctx context.Context, server string, key PinKey, d *Def
 // the one that the person agreed to. No rule answers that.
 func (s *Session) askChange(ctx context.Context, c *readyCall, changes []Change) error {
 	tool := c.tool
-	a, err := s.ask(ctx, &Question{
-		Kind: QuestionChange, Server: tool.Server, Origin: s.host.origin(tool.Server), Call: c.record.ID,
-		Name: tool.Def.Name, Tool: tool.Def, Changes: changes, Warnings: c.warnings,
-		Why: "the server has changed this tool since you agreed to it",
-	}, nil, nil)
-	refuse := func(why, reason string, refused bool) error {
-		return &ConsentError{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Why: why, Refused: refused, Changed: true, Reason: reason}
-	}
-	audited := &policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name}
-	switch {
-	case errors.Is(err, errUnattended):
-		return refuse("the server has changed this tool since it was agreed to, and nobody can be asked here", "", false)
-	case err != nil:
+	if err := s.countForPage(c); err != nil {
 		return err
-	case a.Action != Approve:
-		s.audited(ctx, audited, "refused", "the changed definition")
-		return refuse("the person does not agree to the changed tool", a.Reason, true)
 	}
-	s.audited(ctx, audited, "approved", "the changed definition")
+	_, err := s.settle(ctx, &proposal{
+		query:   &policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name},
+		verdict: verdict{effect: policy.Ask, why: "the server has changed this tool since you agreed to it"},
+		question: &Question{
+			Kind: QuestionChange, Server: tool.Server, Origin: s.host.origin(tool.Server), Call: c.record.ID, ByPage: c.record.ByPage,
+			Name: tool.Def.Name, Tool: tool.Def, Changes: changes, Warnings: c.warnings,
+		},
+		changed: true,
+	})
+	if err != nil {
+		return err
+	}
 	return s.pin(ctx, tool)
 }

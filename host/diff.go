@@ -59,6 +59,11 @@ func Diff(old, new *Definition) []Change {
 	})
 	d.tool(old.Tool, new.Tool)
 	d.value("execution", canonical(old.Execution), canonical(new.Execution))
+	return d.told()
+}
+
+// told are the changes to tell; the last one says how many more there are.
+func (d *differ) told() []Change {
 	if more := d.total - len(d.list); more > 0 {
 		d.list = append(d.list[:maxChanges-1], Change{
 			Path: "further parts", Kind: ChangeEdited, After: fmt.Sprintf("%d more changes are not listed", more+1),

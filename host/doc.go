@@ -25,7 +25,8 @@
 // send data out; rules that ask or allow; grants, with which the person agreed to more than
 // one call; the person. A tool whose [Definition] differs from the one that the person agreed
 // to asks before all of that. Samplings, forms, pages and roots of servers are questions of
-// the same log.
+// the same log. A page that a server shows beside the conversation ([Session.Page]) calls
+// tools of its server by the same way ([Session.CallForPage]).
 //
 // What servers and models say is untrusted. Descriptions and titles are shown and decide
 // nothing; annotations count only for servers that the person declared to be trusted. What a

@@ -16,7 +16,7 @@ import (
 // A Scope says how much an offered grant covers.
 type Scope string
 
-// The scopes of grants for calls of tools, narrowest first.
+// The scopes of grants: for calls of tools, narrowest first, and for skills.
 const (
 	// ScopeArguments is the same call with the same arguments.
 	ScopeArguments Scope = "arguments"
@@ -28,6 +28,8 @@ const (
 	ScopeReadOnly Scope = "read-only"
 	// ScopeServer is all tools of the server.
 	ScopeServer Scope = "server"
+	// ScopeSkill is the loading of a skill as it is now.
+	ScopeSkill Scope = "skill"
 )
 
 // An Offer is a grant that an answer may choose.
@@ -37,30 +39,36 @@ type Offer struct {
 	Text string `json:"text"`
 	// Rule is what the grant allows.
 	Rule policy.Rule `json:"rule"`
+
+	skill *GrantSkill // see Grant.Skill
 }
 
-// offersFor are the grants that may be chosen for a call, narrowest first.
+// offersFor are the grants that may be chosen for a call, narrowest first. None of them
+// holds what looks like a secret, because grants are kept.
 func offersFor(server, tool string, args mcp.RawValue, trusted bool) []Offer {
 	rule := policy.Rule{Effect: policy.Allow, Kind: policy.KindTool, Server: policy.Quote(server), Name: policy.Quote(tool)}
-	same := rule
-	same.Where = []policy.Predicate{{Op: policy.OpEquals, Values: []mcp.RawValue{args}}}
-	offers := []Offer{{ScopeArguments, "this tool with exactly these arguments", same}}
+	var offers []Offer
+	if len(ArgumentSecrets(args)) == 0 {
+		same := rule
+		same.Where = []policy.Predicate{{Op: policy.OpEquals, Values: []mcp.RawValue{args}}}
+		offers = append(offers, Offer{Scope: ScopeArguments, Text: "this tool with exactly these arguments", Rule: same})
+	}
 	if where, text := patternOf(args); len(where) > 0 {
 		fits := rule
 		fits.Where = where
 		if covers(fits, args) {
-			offers = append(offers, Offer{ScopePattern, "this tool where " + text, fits})
+			offers = append(offers, Offer{Scope: ScopePattern, Text: "this tool where " + text, Rule: fits})
 		}
 	}
-	offers = append(offers, Offer{ScopeTool, "this tool with any arguments", rule})
+	offers = append(offers, Offer{Scope: ScopeTool, Text: "this tool with any arguments", Rule: rule})
 	if trusted {
 		reads := rule
 		reads.Name, reads.Hints = "", []policy.Hint{policy.HintReadOnly}
-		offers = append(offers, Offer{ScopeReadOnly, "all tools of this server that only read, by its own word", reads})
+		offers = append(offers, Offer{Scope: ScopeReadOnly, Text: "all tools of this server that only read, by its own word", Rule: reads})
 	}
 	all := rule
 	all.Name = ""
-	return append(offers, Offer{ScopeServer, "all tools of this server", all})
+	return append(offers, Offer{Scope: ScopeServer, Text: "all tools of this server", Rule: all})
 }
 
 // covers reports whether a rule is valid and allows a call with these arguments.
@@ -81,7 +89,7 @@ func patternOf(args mcp.RawValue) ([]policy.Predicate, string) {
 	var words []string
 	list, _ := members(args)
 	for _, m := range list {
-		if kindOf(m.value) != '"' {
+		if _, secret := replaceSecrets(m.value, m.name, true); secret || kindOf(m.value) != '"' {
 			continue
 		}
 		value, err := text(m.value)
@@ -128,7 +136,9 @@ func (s *Session) grant(q *Question, a *Answer, entry, digest string) *Grant {
 	if offer.Scope == ScopeReadOnly || offer.Scope == ScopeServer {
 		digest = ""
 	}
-	return s.newGrant(entry, offer.Rule, digest, a)
+	g := s.newGrant(entry, offer.Rule, digest, a)
+	g.Skill = offer.skill
+	return g
 }
 
 // newGrant makes a grant of a rule for the server that the person was asked about, by
@@ -211,7 +221,7 @@ func (h *Host) granted(ctx context.Context, q *policy.Query, digest string) (*Gr
 	}
 	spec, _ := h.spec(q.Server)
 	i := slices.IndexFunc(live, func(g *liveGrant) bool {
-		return g.Entry == spec.Key && (g.Digest == "" || g.Digest == digest) && g.policy.Decide(q).Effect == policy.Allow
+		return g.Skill == nil && g.Entry == spec.Key && (g.Digest == "" || g.Digest == digest) && g.policy.Decide(q).Effect == policy.Allow
 	})
 	if i < 0 {
 		return nil, nil //nolint:nilnil // no grant is no error

@@ -44,14 +44,24 @@ type Options struct {
 	// Extensions are the extensions of the protocol that the clients of all servers
 	// know; see client.Options.Extensions. Default none.
 	Extensions []client.Extension
+	// Skills lists and reads the skills of servers, which the model may load with consent,
+	// as skills.Loader of package ext/skills does. Its extension must be among Extensions.
+	// Default: no skills.
+	Skills SkillLoader
+
+	// Pages reads pages of servers for [Session.Page]; their extension, which apps.Extension
+	// of package ext/apps is, must be among Extensions. Default: no pages are shown.
+	Pages PageLoader
 
 	// System is the instruction to the model. Default: a short one.
 	System string
 	// MaxSteps is the most turns of the model in one run. Default 16.
 	MaxSteps int
-	// MaxCalls is the most tool calls of one turn. Default 32.
+	// MaxCalls is the most tool calls of one turn, and of the pages of one server at once.
+	// Default 32.
 	MaxCalls int
-	// MaxRunCalls is the most tool calls of one run. Default 256.
+	// MaxRunCalls is the most tool calls of one run, and of the pages of one server in a
+	// minute. Default 256.
 	MaxRunCalls int
 	// MaxTokens and MaxCost, in dollars, are what the model may use in one run; a
 	// run that has used so much takes no further turn. Default: no limit.

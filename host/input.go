@@ -33,8 +33,22 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 		}
 		bodies = append(bodies, more...)
 	}
+	if in.Page != nil {
+		said, err := s.fromPage(ctx, in.Page, "it would be told to the model now")
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, s.labelled(in.Page.Server, said.Name, said)...)
+	}
 	if in.Prompt != nil {
 		more, err := s.prompt(ctx, in.Prompt)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, more...)
+	}
+	if in.Skill != nil {
+		more, err := s.skill(ctx, in.Skill)
 		if err != nil {
 			return nil, err
 		}
@@ -49,38 +63,25 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 	if len(bodies) == 0 {
 		return nil, errors.New("there is nothing to say")
 	}
-	return bodies, nil
+	var before []Body
+	for _, c := range s.pageContexts() {
+		before = append(before, s.labelled(c.Server, c.Name, c)...)
+	}
+	return append(before, bodies...), nil
 }
 
 // use asks the rules about what the person themselves asks for: their wish is the
 // consent, unless a rule says otherwise.
 func (s *Session) use(ctx context.Context, kind policy.Kind, server, name string, args mcp.RawValue) error {
 	q := s.query(kind, server, name, args)
-	v := s.host.opts.Policy.Decide(q)
-	if v.Rule == nil || v.Effect == policy.Allow {
-		s.audited(ctx, q, "allowed", "the person asked for it")
-		return nil
+	v := s.ruled(q)
+	if !v.once { // no rule asks or denies
+		v = verdict{effect: policy.Allow, why: "the person asked for it"}
 	}
-	refuse := func(why, reason string, refused bool) error {
-		s.audited(ctx, q, "refused", why)
-		return &ConsentError{Kind: kind, Server: server, Name: name, Why: why, Refused: refused, Reason: reason}
-	}
-	if v.Effect == policy.Deny {
-		return refuse(v.Why(), v.Rule.Reason, true)
-	}
-	a, err := s.ask(ctx, &Question{
-		Kind: QuestionUse, Server: server, Origin: s.host.origin(server), Name: name, Arguments: args, Why: v.Why(),
-	}, nil, nil)
-	switch {
-	case errors.Is(err, errUnattended):
-		return refuse("it needs a person's consent, and nobody can be asked here ("+v.Why()+")", "", false)
-	case err != nil:
-		return err
-	case a.Action != Approve:
-		return refuse("the person refused", a.Reason, true)
-	}
-	s.audited(ctx, q, "approved", "the person agreed")
-	return nil
+	_, err := s.settle(ctx, &proposal{query: q, verdict: v, question: &Question{
+		Kind: QuestionUse, Server: server, Origin: s.host.origin(server), Name: name, Arguments: args,
+	}})
+	return err
 }
 
 // resource reads a resource for the conversation.
@@ -120,10 +121,7 @@ func (s *Session) resource(ctx context.Context, in *ResourceInput) ([]Body, erro
 func (s *Session) labelled(server, name string, bodies ...Body) []Body {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if fresh := s.fresh(s.host.labels(server, "")); len(fresh) > 0 {
-		return append([]Body{&LabelRecord{Labels: fresh, Server: server, Name: name}}, bodies...)
-	}
-	return bodies
+	return append(s.fresh(s.host.labels(server, ""), server, name), bodies...)
 }
 
 // prompt expands a prompt of a server.

@@ -1,6 +1,13 @@
 package host
 
-import "sync/atomic"
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+)
 
 // A link is what questions of one server need to know of it.
 type link struct {
@@ -8,4 +15,42 @@ type link struct {
 	spec    Server
 	samples atomic.Int64 // uses of the model
 	asked   atomic.Int64 // questions to the person
+
+	mu       sync.Mutex
+	underWay map[sessionCall]int // requests, by what they are for
+}
+
+// counted is a middleware that notes for which session requests are under way: a server
+// may ask without saying during which. A subscription is no such request.
+func (l *link) counted(next client.Func) client.Func {
+	return func(ctx context.Context, r *client.Request) (client.Result, error) {
+		if c, ok := ctx.Value(sessionKey{}).(sessionCall); ok && r.Method() != mcp.MethodListen {
+			l.count(c, 1)
+			defer l.count(c, -1)
+		}
+		return next(ctx, r)
+	}
+}
+
+// count adds to the requests that are under way.
+func (l *link) count(c sessionCall, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.underWay == nil {
+		l.underWay = make(map[sessionCall]int)
+	}
+	if l.underWay[c] += n; l.underWay[c] == 0 {
+		delete(l.underWay, c)
+	}
+}
+
+// calling are the sessions, and their calls, that requests are under way for.
+func (l *link) calling() []sessionCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []sessionCall
+	for c := range l.underWay {
+		list = append(list, c)
+	}
+	return list
 }

@@ -27,6 +27,16 @@ type memorySession struct {
 
 var _ Store = (*Memory)(nil)
 
+// used is what describes the session, with the time of its last record.
+func (s *memorySession) used() SessionInfo {
+	info := s.info
+	info.Used = info.Created
+	if n := len(s.records); n > 0 {
+		info.Used = s.records[n-1].Time
+	}
+	return info
+}
+
 // session returns a session. m.mu is held.
 func (m *Memory) session(id string) (*memorySession, error) {
 	s, ok := m.sessions[id]
@@ -77,7 +87,7 @@ func (m *Memory) Session(_ context.Context, id string) (*SessionInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := s.info
+	info := s.used()
 	return &info, nil
 }
 
@@ -87,7 +97,7 @@ func (m *Memory) Sessions(context.Context) ([]SessionInfo, error) {
 	defer m.mu.Unlock()
 	list := make([]SessionInfo, 0, len(m.sessions))
 	for _, s := range m.sessions {
-		list = append(list, s.info)
+		list = append(list, s.used())
 	}
 	slices.SortFunc(list, func(a, b SessionInfo) int {
 		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
@@ -222,6 +232,14 @@ func (m *Memory) PutPin(_ context.Context, p *Pin) error {
 	kept := *p
 	kept.Definition = slices.Clone(p.Definition)
 	m.pins[p.PinKey] = kept
+	return nil
+}
+
+// DeletePin removes a pin.
+func (m *Memory) DeletePin(_ context.Context, key PinKey) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pins, key)
 	return nil
 }
 

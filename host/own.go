@@ -35,6 +35,9 @@ var ownTools = map[string]ToolSpec{
 		InputSchema: mcp.RawValue(`{"type":"object","required":["query"],"properties":{` +
 			`"query":{"type":"string","description":"a few words about what the tool should do"}}}`),
 	},
+	loadSkillTool: loadSkillSpec,
+	readSkillTool: readSkillSpec,
+	findSkillTool: findSkillSpec,
 }
 
 // own reports whether a call is for a tool of the host.
@@ -43,18 +46,24 @@ func (s *Session) own(call *CallRecord) bool {
 	return ok && call.Tool == ""
 }
 
-// callOwn carries out a call of a tool of the host, which needs no consent: it
-// reads what the conversation has.
+// callOwn carries out a call of a tool of the host. It needs no consent, for it reads what
+// the conversation has, unless it is about a skill.
 func (r *run) callOwn(ctx context.Context, catalog *Catalog, call *CallRecord) error {
+	if call.ModelName == loadSkillTool || call.ModelName == readSkillTool {
+		return r.callSkill(ctx, call)
+	}
 	s := r.session
 	rec := &ResultRecord{Call: call.ID, Outcome: OutcomeDone}
 	var text string
 	var err error
-	if call.Arguments == nil {
+	switch {
+	case call.Arguments == nil:
 		err = fmt.Errorf("the arguments are no JSON object")
-	} else if call.ModelName == readTool {
+	case call.ModelName == readTool:
 		text, err = s.readResult(ctx, call.Arguments)
-	} else {
+	case call.ModelName == findSkillTool:
+		text, err = s.findSkills(ctx, catalog, call.Arguments)
+	default:
 		text, rec.Found, err = s.findTools(ctx, catalog, call.Arguments)
 	}
 	if err != nil {
@@ -65,13 +74,16 @@ func (r *run) callOwn(ctx context.Context, catalog *Catalog, call *CallRecord) e
 	return err
 }
 
+// readArguments are those of read_result.
+type readArguments struct {
+	Call   string `json:"call"`
+	Offset int64  `json:"offset"`
+	Find   string `json:"find"`
+}
+
 // readResult returns a page of a long result.
 func (s *Session) readResult(ctx context.Context, args mcp.RawValue) (string, error) {
-	var in struct {
-		Call   string `json:"call"`
-		Offset int64  `json:"offset"`
-		Find   string `json:"find"`
-	}
+	var in readArguments
 	if err := wire.Decode(args, &in); err != nil {
 		return "", fmt.Errorf("the arguments do not fit: %w", err)
 	}
@@ -107,13 +119,22 @@ func (s *Session) readResult(ctx context.Context, args mcp.RawValue) (string, er
 // blobOwner is the session, this one or an ancestor, that has a long result.
 func (s *Session) blobOwner(ctx context.Context, call string) (string, error) {
 	s.mu.Lock()
+	byPage := false
 	i := slices.IndexFunc(s.records, func(r Record) bool {
+		if c, ok := r.Body.(*CallRecord); ok && c.ID == call {
+			byPage = c.ByPage != ""
+		}
 		res, ok := r.Body.(*ResultRecord)
 		return ok && res.Call == call && res.Whole != ""
 	})
+	key, ofSkill := s.state.ofSkills[call]
+	over := ofSkill && s.state.find(key) < 0
 	s.mu.Unlock()
-	if i < 0 {
+	if i < 0 || byPage {
 		return "", fmt.Errorf("no call %q has a longer result", call)
+	}
+	if over { // a summary has taken its place: its text must not come back without consent
+		return "", fmt.Errorf("the skill of this result is not in use any more; load it again with %s", loadSkillTool)
 	}
 	return s.owner(ctx, int64(i)+1)
 }
@@ -192,13 +213,10 @@ func (s *Session) specs(catalog *Catalog, pinned map[PinKey]*Pin, info ModelInfo
 			}
 		}
 	}
-	if slices.ContainsFunc(s.records, func(r Record) bool {
-		res, ok := r.Body.(*ResultRecord)
-		return ok && res.Whole != ""
-	}) {
+	if s.state.long {
 		specs = append(specs, ownTools[readTool])
 	}
-	return specs
+	return append(specs, s.skillSpecs(catalog, pinned)...)
 }
 
 // inUse are the tools that were called or found, the last ones first. s.mu is held.

@@ -66,7 +66,7 @@ func withoutSecrets(values map[string]mcp.RawValue) map[string]mcp.RawValue {
 	kept := make(map[string]mcp.RawValue, len(values))
 	for name, value := range values {
 		if SecretName(name) || len(ArgumentSecrets(value)) > 0 {
-			value = mcp.RawValue(`"[not kept: it looks like a secret]"`)
+			value = quoted(notKept)
 		}
 		kept[name] = value
 	}
@@ -82,8 +82,15 @@ func (o *openQuestion) fits(a *Answer) error {
 	case "":
 		a.Action = Refuse
 	case Refuse, Approve, Dismiss:
+	case Each:
+		if o.question.Kind != QuestionCalls {
+			return errors.New("the question is about one thing; each is for questions about several calls")
+		}
 	default:
-		return fmt.Errorf("no such action %q; the actions are refuse, approve, dismiss", a.Action)
+		return fmt.Errorf("no such action %q; the actions are refuse, approve, dismiss, each", a.Action)
+	}
+	if a.Edited != nil && o.question.Kind == QuestionCalls {
+		return errors.New("the arguments of several calls cannot be edited at once; answer with each")
 	}
 	if a.Offer < 0 || a.Offer > len(o.question.Offers) {
 		return fmt.Errorf("offer %d: the question has %d", a.Offer, len(o.question.Offers))

@@ -38,6 +38,8 @@ type UserRecord struct {
 	// resource of a server.
 	Server string `json:"server,omitzero"`
 	Name   string `json:"name,omitzero"`
+	// ByPage is the URI of the server's page that said it, or empty.
+	ByPage string `json:"byPage,omitzero"`
 	// Role is the role of a prompt's message; default user.
 	Role mcp.Role `json:"role,omitzero"`
 }
@@ -61,15 +63,19 @@ type ReasoningRecord struct {
 	Reasoning
 }
 
-// A CallRecord is a call that the model asked for. Nothing has been sent.
+// A CallRecord is a call that the model, or a page of a server, asked for. Nothing has
+// been sent.
 type CallRecord struct {
 	// ID is the call's in the session: the model's own ids may come twice.
 	ID string `json:"id"`
 	// ModelName is what the model called; Server and Tool are whose tool that is,
-	// and empty if there is none.
+	// and empty if there is none. A call of a page has no ModelName, and no model is given
+	// its result.
 	ModelName string `json:"modelName"`
 	Server    string `json:"server,omitzero"`
 	Tool      string `json:"tool,omitzero"`
+	// ByPage is the URI of the server's page that asked for it; empty: the model did.
+	ByPage string `json:"byPage,omitzero"`
 	// Arguments are the model's, if they are JSON; else Text is what it wrote.
 	Arguments mcp.RawValue `json:"arguments,omitzero"`
 	Text      string       `json:"text,omitzero"`
@@ -172,7 +178,7 @@ type NoticeRecord struct {
 type LabelRecord struct {
 	Labels []policy.Label `json:"labels"`
 	Server string         `json:"server"`
-	// Name is the tool, resource or prompt.
+	// Name is the tool, resource, prompt or skill.
 	Name string `json:"name,omitzero"`
 }
 
@@ -188,8 +194,9 @@ type RunEndRecord struct {
 	Outcome Outcome `json:"outcome"`
 	// Why says, for an outcome that is not OutcomeDone, what stood in the way.
 	Why string `json:"why,omitzero"`
-	// Steps counts the turns of the model, Calls the calls that were sent, Failed
-	// those of them that failed, Refused the calls that policy or the person refused.
+	// Steps counts the turns of the model, Calls the calls that were sent, or could not
+	// be because of a mistake in them or of the server, Failed those of them that failed,
+	// Refused the calls that policy or the person refused.
 	Steps   int `json:"steps,omitzero"`
 	Calls   int `json:"calls,omitzero"`
 	Failed  int `json:"failed,omitzero"`
@@ -264,11 +271,13 @@ var bodies = map[string]func() Body{
 	"usage":      func() Body { return new(UsageRecord) },
 	"start":      func() Body { return new(StartRecord) },
 	"result":     func() Body { return new(ResultRecord) },
+	"page":       func() Body { return new(PageRecord) },
 	"question":   func() Body { return new(QuestionRecord) },
 	"answer":     func() Body { return new(AnswerRecord) },
 	"notice":     func() Body { return new(NoticeRecord) },
 	"label":      func() Body { return new(LabelRecord) },
 	"compaction": func() Body { return new(CompactionRecord) },
+	"skill":      func() Body { return new(SkillRecord) },
 	"end":        func() Body { return new(RunEndRecord) },
 }
 
@@ -312,13 +321,18 @@ type Question struct {
 	Origin string `json:"origin,omitzero"`
 	// Call is the call that it belongs to, or empty.
 	Call string `json:"call,omitzero"`
-	// Name is what is to be done; for a tool its own name.
+	// ByPage is the URI of the server's page that asks for it; empty: no page does.
+	ByPage string `json:"byPage,omitzero"`
+	// Name is what is to be done; for a tool its own name, for a page its URI.
 	Name string `json:"name,omitzero"`
 	// Tool is the definition of the tool, or nil for other kinds. Its title,
 	// description and annotations are claims of the server.
 	Tool *mcp.Tool `json:"tool,omitzero"`
 	// Arguments are what would be sent to the tool, byte for byte.
 	Arguments mcp.RawValue `json:"arguments,omitzero"`
+	// Batch are the calls that are asked about in QuestionCalls, at most 16; Call and
+	// Arguments are empty then.
+	Batch []BatchedCall `json:"batch,omitzero"`
 	// Secrets are places in what is shown that look like secrets.
 	Secrets []Secret `json:"secrets,omitzero"`
 	// Changes are how the definition differs from what the person agreed to.
@@ -335,13 +349,27 @@ type Question struct {
 	// should know about its address, nil for a form.
 	Form *mcp.ElicitParams  `json:"form,omitzero"`
 	Page *client.ElicitPage `json:"page,omitzero"`
+	// Content is what a page wants to say to the model, in QuestionMessage.
+	Content mcp.Contents `json:"content,omitzero"`
 	// Roots are the directories that may be told to the server.
 	Roots []mcp.Root `json:"roots,omitzero"`
+	// Skill is the skill that would be loaded, in QuestionSkill.
+	Skill *SkillEntry `json:"skill,omitzero"`
 	// Why says why the person is asked.
 	Why string `json:"why"`
 	// Offers are the grants that an answer may choose, widest last. Without any,
 	// the answer is for this time only.
 	Offers []Offer `json:"offers,omitzero"`
+}
+
+// A BatchedCall is one of several calls of a tool that are asked about together.
+type BatchedCall struct {
+	// Call is its id.
+	Call string `json:"call"`
+	// Arguments are what would be sent to the tool, byte for byte.
+	Arguments mcp.RawValue `json:"arguments"`
+	// Secrets are places in the arguments that look like secrets.
+	Secrets []Secret `json:"secrets,omitzero"`
 }
 
 // A QuestionKind is what the person is asked about.
@@ -351,6 +379,9 @@ type QuestionKind string
 const (
 	// QuestionCall asks whether a tool may be called.
 	QuestionCall QuestionKind = "call"
+	// QuestionCalls asks whether a tool may be called several times, with the arguments
+	// of Question.Batch. An answer is for all of them, or [Each].
+	QuestionCalls QuestionKind = "calls"
 	// QuestionChange asks whether a tool, or a server's instructions, may be used
 	// although the definition has changed.
 	QuestionChange QuestionKind = "change"
@@ -361,11 +392,18 @@ const (
 	// QuestionForm and QuestionPage are a server's own questions.
 	QuestionForm QuestionKind = "form"
 	QuestionPage QuestionKind = "page"
+	// QuestionApp asks whether a page of a server may be shown, and QuestionMessage
+	// whether one that is shown may say something to the model.
+	QuestionApp     QuestionKind = "app"
+	QuestionMessage QuestionKind = "message"
 	// QuestionRoots asks which directories a server may be told of.
 	QuestionRoots QuestionKind = "roots"
 	// QuestionUse asks whether a prompt or a resource may be put into the
-	// conversation, or a skill loaded.
+	// conversation, or a server be asked for a skill that it does not list.
 	QuestionUse QuestionKind = "use"
+	// QuestionSkill asks whether a skill may be loaded, also when it has changed since
+	// the person agreed to it: then there are Changes.
+	QuestionSkill QuestionKind = "skill"
 )
 
 // An Answer is what the person says to a question.
@@ -403,4 +441,6 @@ const (
 	// Dismiss closes a server's own question without an answer; elsewhere it is as
 	// Refuse.
 	Dismiss Action = "dismiss"
+	// Each asks about the calls of a QuestionCalls one by one.
+	Each Action = "each"
 )

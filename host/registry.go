@@ -17,13 +17,15 @@ type Tool struct {
 	ModelName string
 	// Def is what the server says of the tool: untrusted.
 	Def *mcp.Tool
-	// Hidden says that the policy denies the tool whatever its arguments, so that the
-	// model is not told of it.
+	// Hidden says that the model is not told of the tool and cannot call it: the policy
+	// denies it whatever its arguments, or it is for pages of its server alone.
 	Hidden bool
 
 	owner      *link // what the tool was listed by
 	definition *Definition
 	digest     string // of definition
+	leftOut    bool   // it is none of Server.OnlyTools
+	uses       uses
 }
 
 // pinKey is where the store has the definition that was agreed to.

@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/policy"
 )
 
 // maxTurnText bounds the text of one turn of a model, in bytes.
@@ -22,20 +19,22 @@ const maxTurnText = 1 << 20
 type run struct {
 	session *Session
 	end     context.CancelCauseFunc
-	done    chan struct{}                      // closed when nothing of the run is left
-	count   RunEndRecord                       // steps, calls, failed, refused; under session.mu
-	told    map[string]ServerState             // servers that are down, as the log says
-	cancels map[string]context.CancelCauseFunc // of calls under way; under session.mu
+	done    chan struct{}          // closed when nothing of the run is left
+	count   RunEndRecord           // steps, calls, failed, refused; under session.mu
+	told    map[string]ServerState // servers that are down, as the log says
 }
 
 // An Input is what the person puts into a conversation.
 type Input struct {
 	// Text is what the person wrote, or empty.
 	Text string
-	// Resources are read from servers, and Prompt is expanded by its server, before
-	// the text.
+	// Resources are read from servers, Prompt is expanded by its server, and Skill is
+	// loaded, before the text.
 	Resources []ResourceInput
 	Prompt    *PromptInput
+	Skill     *SkillInput
+	// Page is what a page of a server says (ui/message), or nil. The person is asked.
+	Page *PageInput
 }
 
 // Send puts what the person says into the conversation and starts a run, which
@@ -97,10 +96,7 @@ func (s *Session) reserve(ctx context.Context) (*run, context.Context, error) {
 		return nil, nil, ErrBusy
 	}
 	runCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	s.current = &run{
-		session: s, end: end, done: make(chan struct{}),
-		told: make(map[string]ServerState), cancels: make(map[string]context.CancelCauseFunc),
-	}
+	s.current = &run{session: s, end: end, done: make(chan struct{}), told: make(map[string]ServerState)}
 	return s.current, runCtx, nil
 }
 
@@ -141,7 +137,7 @@ func (s *Session) finish(r *run, err error) {
 	if err != nil {
 		end.Outcome, end.Why = outcomeOf(err), bounded(err.Error(), maxWhy)
 		why := "nothing was done: the run ended before: " + end.Why
-		_, _ = s.appendLocked(s.state.closeCalls(end.Outcome, why, "the run ended while the call was under way; it may have had effects")...)
+		_, _ = s.appendLocked(s.state.closeCalls(s.state.callsOfModel(), end.Outcome, why, "the run ended while the call was under way; it may have had effects")...)
 	}
 	_, writeErr := s.appendLocked(&end)
 	s.current, s.lastErr = nil, err
@@ -237,18 +233,6 @@ func (s *Session) cancel(cause error) {
 	}
 }
 
-// CancelCall cancels one call that is under way; the run goes on, and the model is
-// told. It reports whether there was one.
-func (s *Session) CancelCall(call string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil || s.current.cancels[call] == nil {
-		return false
-	}
-	s.current.cancels[call](ErrCancelled)
-	return true
-}
-
 // loop takes turns until the model calls nothing any more.
 func (r *run) loop(ctx context.Context) error {
 	s := r.session
@@ -323,6 +307,7 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 // for those of a run that is ended.
 func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) error {
 	s := r.session
+	a := newAuthorizer(s, catalog, calls...)
 	var ready []*readyCall
 	for _, call := range calls {
 		if s.own(call) {
@@ -331,7 +316,7 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) 
 			}
 			continue
 		}
-		c, err := s.authorize(ctx, catalog, call)
+		c, err := a.authorize(ctx, call)
 		var refused *ConsentError
 		switch {
 		case err == nil:
@@ -342,110 +327,42 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) 
 		case errors.As(err, &refused) && !refused.Refused, refused == nil && !errors.Is(err, errCall):
 			return err
 		}
-		if err := r.notRun(call, err, refused); err != nil {
+		if err := s.notRun(call, err, refused, &r.count); err != nil {
 			return err
 		}
 	}
 	if n := r.count.Calls + len(ready); n > s.host.opts.MaxRunCalls {
 		return &BudgetError{"calls", fmt.Sprintf("%d calls", s.host.opts.MaxRunCalls)}
 	}
+	return r.carryOut(ctx, ready)
+}
+
+// carryOut carries calls out, several at once.
+func (r *run) carryOut(ctx context.Context, ready []*readyCall) error {
+	s := r.session
+	contexts := make([]context.Context, len(ready))
+	for i, c := range ready {
+		var end func()
+		contexts[i], end = s.cancellable(ctx, c.record.ID)
+		defer end()
+	}
 	room := make(chan struct{}, s.host.opts.MaxParallel)
 	errs := make([]error, len(ready))
 	var wg sync.WaitGroup
 	for i, c := range ready {
-		room <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-room }()
-			errs[i] = r.carryOut(ctx, c)
-		})
+		select {
+		case room <- struct{}{}:
+			wg.Go(func() {
+				defer func() { <-room }()
+				errs[i] = s.carryOut(ctx, contexts[i], c, &r.count)
+			})
+		case <-contexts[i].Done():
+			errs[i] = s.carryOut(ctx, contexts[i], c, &r.count)
+		}
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return errors.Join(errs...)
-}
-
-// notRun tells the model why a call was not made.
-func (r *run) notRun(call *CallRecord, err error, refused *ConsentError) error {
-	res := &ResultRecord{Call: call.ID, Outcome: OutcomeNotRun, Why: bounded(err.Error(), maxWhy)}
-	text := res.Why
-	if refused != nil {
-		r.session.mu.Lock()
-		r.count.Refused++
-		r.session.mu.Unlock()
-		res.Outcome, res.Why = OutcomeRefused, bounded(refused.Why, maxWhy)
-		text = "The call was refused. Do not repeat it."
-		if refused.Reason != "" {
-			text += " The reason: " + refused.Reason
-		}
-	}
-	res.Content = mcp.Contents{mcp.Text(text)}
-	_, err = r.session.write(res)
-	return err
-}
-
-// carryOut calls the tool. The error is why the run cannot go on.
-func (r *run) carryOut(ctx context.Context, c *readyCall) error {
-	s := r.session
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // what was not sent is closed with the run
-	}
-	if err := s.stillAllowed(ctx, c); err != nil {
-		s.mu.Lock()
-		r.count.Failed++
-		s.mu.Unlock()
-		return r.notRun(c.record, err, nil)
-	}
-	ctx, cancel := context.WithCancelCause(withSession(ctx, s, c.record.ID))
-	defer cancel(nil)
-	s.mu.Lock()
-	_, err := s.appendLocked(&StartRecord{Call: c.record.ID, Arguments: c.args, Edited: c.edited, Why: bounded(c.why, maxWhy)})
-	if err == nil {
-		r.cancels[c.record.ID] = cancel
-		r.count.Calls++
-	}
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	s.audited(ctx, &policy.Query{Kind: policy.KindTool, Server: c.tool.Server, Name: c.tool.Def.Name, Arguments: c.args}, "called", c.why)
-	start := time.Now()
-	result, err := r.send(ctx, c)
-	rec, keepErr := s.result(ctx, c.record.ID, result, err)
-	rec.Millis = time.Since(start).Milliseconds()
-	labels := s.host.labels(c.tool.Server, c.tool.Def.Name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(r.cancels, c.record.ID)
-	if rec.Failed || rec.Outcome != OutcomeDone {
-		r.count.Failed++
-	}
-	bodies := []Body{rec}
-	if fresh := s.fresh(labels); len(fresh) > 0 {
-		bodies = append([]Body{&LabelRecord{Labels: fresh, Server: c.tool.Server, Name: c.tool.Def.Name}}, rec)
-	}
-	_, err = s.appendLocked(bodies...)
-	return errors.Join(keepErr, err)
-}
-
-// send sends the call to its server, the arguments byte for byte as shown.
-func (r *run) send(ctx context.Context, c *readyCall) (*mcp.CallToolResult, error) {
-	return c.client.CallTool(ctx, c.tool.Def.Name, c.args, &client.CallOptions{
-		OnProgress: func(progress, total float64, message string) {
-			r.session.tell(&ProgressRecord{c.record.ID, progress, total, bounded(message, maxWhy)})
-		},
-	})
-}
-
-// fresh are the labels that mark what comes in and that the conversation has not
-// got yet. s.mu is held.
-func (s *Session) fresh(labels []policy.Label) []policy.Label {
-	var fresh []policy.Label
-	for _, l := range labels {
-		if (l == policy.LabelUntrusted || l == policy.LabelPrivate) && !s.state.labels[l] {
-			fresh = append(fresh, l)
-		}
-	}
-	return fresh
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -36,7 +35,7 @@ const (
 // with the ability to deny sampling requests.
 func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	h := l.host
-	c, err := h.whose(ctx, l.spec.Name)
+	c, err := l.whose(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -187,44 +186,25 @@ func (l *link) consent(ctx context.Context, c sessionCall, q *Question, check fu
 	if err != nil {
 		return Answer{}, err
 	}
-	refuse := func(why string, refused bool) error {
-		s.audited(ctx, query, "refused", why)
-		return fmt.Errorf("%w: %w", client.ErrRefused, &ConsentError{Kind: policy.KindSampling, Server: l.spec.Name, Name: q.Name, Why: why, Refused: refused})
-	}
 	if v.effect == policy.Allow && q.Kind == QuestionSampled && len(q.Secrets) > 0 {
 		v.effect, v.once = policy.Ask, true
 		v.why = "the answer looks as if it held a secret: " + q.Secrets[0].Why
 	}
-	switch v.effect {
-	case policy.Allow:
-		s.audited(ctx, query, "allowed", v.why)
-		return Answer{Action: Approve}, nil
-	case policy.Deny:
-		return Answer{}, refuse(v.why, true)
-	case policy.Ask, policy.Approve:
-	}
-	q.Why = v.why
-	var grant func(*Answer) *Grant
+	p := &proposal{query: query, verdict: v, question: q, check: check}
 	if !v.once {
 		rule := policy.Rule{Effect: policy.Allow, Kind: policy.KindSampling, Server: policy.Quote(l.spec.Name), Name: q.Name}
-		q.Offers = []Offer{{ScopeServer, "this server, any text of this kind", rule}}
-		grant = func(a *Answer) *Grant { return s.newGrant(l.spec.Key, rule, "", a) }
+		q.Offers = []Offer{{Scope: ScopeServer, Text: "this server, any text of this kind", Rule: rule}}
+		p.grant = func(a *Answer) *Grant { return s.newGrant(l.spec.Key, rule, "", a) }
 	}
-	a, err := s.ask(ctx, q, check, grant)
-	switch {
-	case errors.Is(err, errUnattended):
-		return a, refuse("it needs a person's consent, and nobody can be asked here ("+v.why+")", false)
-	case err != nil:
+	a, err := s.settle(ctx, p)
+	if err != nil {
 		return a, fmt.Errorf("%w: %w", client.ErrRefused, err)
-	case a.Action != Approve:
-		return a, refuse("the person refused", true)
 	}
-	s.audited(ctx, query, "approved", "the person agreed")
 	return a, nil
 }
 
-// generateSample runs one turn of a model for a server.
-func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessageParams) (_ *mcp.CreateMessageResult, usage Usage, _ error) {
+// requestOf is what a model is asked for a server.
+func (h *Host) requestOf(m Model, p *mcp.CreateMessageParams) *Request {
 	req := &Request{System: p.SystemPrompt, Stop: p.StopSequences, Temperature: p.Temperature, MaxTokens: h.opts.MaxSampleTokens}
 	if p.MaxTokens > 0 && p.MaxTokens < int64(req.MaxTokens) {
 		req.MaxTokens = int(p.MaxTokens)
@@ -232,7 +212,7 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 	for _, msg := range p.Messages {
 		message := Message{Role: msg.Role}
 		for _, c := range msg.Content {
-			message.Blocks = append(message.Blocks, Block{Content: c})
+			message.Blocks = append(message.Blocks, Block{Content: asTaken(c, m.Info().MaxImage)})
 		}
 		req.Messages = append(req.Messages, message)
 	}
@@ -241,7 +221,13 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 			req.Tools = append(req.Tools, ToolSpec{Name: p.Tools[i].Name, Description: p.Tools[i].Description, InputSchema: p.Tools[i].InputSchema})
 		}
 	}
-	result := &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: m.Info().Name}
+	return req
+}
+
+// generateSample runs one turn of a model for a server.
+func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessageParams) (_ *mcp.CreateMessageResult, usage Usage, _ error) {
+	req := h.requestOf(m, p)
+	result := &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: valid(m.Info().Name)}
 	var b strings.Builder
 	stop := StopEnd
 	for piece, err := range m.Generate(ctx, req) {
@@ -253,10 +239,16 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 		}
 		b.WriteString(piece.Text)
 		if piece.Usage != nil {
-			usage = *piece.Usage
+			usage = piece.Usage.valid()
 		}
 		if piece.Call != nil {
-			result.Content = append(result.Content, piece.Call)
+			input, err := compact(piece.Call.Input)
+			if err != nil {
+				return nil, usage, fmt.Errorf("model %s: the arguments of a call are no JSON object: %w", result.Model, err)
+			}
+			result.Content = append(result.Content, &mcp.ToolUseContent{
+				ID: bounded(piece.Call.ID, maxName), Name: bounded(piece.Call.Name, maxName), Input: input,
+			})
 			stop = StopCalls
 		}
 		if piece.Stop != "" {
@@ -273,6 +265,24 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 		StopEnd: mcp.StopEndTurn, StopCalls: mcp.StopToolUse, StopLength: mcp.StopMaxTokens, StopSequence: mcp.StopStopSequence,
 	}[stop]
 	return result, usage, ctx.Err()
+}
+
+// asTaken is content as a model takes it: an image that it does not take is named.
+func asTaken(c mcp.Content, maxImage int) mcp.Content {
+	switch c := c.(type) {
+	case *mcp.ImageContent:
+		if !takes(c, maxImage) {
+			return mcp.Text(ContentText(c))
+		}
+	case *mcp.ToolResultContent:
+		taken := *c
+		taken.Content = make(mcp.Contents, len(c.Content))
+		for i, part := range c.Content {
+			taken.Content[i] = asTaken(part, maxImage)
+		}
+		return &taken
+	}
+	return c
 }
 
 // sampleText is what a server wants to ask the model, as one text.
@@ -292,7 +302,7 @@ func sampleText(p *mcp.CreateMessageParams) string {
 
 // checkSample checks what a server wants to ask the model.
 //
-// SEC-SAMPLE-4: size and type of media, and that each use of a tool has its result.
+// SEC-SAMPLE-4: size, type and number of media, and that each use of a tool has its result.
 func checkSample(p *mcp.CreateMessageParams) error {
 	if len(p.Messages) == 0 || len(p.Messages) > maxSampleMessages {
 		return mcp.NewError(mcp.CodeInvalidParams, "%d messages: between 1 and %d are possible", len(p.Messages), maxSampleMessages)
@@ -310,7 +320,31 @@ func checkSample(p *mcp.CreateMessageParams) error {
 	if len(open) > 0 {
 		return mcp.NewError(mcp.CodeInvalidParams, "a use of a tool has no result")
 	}
+	if n := sampleImages(p); n > maxImages {
+		return mcp.NewError(mcp.CodeInvalidParams, "%d images: at most %d are possible", n, maxImages)
+	}
 	return nil
+}
+
+// sampleImages counts the images in messages and in the results of tools.
+func sampleImages(p *mcp.CreateMessageParams) int {
+	n := 0
+	count := func(list mcp.Contents) {
+		for _, c := range list {
+			if _, ok := c.(*mcp.ImageContent); ok {
+				n++
+			}
+		}
+	}
+	for i := range p.Messages {
+		count(p.Messages[i].Content)
+		for _, c := range p.Messages[i].Content {
+			if r, ok := c.(*mcp.ToolResultContent); ok {
+				count(r.Content)
+			}
+		}
+	}
+	return n
 }
 
 // checkSampleMessage checks one message. open are the uses of tools that wait for their

@@ -88,12 +88,16 @@ func findSecrets(raw mcp.RawValue, pointer, name string, found *[]Secret) {
 	case '{':
 		list, _ := members(raw) // what does not decode never reaches a server
 		for _, m := range list {
-			findSecrets(m.value, pointer+"/"+pointerEscaper.Replace(m.name), m.name, found)
+			findSecrets(m.value, pointer+"/"+pointerEscaper.Replace(m.name), telling(name, m.name), found)
 		}
 	case '[':
 		list, _ := items(raw)
 		for i, item := range list {
 			findSecrets(item, pointer+"/"+strconv.Itoa(i), name, found)
+		}
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		if SecretName(name) {
+			*found = append(*found, Secret{pointer, "the name says that it is secret"})
 		}
 	case '"':
 		value, _ := text(raw)
@@ -105,6 +109,15 @@ func findSecrets(raw mcp.RawValue, pointer, name string, found *[]Secret) {
 			*found = append(*found, Secret{pointer, s.Why})
 		}
 	}
+}
+
+// telling is the name that counts for a member of an object: the object's own if that says
+// that all of it is secret.
+func telling(object, member string) string {
+	if SecretName(object) {
+		return object
+	}
+	return member
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

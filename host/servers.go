@@ -467,6 +467,22 @@ func (h *Host) spec(server string) (Server, bool) {
 	return Server{}, false
 }
 
+// clientOf is Client with the entry of the server that the connection is of.
+func (h *Host) clientOf(ctx context.Context, server string) (*client.Client, *Server, error) {
+	c, err := h.Client(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	set := &h.servers
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	s := set.find(server)
+	if s == nil || s.client != c {
+		return nil, nil, fmt.Errorf("server %q was started anew meanwhile; try again", server)
+	}
+	return c, &s.spec, nil
+}
+
 // origin says where the entry of a server comes from.
 func (h *Host) origin(server string) string {
 	spec, _ := h.spec(server)

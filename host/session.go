@@ -52,15 +52,27 @@ type Session struct {
 	progress  map[string]liveProgress
 	ticks     int64 // counts progress
 	open      map[string]*openQuestion
-	current   *run // nil if none is under way
-	gathering bool // a message's resources and prompts are being fetched
+	current   *run                               // nil if none is under way
+	cancels   map[string]context.CancelCauseFunc // of calls that were authorized and have no result
+	gathering bool                               // a message's resources and prompts are being fetched
 	lastErr   error
 	closed    bool
+	sealed    bool // closed, and nothing is under way: nothing is written any more
 	// chosenRoots are the roots that the person was asked about, by server and URI.
 	chosenRoots map[PinKey]bool
 	// refusedText are the digests of instructions that the person refused.
 	refusedText map[string]bool
-	broken      error // why nothing can be written any more
+	// noticed are the digests of tools of which the person was told what is suspicious.
+	noticed map[string]bool
+	// pageRoom bounds the calls of pages, by server.
+	pageRoom map[string]*pageRoom
+	// pages: what is under way for them, what they want the model to know, and the results
+	// that they show.
+	works    int // counts working
+	working  map[int]context.CancelCauseFunc
+	contexts []pageContext
+	shown    []shownResult
+	broken   error // why nothing can be written any more
 }
 
 // A liveProgress is the newest progress of a call, and when it came.
@@ -102,11 +114,14 @@ func (h *Host) session(m Model, opts *SessionOptions) *Session {
 	s := &Session{
 		host: h, model: m,
 		person:   make(chan struct{}, 1),
+		pageRoom: make(map[string]*pageRoom),
+		working:  make(map[int]context.CancelCauseFunc),
 		failed:   make(chan struct{}),
 		over:     make(chan struct{}),
 		changed:  make(chan struct{}),
 		progress: make(map[string]liveProgress),
 		open:     make(map[string]*openQuestion),
+		cancels:  make(map[string]context.CancelCauseFunc),
 	}
 	if opts != nil {
 		s.opts = *opts
@@ -128,7 +143,8 @@ func (h *Host) enter(s *Session) error {
 
 // OpenSession goes on with a session of the store. What was under way when its
 // process ended is closed in the log: calls that had been sent may have had
-// effects, and nothing was done about calls and questions that waited.
+// effects, and nothing was done about calls and questions that waited. What looked like
+// a secret in arguments of calls is replaced: no store has it.
 func (h *Host) OpenSession(ctx context.Context, id string, m Model, opts *SessionOptions) (*Session, error) {
 	s := h.session(m, opts)
 	info, err := h.opts.Store.Session(ctx, id)
@@ -208,7 +224,7 @@ func (s *Session) recover(ctx context.Context) error {
 		for _, id := range s.state.questions {
 			bodies = append(bodies, &AnswerRecord{Question: id, Answer: Answer{Action: Refuse}, Withdrawn: why})
 		}
-		bodies = append(bodies, s.state.closeCalls(OutcomeInterrupted, why, what+" while the call was under way; it may have had effects")...)
+		bodies = append(bodies, s.state.closeCalls(s.state.calls, OutcomeInterrupted, why, what+" while the call was under way; it may have had effects")...)
 		if s.state.running {
 			bodies = append(bodies, &RunEndRecord{Outcome: OutcomeInterrupted, Why: what})
 		}
@@ -253,21 +269,25 @@ func (s *Session) appendLocked(bodies ...Body) (int64, error) {
 	if s.broken != nil {
 		return 0, s.broken
 	}
+	if s.sealed {
+		return 0, ErrClosed
+	}
 	if len(bodies) == 0 {
 		return 0, nil
 	}
 	first := int64(len(s.records)) + 1
 	now := time.Now()
-	list := make([]Record, len(bodies))
+	list, kept := make([]Record, len(bodies)), make([]Record, len(bodies))
 	for i, b := range bodies {
 		// What no store could take is the fault of what wrote it, not of the store.
 		if _, err := EncodeBody(b); err != nil {
 			return 0, err
 		}
 		list[i] = Record{N: first + int64(i), Time: now, Body: b}
+		kept[i] = Record{N: list[i].N, Time: now, Body: stored(b)}
 	}
 	// What has happened is written down also while the caller is being cancelled.
-	if err := s.host.opts.Store.Append(context.Background(), s.info.ID, list...); err != nil {
+	if err := s.host.opts.Store.Append(context.Background(), s.info.ID, kept...); err != nil {
 		s.broken = fmt.Errorf("writing to session %s: %w", s.info.ID, err)
 		close(s.failed)
 		s.wake()
@@ -276,6 +296,7 @@ func (s *Session) appendLocked(bodies ...Body) (int64, error) {
 	s.records = append(s.records, list...)
 	for i := range list {
 		s.state.apply(&list[i])
+		s.said(list[i].Body)
 	}
 	s.wake()
 	return first, nil
@@ -308,7 +329,7 @@ func (s *Session) Watch(ctx context.Context, since int64) iter.Seq2[Record, erro
 			batch := s.records[min(next, int64(len(s.records))):]
 			live := s.progressSince(tick)
 			tick = s.ticks
-			changed, closed, broken := s.changed, s.closed && s.current == nil, s.broken
+			changed, closed, broken := s.changed, s.sealed, s.broken
 			s.mu.Unlock()
 			next += int64(len(batch))
 			for _, r := range slices.Concat(batch, live) {
@@ -364,6 +385,8 @@ type Snapshot struct {
 	Labels []policy.Label
 	// Usage is what the models have cost.
 	Usage Usage
+	// Skills are those on which the model acts.
+	Skills []*SkillRecord
 }
 
 // Snapshot returns the session as it is now.
@@ -376,6 +399,7 @@ func (s *Session) Snapshot() *Snapshot {
 		Busy:    s.current != nil,
 		Labels:  s.state.labelList(),
 		Usage:   s.state.usage,
+		Skills:  s.state.acting(),
 	}
 	for _, id := range s.state.questions {
 		if o := s.open[id]; o != nil {
@@ -386,7 +410,8 @@ func (s *Session) Snapshot() *Snapshot {
 }
 
 // Fork begins a session that has the records of this one up to number at, and
-// goes on by itself. Nothing is copied, and this session stays as it is.
+// goes on by itself. Nothing is copied, and this session stays as it is. The fork has
+// the records as the store has them, as with [Host.OpenSession].
 func (s *Session) Fork(ctx context.Context, at int64, opts *SessionOptions) (*Session, error) {
 	s.mu.Lock()
 	last := int64(len(s.records))
@@ -433,12 +458,17 @@ func (s *Session) Notice(level mcp.LogLevel, text string) error {
 	return err
 }
 
-// Close ends the session in this process: a run that is under way is interrupted.
-// It returns once nothing of it is left. The log stays in the store.
+// Close ends the session in this process: a run that is under way is interrupted, and so
+// is what is done for pages.
+// It returns once nothing of it is left; from then on nothing is written, and what
+// would write returns [ErrClosed]. The log stays in the store.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	r := s.current
+	for _, cancel := range s.working {
+		cancel(ErrClosed)
+	}
 	s.wake()
 	s.mu.Unlock()
 	if r != nil {
@@ -447,6 +477,12 @@ func (s *Session) Close() error {
 	}
 	s.once.Do(func() { close(s.over) }) // for questions that belong to no run
 	s.asking.Wait()
+	s.mu.Lock()
+	if !s.sealed {
+		s.sealed = true
+		s.wake()
+	}
+	s.mu.Unlock()
 	s.host.leave(s)
 	return nil
 }

@@ -521,7 +521,7 @@ func TestModelMistakes(t *testing.T) {
 	h := newHost(t, &host.Options{Policy: allowing(t, "*")}, map[string]transport.Handler{"one": serverOf(t, echo("echo", &ran))})
 	s := begin(t, h, m)
 	_, end, err := s.Ask(t.Context(), "please")
-	if err != nil || ran != 2 || end.Calls != 2 {
+	if err != nil || ran != 2 || end.Calls != 6 || end.Failed != 4 {
 		t.Fatalf("error %v, ran %d times, the end is %+v", err, ran, end)
 	}
 	if diff := cmp.Diff([]string{"echo:x", "echo:x"}, m.results()); diff != "" {

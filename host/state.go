@@ -22,6 +22,10 @@ type state struct {
 	runUsage  Usage // since the last message of the person
 	runFirst  int64 // the first record of the run under way
 	compacted *CompactionRecord
+	long      bool                // a result is longer than what the model was given of it
+	skills    []heldSkill         // on which the model acts; replaced, never written to
+	ofSkills  map[string]skillKey // what calls that give the text or a file of a skill are about, by their ids
+	pages     map[shownPage]bool  // that were shown
 }
 
 // apply adds what a record says.
@@ -39,20 +43,32 @@ func (st *state) apply(r *Record) {
 		st.spend(b.Usage)
 	case *CallRecord:
 		st.calls = append(st.calls, b)
-		if b.Tool != "" {
+		if b.Tool != "" && b.ByPage == "" {
 			st.use(b.ModelName, r.N)
 		}
+		st.noteSkill(b)
 	case *StartRecord:
 		if st.started == nil {
 			st.started = make(map[string]bool)
 		}
 		st.started[b.Call] = true
 	case *ResultRecord:
-		st.calls = slices.DeleteFunc(st.calls, func(c *CallRecord) bool { return c.ID == b.Call })
+		of := func(c *CallRecord) bool { return c.ID == b.Call }
+		forModel := !slices.ContainsFunc(st.calls, func(c *CallRecord) bool { return of(c) && c.ByPage != "" })
+		st.long = st.long || b.Whole != "" && forModel
+		if i := slices.IndexFunc(st.calls, of); i >= 0 {
+			st.renew(st.calls[i], r.N)
+		}
+		st.calls = slices.DeleteFunc(st.calls, of)
 		delete(st.started, b.Call)
 		for _, name := range b.Found {
 			st.use(name, r.N)
 		}
+	case *PageRecord:
+		if st.pages == nil {
+			st.pages = make(map[shownPage]bool)
+		}
+		st.pages[shownPage{b.Server, b.Owner, b.URI}] = true
 	case *QuestionRecord:
 		st.questions = append(st.questions, b.ID)
 	case *AnswerRecord:
@@ -68,6 +84,9 @@ func (st *state) apply(r *Record) {
 		}
 	case *CompactionRecord:
 		st.compacted = b
+		st.release(b.Through)
+	case *SkillRecord:
+		st.hold(b, r.N)
 	}
 }
 
@@ -95,11 +114,16 @@ func (st *state) labelList() []policy.Label {
 	return list
 }
 
-// closeCalls ends the calls that have no result. Those that were sent get an
+// callsOfModel are the calls of the model that have no result.
+func (st *state) callsOfModel() []*CallRecord {
+	return slices.DeleteFunc(slices.Clone(st.calls), func(c *CallRecord) bool { return c.ByPage != "" })
+}
+
+// closeCalls ends calls that have no result. Those that were sent get an
 // outcome, and the reason sent; nothing was done about the others.
-func (st *state) closeCalls(outcome Outcome, notRun, sent string) []Body {
+func (st *state) closeCalls(calls []*CallRecord, outcome Outcome, notRun, sent string) []Body {
 	var bodies []Body
-	for _, c := range st.calls {
+	for _, c := range calls {
 		r := &ResultRecord{Call: c.ID, Outcome: OutcomeNotRun, Why: notRun}
 		if st.started[c.ID] {
 			r.Outcome, r.Why = outcome, sent
@@ -177,6 +201,9 @@ func (b *messageBuilder) add(body Body) {
 		b.closeText()
 		b.turn = append(b.turn, Block{Reasoning: &r.Reasoning})
 	case *CallRecord:
+		if r.ByPage != "" {
+			return // its result is for the page
+		}
 		b.closeText()
 		input := r.Arguments
 		if input == nil {

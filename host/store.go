@@ -35,7 +35,8 @@ type Store interface {
 	// error is [ErrConflict]: another process writes to the session. The records are
 	// read again as [EncodeBody] writes them: without white space around JSON tokens.
 	// One that it cannot write, such as text that is not UTF-8, is an error, and
-	// nothing is added.
+	// nothing is added. A host gives it no record with what looks like a secret in the
+	// arguments of a call.
 	Append(ctx context.Context, session string, records ...Record) error
 	// Records returns the session's own records in order, not those of the session
 	// that it is a fork of.
@@ -55,6 +56,9 @@ type Store interface {
 	Pins(ctx context.Context, server string) ([]Pin, error)
 	// PutPin adds or replaces a pin.
 	PutPin(ctx context.Context, p *Pin) error
+	// DeletePin removes a pin, so that the person is asked anew. One that is not there is
+	// no error.
+	DeletePin(ctx context.Context, key PinKey) error
 
 	// PutGrant adds a grant. One with the same id stays as it is. The Source of its
 	// rule is not kept.
@@ -93,10 +97,13 @@ type SessionInfo struct {
 	At      int64     `json:"at,omitzero"`
 	Title   string    `json:"title,omitzero"`
 	Created time.Time `json:"created"`
+	// Used is the time of its own last record, or Created if it has none. A store sets it
+	// in what it returns, and does not keep what it is given.
+	Used time.Time `json:"used,omitzero"`
 }
 
-// A PinKey names what a pin is about: a tool of a server, or with an empty Tool
-// the server's instructions.
+// A PinKey names what a pin is about: a tool of a server, "skill " and the URI of a skill
+// of it, or with an empty Tool the server's instructions.
 type PinKey struct {
 	// Server is the name of the server, with a digest of the key of its entry.
 	Server string `json:"server"`
@@ -121,13 +128,16 @@ type Grant struct {
 	// Entry is Server.Key of the server that it was given for: another server of the
 	// same name has nothing of it.
 	Entry string `json:"entry,omitzero"`
-	// Digest is that of the tool's definition; the grant ends when it changes.
-	// Empty for grants that are not about one tool.
-	Digest  string    `json:"digest,omitzero"`
-	Session string    `json:"session,omitzero"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"`
-	Revoked time.Time `json:"revoked,omitzero"`
+	// Digest is that of the tool's definition, or of a skill's entry; the grant ends when
+	// it changes. Empty for grants that are not about one of them.
+	Digest string `json:"digest,omitzero"`
+	// Skill is set in a grant for a tool that runs code: it counts only while the model
+	// acts on the skill.
+	Skill   *GrantSkill `json:"skill,omitzero"`
+	Session string      `json:"session,omitzero"`
+	Created time.Time   `json:"created"`
+	Expires time.Time   `json:"expires,omitzero"`
+	Revoked time.Time   `json:"revoked,omitzero"`
 }
 
 // Over says why the grant holds no more at a time, or returns "".
@@ -148,7 +158,7 @@ type AuditEntry struct {
 	Session string `json:"session,omitzero"`
 	Record  int64  `json:"record,omitzero"`
 	// Event is what happened: "allowed", "refused", "approved", "called", "granted",
-	// "revoked", "pinned".
+	// "revoked", "pinned", "unpinned".
 	Event  string      `json:"event"`
 	Kind   policy.Kind `json:"kind,omitzero"`
 	Server string      `json:"server,omitzero"`

@@ -87,6 +87,8 @@ type supervisor struct {
 
 	retry   chan struct{} // has an element when the pause is to end, or the tools are to be listed again
 	notices chan struct{} // has an element when the server has said that its tools changed
+	// skillNotices has an element when the skills are to be listed again.
+	skillNotices chan struct{}
 
 	// What follows is guarded by the set's mutex.
 
@@ -94,6 +96,8 @@ type supervisor struct {
 	client   *client.Client // nil while there is no connection
 	tools    []*Tool        // listed last; never written to
 	listings int            // ended, in vain or not
+	skills   []*Skill       // listed last; never written to
+	unlisted bool           // the skills of this connection have not been listed yet
 	stop     context.CancelCauseFunc
 	done     chan struct{} // closed when the last goroutine has ended; nil: there was none
 	closeErr error         // of the last connection that the host ended
@@ -102,7 +106,7 @@ type supervisor struct {
 func newSupervisor(set *serverSet, spec Server) *supervisor {
 	s := &supervisor{
 		link: &link{host: set.host, spec: spec}, set: set,
-		retry: make(chan struct{}, 1), notices: make(chan struct{}, 1),
+		retry: make(chan struct{}, 1), notices: make(chan struct{}, 1), skillNotices: make(chan struct{}, 1),
 		status: ServerStatus{Name: spec.Name, Origin: spec.Origin, Since: time.Now()},
 	}
 	return s
@@ -175,15 +179,16 @@ func (s *supervisor) leave(state ServerState, cause error) {
 
 // disconnect notes that there is no connection any more.
 func (s *supervisor) disconnect() {
-	s.client = nil
-	s.status.Version = ""
+	s.client, s.unlisted = nil, false
+	s.status.Version, s.status.OffersSkills = "", false
 	s.status.Stale = s.tools != nil
 }
 
 // forget forgets the tools.
 func (s *supervisor) forget() {
-	s.tools = nil
+	s.tools, s.skills = nil, nil
 	s.status.Tools, s.status.Stale = 0, false
+	s.status.Skills, s.status.SkillsErr = 0, nil
 }
 
 // replaced returns the supervisor of an entry that takes the place of this one.
@@ -209,7 +214,9 @@ func (s *supervisor) settled() bool {
 		return false
 	case StateStarting:
 		return s.status.Err != nil
-	case StateReady, StateWaiting, StateGivenUp, StateDisabled, StateClosed:
+	case StateReady:
+		return !s.unlisted
+	case StateWaiting, StateGivenUp, StateDisabled, StateClosed:
 	}
 	return true
 }
@@ -375,6 +382,10 @@ func (s *supervisor) connect(ctx context.Context) (*connection, error) {
 	o.OnToolsChanged = func(context.Context) { signal(s.notices) }
 	o.OnDisconnect = cn.disconnected
 	drain(s.notices) // of an earlier connection
+	if s.host.opts.Skills != nil {
+		o.OnResourcesChanged = func(context.Context) { signal(s.skillNotices) }
+		drain(s.skillNotices)
+	}
 	c, err := client.Connect(limited, s.spec.Dialer, o)
 	if err != nil {
 		if limited.Err() != nil {
@@ -423,6 +434,7 @@ func (cn *connection) serve(ctx context.Context) (ready time.Time, err error) {
 	s := cn.s
 	l := newListings()
 	defer l.timer.Stop()
+	defer cn.beginSkills(ctx)()
 	l.ended(cn.list(ctx))
 	ready = time.Now()
 	for {
@@ -436,6 +448,7 @@ func (cn *connection) serve(ctx context.Context) (ready time.Time, err error) {
 			l.noticed()
 		case <-s.retry:
 			l.requested()
+			signal(s.skillNotices)
 		case <-l.timer.C:
 			l.begin()
 			l.ended(cn.list(ctx))

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/parley-mcp/parley/policy"
 )
 
 // system is the host's instruction with those of trusted servers, marked. What a
@@ -88,6 +90,6 @@ func (s *Session) agreed(ctx context.Context, in *serverInstructions) (bool, err
 			return false, nil
 		}
 	}
-	err = s.keepPin(ctx, in.server, key, def, digest)
+	err = s.keepPin(ctx, &AuditEntry{Kind: policy.KindTool, Server: in.server}, key, digest, def.MarshalJSON)
 	return err == nil, err
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -18,7 +16,7 @@ func starting(e *ServerError) bool { return e.State == StateStarting }
 func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallRecord, error) {
 	s := r.session
 	info := s.model.Info()
-	if _, err := s.write(&TurnRecord{Step: step, Model: info.Name, Offline: info.Offline}); err != nil {
+	if _, err := s.write(&TurnRecord{Step: step, Model: valid(info.Name), Offline: info.Offline}); err != nil {
 		return nil, err
 	}
 	system, err := s.system(ctx)
@@ -34,17 +32,8 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 	req := &Request{System: system, Messages: messages(s.records, s.state.compacted), Tools: s.specs(catalog, pinned, info)}
 	s.mu.Unlock()
 	t := &turn{run: r, catalog: catalog, stop: StopEnd}
-	for piece, err := range s.model.Generate(ctx, req) {
-		if err == nil {
-			err = t.piece(&piece)
-		} else {
-			err = errors.Join(fmt.Errorf("model %s: %w", info.Name, err), t.flush())
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := t.flush(); err != nil {
+	t.text.session = s
+	if err := t.generate(ctx, req); err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -58,6 +47,21 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 		return nil, nil
 	}
 	return t.calls, s.spent()
+}
+
+// generate takes what the model says, until its end.
+func (t *turn) generate(ctx context.Context, req *Request) (err error) {
+	s := t.run.session
+	defer func() { err = errors.Join(err, t.text.end()) }()
+	for piece, err := range s.model.Generate(ctx, req) {
+		if err != nil {
+			return fmt.Errorf("model %s: %w", s.model.Info().Name, err)
+		}
+		if err := t.piece(&piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // spent says which budget of the run is used up: by turns, summaries and servers.
@@ -79,10 +83,8 @@ func (s *Session) spent() error {
 type turn struct {
 	run     *run
 	catalog *Catalog
-	text    int             // bytes
-	rest    string          // of the text: the beginning of a character
-	pending strings.Builder // text that is not written down yet
-	flushed time.Time       // when text was written down last
+	size    int // bytes of text and reasoning
+	text    textWriter
 	calls   []*CallRecord
 	usage   Usage
 	stop    StopReason
@@ -94,64 +96,36 @@ func (t *turn) piece(p *Piece) error {
 	var body Body
 	switch {
 	case p.Text != "":
-		t.text += len(p.Text)
-		t.pending.WriteString(t.whole(p.Text))
-		if time.Since(t.flushed) < textInterval {
-			break
-		}
-		if err := t.flush(); err != nil {
+		t.size += len(p.Text)
+		if err := t.text.add(p.Text); err != nil {
 			return err
 		}
 	case p.Reasoning != nil:
-		if err := t.flush(); err != nil {
+		if err := t.text.flush(); err != nil {
 			return err
 		}
-		t.text += len(p.Reasoning.Text) + len(p.Reasoning.Data)
-		body = &ReasoningRecord{*p.Reasoning}
+		t.size += len(p.Reasoning.Text) + len(p.Reasoning.Data)
+		body = &ReasoningRecord{p.Reasoning.valid()}
 	case p.Call != nil:
-		if err := t.flush(); err != nil {
+		if err := t.text.flush(); err != nil {
 			return err
 		}
 		return t.call(p.Call)
 	}
-	if t.text > maxTurnText {
+	if t.size > maxTurnText {
 		return fmt.Errorf("model %s: a turn of more than %d bytes", s.model.Info().Name, maxTurnText)
 	}
 	if p.Usage != nil {
-		t.usage = *p.Usage
+		t.usage = p.Usage.valid()
 	}
 	if p.Stop != "" {
-		t.stop = p.Stop
+		t.stop = StopReason(bounded(string(p.Stop), maxName))
 	}
 	if body == nil {
 		return nil
 	}
 	_, err := s.write(body)
 	return err
-}
-
-// textInterval is how often the text of a turn is written down while it comes: each
-// record is a transaction of the store.
-const textInterval = 30 * time.Millisecond
-
-// flush writes down the text that has come.
-func (t *turn) flush() error {
-	if t.pending.Len() == 0 {
-		return nil
-	}
-	_, err := t.run.session.write(&TextRecord{Text: t.pending.String()})
-	t.pending.Reset()
-	t.flushed = time.Now()
-	return err
-}
-
-// whole returns what has come of a text, in valid UTF-8: a character whose rest comes
-// with the next piece is held back.
-func (t *turn) whole(text string) string {
-	text = t.rest + text
-	whole := complete(text)
-	t.rest = text[len(whole):]
-	return strings.ToValidUTF8(whole, "\uFFFD")
 }
 
 // maxName bounds the names of tools that a model makes up.

@@ -117,7 +117,7 @@ func TestParseRuleErrors(t *testing.T) {
 		`{"effect":"deny","hints":"readonly"}`: `no such hint: "readonly"; did you mean "read-only"?`,
 		`{"effect":"deny","kind":"prompt","hints":"read-only"}`:               `only tools have annotations`,
 		`{"effect":"deny","labels":"untrusted"}`:                              `no such label: "untrusted"; did you mean "untrusted-input"?`,
-		`{"effect":"deny","labels":"secret"}`:                                 `no such label: "secret"; write untrusted-input, private-data or can-send-out`,
+		`{"effect":"deny","labels":"secret"}`:                                 `no such label: "secret"; write untrusted-input, private-data, can-send-out or runs-code`,
 		`{"effect":"deny","from":"tomorrow"}`:                                 `from: "tomorrow" is no time; write one such as`,
 		`{"effect":"deny","until":"0001-01-01T00:00:00Z"}`:                    `is no time`,
 		`{"effect":"deny","where":[]}`:                                        `where: expected an object`,

@@ -70,7 +70,7 @@ const (
 	KindElicitation Kind = "elicitation"
 	// KindRoots is a server's request for the roots; the name is "list".
 	KindRoots Kind = "roots"
-	// KindSkill is the use of a skill; the name is the skill's.
+	// KindSkill is the loading of a skill; the name is the URI of its SKILL.md.
 	KindSkill Kind = "skill"
 	// KindApp is the display of a server's page; the name is its URI.
 	KindApp Kind = "app"
@@ -112,9 +112,11 @@ const (
 	LabelPrivate Label = "private-data"
 	// LabelSends says that the action can send data out.
 	LabelSends Label = "can-send-out"
+	// LabelRuns says that the action runs code on this machine.
+	LabelRuns Label = "runs-code"
 )
 
-var labels = []Label{LabelUntrusted, LabelPrivate, LabelSends}
+var labels = []Label{LabelUntrusted, LabelPrivate, LabelSends, LabelRuns}
 
 // A Source is where a rule was written.
 type Source struct {

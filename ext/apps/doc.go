@@ -14,6 +14,8 @@
 // which page a tool has, and gets it with [Fetch], together with the policy under which
 // it may be shown.
 //
+// A host of package host takes a [Loader], and decides about pages and what they call.
+//
 // A page is a program that a stranger wrote. What this package checks is that it is
 // what was declared: the type, the size, the origins. That it runs in a frame of its
 // own, with sandbox and policy, is the host's work, and so is the conversation with it

@@ -241,3 +241,21 @@ func findListed(ctx context.Context, c *client.Client, uri string, known *mcp.Re
 	}
 	return nil, nil
 }
+
+// A Loader is what a host of package host gives to host.Options.Pages. The zero value is
+// ready.
+type Loader struct {
+	// MaxSize is the most bytes that a page may have. Default [MaxPage].
+	MaxSize int
+}
+
+// LoadPage is [Fetch], with its parts apart: the document, the policy that it must be
+// shown with, and what else the server says of it, a [PageMeta] as JSON.
+func (l Loader) LoadPage(ctx context.Context, c *client.Client, uri string) (html, csp string, meta mcp.RawValue, err error) {
+	doc, err := Fetch(ctx, c, uri, &FetchOptions{MaxSize: l.MaxSize})
+	if err != nil {
+		return "", "", nil, err
+	}
+	meta, err = strictjson.Marshal(&doc.Meta)
+	return doc.HTML, doc.CSP, meta, err
+}

@@ -15,13 +15,7 @@ import (
 // SEP-1865, modelcontextprotocol/ext-apps, specification/2026-01-26/apps.mdx.
 func TestMusts(t *testing.T) {
 	guide := filepath.Join("..", "..", "docs", "guide", "apps.md")
-	problems, err := clausetest.Problems(".", guide, musts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Error(p)
-	}
+	clausetest.Check(t, guide, musts)
 }
 
 func row(side clausetest.Side, text string, tests ...string) clausetest.Clause {

@@ -9,19 +9,14 @@ import (
 
 // TestMusts compares what the specification requires with the tests of this folder. Each
 // clause with MUST, MUST NOT or REQUIRED is a row, in the order of its sections. What a
-// host alone can do has words of the guide in the place of tests.
+// host alone can do has words of the guide in the place of tests; package host has tests
+// for it.
 //
 // SEP-2640, modelcontextprotocol/ext-skills, specification/stable/skills.mdx at 0682b7b.
 func TestMusts(t *testing.T) {
 	guide := filepath.Join("..", "..", "docs", "guide", "skills.md")
 	all := append(append(formatMusts, methodMusts...), securityMusts...)
-	problems, err := clausetest.Problems(".", guide, all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Error(p)
-	}
+	clausetest.Check(t, guide, all)
 }
 
 func serverSide(text string, tests ...string) clausetest.Clause {
@@ -33,7 +28,7 @@ func clientSide(text string, tests ...string) clausetest.Clause {
 }
 
 func hostSide(text, says string) clausetest.Clause {
-	return clausetest.Clause{Text: text, Side: clausetest.Host, Heading: "What is left to a host", Says: says}
+	return clausetest.Clause{Text: text, Side: clausetest.Host, Heading: "In a host", Says: says}
 }
 
 // From Capability Negotiation to Limits.
@@ -126,7 +121,7 @@ var securityMusts = []clausetest.Clause{
 	hostSide("Skills are data: a skill has no higher authority than other text", "It counts for no more than other text"),
 	hostSide("Nested skill consent: it is asked for each skill", "Approving a skill does not approve one that is nested in it"),
 	hostSide("Content-bound approval: it is of every uri and digest", "is one of every URI and digest of the entry"),
-	hostSide("Content-bound approval: another set revokes it", "When an entry has others, ask again"),
+	hostSide("Content-bound approval: another set revokes it", "When an entry has others, the person is asked again"),
 	hostSide("Content-bound approval: none is kept for a dynamic skill", "An approval of a dynamic skill that was kept covers nothing"),
 	hostSide("Cache: files are checked or out of reach", "the digest of their bytes is computed anew by each read"),
 	hostSide("Cache: files lie apart from local skills", "They lie where no local skills are looked for"),

@@ -23,6 +23,9 @@ func sampleBodies(text string) []host.Body {
 		&host.ReasoningRecord{Reasoning: host.Reasoning{Provider: text, Text: text, Data: object(text)}},
 		&host.CallRecord{ID: text, ModelName: text, Server: text, Tool: text, Arguments: object(text)},
 		&host.CallRecord{ID: "c", ModelName: "m", Text: "{broken " + text},
+		&host.CallRecord{ID: "p", Server: text, Tool: text, ByPage: text, Arguments: object(text)},
+		&host.PageRecord{Server: text, Owner: text, URI: text, Digest: text, Size: 5, CSP: text, Why: text},
+		&host.UserRecord{Server: text, Name: text, ByPage: text, Content: content},
 		&host.TurnEndRecord{Stop: host.StopCalls, Usage: host.Usage{Input: 1 << 40, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.1}},
 		&host.ResultRecord{
 			Call: text, Outcome: host.OutcomeDone, Content: content, Failed: true, Why: text, Whole: text, Size: 1 << 40,
@@ -30,6 +33,10 @@ func sampleBodies(text string) []host.Body {
 		},
 		&host.NoticeRecord{Level: "warning", Server: text, Text: text, Untrusted: true},
 		&host.LabelRecord{Labels: []policy.Label{policy.LabelUntrusted}, Server: text, Name: text},
+		&host.SkillRecord{
+			Server: text, Owner: "docs 1", URI: "skill://pdf/SKILL.md", Name: "pdf", Digest: "sha256:1",
+			Entry: mcp.RawValue(`{"uri":"skill://pdf/SKILL.md","a":1.0}`), Dynamic: true, Changed: true,
+		},
 		&host.CompactionRecord{Through: 7, Summary: text},
 		&host.UsageRecord{For: text, Usage: host.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5}},
 		&host.RunEndRecord{Outcome: host.OutcomeCancelled, Why: text, Steps: 1, Calls: 2, Failed: 3, Refused: 4},
@@ -38,6 +45,7 @@ func sampleBodies(text string) []host.Body {
 			Tool:      &mcp.Tool{Name: text, Description: text, InputSchema: mcp.RawValue(`{"type":"object"}`)},
 			Arguments: object(text), Warnings: []string{text}, Why: text,
 			Secrets: []host.Secret{{Pointer: "/a", Why: text}},
+			Batch:   []host.BatchedCall{{Call: text, Arguments: object(text), Secrets: []host.Secret{{Pointer: "/a", Why: text}}}},
 			Changes: []host.Change{{Path: text, Before: text, After: text}},
 			Roots:   []mcp.Root{{URI: "file:///home", Name: text}},
 			Models:  []string{text},

@@ -13,6 +13,7 @@ import (
 var pins = []check{
 	{"a pin is read as it was put, or is nil", testPin},
 	{"PutPin replaces", testPinAgain},
+	{"DeletePin removes one pin, or nothing", testDeletePin},
 	{"pins are listed in the order of their keys", testPins},
 }
 
@@ -103,6 +104,22 @@ func testPinAgain(k *kit) {
 	k.pinned("s", other, second)
 }
 
+func testDeletePin(k *kit) {
+	ctx := k.Context()
+	instructions, tool := newPin("s", "", "instructions"), newPin("s", "t", "first")
+	for _, p := range []*host.Pin{instructions, tool, newPin("other", "t", "d")} {
+		k.ok("PutPin", k.store.PutPin(ctx, p))
+	}
+	for _, key := range []host.PinKey{{Server: "other", Tool: "t"}, {Server: "other", Tool: "t"}, {Server: "none"}, {Server: "s", Tool: "T"}, {Tool: "t"}} {
+		k.ok("DeletePin", k.store.DeletePin(ctx, key))
+	}
+	k.pinned("", instructions, tool)
+	k.ok("DeletePin", k.store.DeletePin(ctx, instructions.PinKey))
+	k.pinned("", tool)
+	k.ok("PutPin", k.store.PutPin(ctx, instructions))
+	k.pinned("", instructions, tool)
+}
+
 func testPins(k *kit) {
 	var want []*host.Pin
 	for _, key := range [][2]string{{"", "t"}, {"B", "t"}, {"a", ""}, {"a", "T"}, {"a", "a"}, {"a", "b"}, {"a\x00", "a"}, {"b", "a"}, {"é", "a"}} {
@@ -121,6 +138,7 @@ func testPins(k *kit) {
 func newGrant(id, session string) *host.Grant {
 	return &host.Grant{
 		ID: id, Session: session, Digest: "digest", Created: epoch,
+		Skill: &host.GrantSkill{Server: "docs <&>", Owner: "docs 1", URI: "skill://pdf/SKILL.md", Digest: "sha256:1"},
 		Rule: policy.Rule{
 			Effect: policy.Allow, Kind: policy.KindTool, Server: policy.Quote("files"), Name: "read_*",
 			Where: []policy.Predicate{

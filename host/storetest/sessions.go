@@ -13,6 +13,7 @@ var sessions = []check{
 	{"an id is taken once", testTaken},
 	{"a session that is not there is ErrNoSession", testNoSession},
 	{"sessions are listed, the newest first", testList},
+	{"Used is the time of the last record", testUsed},
 	{"SetTitle changes the title alone", testTitle},
 	{"DeleteSession removes records and blobs, and nothing else", testDelete},
 }
@@ -32,6 +33,7 @@ func (k *kit) same(got, want *host.SessionInfo) {
 		k.Errorf("session %.40q was created at %v, want %v", g.ID, g.Created, w.Created)
 	}
 	g.Created, w.Created = time.Time{}, time.Time{}
+	g.Used, w.Used = time.Time{}, time.Time{} // testUsed
 	if g != w {
 		k.Errorf("session %+v, want %+v", g, w)
 	}
@@ -113,6 +115,33 @@ func testList(k *kit) {
 		k.ok("CreateSession", k.store.CreateSession(ctx, &host.SessionInfo{ID: id, Created: at}))
 	}
 	k.listed("b", "a", "c", "d", "old")
+}
+
+func testUsed(k *kit) {
+	ctx := k.Context()
+	used := func(id string, want time.Time) {
+		k.Helper()
+		got, err := k.store.Session(ctx, id)
+		k.ok("Session", err)
+		if !got.Used.Equal(want) {
+			k.Errorf("session %q was used at %v, want %v", id, got.Used, want)
+		}
+	}
+	later := epoch.Add(time.Hour)
+	k.ok("CreateSession", k.store.CreateSession(ctx, &host.SessionInfo{ID: "s", Created: epoch, Used: later}))
+	used("s", epoch)
+	body := &host.NoticeRecord{Text: "n"}
+	k.ok("Append", k.store.Append(ctx, "s", host.Record{N: 1, Time: epoch.Add(2 * time.Hour), Body: body}, host.Record{N: 2, Time: later, Body: body}))
+	used("s", later)
+	k.ok("SetTitle", k.store.SetTitle(ctx, "s", "title"))
+	used("s", later)
+	k.ok("CreateSession", k.store.CreateSession(ctx, &host.SessionInfo{ID: "f", Parent: "s", At: 2, Created: later.Add(1)}))
+	used("f", later.Add(1))
+	list, err := k.store.Sessions(ctx)
+	k.ok("Sessions", err)
+	if len(list) != 2 || !list[0].Used.Equal(later.Add(1)) || !list[1].Used.Equal(later) {
+		k.Errorf("sessions %+v", list)
+	}
 }
 
 func (k *kit) listed(want ...string) {
