@@ -75,12 +75,17 @@ type Config struct {
 	Servers []*Server
 	// Rules are the permissions of all files, those of the first scope first.
 	Rules []policy.Rule
+	// Pending are the rules of projects that would allow something, and wait for the person,
+	// by file; see Options.Approved.
+	Pending []PendingRules
 	// Problems are what could not be read, or is not done as it was written.
 	Problems []Problem
 	// Files are the files that were found, in order of precedence.
 	Files []Location
 	// Own is what parley.jsonc says beside servers and rules. It is never nil.
 	Own *Own
+
+	limits []serverLimit
 }
 
 // Server returns the entry of that name, or nil.
@@ -91,6 +96,13 @@ func (c *Config) Server(name string) *Server {
 		}
 	}
 	return nil
+}
+
+// PendingRules are the rules that allow in one file that others wrote.
+type PendingRules struct {
+	// File has the digest for which an approval is.
+	File  Location
+	Rules []policy.Rule
 }
 
 // A Problem is something in a file that is not done, or not as it was written there.

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -366,10 +367,17 @@ func TestApproved(t *testing.T) {
 	if got := effect(); got != policy.Ask {
 		t.Errorf("not approved: %v", got)
 	}
+	pending := d.load().Pending
+	if len(pending) != 1 || pending[0].File != d.load().Files[0] || len(pending[0].Rules) != 1 || pending[0].Rules[0].Server != "a" {
+		t.Errorf("%+v is pending, want the rule that allows", pending)
+	}
 	digest := d.load().Files[0].Digest
-	d.options.Approved = func(_, text string) bool { return text == digest }
+	d.options.Approved = func(_, text string, _ *policy.Rule) bool { return text == digest }
 	if got := effect(); got != policy.Allow {
 		t.Errorf("approved: %v", got)
+	}
+	if pending := d.load().Pending; len(pending) > 0 {
+		t.Errorf("%+v is pending although it is approved", pending)
 	}
 	d.write("home/project/.parley.jsonc", `{"rules":[{"effect":"allow"},{"effect":"deny","server":"b"}]}`)
 	if got := effect(); got != policy.Ask {
@@ -400,5 +408,119 @@ func TestHiddenServer(t *testing.T) {
 	d.write("home/project/.mcp.json", `{"mcpServers":{"github":{"url":"https://evil.example/mcp"}}}`)
 	if got := decide(); got != policy.Ask {
 		t.Errorf("another entry: %v", got)
+	}
+}
+
+// The administrator's rules and limits hold for one file alone too, and for servers that are
+// in no file. Attack: a file of the person's own in the place of all others.
+func TestManagedAlways(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write("system/etc/claude-code/managed-settings.json", `{
+		"permissions": {"deny": ["mcp__a__rm"]},
+		"allowedMcpServers": [{"serverCommand": ["x", "y"]}, {"serverUrl": "https://a.example/*"}],
+		"deniedMcpServers": [{"serverUrl": "https://a.example/evil"}]
+	}`)
+	d.write("one.json", `{"mcpServers": {"a": {"command": "x", "args": ["y"]}, "b": {"command": "z"}}}`)
+	one, err := config.LoadFile(d.path("one.json"), d.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Server("a").Err; err != nil {
+		t.Errorf("the server that is allowed: %v", err)
+	}
+	if err := one.Server("b").Err; err == nil || !strings.Contains(err.Error(), "not among allowedMcpServers") {
+		t.Errorf("the server that is not: %v", err)
+	}
+	managed, err := config.LoadManaged(d.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*config.Config{"one file": one, "the command line": managed} {
+		p, err := policy.New(c.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := p.Decide(&policy.Query{Server: "a", Name: "rm"}); v.Effect != policy.Deny {
+			t.Errorf("%s: %v", name, v.Effect)
+		}
+		for text, s := range map[string]*config.Server{
+			"":                      {Transport: config.TransportStdio, Command: "x", Args: []string{"y"}},
+			"allowedMcpServers":     {Transport: config.TransportStdio, Command: "x"},
+			"deniedMcpServers":      {Transport: config.TransportHTTP, URL: "https://a.example/evil"},
+			"not among allowedMcpS": {Transport: config.TransportHTTP, URL: "https://b.example/"},
+		} {
+			if err := c.Permits(s); text == "" && err != nil || text != "" && (err == nil || !strings.Contains(err.Error(), text)) {
+				t.Errorf("%s: %v for %v, want %q", name, err, s.Address(), text)
+			}
+		}
+	}
+}
+
+// The variables of a file are named, without their values, and another value is another digest.
+func TestEnvFileNames(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write("home/project/.vscode/mcp.json", `{"servers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env"}}}`)
+	d.write("home/project/.env", "A=1\nB=2\n")
+	before := d.load().Server("a")
+	if !slices.Equal(before.EnvFileNames, []string{"A", "B"}) || before.EnvFile != "${workspaceFolder}/.env" {
+		t.Errorf("%q of %q", before.EnvFileNames, before.EnvFile)
+	}
+	d.write("home/project/.env", "A=1\nB=3\n")
+	if after := d.load().Server("a"); after.Digest == before.Digest {
+		t.Error("another value has the same digest")
+	}
+}
+
+// What the person agreed to are rules, not a text: names that other files of the project make
+// into rules later wait for them. Attack: a rule about a server that no file names yet is shown
+// to nobody; once the file is approved, another file names the server.
+func TestApprovedRulesAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.write("home/project/crush.json", `{"mcp": {"a": {"command": "x"}}, "permissions": {"allowed_tools": ["mcp_a_read", "mcp_b_write"]}}`)
+	var agreed []string
+	for _, p := range d.load().Pending {
+		for i := range p.Rules {
+			agreed = append(agreed, p.File.Digest+p.Rules[i].Server+"/"+p.Rules[i].Name)
+		}
+	}
+	d.options.Approved = func(_, digest string, r *policy.Rule) bool {
+		return slices.Contains(agreed, digest+r.Server+"/"+r.Name)
+	}
+	d.write("home/project/.mcp.json", `{"mcpServers": {"b": {"command": "y"}}}`)
+	c := d.load()
+	p, err := policy.New(c.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[[2]string]policy.Effect{{"a", "read"}: policy.Allow, {"b", "write"}: policy.Ask} {
+		if v := p.Decide(&policy.Query{Server: call[0], Name: call[1]}); v.Effect != want {
+			t.Errorf("%v: %v, want %v", call, v.Effect, want)
+		}
+	}
+	if len(c.Pending) != 1 || len(c.Pending[0].Rules) != 1 || c.Pending[0].Rules[0].Server != "b" {
+		t.Errorf("%+v is pending, want the rule about b", c.Pending)
+	}
+}
+
+// The administrator's limits see what would be started, not the variables that stand for it.
+// Attack: a person keeps a denied address in a variable.
+func TestManagedLimitsSeeThroughVariables(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.env["WHERE"], d.env["BASE"] = "https://a.example/evil", "https://a.example"
+	d.write("system/etc/claude-code/managed-settings.json", `{
+		"allowedMcpServers": [{"serverUrl": "https://a.example/*"}],
+		"deniedMcpServers": [{"serverUrl": "https://a.example/evil"}]
+	}`)
+	d.write("home/.config/parley/parley.jsonc", `{"servers": {"bad": {"url": "${WHERE}"}, "good": {"url": "${BASE}/mcp"}}}`)
+	c := d.load()
+	if err := d.server(c, "bad").Err; err == nil || !strings.Contains(err.Error(), "deniedMcpServers") {
+		t.Errorf("the address that is denied: %v", err)
+	}
+	if err := d.server(c, "good").Err; err != nil {
+		t.Errorf("the address that is allowed: %v", err)
 	}
 }

@@ -40,7 +40,9 @@ func (r *entryReader) readEnvFile(p *plan) {
 		r.s.fail(fmt.Errorf("envFile %s: %w", show(r.envFile), err))
 		return
 	}
+	r.s.EnvFile = r.envFile
 	for _, v := range variables {
+		r.s.EnvFileNames = append(r.s.EnvFileNames, v.Name)
 		p.env = append(p.env, planned{v.Name, text{{literal: v.Value}}})
 	}
 }

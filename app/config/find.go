@@ -90,7 +90,7 @@ const shellScript = "not read, it is a shell script: write the servers into crus
 func (m *machine) candidates() []candidate {
 	managed, own := &list{scope: ScopeManaged, folder: m.project}, &list{scope: ScopeOwn, folder: m.project}
 	managed.add(ClientClaudeCode, claudeServers, m.claudeManaged("managed-mcp.json"))
-	managed.addRules(ClientClaudeCode, claudeSettings, m.claudeManaged("managed-settings.json"))
+	managed.all = append(managed.all, m.managedRules()...)
 	own.addRules(ClientParley, readOwn, m.ownPath())
 	all := slices.Concat(managed.all, own.all, m.local(), m.ofProject(), m.ofUser())
 	seen := map[Location]bool{}
@@ -99,6 +99,13 @@ func (m *machine) candidates() []candidate {
 		seen[c.Location] = true
 		return before
 	})
+}
+
+// managedRules are the administrator's files with rules, which always hold.
+func (m *machine) managedRules() []candidate {
+	l := &list{scope: ScopeManaged, folder: m.project}
+	l.addRules(ClientClaudeCode, claudeSettings, m.claudeManaged("managed-settings.json"))
+	return l.all
 }
 
 // ownPath is the person's parley.jsonc.

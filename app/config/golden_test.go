@@ -35,6 +35,13 @@ func TestList(t *testing.T) {
 		r := &c.Rules[i]
 		fmt.Fprintf(&b, "%s %s %s/%s from %s\n", r.Effect, r.Kind, r.Server, r.Name, d.short(r.Source.String()))
 	}
+	b.WriteString("\n# pending\n")
+	for _, p := range c.Pending {
+		for i := range p.Rules {
+			r := &p.Rules[i]
+			fmt.Fprintf(&b, "%s %s %s/%s from %s\n", r.Effect, r.Kind, r.Server, r.Name, d.short(r.Source.String()))
+		}
+	}
 	b.WriteString("\n# problems\n")
 	for _, p := range c.Problems {
 		fmt.Fprintln(&b, d.short(p.String()))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -65,18 +66,50 @@ func (f *file) claudeLimits(key string, denies bool) {
 	f.l.limits = append(f.l.limits, limit)
 }
 
-// limitServers refuses servers that a list denies, or that no list allows.
+// limitServers refuses servers that a list denies, or that no list allows. What would be
+// started counts, with the values of variables; what inputs make of it, see Config.Permits.
 func (l *loader) limitServers() {
 	for _, s := range l.config.Servers {
-		for _, limit := range l.limits {
-			if e := limit.match(s); limit.denies && e != nil {
-				s.Err = fmt.Errorf("it is denied by deniedMcpServers (%s:%d): take it off that list to start it", limit.source.File, e.line)
+		started := s
+		if e, err := s.Expand(nil); err == nil {
+			started = e
+		}
+		for i := range l.limits {
+			if err := cmp.Or(l.limits[i].denied(s), l.limits[i].denied(started)); err != nil {
+				s.Err = err
 			}
 		}
-		if source, refused := l.notAllowed(s); refused && s.Err == nil {
+		if source, refused := l.notAllowed(started); refused && s.Err == nil {
 			s.Err = fmt.Errorf("it is not among allowedMcpServers (%s): add it to that list to start it", source)
 		}
 	}
+}
+
+// denied is the error for a server that the list denies, or nil.
+func (l *serverLimit) denied(s *Server) error {
+	e := l.match(s)
+	if !l.denies || e == nil {
+		return nil
+	}
+	return fmt.Errorf("it is denied by deniedMcpServers (%s:%d): take it off that list to start it", l.source.File, e.line)
+}
+
+// Permits returns nil if the administrator's limits let a server be started that is in no
+// file, or that Expand returned. Its name, transport, command, arguments and URL count.
+func (c *Config) Permits(s *Server) error {
+	for i := range c.limits {
+		limit := &c.limits[i]
+		if limit.scope != ScopeManaged {
+			continue
+		}
+		if err := limit.denied(s); err != nil {
+			return err
+		}
+		if !limit.denies && !limit.allows(s) {
+			return fmt.Errorf("it is not among allowedMcpServers (%s): add it to that list to start it", limit.source)
+		}
+	}
+	return nil
 }
 
 // notAllowed reports whether a list that allows leaves the server out. The lists of the

@@ -72,6 +72,26 @@ func Load(o *Options) (*Config, error) {
 	return l.finish(), nil
 }
 
+// LoadManaged reads the rules of the administrator alone, for servers that are in no file:
+// see Config.Permits.
+func LoadManaged(o *Options) (*Config, error) {
+	m, err := newMachine(o)
+	if err != nil {
+		return nil, err
+	}
+	l := newLoader(m)
+	l.loadManaged()
+	return l.finish(), nil
+}
+
+// loadManaged reads the administrator's rules, and limits on servers.
+func (l *loader) loadManaged() {
+	managed := l.m.managedRules()
+	for i := range managed {
+		l.load(&managed[i])
+	}
+}
+
 func newLoader(m *machine) *loader {
 	return &loader{m: m, config: &Config{Own: &Own{Path: m.ownPath(), Import: map[Client]bool{}}}, parsed: map[string]*parsed{}, byName: map[string]*Server{}}
 }
@@ -192,6 +212,7 @@ func (l *loader) finish() *Config {
 		f()
 	}
 	l.limitServers()
+	l.config.limits = l.limits
 	l.noteBorrowed()
 	l.sortProblems()
 	return l.config

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+
+	"github.com/parley-mcp/parley/policy"
 )
 
 // Options say where files are looked for. Zero fields, and nil Options, are this machine.
@@ -25,9 +27,10 @@ type Options struct {
 	GOOS string
 	// Env looks up a variable of the environment; nil is os.LookupEnv.
 	Env func(string) (string, bool)
-	// Approved reports whether the person agreed that the rules of a file that others wrote
-	// may allow. The digest is Location.Digest, of its whole text. Nil agrees to none.
-	Approved func(file, digest string) bool
+	// Approved reports whether the person agreed to a rule that allows, of a file that others
+	// wrote. The digest is Location.Digest, of its whole text; the same text may mean other
+	// rules once other files name more servers. Nil agrees to none.
+	Approved func(file, digest string, r *policy.Rule) bool
 }
 
 // A machine is Options with nothing left open.
@@ -35,7 +38,7 @@ type machine struct {
 	home, workDir, configDir, root, goos string
 
 	env      func(string) (string, bool)
-	approved func(file, digest string) bool
+	approved func(file, digest string, r *policy.Rule) bool
 
 	// project is the folder of the repository in which the person works, or workDir.
 	project string
@@ -56,7 +59,7 @@ func newMachine(o *Options) (*machine, error) {
 		m.env = os.LookupEnv
 	}
 	if m.approved == nil {
-		m.approved = func(string, string) bool { return false }
+		m.approved = func(string, string, *policy.Rule) bool { return false }
 	}
 	var err error
 	if m.home == "" {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,10 +168,10 @@ func (n *node) labels() ([]policy.Label, error) {
 	labels := make([]policy.Label, 0, len(names))
 	for _, name := range names {
 		switch l := policy.Label(name); l {
-		case policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends:
+		case policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns:
 			labels = append(labels, l)
 		default:
-			return nil, at(n, "there is no label %s: write %s, %s or %s", show(name), policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends)
+			return nil, at(n, "there is no label %s: write %s, %s, %s or %s", show(name), policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
 		}
 	}
 	return labels, nil
@@ -246,19 +247,30 @@ func (f *file) ownRules(n *node) {
 	}
 }
 
-// rule adds a rule. One that allows does so only if it is the person's own.
+// rule adds a rule. One that allows does so only if it is the person's own, or if the person
+// agreed to it.
 func (f *file) rule(r policy.Rule) {
-	if r.Effect == policy.Allow && f.Foreign && !f.l.m.approved(f.Path, f.Digest) {
-		f.l.problem(f.source(r.Source.Line), "", "a project file restricts and never allows: "+
-			"the rule %sis left out; if you want it, write it into your own parley.jsonc", quoted(r.Source.Text))
-		return
-	}
 	if s := f.l.hiding(r.Server); s != nil && r.Effect == policy.Allow {
 		f.l.problem(f.source(r.Source.Line), "", "the rule %sis left out: it is about your own server %s, and the project has "+
 			"another one of that name (%s)", quoted(r.Source.Text), show(s.Name), s.Source)
 		return
 	}
+	if r.Effect == policy.Allow && f.Foreign && !f.l.m.approved(f.Path, f.Digest, &r) {
+		f.pending(r)
+		return
+	}
 	f.l.config.Rules = append(f.l.config.Rules, r)
+}
+
+// pending adds a rule that waits for the person.
+func (f *file) pending(r policy.Rule) {
+	list := f.l.config.Pending
+	i := slices.IndexFunc(list, func(p PendingRules) bool { return p.File.Path == f.Path })
+	if i < 0 {
+		i, list = len(list), append(list, PendingRules{File: f.Location})
+	}
+	list[i].Rules = append(list[i].Rules, r)
+	f.l.config.Pending = list
 }
 
 // hiding returns the entry of a project that hides one of the person, if the glob names it.

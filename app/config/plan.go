@@ -18,6 +18,7 @@ type plan struct {
 	args                          []text
 	env, headers                  []planned
 	clientID, secret, metadataURL text
+	oauth                         *OAuth // nil: nothing is said
 	inputs                        []Input
 	// base is what a relative dir begins at.
 	base string
@@ -79,7 +80,7 @@ func (r *entryReader) prepareRemote(p *plan) {
 	for _, h := range s.Headers {
 		p.headers = append(p.headers, planned{h.Name, r.expand("header "+showPlain(h.Name), h.Value, targetHeader)})
 	}
-	if s.OAuth != nil {
+	if p.oauth = s.OAuth; s.OAuth != nil {
 		p.clientID = r.expand("oauth", s.OAuth.ClientID, targetHeader)
 		p.secret = r.expand("oauth", s.OAuth.ClientSecret, targetHeader)
 		p.metadataURL = r.expand("oauth", s.OAuth.MetadataURL, targetURL)
@@ -188,6 +189,9 @@ func (s *Server) check() error {
 }
 
 func (s *Server) checkURL() error {
+	if len(s.URL) > maxURL {
+		return fmt.Errorf("url: it is longer than %d bytes: shorten it", maxURL)
+	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {
 		return errors.New("url: it is no URL with a host: write https://host/path")
@@ -245,6 +249,9 @@ func (p *plan) digest(t Transport) string {
 	b = fmt.Appendf(b, "%d;", len(p.args))
 	for _, arg := range p.args {
 		addText(arg)
+	}
+	if p.oauth != nil {
+		b = fmt.Appendf(b, "%d;%q;", p.oauth.CallbackPort, p.oauth.Scopes)
 	}
 	// The order of variables means nothing, that of headers may.
 	env := slices.Clone(p.env)

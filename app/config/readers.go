@@ -82,7 +82,8 @@ func readCrush(f *file) {
 }
 
 // LoadFile reads one file of any of the shapes that Load knows, as the person's own word:
-// its servers need no consent and its variables are expanded everywhere. The dialect is
+// its servers need no consent and its variables are expanded everywhere. The rules of the
+// administrator hold beside it, and so do the limits on servers. The dialect is
 // that of the file's name if it is known, else that of its shape. The error is that the
 // file cannot be read at all; entries have errors of their own.
 func LoadFile(path string, o *Options) (*Config, error) {
@@ -105,10 +106,11 @@ func LoadFile(path string, o *Options) (*Config, error) {
 		return nil, fileError(path, at(root, "expected an object, found %s", root.kind))
 	}
 	l := newLoader(m)
+	l.loadManaged()
 	f := &file{Location: Location{Scope: ScopeGiven, Path: path, Digest: digestOf(data)}, root: root, l: l, folder: m.project}
 	var read reader
 	f.Client, read = guess(path, root)
-	l.config.Files = []Location{f.Location}
+	l.config.Files = append([]Location{f.Location}, l.config.Files...)
 	read(f)
 	return l.finish(), nil
 }

@@ -31,6 +31,10 @@ type Server struct {
 	Args    []string
 	// Env is added to the environment of the process. It may hold secrets.
 	Env map[string]string
+	// EnvFile is the file of variables as it was written, EnvFileNames are those in it. They
+	// come before Env, which wins.
+	EnvFile      string
+	EnvFileNames []string
 	// Dir is the folder of the process; empty is the folder in which Parley runs.
 	Dir string
 

@@ -87,12 +87,12 @@ func (a *asking) choose() {
 
 // again asks for one of the choices.
 func (a *asking) again(keys []string) {
-	a.step = &step{prompt: "Your answer (" + strings.Join(keys, ", ") + "):", take: a.chosen, commands: true}
+	a.step = &step{prompt: "Your answer (" + strings.Join(keys, ", ") + "):", take: a.chosen, commands: true, byHand: true}
 }
 
 // longKeys are words for keys.
 var longKeys = map[string]string{
-	"yes": "y", "no": "n", "edit": "e", "open": "o", "cancel": "c", "close": "c", "decline": "n", "model": "m",
+	"yes": "y", "no": "n", "edit": "e", "open": "o", "one": "o", "cancel": "c", "close": "c", "decline": "n", "model": "m",
 	"pick": "p", "always": "a", "undo": keyUndo, "show": keyAll,
 }
 

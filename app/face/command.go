@@ -2,6 +2,7 @@ package face
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,6 +29,8 @@ func commands() []command {
 		{"revoke ID", "takes a grant back", (*Line).revoke},
 		{"prompts", "lists the prompts of the servers", (*Line).listPrompts},
 		{"SERVER:PROMPT KEY=VALUE ...", "uses a prompt; what is missing is asked for", nil},
+		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Line).listSkills},
+		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Line).useSkill},
 		{"history", "shows the session from its beginning", (*Line).history},
 		{"fork N", "begins a session that has the records of this one up to number N", (*Line).fork},
 		{"compact", "gives the model a summary in the place of the conversation until now", (*Line).compact},
@@ -130,6 +133,9 @@ func (l *Line) listServers(context.Context, string) {
 		if tools := count(int64(s.Tools), "tool", "tools"); tools != "" {
 			text += ", " + tools
 		}
+		if skills := count(int64(s.Skills), "skill", "skills"); skills != "" {
+			text += ", " + skills
+		}
 		if s.Stale {
 			text += ", not listed anew yet"
 		}
@@ -163,7 +169,12 @@ func (l *Line) listGrants(ctx context.Context, _ string) {
 }
 
 func (l *Line) revoke(ctx context.Context, id string) {
-	if err := l.host.Revoke(ctx, id); err != nil {
+	err := l.host.Revoke(ctx, id)
+	switch {
+	case errors.Is(err, host.ErrNoGrant):
+		l.say("There is no grant %s; /grants lists them.", name(id))
+		return
+	case err != nil:
 		l.say("Nothing was taken back: %s.", claim(err.Error()))
 		return
 	}
@@ -214,7 +225,7 @@ func (l *Line) fork(ctx context.Context, rest string) {
 				l.say("The session before was not closed as it should be: %s.", claim(err.Error()))
 			}
 			l.say("This is session %s now: a fork of %s after record %d.", name(forked.ID()), name(old.ID()), at)
-			l.asking, l.waiting, l.script = nil, nil, Transcript{Face: l.opts.Face}
+			l.asking, l.waiting, l.script, l.named = nil, nil, Transcript{Face: l.opts.Face}, ""
 			l.attach(ctx, forked, at)
 		}
 	})
@@ -235,7 +246,7 @@ func (l *Line) compact(ctx context.Context, _ string) {
 func (l *Line) title(ctx context.Context, rest string) {
 	switch {
 	case rest == "":
-		l.say("Session %s: %s", name(l.session.ID()), firstOf(claim(l.session.Info().Title), "it has no title"))
+		l.say("Session %s: %s", name(l.session.ID()), firstOf(claim(l.named), claim(l.session.Info().Title), "it has no title"))
 	case l.opts.SetTitle == nil:
 		l.say("The title cannot be changed here.")
 	default:
@@ -243,6 +254,7 @@ func (l *Line) title(ctx context.Context, rest string) {
 			l.say("The title was not changed: %s.", claim(err.Error()))
 			return
 		}
+		l.named = rest
 		l.say("The title is %s now.", claim(rest))
 	}
 }

@@ -94,12 +94,13 @@ func hostileQuestions(t *testing.T, text string) []host.Question {
 	t.Helper()
 	var list []host.Question
 	for _, kind := range []host.QuestionKind{
-		host.QuestionCall, host.QuestionChange, host.QuestionSample, host.QuestionSampled, host.QuestionForm, host.QuestionPage,
-		host.QuestionRoots, host.QuestionUse, host.QuestionKind(text),
+		host.QuestionCall, host.QuestionCalls, host.QuestionChange, host.QuestionSample, host.QuestionSampled, host.QuestionForm, host.QuestionPage,
+		host.QuestionRoots, host.QuestionUse, host.QuestionApp, host.QuestionMessage, host.QuestionSkill, host.QuestionKind(text),
 	} {
 		var q host.Question
 		fill(t, reflect.ValueOf(&q).Elem(), text, 0)
 		q.Kind, q.Why = kind, honest
+		q.Skill.Dynamic = len(list)%2 == 1
 		for i := range q.Form.RequestedSchema.Properties {
 			q.Form.RequestedSchema.Properties[i].Schema.Type = []string{"string", "array"}[i%2]
 		}
@@ -118,7 +119,7 @@ func hostileRecords(t *testing.T, text string) []host.Body {
 		for _, b := range []host.Body{
 			new(host.UserRecord), new(host.TurnRecord), new(host.TextRecord), new(host.ReasoningRecord), new(host.CallRecord), new(host.TurnEndRecord),
 			new(host.StartRecord), new(host.ProgressRecord), new(host.NoticeRecord), new(host.LabelRecord), new(host.CompactionRecord), new(host.AnswerRecord),
-			new(host.ResultRecord), new(host.RunEndRecord), new(host.UsageRecord),
+			new(host.ResultRecord), new(host.RunEndRecord), new(host.UsageRecord), new(host.PageRecord), new(host.SkillRecord),
 		} {
 			fill(t, reflect.ValueOf(b).Elem(), text, 0)
 			switch b := b.(type) {
@@ -211,7 +212,10 @@ func TestHostileCommands(t *testing.T) {
 			fill(t, reflect.ValueOf(&tool).Elem(), text, 0)
 			h.tools = []*host.Tool{{Server: text, Def: &tool}}
 			h.down = []*host.ServerError{{Server: text, Err: fmt.Errorf("starting: %s", text)}}
-			h.status = []host.ServerStatus{{Name: text, Origin: text, State: host.StateReady, Err: fmt.Errorf("listing: %s", text)}, {Name: "s", State: host.StateReady}}
+			var entry host.SkillEntry
+			fill(t, reflect.ValueOf(&entry).Elem(), text, 0)
+			h.skills = []*host.Skill{{Server: text, SkillEntry: entry}, {Server: text, SkillEntry: entry, Err: fmt.Errorf("entry: %s", text)}}
+			h.status = []host.ServerStatus{{Name: text, Origin: text, State: host.StateReady, Err: fmt.Errorf("listing: %s", text), SkillsErr: fmt.Errorf("skills: %s", text)}, {Name: "s", State: host.StateReady}}
 			var prompt mcp.Prompt
 			fill(t, reflect.ValueOf(&prompt).Elem(), text, 0)
 			h.prompts[text] = []*mcp.Prompt{&prompt}
@@ -229,7 +233,7 @@ func TestHostileCommands(t *testing.T) {
 			}
 			s := newSession(func(*session, host.Input) {})
 			s.title, s.id = text, text
-			talk(t, h, s, nil, "/tools", "/servers", "/prompts", "/grants", "/title", "/s:p", "?", "1", "/retry none", "/revoke "+strings.Map(oneLine, text),
+			talk(t, h, s, nil, "/tools", "/skills", "/skill s:none", "/servers", "/prompts", "/grants", "/title", "/s:p", "?", "1", "/retry none", "/revoke "+strings.Map(oneLine, text),
 				"/"+strings.Map(oneLine, text), "@none:x://"+strings.Map(oneLine, text), "/cancel "+strings.Map(oneLine, text))
 		})
 	}

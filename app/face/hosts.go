@@ -2,9 +2,13 @@ package face
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"time"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -28,6 +32,7 @@ type Session interface {
 // A Host is what a face needs of a host: see the methods of [host.Host].
 type Host interface {
 	Catalog() *host.Catalog
+	Settle(ctx context.Context, atMost time.Duration) *host.Catalog
 	Status() []host.ServerStatus
 	Retry(server string) error
 	Grants(ctx context.Context) ([]host.Grant, error)
@@ -86,8 +91,11 @@ func (h ofHost) Complete(ctx context.Context, server string, p *mcp.CompletePara
 	if err != nil {
 		return nil, err
 	}
-	if caps := c.Capabilities(); caps != nil && caps.Completions == nil {
+	// A server of the first revision declares no capability for it, so that it must be asked.
+	values, err := c.Complete(ctx, p)
+	var rpc *jsonrpc.Error
+	if errors.Is(err, client.ErrNotCapable) || errors.As(err, &rpc) && rpc.Code == mcp.CodeMethodNotFound {
 		return &mcp.Completion{}, nil
 	}
-	return c.Complete(ctx, p)
+	return values, err
 }

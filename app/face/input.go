@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // maxLine bounds a line that is typed, in bytes; the rest of it is lost, and the
@@ -18,8 +19,23 @@ type typed struct {
 	// stale says that the line was perhaps begun before the question was shown which
 	// it would answer, or for one that is settled.
 	stale bool
-	err   error
+	// again says that the line before was stale for the same reason.
+	again bool
+	// pasted says that the line begins within what a terminal marked as pasted.
+	pasted bool
+	at     time.Time
+	err    error
 }
+
+// Burst is how soon after a question, and after one another, lines are too soon for a
+// person to have read it: the rest of a paste, of which a terminal sends a part at a time.
+const Burst = 100 * time.Millisecond
+
+// Marks of what is pasted, from terminals that are asked to tell.
+const (
+	pasteBegins = "\x1b[200~"
+	pasteEnds   = "\x1b[201~"
+)
 
 // errLong says that a line is longer than maxLine.
 var errLong = errors.New("the line is too long")
@@ -34,10 +50,16 @@ type input struct {
 	lines   chan typed // has room for one
 	pending bool       // a read is under way, or its line is in lines
 	stale   bool       // of the line that is pending
+	now     func() time.Time
+	// quietSince is when a question was shown, or the last line that came too soon after it;
+	// zero once a line has come in time.
+	quietSince time.Time
+	early      bool // a line came too soon
+	pasting    bool // a paste has not ended yet
 }
 
-func newInput(in io.Reader, discard func()) *input {
-	return &input{in: bufio.NewReader(in), discard: discard, lines: make(chan typed, 1)}
+func newInput(in io.Reader, discard func(), now func() time.Time) *input {
+	return &input{in: bufio.NewReader(in), discard: discard, lines: make(chan typed, 1), now: now}
 }
 
 // begin begins to read a line, unless a read is under way.
@@ -48,7 +70,7 @@ func (i *input) begin() {
 	i.pending, i.stale = true, false
 	go func() { // ends with the line or with the input
 		text, err := i.one()
-		i.lines <- typed{text: text, err: err}
+		i.lines <- typed{text: text, at: i.now(), err: err}
 	}()
 }
 
@@ -56,7 +78,35 @@ func (i *input) begin() {
 func (i *input) got(t typed) typed {
 	t.stale = i.stale && t.err == nil
 	i.pending, i.stale = false, false
+	if t.err == nil {
+		i.hasten(&t)
+		t.text, t.pasted, i.pasting = unpaste(t.text, i.pasting)
+	}
 	return t
+}
+
+// hasten notes whether a line came too soon after the question to answer it.
+func (i *input) hasten(t *typed) {
+	if i.quietSince.IsZero() {
+		return
+	}
+	if t.at.Sub(i.quietSince) < Burst {
+		t.stale, t.again = true, i.early
+		i.quietSince, i.early = t.at, true
+		return
+	}
+	i.quietSince, i.early = time.Time{}, false
+}
+
+// unpaste takes the marks of a paste out of a line. It reports whether the line begins
+// within one, and whether one goes on after it.
+func unpaste(text string, pasting bool) (rest string, pasted, goesOn bool) {
+	if !strings.Contains(text, pasteBegins) && !strings.Contains(text, pasteEnds) {
+		return text, pasting, pasting
+	}
+	pasted = pasting || strings.HasPrefix(strings.TrimSpace(text), pasteBegins)
+	goesOn = strings.LastIndex(text, pasteBegins) > strings.LastIndex(text, pasteEnds)
+	return strings.NewReplacer(pasteBegins, "", pasteEnds, "").Replace(text), pasted, goesOn
 }
 
 // shown notes that a question is shown from now on. A terminal has then lost what was
@@ -69,6 +119,7 @@ func (i *input) shown() {
 	}
 	i.discard()
 	i.stale = false
+	i.quietSince, i.early = i.now(), false
 	if !i.pending {
 		_, _ = i.in.Discard(i.in.Buffered()) // what is buffered can be discarded
 		return

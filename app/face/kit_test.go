@@ -270,13 +270,18 @@ type fakeHost struct {
 	grants  []host.Grant
 	prompts map[string][]*mcp.Prompt
 	values  []string
+	skills  []*host.Skill
 	asked   []*mcp.CompleteParams
 	retried []string
 }
 
-func (h *fakeHost) Catalog() *host.Catalog                       { return &host.Catalog{Tools: h.tools, Down: h.down} }
-func (h *fakeHost) Status() []host.ServerStatus                  { return h.status }
-func (h *fakeHost) Grants(context.Context) ([]host.Grant, error) { return h.grants, nil }
+func (h *fakeHost) Catalog() *host.Catalog {
+	return &host.Catalog{Tools: h.tools, Down: h.down, Skills: h.skills, Servers: h.status}
+}
+
+func (h *fakeHost) Settle(context.Context, time.Duration) *host.Catalog { return h.Catalog() }
+func (h *fakeHost) Status() []host.ServerStatus                         { return h.status }
+func (h *fakeHost) Grants(context.Context) ([]host.Grant, error)        { return h.grants, nil }
 func (h *fakeHost) Prompts(_ context.Context, server string) ([]*mcp.Prompt, error) {
 	return h.prompts[server], nil
 }

@@ -134,7 +134,11 @@ func broken(label, text string, width int) string {
 	text = strings.NewReplacer("\t", " ", "\n", " ").Replace(text)
 	for {
 		end := fitting(text, width-at)
-		b.WriteString(text[:end] + "\n")
+		b.WriteString(text[:end])
+		if end < len(text) && text[end-1] != ' ' {
+			b.WriteString(goesOn)
+		}
+		b.WriteByte('\n')
 		if text = text[end:]; text == "" {
 			return b.String()
 		}
@@ -143,17 +147,24 @@ func broken(label, text string, width int) string {
 	}
 }
 
+// goesOn ends a line that is broken within a word.
+const goesOn = `\`
+
 // fitting is how many bytes of a text fit into so many columns: all, or up to a blank
-// in the second half of them, or as many as there is room for, but one character.
+// in the second half of them, or as many as there is room for beside goesOn, but one character.
 func fitting(text string, width int) int {
-	at, blank := 0, 0
+	at, blank, last := 0, 0, 0
 	for i, r := range text {
 		if at += columns(r); at > width && i > 0 {
 			if blank > i/2 {
 				return blank
 			}
+			if last > 0 {
+				return last // there is room for goesOn
+			}
 			return i
 		}
+		last = i
 		if r == ' ' {
 			blank = i + 1
 		}
@@ -234,10 +245,11 @@ func boundary(s string, limit int) int {
 	return limit
 }
 
-// cutTo is shorten, where 0 is no limit.
+// cutTo cuts a text and says how much of it is left out. A limit of 0 is none.
 func cutTo(s string, limit int) string {
-	if limit == 0 {
+	if limit == 0 || len(s) <= limit {
 		return s
 	}
-	return shorten(s, limit)
+	end := boundary(s, limit)
+	return fmt.Sprintf("%s… (%d more bytes)", s[:end], len(s)-end)
 }

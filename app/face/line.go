@@ -26,9 +26,11 @@ type LineOptions struct {
 	Echo bool
 	// Discard throws away what was typed at the terminal and not read yet, also the line
 	// that was begun. It is called when a question is shown. With it, lines are read at
-	// any time. Default: lines are read only when one is wanted, and the line of a read
-	// that was under way when a question was shown does not answer it. What waits in a
-	// pipe was typed when it is read.
+	// any time, and those that come within a tenth of a second after the question, or
+	// after one another from then on, do not answer it: they are the rest of a paste.
+	// Default: lines are read only when one is wanted, and the line of a read that was
+	// under way when a question was shown does not answer it. What waits in a pipe was
+	// typed when it is read.
 	Discard func()
 	// Interrupts tell that the person wants to interrupt: the first cancels what is
 	// under way, a second one ends Run. Default none.
@@ -44,8 +46,8 @@ type LineOptions struct {
 	// is shown: for a program that does something else with the session. Run ends with
 	// its context then, or when the session is closed.
 	QuestionsOnly bool
-	// Since is the number of the last record that is not shown at the beginning. Default:
-	// all are.
+	// Since is the number of the last record that is not shown at the beginning, which is
+	// told. Default: all are shown. See [LastExchanges].
 	Since int64
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -80,8 +82,10 @@ type Line struct {
 	prompted *step // whose prompt stands at the end of the output
 	progress map[string]time.Time
 	forking  bool
-	ended    bool // the input has
-	warned   bool // a second interrupt quits
+	stopped  bool   // the person has cancelled, and typed nothing since
+	named    string // the title that was given here
+	ended    bool   // the input has
+	warned   bool   // a second interrupt quits
 	over     bool
 }
 
@@ -103,6 +107,8 @@ type step struct {
 	prompt string
 	// take takes the line.
 	take func(ctx context.Context, text string)
+	// byHand says that the line must be typed, and not be a part of what was pasted.
+	byHand bool
 	// commands says that a line with a slash in front is a command.
 	commands bool
 }
@@ -118,7 +124,7 @@ func NewLine(in io.Reader, out io.Writer, opts *LineOptions) *Line {
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now
 	}
-	l.input = newInput(in, l.opts.Discard)
+	l.input = newInput(in, l.opts.Discard, l.opts.Now)
 	l.script.Face = l.opts.Face
 	return l
 }
@@ -133,6 +139,9 @@ func (l *Line) Run(ctx context.Context, h Host, s Session) error {
 	defer cancel()
 	l.host = h
 	l.attach(ctx, s, l.opts.Since)
+	if l.opts.Since > 0 && !l.opts.QuestionsOnly {
+		l.say("%s not shown here; /history shows all.", count(l.opts.Since, "earlier record is", "earlier records are"))
+	}
 	defer func() { l.unwatch() }()
 	for !l.over {
 		l.await(ctx)
@@ -246,7 +255,7 @@ func (l *Line) behind() bool { return l.seen < l.upTo }
 // step is what the next line is for, or nil if none is wanted now.
 func (l *Line) step() *step {
 	switch {
-	case l.behind():
+	case l.behind(), l.stopped && l.running: // what was asked is withdrawn
 		return nil
 	case l.asking != nil:
 		return l.asking.step
@@ -333,10 +342,15 @@ func (l *Line) typed(ctx context.Context, t typed) error {
 	if l.opts.Echo {
 		l.write(host.EscapeLine(t.text) + "\n")
 	}
-	l.prompted, l.warned = nil, false
+	l.prompted, l.warned, l.stopped = nil, false, false
 	switch {
+	case t.stale && t.again: // it is told already
+		return nil
 	case t.stale && l.asking != nil:
 		l.say("That line may have been begun before the question was shown, so that it does not answer it. Please answer now.")
+		return nil
+	case t.pasted && l.asking != nil && l.asking.step.byHand:
+		l.say("That line was pasted, and does not answer the question. Please type the answer.")
 		return nil
 	case t.stale:
 		l.say("That line was begun for a question that needs no answer any more, and was not used.")
@@ -363,6 +377,7 @@ func (l *Line) interrupted() {
 
 // cancel cancels what is under way.
 func (l *Line) cancel() {
+	l.stopped = true
 	if l.task != nil {
 		l.task.cancel()
 	}

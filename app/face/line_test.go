@@ -35,9 +35,13 @@ func writeQuestion() host.Question {
 
 // writes plays a run with one call, which is asked about.
 func writes(q host.Question) func(s *session, in host.Input) {
+	args := q.Arguments
+	if len(q.Batch) > 0 {
+		args = q.Batch[0].Arguments
+	}
 	return func(s *session, _ host.Input) {
 		s.write(&host.TurnRecord{Step: 1, Model: "scripted"}, &host.TextRecord{Text: "I write the *note*"}, &host.TextRecord{Text: " now."},
-			&host.CallRecord{ID: "c1", ModelName: "files__write_file", Server: "files", Tool: "write_file", Arguments: q.Arguments},
+			&host.CallRecord{ID: "c1", ModelName: "files__write_file", Server: "files", Tool: "write_file", Arguments: args},
 			&host.TurnEndRecord{Stop: host.StopCalls, Usage: host.Usage{Input: 120, Output: 30, Cost: 0.0021}})
 		a := s.ask(q)
 		switch {
@@ -49,7 +53,6 @@ func writes(q host.Question) func(s *session, in host.Input) {
 				&host.TurnRecord{Step: 2, Model: "scripted"}, &host.TextRecord{Text: "You said: " + a.Reason})
 			return
 		}
-		args := q.Arguments
 		if a.Edited != nil {
 			args = a.Edited
 		}
@@ -91,6 +94,74 @@ func TestLineCall(t *testing.T) {
 			wantAnswers(t, s, test.want)
 		})
 	}
+}
+
+// callsQuestion asks about two calls.
+func callsQuestion() host.Question {
+	q := writeQuestion()
+	q.Kind, q.Call, q.Arguments, q.Offers = host.QuestionCalls, "", nil, q.Offers[1:]
+	q.Batch = []host.BatchedCall{
+		{Call: "c1", Arguments: mcp.RawValue(`{"path":"a.txt","text":"\u001b[2Jone"}`)},
+		{
+			Call: "c2", Arguments: mcp.RawValue(`{"path":"b.txt","password":"x"}`),
+			Secrets: []host.Secret{{Pointer: "/password", Why: "the name says that it is secret"}},
+		},
+	}
+	return q
+}
+
+// Proves: FLOW-TOOL-H, SEC-TOOL-5. Several calls of a tool are one question, which shows all
+// arguments; one key agrees to all, one asks about each, one refuses all.
+func TestLineCalls(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lines []string
+		want  host.Answer
+	}{
+		"calls-all":     {[]string{"y"}, host.Answer{Action: host.Approve}},
+		"calls-each":    {[]string{"e path=x", "one"}, host.Answer{Action: host.Each}},
+		"calls-refused": {[]string{"n too many"}, host.Answer{Action: host.Refuse, Reason: "too many"}},
+		"calls-granted": {[]string{"1h"}, host.Answer{Action: host.Approve, Offer: 1, Minutes: 60}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSession(writes(callsQuestion()))
+			golden(t, name, talk(t, servers(), s, nil, append([]string{"Write my notes."}, test.lines...)...))
+			wantAnswers(t, s, test.want)
+		})
+	}
+}
+
+// A page of a server, what it calls and what it says are marked as the page's, in questions
+// and in the transcript.
+func TestLinePages(t *testing.T) {
+	t.Parallel()
+	const page = "ui://files/view\x1b[2J.html"
+	shown := host.Question{
+		Kind: host.QuestionApp, Server: "files", Name: page, Why: "no rule matches",
+		Warnings: []string{`the page can load from, or send to, "https://api.example.com"`},
+		Offers: []host.Offer{{Scope: host.ScopeArguments, Text: "this page, as long as it does not change", Rule: policy.Rule{
+			Effect: policy.Allow, Kind: policy.KindApp, Server: "files", Name: policy.Quote(page),
+		}}},
+	}
+	call := writeQuestion()
+	call.ByPage = page
+	message := host.Question{
+		Kind: host.QuestionMessage, Server: "files", Name: page, ByPage: page, Why: "it would be told to the model now",
+		Content: mcp.Contents{mcp.Text("buy it\x1b[2J")},
+	}
+	s := newSession(func(s *session, _ host.Input) {
+		s.ask(shown)
+		s.write(&host.PageRecord{Server: "files", URI: page, CSP: "default-src 'none'\x1b[2J", Why: "the person agreed"},
+			&host.CallRecord{ID: "c9", Server: "files", Tool: "write_file", ByPage: page, Arguments: call.Arguments})
+		s.ask(call)
+		s.write(&host.StartRecord{Call: "c9", Arguments: call.Arguments, Why: "the person agreed"},
+			&host.ResultRecord{Call: "c9", Outcome: host.OutcomeDone, Content: mcp.Contents{mcp.Text("written")}})
+		s.ask(message)
+		s.write(&host.UserRecord{Server: "files", Name: "page " + page, ByPage: page, Content: message.Content})
+	})
+	golden(t, "pages", talk(t, servers(), s, nil, "Show it.", "1", "y", "y"))
+	wantAnswers(t, s, host.Answer{Action: host.Approve, Offer: 1}, host.Answer{Action: host.Approve}, host.Answer{Action: host.Approve})
 }
 
 // An editor gets the arguments, and gives back what would be sent.
@@ -338,7 +409,7 @@ func TestLineCommands(t *testing.T) {
 		title = text
 		return nil
 	}}, "/help", "/tools", "/tools FILE read", "/servers", "/retry db", "/retry none", "/grants", "/revoke g1", "/revoke g9", "/grants",
-		"/title", "/title Files and more", "Hi.", "/history", "/compact", "/cancel", "/cancel c9", "/fork x", "/fork 99", "/fork 2", "/history", "/what", "/quit", "not read"))
+		"/title", "/title Files and more", "/title", "Hi.", "/history", "/compact", "/cancel", "/cancel c9", "/fork x", "/fork 99", "/fork 2", "/history", "/what", "/quit", "not read"))
 	if title != "Files and more" || s.compacts != 1 || len(s.forks) != 1 || s.forks[0] != 2 {
 		t.Errorf("title %q, %d summaries, forks %v", title, s.compacts, s.forks)
 	}

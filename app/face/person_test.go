@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,10 @@ func sit(t *testing.T, h face.Host, s face.Session, o face.LineOptions) *person 
 	in, typed := io.Pipe()
 	p := &person{t: t, typed: typed, out: new(safeBuffer), ended: make(chan error, 1)}
 	o.Width = func() int { return 400 }
+	if o.Now == nil { // a person takes a second for everything
+		var seconds atomic.Int64
+		o.Now = func() time.Time { return noon.Add(time.Duration(seconds.Add(1)) * time.Second) }
+	}
 	line := face.NewLine(in, p.out, &o)
 	go func() { p.ended <- line.Run(t.Context(), h, s) }()
 	t.Cleanup(func() { _ = typed.Close() }) // a pipe's never fails
@@ -107,6 +112,32 @@ func TestLineDiscard(t *testing.T) {
 	}
 }
 
+// Lines that come right after the question, or right after one another from then on, are
+// the rest of a paste, which is told once. Attack: a text to be pasted that holds an answer.
+func TestLineBurst(t *testing.T) {
+	t.Parallel()
+	// The clock is read for the message, the question, and each line after it.
+	millis, calls := []int{0, 0, 90, 180, 270, 271, 400}, atomic.Int64{}
+	s := newSession(writes(writeQuestion()))
+	p := sit(t, servers(), s, face.LineOptions{Discard: func() {}, Now: func() time.Time {
+		n := min(int(calls.Add(1)), len(millis)) - 1
+		return noon.Add(time.Duration(millis[n]) * time.Millisecond)
+	}})
+	p.sees("> ")
+	p.types("Write.\n")
+	p.sees("Your answer")
+	p.types("y\n1\ny\n2\n")
+	p.types("n\n")
+	p.sees("Done: 1 turn")
+	wantAnswers(t, s, host.Answer{Action: host.Refuse})
+	if n := strings.Count(p.out.String(), "Please answer now."); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
+	if err := p.leaves(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Another face answers first, and this one says so.
 func TestLineAnsweredElsewhere(t *testing.T) {
 	t.Parallel()
@@ -167,6 +198,24 @@ func TestLineInterrupts(t *testing.T) {
 	p.sees("Nothing is under way. Interrupt once more to quit")
 	interrupts <- os.Interrupt
 	if err := <-p.ended; err != nil {
+		t.Error(err)
+	}
+	wantAnswers(t, s)
+}
+
+// At a terminal the line after a question that the person has cancelled is a message.
+func TestLineAfterInterrupt(t *testing.T) {
+	t.Parallel()
+	interrupts := make(chan os.Signal)
+	s := newSession(writes(writeQuestion()))
+	p := sit(t, servers(), s, face.LineOptions{Interrupts: interrupts, Discard: func() {}})
+	p.types("Write.\n")
+	p.sees("Your answer")
+	interrupts <- os.Interrupt
+	p.sees("Cancelled: 1 turn of the model")
+	p.types("/title A new one\n")
+	p.sees("The title cannot be changed here.")
+	if err := p.leaves(); err != nil {
 		t.Error(err)
 	}
 	wantAnswers(t, s)

@@ -76,6 +76,10 @@ func (l *Line) settled(id string) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(q *host.Question) bool { return q.ID == id })
 	if l.asking != nil && l.asking.question.ID == id {
 		l.asking = nil
+		if l.stopped && l.opts.Discard != nil { // the person knows that it is settled
+			l.input.shown()
+			return
+		}
 		l.input.settled()
 	}
 }

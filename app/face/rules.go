@@ -110,6 +110,9 @@ func rangeText(low, high mcp.RawValue) string {
 // GrantText says in a sentence what a grant allows and until when, escaped.
 func GrantText(g *host.Grant, now time.Time) string {
 	text := fmt.Sprintf("%s: %s", name(g.ID), RuleText(&g.Rule))
+	if k := g.Skill; k != nil {
+		text += fmt.Sprintf(", while the model acts on the skill %s of server %s as it was then", name(k.URI), name(k.Server))
+	}
 	switch over := g.Over(now); {
 	case over == "revoked":
 		return text + "; taken back at " + clock(g.Revoked) + "."

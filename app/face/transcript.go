@@ -2,6 +2,7 @@ package face
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -86,6 +87,11 @@ func (t *Transcript) body(r *host.Record) []Entry {
 		return t.called(b)
 	case *host.TurnEndRecord:
 		return t.turnEnd(b)
+	case *host.PageRecord:
+		return []Entry{
+			said("Page %s of server %s is shown, because %s.", name(b.URI), name(b.Server), claim(b.Why)),
+			{Kind: EntryClaim, Label: "its policy", Text: host.EscapeLine(b.CSP)},
+		}
 	case *host.StartRecord:
 		return t.started(b)
 	case *host.ResultRecord:
@@ -117,6 +123,8 @@ func (t *Transcript) body(r *host.Record) []Entry {
 		return t.runEnd(b)
 	case *host.ProgressRecord:
 		return t.progress(b)
+	case *host.SkillRecord:
+		return skillLines(b)
 	case nil:
 		return nil
 	}
@@ -155,10 +163,14 @@ func (t *Transcript) called(b *host.CallRecord) []Entry {
 		t.calls = make(map[string]*host.CallRecord)
 	}
 	t.calls[b.ID] = b
-	if b.Arguments == nil {
-		return []Entry{said("%s: the model asks for it with arguments that are no JSON.", t.callName(b.ID)), {Kind: EntryBlock, Text: host.Escape(b.Text)}}
+	by := "the model"
+	if b.ByPage != "" {
+		by = "page " + name(b.ByPage)
 	}
-	return []Entry{said("%s: the model asks for it.", t.callName(b.ID))}
+	if b.Arguments == nil {
+		return []Entry{said("%s: %s asks for it with arguments that are no JSON.", t.callName(b.ID), by), {Kind: EntryBlock, Text: host.Escape(b.Text)}}
+	}
+	return []Entry{said("%s: %s asks for it.", t.callName(b.ID), by)}
 }
 
 // started words that a call is sent.
@@ -176,6 +188,7 @@ func (t *Transcript) started(b *host.StartRecord) []Entry {
 // result words how a call ended.
 func (t *Transcript) result(b *host.ResultRecord) []Entry {
 	call := t.callName(b.Call)
+	byPage := t.calls[b.Call] != nil && t.calls[b.Call].ByPage != ""
 	delete(t.calls, b.Call)
 	why := ended(firstOf(claim(b.Why), "no reason was given"))
 	took := ""
@@ -193,7 +206,10 @@ func (t *Transcript) result(b *host.ResultRecord) []Entry {
 		if len(b.Content) > 0 {
 			lines = append(lines, Entry{Kind: EntryBlock, Text: contents(b.Content)})
 		}
-		if b.Whole != "" {
+		switch {
+		case byPage:
+			lines = append(lines, said("The result is for the page; the model is not given it."))
+		case b.Whole != "":
 			lines = append(lines, said("All %d bytes of the result are kept; the model reads on from there.", b.Size))
 		}
 		return lines
@@ -239,7 +255,9 @@ func (t *Transcript) answered(b *host.AnswerRecord, r *host.Record) []Entry {
 	if b.Withdrawn != "" {
 		return []Entry{said("%s needs no answer any more: %s.", about, claim(b.Withdrawn))}
 	}
-	verdict := map[host.Action]string{host.Approve: "agreed to", host.Dismiss: "closed without an answer"}[b.Action]
+	verdict := map[host.Action]string{
+		host.Approve: "agreed to", host.Dismiss: "closed without an answer", host.Each: "to be asked one by one",
+	}[b.Action]
 	if verdict == "" {
 		verdict = "refused"
 	}
@@ -274,7 +292,13 @@ func subject(q *host.Question) string {
 		return "the page" + server
 	case host.QuestionRoots:
 		return "the directories for server " + name(q.Server)
-	case host.QuestionCall, host.QuestionChange, host.QuestionUse:
+	case host.QuestionCalls:
+		return fmt.Sprintf("%d calls of %s", len(q.Batch), name(q.Name)) + server
+	case host.QuestionMessage:
+		return "what page " + name(q.ByPage) + server + " says"
+	case host.QuestionSkill:
+		return "the skill " + name(q.Name) + server
+	case host.QuestionCall, host.QuestionChange, host.QuestionUse, host.QuestionApp:
 	}
 	return name(q.Name) + server
 }
@@ -318,7 +342,7 @@ func labelLines(b *host.LabelRecord) []Entry {
 
 // runEnd words the end of a run.
 func (t *Transcript) runEnd(b *host.RunEndRecord) []Entry {
-	clear(t.calls)
+	maps.DeleteFunc(t.calls, func(_ string, c *host.CallRecord) bool { return c.ByPage == "" })
 	outcome := map[host.Outcome]string{
 		host.OutcomeDone: "Done", host.OutcomeFailed: "Failed", host.OutcomeRefused: "Refused",
 		host.OutcomeCancelled: "Cancelled", host.OutcomeInterrupted: "Interrupted", host.OutcomeNotRun: "Not run",
@@ -440,6 +464,20 @@ func (b *blockBuffer) rest() string {
 	s := b.text.String()
 	*b = blockBuffer{}
 	return s
+}
+
+// LastExchanges is the number of the record before the last exchanges: as many runs, with
+// what the person said; 0 if there are no more. It is for LineOptions.Since.
+func LastExchanges(records []host.Record, exchanges int) int64 {
+	for i := len(records) - 2; i >= 0; i-- {
+		if _, ok := records[i].Body.(*host.RunEndRecord); !ok {
+			continue
+		}
+		if exchanges--; exchanges == 0 {
+			return records[i].N
+		}
+	}
+	return 0
 }
 
 // Text words records from the beginning of a session for a plain terminal of so many

@@ -66,6 +66,8 @@ func NewWording(q *host.Question) *Wording {
 	switch q.Kind {
 	case host.QuestionCall:
 		p.call(q)
+	case host.QuestionCalls:
+		p.calls(q)
 	case host.QuestionChange:
 		p.change(q)
 	case host.QuestionSample:
@@ -80,6 +82,12 @@ func NewWording(q *host.Question) *Wording {
 		p.roots(q)
 	case host.QuestionUse:
 		p.use(q)
+	case host.QuestionSkill:
+		p.skill(q)
+	case host.QuestionApp:
+		p.app(q)
+	case host.QuestionMessage:
+		p.message(q)
 	default:
 		p.Title = fmt.Sprintf("Server %s asks something that this program does not know: %s.", name(q.Server), name(string(q.Kind)))
 	}
@@ -98,21 +106,30 @@ func origin(s string) string {
 }
 
 func (p *Wording) fact(label, text string) {
-	if text != "" {
+	if text = p.condensed(label, text); text != "" {
 		p.Lines = append(p.Lines, Entry{Kind: EntryFact, Label: label, Text: text})
 	}
 }
 
 // claim adds what a stranger says, if it says anything.
 func (p *Wording) claim(label, text string) {
-	if text = host.EscapeLine(strings.TrimSpace(text)); text != "" {
+	if text = p.condensed(label, host.EscapeLine(strings.TrimSpace(text))); text != "" {
 		p.Lines = append(p.Lines, Entry{Kind: EntryClaim, Label: label, Text: text})
 	}
 }
 
 // block adds a text of several lines, escaped already.
 func (p *Wording) block(label, text string) {
-	p.Lines = append(p.Lines, Entry{Kind: EntryBlock, Label: label, Text: text})
+	p.Lines = append(p.Lines, Entry{Kind: EntryBlock, Label: label, Text: p.condensed(label, text)})
+}
+
+// condensed is a text without its long runs of blanks, which are suspicious.
+func (p *Wording) condensed(label, text string) string {
+	short := Condense(text)
+	if short != text {
+		p.warn(fmt.Sprintf("the %s %s a long run of blanks, shown as its number", label, map[bool]string{true: "hold", false: "holds"}[strings.HasSuffix(label, "s")]))
+	}
+	return short
 }
 
 func (p *Wording) warn(text string) {
@@ -122,8 +139,23 @@ func (p *Wording) warn(text string) {
 // call words the call of a tool.
 func (p *Wording) call(q *host.Question) {
 	p.Title = fmt.Sprintf("The model wants to call %s of server %s.", name(q.Name), name(q.Server))
+	if q.ByPage != "" {
+		p.Title = fmt.Sprintf("A page of server %s wants to call its tool %s.", name(q.Server), name(q.Name))
+		p.fact("page", host.EscapeLine(q.ByPage))
+	}
 	p.tool(q)
 	p.block("arguments", host.Indent(q.Arguments))
+}
+
+// calls words several calls of a tool.
+func (p *Wording) calls(q *host.Question) {
+	p.Title = fmt.Sprintf("The model wants to call %s of server %s %d times.", name(q.Name), name(q.Server), len(q.Batch))
+	p.tool(q)
+	for i := range q.Batch {
+		label := fmt.Sprintf("call %d", i+1)
+		p.block("arguments of "+label, host.Indent(q.Batch[i].Arguments))
+		p.secrets(label+": ", q.Batch[i].Secrets)
+	}
 }
 
 // tool shows what is called, and what the server claims about it.
@@ -344,26 +376,47 @@ func (p *Wording) roots(q *host.Question) {
 	}
 }
 
-// use words a prompt, resource or skill for the conversation.
+// use words a prompt or resource for the conversation, or a skill by its URI.
 func (p *Wording) use(q *host.Question) {
 	p.Title = fmt.Sprintf("This would go into the conversation: %s of server %s.", name(q.Name), name(q.Server))
+	if q.Call != "" {
+		p.Title = fmt.Sprintf("The model wants to ask server %s for %s.", name(q.Server), name(q.Name))
+	}
 	if len(q.Arguments) > 0 {
 		p.block("arguments", host.Indent(q.Arguments))
 	}
 }
 
+// app words a page that a server wants to show.
+func (p *Wording) app(q *host.Question) {
+	p.Title = fmt.Sprintf("Server %s wants to show a page of its own.", name(q.Server))
+	p.fact("page", host.EscapeLine(q.Name))
+}
+
+// message words what a page wants to say to the model.
+func (p *Wording) message(q *host.Question) {
+	p.Title = fmt.Sprintf("A page of server %s wants to say this to the model.", name(q.Server))
+	p.fact("page", host.EscapeLine(q.ByPage))
+	p.block("message (untrusted)", contents(q.Content))
+}
+
 // warnings adds differences, what looks like a secret and what else is suspicious.
 func (p *Wording) warnings(q *host.Question) {
 	p.changes(q.Changes)
-	for _, s := range q.Secrets {
+	p.secrets("", q.Secrets)
+	for _, w := range q.Warnings {
+		p.warn(claim(w))
+	}
+}
+
+// secrets warns of what looks like a secret.
+func (p *Wording) secrets(of string, list []host.Secret) {
+	for _, s := range list {
 		where := "the text"
 		if s.Pointer != "" {
 			where = claim(s.Pointer)
 		}
-		p.warn(fmt.Sprintf("%s may hold a secret: %s", where, host.EscapeLine(s.Why)))
-	}
-	for _, w := range q.Warnings {
-		p.warn(claim(w))
+		p.warn(fmt.Sprintf("%s%s may hold a secret: %s", of, where, host.EscapeLine(s.Why)))
 	}
 }
 
@@ -398,8 +451,10 @@ func (p *Wording) choices(q *host.Question) {
 		}
 		add("n", "tell it of none", host.Refuse, NeedNothing)
 		return
-	case host.QuestionChange, host.QuestionUse:
+	case host.QuestionChange, host.QuestionUse, host.QuestionMessage:
 		add("y", "yes", host.Approve, NeedNothing)
+	case host.QuestionCalls:
+		add("y", "yes, all of them, this time", host.Approve, NeedNothing)
 	default:
 		add("y", "yes, this time", host.Approve, NeedNothing)
 	}
@@ -410,9 +465,16 @@ func (p *Wording) choices(q *host.Question) {
 	if len(q.Models) > 1 {
 		add("m", "choose another model", host.Approve, NeedModel)
 	}
-	if q.Kind == host.QuestionCall || q.Kind == host.QuestionChange {
+	forModel := q.Call != "" && (q.Kind == host.QuestionSkill || q.Kind == host.QuestionUse)
+	switch {
+	case q.Kind == host.QuestionCalls:
+		add("o", "one by one: ask about each of them", host.Each, NeedNothing)
+		add("n", "no, none of them; what you write after it is told to the model", host.Refuse, NeedReason)
+	case q.ByPage != "" && (q.Kind == host.QuestionCall || q.Kind == host.QuestionChange):
+		add("n", "no; what you write after it is told to the page", host.Refuse, NeedReason)
+	case q.Kind == host.QuestionCall, q.Kind == host.QuestionChange, forModel:
 		add("n", "no; what you write after it is told to the model", host.Refuse, NeedReason)
-	} else {
+	default:
 		add("n", "no", host.Refuse, NeedNothing)
 	}
 }

@@ -95,6 +95,7 @@ func TestOfflineDeclines(t *testing.T) {
 		"create issue":  "finds no value for repo, title",
 		"add a=x b=y":   "finds no value for a, b",
 		"42 \x1b[31m !": "finds no tool for that",
+		"t/echo hello":  "knows no tool t/echo. Its server may still be starting",
 	} {
 		piece := generate(t, &host.Request{Messages: []host.Message{user(request)}, Tools: tools()})
 		if piece.Call != nil || !strings.Contains(piece.Text, want) {

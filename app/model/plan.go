@@ -25,6 +25,10 @@ const (
 // plan picks the tool for one step and fills its arguments. Without a tool the
 // text says why.
 func plan(step []token, tools []host.ToolSpec) (tool string, args mcp.RawValue, why string) {
+	tools = ofServer(step, tools)
+	if len(tools) == 0 {
+		return "", nil, fmt.Sprintf("The offline model knows no tool %s. Its server may still be starting.", step[0].text)
+	}
 	best, bestScore := -1, enough-1
 	for i := range tools {
 		if score := score(step, &tools[i]); score > bestScore {
@@ -40,6 +44,32 @@ func plan(step []token, tools []host.ToolSpec) (tool string, args mcp.RawValue, 
 			tools[best].Name, strings.Join(missing, ", "), missing[0])
 	}
 	return tools[best].Name, args, ""
+}
+
+// ofServer are the tools that a step may mean: those of the server if it begins with
+// SERVER/TOOL, else all. It begins so if any server has a tool of that name. Without a
+// tool of the name at that server there are none.
+func ofServer(step []token, tools []host.ToolSpec) []host.ToolSpec {
+	server, own, ok := strings.Cut(step[0].text, "/")
+	if !ok || step[0].kind != word {
+		return tools
+	}
+	var list []host.ToolSpec
+	named := false
+	for i := range tools {
+		prefix, name, found := strings.Cut(tools[i].Name, "__")
+		if !found || !slices.Equal(parts(name), parts(own)) {
+			continue
+		}
+		named = true
+		if slices.Equal(parts(prefix), parts(server)) {
+			list = append(list, tools[i])
+		}
+	}
+	if !named {
+		return tools
+	}
+	return list
 }
 
 // names lists tools for a person.

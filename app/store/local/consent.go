@@ -62,6 +62,12 @@ func (d *DB) PutPin(ctx context.Context, p *host.Pin) error {
 	return d.advise(err)
 }
 
+// DeletePin implements host.Store.
+func (d *DB) DeletePin(ctx context.Context, key host.PinKey) error {
+	_, err := d.db.Exec(ctx, "remove a pin", `DELETE FROM pin WHERE server = $1 AND tool = $2`, key.Server, key.Tool)
+	return d.advise(err)
+}
+
 // PutGrant implements host.Store.
 func (d *DB) PutGrant(ctx context.Context, g *host.Grant) error {
 	data, err := strictjson.Marshal(g)

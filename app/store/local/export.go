@@ -83,6 +83,7 @@ func lineage(ctx context.Context, tx *sql.Tx, id string) ([]host.SessionInfo, er
 		if err != nil {
 			return nil, err
 		}
+		s.Used = time.Time{} // the records have times
 		chain = append(chain, s)
 		if s.Parent == "" {
 			slices.Reverse(chain)

@@ -177,6 +177,12 @@ func (e *eachOf) PutPin(ctx context.Context, p *host.Pin) error {
 	return s.PutPin(ctx, p)
 }
 
+func (e *eachOf) DeletePin(ctx context.Context, key host.PinKey) error {
+	s, done := e.next()
+	defer done()
+	return s.DeletePin(ctx, key)
+}
+
 func (e *eachOf) PutGrant(ctx context.Context, g *host.Grant) error {
 	s, done := e.next()
 	defer done()

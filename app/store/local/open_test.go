@@ -82,7 +82,7 @@ func TestVersion1(t *testing.T) {
 	list, err := db.Sessions(ctx)
 	ok(t, err)
 	if fmt.Sprint(list) != fmt.Sprint([]host.SessionInfo{
-		{ID: "f", Parent: "s", At: 1, Created: epoch.Add(1)}, {ID: "s", Title: "the title", Created: epoch},
+		{ID: "f", Parent: "s", At: 1, Created: epoch.Add(1), Used: epoch}, {ID: "s", Title: "the title", Created: epoch, Used: epoch},
 	}) {
 		t.Errorf("sessions %+v", list)
 	}

@@ -58,12 +58,13 @@ func noRow(err, instead error) error {
 	return err
 }
 
-const sessionColumns = `id, coalesce(parent, ''), at, title, created`
+const sessionColumns = `id, coalesce(parent, ''), at, title, created,
+	coalesce((SELECT time FROM record WHERE session = id ORDER BY n DESC LIMIT 1), created)`
 
 func scanSession(scan func(...any) error) (s host.SessionInfo, err error) {
-	var created int64
-	err = scan(&s.ID, &s.Parent, &s.At, &s.Title, &created)
-	s.Created = moment(created)
+	var created, used int64
+	err = scan(&s.ID, &s.Parent, &s.At, &s.Title, &created, &used)
+	s.Created, s.Used = moment(created), moment(used)
 	return s, err
 }
 
