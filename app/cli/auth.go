@@ -40,9 +40,17 @@ func (p *program) statusCommand() *cobra.Command {
 			if s.err != nil {
 				return s.err
 			}
-			list, err := s.Status(cmd.Context())
+			all, err := p.allSignIns(cmd.Context())
 			if err != nil {
-				return fmt.Errorf("reading the store of tokens: %w", err)
+				return err
+			}
+			var list []login.Status
+			for _, part := range all {
+				stored, err := part.Status(cmd.Context())
+				if err != nil {
+					return fmt.Errorf("reading the store of tokens: %w", err)
+				}
+				list = append(list, stored...)
 			}
 			if p.json {
 				return p.printJSON(statusReport(list, s.kind))

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -46,16 +48,21 @@ func fillIn(address, form string) error {
 
 // pickPort is a port that was free just now.
 func pickPort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	const first, count = 20000, 10000 // below those that systems give out by themselves
+	var err error
+	for range 100 {
+		n := int(portsPicked.Add(1)) + os.Getpid()*37
+		port := strconv.Itoa(first + n%count)
+		var l net.Listener
+		if l, err = net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			return port, l.Close()
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return "", err
-	}
-	return port, l.Close()
+	return "", err
 }
+
+// portsPicked counts the ports, so that no two scripts get the same.
+var portsPicked atomic.Uint32
 
 // freePort is the script command "freeport NAME", which sets a variable: an
 // authorization server and its MCP server must know each other's address.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,6 +51,8 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 	interrupts := make(chan os.Signal, 1)
 	p.streams.chat.Store(&interrupts)
 	defer p.streams.chat.Store(nil)
+	// A long session would scroll away what happened last.
+	since := face.LastExchanges(c.session.Snapshot().Records, shownExchanges)
 	if first != "" {
 		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
 			return err
@@ -60,11 +63,18 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 	}
 	line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
 		Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: interrupts,
-		SetTitle: c.store.SetTitle, Discard: p.discard(),
+		SetTitle: c.store.SetTitle, Discard: p.discard(), Since: since,
 	})
 	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), model.Offline{}.Info().Name)
-	return line.Run(ctx, face.OfHost(c.host), heldSession{face.OfSession(c.session, nil), p})
+	err := line.Run(ctx, retriedHost{face.OfHost(c.host), p.openSignIns()}, heldSession{face.OfSession(c.session, nil), p})
+	if err == nil && p.streams.InTerminal && !p.unkept {
+		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
+	}
+	return err
 }
+
+// shownExchanges is how many exchanges of a session are shown when it is gone on with.
+const shownExchanges = 3
 
 // A heldSession holds its forks, too.
 type heldSession struct {
@@ -93,13 +103,21 @@ func (p *program) discard() func() {
 	}
 }
 
-// askLine asks something at the terminal. What was typed before is no answer.
+// askLine asks something at the terminal. What was typed before is no answer, nor what
+// comes too soon to be one.
 func (p *program) askLine(ctx context.Context, question string) (string, error) {
 	p.notePart("%s", question)
-	if discard := p.discard(); discard != nil {
-		discard()
+	discard := p.discard()
+	if discard == nil {
+		return p.keyboard().line(ctx)
 	}
-	return p.keyboard().line(ctx)
+	discard()
+	for since := time.Now(); ; since = time.Now() {
+		line, err := p.keyboard().line(ctx)
+		if err != nil || time.Since(since) >= face.Burst {
+			return line, err
+		}
+	}
 }
 
 // askYes asks for yes or no. Everything but a yes is a no.

@@ -36,6 +36,9 @@ type Streams struct {
 	// Passphrase is that of the encrypted store of tokens, if it needs none to
 	// be asked for it.
 	Passphrase string
+	// SystemRoot stands before the paths of the machine's administrator; empty is the
+	// machine's own root.
+	SystemRoot string
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal
@@ -203,7 +206,7 @@ Without --server, the demonstration server that is built in is used.`,
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
-	root.AddCommand(p.chatCommand(), p.runCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(),
+	root.AddCommand(p.chatCommand(), p.runCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(), p.pinsCommand(),
 		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
 		p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())

@@ -24,7 +24,10 @@ import (
 
 func parley() {
 	s := cli.Standard()
-	s.Flush = nil // scripts give all that is typed at once
+	if os.Getenv("PARLEY_TEST_TYPED") == "" {
+		s.Flush = nil // scripts give all that is typed at once
+	}
+	s.SystemRoot = os.Getenv("PARLEY_TEST_SYSTEM")
 	os.Exit(cli.Main(context.Background(), os.Args[1:], s))
 }
 
@@ -34,7 +37,10 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}
-	testscript.Main(apart{m}, map[string]func(){"parley": parley, "fakebrowser": fakeBrowser, "faulty": faulty, "jotter": jotter, "rewrite": rewrite, "tampered": tampered})
+	testscript.Main(apart{m}, map[string]func(){
+		"parley": parley, "fakebrowser": fakeBrowser, "actor": actorMain, "batcher": batcherMain, "faulty": faulty,
+		"folder-skills": folderSkills, "jotter": jotter, "rewrite": rewrite, "tampered": tampered, "villain": villainMain,
+	})
 }
 
 // faulty is a server whose features fail with errors that are not for callers.

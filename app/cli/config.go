@@ -34,9 +34,9 @@ files of the other MCP clients on this machine, which are read and never written
 }
 
 // withConfig reads the configuration.
-func withConfig(ctx context.Context, file string, fn func(cfg *config.Config, db *local.DB) error) error {
+func (p *program) withConfig(ctx context.Context, file string, fn func(cfg *config.Config, db *local.DB) error) error {
 	return withLocal(func(db *local.DB) error {
-		cfg, err := loadConfig(ctx, file, db)
+		cfg, err := p.loadConfig(ctx, file, db)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (p *program) configListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the servers, with the file and line that each is from", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
+			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
 				entries := make([]*listedEntry, 0, len(cfg.Servers))
 				for _, s := range cfg.Servers {
 					e, err := listed(cmd.Context(), s, db)
@@ -152,7 +152,7 @@ and its tools are counted. The exit code is 6 if something is wrong.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer p.endSignIns()
-			return withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
+			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, db *local.DB) error {
 				return p.doctor(cmd.Context(), cfg, db, connect)
 			})
 		},
@@ -166,6 +166,11 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 	var b strings.Builder
 	for _, f := range cfg.Files {
 		fmt.Fprintf(&b, "read %s (%s, %s)\n", f.Path, f.Client, f.Scope)
+	}
+	for i := range cfg.Pending {
+		for _, r := range cfg.Pending[i].Rules {
+			fmt.Fprintf(&b, "%s: the rule %s waits for 'parley config approve'\n", r.Source, ruleWords(&r))
+		}
 	}
 	wrong := len(cfg.Problems)
 	for _, problem := range cfg.Problems {
@@ -226,43 +231,6 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 	return failed, nil
 }
 
-// entryKey is where the store has the person's consent to an entry of a project.
-func entryKey(s *config.Server) host.PinKey { return approvalOf("entry", s.Source.File+" "+s.Name) }
-
-func (p *program) configApproveCommand() *cobra.Command {
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "approve NAME",
-		Short: "Agree to an entry of a project's file, as it is now; it is asked again when it changes",
-		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withConfig(cmd.Context(), "", func(cfg *config.Config, db *local.DB) error {
-				s := cfg.Server(args[0])
-				switch {
-				case s == nil:
-					return usagef("there is no server %q; 'parley config list' lists them", args[0])
-				case !s.NeedsConsent:
-					return usagef("%q is in a file of your own (%s) and needs no consent", args[0], s.Source)
-				}
-				p.note("%s", describeEntry(s, false))
-				if !yes {
-					if !p.streams.InTerminal {
-						return usagef("give --yes if this is what you want to start")
-					}
-					if agreed, err := p.askYes(cmd.Context(), "Agree to it? [y]es, [n]o: "); err != nil {
-						return err
-					} else if !agreed {
-						return &silentError{exitConsent}
-					}
-				}
-				return approve(cmd.Context(), db, entryKey(s), s.Digest)
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "agree without a question")
-	return cmd
-}
-
 func (p *program) configAddCommand() *cobra.Command {
 	var env, headers, labels []string
 	var dir string
@@ -300,7 +268,7 @@ func (p *program) configAddCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVarP(&env, "env", "e", nil, "`NAME=VALUE` for the environment of the command; ${X} is a variable of yours")
 	f.StringArrayVarP(&headers, "header-field", "H", nil, "`'NAME: VALUE'` to send with each request to the URL")
-	f.StringArrayVar(&labels, "label", nil, "`LABEL` of the server: untrusted-input, private-data, can-send-out")
+	f.StringArrayVar(&labels, "label", nil, "`LABEL` of the server: untrusted-input, private-data, can-send-out, runs-code")
 	f.StringVar(&dir, "cwd", "", "`FOLDER` in which the command runs")
 	f.BoolVar(&trusted, "trusted", false, "believe the server's hints and let its instructions reach the model")
 	return cmd
@@ -342,7 +310,7 @@ func (p *program) configSwitchCommand(verb, short string, disabled bool) *cobra.
 
 // editConfig changes the person's own file. Files of others are never written.
 func (p *program) editConfig(done, name string, change func(path string) error) error {
-	cfg, err := config.Load(nil)
+	cfg, err := config.Load(p.configOptions())
 	if err != nil {
 		return err
 	}
@@ -371,8 +339,8 @@ func stringJSON(s string) ([]byte, error) { return jsonrpc.JSON(s).AppendJSON(ni
 func readLabels(e *config.Entry, labels []string) error {
 	for _, l := range labels {
 		label := policy.Label(l)
-		if !slices.Contains([]policy.Label{policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends}, label) {
-			return usagef("--label %q: the labels are %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends)
+		if !slices.Contains([]policy.Label{policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns}, label) {
+			return usagef("--label %q: the labels are %s, %s, %s, %s", l, policy.LabelUntrusted, policy.LabelPrivate, policy.LabelSends, policy.LabelRuns)
 		}
 		e.Labels = append(e.Labels, label)
 	}

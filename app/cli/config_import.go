@@ -23,8 +23,8 @@ can be changed, disabled and labelled. The other file stays as it is; of two
 entries with one name, yours counts. Entries of other clients work without that.`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withConfig(cmd.Context(), file, func(cfg *config.Config, _ *local.DB) error {
-				own, err := config.Load(nil)
+			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, _ *local.DB) error {
+				own, err := config.Load(p.configOptions())
 				if err != nil {
 					return err
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -166,34 +166,40 @@ func (p *program) releaseSessions() {
 	p.held = nil
 }
 
-// findSession finds a session by its id, or the newest by "last".
+// findSession finds a session by its id, or the one that was used last by "last".
 func findSession(ctx context.Context, store host.Store, id string) (string, error) {
 	list, err := store.Sessions(ctx)
 	if err != nil {
 		return "", err
 	}
-	for _, s := range list { // the newest first
-		if id == "last" || s.ID == id {
-			return s.ID, nil
-		}
+	if id == "last" && len(list) == 0 {
+		return "", usagef("there is no session yet")
 	}
 	if id == "last" {
-		return "", usagef("there is no session yet")
+		used := func(a, b host.SessionInfo) int { return a.Used.Compare(b.Used) }
+		return slices.MaxFunc(list, used).ID, nil // of equal ones the newest, which is first
+	}
+	for _, s := range list {
+		if s.ID == id {
+			return s.ID, nil
+		}
 	}
 	return "", usagef("there is no session %q; 'parley session list' lists them", id)
 }
 
 // conversationOptions are the host's options and servers, by flags and configuration.
 func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, attended bool, store host.Store) (*host.Options, []host.Server, error) {
-	cfg, err := loadConfig(ctx, flags.configFile, store)
+	cfg, err := p.loadConfig(ctx, flags.configFile, store)
 	if err != nil {
 		return nil, nil, err
 	}
+	p.notePending(cfg)
 	opts, err := p.hostOptions()
 	if err != nil {
 		return nil, nil, err
 	}
 	opts.Attended, opts.Store = attended, store
+	opts.Extensions, opts.Skills = append(opts.Extensions, skills.Extension()), skills.Loader{}
 	if !attended { // a script wants the tools of all servers from the first turn on
 		opts.StartWait = scriptWait
 	}
@@ -234,12 +240,9 @@ func (p *program) hostOptions() (*host.Options, error) {
 	if dir, err := os.Getwd(); err == nil {
 		opts.Dir = dir
 	}
-	for _, dir := range p.roots {
-		root, err := host.Root(dir)
-		if err != nil {
-			return nil, usagef("--root: %w", err)
-		}
-		opts.Roots = append(opts.Roots, root)
+	var err error
+	if opts.Roots, err = p.resolvedRoots(); err != nil {
+		return nil, err
 	}
 	if p.logLevel != "" {
 		opts.LogLevel = mcp.LogLevel(p.logLevel)
@@ -249,70 +252,6 @@ func (p *program) hostOptions() (*host.Options, error) {
 		opts.OnLog = p.showLog
 	}
 	return opts, nil
-}
-
-// policyWith makes the policy: the rules of the command line first, then others, then
-// those of the program itself.
-func (p *program) policyWith(others []policy.Rule) (*policy.Policy, error) {
-	var rules []policy.Rule
-	for _, flag := range []struct {
-		name     string
-		effect   policy.Effect
-		patterns []string
-	}{{"--deny", policy.Deny, p.deny}, {"--ask", policy.Ask, p.ask}, {"--allow", policy.Allow, p.allow}} {
-		for _, pattern := range flag.patterns {
-			r, err := policy.ParsePattern(flag.effect, pattern, policy.Source{File: flag.name, Text: pattern})
-			if err != nil {
-				return nil, usagef("%w", err)
-			}
-			rules = append(rules, r)
-		}
-	}
-	for _, dir := range p.roots {
-		root, err := host.Root(dir)
-		if err != nil {
-			return nil, usagef("--root: %w", err)
-		}
-		raw, err := stringJSON(root.URI)
-		if err != nil {
-			return nil, fmt.Errorf("--root: %w", err)
-		}
-		rules = append(rules, policy.Rule{
-			Effect: policy.Allow, Kind: policy.KindRoots, Source: policy.Source{File: "--root", Text: dir},
-			Where: []policy.Predicate{{Pointer: "/uri", Op: policy.OpEquals, Values: []mcp.RawValue{raw}}},
-		})
-	}
-	rules = append(rules, others...)
-	rules = append(rules, policy.Rule{
-		Effect: policy.Allow, Kind: policy.KindTool, Server: bundled, Hints: []policy.Hint{policy.HintReadOnly},
-		Source: policy.Source{File: "the program: the built-in server may read"},
-	})
-	return policy.New(rules)
-}
-
-// loadConfig reads the person's configuration, or one file that they named.
-func loadConfig(ctx context.Context, file string, store host.Store) (*config.Config, error) {
-	if file != "" {
-		cfg, err := config.LoadFile(file, nil)
-		if err != nil {
-			return nil, usagef("--config: %w", err)
-		}
-		return cfg, nil
-	}
-	opts := &config.Options{Approved: func(file, digest string) bool {
-		pin, err := store.Pin(ctx, approvalOf("rules", file))
-		return err == nil && pin != nil && pin.Digest == digest
-	}}
-	if _, err := os.UserHomeDir(); err != nil { // then nothing is in it; other places count
-		opts.Home = filepath.Join(string(filepath.Separator), "nonexistent")
-	}
-	return config.Load(opts)
-}
-
-// approvalOf is where the store has the person's consent to what others wrote: an
-// entry of a project, by its name, or the rules in a file.
-func approvalOf(what, name string) host.PinKey {
-	return host.PinKey{Server: "configuration " + what, Tool: name}
 }
 
 // conversationServers are the servers of the flags; else those of the configuration
@@ -336,7 +275,7 @@ func (p *program) conversationServers(ctx context.Context, cfg *config.Config, a
 		}
 		s, err := p.configured(ctx, entry, attended, store)
 		if err != nil {
-			p.note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), entry.Source, errorText(err))
+			p.note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
 			continue
 		}
 		servers = append(servers, s)
@@ -352,49 +291,62 @@ func (p *program) conversationServers(ctx context.Context, cfg *config.Config, a
 	return servers, nil, err
 }
 
-// entryRules deny the tools that an entry switches off.
-func entryRules(entry *config.Server) []policy.Rule {
-	var rules []policy.Rule
-	for _, name := range entry.DenyTools {
-		rules = append(rules, policy.Rule{
-			Effect: policy.Deny, Server: policy.Quote(entry.Name), Name: name,
-			Source: policy.Source{File: entry.Source.File, Line: entry.Source.Line},
-		})
-	}
-	return rules
-}
-
 // configured makes the server of an entry.
 func (p *program) configured(ctx context.Context, entry *config.Server, attended bool, store host.Store) (host.Server, error) {
+	entry, err := p.expanded(ctx, entry, attended, store)
+	if err != nil {
+		return host.Server{}, err
+	}
+	return p.startable(ctx, entry)
+}
+
+// expanded is an entry that the person agreed to, with the values of its inputs.
+func (p *program) expanded(ctx context.Context, entry *config.Server, attended bool, store host.Store) (*config.Server, error) {
 	if entry.Err != nil {
-		return host.Server{}, entry.Err
+		return nil, entry.Err
 	}
 	if entry.NeedsConsent {
 		if err := p.approveEntry(ctx, entry, attended, store); err != nil {
-			return host.Server{}, err
+			return nil, err
 		}
 	}
 	inputs, err := p.inputs(ctx, entry, attended)
 	if err != nil {
-		return host.Server{}, err
+		return nil, err
 	}
-	entry, err = entry.Expand(inputs)
+	started, err := entry.Expand(inputs)
 	if err != nil {
-		return host.Server{}, err
+		return nil, err
 	}
-	s := host.Server{
-		Name: entry.Name, Key: entry.Digest, Origin: entry.Source.String(), Trusted: entry.Trusted,
+	managed, err := p.managedRules()
+	if err != nil {
+		return nil, err
+	}
+	return started, managed.Permits(started) // inputs may have made it another one
+}
+
+// startable makes the server of an expanded entry.
+func (p *program) startable(ctx context.Context, entry *config.Server) (s host.Server, err error) {
+	s = host.Server{
+		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Trusted: entry.Trusted,
 		Labels: entry.Labels, Versions: versionsOf(entry.Versions), OnlyTools: entry.AllowTools,
 		ConnectTimeout: entry.ConnectTimeout, CallTimeout: entry.CallTimeout,
 	}
 	for _, t := range entry.ToolLabels {
 		s.ToolLabels = append(s.ToolLabels, host.ToolLabels{Tools: t.Tools, Labels: t.Labels})
 	}
-	if entry.OAuth != nil {
-		p.note("parley: server %s: the sign-in settings of its entry are not used; if signing in fails, give them to 'parley login %s'", host.EscapeLine(entry.Name), host.EscapeLine(entry.Address()))
-	}
 	s.Dialer, err = p.entryDialer(ctx, entry)
 	return s, err
+}
+
+// serverKey is the key of an entry, to which grants and pins are bound. An entry of a project
+// has that project's file in it: the same words, such as ./server, start something else in
+// another one.
+func serverKey(entry *config.Server) string {
+	if entry.NeedsConsent {
+		return entry.Digest + " " + entry.Source.File
+	}
+	return entry.Digest
 }
 
 // versionsOf spells out "modern" and "legacy" in a list of protocol versions.
@@ -414,63 +366,6 @@ func versionsOf(list []string) []string {
 		}
 	}
 	return versions
-}
-
-// approveEntry lets an entry that others wrote be used: the person agreed to it as
-// it is, or agrees now.
-func (p *program) approveEntry(ctx context.Context, entry *config.Server, attended bool, store host.Store) error {
-	key := entryKey(entry)
-	pin, err := store.Pin(ctx, key)
-	if err != nil {
-		return err
-	}
-	if pin != nil && pin.Digest == entry.Digest {
-		return nil
-	}
-	how := fmt.Sprintf("the authors of the project wrote it, and you have not agreed to it; 'parley config approve %s' shows it", host.EscapeLine(entry.Name))
-	if !attended {
-		return errors.New(how)
-	}
-	p.note("%s", describeEntry(entry, pin != nil))
-	if agreed, err := p.askYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
-		return err
-	} else if !agreed {
-		return errors.New(how)
-	}
-	return approve(ctx, store, key, entry.Digest)
-}
-
-// approve keeps the person's consent to what others wrote.
-func approve(ctx context.Context, store host.Store, key host.PinKey, digest string) error {
-	return store.PutPin(ctx, &host.Pin{PinKey: key, Digest: digest, Definition: mcp.RawValue("{}"), Time: time.Now()})
-}
-
-// describeEntry shows what an entry would start.
-func describeEntry(entry *config.Server, changed bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe project's file %s names the server %s.\n", entry.Source, host.EscapeLine(entry.Name))
-	if changed {
-		b.WriteString("  It has changed since you agreed to it.\n")
-	}
-	// All of it, as it was written: nobody agrees to what is not shown.
-	if entry.URL != "" {
-		fmt.Fprintf(&b, "  It connects to: %s\n", host.EscapeLine(entry.URL))
-	} else {
-		fmt.Fprintf(&b, "  It starts on this machine: %s\n", host.EscapeLine(entry.Command))
-		for _, arg := range entry.Args {
-			fmt.Fprintf(&b, "    argument: %s\n", host.EscapeLine(arg))
-		}
-	}
-	if entry.Dir != "" {
-		fmt.Fprintf(&b, "  in the folder: %s\n", host.EscapeLine(entry.Dir))
-	}
-	for _, name := range slices.Sorted(maps.Keys(entry.Env)) {
-		fmt.Fprintf(&b, "    variable: %s=%s\n", host.EscapeLine(name), host.EscapeLine(entry.Env[name]))
-	}
-	for _, h := range entry.Headers {
-		fmt.Fprintf(&b, "    header: %s: %s\n", host.EscapeLine(h.Name), host.EscapeLine(h.Value))
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // inputs asks the person for the values that an entry needs.

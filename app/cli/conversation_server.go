@@ -34,7 +34,9 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 	header := func(context.Context) (http.Header, error) { return fields.Clone(), nil }
 	httpClient := &http.Client{}
 	if !entry.NoOAuth {
-		httpClient = p.httpClient(ctx, u)
+		if httpClient, err = p.entryClient(ctx, entry); err != nil {
+			return nil, err
+		}
 	}
 	plain := func(scheme string) error {
 		if u.Scheme == scheme && len(entry.Headers) > 0 && !oauth.LoopbackHost(u.Hostname()) {

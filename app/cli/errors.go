@@ -119,7 +119,7 @@ func errorText(err error) string {
 }
 
 // setOption is advice for programs that use the library.
-var setOption = regexp.MustCompile(` \(set Options\.\w+\)|allow another one in Options\.Versions or `)
+var setOption = regexp.MustCompile(` \(set Options\.\w+\)`)
 
 // explain makes a sentence of an error: what failed, why, and what to do.
 func explain(err error) string {
@@ -164,6 +164,9 @@ func explain(err error) string {
 // shell. Names are a server's: one that holds more than plain characters could
 // end the quotes, or be a pattern for other tools, and is not put there.
 func pattern(e *host.ConsentError) string {
+	if e.Kind == policy.KindSkill && plainName.MatchString(e.Server) { // of this server, any
+		return " 'skill:" + e.Server + "/*'"
+	}
 	if !plainName.MatchString(e.Name) || !plainName.MatchString(e.Server) {
 		return ""
 	}

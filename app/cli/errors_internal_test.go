@@ -71,3 +71,15 @@ func TestProgressFits(t *testing.T) {
 		}
 	}
 }
+
+// A run that ends by a budget or by an error of the model ends the program with the code of
+// errors within, and the words of the error.
+func TestRunErrors(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{&host.BudgetError{What: "steps", Limit: "3 steps"}, errors.New("the model is overloaded")} {
+		wrapped := fmt.Errorf("run: %w", err)
+		if code := exitCode(wrapped); code != exitInternal || !strings.Contains(explain(wrapped), err.Error()) {
+			t.Errorf("%v: exit code %d, %q", err, code, explain(wrapped))
+		}
+	}
+}

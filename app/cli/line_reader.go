@@ -27,7 +27,8 @@ type lineReader struct {
 	ready   *readLine       // was read, and nobody waited
 	askers  []chan readLine // each has asked a question
 	readers []chan readLine
-	rest    []byte // of a line that did not fit into the buffer of Read
+	rest    []byte   // of a line that did not fit into the buffer of Read
+	left    [][]byte // lines that were no answers, for readers
 }
 
 type readLine struct {
@@ -60,7 +61,7 @@ func (t *lineReader) line(ctx context.Context) (string, error) {
 func (t *lineReader) discard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rest = nil
+	t.rest, t.left = nil, nil
 	if t.ready != nil && t.ready.err == nil {
 		t.ready = nil
 	}
@@ -69,9 +70,25 @@ func (t *lineReader) discard() {
 	}
 }
 
+// leave gives a line that was no answer to those that read whatever is typed.
+func (t *lineReader) leave(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := []byte(line + "\n")
+	if len(t.readers) == 0 {
+		t.left = append(t.left, text)
+		return
+	}
+	t.readers[0] <- readLine{text: text} // has room
+	t.readers = t.readers[1:]
+}
+
 // Read implements io.Reader. It gives one line at most.
 func (t *lineReader) Read(p []byte) (int, error) {
 	t.mu.Lock()
+	if len(t.rest) == 0 && len(t.left) > 0 {
+		t.rest, t.left = t.left[0], t.left[1:]
+	}
 	if len(t.rest) == 0 {
 		got, err := t.wait(context.Background(), &t.readers)
 		if err != nil && len(got) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/app/store/secrets"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -30,6 +32,7 @@ type loginFlags struct {
 	allowHosts []string
 	noBrowser  bool
 	port       int
+	host       string // of the redirect URI, if it is not the default
 
 	client *knownClient // what clientID, secretFile and document make
 }
@@ -37,18 +40,20 @@ type loginFlags struct {
 func (p *program) loginCommand() *cobra.Command {
 	flags := &loginFlags{}
 	cmd := &cobra.Command{
-		Use:   "login URL",
+		Use:   "login URL | NAME",
 		Short: "Sign in to an MCP server",
 		Long: `Sign in to the MCP server at a URL: find out which authorization server it
 trusts, go there in the browser, and keep the tokens. Later commands with
---server URL use them and renew them.
+--server URL use them and renew them. NAME is a server of your configuration;
+what its entry says about signing in is used.
 
 Tokens are kept in the system's keyring, or where there is none in a file that
 you alone can read; --store chooses, for good. The encrypted file takes its
 passphrase from $PARLEY_PASSPHRASE, or asks.`,
 		Example: `  parley login https://example.com/mcp
   parley login https://example.com/mcp --scope files:write
-  parley login https://example.com/mcp --no-browser`,
+  parley login https://example.com/mcp --no-browser
+  parley login tickets`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.login = flags
@@ -116,6 +121,9 @@ func (p *program) signIn(ctx context.Context, address string) error {
 	if len(p.serverFlags)+len(p.headers) > 0 {
 		return usagef("login takes the server's URL as its argument; --server and --header are for commands that use one")
 	}
+	if !isURL(address) {
+		return p.signInEntry(ctx, address)
+	}
 	u, err := signInURL(address)
 	if err != nil {
 		return err
@@ -134,22 +142,25 @@ func (p *program) signIn(ctx context.Context, address string) error {
 	if s.err != nil {
 		return s.err
 	}
+	p.serverFlags = []string{address}
+	return p.signInAt(ctx, s, u, shown(address))
+}
+
+// signInAt signs in to the server at a URL, which a command of one server would reach.
+func (p *program) signInAt(ctx context.Context, s *signIns, u *url.URL, address string) error {
 	if err := p.renewFor(ctx, s, u); err != nil {
 		return err
 	}
-	p.serverFlags = []string{address}
 	reached := p.withOne(ctx, func(*client.Client) error { return nil })
 	if reached == nil {
-		if reached, err = p.moreScopes(ctx, s, u); err != nil {
-			return err
-		}
+		reached = p.moreScopes(ctx, s, u)
 	}
 	now, err := s.at(ctx, u)
 	if err != nil || reached != nil {
 		return errors.Join(err, reached)
 	}
 	if now == nil {
-		return p.println(host.EscapeLine(shown(address)) + " needs no sign-in")
+		return p.println(host.EscapeLine(address) + " needs no sign-in")
 	}
 	if err := p.keep(ctx, s); err != nil {
 		return err
@@ -193,12 +204,12 @@ func (p *program) renewFor(ctx context.Context, s *signIns, u *url.URL) error {
 
 // moreScopes asks for the scopes of the flags, if the tokens that there were
 // before lack some.
-func (p *program) moreScopes(ctx context.Context, s *signIns, u *url.URL) (reached, err error) {
+func (p *program) moreScopes(ctx context.Context, s *signIns, u *url.URL) error {
 	if len(p.login.scopes) == 0 {
-		return nil, nil
+		return nil
 	}
-	_, reached = s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: p.login.scopes})
-	return reached, nil
+	_, err := s.SignIn(ctx, u.String(), &login.SignInOptions{Scopes: p.login.scopes})
+	return err
 }
 
 // at returns what is stored for the server at a URL, or nil.
@@ -261,10 +272,11 @@ func signedInAs(s *login.Status, kind string) string {
 func (p *program) logoutCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "logout [URL]",
+		Use:   "logout [URL | NAME]",
 		Short: "Sign out of an MCP server",
-		Long: `Have the tokens for the server at a URL revoked, and forget them. Without a URL,
-those of the only server that you are signed in to, or with --all of all.`,
+		Long: `Have the tokens for the server at a URL revoked, and forget them, or those of a
+server of your configuration. Without either, those of the only server that you
+are signed in to, or with --all of all.`,
 		Example: `  parley logout https://example.com/mcp
   parley logout --all`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
@@ -280,48 +292,101 @@ func (p *program) signOut(ctx context.Context, args []string, all bool) error {
 	if all && len(args) > 0 {
 		return usagef("give a URL or --all, not both")
 	}
-	s := p.signIns(ctx)
+	if p.signIns(ctx).err != nil {
+		return p.signedIn.err
+	}
 	defer p.endSignIns()
-	if s.err != nil {
-		return s.err
-	}
-	stored, err := s.Status(ctx)
+	list, err := p.signedInAt(ctx, args)
 	if err != nil {
-		return fmt.Errorf("reading the store of tokens: %w", err)
+		return err
 	}
-	var list []string
-	for _, r := range stored {
-		list = append(list, r.Resource)
-	}
-	list = slices.Compact(list) // Status sorts
 	switch {
-	case len(args) > 0:
-		u, err := signInURL(args[0])
-		if err != nil {
-			return err
-		}
-		at, err := s.at(ctx, u)
-		if err != nil {
-			return err
-		}
-		if at == nil {
-			return p.println("you are not signed in to " + host.EscapeLine(shown(args[0])))
-		}
-		list = []string{at.Resource}
+	case len(list) == 0 && len(args) > 0:
+		return p.println("you are not signed in to " + host.EscapeLine(shown(args[0])))
 	case len(list) == 0:
 		return p.println("you are not signed in to any server")
-	case len(list) > 1 && !all:
-		return usagef("you are signed in to %s; name one, or give --all", host.EscapeLine(strings.Join(list, " and ")))
+	case len(list) > 1 && !all && len(args) == 0:
+		var names []string
+		for _, at := range list {
+			names = append(names, at.resource)
+		}
+		return usagef("you are signed in to %s; name one, or give --all", host.EscapeLine(strings.Join(names, " and ")))
 	}
 	var trouble []error
-	for _, resource := range list {
-		if err := s.SignOut(ctx, resource); err != nil {
-			trouble = append(trouble, fmt.Errorf("the tokens for %s are forgotten here, but perhaps not revoked: %w", resource, err))
+	for _, at := range list {
+		if err := at.signIns.SignOut(ctx, at.resource); err != nil {
+			trouble = append(trouble, fmt.Errorf("the tokens for %s are forgotten here, but perhaps not revoked: %w", at.resource, err))
 			continue
 		}
-		trouble = append(trouble, p.println("signed out of "+host.EscapeLine(resource)))
+		trouble = append(trouble, p.println("signed out of "+host.EscapeLine(at.resource)))
 	}
-	return errors.Join(append(trouble, s.forgetClients(ctx))...)
+	return errors.Join(append(trouble, p.signedIn.forgetClients(ctx))...)
+}
+
+// A signedInResource is what the person is signed in to, and by what.
+type signedInResource struct {
+	signIns  *signIns
+	resource string
+}
+
+// signedInAt lists what the person is signed in to: at the URL or entry that they named,
+// or all.
+func (p *program) signedInAt(ctx context.Context, named []string) ([]signedInResource, error) {
+	var list []signedInResource
+	if len(named) > 0 {
+		from, u, err := p.signInsOf(ctx, named[0])
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range from {
+			at, err := s.at(ctx, u)
+			if err != nil {
+				return nil, err
+			}
+			if at != nil {
+				list = append(list, signedInResource{s, at.Resource})
+			}
+		}
+		return list, nil
+	}
+	from, err := p.allSignIns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range from {
+		stored, err := s.Status(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading the store of tokens: %w", err)
+		}
+		for _, r := range stored {
+			if at := (signedInResource{s, r.Resource}); !slices.Contains(list, at) {
+				list = append(list, at)
+			}
+		}
+	}
+	return list, nil
+}
+
+// signInsOf are those for a URL, by whatever client, or for the name of an entry.
+func (p *program) signInsOf(ctx context.Context, target string) ([]*signIns, *url.URL, error) {
+	if isURL(target) {
+		u, err := signInURL(target)
+		if err != nil {
+			return nil, nil, err
+		}
+		all, err := p.allSignIns(ctx)
+		return all, u, err
+	}
+	entry, err := p.remoteEntry(ctx, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := signInURL(entry.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := p.entrySignIns(ctx, entry)
+	return []*signIns{s}, u, err
 }
 
 // forgetClients removes the clients of authorization servers that are used for
@@ -338,12 +403,34 @@ func (s *signIns) forgetClients(ctx context.Context) error {
 	})
 }
 
+// openSignIns are those of flags and of entries that were made in this run.
+func (p *program) openSignIns() []*signIns {
+	list := slices.Collect(maps.Values(p.entrySignedIn))
+	if p.signedIn != nil {
+		list = append(list, p.signedIn)
+	}
+	return list
+}
+
+// A retriedHost asks a person again to sign in who starts a server again.
+type retriedHost struct {
+	face.Host
+	signIns []*signIns
+}
+
+// Retry starts a server again.
+func (h retriedHost) Retry(server string) error {
+	for _, s := range h.signIns {
+		s.AskAgain()
+	}
+	return h.Host.Retry(server)
+}
+
 // endSignIns ends what is under way on behalf of the person.
 func (p *program) endSignIns() {
-	if p.signedIn == nil {
-		return
-	}
-	if err := p.signedIn.Close(); err != nil {
-		p.logger().Warn("ending the sign-ins", "error", err)
+	for _, s := range p.openSignIns() {
+		if err := s.Close(); err != nil {
+			p.logger().Warn("ending the sign-ins", "error", err)
+		}
 	}
 }

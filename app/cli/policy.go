@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -37,10 +38,16 @@ func (p *program) policyFlags(f *pflag.FlagSet, flags *conversationFlags) {
 	f.StringVar(&flags.configFile, "config", "", "take the rules from this `FILE` alone")
 }
 
+// A rulebook is the rules of flags and configuration, and what entries list.
+type rulebook struct {
+	*policy.Policy
+	cfg *config.Config
+}
+
 // withPolicy makes the rules of flags and configuration.
-func (p *program) withPolicy(ctx context.Context, flags *conversationFlags, fn func(pol *policy.Policy) error) error {
+func (p *program) withPolicy(ctx context.Context, flags *conversationFlags, fn func(book *rulebook) error) error {
 	return withLocal(func(db *local.DB) error {
-		cfg, err := loadConfig(ctx, flags.configFile, db)
+		cfg, err := p.loadConfig(ctx, flags.configFile, db)
 		if err != nil {
 			return err
 		}
@@ -52,8 +59,56 @@ func (p *program) withPolicy(ctx context.Context, flags *conversationFlags, fn f
 		if err != nil {
 			return err
 		}
-		return fn(pol)
+		return fn(&rulebook{pol, cfg})
 	})
+}
+
+// unlisted says why a tool is none that its entry lists, or returns "".
+func (b *rulebook) unlisted(kind policy.Kind, server, name string) string {
+	entry := b.cfg.Server(server)
+	if kind != policy.KindTool || entry == nil || len(entry.AllowTools) == 0 {
+		return ""
+	}
+	for _, glob := range entry.AllowTools {
+		listed, err := policy.New([]policy.Rule{{Effect: policy.Allow, Kind: policy.KindTool, Name: glob}})
+		if err == nil && listed.Decide(&policy.Query{Kind: kind, Server: server, Name: name}).Effect == policy.Allow {
+			return ""
+		}
+	}
+	return fmt.Sprintf("the entry %s lists only %s", entry.Source, strings.Join(entry.AllowTools, ", "))
+}
+
+// decided is a verdict of the rules together with what the entry lists.
+func (b *rulebook) decided(q *policy.Query, v policy.Verdict) (effect policy.Effect, why string) {
+	if why := b.unlisted(q.Kind, q.Server, q.Name); why != "" {
+		return policy.Deny, why
+	}
+	return v.Effect, v.Why()
+}
+
+// trusts reports whether the entry of a server says that it is trusted.
+func (b *rulebook) trusts(server string) bool {
+	entry := b.cfg.Server(server)
+	return entry != nil && entry.Trusted
+}
+
+// lint finds rules that do nothing, also those about a tool that the entry does not list.
+func (b *rulebook) lint() []string {
+	var found []string
+	for _, f := range b.Lint() {
+		found = append(found, f.String())
+	}
+	for _, r := range b.Rules() {
+		for _, entry := range b.cfg.Servers {
+			if r.Server != policy.Quote(entry.Name) || r.Name == "" || strings.ContainsAny(r.Name, "*?[") {
+				continue
+			}
+			if why := b.unlisted(r.Kind, entry.Name, r.Name); why != "" {
+				found = append(found, r.String()+": never matches ("+why+")")
+			}
+		}
+	}
+	return found
 }
 
 func (p *program) policyExplainCommand() *cobra.Command {
@@ -98,7 +153,10 @@ func (p *program) policyExplainCommand() *cobra.Command {
 			if q.Dir, err = os.Getwd(); err != nil {
 				return fmt.Errorf("finding the working folder: %w", err)
 			}
-			return p.withPolicy(cmd.Context(), &flags, func(pol *policy.Policy) error { return p.explainCall(pol, q) })
+			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
+				q.Trusted = q.Trusted || book.trusts(server)
+				return p.explainCall(book, q)
+			})
 		},
 	}
 	p.policyFlags(cmd.Flags(), &flags)
@@ -111,8 +169,9 @@ func (p *program) policyExplainCommand() *cobra.Command {
 }
 
 // explainCall writes a verdict and what became of each rule.
-func (p *program) explainCall(pol *policy.Policy, q *policy.Query) error {
-	e := pol.Explain(q)
+func (p *program) explainCall(book *rulebook, q *policy.Query) error {
+	e := book.Explain(q)
+	effect, why := book.decided(q, e.Verdict)
 	if p.json {
 		type considered struct {
 			Rule   *policy.Rule `json:"rule"`
@@ -124,15 +183,15 @@ func (p *program) explainCall(pol *policy.Policy, q *policy.Query) error {
 			Effect string       `json:"effect"`
 			Why    string       `json:"why"`
 			Rules  []considered `json:"rules"`
-		}{e.Verdict.Effect.String(), e.Verdict.Why(), make([]considered, 0)}
+		}{effect.String(), why, make([]considered, 0)}
 		for _, c := range e.Considered {
 			out.Rules = append(out.Rules, considered{c.Rule, c.Rule.Source.String(), c.Result.String(), c.Detail})
 		}
 		return p.printJSON(out)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", e.Verdict.Effect, host.EscapeLine(e.Verdict.Why()))
-	if r := e.Verdict.Rule; r != nil && r.Reason != "" {
+	fmt.Fprintf(&b, "%s: %s\n", effect, host.EscapeLine(why))
+	if r := e.Verdict.Rule; r != nil && r.Reason != "" && effect == e.Verdict.Effect {
 		fmt.Fprintf(&b, "  reason: %s\n", host.EscapeLine(r.Reason))
 	}
 	for _, c := range e.Considered {
@@ -153,14 +212,14 @@ func (p *program) policyLintCommand() *cobra.Command {
 		Long:  "Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then.",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withPolicy(cmd.Context(), &flags, func(pol *policy.Policy) error {
-				findings := pol.Lint()
+			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
+				findings := book.lint()
 				for _, f := range findings {
-					if err := p.println(host.EscapeLine(f.String())); err != nil {
+					if err := p.println(host.EscapeLine(f)); err != nil {
 						return err
 					}
 				}
-				p.note("%d rules, %d findings", len(pol.Rules()), len(findings))
+				p.note("%d rules, %d findings", len(book.Rules()), len(findings))
 				if len(findings) > 0 {
 					return &silentError{exitContract}
 				}
@@ -204,30 +263,30 @@ if a row is decided otherwise.`,
 			if err := strictjson.Unmarshal(raw, &cases); err != nil {
 				return usagef("reading the table %s: %w", args[0], err)
 			}
-			return p.withPolicy(cmd.Context(), &flags, func(pol *policy.Policy) error { return p.testPolicy(pol, cases) })
+			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error { return p.testPolicy(book, cases) })
 		},
 	}
 	p.policyFlags(cmd.Flags(), &flags)
 	return cmd
 }
 
-func (p *program) testPolicy(pol *policy.Policy, cases []policyCase) error {
+func (p *program) testPolicy(book *rulebook, cases []policyCase) error {
 	failed := 0
 	for i := range cases {
 		c := &cases[i]
-		q := &policy.Query{Kind: c.Kind, Server: c.Server, Name: c.Name, Arguments: c.Arguments, Trusted: c.Trusted, Labels: c.Labels, Dir: c.Dir, Time: time.Now(), Client: "parley"}
+		q := &policy.Query{Kind: c.Kind, Server: c.Server, Name: c.Name, Arguments: c.Arguments, Trusted: c.Trusted || book.trusts(c.Server), Labels: c.Labels, Dir: c.Dir, Time: time.Now(), Client: "parley"}
 		if q.Kind == "" {
 			q.Kind = policy.KindTool
 		}
 		if c.ReadOnly {
 			q.Annotations = &mcp.ToolAnnotations{ReadOnlyHint: &c.ReadOnly}
 		}
-		v := pol.Decide(q)
-		if v.Effect == c.Expect {
+		effect, why := book.decided(q, book.Decide(q))
+		if effect == c.Expect {
 			continue
 		}
 		failed++
-		if err := p.println(host.EscapeLine(fmt.Sprintf("row %d: %s/%s is decided %s, expected %s: %s", i+1, c.Server, c.Name, v.Effect, c.Expect, v.Why()))); err != nil {
+		if err := p.println(host.EscapeLine(fmt.Sprintf("row %d: %s/%s is decided %s, expected %s: %s", i+1, c.Server, c.Name, effect, c.Expect, why))); err != nil {
 			return err
 		}
 	}

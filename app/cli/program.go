@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -32,16 +33,22 @@ type program struct {
 
 	allow, ask, deny []string
 
+	rootsFound []mcp.Root     // what resolvedRoots made
+	managed    *config.Config // what managedRules made
+
 	extensions []client.Extension // that the command needs
 
 	held   []*os.File // locks of the sessions that are open here
 	unkept bool       // there is no folder for sessions
 
-	heard         stderrTail  // what servers that were started here log
-	login         *loginFlags // nil but in the command login
-	signedIn      *signIns    // what signIns made
-	addresses     addresses   // of the servers at URLs
-	asking        sync.Mutex  // held while the person is asked to sign in
+	heard         stderrTail          // what servers that were started here log
+	login         *loginFlags         // nil but in the command login
+	signedIn      *signIns            // what signIns made
+	entrySignedIn map[string]*signIns // what entrySignIns made, by the names of entries
+	given         []host.Server       // in the place of those of flags
+	addresses     addresses           // of the servers at URLs
+	logs          logCounts           // of log messages that were shown
+	asking        sync.Mutex          // held while the person is asked to sign in
 	typing        sync.Once
 	keyboardLines *lineReader // what keyboard made
 }
@@ -88,7 +95,11 @@ func (p *program) open(ctx context.Context) (*host.Host, error) {
 		return nil, err
 	}
 	opts.Attended = p.streams.InTerminal
-	if opts.Policy, err = p.policyWith(nil); err != nil {
+	managed, err := p.managedRules()
+	if err != nil {
+		return nil, err
+	}
+	if opts.Policy, err = p.policyWith(managed.Rules); err != nil {
 		return nil, err
 	}
 	servers, err := p.servers(ctx)
@@ -145,15 +156,6 @@ func atServer(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("server %q: %w", name, err)
-}
-
-// showLog shows a log message of a server.
-func (p *program) showLog(server string, l *mcp.LogParams) {
-	from := server
-	if l.Logger != "" {
-		from += " " + l.Logger
-	}
-	_, _ = fmt.Fprintf(p.streams.Err, "[%s] %s: %s\n", host.EscapeLine(from), host.EscapeLine(string(l.Level)), oneLine(l.Data))
 }
 
 // oneLine is a value in one line, shortened and escaped.

@@ -114,8 +114,10 @@ func (v *view) show(r *host.Record) {
 		v.calls[b.ID] = b
 	case *host.StartRecord:
 		call := v.calls[b.Call]
-		v.p.note("-> %s/%s %s (%s)", host.EscapeLine(call.Server), host.EscapeLine(call.Tool), oneLine(b.Arguments), host.EscapeLine(b.Why))
+		v.p.note("-> %s %s (%s)", callName(call), oneLine(b.Arguments), host.EscapeLine(b.Why))
 		v.progress[b.Call] = v.p.progress(call.Tool)
+	case *host.SkillRecord:
+		v.skill(b)
 	case *host.ProgressRecord:
 		if g := v.progress[b.Call]; g != nil {
 			g.show(b.Progress, b.Total, b.Message)
@@ -153,15 +155,33 @@ func (v *view) text(text string) {
 	v.err = errors.Join(v.err, v.p.print(text))
 }
 
+// callName names a call: by its server and tool, or as the model names a tool of the host.
+func callName(call *host.CallRecord) string {
+	switch {
+	case call == nil:
+		return "the call"
+	case call.Tool != "":
+		return host.EscapeLine(call.Server + "/" + call.Tool)
+	case strings.HasSuffix(call.ModelName, "_skill") || strings.HasSuffix(call.ModelName, "_skill_file"):
+		return host.EscapeLine(call.ModelName)
+	}
+	return "the call"
+}
+
+// skill says that the model acts on a skill, or that it has changed.
+func (v *view) skill(r *host.SkillRecord) {
+	text := "parley: the model acts on the skill %s of server %s"
+	if r.Changed {
+		text = "parley: the skill %s of server %s has changed"
+	}
+	v.p.note(text, host.EscapeLine(r.URI), host.EscapeLine(r.Server))
+}
+
 func (v *view) result(r *host.ResultRecord) {
 	if g := v.progress[r.Call]; g != nil {
 		g.end()
 	}
-	call := v.calls[r.Call]
-	name := "the call"
-	if call != nil && call.Tool != "" {
-		name = host.EscapeLine(call.Server + "/" + call.Tool)
-	}
+	name := callName(v.calls[r.Call])
 	switch {
 	case r.Outcome == host.OutcomeRefused:
 		v.p.note("<- %s was refused: %s", name, host.EscapeLine(r.Why))

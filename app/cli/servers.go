@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -36,6 +37,9 @@ func splitServerFlag(flag string) (name, rest string) {
 
 // servers makes the servers of the --server flags; without any, the built-in one.
 func (p *program) servers(ctx context.Context) ([]host.Server, error) {
+	if p.given != nil {
+		return p.given, nil
+	}
 	if len(p.serverFlags) == 0 {
 		p.serverFlags = []string{bundled}
 	}
@@ -54,12 +58,37 @@ func (p *program) servers(ctx context.Context) ([]host.Server, error) {
 			return nil, usagef("--server %q: %w", shown(flag), err)
 		}
 		s.Name = unique(list, s.Name)
+		if err := p.permitted(s.Name, flag); err != nil {
+			return nil, usagef("--server %q: %w", shown(flag), err)
+		}
 		if p.protocol != "" {
 			s.Versions = []string{p.protocol}
 		}
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// permitted returns nil if the administrator's limits let the server of a flag be started.
+// What this program itself does is not limited by them.
+func (p *program) permitted(name, flag string) error {
+	if flag == bundled {
+		return nil
+	}
+	managed, err := p.managedRules()
+	if err != nil {
+		return err
+	}
+	_, command := splitServerFlag(flag)
+	s := &config.Server{Name: name, Transport: config.TransportHTTP, URL: command}
+	if !isURL(command) {
+		words, err := fields(command)
+		if err != nil {
+			return err
+		}
+		s = &config.Server{Name: name, Transport: config.TransportStdio, Command: words[0], Args: words[1:]}
+	}
+	return managed.Permits(s)
 }
 
 // knownVersions are the protocol versions that this program speaks.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (p *program) sessionCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{
-		Use: "list", Short: "List the sessions, the newest first", Args: usageArgs(cobra.NoArgs),
+		Use: "list", Short: "List the sessions, the one used last first", Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLocal(func(db *local.DB) error { return p.listSessions(cmd.Context(), db) })
 		},
@@ -84,6 +85,7 @@ func (p *program) listSessions(ctx context.Context, db *local.DB) error {
 	if err != nil {
 		return err
 	}
+	slices.SortStableFunc(list, func(a, b host.SessionInfo) int { return b.Used.Compare(a.Used) })
 	if p.json {
 		return p.printJSON(struct {
 			Sessions []host.SessionInfo `json:"sessions"`
@@ -91,7 +93,7 @@ func (p *program) listSessions(ctx context.Context, db *local.DB) error {
 	}
 	var t table
 	for _, s := range list {
-		about := s.Created.Local().Format(time.DateTime) + "  " + s.Title
+		about := s.Used.Local().Format(time.DateTime) + "  " + s.Title
 		if s.Parent != "" {
 			about += fmt.Sprintf(" (fork of %s after record %d)", s.Parent, s.At)
 		}
@@ -103,7 +105,7 @@ func (p *program) listSessions(ctx context.Context, db *local.DB) error {
 func (p *program) historyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "history [ID]",
-		Short: "Show what happened in a session; without ID in the newest",
+		Short: "Show what happened in a session; without ID in the one used last",
 		Args:  usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := "last"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -27,6 +29,8 @@ type signIns struct {
 	err   error  // why there is no store
 	// clients are those that were registered beforehand.
 	clients []knownClient
+	// options are those of Client.
+	options login.Options
 }
 
 // signIns opens the person's tokens, once in a run. It never fails: servers
@@ -60,7 +64,7 @@ func (p *program) signIns(ctx context.Context) *signIns {
 	if flags.client != nil {
 		s.clients = append(s.clients, *flags.client)
 	}
-	options := &login.Options{
+	s.options = login.Options{
 		Store:           s.store,
 		Authorizer:      p.authorizer(flags),
 		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts}),
@@ -73,9 +77,9 @@ func (p *program) signIns(ctx context.Context) *signIns {
 		Logger:          p.logger(),
 	}
 	if flags.issuer != "" {
-		options.ChooseServer = chooseIssuer(flags.issuer)
+		s.options.ChooseServer = chooseIssuer(flags.issuer)
 	}
-	s.Client = login.New(options)
+	s.Client = login.New(&s.options)
 	return s
 }
 
@@ -97,7 +101,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	if flags.noBrowser {
 		redirect := ""
 		if flags.port != 0 {
-			redirect = fmt.Sprintf("http://127.0.0.1:%d/callback", flags.port)
+			redirect = fmt.Sprintf("http://%s:%d/callback", cmp.Or(flags.host, "127.0.0.1"), flags.port)
 		}
 		return browser.NewManual(&browser.ManualOptions{
 			RedirectURI: redirect,
@@ -117,7 +121,7 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 	// What is typed must not be an answer to the question of another server.
 	paste := p.streams.InTerminal && len(p.serverFlags) <= 1
 	o := &browser.ReceiverOptions{
-		Port: flags.port,
+		Port: flags.port, Host: flags.host,
 		Show: func(u string) {
 			p.note("Your browser opens. If it does not, open this address:\n\n  %s\n", host.EscapeLine(u))
 			switch {
@@ -129,9 +133,31 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		},
 	}
 	if paste {
-		o.Read, o.Refused = read, refused
+		o.Read, o.Refused = p.pastedAddress, refused
 	}
 	return browser.NewReceiver(o)
+}
+
+// pastedAddress waits for the address of a page. In a conversation it may also be that the
+// person goes on typing meanwhile: what is no address is a message, which waits.
+func (p *program) pastedAddress(ctx context.Context) (string, error) {
+	for {
+		line, err := p.keyboard().line(ctx)
+		if err != nil && ctx.Err() != nil && p.login == nil { // a line would have been taken for the address
+			p.note("Nothing is to be pasted any more.")
+		}
+		if err != nil || p.streams.chat.Load() == nil || isAddress(line) {
+			return line, err
+		}
+		p.keyboard().leave(line)
+	}
+}
+
+// isAddress reports whether a line could be the address of a page that a sign-in ended at,
+// or the end of one.
+func isAddress(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.ContainsAny(line, "?=") && !strings.ContainsFunc(line, unicode.IsSpace) || strings.Contains(line, "://")
 }
 
 // errNotNow is the person's no.
@@ -218,6 +244,9 @@ func (a *addresses) name(err error) error {
 	if bad != nil {
 		return err
 	}
+	if errors.As(err, new(*accessError)) {
+		return err // that of an entry, which has its address
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	best, length := "", -1
@@ -230,16 +259,25 @@ func (a *addresses) name(err error) error {
 			best, length = origin(known), common
 		}
 	}
-	return &accessError{best, err}
+	return &accessError{address: best, err: err}
 }
 
-// An accessError adds the address of a server to why there is no token for it.
+// An accessError adds the address of a server to why there is no token for it, and the
+// name of its entry, if it has one.
 type accessError struct {
-	address string
-	err     error
+	address, entry string
+	err            error
 }
 
-func (e *accessError) Error() string { return e.err.Error() }
+// Error is for people where it is known what the person can do.
+func (e *accessError) Error() string {
+	var required *login.SignInRequiredError
+	if e.entry != "" && errors.As(e.err, &required) {
+		return wantsSignIn(required, e.address, e.entry)
+	}
+	return e.err.Error()
+}
+
 func (e *accessError) Unwrap() error { return e.err }
 
 // exitAccess is the exit code for what ended the way to a token, if err is that.
@@ -269,11 +307,11 @@ func explainAccess(err error) (text string, ok bool) {
 	var ended *login.Error
 	switch {
 	case errors.As(err, &required):
-		address := required.Resource
+		address, target := required.Resource, ""
 		if errors.As(err, &noted) {
-			address = noted.address
+			address, target = noted.address, noted.entry
 		}
-		return wantsSignIn(required, address), true
+		return wantsSignIn(required, address, cmp.Or(target, address)), true
 	case errors.As(err, &noted) && noted.address != "": // not the way there, which is long
 		text := host.EscapeLine(noted.address) + ": "
 		if errors.Is(err, errNotNow) {
@@ -289,9 +327,10 @@ func explainAccess(err error) (text string, ok bool) {
 	return "", false
 }
 
-// wantsSignIn says what to do where nobody can be asked.
-func wantsSignIn(e *login.SignInRequiredError, address string) string {
-	command := "parley login " + word(address)
+// wantsSignIn says what to do where nobody can be asked. The target is what the command
+// login takes.
+func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
+	command := "parley login " + word(target)
 	text := host.EscapeLine(address) + " wants you to sign in"
 	if e.Why == login.ReasonStepUp {
 		text = fmt.Sprintf("%s wants you to sign in for more scopes (%s)", host.EscapeLine(address), host.EscapeLine(oauth.JoinScope(e.Scopes)))

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,7 +108,7 @@ func TestAccessErrors(t *testing.T) {
 		want string
 	}{
 		{
-			&accessError{"ws://a.example/ws", &login.SignInRequiredError{Resource: "https://a.example", Issuer: "https://as.example", Why: login.ReasonSignIn}},
+			&accessError{address: "ws://a.example/ws", err: &login.SignInRequiredError{Resource: "https://a.example", Issuer: "https://as.example", Why: login.ReasonSignIn}},
 			exitConsent, "ws://a.example/ws wants you to sign in: run 'parley login ws://a.example/ws'",
 		},
 		{
@@ -115,11 +116,11 @@ func TestAccessErrors(t *testing.T) {
 			exitConsent, "https://a.example/mcp wants you to sign in for more scopes (r w'): run 'parley login https://a.example/mcp --scope r --scope …'",
 		},
 		{
-			&accessError{"https://a.example", fmt.Errorf("authorize a request: %w", errNotNow)},
+			&accessError{address: "https://a.example", err: fmt.Errorf("authorize a request: %w", errNotNow)},
 			exitConsent, "https://a.example: you chose not to sign in",
 		},
 		{
-			&accessError{"https://a.example", &login.DiscoveryError{Step: login.StepServer, Err: dial, Advice: "check the network"}},
+			&accessError{address: "https://a.example", err: &login.DiscoveryError{Step: login.StepServer, Err: dial, Advice: "check the network"}},
 			exitUnreachable, "https://a.example: authorization server metadata: dial tcp: connection refused; check the network",
 		},
 		{
@@ -168,5 +169,50 @@ Tokens are kept in the drawer.
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a person types while a sign-in waits for an address is a message of the
+// conversation, in order, and is thrown away with what was typed ahead.
+func TestMessageWhileSigningIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		k := newLineReader(in)
+		k.leave("one")
+		k.leave("two")
+		read := func() string {
+			buf := make([]byte, 64)
+			n, err := k.Read(buf)
+			if err != nil {
+				t.Error(err)
+			}
+			return string(buf[:n])
+		}
+		if first, second := read(), read(); first != "one\n" || second != "two\n" {
+			t.Errorf("%q and %q", first, second)
+		}
+		got := make(chan string)
+		go func() { got <- read() }()
+		synctest.Wait()
+		k.leave("three")
+		if text := <-got; text != "three\n" {
+			t.Errorf("%q", text)
+		}
+		k.leave("four")
+		k.discard()
+		go func() { got <- read() }()
+		go func() { _, _ = io.WriteString(out, "five\n") }()
+		if text := <-got; text != "five\n" {
+			t.Errorf("%q", text)
+		}
+		_ = out.Close()
+	})
+	for line, want := range map[string]bool{
+		"http://127.0.0.1:4175/callback?code=a&state=b": true, "?code=a": true, " code=a&state=b ": true, "https://as.example/login": true,
+		"add a=2 b=3": false, "hello": false, "": false, "what is 2 + 3?": false,
+	} {
+		if isAddress(line) != want {
+			t.Errorf("%q: %v", line, !want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
 )
 
 func (p *program) toolsCommand() *cobra.Command {
@@ -178,8 +179,12 @@ func similar(c *host.Catalog, name string) string {
 	return ", perhaps " + strings.Join(names[:min(len(names), 5)], " or ")
 }
 
-// call calls a tool for the person, whose own command is consent enough.
+// call calls a tool for the person, whose own command is consent enough, unless the
+// administrator denies it.
 func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args mcp.RawValue, task bool) error {
+	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: tool.Server, Name: tool.Def.Name, Arguments: args}); err != nil {
+		return err
+	}
 	c, err := h.Client(cmd.Context(), tool.Server)
 	if err != nil {
 		return err

@@ -1,0 +1,91 @@
+package cli_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newTerminal makes a pseudo-terminal: what is written to keys is typed at it.
+func newTerminal(t *testing.T) (keys, terminal *os.File) {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no terminals for tests here: %v", err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	fd := int(keys.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	go func() { _, _ = io.Copy(io.Discard, keys) }() // its echo; ends with the terminal
+	return keys, terminal
+}
+
+// Proves: FLOW-TOOL-H, SEC-TOOL-4. A paste whose lines come before and after the question is
+// shown does not answer it; what a person types later does. Attack: a text to be pasted that
+// holds an answer.
+func TestPasteAnswersNothing(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	t.Setenv("PARLEY_TEST_TYPED", "1")
+	keys, terminal := newTerminal(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "parley", "chat", "--server", "everything")
+	out := new(output)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // the test says what it should have written
+	}()
+	typed := func(text string) {
+		t.Helper()
+		if _, err := io.WriteString(keys, text); err != nil {
+			t.Error(err)
+		}
+	}
+	out.wait(`\n> $`, ended)
+	typed("toggle-extra-tool\ny\n1\ny\n")
+	out.wait(`Your answer \(.*\): $`, ended)
+	typed("y\ny\n\x1b[200~y\n2\n\x1b[201~")
+	refused := make(chan struct{})
+	go func() {
+		defer close(refused)
+		out.wait("refused, nothing was done", ended)
+	}()
+	for { // each line that is too soon moves the time at which one is not
+		typed("n by hand\n")
+		select {
+		case <-refused:
+			typed("/quit\n")
+			<-ended
+			if text := out.String(); strings.Contains(text, "sent now") || strings.Contains(text, "agreed to") || strings.Count(text, "Please answer now") != 1 {
+				t.Errorf("the paste has answered:\n%s", text)
+			}
+			return
+		case <-time.After(5 * time.Second / 10):
+		case <-ctx.Done():
+			t.Fatalf("no answer counts:\n%s", out)
+		}
+	}
+}

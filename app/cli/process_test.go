@@ -1,0 +1,225 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A census counts processes that connect to its socket when they start, and whose
+// connections end with them.
+type census struct {
+	t  *testing.T
+	ln net.Listener
+	wg sync.WaitGroup
+}
+
+// newCensus counts the actors of a folder.
+func newCensus(t *testing.T, dir string) *census {
+	t.Helper()
+	ln, err := net.Listen("unix", filepath.Join(dir, censusFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &census{t: t, ln: ln}
+	c.wg.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.wg.Go(func() {
+				_, _ = io.Copy(io.Discard, conn) // until the process has ended
+				_ = conn.Close()
+			})
+		}
+	})
+	return c
+}
+
+// none waits until no process is left.
+func (c *census) none() {
+	c.t.Helper()
+	_ = c.ln.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.wg.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		c.t.Error("processes are left")
+	}
+}
+
+// shortDir is a folder whose path is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that of the test is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is a temporary folder
+	return dir
+}
+
+// However a conversation ends, also with a call under way, no process of a server is left.
+//
+// Proves: FLOW-SHUTDOWN-H.
+func TestEndsOfChat(t *testing.T) {
+	kill := func(signals ...syscall.Signal) func(t *testing.T, p *os.Process, out *output, _ io.Closer) {
+		return func(t *testing.T, p *os.Process, out *output, _ io.Closer) {
+			t.Helper()
+			for i, sig := range signals {
+				if i > 0 {
+					out.wait("Interrupt once more to quit", t.Context().Done())
+				}
+				if err := p.Signal(sig); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		typed string
+		until string // what is shown before the end
+		end   func(t *testing.T, p *os.Process, out *output, in io.Closer)
+		code  int
+	}{
+		{"quit", "one/who\n/quit\n", "speaks", nil, 0},
+		{"end of input", "one/who\n", "speaks", func(_ *testing.T, _ *os.Process, _ *output, in io.Closer) { _ = in.Close() }, 0},
+		{"Ctrl-C twice", "one/hang\n", "at 1 of 2", kill(syscall.SIGINT, syscall.SIGINT), 0},
+		{"SIGTERM", "one/hang\n", "at 1 of 2", kill(syscall.SIGTERM), 128 + int(syscall.SIGTERM)},
+		{"SIGHUP", "one/hang\n", "at 1 of 2", kill(syscall.SIGHUP), 128 + int(syscall.SIGHUP)},
+		{"SIGKILL", "one/hang\n", "at 1 of 2", kill(syscall.SIGKILL), -1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			t.Cleanup(newCensus(t, dir).none)
+			cmd := exec.CommandContext(t.Context(), "parley", "chat", "--plain", "--allow", "*",
+				"--server", "one=actor "+dir, "--server", "two=actor "+dir, "--server", "three=actor "+dir+" mute")
+			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "GORACE=atexit_sleep_ms=0")
+			out := new(output)
+			cmd.Stdout, cmd.Stderr = out, out
+			in, err := cmd.StdinPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(in, tt.typed); err != nil {
+				t.Error(err)
+			}
+			ended := make(chan struct{})
+			timer := time.AfterFunc(time.Minute, func() { close(ended) })
+			if out.wait(tt.until, ended) == "" {
+				t.Errorf("%q is not shown, but\n%s", tt.until, out)
+				_ = cmd.Process.Kill()
+			} else if tt.end != nil {
+				tt.end(t, cmd.Process, out, in)
+			}
+			_ = cmd.Wait() // the code tells
+			timer.Stop()
+			if code := cmd.ProcessState.ExitCode(); code != tt.code {
+				t.Errorf("exit code %d, want %d\n%s", code, tt.code, out)
+			}
+		})
+	}
+}
+
+// Twenty servers, five of them dead and five hung: the others can be used at once. One that
+// is killed in a call is back by itself, and nothing is left in the end.
+//
+// Proves: FLOW-SHUTDOWN-H, FLOW-INIT-H, SEC-DOS-1.
+func TestTwentyServers(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	dir := shortDir(t)
+	t.Cleanup(newCensus(t, dir).none)
+	servers := make(map[string]any)
+	for i := range 10 {
+		own := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(dir, censusFile), filepath.Join(own, censusFile)); err != nil {
+			t.Fatal(err)
+		}
+		servers[fmt.Sprint("good", i)] = map[string]any{"command": "actor", "args": []string{own}}
+	}
+	for i := range 5 {
+		servers[fmt.Sprint("dead", i)] = map[string]any{"command": "actor", "args": []string{dir, "dead"}}
+		servers[fmt.Sprint("hung", i)] = map[string]any{"command": "actor", "args": []string{dir, []string{"mute", "half"}[i%2]}}
+	}
+	servers["dead0"] = map[string]any{"command": "no-such-program-anywhere"}
+	config := filepath.Join(dir, "claude.json")
+	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, config, string(raw))
+
+	k := begin(t, "--config", config, "--allow", "*")
+	k.says("good9/who")
+	k.sees("speaks " + stateless)
+	for n := 0; ; n++ { // some are slow today
+		k.says("/servers")
+		k.sees("Server hung4 ")
+		shown := k.out.String()
+		shown = shown[strings.LastIndex(shown, "Server dead0"):]
+		if n := lines(shown, `Server hung\d \([^)]*\): starting`); n != 5 {
+			t.Fatalf("%d of 5 that hang are starting:\n%s", n, shown)
+		}
+		dead := lines(shown, `Server dead\d \([^)]*\): (waiting|given up); connect: `)
+		if ready := lines(shown, `Server good\d \([^)]*\): ready, 13 tools`); ready == 10 && dead == 5 {
+			break
+		} else if n == 1000 {
+			t.Fatalf("%d are ready, %d are told to be dead:\n%s", ready, dead, shown)
+		}
+	}
+	k.says("good1/hang")
+	k.sees("hang of server good1: at 1 of 2")
+	pid := filepath.Join(dir, "1", pidFile)
+	before := killActor(t, pid)
+	k.sees("hang of server good1: failed", "signal: killed", "Done: ")
+	k.says("good2/who")
+	k.sees("who of server good2: done", "Done: ")
+	k.says("good1/who")
+	k.sees("who of server good1: done", "Done: ")
+	if after, err := os.ReadFile(pid); err != nil || string(after) == before {
+		t.Errorf("the process is %s and was %s: %v", after, before, err)
+	}
+	k.quits()
+}
+
+// killActor kills the actor that wrote its process into a file.
+func killActor(t *testing.T, file string) (pid string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(string(raw))
+	if err == nil {
+		err = syscall.Kill(number, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
