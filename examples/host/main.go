@@ -141,6 +141,9 @@ func (t *terminal) answer(q *host.Question) host.Answer {
 	if q.Kind == host.QuestionForm || q.Kind == host.QuestionPage || q.Kind == host.QuestionRoots {
 		return host.Answer{Action: host.Dismiss, Face: "terminal"} // this program has no forms
 	}
+	if q.Kind == host.QuestionCalls {
+		return host.Answer{Action: host.Each, Face: "terminal"} // it shows one call at a time
+	}
 	t.say("Do it (y, a number, or no and why)?\n")
 	line := ""
 	if t.in.Scan() {
