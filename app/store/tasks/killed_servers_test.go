@@ -220,6 +220,33 @@ func (l *load) look(ctx context.Context, e endedTask) {
 	}
 }
 
+// holder is the process that still held a task when another one began it, or 0. A process that
+// could not renew a lease in time, as on a busy machine, has lost it, and stops its run, which
+// may be after another one began; one that did not stop had the lease, or did not notice.
+func (l *load) holder(conflict event) int {
+	runs, after := map[int]int{}, false // by process
+	for _, e := range l.events {
+		switch {
+		case e == conflict:
+			after = true
+			if runs[e.pid]--; runs[e.pid] > 0 { // but for the one that says so
+				return e.pid
+			}
+		case e.n != conflict.n:
+		case e.what == "start":
+			runs[e.pid]++
+		case e.what == "end" && after && runs[e.pid] > 0:
+			if _, stopped := l.find("stopped", e.n, e.pid); !stopped {
+				return e.pid
+			}
+			runs[e.pid]--
+		case e.what == "end":
+			runs[e.pid]--
+		}
+	}
+	return 0
+}
+
 // judge tests what the processes said.
 func (l *load) judge(kills int) {
 	l.mu.Lock()
@@ -239,7 +266,9 @@ func (l *load) judge(kills int) {
 		case "start":
 			c.starts++
 		case "conflict":
-			l.t.Errorf("call %d ran twice at a time", e.n)
+			if pid := l.holder(e); pid != 0 {
+				l.t.Errorf("call %d was begun in process %d (%s), and process %d did not stop it", e.n, e.pid, e.value, pid)
+			}
 		case "ticket":
 			if c.ticket != "" && c.ticket != e.value {
 				l.t.Errorf("call %d: Once gave %q and %q", e.n, c.ticket, e.value)
@@ -267,5 +296,26 @@ func (l *load) judge(kills int) {
 	l.t.Logf("%d kills; of %d tasks %d were run again, %d failed and %d were cancelled", kills, len(l.ended), again, failed, cancelled)
 	if again+failed == 0 {
 		l.t.Error("the processes were killed while nothing ran")
+	}
+}
+
+// What judge says of a call that two processes began.
+func TestHolder(t *testing.T) {
+	conflict := event{"conflict", 7, 2, "locked"}
+	for name, c := range map[string]struct {
+		before, after []event
+		want          int
+	}{
+		"killed":   {[]event{{"start", 7, 1, ""}}, nil, 0},
+		"stopped":  {[]event{{"start", 7, 1, ""}}, []event{{"stopped", 7, 1, "lost"}, {"end", 7, 1, ""}}, 0},
+		"went on":  {[]event{{"start", 7, 1, ""}}, []event{{"end", 7, 1, ""}}, 1},
+		"itself":   {[]event{{"start", 7, 2, ""}}, nil, 2},
+		"other":    {[]event{{"start", 8, 1, ""}}, []event{{"end", 8, 1, ""}}, 0},
+		"finished": {[]event{{"start", 7, 1, ""}, {"end", 7, 1, ""}, {"start", 7, 3, ""}}, []event{{"stopped", 7, 3, ""}, {"end", 7, 3, ""}}, 0},
+	} {
+		l := &load{servers: &servers{events: slices.Concat(c.before, []event{{"start", 7, 2, ""}, conflict}, c.after, []event{{"end", 7, 2, ""}})}}
+		if got := l.holder(conflict); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

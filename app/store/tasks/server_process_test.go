@@ -104,9 +104,15 @@ func (h *handlers) begin(ctx context.Context, n int) (end func(), err error) {
 	if err := lock(f); err != nil {
 		say("conflict", n, err)
 	}
-	unfollow := context.AfterFunc(ctx, func() { say("stopped", n, context.Cause(ctx)) })
+	said := make(chan struct{})
+	unfollow := context.AfterFunc(ctx, func() {
+		defer close(said)
+		say("stopped", n, context.Cause(ctx))
+	})
 	return func() {
-		unfollow()
+		if !unfollow() {
+			<-said
+		}
 		say("end", n, "")
 		_ = f.Close() // it holds nothing
 	}, nil
@@ -152,6 +158,10 @@ func (h *handlers) work(ctx context.Context, in job) (string, error) {
 		if who.Value.Name != nameOf(strconv.Itoa(in.N)) {
 			return "", mcp.Errorf("the answer is %q", who.Value.Name)
 		}
+	}
+	// This is written under the lease: a run that has lost it learns so here at the latest.
+	if _, err := server.Once(ctx, rand.Text(), func() (bool, error) { return true, nil }); err != nil {
+		return "", err
 	}
 	return done(in.N), nil
 }
