@@ -233,14 +233,14 @@ func (l *load) holder(conflict event) int {
 				return e.pid
 			}
 		case e.n != conflict.n:
-		case e.what == "start":
+		case e.what == "start" && !after:
 			runs[e.pid]++
 		case e.what == "end" && after && runs[e.pid] > 0:
 			if _, stopped := l.find("stopped", e.n, e.pid); !stopped {
 				return e.pid
 			}
 			runs[e.pid]--
-		case e.what == "end":
+		case e.what == "end" && !after:
 			runs[e.pid]--
 		}
 	}
@@ -311,6 +311,7 @@ func TestHolder(t *testing.T) {
 		"went on":  {[]event{{"start", 7, 1, ""}}, []event{{"end", 7, 1, ""}}, 1},
 		"itself":   {[]event{{"start", 7, 2, ""}}, nil, 2},
 		"other":    {[]event{{"start", 8, 1, ""}}, []event{{"end", 8, 1, ""}}, 0},
+		"later":    {nil, []event{{"end", 7, 2, ""}, {"start", 7, 1, ""}, {"end", 7, 1, ""}}, 0},
 		"finished": {[]event{{"start", 7, 1, ""}, {"end", 7, 1, ""}, {"start", 7, 3, ""}}, []event{{"stopped", 7, 3, ""}, {"end", 7, 3, ""}}, 0},
 	} {
 		l := &load{servers: &servers{events: slices.Concat(c.before, []event{{"start", 7, 2, ""}, conflict}, c.after, []event{{"end", 7, 2, ""}})}}
