@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -57,8 +58,15 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 	if !utf8.ValidString(in.Text) {
 		return nil, errors.New("the text is no valid UTF-8")
 	}
+	if err := s.attachable(in.Attached); err != nil {
+		return nil, err
+	}
+	content := slices.Clone(in.Attached)
 	if in.Text != "" {
-		bodies = append(bodies, &UserRecord{Content: mcp.Contents{mcp.Text(in.Text)}})
+		content = append(content, mcp.Text(in.Text))
+	}
+	if len(content) > 0 {
+		bodies = append(bodies, &UserRecord{Content: content})
 	}
 	if len(bodies) == 0 {
 		return nil, errors.New("there is nothing to say")
@@ -68,6 +76,39 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 		before = append(before, s.labelled(c.Server, c.Name, c)...)
 	}
 	return append(before, bodies...), nil
+}
+
+// attachable checks what the person attaches. It is not cut: they would not see what the
+// model was not given.
+func (s *Session) attachable(attached mcp.Contents) error {
+	info := s.model.Info()
+	images, left := 0, s.host.opts.MaxResultBytes*4
+	for _, c := range attached {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			if left -= len(c.Text); left < 0 {
+				return fmt.Errorf("the attached texts have more than %d bytes", s.host.opts.MaxResultBytes*4)
+			}
+			if !utf8.ValidString(c.Text) {
+				return errors.New("an attached text is no valid UTF-8")
+			}
+		case *mcp.ImageContent:
+			images++
+			switch {
+			case info.MaxImage == 0:
+				return fmt.Errorf("the model %s takes no images", info.Name)
+			case images > maxImages:
+				return fmt.Errorf("there are more than %d images", maxImages)
+			case len(c.Data) > info.MaxImage:
+				return fmt.Errorf("an image has %d bytes; the model %s takes at most %d", len(c.Data), info.Name, info.MaxImage)
+			case !takes(c, info.MaxImage):
+				return fmt.Errorf("an image is said to be %s, and is not", c.MIMEType)
+			}
+		default:
+			return fmt.Errorf("%T cannot be attached: texts and images can", c)
+		}
+	}
+	return nil
 }
 
 // use asks the rules about what the person themselves asks for: their wish is the

@@ -28,6 +28,9 @@ type run struct {
 type Input struct {
 	// Text is what the person wrote, or empty.
 	Text string
+	// Attached are texts of the person's files, and images that the model takes, which
+	// stand before Text.
+	Attached mcp.Contents
 	// Resources are read from servers, Prompt is expanded by its server, and Skill is
 	// loaded, before the text.
 	Resources []ResourceInput

@@ -29,6 +29,7 @@ func commands() []command {
 		{"revoke ID", "takes a grant back", (*Line).revoke},
 		{"prompts", "lists the prompts of the servers", (*Line).listPrompts},
 		{"SERVER:PROMPT KEY=VALUE ...", "uses a prompt; what is missing is asked for", nil},
+		{"attach PATH", "attaches a text or an image to your next message; /attach - takes all away", (*Line).attachFile},
 		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Line).listSkills},
 		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Line).useSkill},
 		{"history", "shows the session from its beginning", (*Line).history},

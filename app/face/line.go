@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
 )
 
 // LineOptions are what is not required of a Line. A nil *LineOptions, and each zero
@@ -82,10 +83,11 @@ type Line struct {
 	prompted *step // whose prompt stands at the end of the output
 	progress map[string]time.Time
 	forking  bool
-	stopped  bool   // the person has cancelled, and typed nothing since
-	named    string // the title that was given here
-	ended    bool   // the input has
-	warned   bool   // a second interrupt quits
+	attached mcp.Contents // to the next message
+	stopped  bool         // the person has cancelled, and typed nothing since
+	named    string       // the title that was given here
+	ended    bool         // the input has
+	warned   bool         // a second interrupt quits
 	over     bool
 }
 

@@ -20,7 +20,7 @@ func (l *Line) message(ctx context.Context, text string) {
 	for _, server := range unknown {
 		l.say("No server is called %s, so that nothing of it is attached.", name(server))
 	}
-	l.send(ctx, host.Input{Text: text, Resources: resources})
+	l.send(ctx, host.Input{Text: text, Attached: l.attached, Resources: resources})
 }
 
 // servers are the names of the servers.
@@ -36,13 +36,18 @@ func (l *Line) servers() []string {
 // send puts something into the conversation.
 func (l *Line) send(ctx context.Context, in host.Input) {
 	session := l.session
-	l.mine = in.Text
+	if l.mine = in.Text; len(in.Attached) > 0 {
+		l.mine = "" // what was attached is told
+	}
 	l.start(ctx, "sending", func(ctx context.Context) func() {
 		err := session.Send(ctx, in)
 		return func() {
-			if err != nil {
+			switch {
+			case err != nil:
 				l.mine = ""
 				l.say("It was not sent: %s.", host.EscapeLine(err.Error()))
+			case len(in.Attached) > 0:
+				l.attached = nil
 			}
 		}
 	})
