@@ -35,7 +35,7 @@ func (s *Session) Compact(ctx context.Context) error {
 
 // compactIfLong summarizes a conversation that comes near the window of the model.
 func (s *Session) compactIfLong(ctx context.Context) error {
-	window := s.model.Info().Window
+	window := s.using().Info().Window
 	if window == 0 {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (s *Session) compact(ctx context.Context) error {
 			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(summaryText(block), limit))
 		}
 	}
-	info := s.model.Info()
+	info := s.using().Info()
 	var summary string
 	var err error
 	if info.Offline {
@@ -127,7 +127,7 @@ func (s *Session) compact(ctx context.Context) error {
 			text = earlier + strings.ToValidUTF8(text, "")
 		}
 		var usage Usage
-		summary, usage, err = oneTurn(ctx, s.model, &Request{
+		summary, usage, err = oneTurn(ctx, s.using(), &Request{
 			System: summarize, MaxTokens: maxSummary / 8,
 			Messages: []Message{{Role: mcp.RoleUser, Blocks: []Block{{Content: mcp.Text(text)}}}},
 		})

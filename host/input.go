@@ -81,7 +81,7 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 // attachable checks what the person attaches. It is not cut: they would not see what the
 // model was not given.
 func (s *Session) attachable(attached mcp.Contents) error {
-	info := s.model.Info()
+	info := s.using().Info()
 	images, left := 0, s.host.opts.MaxResultBytes*4
 	for _, c := range attached {
 		switch c := c.(type) {
@@ -190,7 +190,7 @@ func (s *Session) prompt(ctx context.Context, in *PromptInput) ([]Body, error) {
 	images := 0
 	for _, m := range result.Messages {
 		content := m.Content
-		if images < maxImages && takes(content, s.model.Info().MaxImage) {
+		if images < maxImages && takes(content, s.using().Info().MaxImage) {
 			images++
 		} else {
 			text, isCut := cut(ContentText(content), left)

@@ -59,7 +59,7 @@ func (s *Session) result(ctx context.Context, call string, r *mcp.CallToolResult
 	if len(r.StructuredContent) <= limit {
 		rec.Structured = r.StructuredContent
 	}
-	whole, media := split(r, s.model.Info().MaxImage)
+	whole, media := split(r, s.using().Info().MaxImage)
 	rec.Content = media
 	whole = strings.ToValidUTF8(whole, "\uFFFD")
 	text, isCut := cut(whole, limit)

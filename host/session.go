@@ -33,10 +33,9 @@ type SessionOptions struct {
 // A session is written by one process at a time: what another one writes makes the
 // next record of this one fail with [ErrConflict].
 type Session struct {
-	host  *Host
-	model Model
-	opts  SessionOptions
-	log   *slog.Logger
+	host *Host
+	opts SessionOptions
+	log  *slog.Logger
 	// person holds a token while a question is open: they come one at a time.
 	person chan struct{}
 	failed chan struct{}  // closed when nothing can be written any more
@@ -45,6 +44,7 @@ type Session struct {
 	asking sync.WaitGroup // questions
 
 	mu        sync.Mutex
+	model     Model
 	info      SessionInfo
 	records   []Record      // all, those of ancestors first: records[i].N is i+1
 	state     state         // what the records say
@@ -253,7 +253,29 @@ func (s *Session) Info() SessionInfo {
 }
 
 // Model describes the session's model.
-func (s *Session) Model() ModelInfo { return s.model.Info() }
+func (s *Session) Model() ModelInfo { return s.using().Info() }
+
+// SetModel has another model go on with the conversation, from the next run on. Which model
+// took a turn is in its [TurnRecord]. It fails with [ErrBusy] while a run is under way.
+func (s *Session) SetModel(m Model) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.current != nil:
+		return ErrBusy
+	}
+	s.model = m
+	return nil
+}
+
+// using is the session's model.
+func (s *Session) using() Model {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model
+}
 
 // write adds records to the log: they are in the store when it returns. The error
 // is why the session cannot go on.
@@ -419,7 +441,7 @@ func (s *Session) Fork(ctx context.Context, at int64, opts *SessionOptions) (*Se
 	if at < 0 || at > last {
 		return nil, fmt.Errorf("forking session %s: there is no record %d; the last is %d", s.info.ID, at, last)
 	}
-	f := s.host.session(s.model, opts)
+	f := s.host.session(s.using(), opts)
 	// A fork of what the parent has from its own parent goes on from there.
 	parent, err := s.owner(ctx, at)
 	if err != nil {
@@ -435,7 +457,7 @@ func (s *Session) Fork(ctx context.Context, at int64, opts *SessionOptions) (*Se
 	if err := s.host.opts.Store.CreateSession(ctx, &info); err != nil {
 		return nil, fmt.Errorf("forking session %s: %w", s.info.ID, err)
 	}
-	return s.host.OpenSession(ctx, info.ID, s.model, opts)
+	return s.host.OpenSession(ctx, info.ID, s.using(), opts)
 }
 
 // owner returns the session, this one or an ancestor, whose own record number at

@@ -560,3 +560,52 @@ func TestInstructions(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Another model goes on with a conversation, and is given what was said before.
+func TestSetModel(t *testing.T) {
+	first := &scripted{info: host.ModelInfo{Name: "first"}, turns: []turn{func(*host.Request) []host.Piece { return say("one") }}}
+	second := &scripted{info: host.ModelInfo{Name: "second"}}
+	s := begin(t, newHost(t, &host.Options{}, nil), first)
+	if _, _, err := s.Ask(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetModel(second); err != nil || s.Model().Name != "second" {
+		t.Fatalf("%v, model %s", err, s.Model().Name)
+	}
+	if text, _, err := s.Ask(t.Context(), "b"); err != nil || text != "end" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	if given := second.requests()[0].Messages; len(given) != 3 || host.ContentText(given[1].Blocks[0].Content) != "one" {
+		t.Errorf("the second model was given %+v", given)
+	}
+	models := ""
+	for _, r := range s.Snapshot().Records {
+		if turn, ok := r.Body.(*host.TurnRecord); ok {
+			models += turn.Model + " "
+		}
+	}
+	if models != "first second " {
+		t.Errorf("the log says the turns are of %s", models)
+	}
+	wait := make(chan struct{})
+	second.then(func(*host.Request) []host.Piece {
+		<-wait
+		return say("late")
+	})
+	if err := s.Send(t.Context(), host.Input{Text: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetModel(first); !errors.Is(err, host.ErrBusy) {
+		t.Errorf("in the middle of a run: %v", err)
+	}
+	close(wait)
+	if _, err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetModel(first); !errors.Is(err, host.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -15,7 +15,7 @@ func starting(e *ServerError) bool { return e.State == StateStarting }
 // turn takes one turn of the model and returns its calls.
 func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallRecord, error) {
 	s := r.session
-	info := s.model.Info()
+	info := s.using().Info()
 	if _, err := s.write(&TurnRecord{Step: step, Model: valid(info.Name), Offline: info.Offline}); err != nil {
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 func (t *turn) generate(ctx context.Context, req *Request) (err error) {
 	s := t.run.session
 	defer func() { err = errors.Join(err, t.text.end()) }()
-	for piece, err := range s.model.Generate(ctx, req) {
+	for piece, err := range s.using().Generate(ctx, req) {
 		if err != nil {
-			return fmt.Errorf("model %s: %w", s.model.Info().Name, err)
+			return fmt.Errorf("model %s: %w", s.using().Info().Name, err)
 		}
 		if err := t.piece(&piece); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (t *turn) piece(p *Piece) error {
 		return t.call(p.Call)
 	}
 	if t.size > maxTurnText {
-		return fmt.Errorf("model %s: a turn of more than %d bytes", s.model.Info().Name, maxTurnText)
+		return fmt.Errorf("model %s: a turn of more than %d bytes", s.using().Info().Name, maxTurnText)
 	}
 	if p.Usage != nil {
 		t.usage = p.Usage.valid()

@@ -39,7 +39,7 @@ func File(path string) (mcp.Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch kind := http.DetectContentType(data); {
 	case err != nil:
@@ -59,12 +59,12 @@ func File(path string) (mcp.Content, error) {
 // attachFile attaches a file to the next message, or with a minus sign takes what is attached
 // away.
 func (l *Line) attachFile(_ context.Context, path string) {
-	switch {
-	case path == "-":
+	switch path {
+	case "-":
 		l.attached = nil
 		l.say("Nothing is attached.")
 		return
-	case path == "":
+	case "":
 		l.say("%s attached to your next message. /attach PATH attaches a file, /attach - takes all away.", firstOf(count(int64(len(l.attached)), "file is", "files are"), "No file is"))
 		return
 	}

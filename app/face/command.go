@@ -30,6 +30,7 @@ func commands() []command {
 		{"prompts", "lists the prompts of the servers", (*Line).listPrompts},
 		{"SERVER:PROMPT KEY=VALUE ...", "uses a prompt; what is missing is asked for", nil},
 		{"attach PATH", "attaches a text or an image to your next message; /attach - takes all away", (*Line).attachFile},
+		{"model [PROVIDER:NAME]", "says which model answers, or has another one go on", (*Line).model},
 		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Line).listSkills},
 		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Line).useSkill},
 		{"history", "shows the session from its beginning", (*Line).history},
@@ -63,6 +64,40 @@ func (l *Line) help(context.Context, string) {
 		b.WriteString(wrapLine("  /"+c.usage+": "+c.help, columnsOf(l.width())))
 	}
 	l.raw(b.String())
+}
+
+// model has another model go on with the session.
+func (l *Line) model(ctx context.Context, text string) {
+	session := l.session
+	switch {
+	case text == "":
+		l.say("The model is %s.", modelName(session.Model()))
+		return
+	case l.opts.Model == nil:
+		l.say("The model cannot be changed here.")
+		return
+	}
+	l.start(ctx, "changing the model", func(ctx context.Context) func() {
+		m, err := l.opts.Model(ctx, text)
+		if err == nil {
+			err = session.SetModel(m)
+		}
+		return func() {
+			if err != nil {
+				l.say("The model stays %s: %s.", modelName(session.Model()), host.EscapeLine(err.Error()))
+				return
+			}
+			l.say("%s goes on with this conversation, which it is given as it stands.", modelName(session.Model()))
+		}
+	})
+}
+
+// modelName names a model and its provider.
+func modelName(m host.ModelInfo) string {
+	if m.Provider == "" || m.Offline {
+		return name(m.Name)
+	}
+	return name(m.Name) + " of " + name(m.Provider)
 }
 
 func (l *Line) quit(context.Context, string) { l.over = true }

@@ -23,6 +23,8 @@ type Session interface {
 	Cancel()
 	CancelCall(call string) bool
 	Compact(ctx context.Context) error
+	Model() host.ModelInfo
+	SetModel(m host.Model) error
 	// Context is for requests to servers, so that what they ask is asked here.
 	Context(ctx context.Context) context.Context
 	// Fork begins a session after a record of this one, which the face leaves.

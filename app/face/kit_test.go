@@ -47,6 +47,8 @@ type session struct {
 	compacts int
 	forks    []int64
 	closed   bool
+	model    host.Model // that was set
+	refused  error      // what SetModel fails with
 }
 
 func newSession(onSend func(s *session, in host.Input)) *session {
@@ -56,7 +58,20 @@ func newSession(onSend func(s *session, in host.Input)) *session {
 	}
 }
 
-func (s *session) ID() string             { return s.id }
+func (s *session) ID() string { return s.id }
+func (s *session) Model() host.ModelInfo {
+	if s.model == nil {
+		return host.ModelInfo{Name: "scripted"}
+	}
+	return s.model.Info()
+}
+
+func (s *session) SetModel(m host.Model) error {
+	if s.refused == nil {
+		s.model = m
+	}
+	return s.refused
+}
 func (s *session) Info() host.SessionInfo { return host.SessionInfo{ID: s.id, Title: s.title} }
 
 func (s *session) Context(ctx context.Context) context.Context { return ctx }

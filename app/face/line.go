@@ -41,6 +41,9 @@ type LineOptions struct {
 	Open func(ctx context.Context, address string) error
 	// Edit lets the person edit a text in an editor and returns it. Default: not offered.
 	Edit func(ctx context.Context, text string) (string, error)
+	// Model finds a model by what the person calls it, such as "openai:NAME". Default: the
+	// model of a session cannot be changed here.
+	Model func(ctx context.Context, name string) (host.Model, error)
 	// SetTitle changes the title of a session. Default: not offered.
 	SetTitle func(ctx context.Context, session, title string) error
 	// QuestionsOnly says that no messages are taken and nothing but questions and notices

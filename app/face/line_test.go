@@ -3,6 +3,7 @@ package face_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -477,5 +478,39 @@ func TestLineLongArguments(t *testing.T) {
 	s = newSession(writes(q))
 	if shown = talk(t, servers(), s, nil, "Go.", "e more=1", "n"); strings.Count(shown, "END") != 1 {
 		t.Errorf("what was edited is not shown whole in %d bytes", len(shown))
+	}
+}
+
+// namedModel is a model with a name.
+type namedModel string
+
+func (m namedModel) Info() host.ModelInfo { return host.ModelInfo{Name: string(m), Provider: "tests"} }
+
+func (namedModel) Generate(context.Context, *host.Request) iter.Seq2[host.Piece, error] {
+	return func(func(host.Piece, error) bool) {}
+}
+
+func TestLineModel(t *testing.T) {
+	t.Parallel()
+	find := func(_ context.Context, name string) (host.Model, error) {
+		if name != "tests:big" {
+			return nil, errors.New("there is no model\x1b[2J")
+		}
+		return namedModel("big"), nil
+	}
+	s := newSession(func(*session, host.Input) {})
+	shown := talk(t, servers(), s, &face.LineOptions{Model: find}, "/model", "/model tests:small", "/model tests:big", "/model")
+	checkPlain(t, shown)
+	for _, want := range []string{"The model is scripted.", "The model stays scripted: there is no model", "big of tests goes on with this", "The model is big of tests."} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("not shown: %s\n%s", want, shown)
+		}
+	}
+	s.refused = host.ErrBusy
+	if shown := talk(t, servers(), s, &face.LineOptions{Model: find}, "/model tests:big"); !strings.Contains(shown, "The model stays big of tests: the session is at work") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	if shown := talk(t, servers(), s, nil, "/model tests:big"); !strings.Contains(shown, "cannot be changed here") {
+		t.Errorf("shown:\n%s", shown)
 	}
 }
