@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -106,6 +107,9 @@ func readSecret(ctx context.Context) (string, error) {
 func Main(ctx context.Context, args []string, s *Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if _, shared := s.Err.(*sharedWriter); !shared {
+		s.Err = &sharedWriter{w: s.Err}
+	}
 	done := make(chan error, 1)
 	go func() { done <- execute(ctx, args, s) }()
 	signalled := exitInterrupted
@@ -140,6 +144,19 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 			cancel(errInterrupted)
 		}
 	}
+}
+
+// A sharedWriter is standard error, to which the log and the program write at once. Each
+// write is whole.
+type sharedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *sharedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }
 
 // execute runs the command that args name.
