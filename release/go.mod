@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	golang.org/x/mod v0.42.0
+	golang.org/x/text v0.38.0
 )
 
 require (

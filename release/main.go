@@ -27,6 +27,9 @@ const usage = `release makes the releases of Parley.
   release licences [-repo DIR]
         lists the licences of what the program is built from, and fails if one
         is not known
+  release picture -title TEXT
+        draws what a terminal shows, as "tmux capture-pane -e -p" prints it, as an
+        SVG: from standard input to standard output
 `
 
 func main() {
@@ -54,6 +57,7 @@ func run(ctx context.Context, args []string) error {
 	platforms := flags.String("platforms", strings.Join(allPlatforms, ","), "")
 	apply := flags.Bool("apply", false, "")
 	check := flags.Bool("check", false, "")
+	title := flags.String("title", "", "")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -76,6 +80,8 @@ func run(ctx context.Context, args []string) error {
 		return publicNames(ctx, *repo, *check)
 	case "licences":
 		return licences(ctx, *repo)
+	case "picture":
+		return picture(os.Stdin, os.Stdout, *title)
 	}
 	return fmt.Errorf("there is no command %q\n%w", args[0], flag.ErrHelp)
 }
