@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -16,7 +17,6 @@ import (
 const (
 	maxChanges    = 50
 	maxChangeText = 400
-	maxPathName   = 80
 )
 
 // A ChangeKind says what happened to a part of a definition.
@@ -55,10 +55,10 @@ func Diff(old, new *Definition) []Change {
 	d.words("instructions", old.Instructions, new.Instructions)
 	before, after := setOf(old.Tools), setOf(new.Tools)
 	d.names(before, after, func(name string) {
-		d.value("tool "+quotePath(name), present(before[name], name), present(after[name], name))
+		d.value("tool "+schematext.Quote(name), present(before[name], name), present(after[name], name))
 	})
 	d.tool(old.Tool, new.Tool)
-	d.value("execution", canonical(old.Execution), canonical(new.Execution))
+	d.value("execution", schematext.Canonical(old.Execution), schematext.Canonical(new.Execution))
 	return d.told()
 }
 
@@ -87,14 +87,6 @@ func present(there bool, name string) string {
 		return name
 	}
 	return ""
-}
-
-// quotePath quotes a stranger's name for a path.
-func quotePath(name string) string {
-	if len(name) > maxPathName {
-		name = cutText(name, maxPathName) + "…"
-	}
-	return strconv.Quote(name)
 }
 
 // A differ collects changes.
@@ -150,8 +142,8 @@ func (d *differ) tool(old, new *mcp.Tool) {
 	d.words("title", old.Title, new.Title)
 	d.words("description", old.Description, new.Description)
 	d.annotations(old, new)
-	d.schema(schemaPath{kind: "input"}, old.InputSchema, new.InputSchema)
-	d.schema(schemaPath{kind: "output"}, old.OutputSchema, new.OutputSchema)
+	d.schema(schematext.Path{Kind: "input"}, old.InputSchema, new.InputSchema)
+	d.schema(schematext.Path{Kind: "output"}, old.OutputSchema, new.OutputSchema)
 	for i := range max(len(old.Icons), len(new.Icons)) {
 		d.value("icon "+strconv.Itoa(i+1), iconText(old.Icons, i), iconText(new.Icons, i))
 	}
@@ -163,7 +155,7 @@ func (d *differ) tool(old, new *mcp.Tool) {
 		after[name] = true
 	}
 	d.names(before, after, func(name string) {
-		d.value("_meta "+quotePath(name), canonical(old.Meta[name]), canonical(new.Meta[name]))
+		d.value("_meta "+schematext.Quote(name), schematext.Canonical(old.Meta[name]), schematext.Canonical(new.Meta[name]))
 	})
 }
 
@@ -306,7 +298,7 @@ func around(words []string, from, to int) (left, right string) {
 		left = "…" + strings.TrimLeft(left, " \n\t")
 	}
 	if len(right) > maxContext {
-		right = cutText(right, maxContext) + "…"
+		right = schematext.Cut(right, maxContext) + "…"
 	} else if to+tokens < len(words) {
 		right = strings.TrimRight(right, " \n\t") + "…"
 	}
@@ -330,26 +322,5 @@ func clipPair(before, after string, limit int) (string, string) {
 		}
 		before, after = "…"+before[same:], "…"+after[same:]
 	}
-	return clip(before, limit), clip(after, limit)
-}
-
-// clip cuts a text to limit bytes and says how much is missing.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	note := func(missing int) string { return fmt.Sprintf("… (%d more bytes)", missing) }
-	head := cutText(s, limit-len(note(len(s))))
-	return head + note(len(s)-len(head))
-}
-
-// cutText returns at most limit bytes of s, whole characters.
-func cutText(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
+	return schematext.Clip(before, limit), schematext.Clip(after, limit)
 }

@@ -7,89 +7,37 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A schemaPath names a place in the input or output schema of a tool in words.
-type schemaPath struct {
-	kind string // input or output
-	text string // the steps that lead to the place; empty is the schema itself
-}
-
-func (p schemaPath) String() string { return p.kind + " " + cmp.Or(p.text, "schema") }
-
-// step returns the path of a part.
-func (p schemaPath) step(text string) schemaPath {
-	if p.text == "" && !strings.HasPrefix(text, "field ") {
-		text = "schema, " + text
-	} else if p.text != "" {
-		text = p.text + ", " + text
-	}
-	if len(text) > 3*maxPathName {
-		text = "…" + text[len(text)-3*maxPathName:]
-		text = strings.ToValidUTF8(text, "")
-	}
-	return schemaPath{p.kind, text}
-}
-
-func (p schemaPath) field(name string) schemaPath { return p.step("field " + quotePath(name)) }
-
-// A schemaObject is the keywords of a JSON Schema.
-type schemaObject map[string]mcp.RawValue
-
-// schemaOf returns the keywords of a schema, or false if it is no object.
-func schemaOf(raw mcp.RawValue) (schemaObject, bool) {
-	o, err := wire.ParseObject(raw, wire.Limits{Depth: definitionLimits.Depth})
-	if err != nil {
-		return nil, false
-	}
-	return maps.Collect(o.All()), true
-}
-
-// What the keywords of JSON Schema have as their value, as far as it holds
-// schemas.
-var (
-	schemaMaps = map[string]string{
-		"patternProperties": "fields that match", "$defs": "definition", "definitions": "definition",
-		"dependentSchemas": "if there is a field",
-	}
-	schemaLists = map[string]string{
-		"allOf": "part", "anyOf": "alternative", "oneOf": "alternative", "prefixItems": "item",
-	}
-	schemaSingles = map[string]string{
-		"items": "each item", "additionalProperties": "other fields", "additionalItems": "further items",
-		"contains": "contained item", "propertyNames": "names of fields", "unevaluatedItems": "unevaluatedItems",
-		"unevaluatedProperties": "unevaluatedProperties", "not": "not", "if": "if", "then": "then", "else": "else",
-	}
-)
-
 // schema compares two schemas, keyword by keyword.
-func (d *differ) schema(p schemaPath, old, new mcp.RawValue) {
-	before, after := canonical(old), canonical(new)
+func (d *differ) schema(p schematext.Path, old, new mcp.RawValue) {
+	before, after := schematext.Canonical(old), schematext.Canonical(new)
 	if before == after {
 		return
 	}
-	a, ok1 := schemaOf(old)
-	b, ok2 := schemaOf(new)
+	a, ok1 := schematext.Of(old)
+	b, ok2 := schematext.Of(new)
 	if !ok1 || !ok2 {
 		d.value(p.String(), before, after)
 		return
 	}
 	for _, keyword := range keywordsOf(a, b) {
-		before, after := canonical(a[keyword]), canonical(b[keyword])
+		before, after := schematext.Canonical(a[keyword]), schematext.Canonical(b[keyword])
 		if before == after {
 			continue
 		}
 		if total := d.total; !d.keyword(p, keyword, a, b) && total == d.total {
-			d.value(p.step(keyword).String(), before, after)
+			d.value(p.Step(keyword).String(), before, after)
 		}
 	}
 }
 
 // keywordsOf returns the keywords of either schema, what models read most
 // first.
-func keywordsOf(a, b schemaObject) []string {
+func keywordsOf(a, b schematext.Object) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	order := func(keyword string) int {
@@ -101,18 +49,18 @@ func keywordsOf(a, b schemaObject) []string {
 }
 
 // keyword compares one keyword and reports whether it is told elsewhere.
-func (d *differ) keyword(p schemaPath, keyword string, a, b schemaObject) (told bool) {
+func (d *differ) keyword(p schematext.Path, keyword string, a, b schematext.Object) (told bool) {
 	switch keyword {
 	case "description", "title":
 		before, err1 := text(a[keyword])
 		after, err2 := text(b[keyword])
 		if (err1 == nil || a[keyword] == nil) && (err2 == nil || b[keyword] == nil) {
-			d.words(p.step(keyword).String(), before, after)
+			d.words(p.Step(keyword).String(), before, after)
 		}
 	case "type":
-		d.value(p.step("type").String(), typeText(a["type"]), typeText(b["type"]))
+		d.value(p.Step("type").String(), typeText(a["type"]), typeText(b["type"]))
 	case "enum":
-		d.enum(p.step("allowed value").String(), a["enum"], b["enum"])
+		d.enum(p.Step("allowed value").String(), a["enum"], b["enum"])
 	case "properties":
 		d.fields(p, a, b)
 	case "required":
@@ -124,31 +72,31 @@ func (d *differ) keyword(p schemaPath, keyword string, a, b schemaObject) (told 
 }
 
 // subschemas compares a keyword that holds schemas.
-func (d *differ) subschemas(p schemaPath, keyword string, old, new mcp.RawValue) {
-	if step, ok := schemaSingles[keyword]; ok && old != nil && new != nil {
-		d.schema(p.step(step), old, new)
+func (d *differ) subschemas(p schematext.Path, keyword string, old, new mcp.RawValue) {
+	if step, ok := schematext.Singles[keyword]; ok && old != nil && new != nil {
+		d.schema(p.Step(step), old, new)
 		return
 	}
-	if step, ok := schemaLists[keyword]; ok {
+	if step, ok := schematext.Lists[keyword]; ok {
 		a, err1 := items(old)
 		b, err2 := items(new)
 		if err1 != nil || err2 != nil {
 			return
 		}
 		for i := range max(len(a), len(b)) {
-			d.schema(p.step(fmt.Sprintf("%s %d of %s", step, i+1, keyword)), itemAt(a, i), itemAt(b, i))
+			d.schema(p.Step(fmt.Sprintf("%s %d of %s", step, i+1, keyword)), itemAt(a, i), itemAt(b, i))
 		}
 		return
 	}
-	step, ok := schemaMaps[keyword]
+	step, ok := schematext.Maps[keyword]
 	if !ok {
 		return
 	}
-	a, ok1 := schemaOf(old)
-	b, ok2 := schemaOf(new)
+	a, ok1 := schematext.Of(old)
+	b, ok2 := schematext.Of(new)
 	if ok1 && ok2 {
 		d.names(keysOf(a), keysOf(b), func(name string) {
-			d.schema(p.step(step+" "+quotePath(name)), a[name], b[name])
+			d.schema(p.Step(step+" "+schematext.Quote(name)), a[name], b[name])
 		})
 	}
 }
@@ -160,7 +108,7 @@ func itemAt(list []mcp.RawValue, i int) mcp.RawValue {
 	return nil
 }
 
-func keysOf(o schemaObject) map[string]bool {
+func keysOf(o schematext.Object) map[string]bool {
 	set := make(map[string]bool, len(o))
 	for name := range o {
 		set[name] = true
@@ -169,9 +117,9 @@ func keysOf(o schemaObject) map[string]bool {
 }
 
 // fields compares the fields of an object.
-func (d *differ) fields(p schemaPath, a, b schemaObject) {
-	before, ok1 := schemaOf(a["properties"])
-	after, ok2 := schemaOf(b["properties"])
+func (d *differ) fields(p schematext.Path, a, b schematext.Object) {
+	before, ok1 := schematext.Of(a["properties"])
+	after, ok2 := schematext.Of(b["properties"])
 	if !ok1 && a["properties"] != nil || !ok2 && b["properties"] != nil {
 		return
 	}
@@ -180,23 +128,23 @@ func (d *differ) fields(p schemaPath, a, b schemaObject) {
 	d.names(keysOf(before), keysOf(after), func(name string) {
 		old, new := before[name], after[name]
 		if old == nil || new == nil {
-			d.value(p.field(name).String(), fieldText(old, wasRequired[name]), fieldText(new, isRequired[name]))
+			d.value(p.Field(name).String(), fieldText(old, wasRequired[name]), fieldText(new, isRequired[name]))
 			return
 		}
-		d.schema(p.field(name), old, new)
+		d.schema(p.Field(name), old, new)
 	})
 }
 
 // required compares which fields are required. It reports true if all that
 // changed is told with fields that are new or gone.
-func (d *differ) required(p schemaPath, a, b schemaObject) (told bool) {
+func (d *differ) required(p schematext.Path, a, b schematext.Object) (told bool) {
 	before, ok1 := requiredOf(a)
 	after, ok2 := requiredOf(b)
 	if !ok1 || !ok2 {
 		return false
 	}
-	old, _ := schemaOf(a["properties"])
-	new, _ := schemaOf(b["properties"])
+	old, _ := schematext.Of(a["properties"])
+	new, _ := schematext.Of(b["properties"])
 	word := map[bool]string{false: "optional", true: "required"}
 	d.names(before, after, func(name string) {
 		switch {
@@ -204,14 +152,14 @@ func (d *differ) required(p schemaPath, a, b schemaObject) (told bool) {
 		case (old[name] == nil) != (new[name] == nil):
 			told = true
 		default:
-			d.value(p.field(name).String(), word[before[name]], word[after[name]])
+			d.value(p.Field(name).String(), word[before[name]], word[after[name]])
 		}
 	})
 	return told
 }
 
 // requiredOf returns the names that a schema requires.
-func requiredOf(s schemaObject) (map[string]bool, bool) {
+func requiredOf(s schematext.Object) (map[string]bool, bool) {
 	raw, ok := s["required"]
 	if !ok {
 		return map[string]bool{}, true
@@ -233,7 +181,7 @@ func (d *differ) enum(path string, old, new mcp.RawValue) {
 	values := func(list []mcp.RawValue) map[string]bool {
 		set := make(map[string]bool, len(list))
 		for _, v := range list {
-			set[canonical(v)] = true
+			set[schematext.Canonical(v)] = true
 		}
 		return set
 	}
@@ -251,7 +199,7 @@ func typeText(raw mcp.RawValue) string {
 	if err := wire.Decode(raw, &several); err == nil && raw != nil {
 		return strings.Join(several, " or ")
 	}
-	return canonical(raw)
+	return schematext.Canonical(raw)
 }
 
 // fieldText describes a field that is new or gone.
@@ -263,9 +211,9 @@ func fieldText(raw mcp.RawValue, required bool) string {
 	if required {
 		word = "required"
 	}
-	s, ok := schemaOf(raw)
+	s, ok := schematext.Of(raw)
 	if !ok {
-		return word + ", schema " + canonical(raw)
+		return word + ", schema " + schematext.Canonical(raw)
 	}
 	var b strings.Builder
 	b.WriteString(word)
@@ -279,7 +227,7 @@ func fieldText(raw mcp.RawValue, required bool) string {
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
 		if keyword != "type" && keyword != "description" {
-			b.WriteString("; " + keyword + " " + canonical(s[keyword]))
+			b.WriteString("; " + keyword + " " + schematext.Canonical(s[keyword]))
 		}
 	}
 	return b.String()

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -75,7 +76,7 @@ func Flags(d ServerDefinition, all []ServerDefinition) []Flag {
 		if len(t.text) > maxFlagText {
 			f.add(FlagHidden, t.path, "The %s has %d bytes; only the first %d were searched for words.",
 				t.path, len(t.text), maxFlagText)
-			t.text = cutText(t.text, maxFlagText)
+			t.text = schematext.Cut(t.text, maxFlagText)
 		}
 		t.text = plainWords(t.text)
 		f.instructions(t)
@@ -183,7 +184,7 @@ func (f *flagger) add(kind FlagKind, path, format string, args ...any) {
 // quoteFlag quotes a stranger's text, shortened.
 func quoteFlag(s string) string {
 	if len(s) > maxFlagShown {
-		s = cutText(s, maxFlagShown) + "…"
+		s = schematext.Cut(s, maxFlagShown) + "…"
 	}
 	return strconv.QuoteToGraphic(strings.ToValidUTF8(s, "\uFFFD"))
 }

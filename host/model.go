@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema/provider"
 )
 
 // A Model turns messages and tools into text and tool calls. Its methods may
@@ -33,7 +34,7 @@ type ModelInfo struct {
 	// MaxImage is the most bytes of one image; 0: the model takes none.
 	MaxImage int `json:"maxImage,omitzero"`
 	// Schemas says which JSON Schemas of tools the model takes. Default all.
-	Schemas SchemaProfile `json:"-"`
+	Schemas provider.Profile `json:"-"`
 	// InputPrice and OutputPrice are dollars for a million tokens. 0: nothing.
 	InputPrice  float64 `json:"inputPrice,omitzero"`
 	OutputPrice float64 `json:"outputPrice,omitzero"`

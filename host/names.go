@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Model names of tools: what every provider takes is [a-zA-Z0-9_-]{1,64}.
+// Model names of tools: what every provider takes is [a-zA-Z_][a-zA-Z0-9_-]{0,63};
+// Gemini refuses what does not begin with a letter or an underscore.
 const (
 	separator    = "__"
 	maxModelName = 64
@@ -26,7 +27,7 @@ func modelName(server, tool string) string {
 	s, t := clean(server), clean(tool)
 	name := s + separator + t
 	ambiguous := strings.Contains(s, separator) || strings.HasSuffix(s, "_")
-	if s == server && t == tool && len(name) <= maxModelName && !ambiguous && !hashed.MatchString(name) {
+	if s == server && t == tool && len(name) <= maxModelName && begins(name) && !ambiguous && !hashed.MatchString(name) {
 		return name
 	}
 	return hashedName(server, tool)
@@ -35,10 +36,16 @@ func modelName(server, tool string) string {
 // hashedName is the name with digits of a hash of the pair.
 func hashedName(server, tool string) string {
 	name := clean(server) + separator + clean(tool)
+	if !begins(name) {
+		name = "_" + name
+	}
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
 	suffix := "_" + hex.EncodeToString(sum[:])[:hashDigits]
 	return name[:min(len(name), maxModelName-len(suffix))] + suffix
 }
+
+// begins reports whether a name begins as every provider wants it.
+func begins(name string) bool { return name[0] != '-' && (name[0] < '0' || name[0] > '9') }
 
 // clean replaces what a model's provider refuses in names.
 func clean(s string) string {

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -53,7 +53,7 @@ func (d *Definition) MarshalJSON() ([]byte, error) {
 	if err := wire.Valid(raw, wire.Limits{Depth: definitionLimits.Depth}); err != nil {
 		return nil, fmt.Errorf("writing a definition: %w; the server must send valid JSON", err)
 	}
-	return appendCanonical(make([]byte, 0, len(raw)), raw), nil
+	return schematext.AppendCanonical(make([]byte, 0, len(raw)), raw), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. It refuses members with the same
@@ -96,63 +96,6 @@ func (d *Definition) nameless() string {
 	tool := *d.Tool
 	tool.Name = ""
 	return (&Definition{Tool: &tool, Execution: d.Execution}).Digest()
-}
-
-// appendCanonical appends JSON with sorted members and without white space.
-// What is not valid is appended as it is.
-func appendCanonical(dst []byte, raw mcp.RawValue) []byte {
-	lim := wire.Limits{Depth: definitionLimits.Depth}
-	switch kindOf(raw) {
-	case '{':
-		o, err := wire.ParseObject(raw, lim)
-		if err != nil {
-			return append(dst, raw...)
-		}
-		names := make([]string, 0, o.Len())
-		for name := range o.All() {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		dst = append(dst, '{')
-		for i, name := range names {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			value, _ := o.Member(name)
-			dst = append(wire.AppendString(dst, name), ':')
-			dst = appendCanonical(dst, value)
-		}
-		return append(dst, '}')
-	case '[':
-		list, err := wire.ParseArray(raw, lim, 0)
-		if err != nil {
-			return append(dst, raw...)
-		}
-		dst = append(dst, '[')
-		for i, item := range list {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendCanonical(dst, item)
-		}
-		return append(dst, ']')
-	case '"':
-		s, err := text(raw)
-		if err != nil {
-			return append(dst, raw...)
-		}
-		return wire.AppendString(dst, s)
-	}
-	return append(dst, strings.TrimSpace(string(raw))...)
-}
-
-// canonical returns the canonical form of a value, or the text itself if it is
-// not valid.
-func canonical(raw mcp.RawValue) string {
-	if len(raw) == 0 {
-		return ""
-	}
-	return string(appendCanonical(nil, raw))
 }
 
 // hints writes the annotations of a tool as its server gave them.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema/provider"
 )
 
 // A Tool is one tool of one server. Its identity is the pair of the server's
@@ -61,9 +62,9 @@ func (h *Host) pinned(ctx context.Context) (map[PinKey]*Pin, error) {
 }
 
 // spec is the tool as a model is told of it.
-func (t *Tool) spec(p SchemaProfile) ToolSpec {
+func (t *Tool) spec(p provider.Profile) ToolSpec {
 	spec := ToolSpec{Name: t.ModelName, Description: t.Def.Description, InputSchema: t.Def.InputSchema}
-	if schema, notes, err := reduceSchema(t.Def.InputSchema, p); err == nil {
+	if schema, notes, err := provider.Reduce(t.Def.InputSchema, p); err == nil {
 		spec.InputSchema = schema
 		if len(notes) > 0 {
 			spec.Description += "\n" + strings.Join(notes, "\n")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -207,7 +208,7 @@ func toolTerms(t *searchable) (fields [fieldCount][]string) {
 
 // argumentTerms adds the words of the fields of a schema.
 func argumentTerms(raw mcp.RawValue, depth int, left *int, fields *[fieldCount][]string) {
-	s, ok := schemaOf(raw)
+	s, ok := schematext.Of(raw)
 	if !ok || depth == 0 {
 		return
 	}
@@ -223,7 +224,7 @@ func argumentTerms(raw mcp.RawValue, depth int, left *int, fields *[fieldCount][
 			return
 		}
 		fields[fieldArgument] = append(fields[fieldArgument], splitTerms(p.name)...)
-		if field, ok := schemaOf(p.value); ok {
+		if field, ok := schematext.Of(p.value); ok {
 			description, _ := text(field["description"])
 			fields[fieldArgumentText] = append(fields[fieldArgumentText], splitTerms(description)...)
 			argumentTerms(p.value, depth-1, left, fields)

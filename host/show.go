@@ -69,6 +69,9 @@ func escape(s string, lines bool) string {
 
 // hidden reports whether a character cannot be seen for what it is.
 func hidden(r rune) bool {
+	if ' ' <= r && r <= '~' {
+		return false
+	}
 	switch r {
 	case 0x115F, 0x1160, 0x3164, 0xFFA0: // Hangul fillers: letters without a shape
 		return true

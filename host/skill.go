@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
@@ -125,7 +126,7 @@ func newSkill(spec *Server, raw mcp.RawValue, flaw error) *Skill {
 
 // frontmatter reads what is shown of the frontmatter.
 func (k *Skill) frontmatter(raw mcp.RawValue) {
-	k.front = mcp.RawValue(canonical(raw))
+	k.front = mcp.RawValue(schematext.Canonical(raw))
 	list, _ := members(raw) // what is no object has none
 	for _, m := range list {
 		switch m.name {
@@ -136,7 +137,7 @@ func (k *Skill) frontmatter(raw mcp.RawValue) {
 			s, _ := text(m.value)
 			k.Description = bounded(s, maxSkillText)
 		case "allowed-tools":
-			k.AllowedTools = bounded(canonical(m.value), maxAllowedTools)
+			k.AllowedTools = bounded(schematext.Canonical(m.value), maxAllowedTools)
 		}
 	}
 }
@@ -186,7 +187,7 @@ func (k *Skill) changes(pin *Pin) []Change {
 	for uri := range old {
 		all[uri] = true
 	}
-	d.names(all, setOfFiles(k.Files), func(uri string) { d.value("file "+quotePath(uri), old[uri], now[uri]) })
+	d.names(all, setOfFiles(k.Files), func(uri string) { d.value("file "+schematext.Quote(uri), old[uri], now[uri]) })
 	list := d.told()
 	if len(list) == 0 { // it differs in what is not shown
 		list = []Change{{Path: "skill", Kind: ChangeEdited}}
@@ -214,13 +215,13 @@ func (d *differ) frontmatters(before, now mcp.RawValue) {
 		values, names := make(map[string]string), make(map[string]bool)
 		list, _ := members(raw) // what is no object has none
 		for _, m := range list {
-			values[m.name], names[m.name] = canonical(m.value), true
+			values[m.name], names[m.name] = schematext.Canonical(m.value), true
 		}
 		return values, names
 	}
 	old, oldNames := read(before)
 	own, names := read(now)
-	d.names(oldNames, names, func(name string) { d.words("frontmatter "+quotePath(name), old[name], own[name]) })
+	d.names(oldNames, names, func(name string) { d.words("frontmatter "+schematext.Quote(name), old[name], own[name]) })
 }
 
 // fileTexts say of each file what is compared.

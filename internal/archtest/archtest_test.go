@@ -276,7 +276,11 @@ require golang.org/x/text v0.14.0 // indirect
 		"app/go.mod": `module github.com/parley-mcp/parley/app
 
 require (
+	charm.land/bubbles/v2 v2.2.1
+	charm.land/bubbletea/v2 v2.0.10
+	charm.land/lipgloss/v2 v2.0.6
 	filippo.io/age v1.3.2
+	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/parley-mcp/parley v0.0.0
@@ -315,27 +319,28 @@ require (
 `,
 	}
 	records := map[string]string{
-		"0001-json-codec":    "github.com/go-json-experiment/json",
-		"0002-json-schema":   "github.com/santhosh-tekuri/jsonschema/v6",
-		"0003-uri-templates": "github.com/yosida95/uritemplate/v3",
-		"0005-x-time":        "golang.org/x/time",
-		"0006-go-cmp":        "github.com/google/go-cmp",
-		"0007-cobra":         "github.com/spf13/cobra",
-		"0067-x-sys":         "golang.org/x/sys",
-		"0008-x-term":        "golang.org/x/term",
-		"0009-testscript":    "github.com/rogpeppe/go-internal",
-		"0015-websocket":     "github.com/coder/websocket",
-		"0019-go-jose":       "github.com/go-jose/go-jose/v4",
-		"0020-sqlite":        "modernc.org/sqlite",
-		"0021-pgx":           "github.com/jackc/pgx/v5",
-		"0022-keyring":       "github.com/zalando/go-keyring",
-		"0023-age":           "filippo.io/age",
-		"0024-x-crypto":      "golang.org/x/crypto",
-		"0025-go-oidc":       "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
-		"0038-opentelemetry": "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
-		"0058-yaml":          "go.yaml.in/yaml/v3",
-		"0062-hujson":        "github.com/tailscale/hujson",
-		"0039-prometheus":    "github.com/prometheus/client_golang github.com/prometheus/common",
+		"0001-json-codec":      "github.com/go-json-experiment/json",
+		"0002-json-schema":     "github.com/santhosh-tekuri/jsonschema/v6",
+		"0003-uri-templates":   "github.com/yosida95/uritemplate/v3",
+		"0005-x-time":          "golang.org/x/time",
+		"0006-go-cmp":          "github.com/google/go-cmp",
+		"0007-cobra":           "github.com/spf13/cobra",
+		"0067-x-sys":           "golang.org/x/sys",
+		"0008-x-term":          "golang.org/x/term",
+		"0009-testscript":      "github.com/rogpeppe/go-internal",
+		"0015-websocket":       "github.com/coder/websocket",
+		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
+		"0020-sqlite":          "modernc.org/sqlite",
+		"0021-pgx":             "github.com/jackc/pgx/v5",
+		"0022-keyring":         "github.com/zalando/go-keyring",
+		"0023-age":             "filippo.io/age",
+		"0024-x-crypto":        "golang.org/x/crypto",
+		"0025-go-oidc":         "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
+		"0038-opentelemetry":   "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
+		"0058-yaml":            "go.yaml.in/yaml/v3",
+		"0062-hujson":          "github.com/tailscale/hujson",
+		"0073-terminal-screen": "charm.land/bubbles/v2 charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi",
+		"0039-prometheus":      "github.com/prometheus/client_golang github.com/prometheus/common",
 	}
 	for name, module := range records {
 		files["docs/decisions/"+name+".md"] = module
@@ -355,7 +360,7 @@ func TestModules(t *testing.T) {
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:23: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:27: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},
