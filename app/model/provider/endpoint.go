@@ -77,12 +77,14 @@ type Endpoint struct {
 func BaseURL(address string, withKey bool) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	switch {
-	case err != nil || u.Host == "":
-		return "", fmt.Errorf("the base URL %q is none; it looks like http://127.0.0.1:11434/v1", address)
-	case u.User != nil:
+	case err != nil && strings.ContainsAny(address, "@?"): // which may hold a secret
+		return "", errors.New("the base URL is none; it looks like http://127.0.0.1:11434/v1")
+	case err == nil && u.User != nil:
 		return "", errors.New("the base URL has a user name or password in it; take it out, and set the provider's key")
-	case u.RawQuery != "" || u.Fragment != "":
-		return "", fmt.Errorf("the base URL %q has a query or a fragment; paths are appended to it", address)
+	case err == nil && (u.RawQuery != "" || u.ForceQuery || u.Fragment != ""): // which may hold a secret
+		return "", errors.New("the base URL has a query or a fragment (what follows ? or #); take it out: paths are appended to it")
+	case err != nil || u.Hostname() == "":
+		return "", fmt.Errorf("the base URL %q is none; it looks like http://127.0.0.1:11434/v1", address)
 	case u.Scheme == "https", u.Scheme == "http" && netguard.LoopbackHost(u.Hostname()):
 	case u.Scheme != "http":
 		return "", fmt.Errorf("the base URL %q begins with neither https:// nor http://", address)
@@ -118,7 +120,7 @@ func (e *Endpoint) Stream(ctx context.Context, path string, body any) iter.Seq2[
 			yield(Event{}, err)
 			return
 		}
-		defer resp.Body.Close()
+		defer func() { _ = resp.Body.Close() }()
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != eventContent {
 			yield(Event{}, e.notStream(resp, kind))
 			return
@@ -149,7 +151,7 @@ func (e *Endpoint) JSON(ctx context.Context, method, path string, body, answer a
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(&watched{resp.Body, quiet, e.silence()}, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -201,6 +203,7 @@ func (e *Endpoint) send(ctx context.Context, method, path string, body any, acce
 	for try := 1; ; try++ {
 		resp, err := e.once(ctx, method, path, data, accept)
 		if err == nil {
+			quiet.Reset(e.silence())
 			return resp, nil
 		}
 		if ctx.Err() != nil {
@@ -213,6 +216,7 @@ func (e *Endpoint) send(ctx context.Context, method, path string, body any, acce
 		if e.Waiting != nil {
 			e.Waiting(err, wait)
 		}
+		quiet.Stop()
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
@@ -266,7 +270,7 @@ func (e *Endpoint) once(ctx context.Context, method, path string, data []byte, a
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	return nil, e.refused(resp)
 }
 

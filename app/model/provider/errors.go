@@ -90,6 +90,10 @@ func (e *Endpoint) broken(ctx context.Context, err error) error {
 		return fault
 	case cause != nil:
 		return cause
+	case errors.Is(err, ErrTooLong):
+		fault := e.errorf("sends too much at once: %v", err)
+		fault.Advice, fault.cause = "try again, or another model", err
+		return fault
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		fault := e.errorf("ended its answer in the middle")
 		fault.Advice, fault.cause = "what came before is kept; try again", err
@@ -228,7 +232,7 @@ func (e *Endpoint) Fault(data []byte) *Error {
 		_ = json.Unmarshal(body.Error, &said) // what there is
 		text = said.Message
 	}
-	fault.Text = e.plain(cmp.Or(text, body.Message, string(body.Error), string(body.Detail)))
+	fault.Text = e.plain(cmp.Or(text, body.Message, raw(body.Error), raw(body.Detail)))
 	fault.Type = e.plain(cmp.Or(said.Type, said.Status, strings.Trim(string(said.Code), `"`)))
 	for _, d := range said.Details {
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
@@ -236,6 +240,18 @@ func (e *Endpoint) Fault(data []byte) *Error {
 		}
 	}
 	return fault
+}
+
+// raw is JSON as it can be shown: a text without its quotes, and nothing for null.
+func raw(data json.RawMessage) string {
+	var text *string
+	if json.Unmarshal(data, &text) != nil {
+		return string(data)
+	}
+	if text == nil {
+		return ""
+	}
+	return *text
 }
 
 // html tells whether data looks like a page.

@@ -1,0 +1,220 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/app/model/anthropic"
+	"github.com/parley-mcp/parley/app/model/provider"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// The first bytes of images are enough for their types.
+var (
+	png  = []byte("\x89PNG\r\n\x1a\n0000")
+	jpeg = []byte("\xff\xd8\xff\xe00000")
+)
+
+func use(id, name, input string) *mcp.ToolUseContent {
+	return &mcp.ToolUseContent{ID: id, Name: name, Input: mcp.RawValue(input)}
+}
+
+func result(id string, contents ...mcp.Content) *mcp.ToolResultContent {
+	return &mcp.ToolResultContent{ToolUseID: id, Content: contents}
+}
+
+func failed(id string, contents ...mcp.Content) *mcp.ToolResultContent {
+	r := result(id, contents...)
+	r.IsError = true
+	return r
+}
+
+func thought(provider, data string) host.Block {
+	return host.Block{Reasoning: &host.Reasoning{Provider: provider, Text: "…", Data: mcp.RawValue(data)}}
+}
+
+func weather() []host.ToolSpec {
+	return []host.ToolSpec{
+		{Name: "weather", Description: "Tells the weather.", InputSchema: mcp.RawValue(`{"type":"object","properties":{"location":{"type":"string"}}}`)},
+		{Name: "time"},
+	}
+}
+
+const signed = `{"signature":"EqQB+/==","thinking":"<27> & 453","type":"thinking"}`
+
+// requests are conversations, and what is sent of them is in testdata.
+var requests = map[string]func() (*host.Request, func(*anthropic.Options)){
+	"whole": func() (*host.Request, func(*anthropic.Options)) {
+		zero := 0.0
+		answer := says(mcp.RoleAssistant, mcp.Text("I'll look at both."), use("c4", "weather", `{"location": "Praha <&>"}`), use("c5", "time", `{}`))
+		answer.Blocks = append([]host.Block{thought("anthropic", signed), thought("openai", `{"type":"thinking"}`), thought("anthropic", `{"type":"redacted_thinking","data":"Emw="}`)}, answer.Blocks...)
+		return &host.Request{
+			System: "Be brief.",
+			Messages: []host.Message{
+				says(mcp.RoleUser, mcp.Text("What is it like here?"), mcp.Image(png, "image/png")),
+				answer,
+				says(mcp.RoleUser, result("c4", mcp.Text("Sunny."), mcp.Image(jpeg, "image/png"), mcp.Link("file:///a", "a"), mcp.Embed(mcp.ResourceContents{URI: "file:///b", Text: "b"})),
+					failed("c5", mcp.Text("No clock."), mcp.Image(png, "image/png"))),
+			},
+			Tools: weather(), MaxTokens: 100, Temperature: &zero, Stop: []string{"END", " \n", ""},
+		}, nil
+	},
+	"mended": func() (*host.Request, func(*anthropic.Options)) {
+		only := host.Message{Role: mcp.RoleAssistant, Blocks: []host.Block{thought("anthropic", signed)}}
+		last := says(mcp.RoleAssistant, use("a", "späte frage", `no JSON`), use("a", "", `[1]`))
+		last.Blocks = append(last.Blocks, thought("anthropic", signed))
+		return &host.Request{
+			System: " ",
+			Messages: []host.Message{
+				says(mcp.RoleAssistant, mcp.Text("I begin."), use("a", "time", ""), mcp.Text("\n")),
+				says(mcp.RoleUser, mcp.Text("")),
+				says(mcp.RoleUser, mcp.Text("Before."), result("zz", mcp.Text("whose?"))),
+				says(mcp.RoleUser, result("a"), mcp.Text("After.")),
+				only,
+				says(mcp.RoleUser, mcp.Audio([]byte("RIFF"), "audio/wav"), mcp.Image([]byte("GIF89a"), "image/gif"), mcp.Image([]byte("<svg/>"), "image/svg+xml"),
+					mcp.Image(append(png, make([]byte, 100)...), "image/png"), mcp.Embed(mcp.ResourceContents{URI: "a:b", MIMEType: "image/jpeg", Blob: jpeg})),
+				last,
+			},
+		}, func(o *anthropic.Options) { o.Info.MaxImage = 100 }
+	},
+	"adaptive": func() (*host.Request, func(*anthropic.Options)) {
+		r, warm := hello(), 0.5
+		r.Temperature = &warm
+		return r, func(o *anthropic.Options) {
+			o.Thinking, o.Effort, o.MaxTokens = anthropic.ThinkingAdaptive, "low", 5000
+		}
+	},
+	"budget": func() (*host.Request, func(*anthropic.Options)) {
+		r, warm := hello(), 0.5
+		r.Temperature, r.MaxTokens = &warm, 500
+		return r, func(o *anthropic.Options) { o.Thinking = 2000 }
+	},
+	"off": func() (*host.Request, func(*anthropic.Options)) {
+		r, warm := hello(), 0.5
+		r.Temperature = &warm
+		r.Messages = append(r.Messages, says(mcp.RoleAssistant, mcp.Text("Hi ")))
+		r.Messages[0].Blocks = append(r.Messages[0].Blocks, host.Block{Content: mcp.Image(png, "image/png")})
+		return r, func(o *anthropic.Options) { o.Thinking, o.Info.MaxImage = anthropic.ThinkingOff, -1 }
+	},
+}
+
+func TestRequests(t *testing.T) {
+	for name, make := range requests {
+		t.Run(name, func(t *testing.T) {
+			r, change := make()
+			same, _ := make()
+			at := answers(strings.NewReader(recorded(t, "nothing")))
+			var m *anthropic.Model
+			if change == nil {
+				change = func(*anthropic.Options) {}
+			}
+			m = model(t, at, change)
+			if got := show(m, r); !strings.HasSuffix(got, "stop end\n") {
+				t.Fatal(got)
+			}
+			var b bytes.Buffer
+			if err := json.Indent(&b, []byte(at.bodies[0]), "", "\t"); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".json", b.String())
+			if !reflect.DeepEqual(r, same) {
+				t.Error("the host's request was changed")
+			}
+			secret(t, at)
+			req := at.reqs[0]
+			if req.URL.String() != "https://api.anthropic.com/v1/messages" || req.Header.Get("X-Api-Key") != testKey || req.Header.Get("Anthropic-Version") == "" {
+				t.Errorf("%s %v", req.URL, req.Header)
+			}
+		})
+	}
+}
+
+// Reasoning goes back as it came, byte for byte.
+func TestReasoningReturns(t *testing.T) {
+	at := answers(strings.NewReader(recorded(t, "thinking")), strings.NewReader(recorded(t, "nothing")))
+	m := model(t, at)
+	r := hello()
+	answer := host.Message{Role: mcp.RoleAssistant}
+	var want []string
+	for p, err := range m.Generate(t.Context(), r) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case p.Reasoning != nil:
+			answer.Blocks = append(answer.Blocks, host.Block{Reasoning: p.Reasoning})
+			want = append(want, string(p.Reasoning.Data))
+		case p.Text != "":
+			answer.Blocks = append(answer.Blocks, host.Block{Content: mcp.Text(p.Text)})
+		}
+	}
+	r.Messages = append(r.Messages, answer, says(mcp.RoleUser, mcp.Text("Go on.")))
+	show(m, r)
+	if all := strings.Join(want, ",") + `,{"type":"text"`; len(want) != 3 || !strings.Contains(at.bodies[1], all) {
+		t.Errorf("%s is not in\n%s", all, at.bodies[1])
+	}
+}
+
+func TestNothingIsAsked(t *testing.T) {
+	at := answers(strings.NewReader(""))
+	for _, messages := range [][]host.Message{nil, {says(mcp.RoleUser, mcp.Text(" "))}} {
+		if got := show(model(t, at), &host.Request{Messages: messages}); got != "error the model is asked nothing: the conversation is empty\n" {
+			t.Error(got)
+		}
+	}
+	if len(at.reqs) != 0 {
+		t.Error("a request was made")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		options anthropic.Options
+		want    string
+	}{
+		{anthropic.Options{}, `the name of a model of anthropic is ""; it looks like claude-sonnet-5; 'parley model list anthropic' lists what there is`},
+		{anthropic.Options{Model: "a\x1bb"}, `the name of a model of anthropic is "a\x1bb"; it looks like claude-sonnet-5; 'parley model list anthropic' lists what there is`},
+		{anthropic.Options{Model: "m", Key: testKey + "\n" + testKey}, "anthropic: the key has a blank, a line break or another character in it that no key has; was more than the key copied?"},
+		{anthropic.Options{Model: "m", Key: testKey, BaseURL: "http://example.com"}, `anthropic: the base URL "http://example.com" is http, and not on this machine: the key would be sent in the clear; use https`},
+		{anthropic.Options{Model: "m", Thinking: -3}, "thinking is -3 tokens; it is at least 1024, or 0 for the model's default"},
+		{anthropic.Options{Model: "m", MaxTokens: -1}, "an answer of at most -1 tokens; it is at least 1, or 0 for the default"},
+	} {
+		_, err := anthropic.New(&test.options)
+		if err == nil || err.Error() != test.want {
+			t.Errorf("%v\nwant %s", err, test.want)
+		}
+	}
+	info := model(t, nil, func(o *anthropic.Options) { o.Info = host.ModelInfo{Name: "other", Window: 7} }).Info()
+	if want := (host.ModelInfo{Name: "claude-test-1", Provider: "anthropic", Window: 7, MaxImage: anthropic.DefaultMaxImage}); !reflect.DeepEqual(info, want) {
+		t.Errorf("%+v", info)
+	}
+}
+
+// The pages of a list follow https://platform.claude.com/docs/en/api/models/list.
+func TestList(t *testing.T) {
+	page := func(body string) reply { return reply{kind: "application/json", body: strings.NewReader(body)} }
+	at := &transport{replies: []reply{
+		page(`{"data":[{"id":"claude-b","display_name":"Claude B","max_input_tokens":200000,"type":"model"}],"has_more":true,"first_id":"claude-b","last_id":"claude-b"}`),
+		page(`{"data":[{"id":"a"}],"has_more":true,"last_id":"claude-b"}`),
+	}}
+	list := func() ([]provider.Model, error) {
+		return anthropic.List(t.Context(), &anthropic.Options{Key: testKey, Client: &http.Client{Transport: at}})
+	}
+	got, err := list()
+	if want := "[{claude-b Claude B 200000} {a  0}]"; err != nil || fmt.Sprint(got) != want {
+		t.Errorf("%v, %v", got, err)
+	}
+	if len(at.reqs) != 2 || at.reqs[1].URL.String() != "https://api.anthropic.com/v1/models?after_id=claude-b&limit=1000" {
+		t.Errorf("%v", at.reqs)
+	}
+	at.replies = []reply{{status: 401, body: strings.NewReader(`{"error":{"message":"invalid x-api-key"}}`)}}
+	if _, err := list(); err == nil || !strings.Contains(err.Error(), "refuses the key") {
+		t.Errorf("%v", err)
+	}
+	secret(t, at)
+}

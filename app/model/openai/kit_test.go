@@ -1,0 +1,204 @@
+package openai_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/parley-mcp/parley/app/model/openai"
+	"github.com/parley-mcp/parley/app/model/provider"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// testKey is the key of all tests; it must be in no output.
+const testKey = "sk-test-4f0c9a71d2"
+
+// A reply is what the transport answers with.
+type reply struct {
+	status int // default 200
+	kind   string
+	header map[string]string
+	body   io.Reader
+}
+
+// A transport answers requests without a socket, and records them.
+type transport struct {
+	mu      sync.Mutex
+	replies []reply // one after the other; the last one stays
+	bodies  []string
+	urls    []string
+	keys    []string
+	closed  int
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var data []byte
+	if req.Body != nil {
+		data, _ = io.ReadAll(req.Body) // memory
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bodies, t.urls = append(t.bodies, string(data)), append(t.urls, req.URL.String())
+	t.keys = append(t.keys, req.Header.Get("Authorization"))
+	r := t.replies[0]
+	if len(t.replies) > 1 {
+		t.replies = t.replies[1:]
+	}
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	if r.kind == "" {
+		r.kind = "text/event-stream; charset=utf-8"
+	}
+	header := http.Header{"Content-Type": {r.kind}}
+	for name, value := range r.header {
+		header.Set(name, value)
+	}
+	return &http.Response{StatusCode: r.status, Header: header, Body: &body{r.body, t}, Request: req}, nil
+}
+
+// A body counts that it was closed.
+type body struct {
+	io.Reader
+	of *transport
+}
+
+func (b *body) Close() error {
+	b.of.mu.Lock()
+	defer b.of.mu.Unlock()
+	b.of.closed++
+	return nil
+}
+
+// streams makes a transport that answers with streams, one for each request.
+func streams(texts ...string) *transport {
+	t := &transport{}
+	for _, text := range texts {
+		t.replies = append(t.replies, reply{body: strings.NewReader(text)})
+	}
+	return t
+}
+
+// model makes a model behind a transport.
+func model(t *testing.T, at http.RoundTripper, change ...func(*openai.Options)) *openai.Model {
+	t.Helper()
+	o := &openai.Options{
+		Model: "m", Key: testKey, BaseURL: "https://models.example/v1", Client: &http.Client{Transport: at},
+		Info: host.ModelInfo{MaxImage: 1 << 10},
+	}
+	for _, f := range change {
+		f(o)
+	}
+	m, err := openai.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// hello is the simplest request.
+func hello() *host.Request {
+	return &host.Request{Messages: []host.Message{says(mcp.RoleUser, "Hello")}}
+}
+
+func says(role mcp.Role, texts ...string) host.Message {
+	m := host.Message{Role: role}
+	for _, text := range texts {
+		m.Blocks = append(m.Blocks, host.Block{Content: mcp.Text(text)})
+	}
+	return m
+}
+
+// show is a turn as text: a line for each piece, and one for the error.
+func show(m host.Model, r *host.Request) string {
+	var b strings.Builder
+	for p, err := range m.Generate(context.Background(), r) {
+		switch {
+		case err != nil:
+			fmt.Fprintf(&b, "error %v\n", err)
+		case p.Text != "":
+			fmt.Fprintf(&b, "text %q\n", p.Text)
+		case p.Reasoning != nil:
+			fmt.Fprintf(&b, "reasoning of %s %q %s\n", p.Reasoning.Provider, p.Reasoning.Text, p.Reasoning.Data)
+		case p.Call != nil:
+			fmt.Fprintf(&b, "call %q %q %s\n", p.Call.ID, p.Call.Name, p.Call.Input)
+		case p.Usage != nil:
+			fmt.Fprintf(&b, "usage %+v\n", *p.Usage)
+		case p.Stop != "":
+			fmt.Fprintf(&b, "stop %s\n", p.Stop)
+		default:
+			b.WriteString("an empty piece\n")
+		}
+	}
+	return b.String()
+}
+
+// events makes a stream of events, without its end.
+func events(data ...string) string {
+	var b strings.Builder
+	for _, d := range data {
+		b.WriteString("data: " + d + "\n\n")
+	}
+	return b.String()
+}
+
+// delta is an event with a delta.
+func delta(members string) string { return `{"choices":[{"index":0,"delta":{` + members + `}}]}` }
+
+// finish is an event with the reason of the end.
+func finish(reason string) string {
+	return `{"choices":[{"index":0,"delta":{},"finish_reason":"` + reason + `"}]}`
+}
+
+const done = "[DONE]"
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// splits are the readers of a text: in one piece, byte by byte, and in two pieces at each
+// place.
+func splits(text []byte) []io.Reader {
+	list := []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text))}
+	for i := range text {
+		list = append(list, io.MultiReader(bytes.NewReader(text[:i]), bytes.NewReader(text[i:])))
+	}
+	return list
+}
+
+func client(at http.RoundTripper) *http.Client { return &http.Client{Transport: at} }
+
+// joined is a list of models as text.
+func joined(list []provider.Model) string {
+	texts := make([]string, len(list))
+	for i, m := range list {
+		texts[i] = fmt.Sprintf("%s|%s|%d", m.ID, m.Name, m.Window)
+	}
+	return strings.Join(texts, " ")
+}
