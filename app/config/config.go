@@ -128,10 +128,16 @@ type Own struct {
 	Path string
 	// Model names the model of a conversation; empty is the program's default.
 	Model string
+	// BaseURL is where the provider of the model is; empty is the provider's own address.
+	BaseURL string
+	// Models are what is known of models, by PROVIDER:NAME.
+	Models map[string]ModelEntry
 	// Roots are absolute folders that servers may be told about.
 	Roots []string
 	// Budgets bound one conversation.
 	Budgets Budgets
+	// Screen is how the screen of a conversation is.
+	Screen Screen
 	// Import says for clients whether their files are read; absent is true.
 	Import map[Client]bool
 }

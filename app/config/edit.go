@@ -31,29 +31,38 @@ var (
 // Add writes an entry into a parley.jsonc, which is made if it is not there. Comments and
 // the order of members are kept.
 func Add(path, name string, e Entry) error {
-	raw, err := strictjson.Marshal(e)
-	if err == nil {
-		err = checkEntry(name, e, raw)
-	}
+	raw, err := entryText(name, e)
 	if err != nil {
 		return fmt.Errorf("adding %q: %w", name, err)
 	}
-	return edit(path, "adding "+name, func(root *hujson.Value) error {
-		servers, err := childObject(root, "servers", 1)
-		if err != nil {
-			return err
-		}
-		if find(servers, name) >= 0 {
-			return ErrExists
-		}
-		value, err := hujson.Parse(raw)
-		if err != nil {
-			return err
-		}
-		layOut(&value, 2)
-		insert(servers, name, value, 2)
-		return nil
-	})
+	return edit(path, "adding "+name, func(root *hujson.Value) error { return addEntry(root, name, raw) })
+}
+
+// addEntry adds the text of an entry to the servers of a file.
+func addEntry(root *hujson.Value, name string, raw []byte) error {
+	servers, err := childObject(root, "servers", 1)
+	if err != nil {
+		return err
+	}
+	if find(servers, name) >= 0 {
+		return ErrExists
+	}
+	value, err := hujson.Parse(raw)
+	if err != nil {
+		return err
+	}
+	layOut(&value, 2)
+	insert(servers, name, value, 2)
+	return nil
+}
+
+// entryText is the text of an entry that can be read again.
+func entryText(name string, e Entry) ([]byte, error) {
+	raw, err := strictjson.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	return raw, checkEntry(name, e, raw)
 }
 
 // checkEntry refuses an entry that could not be read again.
@@ -86,15 +95,19 @@ func Remove(path, name string) error {
 		if err != nil {
 			return err
 		}
-		removed := servers.Members[i].Value
-		servers.Members = append(servers.Members[:i], servers.Members[i+1:]...)
-		if i == len(servers.Members) && i > 0 {
-			// The member before it is the last now, and has a comma if this one had.
-			last := &servers.Members[i-1].Value
-			setComma(servers, last, removed.AfterExtra != nil)
-		}
+		removeAt(servers, i)
 		return nil
 	})
+}
+
+// removeAt takes a member out of an object, with the comments before it.
+func removeAt(o *hujson.Object, i int) {
+	removed := o.Members[i].Value
+	o.Members = append(o.Members[:i], o.Members[i+1:]...)
+	if i == len(o.Members) && i > 0 {
+		// The member before it is the last now, and has a comma if this one had.
+		setComma(o, &o.Members[i-1].Value, removed.AfterExtra != nil)
+	}
 }
 
 // SetDisabled switches an entry of a parley.jsonc off or on.
@@ -133,7 +146,13 @@ func editEntry(path, doing string, change func(root *hujson.Value) error) error 
 // edit changes a file in one step: it writes a file beside it and renames that. Programs
 // that edit with this function come one after another; a change by any other between
 // reading and writing is an error. A link stays, and its target is changed.
-func edit(path, doing string, change func(root *hujson.Value) error) (err error) {
+func edit(path, doing string, change func(root *hujson.Value) error) error {
+	return replace(path, doing, func(before []byte) ([]byte, error) { return changed(before, change) })
+}
+
+// replace puts another text into a file, as edit does. The text before is nil if there is no
+// file.
+func replace(path, doing string, change func(before []byte) ([]byte, error)) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s in %s: %w", doing, path, err)
@@ -168,7 +187,7 @@ func edit(path, doing string, change func(root *hujson.Value) error) (err error)
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	after, err := changed(before, change)
+	after, err := change(before)
 	if err == nil {
 		err = write(f, after, mode)
 	}

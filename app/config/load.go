@@ -64,7 +64,7 @@ func Load(o *Options) (*Config, error) {
 	}
 	for i := range candidates {
 		c := &candidates[i]
-		if on, ok := l.config.Own.Import[c.Client]; ok && !on && c.Client != ClientParley {
+		if on, ok := l.config.Own.Import[c.Client]; ok && !on && c.Client != ClientParley && !m.allClients {
 			continue
 		}
 		l.load(c)

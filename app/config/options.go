@@ -31,11 +31,14 @@ type Options struct {
 	// wrote. The digest is Location.Digest, of its whole text; the same text may mean other
 	// rules once other files name more servers. Nil agrees to none.
 	Approved func(file, digest string, r *policy.Rule) bool
+	// AllClients reads the files of clients that parley.jsonc leaves out, too.
+	AllClients bool
 }
 
 // A machine is Options with nothing left open.
 type machine struct {
 	home, workDir, configDir, root, goos string
+	allClients                           bool
 
 	env      func(string) (string, bool)
 	approved func(file, digest string, r *policy.Rule) bool
@@ -53,7 +56,7 @@ func newMachine(o *Options) (*machine, error) {
 	}
 	m := &machine{
 		home: o.Home, workDir: o.WorkDir, configDir: o.ConfigDir, root: o.Root,
-		goos: cmp.Or(o.GOOS, runtime.GOOS), env: o.Env, approved: o.Approved,
+		goos: cmp.Or(o.GOOS, runtime.GOOS), env: o.Env, approved: o.Approved, allClients: o.AllClients,
 	}
 	if m.env == nil {
 		m.env = os.LookupEnv

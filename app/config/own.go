@@ -20,6 +20,9 @@ type File struct {
 	Import  map[Client]bool       `json:"import,omitzero"`
 	Roots   []string              `json:"roots,omitzero"`
 	Model   string                `json:"model,omitzero"`
+	BaseURL string                `json:"baseUrl,omitzero"`
+	Models  map[string]ModelEntry `json:"models,omitzero"` // by PROVIDER:NAME
+	Screen  Screen                `json:"screen,omitzero"`
 }
 
 // An Entry is a server in parley.jsonc. It has a command or a URL.
@@ -184,7 +187,8 @@ var ownKeys = map[string]struct {
 }{
 	"$schema": {}, "servers": {read: func(f *file, n *node) { f.servers(ownDialect, n) }}, "rules": {read: (*file).ownRules},
 	"budgets": {(*file).ownBudgets, true}, "import": {func(*file, *node) {}, true}, // importsOf has read it
-	"roots": {(*file).ownRoots, true}, "model": {(*file).ownModel, true},
+	"roots": {(*file).ownRoots, true}, "model": {(*file).ownModel, true}, "baseUrl": {(*file).ownBaseURL, true},
+	"models": {(*file).ownModels, true}, "screen": {(*file).ownScreen, true},
 }
 
 // readOwn reads parley.jsonc, or the .parley.jsonc of a project.
@@ -310,6 +314,14 @@ func (f *file) ownModel(n *node) {
 		f.wrong(n, fmt.Errorf("model: %w", err))
 	}
 	f.l.config.Own.Model = name
+}
+
+func (f *file) ownBaseURL(n *node) {
+	address, err := n.str()
+	if err != nil {
+		f.wrong(n, fmt.Errorf("baseUrl: %w", err))
+	}
+	f.l.config.Own.BaseURL = address
 }
 
 // ownRoots reads folders, of which "~" is the home folder.

@@ -48,13 +48,14 @@ func TestSchemaMembers(t *testing.T) {
 		return inner
 	}
 	budgets, _ := defs.Object("budgets")
+	model, _ := defs.Object("model")
 	for name, test := range map[string]struct {
 		schema strictjson.Object
 		value  any
 	}{
 		"file": {root, config.File{}}, "server": {server, config.Entry{}}, "oauth": {within(server, "oauth"), config.EntryOAuth{}},
 		"timeout": {within(server, "timeout"), config.EntryTimeout{}}, "tools": {within(server, "tools"), config.EntryTools{}},
-		"budgets": {budgets, config.Budgets{}},
+		"budgets": {budgets, config.Budgets{}}, "model": {model, config.ModelEntry{}}, "screen": {within(root, "screen"), config.Screen{}},
 	} {
 		var members, fields []string
 		properties, _ := test.schema.Object("properties")
@@ -134,7 +135,14 @@ func TestSchemaAgrees(t *testing.T) {
 		`{"budgets":{"time":5}}`:                                          false,
 		`{"import":{"clyde":false}}`:                                      false,
 		`{"roots":"a"}`:                                                   false,
-		`{"model":5}`:                                                     false,
+		`{"models":{"openai:x":{"baseUrl":"http://127.0.0.1:1/v1","noKey":true,"window":8192,"maxImage":0,"inputPrice":0.5,"outputPrice":1}}}`: true,
+		`{"models":[]}`:                                 false,
+		`{"models":{"openai:x":{"window":-1}}}`:         false,
+		`{"models":{"openai:x":{"window":1073741825}}}`: false,
+		`{"models":{"openai:x":{"maxImage":-1}}}`:       false,
+		`{"models":{"openai:x":{"inputPrice":-1}}}`:     false,
+		`{"models":{"openai:x":{"key":"sk-1"}}}`:        false,
+		`{"model":5}`:                                   false,
 	}
 	for text, valid := range tests {
 		d := newDesk(t)
