@@ -58,7 +58,7 @@ func File(path string) (mcp.Content, error) {
 
 // attachFile attaches a file to the next message, or with a minus sign takes what is attached
 // away.
-func (l *Line) attachFile(_ context.Context, path string) {
+func (l *Commands) attachFile(_ context.Context, path string) {
 	switch path {
 	case "-":
 		l.attached = nil

@@ -6,50 +6,88 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A command is what a line with a slash in front asks for.
-type command struct {
-	usage, help string
-	run         func(l *Line, ctx context.Context, rest string)
+// Commands carries out lines with a slash in front, for every face at which they are
+// typed. The fields say what it needs of the face; all but SetTitle and Model must be
+// set. Its
+// methods belong to the goroutine of the face.
+type Commands struct {
+	Host Host
+	// Session is the one that the face shows; the face changes it when it shows another.
+	Session Session
+	// Face is the name of the face in answers.
+	Face string
+	Now  func() time.Time
+	// SetTitle changes the title of a session; nil: it cannot be changed.
+	SetTitle func(ctx context.Context, session, title string) error
+	// Model makes the model that a text names; nil: it cannot be changed.
+	Model func(ctx context.Context, text string) (host.Model, error)
+	// Print shows entries: so many bytes of each claim and block, 0 is everything.
+	Print func(lines []Entry, claim, block int)
+	// Start runs f beside the face, with a context in which servers may ask, and what it
+	// returns in the goroutine of the face. One runs at a time.
+	Start func(ctx context.Context, what string, f func(ctx context.Context) (after func()))
+	// Running reports whether something can be cancelled, Asking whether a question is shown.
+	Running, Asking func() bool
+	Cancel          func()
+	Send            func(ctx context.Context, in host.Input)
+	// Forked shows a session which begins with the records of this one up to a number.
+	Forked func(ctx context.Context, s Session, at int64)
+	// Missing asks for the required arguments of a prompt that have no value.
+	Missing func(ctx context.Context, server string, p *mcp.Prompt, arguments map[string]string)
+	Quit    func()
+
+	named    string // the title that was given here
+	forking  bool
+	attached mcp.Contents // to the next message
 }
 
-// commands are the commands by name, in the order of /help.
-func commands() []command {
-	return []command{
-		{"help", "says what can be typed", (*Line).help},
-		{"cancel [CALL]", "cancels what is under way, or one call of it", (*Line).cancelCommand},
-		{"tools [WORDS]", "lists tools, those whose name or description has the words", (*Line).listTools},
-		{"servers", "says how the servers are", (*Line).listServers},
-		{"retry SERVER", "starts a server again now", (*Line).retry},
-		{"grants", "lists what you agreed to for longer than once", (*Line).listGrants},
-		{"revoke ID", "takes a grant back", (*Line).revoke},
-		{"prompts", "lists the prompts of the servers", (*Line).listPrompts},
+// A Command is one that can be typed.
+type Command struct {
+	// Usage is its name and what follows it; Help says what it does.
+	Usage, Help string
+	run         func(l *Commands, ctx context.Context, rest string)
+}
+
+// CommandList are the commands in the order of /help. Those in which a name is in
+// capitals stand for others.
+func CommandList() []Command {
+	return []Command{
+		{"help", "says what can be typed", (*Commands).help},
+		{"cancel [CALL]", "cancels what is under way, or one call of it", (*Commands).cancelCommand},
+		{"tools [WORDS]", "lists tools, those whose name or description has the words", (*Commands).listTools},
+		{"servers", "says how the servers are", (*Commands).listServers},
+		{"retry SERVER", "starts a server again now", (*Commands).retry},
+		{"grants", "lists what you agreed to for longer than once", (*Commands).listGrants},
+		{"revoke ID", "takes a grant back", (*Commands).revoke},
+		{"prompts", "lists the prompts of the servers", (*Commands).listPrompts},
 		{"SERVER:PROMPT KEY=VALUE ...", "uses a prompt; what is missing is asked for", nil},
-		{"attach PATH", "attaches a text or an image to your next message; /attach - takes all away", (*Line).attachFile},
-		{"model [PROVIDER:NAME]", "says which model answers, or has another one go on", (*Line).model},
-		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Line).listSkills},
-		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Line).useSkill},
-		{"history", "shows the session from its beginning", (*Line).history},
-		{"fork N", "begins a session that has the records of this one up to number N", (*Line).fork},
-		{"compact", "gives the model a summary in the place of the conversation until now", (*Line).compact},
-		{"title [TEXT]", "shows or changes the title of the session", (*Line).title},
-		{"quit", "ends this program; the session is kept", (*Line).quit},
+		{"attach PATH", "attaches a text or an image to your next message; /attach - takes all away", (*Commands).attachFile},
+		{"model [PROVIDER:NAME]", "says which model answers, or has another one go on", (*Commands).model},
+		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Commands).listSkills},
+		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Commands).useSkill},
+		{"history", "shows the session from its beginning", (*Commands).history},
+		{"fork N", "begins a session that has the records of this one up to number N", (*Commands).fork},
+		{"compact", "gives the model a summary in the place of the conversation until now", (*Commands).compact},
+		{"title [TEXT]", "shows or changes the title of the session", (*Commands).title},
+		{"quit", "ends this program; the session is kept", (*Commands).quit},
 	}
 }
 
-// command carries out a line without its slash.
-func (l *Line) command(ctx context.Context, text string) {
-	if server, rest, ok := cutServer(text, l.servers()); ok {
+// Run carries out a line without its slash.
+func (l *Commands) Run(ctx context.Context, text string) {
+	if server, rest, ok := cutServer(text, l.Servers()); ok {
 		l.usePrompt(ctx, server, rest)
 		return
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	for _, c := range commands() {
-		if first, _, _ := strings.Cut(c.usage, " "); first == word && c.run != nil {
+	for _, c := range CommandList() {
+		if first, _, _ := strings.Cut(c.Usage, " "); first == word && c.run != nil {
 			c.run(l, ctx, strings.TrimSpace(rest))
 			return
 		}
@@ -57,28 +95,42 @@ func (l *Line) command(ctx context.Context, text string) {
 	l.say("There is no command /%s; /help lists them. Two slashes begin a message with a slash.", name(word))
 }
 
-func (l *Line) help(context.Context, string) {
-	l.say("What you type is sent to the model. @SERVER:URI in it attaches a resource; two slashes begin a message with a slash. Lines with one slash are commands:")
-	var b strings.Builder
-	for _, c := range commands() {
-		b.WriteString(wrapLine("  /"+c.usage+": "+c.help, columnsOf(l.width())))
+// Message sends what the person says. Two slashes in front stand for one.
+func (l *Commands) Message(ctx context.Context, text string) {
+	if strings.TrimSpace(text) == "" {
+		return
 	}
-	l.raw(b.String())
+	if strings.HasPrefix(text, "//") {
+		text = text[1:]
+	}
+	resources, unknown := Resources(text, l.Servers())
+	for _, server := range unknown {
+		l.say("No server is called %s, so that nothing of it is attached.", name(server))
+	}
+	l.Send(ctx, host.Input{Text: text, Attached: l.attached, Resources: resources})
+}
+
+// Sent notes that the session took an input: what was attached to it is not attached to the
+// next one.
+func (l *Commands) Sent(in host.Input) {
+	if len(in.Attached) > 0 {
+		l.attached = nil
+	}
 }
 
 // model has another model go on with the session.
-func (l *Line) model(ctx context.Context, text string) {
-	session := l.session
+func (l *Commands) model(ctx context.Context, text string) {
+	session := l.Session
 	switch {
 	case text == "":
 		l.say("The model is %s.", modelName(session.Model()))
 		return
-	case l.opts.Model == nil:
+	case l.Model == nil:
 		l.say("The model cannot be changed here.")
 		return
 	}
-	l.start(ctx, "changing the model", func(ctx context.Context) func() {
-		m, err := l.opts.Model(ctx, text)
+	l.Start(ctx, "changing the model", func(ctx context.Context) func() {
+		m, err := l.Model(ctx, text)
 		if err == nil {
 			err = session.SetModel(m)
 		}
@@ -100,26 +152,57 @@ func modelName(m host.ModelInfo) string {
 	return name(m.Name) + " of " + name(m.Provider)
 }
 
-func (l *Line) quit(context.Context, string) { l.over = true }
+// Servers are the names of the servers.
+func (l *Commands) Servers() []string {
+	status := l.Host.Status()
+	names := make([]string, len(status))
+	for i := range status {
+		names[i] = status[i].Name
+	}
+	return names
+}
+
+// Forking reports whether the session is being forked: its end then is none of the face.
+func (l *Commands) Forking() bool { return l.forking }
+
+// say shows a sentence of the program. Names in it are escaped by the caller.
+func (l *Commands) say(format string, args ...any) { l.print([]Entry{said(format, args...)}, limits{}) }
+
+// print shows entries.
+func (l *Commands) print(lines []Entry, limit limits) {
+	if len(lines) > 0 {
+		l.Print(lines, limit.claim, limit.block)
+	}
+}
+
+func (l *Commands) help(context.Context, string) {
+	lines := []Entry{said("What you type is sent to the model. @SERVER:URI in it attaches a resource; two slashes begin a message with a slash. Lines with one slash are commands:")}
+	for _, c := range CommandList() {
+		lines = append(lines, said("  /%s: %s", c.Usage, c.Help))
+	}
+	l.print(lines, limits{})
+}
+
+func (l *Commands) quit(context.Context, string) { l.Quit() }
 
 // cancelCommand cancels the run, or a call.
-func (l *Line) cancelCommand(_ context.Context, call string) {
+func (l *Commands) cancelCommand(_ context.Context, call string) {
 	switch {
-	case call != "" && l.session.CancelCall(call):
+	case call != "" && l.Session.CancelCall(call):
 		l.say("Cancelling call %s.", name(call))
 	case call != "":
 		l.say("No call %s is under way.", name(call))
-	case l.running || l.task != nil:
+	case l.Running():
 		l.say("Cancelling.")
-		l.cancel()
+		l.Cancel()
 	default:
 		l.say("Nothing is under way.")
 	}
 }
 
 // listTools lists the tools that have all the words.
-func (l *Line) listTools(_ context.Context, rest string) {
-	catalog := l.host.Catalog()
+func (l *Commands) listTools(_ context.Context, rest string) {
+	catalog := l.Host.Catalog()
 	wanted := strings.Fields(strings.ToLower(rest))
 	var lines []Entry
 	for _, t := range catalog.Tools {
@@ -158,8 +241,8 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-func (l *Line) listServers(context.Context, string) {
-	status := l.host.Status()
+func (l *Commands) listServers(context.Context, string) {
+	status := l.Host.Status()
 	if len(status) == 0 {
 		l.say("There are no servers.")
 	}
@@ -182,16 +265,16 @@ func (l *Line) listServers(context.Context, string) {
 	}
 }
 
-func (l *Line) retry(_ context.Context, server string) {
-	if err := l.host.Retry(server); err != nil {
+func (l *Commands) retry(_ context.Context, server string) {
+	if err := l.Host.Retry(server); err != nil {
 		l.say("It was not started: %s.", claim(err.Error()))
 		return
 	}
 	l.say("Server %s is being started.", name(server))
 }
 
-func (l *Line) listGrants(ctx context.Context, _ string) {
-	grants, err := l.host.Grants(ctx)
+func (l *Commands) listGrants(ctx context.Context, _ string) {
+	grants, err := l.Host.Grants(ctx)
 	if err != nil {
 		l.say("The grants cannot be read: %s.", claim(err.Error()))
 		return
@@ -200,12 +283,12 @@ func (l *Line) listGrants(ctx context.Context, _ string) {
 		l.say("There are no grants.")
 	}
 	for i := range grants {
-		l.say("Grant %s", GrantText(&grants[i], l.opts.Now()))
+		l.say("Grant %s", GrantText(&grants[i], l.Now()))
 	}
 }
 
-func (l *Line) revoke(ctx context.Context, id string) {
-	err := l.host.Revoke(ctx, id)
+func (l *Commands) revoke(ctx context.Context, id string) {
+	err := l.Host.Revoke(ctx, id)
 	switch {
 	case errors.Is(err, host.ErrNoGrant):
 		l.say("There is no grant %s; /grants lists them.", name(id))
@@ -218,9 +301,9 @@ func (l *Line) revoke(ctx context.Context, id string) {
 }
 
 // history shows all records, as they are worded at the beginning.
-func (l *Line) history(context.Context, string) {
-	script := Transcript{Face: l.opts.Face}
-	records := l.session.Snapshot().Records
+func (l *Commands) history(context.Context, string) {
+	script := Transcript{Face: l.Face}
+	records := l.Session.Snapshot().Records
 	for i := range records {
 		r := &records[i]
 		lines := script.Add(r)
@@ -237,19 +320,19 @@ func (l *Line) history(context.Context, string) {
 }
 
 // fork goes on with a fork of the session.
-func (l *Line) fork(ctx context.Context, rest string) {
+func (l *Commands) fork(ctx context.Context, rest string) {
 	at, err := strconv.ParseInt(rest, 10, 64)
 	if err != nil {
 		l.say("Please write the number of a record, as in /fork 12; /history shows them.")
 		return
 	}
-	if l.busy() {
+	if l.Running() {
 		l.say("Something is under way; wait for it or cancel it first.")
 		return
 	}
-	old := l.session
+	old := l.Session
 	l.forking = true
-	l.start(ctx, "forking the session", func(taskCtx context.Context) func() {
+	l.Start(ctx, "forking the session", func(taskCtx context.Context) func() {
 		forked, err := old.Fork(taskCtx, at)
 		return func() {
 			l.forking = false
@@ -261,15 +344,15 @@ func (l *Line) fork(ctx context.Context, rest string) {
 				l.say("The session before was not closed as it should be: %s.", claim(err.Error()))
 			}
 			l.say("This is session %s now: a fork of %s after record %d.", name(forked.ID()), name(old.ID()), at)
-			l.asking, l.waiting, l.script, l.named = nil, nil, Transcript{Face: l.opts.Face}, ""
-			l.attach(ctx, forked, at)
+			l.Session, l.named = forked, ""
+			l.Forked(ctx, forked, at)
 		}
 	})
 }
 
-func (l *Line) compact(ctx context.Context, _ string) {
-	session := l.session
-	l.start(ctx, "writing a summary", func(ctx context.Context) func() {
+func (l *Commands) compact(ctx context.Context, _ string) {
+	session := l.Session
+	l.Start(ctx, "writing a summary", func(ctx context.Context) func() {
 		err := session.Compact(ctx)
 		return func() {
 			if err != nil {
@@ -279,14 +362,14 @@ func (l *Line) compact(ctx context.Context, _ string) {
 	})
 }
 
-func (l *Line) title(ctx context.Context, rest string) {
+func (l *Commands) title(ctx context.Context, rest string) {
 	switch {
 	case rest == "":
-		l.say("Session %s: %s", name(l.session.ID()), firstOf(claim(l.named), claim(l.session.Info().Title), "it has no title"))
-	case l.opts.SetTitle == nil:
+		l.say("Session %s: %s", name(l.Session.ID()), firstOf(claim(l.named), claim(l.Session.Info().Title), "it has no title"))
+	case l.SetTitle == nil:
 		l.say("The title cannot be changed here.")
 	default:
-		if err := l.opts.SetTitle(ctx, l.session.ID(), rest); err != nil {
+		if err := l.SetTitle(ctx, l.Session.ID(), rest); err != nil {
 			l.say("The title was not changed: %s.", claim(err.Error()))
 			return
 		}
@@ -296,9 +379,9 @@ func (l *Line) title(ctx context.Context, rest string) {
 }
 
 // listPrompts lists the prompts of the servers that are ready.
-func (l *Line) listPrompts(ctx context.Context, _ string) {
-	h, status := l.host, l.host.Status()
-	l.start(ctx, "listing prompts", func(ctx context.Context) func() {
+func (l *Commands) listPrompts(ctx context.Context, _ string) {
+	h, status := l.Host, l.Host.Status()
+	l.Start(ctx, "listing prompts", func(ctx context.Context) func() {
 		var lines []Entry
 		for i := range status {
 			if status[i].State != host.StateReady {

@@ -15,17 +15,24 @@ import (
 
 // shownValue is what a question shows and an edit changes, as JSON.
 func (a *asking) shownValue() (mcp.RawValue, error) {
-	switch {
-	case a.edited != nil:
+	if a.edited != nil {
 		return a.edited, nil
-	case a.question.Sample != nil:
-		return encode(a.question.Sample)
-	case a.question.Sampled != nil:
-		return encode(a.question.Sampled)
-	case a.question.Arguments == nil:
+	}
+	return Editable(a.question)
+}
+
+// Editable is what a question shows and host.Answer.Edited replaces, as JSON: the arguments of
+// a call, the params of a sampling, or its result.
+func Editable(q *host.Question) (mcp.RawValue, error) {
+	switch {
+	case q.Sample != nil:
+		return encode(q.Sample)
+	case q.Sampled != nil:
+		return encode(q.Sampled)
+	case q.Arguments == nil:
 		return mcp.RawValue("{}"), nil
 	}
-	return a.question.Arguments, nil
+	return q.Arguments, nil
 }
 
 // edit changes what was shown; an empty text asks for how.
@@ -87,7 +94,7 @@ func (a *asking) replace(old, edited mcp.RawValue, err error) {
 		l.say("Nothing was changed: %s.", host.EscapeLine(err.Error()))
 		return
 	}
-	differences := differ("", old, edited, nil)
+	differences := differenceEntries(Differences(old, edited))
 	if len(differences) == 0 {
 		l.say("That changes nothing.")
 		a.choose()
@@ -103,38 +110,60 @@ func (a *asking) replace(old, edited mcp.RawValue, err error) {
 	a.choose()
 }
 
-// differ lists how two JSON values differ, by the members of objects.
-func differ(pointer string, old, edited mcp.RawValue, list []Entry) []Entry {
+// A Difference is how one part of a JSON value differs from what it was.
+type Difference struct {
+	// Pointer is the JSON pointer of the part, not escaped; empty is the whole value.
+	Pointer string
+	// Old and New are the part as it was and as it is; nil where there is none.
+	Old, New mcp.RawValue
+}
+
+// Differences lists how two JSON values differ, by the members of objects. Equal values have
+// none.
+func Differences(old, edited mcp.RawValue) []Difference { return differ("", old, edited, nil) }
+
+// differ adds the differences of a part.
+func differ(pointer string, old, edited mcp.RawValue, list []Difference) []Difference {
 	if old != nil && edited != nil && strictjson.Equal(old, edited) {
 		return list
 	}
 	before, errBefore := strictjson.ParseObject(old)
 	after, errAfter := strictjson.ParseObject(edited)
-	if errBefore == nil && errAfter == nil && old != nil && edited != nil {
-		for key, value := range before.All() {
-			now, _ := after.Member(key)
-			list = differ(pointer+"/"+segmentEscaper.Replace(key), value, now, list)
+	if errBefore != nil || errAfter != nil || old == nil || edited == nil {
+		return append(list, Difference{pointer, old, edited})
+	}
+	for key, value := range before.All() {
+		now, _ := after.Member(key)
+		list = differ(pointer+"/"+segmentEscaper.Replace(key), value, now, list)
+	}
+	for key, value := range after.All() {
+		if _, there := before.Member(key); !there {
+			list = differ(pointer+"/"+segmentEscaper.Replace(key), nil, value, list)
 		}
-		for key, value := range after.All() {
-			if _, there := before.Member(key); !there {
-				list = differ(pointer+"/"+segmentEscaper.Replace(key), nil, value, list)
-			}
+	}
+	return list
+}
+
+// differenceEntries words differences.
+func differenceEntries(list []Difference) []Entry {
+	var entries []Entry
+	for _, d := range list {
+		place := host.EscapeLine(d.Pointer)
+		if place == "" {
+			place = "the value"
 		}
-		return list
+		switch {
+		case d.Old == nil:
+			entries = append(entries, Entry{Kind: EntryBlock, Label: place + " is new", Text: host.Indent(d.New)})
+		case d.New == nil:
+			entries = append(entries, Entry{Kind: EntryBlock, Label: place + " is gone; it was", Text: host.Indent(d.Old)})
+		default:
+			entries = append(entries,
+				Entry{Kind: EntryBlock, Label: place + " was", Text: host.Indent(d.Old)},
+				Entry{Kind: EntryBlock, Label: place + " is now", Text: host.Indent(d.New)})
+		}
 	}
-	place := host.EscapeLine(pointer)
-	if place == "" {
-		place = "the value"
-	}
-	switch {
-	case old == nil:
-		return append(list, Entry{Kind: EntryBlock, Label: place + " is new", Text: host.Indent(edited)})
-	case edited == nil:
-		return append(list, Entry{Kind: EntryBlock, Label: place + " is gone; it was", Text: host.Indent(old)})
-	}
-	return append(list,
-		Entry{Kind: EntryBlock, Label: place + " was", Text: host.Indent(old)},
-		Entry{Kind: EntryBlock, Label: place + " is now", Text: host.Indent(edited)})
+	return entries
 }
 
 var (
@@ -162,15 +191,20 @@ func Edit(raw mcp.RawValue, text string) (mcp.RawValue, error) {
 	if !ok || place == "" {
 		return nil, errEdit
 	}
-	path := []string{place}
-	if strings.HasPrefix(place, "/") {
-		path = strings.Split(place[1:], "/")
-		for i := range path {
-			path[i] = segmentUnescaper.Replace(path[i])
-		}
+	if !strings.HasPrefix(place, "/") {
+		return set(raw, []string{place}, strings.TrimSpace(value))
+	}
+	return EditAt(raw, place, value)
+}
+
+// EditAt is [Edit] of the part at a JSON pointer that is not empty.
+func EditAt(raw mcp.RawValue, pointer, value string) (mcp.RawValue, error) {
+	path := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i := range path {
+		path[i] = segmentUnescaper.Replace(path[i])
 	}
 	if len(path) > maxPath {
-		return nil, fmt.Errorf("%s is deeper than %d levels; write the whole value", name(place), maxPath)
+		return nil, fmt.Errorf("%s is deeper than %d levels; write the whole value", name(pointer), maxPath)
 	}
 	return set(raw, path, strings.TrimSpace(value))
 }

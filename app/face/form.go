@@ -160,27 +160,47 @@ func (f *Field) Hint() string {
 		parts = append(parts, "a number or name from the list")
 	case KindChoices:
 		parts = append(parts, "numbers or names, with commas between")
-	case KindNumber:
-		parts = append(parts, "a number")
-	case KindInteger:
-		parts = append(parts, "a whole number")
-	case KindEmail:
-		parts = append(parts, "a mail address")
-	case KindURI:
-		parts = append(parts, "a whole URI")
-	case KindDate:
-		parts = append(parts, "a date as year-month-day")
-	case KindDateTime:
-		parts = append(parts, "a date and time with a zone")
-	case KindText:
+	default:
+		if fits := f.Fits(); fits != "" {
+			parts = append(parts, fits)
+		}
 	}
 	switch {
 	case f.Default != nil:
-		parts = append(parts, "Enter for "+compact(f.Default, maxName))
+		parts = append(parts, "Enter for "+f.DefaultText())
 	case !f.Required:
 		parts = append(parts, "Enter to leave it out")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// Fits says in a few words what fits a field that is typed: "a whole number". It is empty
+// where any text does, and for fields with options.
+func (f *Field) Fits() string {
+	switch f.Kind {
+	case KindNumber:
+		return "a number"
+	case KindInteger:
+		return "a whole number"
+	case KindEmail:
+		return "a mail address"
+	case KindURI:
+		return "a whole URI"
+	case KindDate:
+		return "a date as year-month-day"
+	case KindDateTime:
+		return "a date and time with a zone"
+	case KindText, KindBoolean, KindChoice, KindChoices:
+	}
+	return ""
+}
+
+// DefaultText is the default as JSON on one line, shortened and escaped, or empty.
+func (f *Field) DefaultText() string {
+	if f.Default == nil {
+		return ""
+	}
+	return compact(f.Default, maxName)
 }
 
 // compact is JSON on one line, shortened and escaped.

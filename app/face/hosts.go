@@ -101,3 +101,25 @@ func (h ofHost) Complete(ctx context.Context, server string, p *mcp.CompletePara
 	}
 	return values, err
 }
+
+// ResourcesOf returns a function that lists the resources of a server of the host; of a
+// server that has none it lists nothing.
+func ResourcesOf(h *host.Host) func(ctx context.Context, server string) ([]*mcp.Resource, error) {
+	return func(ctx context.Context, server string) ([]*mcp.Resource, error) {
+		c, err := h.Client(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		if caps := c.Capabilities(); caps != nil && caps.Resources == nil {
+			return nil, nil
+		}
+		var list []*mcp.Resource
+		for r, err := range c.Resources(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, r)
+		}
+		return list, nil
+	}
+}

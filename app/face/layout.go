@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
 )
 
 // Columns of a terminal: what is assumed, and the least that is laid out for.
@@ -52,6 +53,9 @@ type Entry struct {
 	Kind  EntryKind
 	Label string
 	Text  string
+	// Value is the JSON that the Text of an EntryBlock lays out, as it came: not escaped. It is
+	// nil if the block is no JSON.
+	Value mcp.RawValue
 	// Doc is the markdown of an EntryModel, which Follows the one before if they are parts
 	// of one text.
 	Doc     *Node

@@ -73,6 +73,7 @@ type Line struct {
 	task    *task
 	tasks   sync.WaitGroup
 
+	commands *Commands
 	script   Transcript
 	seen     int64 // the last record
 	replay   int64 // records up to it are of before
@@ -85,12 +86,9 @@ type Line struct {
 	base     *step // what is asked for apart from questions; nil for messages
 	prompted *step // whose prompt stands at the end of the output
 	progress map[string]time.Time
-	forking  bool
-	attached mcp.Contents // to the next message
-	stopped  bool         // the person has cancelled, and typed nothing since
-	named    string       // the title that was given here
-	ended    bool         // the input has
-	warned   bool         // a second interrupt quits
+	stopped  bool // the person has cancelled, and typed nothing since
+	ended    bool // the input has
+	warned   bool // a second interrupt quits
 	over     bool
 }
 
@@ -143,6 +141,7 @@ func (l *Line) Run(ctx context.Context, h Host, s Session) error {
 	defer l.tasks.Wait()
 	defer cancel()
 	l.host = h
+	l.commands = l.newCommands(h)
 	l.attach(ctx, s, l.opts.Since)
 	if l.opts.Since > 0 && !l.opts.QuestionsOnly {
 		l.say("%s not shown here; /history shows all.", count(l.opts.Since, "earlier record is", "earlier records are"))
@@ -164,13 +163,31 @@ func (l *Line) Run(ctx context.Context, h Host, s Session) error {
 	return nil
 }
 
+// newCommands makes the commands that are typed here.
+func (l *Line) newCommands(h Host) *Commands {
+	return &Commands{
+		Host: h, Face: l.opts.Face, Now: l.opts.Now, SetTitle: l.opts.SetTitle, Model: l.opts.Model,
+		Print: func(lines []Entry, claim, block int) { l.print(lines, limits{block: block, claim: claim}) },
+		Start: l.start, Running: l.busy, Asking: func() bool { return l.asking != nil },
+		Cancel: l.cancel, Send: l.send, Quit: func() { l.over = true },
+		Forked: func(ctx context.Context, s Session, at int64) {
+			l.asking, l.waiting, l.script = nil, nil, Transcript{Face: l.opts.Face}
+			l.attach(ctx, s, at)
+		},
+		Missing: func(ctx context.Context, server string, p *mcp.Prompt, arguments map[string]string) {
+			f := &promptFilling{line: l, server: server, prompt: p, arguments: arguments}
+			f.next(ctx)
+		},
+	}
+}
+
 // next handles what happens next. The error ends Run.
 func (l *Line) next(ctx context.Context) error {
 	select {
 	case e := <-l.records:
 		switch {
 		case e.closed:
-			l.over = !l.forking // its fork takes its place
+			l.over = !l.commands.Forking() // its fork takes its place
 		case e.err != nil:
 			return e.err
 		default:
@@ -197,6 +214,7 @@ func (l *Line) attach(ctx context.Context, s Session, since int64) {
 	}
 	snap := s.Snapshot()
 	l.session, l.seen, l.running = s, since, snap.Busy
+	l.commands.Session = s
 	l.open = make(map[string]bool)
 	for _, q := range snap.Questions {
 		l.open[q.ID] = true

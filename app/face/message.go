@@ -8,31 +8,6 @@ import (
 	"github.com/parley-mcp/parley/host"
 )
 
-// message sends what the person says. Two slashes in front stand for one.
-func (l *Line) message(ctx context.Context, text string) {
-	if strings.TrimSpace(text) == "" {
-		return
-	}
-	if strings.HasPrefix(text, "//") {
-		text = text[1:]
-	}
-	resources, unknown := Resources(text, l.servers())
-	for _, server := range unknown {
-		l.say("No server is called %s, so that nothing of it is attached.", name(server))
-	}
-	l.send(ctx, host.Input{Text: text, Attached: l.attached, Resources: resources})
-}
-
-// servers are the names of the servers.
-func (l *Line) servers() []string {
-	status := l.host.Status()
-	names := make([]string, len(status))
-	for i := range status {
-		names[i] = status[i].Name
-	}
-	return names
-}
-
 // send puts something into the conversation.
 func (l *Line) send(ctx context.Context, in host.Input) {
 	session := l.session
@@ -42,13 +17,12 @@ func (l *Line) send(ctx context.Context, in host.Input) {
 	l.start(ctx, "sending", func(ctx context.Context) func() {
 		err := session.Send(ctx, in)
 		return func() {
-			switch {
-			case err != nil:
+			if err != nil {
 				l.mine = ""
 				l.say("It was not sent: %s.", host.EscapeLine(err.Error()))
-			case len(in.Attached) > 0:
-				l.attached = nil
+				return
 			}
+			l.commands.Sent(in)
 		}
 	})
 }

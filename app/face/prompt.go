@@ -20,8 +20,8 @@ type promptFilling struct {
 }
 
 // usePrompt uses a prompt: its name, a blank, key=value words.
-func (l *Line) usePrompt(ctx context.Context, server, text string) {
-	if l.busy() || l.asking != nil {
+func (l *Commands) usePrompt(ctx context.Context, server, text string) {
+	if l.Running() || l.Asking() {
 		l.say("Something is under way; wait for it or cancel it first.")
 		return
 	}
@@ -31,8 +31,8 @@ func (l *Line) usePrompt(ctx context.Context, server, text string) {
 		l.say("The arguments of the prompt cannot be read: %s.", host.EscapeLine(err.Error()))
 		return
 	}
-	h := l.host
-	l.start(ctx, "reading the prompts of server "+name(server), func(taskCtx context.Context) func() {
+	h := l.Host
+	l.Start(ctx, "reading the prompts of server "+name(server), func(taskCtx context.Context) func() {
 		list, err := h.Prompts(taskCtx, server)
 		return func() {
 			if err != nil {
@@ -41,8 +41,7 @@ func (l *Line) usePrompt(ctx context.Context, server, text string) {
 			}
 			for _, p := range list {
 				if p.Name == promptName {
-					f := &promptFilling{line: l, server: server, prompt: p, arguments: arguments}
-					f.next(ctx)
+					l.fillPrompt(ctx, server, p, arguments)
 					return
 				}
 			}
@@ -51,16 +50,28 @@ func (l *Line) usePrompt(ctx context.Context, server, text string) {
 	})
 }
 
-// missing is the first required argument that has no value, or nil.
-func (f *promptFilling) missing() *mcp.PromptArgument {
-	for i := range f.prompt.Arguments {
-		a := &f.prompt.Arguments[i]
-		if _, given := f.arguments[a.Name]; a.Required && !given {
+// fillPrompt uses a prompt, once it has all arguments that are required.
+func (l *Commands) fillPrompt(ctx context.Context, server string, p *mcp.Prompt, arguments map[string]string) {
+	if MissingArgument(p, arguments) != nil {
+		l.Missing(ctx, server, p, arguments)
+		return
+	}
+	l.Send(ctx, host.Input{Prompt: &host.PromptInput{Server: server, Name: p.Name, Arguments: arguments}})
+}
+
+// MissingArgument is the first required argument of a prompt that has no value, or nil.
+func MissingArgument(p *mcp.Prompt, arguments map[string]string) *mcp.PromptArgument {
+	for i := range p.Arguments {
+		a := &p.Arguments[i]
+		if _, given := arguments[a.Name]; a.Required && !given {
 			return a
 		}
 	}
 	return nil
 }
+
+// missing is the first required argument that has no value, or nil.
+func (f *promptFilling) missing() *mcp.PromptArgument { return MissingArgument(f.prompt, f.arguments) }
 
 // next asks for the argument that is missing, or uses the prompt.
 func (f *promptFilling) next(ctx context.Context) {

@@ -98,10 +98,10 @@ func (l *Line) take(ctx context.Context, text string) {
 	case strings.TrimSpace(text) == wordQuit:
 		l.over = true
 	case s.commands && isCommand && !strings.HasPrefix(command, "/"):
-		l.command(ctx, command)
+		l.commands.Run(ctx, command)
 	case s.take != nil:
 		s.take(ctx, text)
 	default:
-		l.message(ctx, text)
+		l.commands.Message(ctx, text)
 	}
 }

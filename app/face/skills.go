@@ -14,21 +14,21 @@ import (
 const skillsWait = 10 * time.Second
 
 // withSkills calls f with the catalog, once the servers that are starting are ready.
-func (l *Line) withSkills(ctx context.Context, f func(c *host.Catalog)) {
-	h := l.host
-	l.start(ctx, "listing skills", func(ctx context.Context) func() {
+func (l *Commands) withSkills(ctx context.Context, f func(c *host.Catalog)) {
+	h := l.Host
+	l.Start(ctx, "listing skills", func(ctx context.Context) func() {
 		catalog := h.Settle(ctx, skillsWait)
 		return func() { f(catalog) }
 	})
 }
 
 // listSkills lists the skills that have all the words, also those that cannot be loaded.
-func (l *Line) listSkills(ctx context.Context, rest string) {
+func (l *Commands) listSkills(ctx context.Context, rest string) {
 	l.withSkills(ctx, func(c *host.Catalog) { l.printSkills(c, rest) })
 }
 
-func (l *Line) printSkills(catalog *host.Catalog, rest string) {
-	acting := l.session.Snapshot().Skills
+func (l *Commands) printSkills(catalog *host.Catalog, rest string) {
+	acting := l.Session.Snapshot().Skills
 	wanted := strings.Fields(strings.ToLower(rest))
 	var lines []Entry
 	for _, k := range catalog.Skills {
@@ -61,12 +61,12 @@ func skillEntry(k *host.Skill, acting []*host.SkillRecord) Entry {
 }
 
 // useSkill loads a skill by the person's wish: SERVER:NAME, or SERVER and a URI.
-func (l *Line) useSkill(ctx context.Context, rest string) {
-	if l.busy() || l.asking != nil {
+func (l *Commands) useSkill(ctx context.Context, rest string) {
+	if l.Running() || l.Asking() {
 		l.say("Something is under way; wait for it or cancel it first.")
 		return
 	}
-	server, what, ok := cutServer(rest, l.servers())
+	server, what, ok := cutServer(rest, l.Servers())
 	if !ok {
 		server, what, ok = strings.Cut(rest, " ")
 	}
@@ -78,7 +78,7 @@ func (l *Line) useSkill(ctx context.Context, rest string) {
 }
 
 // loadSkill loads a skill by its name, if only one has it, or its URI.
-func (l *Line) loadSkill(ctx context.Context, catalog *host.Catalog, server, what string) {
+func (l *Commands) loadSkill(ctx context.Context, catalog *host.Catalog, server, what string) {
 	found := catalog.FindSkills(server, what)
 	switch {
 	case len(found) == 1:
@@ -94,7 +94,7 @@ func (l *Line) loadSkill(ctx context.Context, catalog *host.Catalog, server, wha
 		l.say("Server %s lists no skill %s; /skills lists them. One that is not listed is loaded by its URI.", name(server), name(what))
 		return
 	}
-	l.send(ctx, host.Input{Skill: &host.SkillInput{Server: server, URI: what}})
+	l.Send(ctx, host.Input{Skill: &host.SkillInput{Server: server, URI: what}})
 }
 
 // skill words a skill that would be loaded.

@@ -123,6 +123,12 @@ func (p *Wording) block(label, text string) {
 	p.Lines = append(p.Lines, Entry{Kind: EntryBlock, Label: label, Text: p.condensed(label, text)})
 }
 
+// value adds JSON.
+func (p *Wording) value(label string, raw mcp.RawValue) {
+	p.block(label, host.Indent(raw))
+	p.Lines[len(p.Lines)-1].Value = raw
+}
+
 // condensed is a text without its long runs of blanks, which are suspicious.
 func (p *Wording) condensed(label, text string) string {
 	short := Condense(text)
@@ -144,7 +150,7 @@ func (p *Wording) call(q *host.Question) {
 		p.fact("page", host.EscapeLine(q.ByPage))
 	}
 	p.tool(q)
-	p.block("arguments", host.Indent(q.Arguments))
+	p.value("arguments", q.Arguments)
 }
 
 // calls words several calls of a tool.
@@ -153,7 +159,7 @@ func (p *Wording) calls(q *host.Question) {
 	p.tool(q)
 	for i := range q.Batch {
 		label := fmt.Sprintf("call %d", i+1)
-		p.block("arguments of "+label, host.Indent(q.Batch[i].Arguments))
+		p.value("arguments of "+label, q.Batch[i].Arguments)
 		p.secrets(label+": ", q.Batch[i].Secrets)
 	}
 }
@@ -383,7 +389,7 @@ func (p *Wording) use(q *host.Question) {
 		p.Title = fmt.Sprintf("The model wants to ask server %s for %s.", name(q.Server), name(q.Name))
 	}
 	if len(q.Arguments) > 0 {
-		p.block("arguments", host.Indent(q.Arguments))
+		p.value("arguments", q.Arguments)
 	}
 }
 

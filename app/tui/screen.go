@@ -1,0 +1,382 @@
+package tui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/tui/panel"
+	"github.com/parley-mcp/parley/app/tui/style"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// usualWidth and usualHeight are those of a terminal that has not told yet.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+)
+
+// A screen is the state of a Screen: it takes messages one after another and draws what
+// is visible.
+type screen struct {
+	opts  *Options
+	theme *style.Theme
+	keys  *style.Keys
+
+	host     face.Host
+	session  face.Session
+	commands *face.Commands
+	send     func(tea.Msg)          // to this screen, from another goroutine
+	base     func() context.Context // of the run
+	start    func(f func())         // runs f in a goroutine that is waited for
+	started  func()                 // is called when messages are taken
+	tick     func(after time.Duration, msg tea.Msg) tea.Cmd
+	unwatch  func()
+	watches  int // sessions that were watched
+
+	width, height int
+	painter       *painter
+	conv          *conversation
+	log           *log
+	editor        editor
+	completion    completion
+	overlay       overlay // what covers the conversation, or nil
+	search        *search
+
+	replay    int64           // records up to it are of before
+	open      map[string]bool // questions of before that wait
+	questions []*host.Question
+	panel     *panel.Panel
+	inPanel   bool   // keys are for the panel
+	answering string // the question whose answer is being given
+	title     waitingTitle
+
+	running bool
+	task    *task
+	servers []host.ServerStatus
+	warned  bool // another Ctrl-C quits
+	spins   int
+	spinner bool // a tick of the spinner is under way
+	drafted string
+	err     error
+	cmds    []tea.Cmd // of the message that is being handled
+}
+
+// A task is under way beside the screen: it waits for the host or a server.
+type task struct {
+	what   string
+	cancel context.CancelFunc
+}
+
+// Messages of the screen to itself.
+type (
+	interruptMsg struct{}
+	taskMsg      struct{ after func() }
+	secondMsg    struct{} // each second: the time of calls goes on, and servers change
+	spinMsg      struct{}
+	draftMsg     struct {
+		text string
+		err  error
+	}
+)
+
+func newScreen(opts *Options, h face.Host) *screen {
+	m := &screen{
+		opts: opts, theme: opts.Theme, keys: opts.Keys, host: h, width: usualWidth, height: usualHeight,
+		unwatch: func() {}, started: func() {}, completion: newCompletion(),
+	}
+	if m.theme == nil {
+		m.theme = style.Dark()
+		if noColor(opts.Environ) {
+			m.theme = style.NoColor()
+		}
+	}
+	m.tick = func(after time.Duration, msg tea.Msg) tea.Cmd {
+		return tea.Tick(after, func(time.Time) tea.Msg { return msg })
+	}
+	m.painter = &painter{m.theme}
+	m.editor = newEditor(m.theme, m.keys)
+	m.commands = &face.Commands{
+		Host: h, Face: opts.Face, Now: opts.Now, SetTitle: opts.SetTitle, Model: opts.Model,
+		Print: func(lines []face.Entry, _, _ int) { m.conv.add(&told{lines}, false); m.conv.follow = true },
+		Start: m.startTask, Running: m.busy, Asking: func() bool { return m.inPanel },
+		Cancel: m.cancel, Send: m.sendInput, Quit: m.quit,
+		Forked: func(_ context.Context, s face.Session, at int64) {
+			m.attach(s, at)
+			m.say("What follows is the fork; what was before is above.")
+		},
+		Missing: m.missingArgument,
+	}
+	return m
+}
+
+// attach shows a session, from the record after since on.
+func (m *screen) attach(s face.Session, since int64) {
+	m.unwatch()
+	snap := s.Snapshot()
+	m.session, m.commands.Session = s, s
+	if m.conv == nil {
+		m.conv = newConversation()
+	}
+	m.log = newLog(m.conv, m.opts.Face, m.opts.Now)
+	m.running, m.questions, m.panel, m.inPanel, m.answering = snap.Busy, nil, nil, false, ""
+	m.open = make(map[string]bool)
+	for _, q := range snap.Questions {
+		m.open[q.ID] = true
+	}
+	m.replay = since
+	for i := range snap.Records {
+		r := &snap.Records[i]
+		m.replay = max(m.replay, r.N)
+		if r.N <= since {
+			m.log.past(r)
+			if q, ok := r.Body.(*host.QuestionRecord); ok && m.open[q.ID] {
+				m.questions = append(m.questions, &q.Question)
+			}
+		}
+	}
+	m.editor.remember(m.log.said)
+	if m.opts.Greeting != "" && m.watches == 0 {
+		m.say(m.opts.Greeting)
+	}
+	if since > 0 && m.watches == 0 {
+		m.say(grouped(since) + " earlier records are not shown here; /history shows all.")
+	}
+	m.watches++
+	number := m.watches
+	ctx, cancel := context.WithCancel(m.base())
+	m.unwatch = cancel // what it has sent is known by its number
+	m.start(func() { watch(ctx, s, since, number, m.send) })
+}
+
+// Init asks for what the terminal can tell.
+func (m *screen) Init() tea.Cmd {
+	m.started()
+	cmds := []tea.Cmd{m.tick(time.Second, secondMsg{})}
+	if m.opts.Theme == nil && m.theme.Name == "dark" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	return tea.Batch(cmds...)
+}
+
+// Update takes a message.
+func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.cmds = nil
+	m.take(msg)
+	if m.busy() && !m.spinner && !m.opts.ReducedMotion {
+		m.spinner = true
+		m.do(m.tick(100*time.Millisecond, spinMsg{}))
+	}
+	switch len(m.cmds) {
+	case 0:
+		return m, nil
+	case 1:
+		return m, m.cmds[0]
+	}
+	return m, tea.Batch(m.cmds...)
+}
+
+// do has a command carried out after the message.
+func (m *screen) do(cmd tea.Cmd) {
+	if cmd != nil {
+		m.cmds = append(m.cmds, cmd)
+	}
+}
+
+// take takes a message.
+func (m *screen) take(msg tea.Msg) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
+		m.editor.resize(m.width, m.height)
+	case tea.BackgroundColorMsg:
+		if m.opts.Theme == nil && m.theme.Name == "dark" && !msg.IsDark() {
+			m.setTheme(style.Light())
+		}
+	case tea.KeyPressMsg:
+		m.key(msg)
+	case tea.PasteMsg:
+		m.paste(msg)
+	case recordsMsg:
+		m.records(msg)
+	case taskMsg:
+		m.task = nil
+		msg.after()
+	case listedMsg:
+		msg.set()
+		m.complete()
+	case answeredMsg:
+		m.answered(msg)
+	case panel.EditedMsg:
+		if m.panel != nil {
+			m.toPanel(msg)
+		}
+	case draftMsg:
+		m.edited(msg)
+	case noteMsg:
+		m.note(string(msg))
+	case interruptMsg:
+		m.interrupt()
+	case secondMsg:
+		m.log.ticked()
+		m.servers = m.host.Status()
+		m.do(m.tick(time.Second, secondMsg{}))
+	case spinMsg:
+		m.spinner = false
+		m.spins++
+	default:
+		m.other(msg)
+	}
+}
+
+// other takes a message that is for a part of the screen.
+func (m *screen) other(msg tea.Msg) {
+	if _, wheel := msg.(tea.MouseWheelMsg); wheel && m.inPanel {
+		m.toPanel(msg)
+		return
+	}
+	m.do(m.editor.update(msg))
+}
+
+// setTheme changes the colours of everything.
+func (m *screen) setTheme(theme *style.Theme) {
+	m.theme = theme
+	m.painter.theme = theme
+	m.editor.setTheme(theme)
+	m.conv.allChanged()
+}
+
+// records shows records.
+func (m *screen) records(msg recordsMsg) {
+	if msg.watch != m.watches {
+		return // of the session before
+	}
+	said := len(m.log.said)
+	for i := range msg.records {
+		r := &msg.records[i]
+		switch b := r.Body.(type) {
+		case *host.UserRecord, *host.TurnRecord:
+			m.running = true
+		case *host.RunEndRecord:
+			m.running = false
+		case *host.QuestionRecord:
+			if r.N > m.replay || m.open[b.ID] {
+				m.questions = append(m.questions, &b.Question)
+			}
+		case *host.AnswerRecord:
+			m.settled(b.Question)
+		}
+		m.log.add(r)
+	}
+	if len(m.log.said) != said && m.editor.at == len(m.editor.history) {
+		m.editor.remember(m.log.said)
+	}
+	m.servers = m.host.Status()
+	if msg.ended && !m.commands.Forking() {
+		m.err = msg.err
+		m.quit()
+	}
+}
+
+// note shows lines of the program.
+func (m *screen) note(text string) {
+	for line := range strings.SplitSeq(host.Escape(text), "\n") {
+		if strings.TrimSpace(line) != "" {
+			m.conv.add(&remark{text: line}, false)
+		}
+	}
+}
+
+// say shows a sentence of the program. Names in it are escaped by the caller.
+func (m *screen) say(text string) { m.conv.add(&remark{text: text}, false) }
+
+// complain shows that something did not work.
+func (m *screen) complain(text string) { m.conv.add(&remark{text: text, bad: true}, false) }
+
+// busy reports whether something is under way.
+func (m *screen) busy() bool { return m.running || m.task != nil }
+
+// cancel cancels what is under way.
+func (m *screen) cancel() {
+	if m.task != nil {
+		m.task.cancel()
+	}
+	m.session.Cancel()
+}
+
+// quit ends the screen.
+func (m *screen) quit() { m.do(tea.Quit) }
+
+// interrupt cancels what is under way, or quits.
+func (m *screen) interrupt() {
+	switch {
+	case m.warned:
+		m.quit()
+	case m.busy():
+		m.warned = true
+		m.say("Cancelling. " + m.keys.Key(style.Quit) + " once more quits.")
+		m.cancel()
+	default:
+		m.warned = true
+		m.say("Nothing is under way. " + m.keys.Key(style.Quit) + " once more quits; the session is kept.")
+	}
+}
+
+// run runs f beside the screen, which takes what f returns as a message.
+func (m *screen) run(f func(ctx context.Context) any) {
+	ctx, send := m.base(), m.send
+	m.start(func() { send(f(ctx)) })
+}
+
+// startTask begins a task: f runs beside the screen, and what it returns in it. Only one is
+// under way at a time.
+func (m *screen) startTask(ctx context.Context, what string, f func(ctx context.Context) (after func())) {
+	if m.task != nil {
+		m.complain("This is still under way: " + m.task.what + ". Wait for it, or cancel it with " + m.keys.Key(style.Quit) + ".")
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	m.task = &task{what, cancel}
+	ctx = m.session.Context(ctx)
+	send := m.send
+	m.start(func() {
+		defer cancel()
+		send(taskMsg{f(ctx)})
+	})
+}
+
+// sendInput puts something into the conversation.
+func (m *screen) sendInput(ctx context.Context, in host.Input) {
+	session := m.session
+	m.conv.follow = true
+	m.startTask(ctx, "sending", func(ctx context.Context) func() {
+		err := session.Send(ctx, in)
+		return func() {
+			if err == nil {
+				m.commands.Sent(in)
+				return
+			}
+			m.complain("It was not sent: " + host.EscapeLine(err.Error()) + ".")
+			if m.editor.text() == "" { // nothing that was typed is lost
+				m.editor.set(in.Text)
+			}
+		}
+	})
+}
+
+// missingArgument asks for an argument of a prompt: the person goes on with the command.
+func (m *screen) missingArgument(_ context.Context, server string, p *mcp.Prompt, arguments map[string]string) {
+	a := face.MissingArgument(p, arguments)
+	m.commands.Print([]face.Entry{
+		{Kind: face.EntrySaid, Text: "The prompt needs a value for " + host.EscapeLine(a.Name) + "; write it behind the equals sign. What the server suggests is offered while you type."},
+		{Kind: face.EntryClaim, Label: "argument " + host.EscapeLine(a.Name), Text: host.EscapeLine(firstOf(a.Description, a.Title))},
+	}, 0, 0)
+	if m.editor.text() == "" {
+		m.editor.set(strings.TrimRight(m.drafted, " ") + " " + a.Name + "=")
+		m.complete()
+	}
+}
