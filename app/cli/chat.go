@@ -16,13 +16,15 @@ import (
 
 func (p *program) chatCommand() *cobra.Command {
 	var flags conversationFlags
-	var plain bool
+	var plain, motion bool
 	cmd := &cobra.Command{
 		Use:   "chat [MESSAGE]",
 		Short: "Talk with the model, which works with your servers while you decide",
 		Long: `Open a conversation with the model and your servers: those of your own
 parley.jsonc and of the other MCP clients on this machine, or those that --server
-names, or without any the one that is built in. Every call that no rule or grant
+names, or without any the one that is built in. The model is that of your
+parley.jsonc or of --model; without either it is the offline model, a small
+planner that needs no key and no network. Every call that no rule or grant
 allows is shown to you first: allow it once, for longer, with other arguments,
 or refuse it with a reason that the model reads.
 
@@ -30,19 +32,24 @@ Type /help for the commands in the conversation. A message may begin with
 /SERVER:PROMPT and may hold @SERVER:URI. Ctrl-C cancels what is under way, and
 once more quits. The session is kept: --resume last goes on with it.
 
-The conversation is in whole lines, without colour or movement, for terminals,
-pipes and screen readers alike.`,
+On a terminal the conversation has the whole screen: F1 lists the keys. With
+--plain, in a pipe, or where TERM is "dumb", it is in whole lines, without colour
+or movement, for screen readers too. NO_COLOR is heeded.`,
 		Example: `  parley chat
   parley chat --resume last
   parley chat --server 'files=npx -y @modelcontextprotocol/server-filesystem .'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConversation(cmd.Context(), &flags, true, func(c *conversation) error {
+				if p.streams.Screen && !plain {
+					return p.chatScreen(cmd.Context(), c, strings.Join(args, " "), !motion)
+				}
 				return p.chat(cmd.Context(), c, strings.Join(args, " "))
 			})
 		},
 	}
 	p.conversationFlags(cmd.Flags(), &flags)
-	cmd.Flags().BoolVar(&plain, "plain", true, "whole lines, without colour or movement")
+	cmd.Flags().BoolVar(&plain, "plain", false, "whole lines, without colour or movement")
+	cmd.Flags().BoolVar(&motion, "motion", true, "on the screen, let something move while the model works")
 	return cmd
 }
 
@@ -63,9 +70,9 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 	}
 	line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
 		Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: interrupts,
-		SetTitle: c.store.SetTitle, Discard: p.discard(), Since: since,
+		Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: since,
 	})
-	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), model.Offline{}.Info().Name)
+	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 	err := line.Run(ctx, retriedHost{face.OfHost(c.host), p.openSignIns()}, heldSession{face.OfSession(c.session, nil), p})
 	if err == nil && p.streams.InTerminal && !p.unkept {
 		p.note("The session is kept: 'parley chat --resume last' goes on with it.")

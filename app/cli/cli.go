@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/parley-mcp/parley/app/discover"
 )
 
 // Streams are what the program is connected to. Results go to Out, and nothing
@@ -26,6 +28,8 @@ type Streams struct {
 	// InTerminal, OutTerminal and ErrTerminal say that a person is at the
 	// other end.
 	InTerminal, OutTerminal, ErrTerminal bool
+	// Screen says that In and Out are one terminal on which a screen can be drawn.
+	Screen bool
 	// Width tells the columns of the terminal at Err; nil means 80.
 	Width func() int
 	// Secret reads a line from the terminal without showing it, or gives up at
@@ -40,6 +44,8 @@ type Streams struct {
 	// SystemRoot stands before the paths of the machine's administrator; empty is the
 	// machine's own root.
 	SystemRoot string
+	// ModelPorts are asked for local models at the first run; nil means the usual ports.
+	ModelPorts []discover.Port
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal
@@ -57,10 +63,10 @@ func Standard() *Streams {
 	// The browser, and what it starts in turn, would inherit it.
 	phrase := os.Getenv(passphraseName)
 	_ = os.Unsetenv(passphraseName) // fails for impossible names alone
+	in, out := term.IsTerminal(int(os.Stdin.Fd())), term.IsTerminal(int(os.Stdout.Fd()))
 	return &Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
-		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		InTerminal: in, OutTerminal: out, Screen: in && out && drawable(),
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
 			width, _, err := term.GetSize(int(os.Stderr.Fd()))
@@ -146,11 +152,25 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	}
 }
 
-// A sharedWriter is standard error, to which the log and the program write at once. Each
+// A sharedWriter is standard error, to which the log and the program write at once, or the
+// screen while there is one. Each
 // write is whole.
 type sharedWriter struct {
 	mu sync.Mutex
 	w  io.Writer
+}
+
+// divert has everything go elsewhere until the function that it returns is called.
+func (s *sharedWriter) divert(to io.Writer) (back func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.w
+	s.w = to
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.w = before
+	}
 }
 
 func (s *sharedWriter) Write(p []byte) (int, error) {
@@ -190,6 +210,7 @@ func Commands() *cobra.Command {
 // newRoot makes the tree of commands.
 func newRoot(s *Streams) *cobra.Command {
 	p := &program{streams: s}
+	alone := p.chatCommand() // what the program does without a command
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Use MCP servers from a terminal, with a model or by hand",
@@ -197,8 +218,14 @@ func newRoot(s *Streams) *cobra.Command {
 while you keep the last word: every call is shown to you before it is made,
 unless a rule allows it.
 
-Without --server, the demonstration server that is built in is used.`,
-		Example: `  parley run "add 2 and 3"
+Alone, at a terminal, it opens a conversation; without a file of your own it first
+says what it found on this machine. 'parley init' writes that file.
+
+Commands that are about one server use the demonstration server that is built in,
+unless --server names another.`,
+		Example: `  parley
+  parley init
+  parley run "add 2 and 3"
   parley tools --server 'npx -y @modelcontextprotocol/server-everything stdio'
   parley tools --server https://example.com/mcp
   parley call echo message=hello
@@ -213,9 +240,14 @@ Without --server, the demonstration server that is built in is used.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
+			if !s.InTerminal || !s.OutTerminal {
+				return cmd.Help()
+			}
+			alone.SetContext(cmd.Context())
+			return p.start(alone)
 		},
 	}
+	root.Flags().AddFlagSet(alone.Flags())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	// Lines of flags fit terminals of the usual width.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
@@ -223,10 +255,10 @@ Without --server, the demonstration server that is built in is used.`,
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
-	root.AddCommand(p.chatCommand(), p.runCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(), p.pinsCommand(),
+	root.AddCommand(p.chatCommand(), p.runCommand(), p.initCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(), p.pinsCommand(),
 		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
-		p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
+		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
 	return root
 }
 

@@ -28,6 +28,7 @@ func parley() {
 		s.Flush = nil // scripts give all that is typed at once
 	}
 	s.SystemRoot = os.Getenv("PARLEY_TEST_SYSTEM")
+	s.ModelPorts = testPorts()
 	os.Exit(cli.Main(context.Background(), os.Args[1:], s))
 }
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		parley()
 	}
 	testscript.Main(apart{m}, map[string]func(){
-		"parley": parley, "fakebrowser": fakeBrowser, "actor": actorMain, "batcher": batcherMain, "faulty": faulty,
+		"parley": parley, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "batcher": batcherMain, "faulty": faulty,
 		"folder-skills": folderSkills, "jotter": jotter, "rewrite": rewrite, "tampered": tampered, "villain": villainMain,
 	})
 }
@@ -91,6 +92,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.Getenv("WORK")+"/home")
 			e.Setenv("XDG_CONFIG_HOME", e.Getenv("WORK")+"/config")
 			e.Setenv("BROWSER", "fakebrowser")
+			setModelPorts(t, e)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"freeport": freePort, "serving": serveFlags},

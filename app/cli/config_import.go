@@ -75,6 +75,9 @@ func entryOf(s *config.Server) (*config.Entry, error) {
 		Type: string(s.Transport), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL, NoOAuth: s.NoOAuth,
 		Versions: s.Versions, Disabled: s.Disabled, Labels: s.Labels,
 	}
+	if len(s.Env) == 0 {
+		e.Env = nil // not an empty object
+	}
 	if len(s.Headers) > 0 {
 		e.Headers = make(map[string]string, len(s.Headers))
 		for _, h := range s.Headers {

@@ -28,12 +28,14 @@ type conversationFlags struct {
 	resume     string
 	configFile string
 	maxSteps   int
+	model      modelFlags
 }
 
 func (p *program) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
 	f.StringArrayVar(&p.allow, "allow", nil, "call these tools without a question: `SERVER/TOOL`")
 	f.StringArrayVar(&p.ask, "ask", nil, "ask about these tools in any case: `SERVER/TOOL`")
 	f.StringArrayVar(&p.deny, "deny", nil, "never call these tools, nor show them to the model: `SERVER/TOOL`")
+	p.modelFlags(f, &c.model)
 	f.IntVar(&c.maxSteps, "max-steps", 0, "most turns of the model for one request (default 16)")
 	f.StringVar(&c.resume, "resume", "", "go on with a session: its `ID`, or \"last\"")
 	f.StringVar(&c.configFile, "config", "", "take servers and rules from this `FILE` alone, in the form of any known client")
@@ -44,8 +46,12 @@ type conversation struct {
 	host    *host.Host
 	session *host.Session
 	store   host.Store
+	// models finds a model by what the person calls it.
+	models func(ctx context.Context, name string) (host.Model, error)
 	// since is the last record of an earlier process.
 	since int64
+	// own is what parley.jsonc says.
+	own *config.Own
 }
 
 // withConversation opens the host with the person's servers, rules and sessions for
@@ -58,10 +64,32 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	defer func() { err = errors.Join(err, closeStore()) }()
 	defer p.releaseSessions()
 	defer p.endSignIns()
-	opts, servers, err := p.conversationOptions(ctx, flags, attended, store)
+	cfg, err := p.loadConfig(ctx, flags.configFile, store)
 	if err != nil {
 		return err
 	}
+	// A file that --config names says nothing of the model: keys would go to its address.
+	own := cfg.Own
+	if flags.configFile != "" {
+		mine, err := p.loadConfig(ctx, "", store)
+		if err != nil {
+			return err
+		}
+		own = mine.Own
+	}
+	choice, err := chooseModel(&flags.model, own)
+	if err != nil {
+		return err
+	}
+	chosen, err := p.openModel(ctx, choice)
+	if err != nil {
+		return err
+	}
+	opts, servers, err := p.conversationOptions(ctx, flags, cfg, attended, store)
+	if err != nil {
+		return err
+	}
+	opts.SampleModels = sampleModels(chosen)
 	h := host.New(opts)
 	defer func() {
 		if closeErr := h.Close(); closeErr != nil {
@@ -71,8 +99,8 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	if _, err := h.Apply(servers); err != nil {
 		return err
 	}
-	c := &conversation{host: h, store: store}
-	if c.session, err = p.session(ctx, h, store, flags.resume); err != nil {
+	c := &conversation{host: h, store: store, models: p.modelNamed(&flags.model, own), own: own}
+	if c.session, err = p.session(ctx, h, store, chosen, flags.resume); err != nil {
 		return err
 	}
 	if flags.resume != "" {
@@ -114,9 +142,9 @@ func openLocal() (*local.DB, error) {
 }
 
 // session begins a session, or goes on with one.
-func (p *program) session(ctx context.Context, h *host.Host, store host.Store, resume string) (*host.Session, error) {
+func (p *program) session(ctx context.Context, h *host.Host, store host.Store, m host.Model, resume string) (*host.Session, error) {
 	if resume == "" {
-		s, err := h.NewSession(ctx, model.Offline{}, nil)
+		s, err := h.NewSession(ctx, m, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +157,7 @@ func (p *program) session(ctx context.Context, h *host.Host, store host.Store, r
 	if err := p.holdSession(id); err != nil {
 		return nil, err
 	}
-	return h.OpenSession(ctx, id, model.Offline{}, nil)
+	return h.OpenSession(ctx, id, m, nil)
 }
 
 // holdSession keeps other processes from going on with a session while this one does:
@@ -188,11 +216,7 @@ func findSession(ctx context.Context, store host.Store, id string) (string, erro
 }
 
 // conversationOptions are the host's options and servers, by flags and configuration.
-func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, attended bool, store host.Store) (*host.Options, []host.Server, error) {
-	cfg, err := p.loadConfig(ctx, flags.configFile, store)
-	if err != nil {
-		return nil, nil, err
-	}
+func (p *program) conversationOptions(ctx context.Context, flags *conversationFlags, cfg *config.Config, attended bool, store host.Store) (*host.Options, []host.Server, error) {
 	p.notePending(cfg)
 	opts, err := p.hostOptions()
 	if err != nil {

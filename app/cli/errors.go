@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
@@ -78,7 +79,8 @@ func exitCode(err error) int {
 		return exitConsent
 	case errors.As(err, &status) && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden):
 		return exitConsent
-	case errors.As(err, &status), errors.As(err, &unreachable), errors.As(err, new(*unreachableError)), errors.Is(err, transport.ErrClosed),
+	case errors.As(err, &status), errors.As(err, &unreachable), errors.As(err, new(*unreachableError)), errors.As(err, new(*provider.Error)),
+		errors.Is(err, transport.ErrClosed),
 		errors.Is(err, transport.ErrInterrupted), errors.Is(err, transport.ErrStalled):
 		return exitUnreachable
 	case errors.As(err, &answered), isAny(err, serverFaults):
@@ -138,6 +140,8 @@ func explain(err error) string {
 	var network *net.OpError
 	var status *web.StatusError
 	switch {
+	case errors.As(err, new(*provider.Error)):
+		return text // it says what to do
 	case errors.As(err, &server) && errors.As(err, &ended):
 		return text + "\n  Start its command by hand to see more"
 	case errors.As(err, &consent) && !consent.Refused && consent.Changed:

@@ -47,7 +47,7 @@ func TestPasteAnswersNothing(t *testing.T) {
 	keys, terminal := newTerminal(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "parley", "chat", "--server", "everything")
+	cmd := exec.CommandContext(ctx, "parley", "chat", "--plain", "--server", "everything")
 	out := new(output)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, out, out
 	if err := cmd.Start(); err != nil {

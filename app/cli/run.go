@@ -27,7 +27,8 @@ everything. --deny wins over --ask, --ask over --allow. Rules of your
 configuration count too. The tools of the built-in server that only read are
 allowed.
 
-The model is the offline model: a small planner that needs no key and no
+The model is that of your parley.jsonc or of --model; 'parley model' shows which.
+Without either it is the offline model: a small planner that needs no key and no
 network. It matches words with tools, and fills arguments from key=value,
 numbers and quoted texts.`,
 		Example: `  parley run "add 2 and 3"

@@ -17,18 +17,33 @@ import (
 )
 
 func (p *program) toolsCommand() *cobra.Command {
-	return &cobra.Command{
+	var provider string
+	cmd := &cobra.Command{
 		Use:   "tools",
 		Short: "List the tools of the servers",
+		Long: `List the tools of the servers. With --for it says how the models of a provider
+are told of them: under which names, and what is left out of their schemas
+because the provider does not take it.`,
 		Example: `  parley tools
+  parley tools --for gemini
   parley tools --json --server 'npx -y @modelcontextprotocol/server-everything stdio'`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if provider != "" { // before servers are started
+				if _, err := profileOf(provider); err != nil {
+					return err
+				}
+			}
 			return p.withCatalog(cmd.Context(), func(_ *host.Host, catalog *host.Catalog) error {
+				if provider != "" {
+					return p.printToolsFor(catalog, provider)
+				}
 				return p.printTools(catalog)
 			})
 		},
 	}
+	cmd.Flags().StringVar(&provider, "for", "", "say what is left out for models of this `PROVIDER`: anthropic, openai or gemini")
+	return cmd
 }
 
 // reportDown tells which servers cannot be used. If none can, it is an error.

@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/discover"
+	"github.com/parley-mcp/parley/app/model"
+	"github.com/parley-mcp/parley/app/model/provider"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth/login"
+	schemas "github.com/parley-mcp/parley/schema/provider"
+)
+
+// A modelProvider is one whose models can be used.
+type modelProvider struct {
+	name     string // as in PROVIDER:NAME
+	title    string // as people call it
+	variable string // of the environment, with the key
+	baseURL  string // its own address
+	maxImage int    // bytes of one image that it takes at its own address
+	schemas  schemas.Profile
+	open     func(o *modelOptions) (host.Model, error)
+	list     func(ctx context.Context, o *modelOptions) ([]provider.Model, error)
+}
+
+// modelOptions are what every provider's client takes.
+type modelOptions struct {
+	model, key, baseURL string
+	info                host.ModelInfo
+	waiting             func(reason error, wait time.Duration)
+}
+
+// modelProviders are all providers.
+func modelProviders() []*modelProvider {
+	list := []*modelProvider{anthropicProvider(), openaiProvider(), geminiProvider()}
+	for _, m := range list {
+		for _, k := range discover.KnownKeys() {
+			if k.Provider == m.name {
+				m.title, m.variable = k.Name, k.Variable
+			}
+		}
+	}
+	return list
+}
+
+// findProvider finds a provider by its name.
+func findProvider(name string) (*modelProvider, error) {
+	var names []string
+	for _, m := range modelProviders() {
+		if m.name == name {
+			return m, nil
+		}
+		names = append(names, m.name)
+	}
+	return nil, usagef("there is no provider %q: write one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
+		shorten(host.EscapeLine(name), maxModelName), enumerate(names))
+}
+
+// modelFlags are the flags that choose a model.
+type modelFlags struct {
+	name, baseURL string
+	noKey         bool
+	by            string // what was typed; default --model
+}
+
+// A chosenModel is a model that was chosen, and why.
+type chosenModel struct {
+	provider *modelProvider // nil is the offline model
+	name     string         // without the provider
+	baseURL  string
+	entry    config.ModelEntry
+	// own says that the address is the provider's own, which needs a key.
+	own bool
+	// whence says what chose the model, addressed what chose the address.
+	whence, addressed string
+}
+
+// chooseModel finds what is to be used: by the flag, by the person's file, or else the
+// offline model. It uses no network and reads no key.
+func chooseModel(flags *modelFlags, own *config.Own) (*chosenModel, error) {
+	name, whence := flags.name, "by "+cmp.Or(flags.by, "--model")
+	if name == "" {
+		name, whence = own.Model, "by "+own.Path
+	}
+	if name == "" && flags.baseURL != "" {
+		return nil, usagef("--base-url goes with --model PROVIDER:NAME, such as --model openai:llama3.2")
+	}
+	if name == "" {
+		return &chosenModel{name: offlineModel, whence: "since no model is configured"}, nil
+	}
+	if name == offlineModel {
+		if flags.baseURL != "" {
+			return nil, usagef("--base-url: the offline model has no address")
+		}
+		return &chosenModel{name: offlineModel, whence: whence}, nil
+	}
+	providerName, modelName, found := strings.Cut(name, ":")
+	if !found || modelName == "" || host.EscapeLine(modelName) != modelName {
+		return nil, usagef("the model %q (%s) is none: write offline, or PROVIDER:NAME such as openai:gpt-5; 'parley model list PROVIDER' lists what a provider has",
+			shorten(host.EscapeLine(name), maxModelName), whence)
+	}
+	p, err := findProvider(providerName)
+	if err != nil {
+		return nil, fmt.Errorf("the model %s (%s): %w", shorten(host.EscapeLine(name), maxModelName), whence, err)
+	}
+	c := &chosenModel{provider: p, name: modelName, whence: whence, entry: own.Models[name]}
+	c.address(flags, own)
+	c.entry.NoKey = c.entry.NoKey || flags.noKey
+	return c, nil
+}
+
+// address finds where the provider is. The address of the configured model counts for all
+// models of its provider: what was meant for a machine of the person's own goes to no other.
+func (c *chosenModel) address(flags *modelFlags, own *config.Own) {
+	ownProvider, _, _ := strings.Cut(own.Model, ":")
+	switch {
+	case flags.baseURL != "":
+		c.baseURL, c.addressed = flags.baseURL, "by --base-url"
+	case c.entry.BaseURL != "":
+		c.baseURL, c.addressed = c.entry.BaseURL, "by models in "+own.Path
+	case own.BaseURL != "" && ownProvider == c.provider.name:
+		c.baseURL, c.addressed = own.BaseURL, "by baseUrl in "+own.Path
+	default:
+		c.baseURL, c.addressed = c.provider.baseURL, "the provider's own"
+	}
+	c.own = strings.TrimRight(c.baseURL, "/") == c.provider.baseURL
+}
+
+// String is the model as it is chosen.
+func (c *chosenModel) String() string {
+	if c.provider == nil {
+		return c.name
+	}
+	return c.provider.name + ":" + c.name
+}
+
+// keySource says where a key is from.
+type keySource string
+
+const (
+	keyNone  keySource = "none"
+	keyEnv   keySource = "environment"
+	keyStore keySource = "store"
+)
+
+// keyName is the entry of the store with the key of a provider.
+func keyName(provider string) string { return "model.key." + provider }
+
+// modelKey finds the key of a provider: in the environment, or else in the person's store.
+func (p *program) modelKey(ctx context.Context, m *modelProvider) (key string, from keySource, err error) {
+	if key, err = checkedKey(os.Getenv(m.variable)); err != nil {
+		return "", keyEnv, usagef("%s: %w", m.variable, err)
+	}
+	if key != "" {
+		return key, keyEnv, nil
+	}
+	store, err := p.keyStore()
+	if err != nil {
+		return "", keyNone, err
+	}
+	raw, err := store.Get(ctx, keyName(m.name))
+	if errors.Is(err, login.ErrNotFound) {
+		return "", keyNone, nil
+	}
+	if err != nil {
+		return "", keyNone, fmt.Errorf("reading the key of %s: %w", m.title, err)
+	}
+	if key, err = checkedKey(string(raw)); err != nil {
+		return "", keyStore, usagef("the kept key of %s: %w; 'parley model key set %s' sets another one", m.title, err, m.name)
+	}
+	return key, keyStore, nil
+}
+
+// keyStore opens the store of keys, which is that of tokens.
+func (p *program) keyStore() (login.Store, error) {
+	set, err := readSettings()
+	if err != nil {
+		return nil, err
+	}
+	store, _, err := p.openSecrets(set.Store)
+	return store, err
+}
+
+// maxKey bounds a key, in bytes.
+const maxKey = 4 << 10
+
+// checkedKey is a key without the blanks around it. The error does not show it.
+func checkedKey(key string) (string, error) {
+	if len(key) > maxKey {
+		return "", fmt.Errorf("the key has %d bytes, and a key has at most %d; was something else copied?", len(key), maxKey)
+	}
+	return provider.Key(key)
+}
+
+// options are those of the client of a chosen model, with its key.
+func (p *program) modelOptions(ctx context.Context, c *chosenModel) (*modelOptions, error) {
+	o := &modelOptions{model: c.name, baseURL: c.baseURL, waiting: p.waitingForModel}
+	e := &c.entry
+	o.info = host.ModelInfo{Window: e.Window, Schemas: c.provider.schemas, InputPrice: e.InputPrice, OutputPrice: e.OutputPrice}
+	switch {
+	case e.MaxImage != nil:
+		o.info.MaxImage = *e.MaxImage
+	case c.own:
+		o.info.MaxImage = c.provider.maxImage
+	}
+	if e.NoKey {
+		return o, p.checkAddress(c, false)
+	}
+	var err error
+	if o.key, _, err = p.modelKey(ctx, c.provider); err != nil {
+		return nil, err
+	}
+	if o.key == "" && c.own {
+		return nil, usagef("%s needs a key: set %s, or keep one with 'parley model key set %s'; '--model offline' needs none",
+			c.provider.title, c.provider.variable, c.provider.name)
+	}
+	return o, p.checkAddress(c, o.key != "")
+}
+
+// checkAddress checks where a model is.
+func (p *program) checkAddress(c *chosenModel, withKey bool) error {
+	_, err := provider.BaseURL(c.baseURL, withKey)
+	if err == nil {
+		return nil
+	}
+	if _, without := provider.BaseURL(c.baseURL, false); without == nil {
+		return usagef("%w (%s), or send none with --no-key", err, c.addressed)
+	}
+	return usagef("%w (%s)", err, c.addressed)
+}
+
+// waitingForModel tells the person that a provider wants a pause.
+func (p *program) waitingForModel(reason error, wait time.Duration) {
+	p.note("parley: trying again in %s: %s", wait.Round(100*time.Millisecond), errorText(reason))
+}
+
+// openModel makes the client of a chosen model. Nothing is sent.
+func (p *program) openModel(ctx context.Context, c *chosenModel) (host.Model, error) {
+	if c.provider == nil {
+		return model.Offline{}, nil
+	}
+	o, err := p.modelOptions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.provider.open(o)
+	if err != nil {
+		return nil, usagef("the model %s: %w", c, err)
+	}
+	return m, nil
+}
+
+// sampleModels are those that servers may have, with consent.
+func sampleModels(chosen host.Model) []host.Model {
+	return slices.CompactFunc([]host.Model{chosen, model.Offline{}}, func(a, b host.Model) bool {
+		return a.Info().Offline && b.Info().Offline
+	})
+}
+
+// modelNamed finds a model by what the person types in a conversation.
+func (p *program) modelNamed(flags *modelFlags, own *config.Own) func(ctx context.Context, name string) (host.Model, error) {
+	return func(ctx context.Context, name string) (host.Model, error) {
+		other := *flags
+		other.name, other.by = name, "/model"
+		if !sameProvider(name, cmp.Or(flags.name, own.Model)) {
+			other.baseURL, other.noKey = "", false // they were meant for another provider
+		}
+		c, err := chooseModel(&other, own)
+		if err != nil {
+			return nil, err
+		}
+		return p.openModel(ctx, c)
+	}
+}
+
+// sameProvider reports whether two models are of one provider.
+func sameProvider(a, b string) bool {
+	of, _, _ := strings.Cut(a, ":")
+	other, _, _ := strings.Cut(b, ":")
+	return of == other
+}

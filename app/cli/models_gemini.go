@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/parley-mcp/parley/app/model/gemini"
+	"github.com/parley-mcp/parley/app/model/provider"
+	"github.com/parley-mcp/parley/host"
+	schemas "github.com/parley-mcp/parley/schema/provider"
+)
+
+// geminiProvider is Google's Gemini API.
+func geminiProvider() *modelProvider {
+	options := func(o *modelOptions) *gemini.Options {
+		return &gemini.Options{Model: o.model, Key: o.key, BaseURL: o.baseURL, Info: o.info, Waiting: o.waiting}
+	}
+	return &modelProvider{
+		name: gemini.Provider, baseURL: gemini.DefaultBaseURL, maxImage: 10 << 20, schemas: schemas.Gemini,
+		open: func(o *modelOptions) (host.Model, error) { return gemini.New(options(o)) },
+		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
+			return gemini.List(ctx, options(o))
+		},
+	}
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/discover"
+	"github.com/parley-mcp/parley/app/model"
+)
+
+// Every provider whose key is known has a client, which gets what is known of the model.
+func TestModelProviders(t *testing.T) {
+	known := discover.KnownKeys()
+	if list := modelProviders(); len(list) != len(known) {
+		t.Errorf("%d providers, and %d known keys", len(list), len(known))
+	}
+	for _, k := range known {
+		t.Setenv(k.Variable, "sk-test")
+		name := k.Provider + ":some-model"
+		none := 0
+		own := &config.Own{Path: "/own", Models: map[string]config.ModelEntry{
+			name:                    {Window: 7, InputPrice: 2, OutputPrice: 3},
+			k.Provider + ":textual": {MaxImage: &none},
+		}}
+		p := &program{streams: &Streams{}}
+		for _, test := range []struct {
+			name   string
+			image  bool
+			window int
+		}{{name, true, 7}, {k.Provider + ":textual", false, 0}} {
+			c, err := chooseModel(&modelFlags{name: test.name}, own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := p.openModel(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info := m.Info()
+			if info.Provider != k.Provider || info.Name != c.name || info.Window != test.window || info.Offline ||
+				(info.MaxImage > 0) != test.image || !reflect.DeepEqual(info.Schemas, c.provider.schemas) {
+				t.Errorf("%s: %+v", test.name, info)
+			}
+			if list := sampleModels(m); len(list) != 2 || !list[1].Info().Offline {
+				t.Errorf("%s: models for servers: %v", test.name, list)
+			}
+		}
+	}
+	if list := sampleModels(model.Offline{}); len(list) != 1 {
+		t.Errorf("the offline model is offered %d times", len(list))
+	}
+}
+
+// The address of the configured model counts for its provider alone; flags and single models
+// come first.
+func TestModelAddress(t *testing.T) {
+	t.Parallel()
+	own := &config.Own{
+		Path: "/own", Model: "openai:a", BaseURL: "http://127.0.0.1:1/v1",
+		Models: map[string]config.ModelEntry{"openai:c": {BaseURL: "http://127.0.0.1:2/v1", NoKey: true}},
+	}
+	for _, test := range []struct {
+		flags      modelFlags
+		want       string
+		own, noKey bool
+	}{
+		{modelFlags{}, "http://127.0.0.1:1/v1", false, false},
+		{modelFlags{name: "openai:b"}, "http://127.0.0.1:1/v1", false, false},
+		{modelFlags{name: "openai:c"}, "http://127.0.0.1:2/v1", false, true},
+		{modelFlags{name: "openai:c", baseURL: "https://api.openai.com/v1/"}, "https://api.openai.com/v1/", true, true},
+		{modelFlags{name: "gemini:a"}, "https://generativelanguage.googleapis.com/v1beta", true, false},
+		{modelFlags{baseURL: "http://127.0.0.1:3/v1", noKey: true}, "http://127.0.0.1:3/v1", false, true},
+	} {
+		c, err := chooseModel(&test.flags, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.baseURL != test.want || c.own != test.own || c.entry.NoKey != test.noKey {
+			t.Errorf("%+v: %s (%s), own %v, no key %v", test.flags, c.baseURL, c.addressed, c.own, c.entry.NoKey)
+		}
+	}
+}
+
+// A key that is no key is refused without being shown.
+func TestCheckedKey(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"sk-a\nsk-b", "sk a", "sk-\x1b[31m", "sk-\u202e", "sk-ä", strings.Repeat("k", maxKey+1)} {
+		key, err := checkedKey(bad)
+		if err == nil || key != "" || strings.Contains(err.Error(), bad[:4]) {
+			t.Errorf("%.20q: %q, %v", bad, key, err)
+		}
+	}
+	if key, err := checkedKey(" sk-good\r\n"); err != nil || key != "sk-good" {
+		t.Errorf("got %q, %v", key, err)
+	}
+}

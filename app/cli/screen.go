@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/tui"
+	"github.com/parley-mcp/parley/app/tui/style"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth/login/browser"
+)
+
+// drawable reports whether the terminal can move a cursor, by what it says of itself.
+func drawable() bool {
+	kind := os.Getenv("TERM")
+	return kind != "dumb" && (kind != "" || runtime.GOOS == "windows")
+}
+
+// chatScreen shows the session on the screen until the person leaves.
+func (p *program) chatScreen(ctx context.Context, c *conversation, first string, still bool) error {
+	keys, err := style.NewKeys(c.own.Screen.Keys)
+	if err != nil {
+		return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
+	}
+	interrupts := make(chan os.Signal, 1)
+	p.streams.chat.Store(&interrupts)
+	defer p.streams.chat.Store(nil)
+	since := face.LastExchanges(c.session.Snapshot().Records, shownExchanges)
+	if first != "" {
+		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
+			return err
+		}
+	}
+	if err := c.host.Start(); err != nil { // they are ready when they are needed
+		return err
+	}
+	screen := tui.New(&tui.Options{
+		In: p.streams.In, Out: p.streams.Out, Interrupts: interrupts, Since: since,
+		Theme: themes[c.own.Screen.Theme], Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
+		SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
+		Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
+	})
+	back := func() {}
+	if shared, ok := p.streams.Err.(*sharedWriter); ok {
+		back = shared.divert(screen)
+	}
+	err = screen.Run(ctx, retriedHost{face.OfHost(c.host), p.openSignIns()}, heldSession{face.OfSession(c.session, nil), p})
+	back()
+	if err == nil && !p.unkept {
+		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
+	}
+	return err
+}
+
+// themes are those of the configuration; nil is chosen by the terminal.
+var themes = map[string]*style.Theme{"dark": style.Dark(), "light": style.Light(), "none": style.NoColor()}
+
+// openPage opens a page to which the person agreed in their browser.
+func openPage(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("the address cannot be read")
+	}
+	return browser.Open(ctx, u)
+}
+
+// editorOf is how a text is edited in the person's editor, by VISUAL or EDITOR; nil where
+// neither is set. The editor has the terminal meanwhile.
+func editorOf(getenv func(string) string) func(ctx context.Context, text string) (string, error) {
+	words := strings.Fields(getenv("VISUAL"))
+	if len(words) == 0 {
+		words = strings.Fields(getenv("EDITOR"))
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, text string) (_ string, err error) {
+		dir, err := os.MkdirTemp("", "parley-") // nobody else may look into it
+		if err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		name := dir + string(os.PathSeparator) + "message.md"
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		cmd := exec.CommandContext(ctx, words[0], append(words[1:], name)...) // the person's own words
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return "", fmt.Errorf("%s: %w", words[0], err)
+		}
+		edited, err := os.ReadFile(name)
+		return string(edited), err
+	}
+}
