@@ -22,7 +22,7 @@ TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz microbench bench instructions guard examples firstrun flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
+.PHONY: all help fmt lint test standalone race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -78,6 +78,9 @@ guard: ## fail if a request has become dearer: allocations, bytes, instructions 
 
 firstrun: ## build and run the program with empty caches; at most 120 s on two processors
 	.ci/firstrun
+
+picture: ## draw the picture of a question in the guide, from a real run in tmux
+	.ci/picture
 
 flake: ## run every test package FLAKE_COUNT times (20) while all processors are busy
 	.ci/flake

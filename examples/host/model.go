@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema/provider"
 )
 
 // A script stands for a language model. A message such as `hello__greet {"name":"Ada"}`
@@ -14,7 +15,7 @@ import (
 type script struct{}
 
 func (script) Info() host.ModelInfo {
-	return host.ModelInfo{Name: "script", Provider: "example", Window: 8_000, Schemas: host.ProfileAny}
+	return host.ModelInfo{Name: "script", Provider: "example", Window: 8_000, Schemas: provider.Any}
 }
 
 func (script) Generate(ctx context.Context, r *host.Request) iter.Seq2[host.Piece, error] {
