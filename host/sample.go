@@ -46,7 +46,7 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 	if err := checkSample(p); err != nil {
 		return nil, err
 	}
-	models := h.preferred(p.ModelPreferences)
+	models := preferred(c.session.sampleModels(), p.ModelPreferences)
 	p, model, err := l.authorizeSample(ctx, c, p, models)
 	if err != nil {
 		return nil, err
@@ -64,13 +64,12 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 	return l.authorizeAnswer(ctx, c, result)
 }
 
-// preferred sorts the models that servers may use by what a server would prefer:
+// preferred sorts models by what a server would prefer:
 // the names that it hints at first, in its order; then by its priorities.
 //
 // spec 2026-07-28, client/sampling: preferences are advisory, "the client makes the final model
 // selection".
-func (h *Host) preferred(p *mcp.ModelPreferences) []Model {
-	models := slices.Clone(h.opts.SampleModels)
+func preferred(models []Model, p *mcp.ModelPreferences) []Model {
 	if p == nil {
 		return models
 	}

@@ -45,6 +45,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	model     Model
+	before    Model // the first one, once SetModel has set another
 	info      SessionInfo
 	records   []Record      // all, those of ancestors first: records[i].N is i+1
 	state     state         // what the records say
@@ -256,7 +257,9 @@ func (s *Session) Info() SessionInfo {
 func (s *Session) Model() ModelInfo { return s.using().Info() }
 
 // SetModel has another model go on with the conversation, from the next run on. Which model
-// took a turn is in its [TurnRecord]. It fails with [ErrBusy] while a run is under way.
+// took a turn is in its [TurnRecord]. In what servers may use for the session it takes the
+// place of the one before: see Options.SampleModels. It fails with [ErrBusy] while a run is
+// under way.
 func (s *Session) SetModel(m Model) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,8 +269,34 @@ func (s *Session) SetModel(m Model) error {
 	case s.current != nil:
 		return ErrBusy
 	}
+	if s.before == nil {
+		s.before = s.model
+	}
 	s.model = m
 	return nil
+}
+
+// sampleModels are the models that servers may use for the session: those of the host, in
+// which the session's model now stands for the one that it began with.
+func (s *Session) sampleModels() []Model {
+	models := slices.Clone(s.host.opts.SampleModels)
+	s.mu.Lock()
+	now, before := s.model, s.before
+	s.mu.Unlock()
+	if before == nil {
+		return models
+	}
+	named := func(m Model) func(Model) bool {
+		info := m.Info()
+		return func(other Model) bool {
+			return other.Info().Provider == info.Provider && other.Info().Name == info.Name
+		}
+	}
+	if i := slices.IndexFunc(models, named(before)); i >= 0 {
+		rest := slices.DeleteFunc(slices.Delete(models, i, i+1), named(now))
+		return slices.Insert(rest, min(i, len(rest)), now)
+	}
+	return models
 }
 
 // using is the session's model.

@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -607,5 +608,33 @@ func TestSetModel(t *testing.T) {
 	}
 	if err := s.SetModel(first); !errors.Is(err, host.ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A server's sampling follows the person's choice of another model.
+func TestSetModelSampling(t *testing.T) {
+	hosted, local, offline := &scripted{info: host.ModelInfo{Name: "hosted"}}, &scripted{info: host.ModelInfo{Name: "local"}}, &scripted{info: host.ModelInfo{Name: "offline"}}
+	h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{hosted, offline}}, "", asker(mcp.Text("hi")))
+	s := begin(t, h, hosted)
+	ask := func() {
+		t.Helper()
+		if _, err := callTool(t, h, s, "ask"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := func() string {
+		return fmt.Sprint(len(hosted.requests()), len(local.requests()), len(offline.requests()))
+	}
+	ask()
+	for _, m := range []struct {
+		model *scripted
+		want  string
+	}{{local, "1 1 0"}, {offline, "1 1 1"}, {hosted, "2 1 1"}} {
+		if err := s.SetModel(m.model); err != nil {
+			t.Fatal(err)
+		}
+		if ask(); asked() != m.want {
+			t.Errorf("after %s: %s, want %s", m.model.info.Name, asked(), m.want)
+		}
 	}
 }

@@ -103,10 +103,20 @@ func (r *Reasoning) valid() Reasoning {
 	return v
 }
 
+// What is believed of one turn's usage: sums of it neither overflow nor become less.
+const (
+	maxCount = 1 << 40
+	maxCost  = 1e9
+)
+
 // valid is the usage as records can hold it.
 func (u Usage) valid() Usage {
-	if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) || u.Cost < 0 {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		*n = min(max(*n, 0), maxCount)
+	}
+	if math.IsNaN(u.Cost) || u.Cost < 0 {
 		u.Cost = 0
 	}
+	u.Cost = min(u.Cost, maxCost)
 	return u
 }

@@ -125,3 +125,24 @@ func TestInvalidModel(t *testing.T) {
 		}
 	}
 }
+
+// Attack: counts and costs that no turn has, so that sums of them overflow, or give a budget
+// back.
+func TestAbsurdUsage(t *testing.T) {
+	for _, usage := range []host.Usage{
+		{Input: math.MaxInt64, Output: math.MaxInt64, Cost: math.MaxFloat64},
+		{Input: math.MinInt64, Output: -5, CacheRead: -5, CacheWrite: -5, Cost: -5},
+	} {
+		says := func(*host.Request) []host.Piece { return []host.Piece{{Text: "hi"}, {Usage: &usage}} }
+		s := begin(t, newHost(t, &host.Options{}, nil), &scripted{turns: []turn{says, says, says}})
+		for range 3 {
+			if _, _, err := s.Ask(t.Context(), "go"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u := s.Snapshot().Usage
+		if min(u.Input, u.Output, u.CacheRead, u.CacheWrite) < 0 || u.Cost < 0 || math.IsInf(u.Cost, 0) || usage.Input > 0 && u.Input == 0 {
+			t.Errorf("%+v became %+v", usage, u)
+		}
+	}
+}
