@@ -103,7 +103,7 @@ func ourMessages(t *testing.T, s *messagesServer) messagesTurn {
 		return block(&mcp.ToolUseContent{ID: id, Name: "weather", Input: mcp.RawValue(`{"city":"` + city + `"}`)})
 	}
 	thought := func(data string) host.Block {
-		return host.Block{Reasoning: &host.Reasoning{Provider: anthropic.Provider, Data: mcp.RawValue(data)}}
+		return host.Block{Reasoning: &host.Reasoning{Provider: anthropic.Provider + "@" + strings.TrimPrefix(s.URL, "http://"), Data: mcp.RawValue(data)}}
 	}
 	turn := messagesTurn{}
 	for p, err := range m.Generate(t.Context(), &host.Request{

@@ -203,12 +203,24 @@ func (s *setup) flagModel(c *config.Choice) error {
 	return nil
 }
 
+// hosted reports whether a name is one of OpenAI's own models, but for those that anybody may
+// run. Any program, also that of another user, may listen at a usual port and list such a
+// name; it would be given the conversations.
+func hosted(name string) bool {
+	if strings.HasPrefix(name, "gpt-oss") {
+		return false
+	}
+	begins := func(with string) bool { return strings.HasPrefix(name, with) }
+	return slices.ContainsFunc([]string{"gpt-", "chatgpt-", "codex-", "o1", "o3", "o4"}, begins)
+}
+
 // setModel sets the model. One that a program on this machine has is that one, unless an
-// address is given; it gets no key, since it listed its models without.
+// address is given or the name is one of the provider's own; it gets no key, since it listed
+// its models without.
 func (s *setup) setModel(c *config.Choice, model, baseURL string) {
 	c.Model, c.BaseURL = model, baseURL
 	name, ok := strings.CutPrefix(model, "openai:")
-	if !ok || baseURL != "" {
+	if !ok || baseURL != "" || hosted(name) {
 		return
 	}
 	for _, l := range s.found.Local {

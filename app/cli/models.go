@@ -61,7 +61,13 @@ func findProvider(name string) (*modelProvider, error) {
 		names = append(names, m.name)
 	}
 	return nil, usagef("there is no provider %q: write one of %s; servers that speak OpenAI's format, such as Ollama, are openai with --base-url",
-		shorten(host.EscapeLine(name), maxModelName), enumerate(names))
+		typedName(name), enumerate(names))
+}
+
+// typedName is the name of a provider or model that is none, as it can be shown: a key may
+// have been typed in its place.
+func typedName(name string) string {
+	return shorten(host.EscapeLine(host.Redact(name)), maxModelName)
 }
 
 // modelFlags are the flags that choose a model.
@@ -102,14 +108,18 @@ func chooseModel(flags *modelFlags, own *config.Own) (*chosenModel, error) {
 		}
 		return &chosenModel{name: offlineModel, whence: whence}, nil
 	}
+	if own.ModelFault != nil && flags.baseURL == "" {
+		return nil, usagef("%w; until that is corrected, no language model is used without --base-url: what was meant for one address would go to another",
+			own.ModelFault)
+	}
 	providerName, modelName, found := strings.Cut(name, ":")
 	if !found || modelName == "" || host.EscapeLine(modelName) != modelName {
 		return nil, usagef("the model %q (%s) is none: write offline, or PROVIDER:NAME such as openai:gpt-5; 'parley model list PROVIDER' lists what a provider has",
-			shorten(host.EscapeLine(name), maxModelName), whence)
+			typedName(name), whence)
 	}
 	p, err := findProvider(providerName)
 	if err != nil {
-		return nil, fmt.Errorf("the model %s (%s): %w", shorten(host.EscapeLine(name), maxModelName), whence, err)
+		return nil, fmt.Errorf("the model %s (%s): %w", typedName(name), whence, err)
 	}
 	c := &chosenModel{provider: p, name: modelName, whence: whence, entry: own.Models[name]}
 	c.address(flags, own)
@@ -128,6 +138,7 @@ func (c *chosenModel) address(flags *modelFlags, own *config.Own) {
 		c.baseURL, c.addressed = c.entry.BaseURL, "by models in "+own.Path
 	case own.BaseURL != "" && ownProvider == c.provider.name:
 		c.baseURL, c.addressed = own.BaseURL, "by baseUrl in "+own.Path
+		c.entry.NoKey = c.entry.NoKey || own.Models[own.Model].NoKey // one place, one word about its key
 	default:
 		c.baseURL, c.addressed = c.provider.baseURL, "the provider's own"
 	}

@@ -132,6 +132,9 @@ type Own struct {
 	BaseURL string
 	// Models are what is known of models, by PROVIDER:NAME.
 	Models map[string]ModelEntry
+	// ModelFault is the first of Config.Problems because of which Model, BaseURL and Models may
+	// lack what the file says, such as the address of a model. Nil is none.
+	ModelFault error
 	// Roots are absolute folders that servers may be told about.
 	Roots []string
 	// Budgets bound one conversation.

@@ -155,6 +155,9 @@ func (f *file) broken(err error, rules bool) {
 		line = e.line
 	}
 	f.l.problem(f.source(line), "", "%v", err)
+	if f.Scope == ScopeOwn {
+		f.modelFault()
+	}
 	if rules {
 		f.askAll(line)
 	}

@@ -222,8 +222,11 @@ func (f *file) unknownOwn(m member) {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
 	f.l.problem(f.source(m.line), "", "there is no member %s%s", show(m.name), hint)
-	if near == "rules" {
+	switch near {
+	case "rules":
 		f.askAll(m.line)
+	case "model", "models", "baseUrl":
+		f.modelFault()
 	}
 }
 
@@ -312,6 +315,7 @@ func (f *file) ownModel(n *node) {
 	name, err := n.str()
 	if err != nil {
 		f.wrong(n, fmt.Errorf("model: %w", err))
+		f.modelFault()
 	}
 	f.l.config.Own.Model = name
 }
@@ -320,6 +324,7 @@ func (f *file) ownBaseURL(n *node) {
 	address, err := n.str()
 	if err != nil {
 		f.wrong(n, fmt.Errorf("baseUrl: %w", err))
+		f.modelFault()
 	}
 	f.l.config.Own.BaseURL = address
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -29,22 +30,34 @@ const maxTokens = 1 << 30
 func (f *file) ownModels(n *node) {
 	if n.kind != kindObject {
 		f.problem(n, "models: expected an object, found %s", n.kind)
+		f.modelFault()
 		return
 	}
 	for _, m := range n.members {
 		var e ModelEntry
 		if err := strictjson.Unmarshal(m.value.json(), &e, &strictjson.Options{RefuseUnknown: true}); err != nil {
 			f.problem(m.value, "models: %s: %v", show(m.name), err)
+			f.modelFault()
 			continue
 		}
 		if err := e.check(); err != nil {
 			f.problem(m.value, "models: %s: %v", show(m.name), err)
+			f.modelFault()
 			continue
 		}
 		if f.l.config.Own.Models == nil {
 			f.l.config.Own.Models = make(map[string]ModelEntry)
 		}
 		f.l.config.Own.Models[m.name] = e
+	}
+}
+
+// modelFault notes that the last problem is about models: what cannot be read may be the
+// address of one.
+func (f *file) modelFault() {
+	if own := f.l.config.Own; own.ModelFault == nil && !f.Foreign {
+		list := f.l.config.Problems
+		own.ModelFault = errors.New(list[len(list)-1].String())
 	}
 }
 

@@ -225,3 +225,27 @@ func TestOwn(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// What cannot be read of models is told, since it may be the address of one.
+func TestModelFault(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"model": "openai:a"}`:                                      "",
+		`{"theme": "dark"}`:                                          "",
+		"{\n\"baseUrl\": 1}":                                         ":2: baseUrl: ",
+		`{"model": []}`:                                              "model: ",
+		`{"models": []}`:                                             "models: expected an object",
+		`{"models": {"openai:a": {"nokey": true}}}`:                  `models: "openai:a": `,
+		`{"models": {"openai:a": {"window": -1}}}`:                   "window: write a number",
+		`{"baseURL": "http://127.0.0.1:1/v1", "model": "openai:a"}`:  `did you mean "baseUrl"?`,
+		`{"model": "openai:a", "baseUrl": "http://127.0.0.1:1/v1" "`: "parley.jsonc:1: ",
+	} {
+		d := newDesk(t)
+		d.write("home/.config/parley/parley.jsonc", text)
+		d.write("home/project/.parley.jsonc", `{"models": 1, "baseURL": 2}`) // is nobody's word about models
+		switch err := d.load().Own.ModelFault; {
+		case want == "" && err != nil, want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

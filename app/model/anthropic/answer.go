@@ -84,7 +84,7 @@ func (m *Model) answer(ctx context.Context, body *request, yield func(host.Piece
 func (a *answer) event(e provider.Event) (done bool, err error) {
 	var in event
 	if err := json.Unmarshal(e.Data, &in); err != nil && in.Type == "" && e.Name != "error" {
-		return false, a.model.at.Errorf("sends an event that is no JSON of the Messages API: %.80q", e.Data)
+		return false, a.model.at.Errorf("sends an event that is no JSON of the Messages API: %s", e.Data)
 	}
 	switch cmp.Or(in.Type, e.Name) {
 	case "message_start":
@@ -195,7 +195,7 @@ func (a *answer) complete(index int) error {
 	if err != nil {
 		return a.model.at.Errorf("sends reasoning that cannot be kept: %v", err)
 	}
-	return a.piece(host.Piece{Reasoning: &host.Reasoning{Provider: Provider, Text: p.text.String(), Data: mcp.RawValue(data)}})
+	return a.piece(host.Piece{Reasoning: &host.Reasoning{Provider: a.model.origin, Text: p.text.String(), Data: mcp.RawValue(data)}})
 }
 
 // set sets a member of the block.

@@ -111,14 +111,15 @@ func TestBadAnswers(t *testing.T) {
 		want  string
 	}{
 		{"HTML", reply{kind: "text/html", body: strings.NewReader("<html>")}, "error anthropic answers with text/html where a stream of events was asked for; is the base URL right?\n"},
-		{"no JSON", reply{body: lines("<b>\x1b[2J")}, `error anthropic sends an event that is no JSON of the Messages API: "<b>\x1b[2J"` + "\n"},
-		{"another API", reply{body: lines(`{"object":"chat.completion.chunk","choices":[]}`, "[DONE]")}, `error anthropic sends an event that is no JSON of the Messages API: "[DONE]"` + "\n"},
+		{"no JSON", reply{body: lines("<b>\x1b[2J")}, `error anthropic sends an event that is no JSON of the Messages API: <b>\u{1b}[2J` + "\n"},
+		{"another API", reply{body: lines(`{"object":"chat.completion.chunk","choices":[]}`, "[DONE]")}, `error anthropic sends an event that is no JSON of the Messages API: [DONE]` + "\n"},
 		{"deep JSON", reply{body: lines(`{"type":"news","a":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
-		{"too deep JSON", reply{body: lines(`{"type":"news","a":` + strings.Repeat("[", 1<<20))}, `error anthropic sends an event that is no JSON of the Messages API: "{\"type\":\"news\",\"a\":` + strings.Repeat("[", 61) + `"` + "\n"},
+		{"too deep JSON", reply{body: lines(`{"type":"news","a":` + strings.Repeat("[", 1<<20))}, `error anthropic sends an event that is no JSON of the Messages API: {"type":"news","a":` + strings.Repeat("[", 429) + "…\n"},
 		{"blocks that are none", reply{body: lines(`{"type":"content_block_start"}`, `{"type":"content_block_stop"}`, `{"type":"content_block_start","content_block":7}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
 		{"no end of a block", reply{body: lines(begin, over)}, "call \"a\" \"b\" {}\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop calls\n"},
 		{"a long line", reply{body: lines(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"`+long+`"}}`, over)}, fmt.Sprintf("text %q\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n", long)},
 		{"too much", reply{body: lines(begin, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`)}, "error anthropic answers with more than 16 MiB\n"},
+		{"the key across what was cut", reply{body: lines(strings.Repeat("x", 70) + testKey)}, "error anthropic sends an event that is no JSON of the Messages API: " + strings.Repeat("x", 70) + "[key]\n"},
 		{"an error with the key", reply{body: lines(`{"type":"error","error":{"type":"api_error","message":"` + testKey + `"}}`)}, "error anthropic failed: [key]; try again later\n"},
 		{"an error without words", reply{body: lines(`{"type":"error"}`)}, "error anthropic failed; try again later\n"},
 		{"too many requests", reply{body: lines(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`)}, "error anthropic has had too many requests: Slow down.; try again later\n"},

@@ -79,6 +79,7 @@ type Options struct {
 type Model struct {
 	at        *provider.Endpoint
 	model     string
+	origin    string // whose reasoning it takes
 	info      host.ModelInfo
 	maxTokens int
 	thinking  int
@@ -106,8 +107,12 @@ func New(o *Options) (*Model, error) {
 	info := o.Info
 	info.Name, info.Provider = o.Model, Provider
 	info.MaxImage = max(cmp.Or(info.MaxImage, DefaultMaxImage), 0)
+	origin := Provider
+	if u, err := url.Parse(at.URL); err == nil && at.URL != DefaultBaseURL {
+		origin += "@" + strings.ToLower(u.Host) // others refuse what one has signed
+	}
 	return &Model{
-		at: at, model: o.Model, info: info, thinking: o.Thinking, effort: o.Effort,
+		at: at, model: o.Model, origin: origin, info: info, thinking: o.Thinking, effort: o.Effort,
 		maxTokens: cmp.Or(o.MaxTokens, DefaultMaxTokens),
 	}, nil
 }

@@ -1,9 +1,7 @@
 package anthropic_test
 
 import (
-	"context"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,14 +12,20 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/model/anthropic"
-	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/app/model/modeltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // testKey is the key of all tests; it must be in no output.
 const testKey = "sk-ant-test-91c2d7e6f0"
+
+// What these tests share with those of other providers.
+var (
+	show  = modeltest.Show
+	says  = modeltest.Says
+	hello = modeltest.Hello
+)
 
 // A reply is what the transport answers with.
 type reply struct {
@@ -96,44 +100,6 @@ func model(t *testing.T, at http.RoundTripper, change ...func(*anthropic.Options
 		t.Fatal(err)
 	}
 	return m
-}
-
-// says is a message.
-func says(role mcp.Role, contents ...mcp.Content) host.Message {
-	m := host.Message{Role: role}
-	for _, c := range contents {
-		m.Blocks = append(m.Blocks, host.Block{Content: c})
-	}
-	return m
-}
-
-// hello is the simplest request.
-func hello() *host.Request {
-	return &host.Request{Messages: []host.Message{says(mcp.RoleUser, mcp.Text("Hello"))}}
-}
-
-// show is a turn as text: a line for each piece, and one for the error.
-func show(m host.Model, r *host.Request) string {
-	var b strings.Builder
-	for p, err := range m.Generate(context.Background(), r) {
-		switch {
-		case err != nil:
-			fmt.Fprintf(&b, "error %v\n", err)
-		case p.Text != "":
-			fmt.Fprintf(&b, "text %q\n", p.Text)
-		case p.Reasoning != nil:
-			fmt.Fprintf(&b, "reasoning of %s %q %s\n", p.Reasoning.Provider, p.Reasoning.Text, p.Reasoning.Data)
-		case p.Call != nil:
-			fmt.Fprintf(&b, "call %q %q %s\n", p.Call.ID, p.Call.Name, p.Call.Input)
-		case p.Usage != nil:
-			fmt.Fprintf(&b, "usage %+v\n", *p.Usage)
-		case p.Stop != "":
-			fmt.Fprintf(&b, "stop %s\n", p.Stop)
-		default:
-			b.WriteString("an empty piece\n")
-		}
-	}
-	return b.String()
 }
 
 // golden compares a text with a file of testdata.

@@ -17,6 +17,7 @@ import (
 // the results of all calls at the beginning of the message after them, and no empty text.
 type conversation struct {
 	maxImage int
+	origin   string // whose reasoning it takes
 	list     []*message
 	open     []call          // of the last message, without a result
 	used     map[string]bool // IDs of calls
@@ -112,7 +113,7 @@ func (c *conversation) assistant(blocks []host.Block) {
 	for _, b := range blocks {
 		switch content := b.Content.(type) {
 		case nil:
-			if raw := reasoning(b.Reasoning); raw != nil {
+			if raw := c.reasoning(b.Reasoning); raw != nil {
 				list = append(list, &block{Type: "thinking", raw: raw})
 			}
 		case *mcp.ToolUseContent:
@@ -139,8 +140,8 @@ func (c *conversation) assistant(blocks []host.Block) {
 }
 
 // reasoning is a block of reasoning as this provider made it, or nil.
-func reasoning(r *host.Reasoning) json.RawMessage {
-	if r == nil || r.Provider != Provider {
+func (c *conversation) reasoning(r *host.Reasoning) json.RawMessage {
+	if r == nil || r.Provider != c.origin {
 		return nil
 	}
 	var b kind

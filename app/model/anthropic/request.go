@@ -85,7 +85,7 @@ type source struct {
 
 // request makes a request that the API takes.
 func (m *Model) request(r *host.Request) (*request, error) {
-	c := &conversation{maxImage: m.info.MaxImage, used: make(map[string]bool)}
+	c := &conversation{maxImage: m.info.MaxImage, origin: m.origin, used: make(map[string]bool)}
 	for i := range r.Messages {
 		c.add(&r.Messages[i])
 	}

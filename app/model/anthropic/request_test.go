@@ -218,3 +218,36 @@ func TestList(t *testing.T) {
 	}
 	secret(t, at)
 }
+
+// Reasoning that one address signed goes to no other: there the signature is a fault for
+// which each further request is refused.
+func TestReasoningOfAddress(t *testing.T) {
+	const stream = `data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"Hm","signature":"c2ln"}}` + "\n\n" +
+		`data: {"type":"content_block_stop","index":0}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n"
+	var first *host.Reasoning
+	elsewhere := func(o *anthropic.Options) { o.BaseURL = "https://Models.example/v1" }
+	for piece, err := range model(t, answers(strings.NewReader(stream)), elsewhere).Generate(t.Context(), hello()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if piece.Reasoning != nil {
+			first = piece.Reasoning
+		}
+	}
+	if first == nil || first.Provider != "anthropic@models.example" {
+		t.Fatalf("got %+v", first)
+	}
+	said := says(mcp.RoleAssistant, mcp.Text("Hello"))
+	said.Blocks = append([]host.Block{{Reasoning: first}}, said.Blocks...)
+	r := &host.Request{Messages: []host.Message{hello().Messages[0], said, hello().Messages[0]}}
+	for _, test := range []struct {
+		change []func(*anthropic.Options)
+		back   bool
+	}{{nil, false}, {[]func(*anthropic.Options){elsewhere}, true}} {
+		at := answers(strings.NewReader(stream))
+		show(model(t, at, test.change...), r)
+		if len(at.bodies) != 1 || strings.Contains(at.bodies[0], "c2ln") != test.back {
+			t.Errorf("sent %s", at.bodies)
+		}
+	}
+}

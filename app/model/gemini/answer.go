@@ -94,6 +94,7 @@ type answer struct {
 	text     bool // there was some
 	calls    int
 	ids      map[string]bool
+	held     int // bytes of thoughts and calls
 	finish   string
 	message  string // about the finish
 	blocked  bool   // the request was
@@ -178,7 +179,28 @@ func (a *answer) keep(text string, k kept) error {
 	return a.give(host.Piece{Reasoning: &host.Reasoning{Provider: a.model.info.Provider, Text: text, Data: data}})
 }
 
+// maxHeld bounds the thoughts and calls of a turn, in bytes.
+const maxHeld = 16 << 20
+
+// hold counts what is held of a turn.
+func (a *answer) hold(p *given) error {
+	if p.Thought {
+		a.held += len(p.Text)
+	}
+	if c := p.FunctionCall; c != nil {
+		const perCall = 64
+		a.held += perCall + len(c.ID) + len(c.Name) + len(c.Args)
+	}
+	if a.held > maxHeld {
+		return a.model.endpoint.Errorf("sent more than %d MiB of thoughts and calls in one turn", maxHeld>>20)
+	}
+	return nil
+}
+
 func (a *answer) part(p *given) error {
+	if err := a.hold(p); err != nil {
+		return err
+	}
 	if p.Thought && p.FunctionCall == nil {
 		a.thinking = true
 		a.thought.WriteString(p.Text)

@@ -414,3 +414,12 @@ func TestRealServer(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Thoughts that never end are given up.
+func TestEndlessThoughts(t *testing.T) {
+	thought := events(parts(`{"thought":true,"text":"` + strings.Repeat("a", 1<<20) + `"}`))
+	at := streams(strings.Repeat(thought, 20) + events(finish("STOP")))
+	if got := show(model(t, at), hello()); !strings.HasPrefix(got, "error gemini sent more than 16 MiB of thoughts") {
+		t.Errorf("%.200s", got)
+	}
+}

@@ -2,10 +2,8 @@ package gemini_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -13,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 
 	"github.com/parley-mcp/parley/app/model/gemini"
+	"github.com/parley-mcp/parley/app/model/modeltest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -24,6 +22,15 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // testKey is the key of all tests; it must be in no output.
 const testKey = "AIzaTest-4f0c9a71d2"
+
+// What these tests share with those of other providers.
+var (
+	show   = modeltest.Show
+	events = modeltest.Events
+	splits = modeltest.Splits
+	hello  = modeltest.Hello
+	blocks = modeltest.Says
+)
 
 // A reply is what the transport answers with.
 type reply struct {
@@ -116,24 +123,10 @@ func model(t *testing.T, at http.RoundTripper, change ...func(*gemini.Options)) 
 // named changes the model's name.
 func named(name string) func(*gemini.Options) { return func(o *gemini.Options) { o.Model = name } }
 
-// hello is the simplest request.
-func hello() *host.Request {
-	return &host.Request{Messages: []host.Message{says(mcp.RoleUser, "Hello")}}
-}
-
 func says(role mcp.Role, texts ...string) host.Message {
 	m := host.Message{Role: role}
 	for _, text := range texts {
 		m.Blocks = append(m.Blocks, host.Block{Content: mcp.Text(text)})
-	}
-	return m
-}
-
-// blocks is a message of contents.
-func blocks(role mcp.Role, contents ...mcp.Content) host.Message {
-	m := host.Message{Role: role}
-	for _, c := range contents {
-		m.Blocks = append(m.Blocks, host.Block{Content: c})
 	}
 	return m
 }
@@ -144,39 +137,6 @@ func use(id, name, input string) *mcp.ToolUseContent {
 
 func result(id string, contents ...mcp.Content) *mcp.ToolResultContent {
 	return &mcp.ToolResultContent{ToolUseID: id, Content: contents}
-}
-
-// show is a turn as text: a line for each piece, and one for the error.
-func show(m host.Model, r *host.Request) string {
-	var b strings.Builder
-	for p, err := range m.Generate(context.Background(), r) {
-		switch {
-		case err != nil:
-			fmt.Fprintf(&b, "error %v\n", err)
-		case p.Text != "":
-			fmt.Fprintf(&b, "text %q\n", p.Text)
-		case p.Reasoning != nil:
-			fmt.Fprintf(&b, "reasoning of %s %q %s\n", p.Reasoning.Provider, p.Reasoning.Text, p.Reasoning.Data)
-		case p.Call != nil:
-			fmt.Fprintf(&b, "call %q %q %s\n", p.Call.ID, p.Call.Name, p.Call.Input)
-		case p.Usage != nil:
-			fmt.Fprintf(&b, "usage %+v\n", *p.Usage)
-		case p.Stop != "":
-			fmt.Fprintf(&b, "stop %s\n", p.Stop)
-		default:
-			b.WriteString("an empty piece\n")
-		}
-	}
-	return b.String()
-}
-
-// events makes a stream of events.
-func events(data ...string) string {
-	var b strings.Builder
-	for _, d := range data {
-		b.WriteString("data: " + d + "\n\n")
-	}
-	return b.String()
 }
 
 // parts is an event with parts.
@@ -201,16 +161,6 @@ func golden(t *testing.T, name string, got []byte) {
 	if !bytes.Equal(want, got) {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
 	}
-}
-
-// splits are the readers of a text: in one piece, byte by byte, and in two pieces at each
-// place.
-func splits(text []byte) []io.Reader {
-	list := []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text))}
-	for i := range text {
-		list = append(list, io.MultiReader(bytes.NewReader(text[:i]), bytes.NewReader(text[i:])))
-	}
-	return list
 }
 
 // sent is what a model sends for a request, indented, after it was checked.

@@ -71,6 +71,9 @@ func decode(data []byte, v any) error {
 // maxHeld bounds what is held of a turn until it is whole (reasoning and calls), in bytes.
 const maxHeld = 16 << 20
 
+// maxCalls bounds the calls of a turn: each part of a call is looked for among them.
+const maxCalls = 1024
+
 // An answer reads the stream of one turn.
 type answer struct {
 	endpoint *provider.Endpoint
@@ -152,7 +155,9 @@ func (a *answer) choice(c *choice) error {
 	}
 	a.refused = a.refused || d.Refusal != ""
 	for i := range d.ToolCalls {
-		a.calls.add(&d.ToolCalls[i])
+		if a.calls.add(&d.ToolCalls[i]); len(a.calls.list) > maxCalls {
+			return a.endpoint.Errorf("sent more than %d calls in one turn", maxCalls)
+		}
 	}
 	if a.held > maxHeld {
 		return a.endpoint.Errorf("sent more than %d MiB of reasoning and calls in one turn", maxHeld>>20)

@@ -41,6 +41,34 @@ type call struct {
 	index     *int
 	id, name  string
 	arguments strings.Builder
+	ending    ending
+}
+
+// An ending finds out whether the arguments of a call are whole: an object or a list that
+// was closed. It looks at each byte once, however many parts there are.
+type ending struct {
+	depth           int
+	quoted, escaped bool
+	whole           bool
+}
+
+func (e *ending) add(text string) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case e.escaped:
+			e.escaped = false
+		case e.quoted:
+			e.escaped, e.quoted = c == '\\', c != '"'
+		case c == '"':
+			e.quoted = true
+		case c == '{', c == '[':
+			e.depth++
+			e.whole = false
+		case c == '}', c == ']':
+			e.depth--
+			e.whole = e.depth == 0
+		}
+	}
 }
 
 // add adds a part of a call.
@@ -58,6 +86,7 @@ func (cs *calls) add(d *callDelta) {
 		c.name = d.Function.Name
 	}
 	c.arguments.WriteString(arguments)
+	c.ending.add(arguments)
 }
 
 // of is the call that a part belongs to, or nil if the part begins one. The index says it,
@@ -77,7 +106,7 @@ func (cs *calls) of(d *callDelta, arguments string) *call {
 		return nil
 	}
 	another := d.ID != "" && c.id != "" && d.ID != c.id
-	again := d.ID == "" && d.Function.Name != "" && arguments != "" && json.Valid([]byte(c.arguments.String()))
+	again := d.ID == "" && d.Function.Name != "" && arguments != "" && c.ending.whole
 	if another || again {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -154,6 +155,8 @@ func TestLongStreams(t *testing.T) {
 		{"17 MiB of a call", events(strings.Split(strings.TrimSuffix(strings.Repeat(calls+"\n", 17), "\n"), "\n")...), "error openai sent more than 16 MiB of reasoning and calls in one turn\n"},
 		{"17 MiB of reasoning", strings.Repeat(events(delta(`"reasoning":"`+strings.Repeat("x", mib)+`"`)), 17), "error openai sent more than 16 MiB of reasoning and calls in one turn\n"},
 		{"300000 calls", strings.Repeat(events(delta(`"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}, {"id":"b"}]`)), 150_000), "error openai sent more than 16 MiB of reasoning and calls in one turn\n"},
+		{"200000 calls with an index", manyCalls(200_000), "error openai sent more than 1024 calls in one turn\n"},
+		{"the name with each of 200000 parts", namedParts(200_000), `call "call_1" "f" {"a":"` + strings.Repeat("}", 200_000) + `"}` + "\nstop calls\n"},
 		{"deep", events(delta(`"x":` + strings.Repeat("[", 20_000))), "error openai sent an event that is no JSON, or too deep: " + (`{"choices":[{"index":0,"delta":{"x":` + strings.Repeat("[", 1000))[:456] + "…\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -164,6 +167,21 @@ func TestLongStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyCalls is one event with calls that all begin there.
+func manyCalls(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `%s{"index":%d}`, map[bool]string{true: ","}[i > 0], i)
+	}
+	return events(delta(`"tool_calls":[`+b.String()+`]`), finish("stop"))
+}
+
+// namedParts is a call in parts that all have its name.
+func namedParts(n int) string {
+	part := func(text string) string { return `{"function":{"name":"f","arguments":"` + text + `"}}` }
+	return events(delta(`"tool_calls":[`+part(`{\"a\":\"`)+strings.Repeat(","+part("}"), n)+`,`+part(`\"}`)+`]`), finish("stop"))
 }
 
 // Texts that a stream takes into many parts are put together in time that grows with them.

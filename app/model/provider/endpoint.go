@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/netguard"
 )
 
@@ -73,9 +74,11 @@ type Endpoint struct {
 }
 
 // BaseURL checks the address that requests go to, and returns it without a slash at its
-// end. A key is sent in the clear to this machine only: to others the address must be https.
+// end. A key is sent in the clear to this machine only, by the name localhost or by its
+// number: to others the address must be https.
 func BaseURL(address string, withKey bool) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
+	address = host.Redact(address) // for errors
 	switch {
 	case err != nil && strings.ContainsAny(address, "@?"): // which may hold a secret
 		return "", errors.New("the base URL is none; it looks like http://127.0.0.1:11434/v1")
@@ -85,6 +88,9 @@ func BaseURL(address string, withKey bool) (string, error) {
 		return "", errors.New("the base URL has a query or a fragment (what follows ? or #); take it out: paths are appended to it")
 	case err != nil || u.Hostname() == "":
 		return "", fmt.Errorf("the base URL %q is none; it looks like http://127.0.0.1:11434/v1", address)
+	case withKey && u.Scheme == "http" && strings.HasSuffix(strings.ToLower(u.Hostname()), ".localhost"):
+		// Resolvers ask the network for such names, and proxies are asked for them.
+		return "", fmt.Errorf("the base URL %q is http, and its name may lead to another machine: the key would be sent in the clear; write localhost or 127.0.0.1", address)
 	case u.Scheme == "https", u.Scheme == "http" && netguard.LoopbackHost(u.Hostname()):
 	case u.Scheme != "http":
 		return "", fmt.Errorf("the base URL %q begins with neither https:// nor http://", address)
