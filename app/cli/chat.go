@@ -53,13 +53,26 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
 	return cmd
 }
 
-// chat shows the session until the person leaves.
-func (p *program) chat(ctx context.Context, c *conversation, first string) error {
-	interrupts := make(chan os.Signal, 1)
-	p.streams.chat.Store(&interrupts)
+// A conversationFace is what a face needs to show a conversation.
+type conversationFace struct {
+	host    face.Host
+	session face.Session
+	// interrupts tell that the person wants to interrupt.
+	interrupts chan os.Signal
+	// since is the last record that is not shown: a long session would scroll away what
+	// happened last.
+	since int64
+}
+
+// withFace sends the first message if there is one, starts the servers, and has a face show
+// the session until the person leaves.
+func (p *program) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
+	f := &conversationFace{
+		host: retriedHost{face.OfHost(c.host), p.openSignIns()}, session: heldSession{face.OfSession(c.session, nil), p},
+		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, shownExchanges),
+	}
+	p.streams.chat.Store(&f.interrupts)
 	defer p.streams.chat.Store(nil)
-	// A long session would scroll away what happened last.
-	since := face.LastExchanges(c.session.Snapshot().Records, shownExchanges)
 	if first != "" {
 		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
 			return err
@@ -68,16 +81,23 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 	if err := c.host.Start(); err != nil { // they are ready when they are needed
 		return err
 	}
-	line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
-		Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: interrupts,
-		Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: since,
-	})
-	p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
-	err := line.Run(ctx, retriedHost{face.OfHost(c.host), p.openSignIns()}, heldSession{face.OfSession(c.session, nil), p})
+	err := show(f)
 	if err == nil && p.streams.InTerminal && !p.unkept {
 		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
 	}
 	return err
+}
+
+// chat shows the session in lines until the person leaves.
+func (p *program) chat(ctx context.Context, c *conversation, first string) error {
+	return p.withFace(ctx, c, first, func(f *conversationFace) error {
+		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
+			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
+			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
+		})
+		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
+		return line.Run(ctx, f.host, f.session)
+	})
 }
 
 // shownExchanges is how many exchanges of a session are shown when it is gone on with.

@@ -295,3 +295,23 @@ func TestInitBrokenFile(t *testing.T) {
 		t.Errorf("the file is now %s, %v", text, err)
 	}
 }
+
+// Attack: a program on a usual port lists the name of a hosted model, to be given the
+// conversations of people who ask for that one.
+func TestInitHostedName(t *testing.T) {
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"gpt-5","object":"model"},{"id":"o3","object":"model"},{"id":"gpt-oss:20b","object":"model"}]}`)
+	}))
+	defer squatter.Close()
+	ports := []discover.Port{{Kind: discover.KindOllama, Address: squatter.Listener.Addr().String()}}
+	for name, local := range map[string]bool{"gpt-5": false, "o3": false, "gpt-oss:20b": true} {
+		path := person(t, nil)
+		if code, screen := typed(t, "", ports, "init", "--model", "openai:"+name, "--yes"); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, screen)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || strings.Contains(string(text), squatter.Listener.Addr().String()) != local {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+	}
+}

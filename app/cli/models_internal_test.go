@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,6 +80,56 @@ func TestModelAddress(t *testing.T) {
 		}
 		if c.baseURL != test.want || c.own != test.own || c.entry.NoKey != test.noKey {
 			t.Errorf("%+v: %s (%s), own %v, no key %v", test.flags, c.baseURL, c.addressed, c.own, c.entry.NoKey)
+		}
+	}
+}
+
+// A program of the person's own that gets no key gets none for its other models either.
+func TestNoKeyOfAddress(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-test")
+	own := &config.Own{
+		Path: "/own", Model: "openai:a", BaseURL: "http://127.0.0.1:1/v1",
+		Models: map[string]config.ModelEntry{"openai:a": {NoKey: true}, "openai:c": {BaseURL: "http://127.0.0.1:2/v1"}},
+	}
+	p := &program{streams: &Streams{}}
+	for name, want := range map[string]string{"openai:a": "", "openai:b": "", "openai:c": "sk-test"} {
+		c, err := chooseModel(&modelFlags{name: name}, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := p.modelOptions(t.Context(), c)
+		if err != nil || o.key != want {
+			t.Errorf("%s at %s: key %q, %v", name, c.baseURL, o.key, err)
+		}
+	}
+}
+
+// With a file whose words about models cannot be read nothing goes to the provider's own
+// address: they may have named another one.
+func TestModelFault(t *testing.T) {
+	t.Parallel()
+	own := &config.Own{Path: "/own", ModelFault: errors.New("/own: line 3: models: it is wrong")}
+	if _, err := chooseModel(&modelFlags{name: "openai:a"}, own); err == nil || !strings.Contains(err.Error(), "line 3") || !strings.Contains(err.Error(), "--base-url") {
+		t.Errorf("a hosted model: %v", err)
+	}
+	if c, err := chooseModel(&modelFlags{name: "openai:a", baseURL: "http://127.0.0.1:1/v1"}, own); err != nil || c.baseURL != "http://127.0.0.1:1/v1" {
+		t.Errorf("an address that is given: %+v, %v", c, err)
+	}
+	if c, err := chooseModel(&modelFlags{name: "offline"}, own); err != nil || c.provider != nil {
+		t.Errorf("the offline model: %+v, %v", c, err)
+	}
+}
+
+// A key that is typed in the place of a name is not shown.
+func TestKeyForName(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-proj-abcdefghij0123456789abcdefghij0123456789"
+	_, provider := findProvider(secret)
+	_, model := chooseModel(&modelFlags{name: secret}, &config.Own{})
+	_, both := chooseModel(&modelFlags{name: secret + ":x"}, &config.Own{})
+	for _, err := range []error{provider, model, both} {
+		if err == nil || strings.Contains(err.Error(), "abcdef") || !strings.Contains(err.Error(), "[redacted: OpenAI API key]") {
+			t.Errorf("got %v", err)
 		}
 	}
 }

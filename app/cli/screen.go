@@ -29,34 +29,24 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 	if err != nil {
 		return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 	}
-	interrupts := make(chan os.Signal, 1)
-	p.streams.chat.Store(&interrupts)
-	defer p.streams.chat.Store(nil)
-	since := face.LastExchanges(c.session.Snapshot().Records, shownExchanges)
-	if first != "" {
-		if err := c.session.Send(ctx, host.Input{Text: first}); err != nil {
-			return err
+	return p.withFace(ctx, c, first, func(f *conversationFace) error {
+		screen := tui.New(&tui.Options{
+			In: p.streams.In, Out: p.streams.Out, Interrupts: f.interrupts, Since: f.since,
+			Theme: themes[c.own.Screen.Theme], Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
+			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
+			Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
+		})
+		back := func() {}
+		if shared, ok := p.streams.Err.(*sharedWriter); ok {
+			back = shared.divert(screen)
 		}
-	}
-	if err := c.host.Start(); err != nil { // they are ready when they are needed
+		err := screen.Run(ctx, f.host, f.session)
+		back()
+		if rest := screen.Rest(); rest != "" {
+			_, _ = fmt.Fprintln(p.streams.Err, host.Escape(rest))
+		}
 		return err
-	}
-	screen := tui.New(&tui.Options{
-		In: p.streams.In, Out: p.streams.Out, Interrupts: interrupts, Since: since,
-		Theme: themes[c.own.Screen.Theme], Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
-		SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
-		Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
 	})
-	back := func() {}
-	if shared, ok := p.streams.Err.(*sharedWriter); ok {
-		back = shared.divert(screen)
-	}
-	err = screen.Run(ctx, retriedHost{face.OfHost(c.host), p.openSignIns()}, heldSession{face.OfSession(c.session, nil), p})
-	back()
-	if err == nil && !p.unkept {
-		p.note("The session is kept: 'parley chat --resume last' goes on with it.")
-	}
-	return err
 }
 
 // themes are those of the configuration; nil is chosen by the terminal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/app/tui/style"
@@ -62,14 +63,22 @@ func (m *screen) complete() {
 	c.at = min(c.at, max(len(c.choices)-1, 0))
 }
 
-// offer keeps the choices that begin with a word, or have it.
+// isPlain reports whether a text is seen as it is: nothing in it is invisible, or begins
+// another line or word.
+func isPlain(text string) bool {
+	return host.EscapeLine(text) == text &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r != ' ' && unicode.IsSpace(r) })
+}
+
+// offer keeps the choices that begin with a word, or have it. What servers name otherwise
+// than it can be shown is not offered.
 func (c *completion) offer(word string, list []choice) {
 	c.word = len(word)
 	lower := strings.ToLower(word)
 	for _, strict := range []bool{true, false} {
 		for _, ch := range list {
 			text := strings.ToLower(ch.text)
-			if begins := strings.HasPrefix(text, lower); begins == strict && text != lower && (begins || strings.Contains(text, lower)) {
+			if begins := strings.HasPrefix(text, lower); begins == strict && text != lower && isPlain(ch.text) && (begins || strings.Contains(text, lower)) {
 				c.choices = append(c.choices, ch)
 			}
 		}

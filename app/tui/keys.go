@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -189,6 +190,9 @@ func (*editing) SetStdin(io.Reader)  {}
 func (*editing) SetStdout(io.Writer) {}
 func (*editing) SetStderr(io.Writer) {}
 
+// editorEnd is how long after the end of an editor an interrupt may be the one that ended it.
+const editorEnd = 100 * time.Millisecond
+
 // inEditor opens a text in the person's editor.
 func (m *screen) inEditor(text string, done func(text string, err error) tea.Msg) tea.Cmd {
 	edit := m.opts.Edit
@@ -196,7 +200,14 @@ func (m *screen) inEditor(text string, done func(text string, err error) tea.Msg
 		return func() tea.Msg { return done("", errNoEditor) }
 	}
 	ctx := m.base()
-	e := &editing{run: func() (string, error) { return edit(ctx, text) }}
+	e := &editing{run: func() (string, error) {
+		m.away.Store(true)
+		defer func() {
+			m.returned = m.opts.Now()
+			m.away.Store(false)
+		}()
+		return edit(ctx, text)
+	}}
 	return tea.Exec(e, func(err error) tea.Msg { return done(e.text, err) })
 }
 

@@ -23,7 +23,7 @@ type overlay interface {
 // toggle shows a view, or closes it if it is the one that is shown.
 func (m *screen) toggle(o overlay) {
 	if m.overlay != nil && reflect.TypeOf(m.overlay) == reflect.TypeOf(o) {
-		m.overlay = nil
+		m.closeOverlay()
 		return
 	}
 	m.endSearch()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -25,6 +26,30 @@ type answeredMsg struct {
 type waitingTitle struct {
 	question *host.Question
 	text     string
+}
+
+// releaseTime is how long a key is not there until it counts as released. It is longer than
+// the usual delays before a key that is held down is repeated.
+const releaseTime = 700 * time.Millisecond
+
+// A heldKey is the key that gave the last answer. Most terminals do not tell whether a key
+// comes from a second press.
+type heldKey struct {
+	name string
+	last time.Time
+}
+
+// holds reports whether msg may come from the press that gave the last answer.
+func (h *heldKey) holds(msg tea.Msg, now time.Time) bool {
+	k, ok := msg.(tea.KeyPressMsg)
+	if !ok || k.String() != h.name || now.Sub(h.last) >= releaseTime {
+		if ok {
+			h.name = ""
+		}
+		return false
+	}
+	h.last = now
+	return true
 }
 
 // goToPanel shows the first question that waits, and gives it the keys.
@@ -51,8 +76,8 @@ func (m *screen) leavePanel() {
 // toPanel gives a message to the panel.
 func (m *screen) toPanel(msg tea.Msg) {
 	q := m.panel.Question()
-	if m.answering == q.ID {
-		return // its answer is under way
+	if m.held.holds(msg, m.opts.Now()) || m.answering == q.ID {
+		return // or its answer is under way
 	}
 	outcome, cmd := m.panel.Update(msg)
 	m.do(cmd)
@@ -63,6 +88,9 @@ func (m *screen) toPanel(msg tea.Msg) {
 		answer := *outcome.Answer
 		answer.Face = m.opts.Face
 		m.answering = q.ID
+		if k, ok := msg.(tea.KeyPressMsg); ok {
+			m.held = heldKey{k.String(), m.opts.Now()}
+		}
 		session := m.session
 		m.run(func(ctx context.Context) any { return answeredMsg{q, answer, session.Answer(ctx, q.ID, answer)} })
 	}

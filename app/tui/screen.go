@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -53,6 +54,9 @@ type screen struct {
 	panel     *panel.Panel
 	inPanel   bool   // keys are for the panel
 	answering string // the question whose answer is being given
+	held      heldKey
+	away      atomic.Bool // an editor has the terminal
+	returned  time.Time   // when it gave it back last
 	title     waitingTitle
 
 	running bool
@@ -74,7 +78,8 @@ type task struct {
 
 // Messages of the screen to itself.
 type (
-	interruptMsg struct{}
+	interruptMsg struct{ at time.Time }
+	goneMsg      struct{ err error } // the terminal is gone
 	taskMsg      struct{ after func() }
 	secondMsg    struct{} // each second: the time of calls goes on, and servers change
 	spinMsg      struct{}
@@ -123,7 +128,8 @@ func (m *screen) attach(s face.Session, since int64) {
 		m.conv = newConversation()
 	}
 	m.log = newLog(m.conv, m.opts.Face, m.opts.Now)
-	m.running, m.questions, m.panel, m.inPanel, m.answering = snap.Busy, nil, nil, false, ""
+	m.running, m.questions, m.panel, m.answering = snap.Busy, nil, nil, ""
+	m.leavePanel()
 	m.open = make(map[string]bool)
 	for _, q := range snap.Questions {
 		m.open[q.ID] = true
@@ -220,7 +226,12 @@ func (m *screen) take(msg tea.Msg) {
 	case noteMsg:
 		m.note(string(msg))
 	case interruptMsg:
-		m.interrupt()
+		if msg.at.Sub(m.returned) > editorEnd {
+			m.interrupt()
+		}
+	case goneMsg:
+		m.err = msg.err
+		m.quit()
 	case secondMsg:
 		m.log.ticked()
 		m.servers = m.host.Status()
@@ -361,8 +372,13 @@ func (m *screen) sendInput(ctx context.Context, in host.Input) {
 				return
 			}
 			m.complain("It was not sent: " + host.EscapeLine(err.Error()) + ".")
-			if m.editor.text() == "" { // nothing that was typed is lost
+			switch { // nothing that was typed is lost
+			case m.editor.text() == "":
 				m.editor.set(in.Text)
+			case in.Text != "":
+				m.log.said = append(m.log.said, in.Text)
+				m.editor.remember(m.log.said)
+				m.say("With " + m.keys.Key(style.Older) + " it comes back.")
 			}
 		}
 	})

@@ -148,6 +148,40 @@ func (s *Screen) notes() string {
 	return text
 }
 
+// Rest takes what was written and has not been shown, for after Run.
+func (s *Screen) Rest() string { return s.notes() }
+
+// ErrTerminal is the error of Run when the terminal has gone away, or cannot be used any more.
+var ErrTerminal = errors.New("the terminal is gone")
+
+// A terminalFile is an end of the terminal. The first error ends the screen: a signal does not
+// always come with it, and without a terminal nobody can leave.
+type terminalFile struct {
+	*os.File
+
+	gone chan<- error // takes one
+}
+
+func (f *terminalFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	return n, f.check(err)
+}
+
+func (f *terminalFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.check(err)
+}
+
+func (f *terminalFile) check(err error) error {
+	if err != nil {
+		select {
+		case f.gone <- fmt.Errorf("%w: %w", ErrTerminal, err):
+		default: // it was told
+		}
+	}
+	return err
+}
+
 // Run shows the session and takes what the person types, until they quit, ctx ends or the
 // session is closed. The error is that of ctx or of the session. The terminal is then as
 // it was before. The session is not closed.
@@ -158,7 +192,14 @@ func (s *Screen) Run(ctx context.Context, h face.Host, session face.Session) err
 	defer cancel()
 
 	m := newScreen(s.opts, h)
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(s.opts.In), tea.WithOutput(s.opts.Out),
+	in, out, gone := s.opts.In, s.opts.Out, make(chan error, 1)
+	if f, ok := in.(*os.File); ok {
+		in = &terminalFile{f, gone}
+	}
+	if f, ok := out.(*os.File); ok {
+		out = &terminalFile{f, gone}
+	}
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
 		tea.WithEnvironment(s.opts.Environ), tea.WithWindowSize(usualWidth, usualHeight), tea.WithoutSignalHandler())
 	m.send = program.Send
 	m.base = func() context.Context { return ctx }
@@ -166,7 +207,15 @@ func (s *Screen) Run(ctx context.Context, h face.Host, session face.Session) err
 	m.attach(session, s.opts.Since)
 	defer m.unwatch()
 	m.started = func() {
-		tasks.Go(func() { s.connect(ctx, program.Send) })
+		tasks.Go(func() { s.passNotes(ctx, program.Send) })
+		tasks.Go(func() { s.passInterrupts(ctx, m) })
+		tasks.Go(func() {
+			select {
+			case err := <-gone:
+				m.send(goneMsg{err})
+			case <-ctx.Done():
+			}
+		})
 	}
 	_, err := program.Run()
 	switch {
@@ -180,14 +229,27 @@ func (s *Screen) Run(ctx context.Context, h face.Host, session face.Session) err
 	return err
 }
 
-// connect passes on notes and interrupts until ctx ends.
-func (s *Screen) connect(ctx context.Context, send func(tea.Msg)) {
+// passNotes passes on notes until ctx ends.
+func (s *Screen) passNotes(ctx context.Context, send func(tea.Msg)) {
 	for {
 		select {
 		case <-s.wake:
 			send(noteMsg(s.notes()))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// passInterrupts passes on interrupts until ctx ends. Those that come while an editor has the
+// terminal are the editor's.
+func (s *Screen) passInterrupts(ctx context.Context, m *screen) {
+	for {
+		select {
 		case <-s.opts.Interrupts:
-			send(interruptMsg{})
+			if !m.away.Load() {
+				m.send(interruptMsg{s.opts.Now()})
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -142,3 +143,43 @@ func TestRun(t *testing.T) {
 }
 
 var errAny = errors.New("any")
+
+// A terminal that is gone ends the screen, whichever end of it tells first.
+func TestTerminalGone(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"input", "output"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, s := open(t)
+			in, keys, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// in stays open: a program that was killed does not wait for its reader
+			shown, out, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			screen := tui.New(&tui.Options{In: in, Out: out, Environ: []string{"TERM=xterm-256color"}})
+			done := make(chan error, 1)
+			go func() { done <- screen.Run(t.Context(), face.OfHost(h), face.OfSession(s, nil)) }()
+			if _, err := shown.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if name == "input" {
+				go func() { _, _ = io.Copy(io.Discard, shown) }() // ends with out
+				keys.Close()
+			} else {
+				shown.Close()
+				if _, err := io.WriteString(keys, "hello"); err != nil {
+					t.Fatal(err)
+				}
+				defer keys.Close()
+			}
+			if err := <-done; !errors.Is(err, tui.ErrTerminal) {
+				t.Errorf("error %v, want %v", err, tui.ErrTerminal)
+			}
+		})
+	}
+}

@@ -23,6 +23,7 @@ func (m *screen) View() tea.View {
 	}
 	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
+	v.KeyboardEnhancements.ReportEventTypes = true // a key that is held down decides nothing
 	v.Cursor = cursor
 	return v
 }

@@ -1,6 +1,7 @@
 package panel
 
 import (
+	"errors"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -68,6 +69,20 @@ func (p *Panel) undo() {
 // longPart is how long values are that are edited in a line, in bytes.
 const longPart = 8 << 10
 
+// spelling is how a value is edited on a line: a text without quotes, unless it could then not
+// be told from another; all else as JSON.
+func spelling(value mcp.RawValue) string {
+	var text string
+	if value[0] == '"' && strictjson.Unmarshal(value, &text) == nil && text == strings.TrimSpace(text) &&
+		!strings.HasPrefix(text, `"`) && oneLine(host.EscapeLine(text)) == text {
+		return text
+	}
+	return oneLine(host.Indent(value))
+}
+
+// errQuotes says that a text looks like JSON and is none.
+var errQuotes = errors.New(`what begins with a quotation mark must be a JSON text, with \" for quotation marks in it`)
+
 // editPart begins to edit one part on a line; -1 begins to insert one.
 func (p *Panel) editPart(i int) {
 	if i >= 0 && len(p.form.parts[i].value) > longPart {
@@ -80,7 +95,7 @@ func (p *Panel) editPart(i int) {
 	}
 	p.input = input{}
 	if i >= 0 {
-		p.input.set(oneLine(host.Indent(p.form.parts[i].value)))
+		p.input.set(spelling(p.form.parts[i].value))
 	}
 	p.enter(modeValue)
 	p.part, p.cursor, p.follow = i, i, true
@@ -106,8 +121,10 @@ func (p *Panel) prompt() string {
 func (p *Panel) changeValue() {
 	old, err := p.value()
 	var edited mcp.RawValue
-	switch {
+	switch text := strings.TrimSpace(p.input.text); {
 	case err != nil:
+	case p.part >= 0 && strings.HasPrefix(text, `"`) && strictjson.Valid([]byte(text)) != nil:
+		err = errQuotes
 	case p.part < 0 || p.form.parts[p.part].pointer == "":
 		edited, err = face.Edit(old, p.input.text)
 	default:

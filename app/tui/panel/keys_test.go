@@ -61,7 +61,7 @@ func TestEscape(t *testing.T) {
 		"question": {"call", nil, "[y] yes"},
 		"offers":   {"call", ks("r down"), "> 1  from now on"},
 		"reason":   {"call", keys(ks("n"), chars("too long")), "> too long"},
-		"edit":     {"call", ks("e 1 backspace x"), "notes.txtx"},
+		"edit":     {"call", ks("e 1 backspace x"), "notes.txx"},
 		"form":     {"form", keys(ks("y"), chars("Ada")), "> Ada"},
 		"review":   {"form", ks("y A d a tab tab tab space tab tab tab enter"), "This would be sent"},
 		"models":   {"sample", ks("m down"), "> 1  small"},

@@ -90,6 +90,7 @@ type Panel struct {
 	// cut says that the question is not shown whole at first, seen that the whole was shown.
 	cut, seen bool
 	full      bool // everything is shown
+	small     bool // there is no room to show anything
 	flipped   bool // values are shown as a form in full, else as JSON
 	different bool // the differences are shown
 
@@ -169,6 +170,10 @@ func (p *Panel) Update(msg tea.Msg) (Outcome, tea.Cmd) {
 	}
 	if p.opts.Now().Before(p.ready) {
 		return Outcome{}, nil
+	}
+	if p.small {
+		k, ok := msg.(tea.KeyPressMsg)
+		return Outcome{Aside: ok && p.opts.Keys.Is(keyName(k), style.Aside)}, nil
 	}
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:

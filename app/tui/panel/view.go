@@ -43,9 +43,13 @@ func (p *Panel) styleOf(t tone) lipgloss.Style {
 }
 
 // View draws the panel within a width and height: the title, the middle with what there
-// is to know, and the buttons, which are always there. It is at most as high as said.
+// is to know, and the buttons, which are always there. It is at most as high as said. Where
+// there is no room for that, it says so, and keys put it aside only.
 func (p *Panel) View(width, height int) string {
-	width, height = max(width, leastWidth), max(height, leastHeight)
+	if p.small = width < leastWidth || height < leastHeight; p.small {
+		lines := sentence("A question needs a larger window.", max(width, 1), "")
+		return strings.Join(lines[:min(len(lines), max(height, 1))], "\n")
+	}
 	buttons := p.buttonRows(width, height)
 	if len(buttons) > height-1 {
 		buttons = buttons[:height-1]

@@ -1,10 +1,10 @@
 package style
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -67,26 +67,28 @@ func TestWrapSpans(t *testing.T) {
 	}
 }
 
-// A token of a megabyte takes no longer, for each byte, than one of a tenth of it.
-func TestWrapLinear(t *testing.T) {
+// A text of a megabyte is whole after it was wrapped, whatever it is made of.
+func TestWrapLong(t *testing.T) {
 	t.Parallel()
-	for name, unit := range map[string]string{"letters": "x", "wide": "日", "words": "a b", "combining": "\u0301", "blanks": " "} {
-		took := func(size int) time.Duration {
-			text := strings.Repeat(unit, size/len(unit))
-			best := time.Hour
-			for range 3 {
-				start := time.Now()
-				lines := Wrap(text, 78)
-				best = min(best, time.Since(start))
-				if len(lines) == 0 {
-					t.Fatal("no lines")
-				}
-			}
-			return best
+	for name, unit := range map[string]string{"letters": "x", "wide": "日", "combining": "\u0301"} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		if got := strings.Join(Wrap(text, 78), ""); got != text {
+			t.Errorf("%s: %d bytes became %d", name, len(text), len(got))
 		}
-		small, large := took(100<<10), took(1<<20)
-		if large > 40*small+20*time.Millisecond { // 10 times the text
-			t.Errorf("%s: 100 KiB took %v, 1 MiB %v", name, small, large)
+	}
+}
+
+// The time for a byte does not grow with the text.
+func BenchmarkWrap(b *testing.B) {
+	for name, unit := range map[string]string{"letters": "x", "wide": "日", "words": "a b", "combining": "\u0301", "blanks": " "} {
+		for _, size := range []int{100 << 10, 1 << 20} {
+			text := strings.Repeat(unit, size/len(unit))
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					Wrap(text, 78)
+				}
+			})
 		}
 	}
 }
