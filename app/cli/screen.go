@@ -29,10 +29,16 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 	if err != nil {
 		return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 	}
+	var theme *style.Theme // chosen by the terminal
+	if name := c.own.Screen.Theme; name != "" {
+		if theme, err = style.Named(name); err != nil {
+			return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
+		}
+	}
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
 		screen := tui.New(&tui.Options{
 			In: p.streams.In, Out: p.streams.Out, Interrupts: f.interrupts, Since: f.since,
-			Theme: themes[c.own.Screen.Theme], Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
+			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
 		})
@@ -48,9 +54,6 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 		return err
 	})
 }
-
-// themes are those of the configuration; nil is chosen by the terminal.
-var themes = map[string]*style.Theme{"dark": style.Dark(), "light": style.Light(), "none": style.NoColor()}
 
 // openPage opens a page to which the person agreed in their browser.
 func openPage(ctx context.Context, address string) error {
