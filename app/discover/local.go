@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/host"
@@ -46,7 +47,7 @@ type Local struct {
 	Kind string
 	// Address is its host and port, BaseURL where its interface is.
 	Address, BaseURL string
-	// Models are the names of its models, in its order. They hold printable characters only.
+	// Models are the names of its models, in its order. They hold printable characters and no blanks.
 	// There may be none.
 	Models []string
 }
@@ -175,7 +176,8 @@ func kindOf(usual, owner string) string {
 }
 
 // printable reports whether a name can be shown, written into a file and sent back as it is.
+// One with blanks could be read as words of this program.
 func printable(name string) bool {
 	return len(name) <= maxName && utf8.ValidString(name) && host.EscapeLine(name) == name &&
-		strings.TrimSpace(name) == name
+		!strings.ContainsFunc(name, unicode.IsSpace)
 }

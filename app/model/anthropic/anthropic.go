@@ -107,12 +107,8 @@ func New(o *Options) (*Model, error) {
 	info := o.Info
 	info.Name, info.Provider = o.Model, Provider
 	info.MaxImage = max(cmp.Or(info.MaxImage, DefaultMaxImage), 0)
-	origin := Provider
-	if u, err := url.Parse(at.URL); err == nil && at.URL != DefaultBaseURL {
-		origin += "@" + strings.ToLower(u.Host) // others refuse what one has signed
-	}
 	return &Model{
-		at: at, model: o.Model, origin: origin, info: info, thinking: o.Thinking, effort: o.Effort,
+		at: at, model: o.Model, origin: at.Origin(DefaultBaseURL), info: info, thinking: o.Thinking, effort: o.Effort,
 		maxTokens: cmp.Or(o.MaxTokens, DefaultMaxTokens),
 	}, nil
 }
@@ -187,9 +183,9 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 	for range maxPages {
 		var page struct {
 			Data []struct {
-				ID     string `json:"id"`
-				Name   string `json:"display_name"`
-				Window int    `json:"max_input_tokens"`
+				ID     string          `json:"id"`
+				Name   string          `json:"display_name"`
+				Window provider.Tokens `json:"max_input_tokens"`
 			} `json:"data"`
 			HasMore bool   `json:"has_more"`
 			Last    string `json:"last_id"`
@@ -198,7 +194,7 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 			return nil, err
 		}
 		for _, d := range page.Data {
-			list = append(list, provider.Model{ID: d.ID, Name: d.Name, Window: max(d.Window, 0)})
+			list = append(list, provider.Model{ID: d.ID, Name: d.Name, Window: int(d.Window)})
 		}
 		if !page.HasMore || page.Last == "" || page.Last == query.Get("after_id") {
 			break

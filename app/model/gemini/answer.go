@@ -176,7 +176,7 @@ func (a *answer) keep(text string, k kept) error {
 	if err != nil {
 		return err
 	}
-	return a.give(host.Piece{Reasoning: &host.Reasoning{Provider: a.model.info.Provider, Text: text, Data: data}})
+	return a.give(host.Piece{Reasoning: &host.Reasoning{Provider: a.model.origin, Text: text, Data: data}})
 }
 
 // maxHeld bounds the thoughts and calls of a turn, in bytes.

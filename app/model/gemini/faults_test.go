@@ -90,12 +90,12 @@ func TestStrangeStreams(t *testing.T) {
 		{"an answer of nothing", events(stop), "stop end\n"},
 		{
 			"two calls with one ID, and one without", events(parts(`{"functionCall":{"name":"f","id":"a"}},{"functionCall":{"name":"f","id":"a"}},{"functionCall":{"name":"f"}},{"functionCall":{"name":"f","id":"call-3"}}`), stop),
-			`reasoning of gemini "" {"kind":"call","id":"a"}
+			`reasoning of gemini@models.example "" {"kind":"call","id":"a"}
 call "a" "f" {}
-reasoning of gemini "" {"kind":"call","id":"a"}
+reasoning of gemini@models.example "" {"kind":"call","id":"a"}
 call "call-2" "f" {}
 call "call-3" "f" {}
-reasoning of gemini "" {"kind":"call","id":"call-3"}
+reasoning of gemini@models.example "" {"kind":"call","id":"call-3"}
 call "call-4" "f" {}
 stop calls
 `,
@@ -115,7 +115,7 @@ stop calls
 		},
 		{
 			"an error within", events(parts(`{"text":"a"},{"text":"t","thought":true}`), `{"error":{"code":503,"message":"The model is overloaded. `+testKey+`","status":"UNAVAILABLE"}}`),
-			"text \"a\"\nreasoning of gemini \"t\" {\"kind\":\"thought\"}\nerror gemini broke its answer off: The model is overloaded. [key]\n",
+			"text \"a\"\nreasoning of gemini@models.example \"t\" {\"kind\":\"thought\"}\nerror gemini broke its answer off: The model is overloaded. [key]\n",
 		},
 		{"an event that is no JSON", events(parts(`{"text":"a"}`), `{"candidates":`), "text \"a\"\nerror gemini sends an event that cannot be read: unexpected end of JSON input\n"},
 		{"an event of another shape", events(`{"candidates":7}`), "error gemini sends an event that cannot be read: json: cannot unmarshal number"},

@@ -59,6 +59,7 @@ type Model struct {
 	endpoint *provider.Endpoint
 	info     host.ModelInfo
 	name     string // of the model, in requests
+	origin   string // whose reasoning it takes
 	maxAudio int
 	thinking *thinkingConfig // nil: the model's own
 	// thoughtless says that the model refused to be asked for thoughts.
@@ -80,7 +81,7 @@ func New(o *Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{endpoint: e, info: o.Info, name: name, maxAudio: o.MaxAudio}
+	m := &Model{endpoint: e, info: o.Info, name: name, origin: e.Origin(DefaultBaseURL), maxAudio: o.MaxAudio}
 	m.info.Name = cmp.Or(m.info.Name, name)
 	m.info.Provider = cmp.Or(m.info.Provider, Provider)
 	if m.info.Schemas.Keywords == nil {
@@ -231,10 +232,10 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 	for range maxPages {
 		var answer struct {
 			Models []struct {
-				Name        string   `json:"name"`
-				DisplayName string   `json:"displayName"`
-				Window      int      `json:"inputTokenLimit"`
-				Methods     []string `json:"supportedGenerationMethods"`
+				Name        string          `json:"name"`
+				DisplayName string          `json:"displayName"`
+				Window      provider.Tokens `json:"inputTokenLimit"`
+				Methods     []string        `json:"supportedGenerationMethods"`
 			} `json:"models"`
 			NextPageToken string `json:"nextPageToken"`
 		}
@@ -250,7 +251,7 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 			if id == "" || m.Methods != nil && !slices.Contains(m.Methods, "generateContent") {
 				continue
 			}
-			list = append(list, provider.Model{ID: id, Name: m.DisplayName, Window: max(m.Window, 0)})
+			list = append(list, provider.Model{ID: id, Name: m.DisplayName, Window: int(m.Window)})
 		}
 		if answer.NextPageToken == "" || answer.NextPageToken == token {
 			break

@@ -105,7 +105,7 @@ func (b *builder) assistant(blocks []host.Block) {
 	for _, block := range blocks {
 		switch c := block.Content.(type) {
 		case nil:
-			if r := block.Reasoning; r != nil && r.Provider == b.model.info.Provider {
+			if r := block.Reasoning; r != nil && r.Provider == b.model.origin {
 				parts, next = restore(parts, r)
 			}
 			continue

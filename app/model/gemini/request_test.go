@@ -31,14 +31,14 @@ func conversation() *host.Request {
 		Messages: []host.Message{
 			blocks(mcp.RoleUser, mcp.Text("What is this?"), mcp.Image(png, "image/png"), mcp.Image([]byte("GIF89a"), "image/gif"), mcp.Audio(wav, "audio/x-wav")),
 			{Role: mcp.RoleAssistant, Blocks: []host.Block{
-				thought("gemini", "Two places.", `{"kind":"thought"}`),
+				thought("gemini@models.example", "Two places.", `{"kind":"thought"}`),
 				thought("anthropic", "Of another.", `{"signature":"x"}`),
 				{Content: mcp.Text("One moment. ")},
-				thought("gemini", "", `{"kind":"call","thoughtSignature":"RW5jcnlwdGVkK2EvYg==","id":"k9x1"}`),
+				thought("gemini@models.example", "", `{"kind":"call","thoughtSignature":"RW5jcnlwdGVkK2EvYg==","id":"k9x1"}`),
 				{Content: use("c4", "weather__get", `{"city":"Paris","days":1.0}`)},
-				thought("gemini", "", `{"kind":"call","id":"k9x2"}`),
+				thought("gemini@models.example", "", `{"kind":"call","id":"k9x2"}`),
 				{Content: use("c5", "weather__get", `{"city":"München"}`)},
-				thought("gemini", "", `{"kind":"call","id":"k9x3"}`),
+				thought("gemini@models.example", "", `{"kind":"call","id":"k9x3"}`),
 				{Content: use("c6", "7zip__list", `{}`)},
 			}},
 			blocks(mcp.RoleUser,
@@ -48,7 +48,7 @@ func conversation() *host.Request {
 				&mcp.ToolResultContent{ToolUseID: "c6", StructuredContent: mcp.RawValue(`{"n":1.50,"of":["a"]}`)}),
 			{Role: mcp.RoleAssistant, Blocks: []host.Block{
 				{Content: mcp.Text("It is sunny.")},
-				thought("gemini", "", `{"kind":"text","thoughtSignature":"TGFzdA==","bytes":6}`),
+				thought("gemini@models.example", "", `{"kind":"text","thoughtSignature":"TGFzdA==","bytes":6}`),
 			}},
 			says(mcp.RoleUser, "Thanks. And tomorrow?"),
 		},
@@ -213,11 +213,11 @@ func TestMended(t *testing.T) {
 			"reasoning that is none",
 			[]host.Message{
 				user, {Role: mcp.RoleAssistant, Blocks: []host.Block{
-					thought("gemini", "x", `null`), thought("gemini", "", `{"kind":"thought"}`), thought("gemini", "x", `"?"`),
+					thought("gemini@models.example", "x", `null`), thought("gemini@models.example", "", `{"kind":"thought"}`), thought("gemini@models.example", "x", `"?"`),
 					{},
-					thought("gemini", "", `{"kind":"text","thoughtSignature":"QQ==","bytes":99}`),
+					thought("gemini@models.example", "", `{"kind":"text","thoughtSignature":"QQ==","bytes":99}`),
 					{Content: mcp.Text("é")},
-					thought("gemini", "", `{"kind":"text","thoughtSignature":"Qg==","bytes":1}`),
+					thought("gemini@models.example", "", `{"kind":"text","thoughtSignature":"Qg==","bytes":1}`),
 					{Content: mcp.Image(png, "image/png")},
 				}}, user,
 			},

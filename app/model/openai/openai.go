@@ -74,17 +74,13 @@ func New(o *Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		endpoint: e, server: serverAt(e.URL), info: o.Info, name: o.Model, origin: e.Provider,
+		endpoint: e, server: serverAt(e.URL), info: o.Info, name: o.Model, origin: e.Origin(DefaultBaseURL),
 		effort: o.Effort, maxAudio: o.MaxAudio,
 	}
 	m.info.Name = cmp.Or(m.info.Name, o.Model)
 	m.info.Provider = cmp.Or(m.info.Provider, e.Provider)
 	if m.info.Schemas.Keywords == nil {
 		m.info.Schemas = schemas.OpenAI
-	}
-	if e.URL != DefaultBaseURL {
-		// One name may stand for many servers: what one thought is not for another.
-		m.origin += "@" + hostOf(e.URL)
 	}
 	return m, nil
 }
@@ -108,15 +104,6 @@ func endpoint(o *Options) (*provider.Endpoint, error) {
 		Key: key, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Client: o.Client, Waiting: o.Waiting,
 	}, nil
-}
-
-// hostOf is the host of an address that was checked, with its port.
-func hostOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Host)
 }
 
 // Info says which model it is and what it takes.
@@ -198,13 +185,13 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 	// LM Studio, and what the model was trained with at llama.cpp.
 	var answer struct {
 		Data []struct {
-			ID               string `json:"id"`
-			Name             string `json:"name"`
-			ContextLength    int    `json:"context_length"`
-			MaxModelLen      int    `json:"max_model_len"`
-			MaxContextLength int    `json:"max_context_length"`
+			ID               string          `json:"id"`
+			Name             string          `json:"name"`
+			ContextLength    provider.Tokens `json:"context_length"`
+			MaxModelLen      provider.Tokens `json:"max_model_len"`
+			MaxContextLength provider.Tokens `json:"max_context_length"`
 			Meta             struct {
-				Trained int `json:"n_ctx_train"`
+				Trained provider.Tokens `json:"n_ctx_train"`
 			} `json:"meta"`
 		} `json:"data"`
 	}
@@ -217,7 +204,7 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 			continue
 		}
 		window := cmp.Or(m.ContextLength, m.MaxModelLen, m.MaxContextLength, m.Meta.Trained)
-		list = append(list, provider.Model{ID: m.ID, Name: m.Name, Window: max(window, 0)})
+		list = append(list, provider.Model{ID: m.ID, Name: m.Name, Window: int(window)})
 	}
 	slices.SortStableFunc(list, func(a, b provider.Model) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil

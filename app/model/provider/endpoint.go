@@ -20,16 +20,6 @@ import (
 	"github.com/parley-mcp/parley/netguard"
 )
 
-// A Model is one that a provider has.
-type Model struct {
-	// ID is what a request names it by.
-	ID string `json:"id"`
-	// Name is for people, or empty.
-	Name string `json:"name,omitzero"`
-	// Window is how many tokens a request and its answer may have. 0: unknown.
-	Window int `json:"window,omitzero"`
-}
-
 // The defaults of an Endpoint.
 const (
 	DefaultMaxTries  = 3
