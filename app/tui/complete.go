@@ -18,8 +18,8 @@ const mostChoices = 6
 // A choice is a completion.
 type choice struct{ text, help string }
 
-// completion offers what a word can become. What servers list is asked for once, and when
-// it has come the list is made anew.
+// completion offers what a word can become. What servers list is asked for once for each
+// message, and when it has come the list is made anew.
 type completion struct {
 	choices []choice
 	word    int // the bytes before the cursor that a choice takes the place of
@@ -46,6 +46,10 @@ type listedMsg struct{ set func() }
 func (m *screen) complete() {
 	c := &m.completion
 	c.choices = nil
+	if m.editor.text() == "" { // the next message: servers may have started, or list others
+		*c = newCompletion()
+		return
+	}
 	line, ok := m.editor.before()
 	if !ok || line == c.closed {
 		return
@@ -241,7 +245,7 @@ func (m *screen) completeResource(word string) {
 	c.offer(uri, list)
 }
 
-// list asks for something of a server, once.
+// list asks for something of a server, once for each message.
 func (m *screen) list(what string, f func(ctx context.Context) (set func())) {
 	if m.completion.asked[what] {
 		return

@@ -201,6 +201,24 @@ func TestComplete(t *testing.T) {
 	})
 }
 
+// A server that has started meanwhile is asked again with the next message.
+func TestCompleteAgain(t *testing.T) {
+	t.Parallel()
+	drive(t, 80, 24, nil, newFakeSession(), func(k *kit) {
+		k.typed("/files:")
+		k.host.prompts = []*mcp.Prompt{{Name: "greet"}}
+		k.typed("g")
+		if n := len(k.m.completion.choices); n != 0 {
+			t.Errorf("the server was asked twice for one message: %q", k.m.completion.choices)
+		}
+		for range len("/files:g") {
+			k.press("backspace")
+		}
+		k.typed("/files:g")
+		k.want("▸ greet")
+	})
+}
+
 // A prompt without its argument is not used: the person goes on with it.
 func TestMissingArgument(t *testing.T) {
 	t.Parallel()

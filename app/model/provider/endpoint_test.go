@@ -117,7 +117,7 @@ func TestNoKey(t *testing.T) {
 	e, at := endpoint(reply{status: http.StatusUnauthorized, body: `{}`})
 	e.Key = ""
 	_, err := read(t.Context(), e)
-	mustFail(t, err, "acme wants a key; set it with 'parley model key set acme'")
+	mustFail(t, err, "acme wants a key; set it with 'parley model key set acme'; with noKey in parley.jsonc, or --no-key, none is sent")
 	if _, sent := at.reqs[0].Header["Authorization"]; sent {
 		t.Error("an empty key was sent")
 	}

@@ -119,7 +119,7 @@ func (e *Endpoint) refused(resp *http.Response) *Error {
 	said := fault.Text
 	switch status := resp.StatusCode; {
 	case status == http.StatusUnauthorized && e.Key == "":
-		fault.Text, fault.Advice = "wants a key", fmt.Sprintf("set it with 'parley model key set %s'", e.Provider)
+		fault.Text, fault.Advice = "wants a key", fmt.Sprintf("set it with 'parley model key set %s'; with noKey in parley.jsonc, or --no-key, none is sent", e.Provider)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		fault.Text, fault.Advice = "refuses the key", fmt.Sprintf("'parley model key set %s' sets another one", e.Provider)
 	case status == http.StatusPaymentRequired:
