@@ -182,6 +182,11 @@ var errEnough = errors.New("the servers have had their time")
 // atMost at the longest, without the time in which a person is asked, and not beyond
 // the end of ctx. It returns the catalog of then.
 func (h *Host) Settle(ctx context.Context, atMost time.Duration) *Catalog {
+	return h.settle(ctx, atMost, func(*supervisor) bool { return false })
+}
+
+// settle is Settle, which also ends when one server is enough.
+func (h *Host) settle(ctx context.Context, atMost time.Duration, enough func(s *supervisor) bool) *Catalog {
 	set := &h.servers
 	ctx, cancel := pausetimer.WithTimeout(ctx, atMost, errEnough)
 	defer cancel()
@@ -199,7 +204,7 @@ func (h *Host) Settle(ctx context.Context, atMost time.Duration) *Catalog {
 			over = over && s.settled() && !listing
 		}
 		first = false
-		return over
+		return over || slices.ContainsFunc(set.list, enough)
 	})
 	return set.current()
 }

@@ -280,7 +280,8 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	if step == 1 {
 		catalog = s.host.Settle(ctx, s.host.opts.StartWait)
 		if len(catalog.Tools) == 0 && slices.ContainsFunc(catalog.Down, starting) { // there is nothing to begin with
-			catalog = s.host.Settle(ctx, s.host.opts.ConnectTimeout)
+			s.host.settle(ctx, s.host.opts.ConnectTimeout, func(s *supervisor) bool { return s.status.State == StateReady && len(s.tools) > 0 })
+			catalog = s.host.Settle(ctx, s.host.opts.StartWait)
 		}
 	}
 	if ctx.Err() != nil {

@@ -485,3 +485,30 @@ func TestConnectTimeoutOfSilentServer(t *testing.T) {
 		}
 	})
 }
+
+// Where all servers are slow today, and some hang, a run begins with what is there first.
+func TestSlowServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 3 * time.Second
+		h := newHost(t, nil, nil)
+		ran := 0
+		for i, fails := range []func(context.Context, int) error{
+			hung, dead,
+			func(context.Context, int) error { time.Sleep(slow); return nil },
+			func(context.Context, int) error { time.Sleep(slow + 100*time.Millisecond); return nil },
+		} {
+			add(t, h, host.Server{Name: fmt.Sprintf("s%d", i)}, serverOf(t, echo("echo", &ran)), fails)
+		}
+		m := &scripted{}
+		start := time.Now()
+		if _, _, err := begin(t, h, m).Ask(t.Context(), "please"); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > slow+time.Second {
+			t.Errorf("the run took %v, want at most a second more than the servers", took)
+		}
+		if n := len(m.requests()[0].Tools); n != 2 {
+			t.Errorf("the model was given %d tools, want those of both servers", n)
+		}
+	})
+}
