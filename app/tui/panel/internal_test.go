@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -31,6 +32,7 @@ func FuzzFit(f *testing.F) {
 	f.Add("漢字かな é̂ 🇩🇪", 4)
 	f.Add("", 2)
 	f.Fuzz(func(t *testing.T, text string, columns int) {
+		text = host.Escape(text) // as all that is shown is
 		if columns < 2 || columns > 400 || strings.ContainsAny(text, "\t\n\x1b"+goesOn) {
 			t.Skip()
 		}
