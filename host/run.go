@@ -276,8 +276,11 @@ func (r *run) turns(ctx context.Context) error {
 // all are, there is nothing to work with.
 func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	s := r.session
-	catalog := s.host.Catalog()
-	if step == 1 {
+	var catalog *Catalog
+	if step > 1 {
+		catalog = s.host.Catalog()
+	} else {
+		// It starts the servers: a sign-in that one needs pauses the time that is waited.
 		catalog = s.host.Settle(ctx, s.host.opts.StartWait)
 		if len(catalog.Tools) == 0 && slices.ContainsFunc(catalog.Down, starting) { // there is nothing to begin with
 			s.host.settle(ctx, s.host.opts.ConnectTimeout, func(s *supervisor) bool { return s.status.State == StateReady && len(s.tools) > 0 })
