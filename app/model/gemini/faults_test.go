@@ -159,7 +159,7 @@ func TestRefusedRequests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			at := &transport{}
 			for range 4 {
-				at.replies = append(at.replies, reply{status: test.status, kind: test.kind, body: strings.NewReader(test.body)})
+				at.Replies = append(at.Replies, reply{Status: test.status, Kind: test.kind, Body: strings.NewReader(test.body)})
 			}
 			waits := 0
 			m := model(t, at, func(o *gemini.Options) { o.Waiting = func(error, time.Duration) { waits++ } })
@@ -167,8 +167,8 @@ func TestRefusedRequests(t *testing.T) {
 			if !strings.HasPrefix(got, "error ") || !strings.Contains(got, test.want) || strings.Contains(got, testKey) {
 				t.Errorf("%s: %s", test.name, got)
 			}
-			if len(at.urls) != test.tries || waits != test.tries-1 {
-				t.Errorf("%s: %d requests, %d waits", test.name, len(at.urls), waits)
+			if len(at.URLs) != test.tries || waits != test.tries-1 {
+				t.Errorf("%s: %d requests, %d waits", test.name, len(at.URLs), waits)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestTriedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		at := streams("", events(parts(`{"text":"a"}`), finish("STOP")))
-		at.replies[0].status, at.replies[0].header = 503, map[string]string{"Retry-After": "3"}
+		at.Replies[0].Status, at.Replies[0].Header = 503, map[string]string{"Retry-After": "3"}
 		begun := time.Now()
 		if got := show(model(t, at), hello()); got != "text \"a\"\nstop end\n" || time.Since(begun) != 3*time.Second {
 			t.Error(got, time.Since(begun))
@@ -192,7 +192,7 @@ func TestThoughtless(t *testing.T) {
 	t.Parallel()
 	answer := events(parts(`{"text":"a"}`), finish("STOP"))
 	at := streams("", answer, answer)
-	at.replies[0] = reply{status: 400, kind: "application/json", body: strings.NewReader(`{"error":{"message":"Thinking is not enabled for this model"}}`)}
+	at.Replies[0] = reply{Status: 400, Kind: "application/json", Body: strings.NewReader(`{"error":{"message":"Thinking is not enabled for this model"}}`)}
 	m := model(t, at)
 	for range 2 {
 		if got := show(m, hello()); got != "text \"a\"\nstop end\n" {
@@ -200,13 +200,13 @@ func TestThoughtless(t *testing.T) {
 		}
 	}
 	for i, asked := range []bool{true, false, false} {
-		if strings.Contains(at.bodies[i], "thinkingConfig") != asked {
-			t.Errorf("request %d: %s", i, at.bodies[i])
+		if strings.Contains(at.Bodies[i], "thinkingConfig") != asked {
+			t.Errorf("request %d: %s", i, at.Bodies[i])
 		}
 	}
 	at = answers(400, `{"error":{"message":"Thinking level is not supported"}}`)
 	got := show(model(t, at, func(o *gemini.Options) { o.ThinkingLevel = "low" }), hello())
-	if !strings.Contains(got, "Thinking level is not supported") || len(at.urls) != 1 {
+	if !strings.Contains(got, "Thinking level is not supported") || len(at.URLs) != 1 {
 		t.Error("what the person asked for was left out:", got)
 	}
 }
@@ -222,16 +222,16 @@ func TestContinuation(t *testing.T) {
 	if got := show(m, hello()); got != want {
 		t.Error(got)
 	}
-	checkRequest(t, at.bodies[1])
-	if strings.Contains(at.bodies[0], "continuationToken") || !strings.Contains(at.bodies[1], `"continuationToken":"dG9rZW4="`) {
-		t.Error(at.bodies)
+	checkRequest(t, at.Bodies[1])
+	if strings.Contains(at.Bodies[0], "continuationToken") || !strings.Contains(at.Bodies[1], `"continuationToken":"dG9rZW4="`) {
+		t.Error(at.Bodies)
 	}
 	at = &transport{}
 	for range 40 {
-		at.replies = append(at.replies, reply{body: strings.NewReader(events(on))})
+		at.Replies = append(at.Replies, reply{Body: strings.NewReader(events(on))})
 	}
-	if got := show(model(t, at), hello()); !strings.HasSuffix(got, "stop length\n") || len(at.urls) != 33 {
-		t.Error(got, len(at.urls))
+	if got := show(model(t, at), hello()); !strings.HasSuffix(got, "stop length\n") || len(at.URLs) != 33 {
+		t.Error(got, len(at.URLs))
 	}
 }
 
@@ -329,8 +329,8 @@ func TestStopAnywhere(t *testing.T) {
 					break
 				}
 			}
-			if n != stop || at.closed != 1 {
-				t.Errorf("%s: %d pieces, closed %d times", name, n, at.closed)
+			if n != stop || at.Closed != 1 {
+				t.Errorf("%s: %d pieces, closed %d times", name, n, at.Closed)
 			}
 		}
 	}
@@ -345,9 +345,9 @@ func TestKeyIsNowhere(t *testing.T) {
 	if _, err := gemini.List(t.Context(), &gemini.Options{Key: testKey, BaseURL: "https://models.example", Client: &http.Client{Transport: at}}); err == nil || strings.Contains(err.Error(), testKey) {
 		t.Error(err)
 	}
-	for i := range at.urls {
-		if strings.Contains(at.urls[i]+at.bodies[i], testKey) || at.keys[i] != testKey {
-			t.Error(at.urls[i], at.bodies[i])
+	for i := range at.URLs {
+		if strings.Contains(at.URLs[i]+at.Bodies[i], testKey) || at.Keys[i] != testKey {
+			t.Error(at.URLs[i], at.Bodies[i])
 		}
 	}
 	if text := fmt.Sprintf("%+v", m.Info()); strings.Contains(text, testKey) {
@@ -357,11 +357,11 @@ func TestKeyIsNowhere(t *testing.T) {
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	at := &transport{replies: []reply{
-		{kind: "application/json", body: strings.NewReader(`{"models":[
+	at := &transport{Replies: []reply{
+		{Kind: "application/json", Body: strings.NewReader(`{"models":[
 			{"name":"models/gemini-3-pro","displayName":"Gemini 3 Pro","inputTokenLimit":1048576,"outputTokenLimit":65536,"supportedGenerationMethods":["generateContent","countTokens"]},
 			{"name":"models/embedding-001","supportedGenerationMethods":["embedContent"]}],"nextPageToken":"a b&c"}`)},
-		{kind: "application/json", body: strings.NewReader(`{"models":[{"name":"models/gemini-2.5-flash","inputTokenLimit":-1},{"name":""}],"nextPageToken":"a b&c"}`)},
+		{Kind: "application/json", Body: strings.NewReader(`{"models":[{"name":"models/gemini-2.5-flash","inputTokenLimit":-1},{"name":""}],"nextPageToken":"a b&c"}`)},
 	}}
 	list, err := gemini.List(t.Context(), &gemini.Options{Key: testKey, BaseURL: "https://models.example/v1beta/", Client: &http.Client{Transport: at}})
 	if err != nil {
@@ -370,7 +370,7 @@ func TestList(t *testing.T) {
 	if got := fmt.Sprint(list); got != "[{gemini-2.5-flash  0} {gemini-3-pro Gemini 3 Pro 1048576}]" {
 		t.Error(got)
 	}
-	if got := strings.Join(at.urls, " "); got != "https://models.example/v1beta/models?pageSize=1000 https://models.example/v1beta/models?pageSize=1000&pageToken=a+b%26c" {
+	if got := strings.Join(at.URLs, " "); got != "https://models.example/v1beta/models?pageSize=1000 https://models.example/v1beta/models?pageSize=1000&pageToken=a+b%26c" {
 		t.Error(got)
 	}
 	if _, err := gemini.List(t.Context(), &gemini.Options{Key: "a b"}); err == nil {

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/model/gemini"
@@ -32,75 +30,21 @@ var (
 	blocks = modeltest.Says
 )
 
-// A reply is what the transport answers with.
-type reply struct {
-	status int // default 200
-	kind   string
-	header map[string]string
-	body   io.Reader
-}
-
-// A transport answers requests without a socket, and records them.
-type transport struct {
-	mu      sync.Mutex
-	replies []reply // one after the other; the last one stays
-	bodies  []string
-	urls    []string
-	keys    []string
-	closed  int
-}
-
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	var data []byte
-	if req.Body != nil {
-		data, _ = io.ReadAll(req.Body) // memory
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.bodies, t.urls = append(t.bodies, string(data)), append(t.urls, req.URL.String())
-	t.keys = append(t.keys, req.Header.Get("X-Goog-Api-Key"))
-	r := t.replies[0]
-	if len(t.replies) > 1 {
-		t.replies = t.replies[1:]
-	}
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	if r.kind == "" {
-		r.kind = "text/event-stream"
-	}
-	header := http.Header{"Content-Type": {r.kind}}
-	for name, value := range r.header {
-		header.Set(name, value)
-	}
-	return &http.Response{StatusCode: r.status, Header: header, Body: &body{r.body, t}, Request: req}, nil
-}
-
-// A body counts that it was closed.
-type body struct {
-	io.Reader
-	of *transport
-}
-
-func (b *body) Close() error {
-	b.of.mu.Lock()
-	defer b.of.mu.Unlock()
-	b.of.closed++
-	return nil
-}
+type (
+	reply     = modeltest.Reply
+	transport = modeltest.Transport
+)
 
 // streams makes a transport that answers with streams, one for each request.
 func streams(texts ...string) *transport {
-	t := &transport{}
-	for _, text := range texts {
-		t.replies = append(t.replies, reply{body: strings.NewReader(text)})
-	}
-	return t
+	at := modeltest.Streams(texts...)
+	at.KeyHeader = "X-Goog-Api-Key"
+	return at
 }
 
 // answers makes a transport that answers with a status and JSON.
 func answers(status int, text string) *transport {
-	return &transport{replies: []reply{{status: status, kind: "application/json", body: strings.NewReader(text)}}}
+	return &transport{Replies: []reply{{Status: status, Kind: "application/json", Body: strings.NewReader(text)}}}
 }
 
 // model makes a model behind a transport.
@@ -169,7 +113,7 @@ func sent(t *testing.T, m *gemini.Model, at *transport, r *host.Request) string 
 	if got := show(m, r); strings.Contains(got, "error") {
 		t.Fatal(got)
 	}
-	text := at.bodies[len(at.bodies)-1]
+	text := at.Bodies[len(at.Bodies)-1]
 	checkRequest(t, text)
 	var b bytes.Buffer
 	if err := json.Indent(&b, []byte(text), "", " "); err != nil {
@@ -186,7 +130,7 @@ func contents(t *testing.T, messages []host.Message, change ...func(*gemini.Opti
 	var body struct {
 		Contents json.RawMessage `json:"contents"`
 	}
-	if err := json.Unmarshal([]byte(at.bodies[0]), &body); err != nil {
+	if err := json.Unmarshal([]byte(at.Bodies[0]), &body); err != nil {
 		t.Fatal(err)
 	}
 	return string(body.Contents)

@@ -77,11 +77,11 @@ func TestRequests(t *testing.T) {
 			at := streams(events(finish("STOP")))
 			m := model(t, at, test.change)
 			golden(t, test.file, []byte(sent(t, m, at, conversation())))
-			if want := "https://models.example/v1beta/models/" + m.Info().Name + ":streamGenerateContent?alt=sse"; at.urls[0] != want {
-				t.Error("asked", at.urls[0])
+			if want := "https://models.example/v1beta/models/" + m.Info().Name + ":streamGenerateContent?alt=sse"; at.URLs[0] != want {
+				t.Error("asked", at.URLs[0])
 			}
-			if at.keys[0] != testKey {
-				t.Errorf("the key was sent as %q", at.keys[0])
+			if at.Keys[0] != testKey {
+				t.Errorf("the key was sent as %q", at.Keys[0])
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestRoundTrip(t *testing.T) {
 				Parts []json.RawMessage `json:"parts"`
 			} `json:"contents"`
 		}
-		if err := json.Unmarshal([]byte(at.bodies[1]), &body); err != nil {
+		if err := json.Unmarshal([]byte(at.Bodies[1]), &body); err != nil {
 			t.Fatal(err)
 		}
 		var got strings.Builder
@@ -257,8 +257,8 @@ func TestNothingToSend(t *testing.T) {
 	t.Parallel()
 	at := streams("")
 	got := show(model(t, at), &host.Request{System: "x", Messages: []host.Message{says(mcp.RoleUser, "")}})
-	if got != "error the request to gemini has nothing in it: neither a text nor a result\n" || len(at.urls) != 0 {
-		t.Error(got, at.urls)
+	if got != "error the request to gemini has nothing in it: neither a text nor a result\n" || len(at.URLs) != 0 {
+		t.Error(got, at.URLs)
 	}
 }
 
@@ -325,8 +325,8 @@ func TestSchemas(t *testing.T) {
 		if test.field != "" {
 			want = `"description":"Does it.","` + test.field + `":` + test.schema + `}]}]`
 		}
-		if !strings.Contains(at.bodies[0], want) {
-			t.Errorf("%s: %s", test.schema, at.bodies[0])
+		if !strings.Contains(at.Bodies[0], want) {
+			t.Errorf("%s: %s", test.schema, at.Bodies[0])
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestSession(t *testing.T) {
 	if err != nil || !strings.HasPrefix(answer, "Grüße aus 東京") || end.Calls != 2 {
 		t.Fatalf("%q, %+v, %v", answer, end, err)
 	}
-	for _, body := range at.bodies {
+	for _, body := range at.Bodies {
 		checkRequest(t, body)
 	}
 	var sent struct {
@@ -55,7 +55,7 @@ func TestSession(t *testing.T) {
 			Parts json.RawMessage `json:"parts"`
 		} `json:"contents"`
 	}
-	if err := json.Unmarshal([]byte(at.bodies[1]), &sent); err != nil {
+	if err := json.Unmarshal([]byte(at.Bodies[1]), &sent); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []string{

@@ -24,7 +24,7 @@ func TestStreams(t *testing.T) {
 			}
 			var first string
 			for i, in := range splits(text) {
-				at := &transport{replies: []reply{{body: in}}}
+				at := &transport{Replies: []reply{{Body: in}}}
 				got := show(model(t, at), hello())
 				if i == 0 {
 					first = got
@@ -32,8 +32,8 @@ func TestStreams(t *testing.T) {
 				if got != first {
 					t.Fatalf("split %d:\n%s\nwant\n%s", i, got, first)
 				}
-				if at.closed != 1 {
-					t.Fatalf("split %d: the body was closed %d times", i, at.closed)
+				if at.Closed != 1 {
+					t.Fatalf("split %d: the body was closed %d times", i, at.Closed)
 				}
 			}
 			golden(t, name+".pieces", []byte(first))

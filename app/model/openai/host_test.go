@@ -69,10 +69,10 @@ func TestHost(t *testing.T) {
 	if len(usage) != 3 || usage[0].Cost != 0.25 || usage[1].Input != 20 {
 		t.Errorf("%+v", usage)
 	}
-	if len(at.bodies) != 3 {
-		t.Fatalf("%d requests", len(at.bodies))
+	if len(at.Bodies) != 3 {
+		t.Fatalf("%d requests", len(at.Bodies))
 	}
-	for _, body := range at.bodies {
+	for _, body := range at.Bodies {
 		valid(t, body)
 	}
 	var last struct {
@@ -84,7 +84,7 @@ func TestHost(t *testing.T) {
 			ToolCalls        []map[string]any `json:"tool_calls"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal([]byte(at.bodies[2]), &last); err != nil {
+	if err := json.Unmarshal([]byte(at.Bodies[2]), &last); err != nil {
 		t.Fatal(err)
 	}
 	var roles []string

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/model/modeltest"
@@ -26,77 +24,17 @@ const testKey = "sk-test-4f0c9a71d2"
 
 // What these tests share with those of other providers.
 var (
-	show   = modeltest.Show
-	events = modeltest.Events
-	splits = modeltest.Splits
-	hello  = modeltest.Hello
+	streams = modeltest.Streams
+	show    = modeltest.Show
+	events  = modeltest.Events
+	splits  = modeltest.Splits
+	hello   = modeltest.Hello
 )
 
-// A reply is what the transport answers with.
-type reply struct {
-	status int // default 200
-	kind   string
-	header map[string]string
-	body   io.Reader
-}
-
-// A transport answers requests without a socket, and records them.
-type transport struct {
-	mu      sync.Mutex
-	replies []reply // one after the other; the last one stays
-	bodies  []string
-	urls    []string
-	keys    []string
-	closed  int
-}
-
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	var data []byte
-	if req.Body != nil {
-		data, _ = io.ReadAll(req.Body) // memory
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.bodies, t.urls = append(t.bodies, string(data)), append(t.urls, req.URL.String())
-	t.keys = append(t.keys, req.Header.Get("Authorization"))
-	r := t.replies[0]
-	if len(t.replies) > 1 {
-		t.replies = t.replies[1:]
-	}
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	if r.kind == "" {
-		r.kind = "text/event-stream; charset=utf-8"
-	}
-	header := http.Header{"Content-Type": {r.kind}}
-	for name, value := range r.header {
-		header.Set(name, value)
-	}
-	return &http.Response{StatusCode: r.status, Header: header, Body: &body{r.body, t}, Request: req}, nil
-}
-
-// A body counts that it was closed.
-type body struct {
-	io.Reader
-	of *transport
-}
-
-func (b *body) Close() error {
-	b.of.mu.Lock()
-	defer b.of.mu.Unlock()
-	b.of.closed++
-	return nil
-}
-
-// streams makes a transport that answers with streams, one for each request.
-func streams(texts ...string) *transport {
-	t := &transport{}
-	for _, text := range texts {
-		t.replies = append(t.replies, reply{body: strings.NewReader(text)})
-	}
-	return t
-}
+type (
+	reply     = modeltest.Reply
+	transport = modeltest.Transport
+)
 
 // model makes a model behind a transport.
 func model(t *testing.T, at http.RoundTripper, change ...func(*openai.Options)) *openai.Model {

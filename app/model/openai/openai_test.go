@@ -61,15 +61,15 @@ func TestEndpoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := show(m, hello()); got != "stop end\n" || at.urls[0] != c.url {
-			t.Errorf("%s: %s", at.urls[0], got)
+		if got := show(m, hello()); got != "stop end\n" || at.URLs[0] != c.url {
+			t.Errorf("%s: %s", at.URLs[0], got)
 		}
 		key := ""
 		if c.o.Key != "" {
 			key = "Bearer " + testKey
 		}
-		if at.keys[0] != key {
-			t.Errorf("the key is sent as %q", at.keys[0])
+		if at.Keys[0] != key {
+			t.Errorf("the key is sent as %q", at.Keys[0])
 		}
 		want := host.ModelInfo{Name: "m", Provider: c.name, Window: 7, Schemas: schemas.OpenAI}
 		if got := m.Info(); !reflect.DeepEqual(got, want) {
@@ -88,29 +88,29 @@ func TestAnswers(t *testing.T) {
 		tries int
 		want  string
 	}{
-		{"429", reply{status: 429, kind: kind, header: map[string]string{"Retry-After": "20"}, body: strings.NewReader(`{"error":{"message":"Rate limit reached for m","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)}, 3, "openai has had too many requests: Rate limit reached for m; try again in 20s"},
-		{"429, long", reply{status: 429, kind: kind, header: map[string]string{"Retry-After": "3600"}, body: strings.NewReader(`{}`)}, 1, "openai has had too many requests; try again in 1h0m0s"},
-		{"429, paid up", reply{status: 429, kind: kind, header: map[string]string{"X-Should-Retry": "false"}, body: strings.NewReader(`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)}, 1, "openai has had too many requests: You exceeded your current quota; try again later"},
-		{"500", reply{status: 500, kind: kind, body: strings.NewReader(`{"error":{"message":"The server had an error","type":"server_error"}}`)}, 3, "openai failed (status 500): The server had an error; try again later"},
-		{"529", reply{status: 529, kind: kind, body: strings.NewReader(`{}`)}, 3, "openai is overloaded; try again later"},
-		{"401", reply{status: 401, kind: kind, body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: ` + testKey + `","code":"invalid_api_key"}}`)}, 1, "openai refuses the key: Incorrect API key provided: [key]; 'parley model key set openai' sets another one"},
-		{"404", reply{status: 404, kind: kind, body: strings.NewReader(`{"error":{"message":"model 'm' not found","type":"not_found_error"}}`)}, 1, "openai does not know the model or the address https://models.example/v1: model 'm' not found; 'parley model list openai' lists what there is"},
-		{"HTML", reply{kind: "text/html", body: strings.NewReader("<!doctype html><p>Hello")}, 1, "openai answers with text/html where a stream of events was asked for; is the base URL right?"},
-		{"an error with status 200", reply{kind: kind, body: strings.NewReader(`{"error":{"code":502,"message":"no provider"}}`)}, 1, "openai answers with an error: no provider"},
-		{"a redirect", reply{status: 302, kind: "text/plain", header: map[string]string{"Location": "https://elsewhere.example/"}, body: strings.NewReader("")}, 1, "openai answers with a redirect (status 302), which is not followed; is the base URL right?"},
+		{"429", reply{Status: 429, Kind: kind, Header: map[string]string{"Retry-After": "20"}, Body: strings.NewReader(`{"error":{"message":"Rate limit reached for m","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)}, 3, "openai has had too many requests: Rate limit reached for m; try again in 20s"},
+		{"429, long", reply{Status: 429, Kind: kind, Header: map[string]string{"Retry-After": "3600"}, Body: strings.NewReader(`{}`)}, 1, "openai has had too many requests; try again in 1h0m0s"},
+		{"429, paid up", reply{Status: 429, Kind: kind, Header: map[string]string{"X-Should-Retry": "false"}, Body: strings.NewReader(`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)}, 1, "openai has had too many requests: You exceeded your current quota; try again later"},
+		{"500", reply{Status: 500, Kind: kind, Body: strings.NewReader(`{"error":{"message":"The server had an error","type":"server_error"}}`)}, 3, "openai failed (status 500): The server had an error; try again later"},
+		{"529", reply{Status: 529, Kind: kind, Body: strings.NewReader(`{}`)}, 3, "openai is overloaded; try again later"},
+		{"401", reply{Status: 401, Kind: kind, Body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: ` + testKey + `","code":"invalid_api_key"}}`)}, 1, "openai refuses the key: Incorrect API key provided: [key]; 'parley model key set openai' sets another one"},
+		{"404", reply{Status: 404, Kind: kind, Body: strings.NewReader(`{"error":{"message":"model 'm' not found","type":"not_found_error"}}`)}, 1, "openai does not know the model or the address https://models.example/v1: model 'm' not found; 'parley model list openai' lists what there is"},
+		{"HTML", reply{Kind: "text/html", Body: strings.NewReader("<!doctype html><p>Hello")}, 1, "openai answers with text/html where a stream of events was asked for; is the base URL right?"},
+		{"an error with status 200", reply{Kind: kind, Body: strings.NewReader(`{"error":{"code":502,"message":"no provider"}}`)}, 1, "openai answers with an error: no provider"},
+		{"a redirect", reply{Status: 302, Kind: "text/plain", Header: map[string]string{"Location": "https://elsewhere.example/"}, Body: strings.NewReader("")}, 1, "openai answers with a redirect (status 302), which is not followed; is the base URL right?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				text, err := io.ReadAll(c.reply.body)
+				text, err := io.ReadAll(c.reply.Body)
 				if err != nil {
 					t.Fatal(err)
 				}
 				at := &transport{}
 				for range c.tries {
 					again := c.reply
-					again.body = bytes.NewReader(text)
-					at.replies = append(at.replies, again)
+					again.Body = bytes.NewReader(text)
+					at.Replies = append(at.Replies, again)
 				}
 				waits := 0
 				m := model(t, at, func(o *openai.Options) {
@@ -119,8 +119,8 @@ func TestAnswers(t *testing.T) {
 				if got := show(m, hello()); got != "error "+c.want+"\n" {
 					t.Errorf("got\n%swant\n%s", got, c.want)
 				}
-				if len(at.bodies) != c.tries || at.closed != c.tries || waits != c.tries-1 {
-					t.Errorf("%d tries, %d closed, %d waits", len(at.bodies), at.closed, waits)
+				if len(at.Bodies) != c.tries || at.Closed != c.tries || waits != c.tries-1 {
+					t.Errorf("%d tries, %d closed, %d waits", len(at.Bodies), at.Closed, waits)
 				}
 			})
 		})
@@ -134,10 +134,10 @@ func TestKey(t *testing.T) {
 	for _, status := range []int{200, 301, 400, 401, 402, 403, 404, 413, 422, 501} {
 		for _, kind := range []string{"application/json", "text/plain", "text/html", "text/event-stream", testKey} {
 			for _, text := range []string{said, testKey, "<html>" + testKey, events(said), events(testKey), events(finish(testKey)), events(finish("error" + testKey))} {
-				at := &transport{replies: []reply{{status: status, kind: kind, header: map[string]string{"Retry-After": testKey}, body: strings.NewReader(text)}}}
+				at := &transport{Replies: []reply{{Status: status, Kind: kind, Header: map[string]string{"Retry-After": testKey}, Body: strings.NewReader(text)}}}
 				got := show(model(t, at), hello())
 				fault := new(provider.Error)
-				for _, err := range model(t, &transport{replies: []reply{{status: status, kind: kind, body: strings.NewReader(text)}}}).Generate(t.Context(), hello()) {
+				for _, err := range model(t, &transport{Replies: []reply{{Status: status, Kind: kind, Body: strings.NewReader(text)}}}).Generate(t.Context(), hello()) {
 					if errors.As(err, &fault) {
 						got += fault.Type + fault.Text + fault.Advice
 					}
@@ -145,9 +145,9 @@ func TestKey(t *testing.T) {
 				if strings.Contains(got, testKey) {
 					t.Errorf("status %d, %s: %s", status, kind, got)
 				}
-				for i := range at.bodies {
-					if strings.Contains(at.bodies[i]+at.urls[i], testKey) || at.keys[i] != "Bearer "+testKey {
-						t.Errorf("%s %s %s", at.urls[i], at.bodies[i], at.keys[i])
+				for i := range at.Bodies {
+					if strings.Contains(at.Bodies[i]+at.URLs[i], testKey) || at.Keys[i] != "Bearer "+testKey {
+						t.Errorf("%s %s %s", at.URLs[i], at.Bodies[i], at.Keys[i])
 					}
 				}
 			}
@@ -219,8 +219,8 @@ func TestStopAnywhere(t *testing.T) {
 				break
 			}
 		}
-		if at.closed != 1 {
-			t.Errorf("stopped at %d: the body was closed %d times", stop, at.closed)
+		if at.Closed != 1 {
+			t.Errorf("stopped at %d: the body was closed %d times", stop, at.Closed)
 		}
 	}
 }
@@ -236,14 +236,14 @@ func TestList(t *testing.T) {
 		{"Ollama without models", "application/json", `{"object":"list","data":null}`, ""},
 		{"a page", "text/html", `<!doctype html>`, "openai answers with a page (HTML); is the base URL right?"},
 	} {
-		at := &transport{replies: []reply{{kind: c.kind, body: strings.NewReader(c.body)}}}
+		at := &transport{Replies: []reply{{Kind: c.kind, Body: strings.NewReader(c.body)}}}
 		list, err := openai.List(t.Context(), &openai.Options{BaseURL: "http://127.0.0.1:1", Client: client(at), Key: testKey})
 		got := joined(list)
 		if err != nil {
 			got = err.Error()
 		}
-		if got != c.want || at.urls[0] != "http://127.0.0.1:1/v1/models" || at.keys[0] != "Bearer "+testKey {
-			t.Errorf("%s: %s from %s", c.name, got, at.urls[0])
+		if got != c.want || at.URLs[0] != "http://127.0.0.1:1/v1/models" || at.Keys[0] != "Bearer "+testKey {
+			t.Errorf("%s: %s from %s", c.name, got, at.URLs[0])
 		}
 	}
 	if _, err := openai.List(t.Context(), &openai.Options{BaseURL: "x"}); err == nil {

@@ -83,7 +83,7 @@ func sent(t *testing.T, r *host.Request, change ...func(*openai.Options)) string
 	if got := show(model(t, at, change...), r); got != "stop end\n" {
 		t.Fatal(got)
 	}
-	return at.bodies[0]
+	return at.Bodies[0]
 }
 
 // A whole conversation, as it is sent to a server of somebody's own and to OpenAI.
@@ -247,8 +247,8 @@ func TestNothingToAnswer(t *testing.T) {
 	at := streams("")
 	for _, messages := range [][]host.Message{nil, {says(user, " ")}, {{Role: user, Blocks: []host.Block{result("c1", mcp.Text("x"))}}}} {
 		got := show(model(t, at), &host.Request{System: "Be brief.", Messages: messages})
-		if got != "error the conversation has no message that a model could answer\n" || len(at.bodies) != 0 {
-			t.Errorf("%s, %d requests", got, len(at.bodies))
+		if got != "error the conversation has no message that a model could answer\n" || len(at.Bodies) != 0 {
+			t.Errorf("%s, %d requests", got, len(at.Bodies))
 		}
 	}
 }
@@ -296,14 +296,14 @@ func TestBackAsItCame(t *testing.T) {
 func TestRefusedParameters(t *testing.T) {
 	t.Parallel()
 	refusal := func(text string) reply {
-		return reply{status: 400, kind: "application/json", body: strings.NewReader(fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}`, text))}
+		return reply{Status: 400, Kind: "application/json", Body: strings.NewReader(fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":"unsupported_parameter"}}`, text))}
 	}
-	end := func() reply { return reply{body: strings.NewReader(events(finish("stop"), done))} }
-	at := &transport{replies: []reply{
+	end := func() reply { return reply{Body: strings.NewReader(events(finish("stop"), done))} }
+	at := &transport{Replies: []reply{
 		refusal("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
 		refusal("Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported."),
 		refusal("Unsupported parameter: 'stop' is not supported with this model."),
-		{status: 422, kind: "application/json", body: strings.NewReader(`{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`)},
+		{Status: 422, Kind: "application/json", Body: strings.NewReader(`{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`)},
 		refusal("property 'reasoning_details' is unsupported"),
 		refusal("Unrecognized request argument supplied: reasoning_effort"),
 		refusal("max_completion_tokens is deprecated"),
@@ -316,7 +316,7 @@ func TestRefusedParameters(t *testing.T) {
 		}
 	}
 	gone := []string{`"max_tokens":500`, `"temperature":`, `"stop":`, `"stream_options":`, `"reasoning_details":`, `"reasoning_effort":`, `"max_completion_tokens":500`}
-	for i, body := range at.bodies {
+	for i, body := range at.Bodies {
 		for j, name := range gone {
 			want := i <= j
 			if j == len(gone)-1 {
@@ -327,8 +327,8 @@ func TestRefusedParameters(t *testing.T) {
 			}
 		}
 	}
-	if len(at.bodies) != 9 {
-		t.Errorf("%d requests", len(at.bodies))
+	if len(at.Bodies) != 9 {
+		t.Errorf("%d requests", len(at.Bodies))
 	}
 }
 
@@ -343,10 +343,10 @@ func TestOtherRefusals(t *testing.T) {
 		"temperature must be at most 2":                                                   "",
 		"'temperature' is not supported, nor is 'top'":                                    "",
 	} {
-		at := &transport{replies: []reply{{status: 400, kind: "application/json", body: strings.NewReader(fmt.Sprintf(`{"error":{"message":%q}}`, text))}}}
+		at := &transport{Replies: []reply{{Status: 400, Kind: "application/json", Body: strings.NewReader(fmt.Sprintf(`{"error":{"message":%q}}`, text))}}}
 		want := "error openai refuses the request (status 400): " + text + advice + "\n"
-		if got := show(model(t, at), hello()); got != want || len(at.bodies) != 1 {
-			t.Errorf("%d requests: got\n%swant\n%s", len(at.bodies), got, want)
+		if got := show(model(t, at), hello()); got != want || len(at.Bodies) != 1 {
+			t.Errorf("%d requests: got\n%swant\n%s", len(at.Bodies), got, want)
 		}
 	}
 }

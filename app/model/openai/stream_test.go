@@ -29,7 +29,7 @@ func TestStreams(t *testing.T) {
 			r.Stop = []string{"END"}
 			var first string
 			for i, in := range splits(text) {
-				at := &transport{replies: []reply{{body: in}}}
+				at := &transport{Replies: []reply{{Body: in}}}
 				got := show(model(t, at), r)
 				if i == 0 {
 					first = got
@@ -37,8 +37,8 @@ func TestStreams(t *testing.T) {
 				if got != first {
 					t.Fatalf("split %d:\n%s\nwant\n%s", i, got, first)
 				}
-				if at.closed != 1 {
-					t.Fatalf("split %d: the body was closed %d times", i, at.closed)
+				if at.Closed != 1 {
+					t.Fatalf("split %d: the body was closed %d times", i, at.Closed)
 				}
 			}
 			golden(t, name+".pieces", []byte(first))
