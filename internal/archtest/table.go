@@ -27,10 +27,11 @@ var rows = []row{
 	{"internal/clausetest internal/clocktest internal/linetest internal/logtest internal/racetest internal/webtest", ""},
 	{"internal/linktest", "internal/wire jsonrpc transport"},
 	{"transport transport/frame", "jsonrpc principal transport internal/pausetimer"},
-	{"transport/web", "transport jsonrpc principal internal/httptoken internal/eventstream"},
+	{"internal/tap", "transport"},
+	{"transport/web", "transport jsonrpc principal internal/tap internal/httptoken internal/eventstream"},
 	{
 		"transport/stdio transport/streamable transport/sse transport/websocket transport/mem",
-		"transport transport/frame transport/web jsonrpc principal internal/revision internal/wire internal/httptoken internal/eventstream",
+		"transport transport/frame transport/web jsonrpc principal internal/tap internal/revision internal/wire internal/httptoken internal/eventstream",
 	},
 	{
 		"server",

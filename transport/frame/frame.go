@@ -92,6 +92,9 @@ type Options struct {
 	// Principal is the peer's principal. Default: principal.Local. Serving
 	// only.
 	Principal *principal.Principal
+	// Tap is shown what the link carries. It numbers no links: that is up to
+	// the transport. Default: none. Dialling only.
+	Tap transport.Tap
 	// Transport describes the connection to handlers. Default: nothing is known.
 	// Serving only.
 	Transport *transport.Info

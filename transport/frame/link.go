@@ -25,8 +25,12 @@ var errPeerEnded = fmt.Errorf("%w by the peer", transport.ErrClosed)
 // closed.
 func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 	opts := o.defaults(DefaultMaxResponse)
+	if opts.Tap != nil {
+		p = &tappedPipe{p, opts.Tap}
+	}
 	l := &link{
 		pipe:    p,
+		tap:     opts.Tap,
 		in:      in,
 		limits:  opts.limits(),
 		log:     opts.Logger,
@@ -50,6 +54,7 @@ type link struct {
 	in       transport.Inbox
 	out      *writer
 	limits   jsonrpc.Limits
+	tap      transport.Tap // or nil
 	log      *slog.Logger
 	inFlight atomic.Int64 // requests that wait
 
@@ -173,6 +178,13 @@ func (l *link) run() {
 			l.log.Debug("closing a connection", "error", closeErr)
 		}
 	}
+	if l.tap != nil {
+		e := transport.TapEvent{Kind: transport.TapClosed, Err: err}
+		if l.closing.Load() {
+			e.Err = nil
+		}
+		l.tap(e)
+	}
 	l.in.Closed(err)
 }
 
@@ -202,7 +214,7 @@ func (l *link) receive() error {
 		if long == nil {
 			return err
 		}
-		l.dropInvalid(readHead(long.Head), err)
+		l.dropInvalid(readHead(long.Head), long.Head, err)
 	}
 }
 
@@ -215,7 +227,7 @@ func (l *link) handleMessage(data []byte) {
 	if !jsonrpc.IsBatch(data) {
 		m, err := jsonrpc.Parse(data, l.limits)
 		if err != nil {
-			l.dropInvalid(headOf(data, err), err)
+			l.dropInvalid(headOf(data, err), data, err)
 			return
 		}
 		l.dispatch(m)
@@ -223,12 +235,12 @@ func (l *link) handleMessage(data []byte) {
 	}
 	items, err := jsonrpc.ParseBatch(data, l.limits, maxReplyBatch)
 	if err != nil {
-		l.dropInvalid(head{}, err)
+		l.dropInvalid(head{}, data, err)
 		return
 	}
 	for _, item := range items {
 		if item.In == nil {
-			l.dropInvalid(headOf(nil, item.Err), item.Err)
+			l.dropInvalid(headOf(nil, item.Err), data, item.Err)
 			continue
 		}
 		l.dispatch(item.In)
@@ -243,9 +255,12 @@ func (l *link) dispatch(m *jsonrpc.Incoming) {
 	l.in.Receive(m)
 }
 
-// dropInvalid drops an invalid message. If it was to be a response, the Do that
-// waits for it fails.
-func (l *link) dropInvalid(h head, err error) {
+// dropInvalid drops an invalid message, of which data is what there is. If it
+// was to be a response, the Do that waits for it fails.
+func (l *link) dropInvalid(h head, data []byte, err error) {
+	if l.tap != nil {
+		l.tap(transport.TapEvent{Kind: transport.TapRefused, Data: data, Err: err})
+	}
 	told := h.response && l.deliver(h.id, reply{err: fmt.Errorf("reading the response: %w", err)})
 	l.log.Warn("message from the server dropped", "error", err, "awaited", told)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
@@ -34,6 +35,9 @@ type Options struct {
 	MaxMessage int
 	// MaxResponse is the same for the client. Default: 64 MiB.
 	MaxResponse int
+	// Tap is shown what each link carries, at the client's end. Default: none,
+	// which costs nothing.
+	Tap transport.Tap
 	// Logger is told what either end does wrong. Default: slog.Default for the
 	// server's end, none for the client's.
 	Logger *slog.Logger
@@ -83,7 +87,7 @@ func (d *dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 			log.Debug("a connection in memory ended", "error", err)
 		}
 	}()
-	l.Link = frame.Dial(near, in, &frame.Options{MaxMessage: d.o.MaxResponse, Logger: d.o.Logger})
+	l.Link = frame.Dial(near, in, &frame.Options{MaxMessage: d.o.MaxResponse, Tap: tap.Link(d.o.Tap), Logger: d.o.Logger})
 	return l, nil
 }
 

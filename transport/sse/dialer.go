@@ -12,6 +12,7 @@ import (
 	"net/url"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
 	"github.com/parley-mcp/parley/transport/web"
@@ -48,6 +49,10 @@ type Dialer struct {
 	MaxResponse int
 	// MaxDepth is how deep JSON may be nested. Default 64.
 	MaxDepth int
+	// Tap is shown what each link carries, and the HTTP requests where Client
+	// is nil; otherwise wrap the transport of Client by [web.TapTransport], too.
+	// Default: none, which costs nothing.
+	Tap transport.Tap
 	// Logger is told what the server does wrong. Default: none.
 	Logger *slog.Logger
 }
@@ -87,6 +92,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	return &link{pipe: p, Link: frame.Dial(p, in, &frame.Options{
 		MaxMessage: limit(d.MaxResponse, frame.DefaultMaxResponse),
 		MaxDepth:   limit(d.MaxDepth, frame.DefaultMaxDepth),
+		Tap:        p.tap,
 		Logger:     d.Logger,
 	})}, nil
 }
@@ -97,6 +103,7 @@ func (d *Dialer) newPipe(ctx context.Context) *pipe {
 		header: d.Header,
 		log:    cmp.Or(d.Logger, slog.New(slog.DiscardHandler)),
 		body:   http.NoBody,
+		tap:    tap.Link(d.Tap),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	client := d.Client
@@ -105,6 +112,9 @@ func (d *Dialer) newPipe(ctx context.Context) *pipe {
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
 			own := t.Clone()
 			client.Transport, p.idle = own, own.CloseIdleConnections
+		}
+		if d.Tap != nil {
+			client.Transport = web.TapTransport(client.Transport, d.Tap)
 		}
 	}
 	p.client = web.Client(client)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
@@ -54,6 +55,7 @@ type pipe struct {
 	client *http.Client
 	header func(ctx context.Context) (http.Header, error)
 	log    *slog.Logger
+	tap    transport.Tap           // or nil
 	idle   func()                  // closes the connections of a client of our own, if it is one
 	ctx    context.Context         //nolint:containedctx // lives as long as the link
 	cancel context.CancelCauseFunc // ends the stream and the message under way
@@ -163,7 +165,11 @@ func (p *pipe) notTaken(message []byte, status int, refused error) error {
 
 // request makes a request that ends with the link.
 func (p *pipe) request(method, address string, body io.Reader) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(p.ctx, method, address, body)
+	ctx := p.ctx
+	if p.tap != nil {
+		ctx, _ = tap.Begin(ctx, p.tap)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, fmt.Errorf("making a request: %w", withoutURL(err))
 	}

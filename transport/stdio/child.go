@@ -47,6 +47,7 @@ type child struct {
 	in     *lines
 	out    lineWriter
 	stderr *stderr
+	tap    transport.Tap // or nil
 
 	closing      atomic.Bool   // we asked it to end
 	stop         func()        // begins the way down, once
@@ -85,12 +86,19 @@ func (t *exitReader) Read(p []byte) (int, error) {
 
 // watch begins to read standard error and to wait for the exit.
 func (c *child) watch() {
-	c.drains.Go(func() { c.stderr.drain(&exitReader{f: c.pipes.err, left: pipeSize}) })
+	var said io.Reader = &exitReader{f: c.pipes.err, left: pipeSize}
+	if c.tap != nil {
+		said = &tappedReader{said, c.tap}
+	}
+	c.drains.Go(func() { c.stderr.drain(said) })
 	go func() { // end waits for c.exited
 		defer close(c.exited)
 		err := c.cmd.Wait()
 		killGroup(c.cmd) // what it started and left behind
 		c.status = describe(c.cmd, err)
+		if c.tap != nil {
+			c.tap(transport.TapEvent{Kind: transport.TapStep, Name: transport.StepExit, Detail: c.status})
+		}
 		c.limitReads()
 	}()
 }
@@ -100,6 +108,22 @@ func (c *child) limitReads() {
 	until := time.Now().Add(drainTime)
 	_ = c.pipes.in.SetReadDeadline(until) // where unsupported, end closes the stream
 	_ = c.pipes.err.SetReadDeadline(until)
+}
+
+// A tappedReader shows what a child writes on standard error.
+type tappedReader struct {
+	io.Reader
+
+	tap transport.Tap
+}
+
+// Read reads and shows a part.
+func (r *tappedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.tap(transport.TapEvent{Kind: transport.TapStderr, Data: p[:n]})
+	}
+	return n, err
 }
 
 // describe says how the process ended.

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
 )
@@ -48,6 +49,9 @@ type CommandDialer struct {
 	Logger *slog.Logger
 	// Grace is how long the child gets to end.
 	Grace Grace
+	// Tap is shown what each link carries, and what the child writes on
+	// standard error. Default: none, which costs nothing.
+	Tap transport.Tap
 	// Options adjust the connection; nil gives the defaults.
 	Options *Options
 }
@@ -100,17 +104,21 @@ func (d *CommandDialer) Dial(ctx context.Context, in transport.Inbox) (transport
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c, err := d.start()
+	show := tap.Link(d.Tap)
+	c, err := d.start(show)
 	if err != nil {
 		return nil, err
 	}
 	opts := d.Options.orZero()
 	opts.Logger = cmp.Or(opts.Logger, d.Logger)
-	return &childLink{Link: frame.Dial(c, in, opts.frame()), child: c}, nil
+	f := opts.frame()
+	f.Tap = show
+	return &childLink{Link: frame.Dial(c, in, f), child: c}, nil
 }
 
-// start starts the process and everything that watches it.
-func (d *CommandDialer) start() (*child, error) {
+// start starts the process and everything that watches it. What happens to it
+// is shown to show, which may be nil.
+func (d *CommandDialer) start(show transport.Tap) (*child, error) {
 	cmd := exec.Command(d.Name, d.Args...) //nolint:noctx // a link outlives the dialling context
 	cmd.Dir = d.Dir
 	cmd.Env = d.environ()
@@ -120,8 +128,16 @@ func (d *CommandDialer) start() (*child, error) {
 		return nil, fmt.Errorf("starting %q: %w", d.Name, err)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.childIn, p.childOut, p.childErr
+	began := time.Now()
 	err = cmd.Start()
 	p.closeChild()
+	if show != nil {
+		e := transport.TapEvent{Kind: transport.TapStep, Name: transport.StepProcess, Took: time.Since(began), Err: err}
+		if err == nil {
+			e.Detail = strconv.Itoa(cmd.Process.Pid)
+		}
+		show(e)
+	}
 	if err != nil {
 		p.closeParent()
 		return nil, d.adviceFor(err)
@@ -138,6 +154,7 @@ func (d *CommandDialer) start() (*child, error) {
 		in:           newLines(&exitReader{f: p.in, left: pipeSize}, cmp.Or(opts.MaxMessage, frame.DefaultMaxResponse)),
 		out:          lineWriter{w: p.out},
 		stderr:       d.newStderr(),
+		tap:          show,
 		exited:       make(chan struct{}),
 		graceSkipped: make(chan struct{}),
 		done:         make(chan struct{}),

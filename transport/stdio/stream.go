@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
@@ -178,6 +179,8 @@ func sleep(ctx context.Context, d time.Duration) {
 type StreamDialer struct {
 	// Options adjust the connections; nil gives the defaults.
 	Options *Options
+	// Tap is shown what each link carries. Default: none, which costs nothing.
+	Tap transport.Tap
 
 	key  string
 	open func(ctx context.Context) (io.ReadWriteCloser, error)
@@ -230,7 +233,9 @@ func (d *StreamDialer) Dial(ctx context.Context, in transport.Inbox) (transport.
 	}
 	opts := d.Options.orZero()
 	p := newStream(rwc, cmp.Or(opts.MaxMessage, frame.DefaultMaxResponse))
-	return frame.Dial(p, in, opts.frame()), nil
+	f := opts.frame()
+	f.Tap = tap.Link(d.Tap)
+	return frame.Dial(p, in, f), nil
 }
 
 // A stream is a frame.Pipe of lines over a stream of bytes.

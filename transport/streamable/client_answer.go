@@ -138,6 +138,7 @@ func (x *clientCall) send(m *jsonrpc.Outgoing, r transport.Route) (*http.Respons
 	if err != nil {
 		return nil, err
 	}
+	x.l.show(transport.TapSent, req, p.content, nil)
 	resp, err := x.l.roundTrip(req, p)
 	if err != nil {
 		return nil, err
@@ -193,6 +194,7 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
 	}
 	data, err := x.l.readBody(resp)
+	x.l.showAnswer(resp, data, err)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: reading the answer: %w", transport.ErrInterrupted, err)
@@ -204,7 +206,7 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 		return in, nil
 	}
 	o := x.await(func(answer chan<- outcome) { // it holds more than the response, or something else
-		in, err := x.take(x.own, data, false)
+		in, err := x.take(x.own, resp, data, false)
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%w: %w", transport.ErrInterrupted, err)
@@ -235,6 +237,9 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	in, err := jsonrpc.Parse(data, x.l.limits)
+	if len(data) > 0 {
+		x.l.showAnswer(resp, data, err)
+	}
 	told := err == nil && in.Error != nil
 	status := web.NewStatusError(resp)
 	switch resp.StatusCode {
@@ -304,7 +309,7 @@ func sessionLost(cause error) error {
 // the exchange waits for, if it is among them, and gives the rest to the
 // inbox, unless that has it already. A response that cannot be read is an
 // error; other unreadable messages are left out.
-func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer *jsonrpc.Incoming, err error) {
+func (x *clientCall) take(ctx context.Context, resp *http.Response, data []byte, known bool) (answer *jsonrpc.Incoming, err error) {
 	var items []jsonrpc.BatchItem
 	if jsonrpc.IsBatch(data) {
 		items, err = jsonrpc.ParseBatch(data, x.l.limits, maxReplyBatch)
@@ -314,9 +319,13 @@ func (x *clientCall) take(ctx context.Context, data []byte, known bool) (answer 
 		errors.As(failure, &items[0].Err)
 	}
 	if err != nil {
+		x.l.show(transport.TapRefused, resp.Request, data, err)
 		return nil, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	for _, item := range items {
+		if item.Err != nil {
+			x.l.show(transport.TapRefused, resp.Request, data, item.Err)
+		}
 		switch in := item.In; {
 		case item.Err != nil && x.concerns(item.Err):
 			return nil, fmt.Errorf("%w: %w", errMalformed, item.Err)

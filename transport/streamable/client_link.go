@@ -40,6 +40,7 @@ type link struct {
 	maxRetry   time.Duration
 	maxResumes int
 	noStream   bool
+	tap        transport.Tap // or nil
 	log        *slog.Logger
 
 	life context.Context //nolint:containedctx // it is what ends with the link
@@ -233,7 +234,10 @@ func (l *link) finish(cause error) bool {
 // fail ends the link and tells the inbox.
 func (l *link) fail(cause error) {
 	l.finish(cause)
-	l.told.pass(func() { l.in.Closed(context.Cause(l.life)) })
+	l.told.pass(func() {
+		l.showClosed()
+		l.in.Closed(context.Cause(l.life))
+	})
 }
 
 // takeOffer returns the session id that was offered, once.

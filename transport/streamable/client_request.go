@@ -16,6 +16,7 @@ import (
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/internal/httptoken"
 	"github.com/parley-mcp/parley/internal/revision"
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -73,6 +74,9 @@ func (p *outgoingRequest) traced(ctx context.Context) context.Context {
 // and without content.
 func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *outgoingRequest, error) {
 	p := &outgoingRequest{address: *l.address}
+	if l.tap != nil {
+		ctx, _ = tap.Begin(ctx, l.tap)
+	}
 	req := l.blank.WithContext(p.traced(ctx))
 	req.Method, req.URL, req.Header = method, &p.address, make(http.Header, usualHeaders)
 	if l.header != nil {
@@ -185,6 +189,9 @@ func (l *link) exchange(req *http.Request) (*http.Response, error) {
 		next = http.DefaultTransport
 	}
 	resp, err := next.RoundTrip(req)
+	if l.tap != nil && resp != nil && resp.Request == nil {
+		resp.Request = req // what is shown goes by it
+	}
 	if err == nil && resp != nil && resp.Body != nil && resp.StatusCode/100 != 3 {
 		return resp, nil
 	}

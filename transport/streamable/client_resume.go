@@ -92,7 +92,7 @@ func (l *link) pause(ctx context.Context, c *clientCursor) error {
 // is there or there is no hope for it.
 func (x *clientCall) follow(ctx context.Context, c *clientCursor, resp *http.Response) outcome {
 	for {
-		in, err := x.read(ctx, resp.Body, c)
+		in, err := x.read(ctx, resp, c)
 		if in != nil {
 			return outcome{in: in, rest: resp.Body}
 		}
@@ -121,14 +121,16 @@ func (l *link) listen(ctx context.Context, s *clientSession) {
 
 // read reads one connection of a stream until the response is there. An error
 // says why it ended without; io.EOF is the server's end of it.
-func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) (*jsonrpc.Incoming, error) {
+func (x *clientCall) read(ctx context.Context, resp *http.Response, c *clientCursor) (*jsonrpc.Incoming, error) {
 	began := time.Now()
 	c.round++
-	events := eventstream.NewReader(body, x.l.limits.Bytes)
+	events := eventstream.NewReader(resp.Body, x.l.limits.Bytes)
 	for {
 		e, err := events.Next()
 		if errors.Is(err, eventstream.ErrTooLong) {
-			return nil, fmt.Errorf("%w: %w of %d bytes (MaxResponse)", errMalformed, err, x.l.limits.Bytes)
+			err = fmt.Errorf("%w: %w of %d bytes (MaxResponse)", errMalformed, err, x.l.limits.Bytes)
+			x.l.show(transport.TapRefused, resp.Request, nil, err)
+			return nil, err
 		}
 		if err != nil {
 			if time.Since(began) >= x.l.maxRetry {
@@ -137,10 +139,11 @@ func (x *clientCall) read(ctx context.Context, body io.Reader, c *clientCursor) 
 			return nil, err
 		}
 		known := c.event(&e)
+		x.l.showEvent(resp, &e)
 		if len(e.Data) == 0 || e.Type != "" && e.Type != "message" {
 			continue
 		}
-		if in, err := x.take(ctx, e.Data, known); in != nil || err != nil {
+		if in, err := x.take(ctx, resp, e.Data, known); in != nil || err != nil {
 			return in, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
@@ -59,6 +60,10 @@ type Dialer struct {
 	// NoStream does without the stream for what the server sends outside of
 	// answers, in revisions with sessions. Default false.
 	NoStream bool
+	// Tap is shown what each link carries, and the HTTP requests where Client
+	// is nil; otherwise wrap the transport of Client by [web.TapTransport], too.
+	// Default: none, which costs nothing.
+	Tap transport.Tap
 	// Logger is told what the server does wrong. Default: nobody.
 	Logger *slog.Logger
 }
@@ -94,6 +99,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		maxResumes: cmp.Or(d.MaxResumes, defaultMaxResumes),
 		noStream:   d.NoStream,
 		log:        cmp.Or(d.Logger, slog.New(slog.DiscardHandler)),
+		tap:        tap.Link(d.Tap),
 		told:       milestone{done: make(chan struct{})},
 		shut:       milestone{done: make(chan struct{})},
 	}
@@ -102,6 +108,9 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		client = &http.Client{}
 		if l.own = ownTransport(); l.own != nil {
 			client.Transport = l.own
+		}
+		if d.Tap != nil {
+			client.Transport = web.TapTransport(client.Transport, d.Tap)
 		}
 	}
 	l.client = web.Client(client)

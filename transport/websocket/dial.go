@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/frame"
 	"github.com/parley-mcp/parley/transport/web"
@@ -42,6 +43,10 @@ type Dialer struct {
 	// 64 KiB of it, or the server to reply to a ping, before the connection is
 	// closed. Default: 30 s.
 	WriteStall time.Duration
+	// Tap is shown what each link carries, and the HTTP requests where Client
+	// is nil; otherwise wrap the transport of Client by [web.TapTransport], too.
+	// Default: none, which costs nothing.
+	Tap transport.Tap
 	// Logger is told what the server does wrong. Default: none.
 	Logger *slog.Logger
 }
@@ -73,6 +78,10 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	}
 	// Compression: see NewHandler.
 	header.Del("Sec-WebSocket-Extensions")
+	show := tap.Link(d.Tap)
+	if show != nil {
+		ctx, _ = tap.Begin(ctx, show)
+	}
 	conn, l, err := d.connect(ctx, u, header)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the WebSocket at %s: %w", u.Host, err)
@@ -91,6 +100,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		MaxMessage: limit,
 		MaxDepth:   d.MaxDepth,
 		WriteStall: stall,
+		Tap:        show,
 		Logger:     d.Logger,
 	}), p}, nil
 }
@@ -102,7 +112,9 @@ func (d *Dialer) connect(ctx context.Context, u *url.URL, header http.Header) (*
 		client = *d.Client
 	}
 	t := &connRecorder{next: client.Transport}
-	if t.next == nil {
+	if d.Client == nil {
+		t.next = web.TapTransport(nil, d.Tap)
+	} else if t.next == nil {
 		t.next = http.DefaultTransport
 	}
 	client.Transport = t
