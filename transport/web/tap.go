@@ -138,9 +138,14 @@ func (x *tappedExchange) trace() *httptrace.ClientTrace {
 			x.step(transport.StepTLS, b, err)
 		},
 		GotConn: func(i httptrace.GotConnInfo) {
-			if i.Reused {
-				x.step(transport.StepReused, begun{detail: i.Conn.RemoteAddr().String()}, nil)
+			if !i.Reused {
+				return
 			}
+			b := begun{}
+			if a := i.Conn.RemoteAddr(); a != nil {
+				b.detail = a.String()
+			}
+			x.step(transport.StepReused, b, nil)
 		},
 	}
 }
