@@ -21,7 +21,9 @@
 // when the upstream server says that they changed, and from time to time if it
 // does not say so; callers are told of changes. URIs that no list names are read
 // too. Arguments and structured results pass as they are: each end of the way
-// checks them. Completion, progress, cancellation, log messages, subscriptions to
+// checks them. For models whose provider does not take every JSON Schema,
+// Options.Schemas reduces the input schemas that callers see. Completion, progress,
+// cancellation, log messages, subscriptions to
 // resources and errors with their codes and data pass both ways. A refusal that the
 // proxy's client has repeated in vain (too many requests, an unknown version) passes as
 // an internal error, so that callers do not repeat it as well. Results are not kept

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
+	"github.com/parley-mcp/parley/schema/provider"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -61,4 +63,38 @@ func ExampleConnect() {
 	defer c.Close()
 	fmt.Println(client.Call[string](ctx, c, "bakery_order", map[string]string{"cake": "Sacher"}))
 	// Output: Sacher with 7 candles <nil>
+}
+
+// Clients that hand schemas on to their provider as they are get what it takes; calls are
+// checked against the whole schema all the same.
+func ExampleOptions_schemas() {
+	ctx := context.Background()
+	def := mcp.Tool{Name: "order", Description: "Orders a cake.", InputSchema: mcp.RawValue(
+		`{"type":"object","properties":{"cake":{"type":"string"},"candles":{"type":"integer","exclusiveMinimum":0}}}`)}
+	bakery := server.New("bakery", "1.0.0", nil)
+	bakery.Add(server.RawTool(def, func(context.Context, mcp.RawValue) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("ordered")}}, nil
+	}))
+
+	p, err := proxy.Connect(ctx, mem.New(bakery, nil), &proxy.Options{Schemas: &provider.Gemini})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer p.Close()
+
+	c, err := client.Connect(ctx, mem.New(p.Server(), nil), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	for t, err := range c.Tools(ctx) {
+		fmt.Println(string(t.InputSchema), err)
+	}
+	_, err = client.Call[string](ctx, c, "order", map[string]any{"cake": "Sacher", "candles": 0})
+	fmt.Println(err)
+	// Output:
+	// {"properties":{"cake":{"type":"string"},"candles":{"description":"(exclusiveMinimum: 0)","minimum":0,"type":"integer"}},"type":"object"} <nil>
+	// tool "order": invalid arguments: /candles: must be above 0
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema"
+	"github.com/parley-mcp/parley/schema/provider"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/uritemplate"
 )
@@ -238,8 +240,31 @@ func (p *Proxy) remove(which list, keys []string) {
 }
 
 func (p *Proxy) tool(t *mcp.Tool) (server.Feature, error) {
-	return server.ForeignTool(*t, func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+	call := func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
 		return p.callTool(ctx, &mcp.CallToolParams{Name: t.Name, Arguments: arguments})
+	}
+	if p.opts.Schemas == nil {
+		return server.ForeignTool(*t, call)
+	}
+	reduced, lost, err := provider.Reduce(t.InputSchema, *p.opts.Schemas)
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", t.Name, err)
+	}
+	if wire.Equal(reduced, t.InputSchema) {
+		return server.ForeignTool(*t, call)
+	}
+	whole, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: true})
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: inputSchema: %w", t.Name, err)
+	}
+	p.log.Debug("a tool is offered with less of its input schema", "server", p.name(), "tool", t.Name, "lost", lost)
+	shown := *t
+	shown.InputSchema = reduced
+	return server.ForeignTool(shown, func(ctx context.Context, arguments mcp.RawValue) (*mcp.CallToolResult, error) {
+		if err := whole.Check(arguments); err != nil {
+			return nil, mcp.Errorf("invalid arguments: %v", err)
+		}
+		return call(ctx, arguments)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/schema/provider"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -27,6 +28,12 @@ type Options struct {
 	// Server are the options of Proxy.Server. Title, Description, WebsiteURL,
 	// Icons and Instructions are those of the upstream server by default.
 	Server server.Options
+	// Schemas is what the provider of the callers' models takes of the input schemas of
+	// tools, such as &provider.Gemini: callers see the schemas reduced to that, with what is
+	// left out in the descriptions. The proxy checks arguments against the whole schemas, and
+	// refuses calls that do not fit. Default nil: the schemas are passed on whole, and the
+	// upstream server alone checks.
+	Schemas *provider.Profile
 	// NoQuestions declares no capability to the upstream server, so that it asks
 	// nothing but what handlers in Client answer. Its calls then run at the same
 	// time also if it has a handshake.

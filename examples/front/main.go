@@ -3,6 +3,7 @@
 //
 //	front hello=hello web=https://example.com/mcp
 //	front -http 127.0.0.1:8080 -hide notes_edit_note hello=hello notes='notes -db n.db'
+//	front -for gemini hello=hello
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/parley-mcp/parley/proxy"
+	"github.com/parley-mcp/parley/schema/provider"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
@@ -28,16 +30,26 @@ import (
 func main() {
 	addr := flag.String("http", "", "address to serve http://ADDRESS/mcp on; without it standard input and output")
 	hide := flag.String("hide", "", "names, with their prefix, that nobody may see: NAME,NAME")
+	model := flag.String("for", "", "who runs the callers' models: anthropic, openai or gemini; tools get schemas that it takes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *addr, *hide, flag.Args()); err != nil {
+	if err := run(ctx, *addr, *hide, *model, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, addr, hide string, upstreams []string) error {
-	top, closeAll, err := join(ctx, upstreams)
+// profiles say which schemas a provider of models takes.
+var profiles = map[string]*provider.Profile{
+	"": nil, "anthropic": &provider.Anthropic, "openai": &provider.OpenAI, "gemini": &provider.Gemini,
+}
+
+func run(ctx context.Context, addr, hide, model string, upstreams []string) error {
+	schemas, known := profiles[model]
+	if !known {
+		return fmt.Errorf("-for %q: write anthropic, openai or gemini", model)
+	}
+	top, closeAll, err := join(ctx, schemas, upstreams)
 	if err != nil {
 		return err
 	}
@@ -53,7 +65,7 @@ func run(ctx context.Context, addr, hide string, upstreams []string) error {
 
 // join makes one server of several that are written as PREFIX=COMMAND or
 // PREFIX=URL. closeAll ends the connections, and the processes.
-func join(ctx context.Context, upstreams []string) (top *server.Server, closeAll func() error, err error) {
+func join(ctx context.Context, schemas *provider.Profile, upstreams []string) (top *server.Server, closeAll func() error, err error) {
 	var open []*proxy.Proxy
 	closeAll = func() error {
 		var errs []error
@@ -68,7 +80,7 @@ func join(ctx context.Context, upstreams []string) (top *server.Server, closeAll
 		if !ok {
 			return nil, nil, errors.Join(fmt.Errorf("%q: write PREFIX=COMMAND or PREFIX=URL", entry), closeAll())
 		}
-		p, err := proxy.Connect(ctx, dialer(target), nil)
+		p, err := proxy.Connect(ctx, dialer(target), &proxy.Options{Schemas: schemas})
 		if err != nil {
 			return nil, nil, errors.Join(fmt.Errorf("%s: %w", prefix, err), closeAll())
 		}

@@ -65,7 +65,7 @@ func two(t *testing.T) []string {
 func TestFront(t *testing.T) {
 	for _, version := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
-			top, closeAll, err := join(t.Context(), two(t))
+			top, closeAll, err := join(t.Context(), nil, two(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestFront(t *testing.T) {
 
 // A server that cannot be reached is named, and the others are ended.
 func TestUnreachable(t *testing.T) {
-	_, _, err := join(t.Context(), append(two(t), "gone=/nothing/here"))
+	_, _, err := join(t.Context(), nil, append(two(t), "gone=/nothing/here"))
 	if err == nil || !strings.Contains(err.Error(), "gone: ") {
 		t.Errorf("%v", err)
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -54,7 +55,8 @@ func (n *reduction) names() {
 		if n.takesName(name) {
 			continue
 		}
-		n.r.note(n.path.Field(name).String() + " is left out: its name must be 1 to 64 letters, digits, _, . or -")
+		n.r.lose(n.path.Field(name).String()+" is left out: its name must be 1 to 64 letters, digits, _, . or -",
+			"names of arguments are 1 to 64 letters, digits, _, . or -", "give the field such a name")
 		n.lost = append(n.lost, "properties: "+schematext.Clip(name, maxLostValue)+" "+lostText(fields[name]))
 		delete(fields, name)
 		out = true
@@ -72,7 +74,8 @@ func (n *reduction) takesName(name string) bool {
 
 // bounds writes an exclusive bound as an ordinary one if it is not taken.
 func (n *reduction) bounds() {
-	for exclusive, ordinary := range map[string]string{"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"} {
+	for _, pair := range [][2]string{{"exclusiveMaximum", "maximum"}, {"exclusiveMinimum", "minimum"}} {
+		exclusive, ordinary := pair[0], pair[1]
 		value, ok := n.s[exclusive]
 		if !ok || n.takes(exclusive) {
 			continue
@@ -175,7 +178,7 @@ func (n *reduction) types() {
 	case len(rest) == 0 && p.Types == TypesNullable:
 		n.out["nullable"] = mcp.RawValue("true")
 		n.lost = append(n.lost, "type: null")
-		n.r.note(n.path.String() + ": null becomes nullable")
+		n.r.lose(n.path.String()+": null becomes nullable", "the type null is not taken", "leave out a field that is always null")
 	case len(rest) == 0:
 		n.out["type"] = mcp.RawValue(`"null"`)
 	case len(rest) == 1 && (!null || p.Types == TypesNullable):
@@ -261,7 +264,7 @@ func (n *reduction) anyOfAlone() {
 	for keyword := range n.out {
 		if !slices.Contains([]string{"anyOf", "type", "nullable", "title", "default"}, keyword) {
 			n.lost = append(n.lost, "anyOf: "+lostText(n.out["anyOf"]))
-			n.r.note(n.path.String() + ": anyOf is left out")
+			n.r.lose(n.path.String()+": anyOf is left out", "anyOf stands alone", "write what stands beside anyOf in each alternative")
 			delete(n.out, "anyOf")
 			return
 		}
@@ -294,7 +297,7 @@ func (n *reduction) describe() {
 	}
 	if len(description) > maxDescription {
 		description = schematext.Clip(description, maxDescription)
-		n.r.note(n.path.String() + ": the description is shortened")
+		n.r.lose(n.path.String()+": the description is shortened", whyLong, fmt.Sprintf("write at most %d bytes", maxDescription))
 	}
 	if len(n.lost) > 0 {
 		slices.Sort(n.lost)

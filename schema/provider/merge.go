@@ -67,13 +67,13 @@ func onlyRemarks(s schematext.Object) schematext.Object {
 func (r *reducer) follow(s schematext.Object, ref string, plain bool, lost *[]string) schematext.Object {
 	if slices.Contains(r.inlining, ref) {
 		*lost = append(*lost, "the same again within itself")
-		r.note("a schema that contains itself is cut")
+		r.lose("a schema that contains itself is cut", "references are not taken", "write as many levels as are used")
 		return s
 	}
 	raw, ok := r.resolve(ref)
 	if !ok {
 		*lost = append(*lost, "$ref: "+schematext.Clip(ref, maxLostValue))
-		r.note("a reference that leads nowhere is left out")
+		r.lose("a reference that leads nowhere is left out", "references lead to $defs of the same schema", "correct the $ref")
 		return s
 	}
 	r.inlining = append(r.inlining, ref)
@@ -152,7 +152,8 @@ func (r *reducer) merge(a, b schematext.Object) schematext.Object {
 		return a
 	}
 	out := maps.Clone(a)
-	for keyword, value := range b {
+	for _, keyword := range slices.Sorted(maps.Keys(b)) {
+		value := b[keyword]
 		has := func(k string) bool { return a[k] != nil }
 		if slices.ContainsFunc(keywordGroups, func(group []string) bool {
 			return slices.Contains(group, keyword) && slices.ContainsFunc(group, has)
@@ -176,7 +177,8 @@ func (r *reducer) mergeKeyword(keyword string, a, b mcp.RawValue) mcp.RawValue {
 		if !ok1 || !ok2 {
 			return a
 		}
-		for name, field := range y {
+		for _, name := range slices.Sorted(maps.Keys(y)) {
+			field := y[name]
 			p, ok1 := schematext.Of(x[name])
 			q, ok2 := schematext.Of(field)
 			switch {

@@ -25,6 +25,8 @@ type Profile struct {
 	Items Items
 	// Names says what the arguments may be called.
 	Names Names
+	// ToolNames says what the tool may be called.
+	ToolNames ToolNames
 	// MaxDepth is the number of schemas within each other. Default 32.
 	MaxDepth int
 	// MaxEnum is the number of values that are listed. Default 1,000.
@@ -107,6 +109,20 @@ const (
 // plainName matches NamesPlain.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
+// ToolNames says what tools may be called.
+type ToolNames int
+
+// What tools may be called.
+const (
+	// ToolNamesAny is every name.
+	ToolNamesAny ToolNames = iota
+	// ToolNamesPlain is 1 to 64 ASCII letters, digits, underscores and dashes.
+	ToolNamesPlain
+	// ToolNamesBegun is 1 to 64 ASCII letters, digits, underscores, dots, colons and
+	// dashes, of which the first is a letter or an underscore.
+	ToolNamesBegun
+)
+
 // What providers take, each row with its sources. Where a provider documents
 // nothing, the words of its refusal are the source.
 var (
@@ -122,8 +138,9 @@ var (
 	// level" (https://github.com/anthropics/claude-code/issues/5319), "Property keys
 	// should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", which looks at the names of
 	// arguments alone (aws-solutions-library-samples/
-	// accelerated-intelligent-document-processing-on-aws, issue 709).
-	Anthropic = Profile{Root: RootPlain, Names: NamesPlain}
+	// accelerated-intelligent-document-processing-on-aws, issue 709). Names of tools are on
+	// the documented page.
+	Anthropic = Profile{Root: RootPlain, Names: NamesPlain, ToolNames: ToolNamesPlain}
 
 	// OpenAI is what OpenAI takes for functions that are not strict, and most
 	// providers that offer the same interface.
@@ -133,7 +150,8 @@ var (
 	// 10 levels holds for strict functions and is kept here for all. Refusals: "schema must
 	// have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at
 	// the top level" (https://github.com/goruck/home-generative-agent/pull/545),
-	// "array schema missing items".
+	// "array schema missing items". Names of tools:
+	// https://platform.openai.com/docs/api-reference/chat/create ("maximum length of 64").
 	OpenAI = Profile{
 		Keywords: []string{
 			"type", "title", "description", "default", "examples", "properties", "required", "additionalProperties",
@@ -141,7 +159,7 @@ var (
 			"definitions", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
 			"maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
 		},
-		Root: RootPlain, Items: ItemsRequired, MaxDepth: 10, MaxEnum: 500,
+		Root: RootPlain, Items: ItemsRequired, ToolNames: ToolNamesPlain, MaxDepth: 10, MaxEnum: 500,
 	}
 
 	// Gemini is the subset of OpenAPI 3.0 that Gemini takes for the parameters of
@@ -152,7 +170,8 @@ var (
 	// and 'date-time' are supported for STRING type"
 	// (https://github.com/google-gemini/gemini-cli/issues/3178), "items: missing
 	// field" (https://github.com/kkrishnan90/gemini-desktop/pull/7), "enum: only
-	// allowed for STRING type" (https://github.com/decolua/9router/pull/380).
+	// allowed for STRING type" (https://github.com/decolua/9router/pull/380), "Invalid
+	// function name" (https://github.com/google-gemini/gemini-cli/issues/9535).
 	Gemini = Profile{
 		Keywords: []string{
 			"type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties",
@@ -161,7 +180,7 @@ var (
 		},
 		Formats: []string{"date-time", "float", "double", "int32", "int64"},
 		Types:   TypesNullable, Enums: EnumsStrings, Root: RootPlain, AnyOf: AnyOfAlone,
-		Items: ItemsRequired, MaxDepth: 10, MaxEnum: 500,
+		Items: ItemsRequired, ToolNames: ToolNamesBegun, MaxDepth: 10, MaxEnum: 500,
 	}
 )
 

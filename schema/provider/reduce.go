@@ -24,7 +24,7 @@ const (
 	maxReducedEnum  = 1000
 	maxLostValue    = 200 // bytes of a keyword in a description
 	maxDescription  = 4000
-	maxReduceNotes  = 50
+	maxLosses       = 50
 )
 
 // anyObject is the schema of all objects.
@@ -37,6 +37,15 @@ var anyObject = mcp.RawValue(`{"type":"object"}`)
 // shown. The result may share memory with raw, which is not written to. The error
 // says that raw is no JSON Schema.
 func Reduce(raw mcp.RawValue, p Profile) (reduced mcp.RawValue, notes []string, err error) {
+	reduced, losses, err := reduce(raw, p)
+	for _, l := range losses {
+		notes = append(notes, l.What)
+	}
+	return reduced, notes, err
+}
+
+// reduce is Reduce with all that is known of what is left out.
+func reduce(raw mcp.RawValue, p Profile) (reduced mcp.RawValue, losses []Loss, err error) {
 	if err := wire.Valid(raw, wire.Limits{}); err != nil {
 		return nil, nil, fmt.Errorf("reducing a schema: %w; the server must send valid JSON", err)
 	}
@@ -48,7 +57,7 @@ func Reduce(raw mcp.RawValue, p Profile) (reduced mcp.RawValue, notes []string, 
 	p.MaxDepth, p.MaxEnum = cmp.Or(p.MaxDepth, maxReduceDepth), cmp.Or(p.MaxEnum, maxReducedEnum)
 	p.MaxBytes = cmp.Or(p.MaxBytes, maxReduced)
 	if len(raw) > maxSchemaInput {
-		return anyObject, []string{fmt.Sprintf("the schema has %d bytes and is left out", len(raw))}, nil
+		return anyObject, []Loss{{fmt.Sprintf("the schema has %d bytes and is left out", len(raw)), whyLong, mendShorter}}, nil
 	}
 	if all && len(raw) <= p.MaxBytes {
 		return raw, nil, nil
@@ -60,13 +69,13 @@ func Reduce(raw mcp.RawValue, p Profile) (reduced mcp.RawValue, notes []string, 
 		r := newReducer(raw, &p, depth)
 		out := r.root()
 		if depth < p.MaxDepth {
-			r.note(fmt.Sprintf("the schema is too long: what is deeper than %d levels is left out", depth))
+			r.lose(fmt.Sprintf("the schema is too long: what is deeper than %d levels is left out", depth), whyLong, mendShorter)
 		}
 		if len(out) <= p.MaxBytes && compiles(out) {
-			return out, r.notes, nil
+			return out, r.losses, nil
 		}
 	}
-	return anyObject, []string{"the schema is too long or not valid, and is left out"}, nil
+	return anyObject, []Loss{{"the schema is too long or not valid, and is left out", whyLong, mendShorter}}, nil
 }
 
 func compiles(raw mcp.RawValue) bool {
@@ -83,7 +92,7 @@ type reducer struct {
 	refs     refStyle
 	left     int      // schemas that may still be written
 	inlining []string // references that are being followed
-	notes    []string
+	losses   []Loss
 }
 
 // A refStyle says how references of a document are read.
@@ -111,9 +120,10 @@ func newReducer(raw mcp.RawValue, p *Profile, depth int) *reducer {
 	return r
 }
 
-func (r *reducer) note(text string) {
-	if len(r.notes) < maxReduceNotes && !slices.Contains(r.notes, text) {
-		r.notes = append(r.notes, text)
+func (r *reducer) lose(what, why, mend string) {
+	known := func(l Loss) bool { return l.What == what }
+	if len(r.losses) < maxLosses && !slices.ContainsFunc(r.losses, known) {
+		r.losses = append(r.losses, Loss{what, why, mend})
 	}
 }
 
@@ -123,7 +133,7 @@ func (r *reducer) root() mcp.RawValue {
 	out := r.reduce(r.raw, 0, path)
 	if r.profile.Root != RootAny && !isType(out["type"], "object") {
 		if out["type"] != nil || r.profile.Root == RootPlain && out["anyOf"] != nil {
-			r.note("the schema is not that of an object, and is left out")
+			r.lose("the schema is not that of an object, and is left out", "arguments are an object", `write "type": "object" and name the fields`)
 			return anyObject
 		}
 		out["type"] = mcp.RawValue(`"object"`)
@@ -133,8 +143,8 @@ func (r *reducer) root() mcp.RawValue {
 		if !ok || !r.profile.takes("$ref") || !r.profile.takes(keyword) || r.refs == refsOpaque {
 			continue
 		}
-		for name, def := range defs {
-			defs[name] = encodeSchema(r.reduce(def, 1, path.Step("definition "+schematext.Quote(name))))
+		for _, name := range slices.Sorted(maps.Keys(defs)) {
+			defs[name] = encodeSchema(r.reduce(defs[name], 1, path.Step("definition "+schematext.Quote(name))))
 		}
 		out[keyword] = encodeSchema(defs)
 	}
@@ -197,7 +207,7 @@ func encodeList(list []mcp.RawValue) mcp.RawValue {
 // reduce reduces one schema.
 func (r *reducer) reduce(raw mcp.RawValue, depth int, path schematext.Path) schematext.Object {
 	if r.left--; r.left < 0 {
-		r.note("the schema has too many parts: some are left out")
+		r.lose("the schema has too many parts: some are left out", whyLong, mendShorter)
 		return schematext.Object{}
 	}
 	s, ok := schematext.Of(raw)
@@ -232,7 +242,7 @@ func (r *reducer) exact(raw mcp.RawValue, depth int) bool {
 		return false
 	}
 	try := *r
-	try.notes, try.inlining = nil, nil
+	try.losses, try.inlining = nil, nil
 	same := schematext.Canonical(encodeSchema(try.reduce(raw, depth, schematext.Path{})))
 	r.left = try.left
 	return same == whole
@@ -262,7 +272,8 @@ func (n *reduction) lose(keyword string) {
 	}
 	delete(n.s, keyword)
 	n.lost = append(n.lost, keyword+": "+lostText(raw))
-	n.r.note(n.path.String() + ": " + keyword + " is left out")
+	why, mend := n.why(keyword, raw)
+	n.r.lose(n.path.String()+": "+keyword+" is left out", why, mend)
 }
 
 // lostText writes a value for a description.
@@ -281,7 +292,7 @@ func (n *reduction) cut() {
 		case "type", "description", "title":
 			kept[keyword] = value
 		default:
-			n.r.note(n.path.String() + ": deeper parts are left out")
+			n.r.lose(n.path.String()+": deeper parts are left out", fmt.Sprintf("schemas are at most %d levels deep", n.r.maxDepth), "make it flatter, with names such as address_city")
 		}
 	}
 	n.s = kept
@@ -310,7 +321,7 @@ func (n *reduction) alternatives() {
 		case keyword == "oneOf" && n.s["anyOf"] == nil && p.takes("anyOf"):
 			n.s["anyOf"] = n.s["oneOf"]
 			delete(n.s, "oneOf")
-			n.r.note(n.path.String() + ": oneOf becomes anyOf")
+			n.r.lose(n.path.String()+": oneOf becomes anyOf", "oneOf is not taken", "write anyOf where both would do")
 		case keyword == "oneOf":
 			n.lose("oneOf")
 		default:
@@ -456,8 +467,8 @@ func (n *reduction) keyword(keyword string, value mcp.RawValue) {
 		if !ok {
 			return
 		}
-		for name, field := range fields {
-			fields[name] = encodeSchema(n.r.reduce(field, n.depth+1, n.path.Field(name)))
+		for _, name := range slices.Sorted(maps.Keys(fields)) { // the losses are always in the same order
+			fields[name] = encodeSchema(n.r.reduce(fields[name], n.depth+1, n.path.Field(name)))
 		}
 		n.out[keyword] = encodeSchema(fields)
 	case list:
