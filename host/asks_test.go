@@ -450,3 +450,46 @@ func TestSamplingImages(t *testing.T) {
 		t.Error("17 images are taken")
 	}
 }
+
+// Tools that a server names in its request are told to the model by names that every provider
+// takes, and the server gets its own names back.
+func TestSamplingTools(t *testing.T) {
+	const own = "admin.tools/list"
+	object := mcp.RawValue(`{"type":"object"}`)
+	m := &scripted{turns: []turn{func(r *host.Request) []host.Piece {
+		return use(r.Tools[0].Name, `{"a":1}`, r.Tools[1].Name, `{}`, "invented", `{}`)(r)
+	}}}
+	var got []string
+	asks := server.Tool("ask", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
+		res, err := server.Sample(ctx, &mcp.CreateMessageParams{
+			MaxTokens: 10, Tools: []mcp.Tool{{Name: own, InputSchema: object}, {Name: "plain", InputSchema: object}},
+			Messages: []mcp.SamplingMessage{
+				{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text("x")}},
+				{Role: mcp.RoleAssistant, Content: mcp.Contents{&mcp.ToolUseContent{ID: "1", Name: own, Input: mcp.RawValue(`{}`)}}},
+				{Role: mcp.RoleUser, Content: mcp.Contents{&mcp.ToolResultContent{ToolUseID: "1", Content: mcp.Contents{mcp.Text("done")}}}},
+			},
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, c := range res.Content {
+			if call, ok := c.(*mcp.ToolUseContent); ok {
+				got = append(got, call.Name+string(call.Input))
+			}
+		}
+		return "asked", nil
+	})
+	h := oneServer(t, &host.Options{Policy: allowing(t, "sampling:*"), SampleModels: []host.Model{m}}, "", asks)
+	if text, err := callTool(t, h, begin(t, h, &scripted{}), "ask"); err != nil || text != "asked" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	if want := []string{own + `{"a":1}`, "plain{}", "invented{}"}; !slices.Equal(got, want) {
+		t.Errorf("the server gets %q, want %q", got, want)
+	}
+	asked := m.asked[0]
+	told := asked.Tools[0].Name
+	earlier := asked.Messages[1].Blocks[0].Content.(*mcp.ToolUseContent).Name
+	if strings.ContainsAny(told, "./") || !strings.HasPrefix(told, "admin_tools_list_") || earlier != told || asked.Tools[1].Name != "plain" {
+		t.Errorf("the model is told %q and %q, and that it called %q", told, asked.Tools[1].Name, earlier)
+	}
+}

@@ -12,7 +12,8 @@ import (
 )
 
 // CancelCall cancels one call that was authorized and has no result yet: one that is
-// under way at its server, or waits to be sent. The run goes on, and the model is told.
+// under way at its server, or waits to be sent, or the loading of a skill, from its
+// beginning: a question about it is withdrawn. The run goes on, and the model is told.
 // It reports whether there was one.
 func (s *Session) CancelCall(call string) bool {
 	s.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -40,7 +39,8 @@ type ServerStatus struct {
 	// Version is the protocol revision in use; empty while there is no connection.
 	Version string
 	// Stale says that the tools are those of an earlier listing: the server has said
-	// that they changed, could not list them, or is not connected at the moment.
+	// that they changed, the time is over for which it said that they stay, it could not
+	// list them, or is not connected at the moment.
 	Stale bool
 }
 
@@ -178,9 +178,9 @@ func (h *Host) Status() []ServerStatus { return slices.Clone(h.servers.current()
 var errEnough = errors.New("the servers have had their time")
 
 // Settle starts the servers that were not needed yet and waits until each is ready, or
-// has failed once, and what servers have said to have changed is listed again; but for
-// atMost at the longest, without the time in which a person is asked, and not beyond
-// the end of ctx. It returns the catalog of then.
+// has failed once, and what servers have said to have changed, or not to stay for so long,
+// is listed again; but for atMost at the longest, without the time in which a person is
+// asked, and not beyond the end of ctx. It returns the catalog of then.
 func (h *Host) Settle(ctx context.Context, atMost time.Duration) *Catalog {
 	return h.settle(ctx, atMost, func(*supervisor) bool { return false })
 }
@@ -190,8 +190,9 @@ func (h *Host) settle(ctx context.Context, atMost time.Duration, enough func(s *
 	set := &h.servers
 	ctx, cancel := pausetimer.WithTimeout(ctx, atMost, errEnough)
 	defer cancel()
-	defer h.pausable(ctx)()
+	defer h.limits.add(ctx)()
 	_ = h.Start() // only a host that is closed starts none
+	h.refresh()
 	listings := make(map[*supervisor]int)
 	first := true
 	_ = set.await(ctx, func() bool { // the catalog tells what is missing
@@ -216,7 +217,7 @@ func (h *Host) listed(ctx context.Context, server, tool string) (*client.Client,
 	spec, _ := h.spec(server)
 	ctx, cancel := pausetimer.WithTimeout(ctx, orDefault(spec.ListTimeout, h.opts.ListTimeout), errSlowList)
 	defer cancel()
-	defer h.pausable(ctx)()
+	defer h.limits.add(ctx)()
 	var (
 		c     *client.Client
 		found *Tool
@@ -260,66 +261,4 @@ func (h *Host) WatchServers(ctx context.Context, since uint64) (*Catalog, error)
 		return nil, ErrClosed
 	}
 	return set.current(), nil
-}
-
-// A waiter is the time limit of a caller that waits for servers.
-type waiter struct{ pausetimer.Pauser }
-
-// pausable pauses the time limit of ctx while a person is asked, until the function
-// that it returns is called.
-func (h *Host) pausable(ctx context.Context) (end func()) {
-	w := &waiter{pausetimer.From(ctx)}
-	h.mu.Lock()
-	h.runs[w] = struct{}{}
-	h.mu.Unlock()
-	return func() {
-		h.mu.Lock()
-		delete(h.runs, w)
-		h.mu.Unlock()
-	}
-}
-
-// pauseRuns pauses all runs until the function that it returns is called.
-func (h *Host) pauseRuns() (resume func()) {
-	h.mu.Lock()
-	paused := make([]pausetimer.Pauser, 0, len(h.runs))
-	for run := range h.runs {
-		paused = append(paused, run)
-	}
-	h.mu.Unlock()
-	for _, run := range paused {
-		run.Pause()
-	}
-	return func() {
-		for _, run := range paused {
-			run.Resume()
-		}
-	}
-}
-
-// A runsPauser pauses all runs of a host while a person is asked for a server.
-type runsPauser struct {
-	host *Host
-
-	mu     sync.Mutex
-	depth  int
-	resume func()
-}
-
-// Pause pauses the runs.
-func (p *runsPauser) Pause() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.depth++; p.depth == 1 {
-		p.resume = p.host.pauseRuns()
-	}
-}
-
-// Resume ends one Pause.
-func (p *runsPauser) Resume() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.depth--; p.depth == 0 {
-		p.resume()
-	}
 }

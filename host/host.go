@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/internal/pausetimer"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
@@ -144,17 +143,17 @@ const defaultSystem = "You help a person by using tools of several servers. " +
 type Host struct {
 	opts    Options
 	servers serverSet
+	limits  limitSet
 
 	mu       sync.Mutex
 	grants   map[string]*liveGrant // by id; of those that hold
 	sessions []*Session
-	runs     map[pausetimer.Pauser]struct{}
 	closed   bool
 }
 
 // New makes a host without servers.
 func New(opts *Options) *Host {
-	h := &Host{opts: opts.filled(), runs: make(map[pausetimer.Pauser]struct{}), grants: make(map[string]*liveGrant)}
+	h := &Host{opts: opts.filled(), grants: make(map[string]*liveGrant)}
 	h.servers.host, h.servers.changed = h, make(chan struct{})
 	return h
 }

@@ -24,6 +24,7 @@ type link struct {
 // may ask without saying during which. A subscription is no such request.
 func (l *link) counted(next client.Func) client.Func {
 	return func(ctx context.Context, r *client.Request) (client.Result, error) {
+		ctx = context.WithValue(ctx, linkKey{}, l)
 		if c, ok := ctx.Value(sessionKey{}).(sessionCall); ok && r.Method() != mcp.MethodListen {
 			l.count(c, 1)
 			defer l.count(c, -1)

@@ -21,8 +21,8 @@ const (
 var errSlowList = errors.New("the server did not list its tools in time")
 
 // A listings says when the tools of a connection are listed again: after a notice that
-// they changed, but at most once per second, and with growing pauses after a failure,
-// which notices do not shorten.
+// they changed, or when they are needed and their time is over, but at most once per second,
+// and with growing pauses after a failure, which notices do not shorten.
 type listings struct {
 	timer  *time.Timer
 	due    time.Time // when the timer ends; zero if it does not run
@@ -93,12 +93,13 @@ func (cn *connection) list(ctx context.Context) error {
 	s := cn.s
 	limited, cancel := transport.WithTimeout(ctx, orDefault(s.spec.ListTimeout, s.host.opts.ListTimeout), errSlowList)
 	defer cancel()
+	cn.fresh.begin()
 	defs, err := allTools(limited, cn.client)
 	if err == nil {
 		tools := s.host.newTools(s.link, defs)
 		s.publish(ctx, func() {
 			s.enter(StateReady)
-			s.tools, s.listings = tools, s.listings+1
+			s.tools, s.listings, s.freshUntil = tools, s.listings+1, cn.fresh.until()
 			s.status.Tools, s.status.Stale, s.status.Err = len(tools), false, nil
 		})
 		return nil

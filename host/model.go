@@ -29,7 +29,8 @@ type ModelInfo struct {
 	// Offline says that it is no language model but the built-in planner,
 	// which faces must tell wherever it answers.
 	Offline bool `json:"offline,omitzero"`
-	// Window is how many tokens a request and its answer may have. 0: unknown.
+	// Window is how many tokens a request and its answer may have. 0: unknown; a model may find
+	// it out later.
 	Window int `json:"window,omitzero"`
 	// MaxImage is the most bytes of one image; 0: the model takes none.
 	MaxImage int `json:"maxImage,omitzero"`

@@ -35,17 +35,32 @@ func modelName(server, tool string) string {
 
 // hashedName is the name with digits of a hash of the pair.
 func hashedName(server, tool string) string {
-	name := clean(server) + separator + clean(tool)
+	return withHash(clean(server)+separator+clean(tool), server+"\x00"+tool)
+}
+
+// plainName makes the name under which the model knows a tool that a server names in a request
+// of its own: the name itself where every provider takes it, else one that ends in a hash of it.
+func plainName(name string) string {
+	if c := clean(name); c != name || len(name) > maxModelName || !begins(name) || hashed.MatchString(name) {
+		return withHash(c, name)
+	}
+	return name
+}
+
+// withHash is a clean name with digits of a hash of the true one.
+func withHash(name, of string) string {
 	if !begins(name) {
 		name = "_" + name
 	}
-	sum := sha256.Sum256([]byte(server + "\x00" + tool))
+	sum := sha256.Sum256([]byte(of))
 	suffix := "_" + hex.EncodeToString(sum[:])[:hashDigits]
 	return name[:min(len(name), maxModelName-len(suffix))] + suffix
 }
 
 // begins reports whether a name begins as every provider wants it.
-func begins(name string) bool { return name[0] != '-' && (name[0] < '0' || name[0] > '9') }
+func begins(name string) bool {
+	return name != "" && name[0] != '-' && (name[0] < '0' || name[0] > '9')
+}
 
 // clean replaces what a model's provider refuses in names.
 func clean(s string) string {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +25,28 @@ func TestModelNames(t *testing.T) {
 	}
 	if got := modelName("a", "t"); got != "a__t" {
 		t.Errorf("an ordinary name became %s", got)
+	}
+}
+
+// Names of a server's request are told as they are where every provider takes them, and differ
+// where they differ.
+func TestPlainNames(t *testing.T) {
+	t.Parallel()
+	taken := regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
+	seen := make(map[string]string)
+	long := strings.Repeat("long_", 20)
+	for name, same := range map[string]bool{
+		"get_weather": true, "_x": true, "a-b": true, long[:64]: true,
+		"": false, "7zip": false, "-x": false, "admin.tools.list": false, "admin_tools.list": false, "admin/tools": false,
+		"späte frage": false, long[:65]: false, long[:66]: false, plainName("a.b"): false,
+	} {
+		told := plainName(name)
+		if !taken.MatchString(told) || (told == name) != same {
+			t.Errorf("%q is told as %s", name, told)
+		}
+		if other, ok := seen[told]; ok {
+			t.Errorf("%s is %q and %q", told, name, other)
+		}
+		seen[told] = name
 	}
 }

@@ -136,7 +136,8 @@ func (s *Session) ask(ctx context.Context, q *Question, check func(*Answer) erro
 	s.asking.Add(1)
 	s.mu.Unlock()
 	defer s.asking.Done()
-	defer s.host.pauseRuns()()
+	s.host.limits.Pause()
+	defer s.host.limits.Resume()
 	select {
 	case s.person <- struct{}{}:
 	case <-ctx.Done():

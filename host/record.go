@@ -353,6 +353,8 @@ type Question struct {
 	Content mcp.Contents `json:"content,omitzero"`
 	// Roots are the directories that may be told to the server.
 	Roots []mcp.Root `json:"roots,omitzero"`
+	// SignIn is what the person would sign in for, in QuestionSignIn.
+	SignIn *SignIn `json:"signIn,omitzero"`
 	// Skill is the skill that would be loaded, in QuestionSkill.
 	Skill *SkillEntry `json:"skill,omitzero"`
 	// Why says why the person is asked.
@@ -404,6 +406,9 @@ const (
 	// QuestionSkill asks whether a skill may be loaded, also when it has changed since
 	// the person agreed to it: then there are Changes.
 	QuestionSkill QuestionKind = "skill"
+	// QuestionSignIn asks whether the person wants to sign in to a server; see
+	// [AskSignIn].
+	QuestionSignIn QuestionKind = "sign-in"
 )
 
 // An Answer is what the person says to a question.

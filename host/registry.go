@@ -61,6 +61,12 @@ func (h *Host) pinned(ctx context.Context) (map[PinKey]*Pin, error) {
 	return pinned, nil
 }
 
+// Tokens estimates how many tokens the definition of the tool takes in a request.
+func (t *Tool) Tokens() int {
+	spec := t.spec(provider.Any)
+	return tokens(&spec)
+}
+
 // spec is the tool as a model is told of it.
 func (t *Tool) spec(p provider.Profile) ToolSpec {
 	spec := ToolSpec{Name: t.ModelName, Description: t.Def.Description, InputSchema: t.Def.InputSchema}

@@ -239,7 +239,7 @@ func (s *Session) cancel(cause error) {
 // loop takes turns until the model calls nothing any more.
 func (r *run) loop(ctx context.Context) error {
 	s := r.session
-	ctx, stop := s.host.limit(ctx)
+	ctx, stop := s.host.limit(ctx, s.limits().Time)
 	defer stop()
 	err := r.turns(withSession(ctx, s, ""))
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -250,7 +250,7 @@ func (r *run) loop(ctx context.Context) error {
 
 func (r *run) turns(ctx context.Context) error {
 	s := r.session
-	for step := 1; step <= s.host.opts.MaxSteps; step++ {
+	for step := 1; step <= s.limits().Steps; step++ {
 		catalog, err := r.catalog(ctx, step)
 		if err != nil {
 			return err
@@ -269,7 +269,7 @@ func (r *run) turns(ctx context.Context) error {
 			return err
 		}
 	}
-	return &BudgetError{"steps", fmt.Sprintf("%d steps", s.host.opts.MaxSteps)}
+	return &BudgetError{"steps", fmt.Sprintf("%d steps", s.limits().Steps)}
 }
 
 // catalog reads the tools of now. A server that is down is told once in a run; if
@@ -278,6 +278,7 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	s := r.session
 	var catalog *Catalog
 	if step > 1 {
+		s.host.refresh()
 		catalog = s.host.Catalog()
 	} else {
 		// It starts the servers: a sign-in that one needs pauses the time that is waited.
@@ -338,8 +339,8 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) 
 			return err
 		}
 	}
-	if n := r.count.Calls + len(ready); n > s.host.opts.MaxRunCalls {
-		return &BudgetError{"calls", fmt.Sprintf("%d calls", s.host.opts.MaxRunCalls)}
+	if n, most := r.count.Calls+len(ready), s.limits().Calls; n > most {
+		return &BudgetError{"calls", fmt.Sprintf("%d calls", most)}
 	}
 	return r.carryOut(ctx, ready)
 }

@@ -217,7 +217,7 @@ func (h *Host) requestOf(m Model, p *mcp.CreateMessageParams) *Request {
 	}
 	if p.ToolChoice == nil || p.ToolChoice.Mode != mcp.ToolChoiceNone {
 		for i := range p.Tools {
-			req.Tools = append(req.Tools, ToolSpec{Name: p.Tools[i].Name, Description: p.Tools[i].Description, InputSchema: p.Tools[i].InputSchema})
+			req.Tools = append(req.Tools, ToolSpec{Name: plainName(p.Tools[i].Name), Description: p.Tools[i].Description, InputSchema: p.Tools[i].InputSchema})
 		}
 	}
 	return req
@@ -246,7 +246,7 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 				return nil, usage, fmt.Errorf("model %s: the arguments of a call are no JSON object: %w", result.Model, err)
 			}
 			result.Content = append(result.Content, &mcp.ToolUseContent{
-				ID: bounded(piece.Call.ID, maxName), Name: bounded(piece.Call.Name, maxName), Input: input,
+				ID: bounded(piece.Call.ID, maxName), Name: bounded(ofServer(p, piece.Call.Name), maxName), Input: input,
 			})
 			stop = StopCalls
 		}
@@ -266,13 +266,28 @@ func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessage
 	return result, usage, ctx.Err()
 }
 
-// asTaken is content as a model takes it: an image that it does not take is named.
+// ofServer is the server's name of a tool that the model has called.
+func ofServer(p *mcp.CreateMessageParams, called string) string {
+	for i := range p.Tools {
+		if name := p.Tools[i].Name; plainName(name) == called {
+			return name
+		}
+	}
+	return called
+}
+
+// asTaken is content as a model takes it: an image that it does not take is named, and a tool
+// has the name that the model is told.
 func asTaken(c mcp.Content, maxImage int) mcp.Content {
 	switch c := c.(type) {
 	case *mcp.ImageContent:
 		if !takes(c, maxImage) {
 			return mcp.Text(ContentText(c))
 		}
+	case *mcp.ToolUseContent:
+		taken := *c
+		taken.Name = plainName(c.Name)
+		return &taken
 	case *mcp.ToolResultContent:
 		taken := *c
 		taken.Content = make(mcp.Contents, len(c.Content))

@@ -327,7 +327,7 @@ const shortWait = 2 * time.Second
 // host: do not close it. It is of one connection: when that has ended, its calls fail
 // with client.ErrDisconnected, and Client returns another.
 func (h *Host) Client(ctx context.Context, server string) (*client.Client, error) {
-	defer h.pausable(ctx)()
+	defer h.limits.add(ctx)()
 	set := &h.servers
 	var (
 		c     *client.Client

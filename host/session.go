@@ -46,6 +46,7 @@ type Session struct {
 	mu        sync.Mutex
 	model     Model
 	before    Model // the first one, once SetModel has set another
+	limit     Amount
 	info      SessionInfo
 	records   []Record      // all, those of ancestors first: records[i].N is i+1
 	state     state         // what the records say
@@ -113,7 +114,7 @@ func newID() string { return rand.Text()[:10] }
 
 func (h *Host) session(m Model, opts *SessionOptions) *Session {
 	s := &Session{
-		host: h, model: m,
+		host: h, model: m, limit: limitOf(&h.opts),
 		person:   make(chan struct{}, 1),
 		pageRoom: make(map[string]*pageRoom),
 		working:  make(map[int]context.CancelCauseFunc),

@@ -141,19 +141,19 @@ func (r *run) callSkill(ctx context.Context, call *CallRecord) error {
 		return s.notRun(call, fmt.Errorf("%w: the arguments of %s do not fit", errCall, call.ModelName), nil, &r.count)
 	}
 	s.mu.Lock()
-	full := r.count.Calls >= s.host.opts.MaxRunCalls
+	most := s.limit.Calls
+	full := r.count.Calls >= most
 	s.mu.Unlock()
 	if full {
-		return &BudgetError{"calls", fmt.Sprintf("%d calls", s.host.opts.MaxRunCalls)}
+		return &BudgetError{"calls", fmt.Sprintf("%d calls", most)}
 	}
-	callCtx, cancel := context.WithCancelCause(withSession(ctx, s, call.ID))
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.cancels, call.ID)
-		cancel(nil)
-	}()
-	use := &skillUse{session: s, call: call.ID, start: func(why string) error { return r.startSkill(call, cancel, why) }}
+	callCtx, end := s.cancellable(withSession(ctx, s, call.ID), call.ID)
+	defer end()
+	started := false
+	use := &skillUse{session: s, call: call.ID, start: func(why string) error {
+		started = true
+		return r.startSkill(call, why)
+	}}
 	bodies, result, err := use.carryOut(callCtx, call.ModelName, &in)
 	var refused *ConsentError
 	var failed *skillError
@@ -161,6 +161,8 @@ func (r *run) callSkill(ctx context.Context, call *CallRecord) error {
 	case err == nil:
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case callCtx.Err() != nil && !started:
+		return s.notRun(call, errNotUsed, nil, &r.count)
 	case errors.As(err, &refused) && refused.Refused, errors.Is(err, errCall):
 		return s.notRun(call, err, refused, &r.count)
 	case !errors.As(err, &failed) && callCtx.Err() == nil:
@@ -169,14 +171,16 @@ func (r *run) callSkill(ctx context.Context, call *CallRecord) error {
 	return r.skillDone(callCtx, call, bodies, result, err)
 }
 
+// errNotUsed says that the person cancelled a call before a file was asked for.
+var errNotUsed = errors.New("the person cancelled the call before the skill was read; nothing of it was used")
+
 // startSkill notes that the server is asked for a file.
-func (r *run) startSkill(call *CallRecord, cancel context.CancelCauseFunc, why string) error {
+func (r *run) startSkill(call *CallRecord, why string) error {
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, err := s.appendLocked(&StartRecord{Call: call.ID, Arguments: call.Arguments, Why: bounded(why, maxWhy)})
 	if err == nil {
-		s.cancels[call.ID] = cancel
 		r.count.Calls++
 	}
 	return err
@@ -204,7 +208,7 @@ func (u *skillUse) carryOut(ctx context.Context, tool string, in *skillArguments
 	if err != nil {
 		return nil, nil, err
 	}
-	return u.session.loaded(k, body), &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(skillText(k, body))}}, nil
+	return u.session.loaded(k, body), &mcp.CallToolResult{Content: mcp.Contents{mcp.Text(u.session.skillText(k, body))}}, nil
 }
 
 // errChanged is what the model is told of a skill that has changed.

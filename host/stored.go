@@ -60,6 +60,11 @@ func (q *Question) stored() Question {
 		page.URL = withoutQuery(page.URL)
 		kept.Page = &page
 	}
+	if q.SignIn != nil {
+		in := *q.SignIn
+		in.Resource, in.Issuer, in.Previous = withoutQuery(in.Resource), withoutQuery(in.Issuer), withoutQuery(in.Previous)
+		kept.SignIn = &in
+	}
 	return kept
 }
 

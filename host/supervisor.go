@@ -101,6 +101,10 @@ type supervisor struct {
 	stop     context.CancelCauseFunc
 	done     chan struct{} // closed when the last goroutine has ended; nil: there was none
 	closeErr error         // of the last connection that the host ended
+
+	// freshUntil is when the tools are to be listed again as soon as they are needed; zero:
+	// when the server says that they changed.
+	freshUntil time.Time
 }
 
 func newSupervisor(set *serverSet, spec Server) *supervisor {
@@ -135,9 +139,8 @@ func (s *supervisor) need() {
 // begin starts the goroutine. What is left of an earlier one ends first.
 func (s *supervisor) begin() {
 	// Nothing of a caller is in the context: an attempt outlives the call that needed
-	// it. A person who is asked to sign in stops the clocks of all runs.
-	base := context.WithValue(context.Background(), transport.PauserKey{}, &runsPauser{host: s.host})
-	ctx, stop := context.WithCancelCause(base)
+	// it. While a person is asked to sign in, no time limit of the host runs down.
+	ctx, stop := context.WithCancelCause(s.host.limits.pausedFrom(context.Background()))
 	before, done := s.done, make(chan struct{})
 	s.stop, s.done = stop, done
 	s.attempt()
@@ -365,6 +368,8 @@ type connection struct {
 	lost chan error // has an element when the connection ended by itself
 	over bool       // it has ended by itself; guarded by the set's mutex
 
+	fresh freshness // of the tools
+
 	client *client.Client // set before serve; guarded by the set's mutex until then
 	once   sync.Once      // closes it
 }
@@ -374,13 +379,14 @@ type connection struct {
 func (s *supervisor) connect(ctx context.Context) (*connection, error) {
 	cn := &connection{s: s, lost: make(chan error, 1)}
 	limit := orDefault(s.spec.ConnectTimeout, s.host.opts.ConnectTimeout)
-	limited, cancel := transport.WithTimeout(ctx, limit, errSlow)
+	limited, cancel := transport.WithTimeout(context.WithValue(ctx, linkKey{}, s.link), limit, errSlow)
 	defer cancel()
 	o := s.options()
 	o.CallTimeout = orDefault(s.spec.CallTimeout, s.host.opts.CallTimeout)
 	o.ConnectTimeout = 2 * limit // ours ends first
 	o.OnToolsChanged = func(context.Context) { signal(s.notices) }
 	o.OnDisconnect = cn.disconnected
+	o.Middleware = append(o.Middleware, cn.fresh.noted)
 	drain(s.notices) // of an earlier connection
 	if s.host.opts.Skills != nil {
 		o.OnResourcesChanged = func(context.Context) { signal(s.skillNotices) }

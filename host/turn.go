@@ -66,15 +66,14 @@ func (t *turn) generate(ctx context.Context, req *Request) (err error) {
 
 // spent says which budget of the run is used up: by turns, summaries and servers.
 func (s *Session) spent() error {
-	o := &s.host.opts
 	s.mu.Lock()
-	usage := s.state.runUsage
+	usage, most := s.state.runUsage, s.limit
 	s.mu.Unlock()
 	switch {
-	case o.MaxTokens > 0 && usage.Input+usage.Output >= o.MaxTokens:
-		return &BudgetError{"tokens", fmt.Sprintf("%d tokens", o.MaxTokens)}
-	case o.MaxCost > 0 && usage.Cost >= o.MaxCost:
-		return &BudgetError{"money", fmt.Sprintf("%.2f dollars", o.MaxCost)}
+	case most.Tokens > 0 && usage.Input+usage.Output >= most.Tokens:
+		return &BudgetError{"tokens", fmt.Sprintf("%d tokens", most.Tokens)}
+	case most.Cost > 0 && usage.Cost >= most.Cost:
+		return &BudgetError{"money", fmt.Sprintf("%.2f dollars", most.Cost)}
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func (l *link) awaitStream(ctx context.Context, s *clientSession) {
 
 // Establish tells the link what was negotiated. With a session it begins to
 // read the stream for what the server sends outside of answers, and does not
-// wait for it.
+// wait for it. Requests for the stream have the values of ctx.
 func (l *link) Establish(ctx context.Context, e transport.Established) error {
 	facts, ok := revision.Lookup(e.Version)
 	if !ok {
@@ -141,7 +141,7 @@ func (l *link) Establish(ctx context.Context, e transport.Established) error {
 	}
 	defer l.work.Done()
 	var next *clientSession
-	listening, stop := context.WithCancel(l.life)
+	listening, stop := context.WithCancel(&scope{l.life, context.WithoutCancel(ctx)})
 	if e.Handshake {
 		next = &clientSession{facts: facts, id: l.takeOffer(), stop: stop, listening: make(chan struct{})}
 	} else {

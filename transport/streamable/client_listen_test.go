@@ -1,6 +1,7 @@
 package streamable_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/internal/linktest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -223,6 +225,44 @@ func TestStreamComesFirst(t *testing.T) {
 			if err := link.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// The requests of a link have values of contexts, so that a sign-in knows for whom it is and whose
+// time stands still: those of the caller, and for the stream those of Establish, never those of Dial.
+func TestContextsOfRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		with := func(value string) context.Context { return context.WithValue(t.Context(), key{}, value) }
+		values := make(chan any, 8)
+		far := &farEnd{session: "s-1", version: primed, get: func(c *farCall) *http.Response {
+			values <- c.Context().Value(key{})
+			return c.stream("", nil)
+		}, post: func(c *farCall) *http.Response {
+			values <- c.Context().Value(key{})
+			return reply(200, "application/json", answerTo(c.id))
+		}}
+		in := linktest.NewInbox()
+		link, err := (&streamable.Dialer{URL: farURL, Client: &http.Client{Transport: far}}).Dial(with("Dial"), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shut(t, link, in)
+		if _, err := link.Do(t.Context(), ask(900, "initialize"), transport.Route{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := link.Establish(with("Establish"), transport.Established{Version: primed, Handshake: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-values; got != "Establish" {
+			t.Errorf("the request for the stream has the value %v", got)
+		}
+		if _, err := link.Do(with("Do"), ask(1, "tools/list"), transport.Route{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-values; got != "Do" {
+			t.Errorf("the request of a call has the value %v", got)
 		}
 	})
 }
