@@ -66,8 +66,8 @@ func TestCut(t *testing.T) {
 			if !ok || !strings.HasPrefix(whole, before) {
 				t.Fatalf("%s, cut at byte %d: got\n%s\nwant the beginning of\n%s", name, i, got, whole)
 			}
-			if at.closed != 1 {
-				t.Fatalf("%s, cut at byte %d: the body was closed %d times", name, i, at.closed)
+			if at.Closed != 1 {
+				t.Fatalf("%s, cut at byte %d: the body was closed %d times", name, i, at.Closed)
 			}
 		}
 	}
@@ -110,26 +110,26 @@ func TestBadAnswers(t *testing.T) {
 		reply reply
 		want  string
 	}{
-		{"HTML", reply{kind: "text/html", body: strings.NewReader("<html>")}, "error anthropic answers with text/html where a stream of events was asked for; is the base URL right?\n"},
-		{"no JSON", reply{body: lines("<b>\x1b[2J")}, `error anthropic sends an event that is no JSON of the Messages API: <b>\u{1b}[2J` + "\n"},
-		{"another API", reply{body: lines(`{"object":"chat.completion.chunk","choices":[]}`, "[DONE]")}, `error anthropic sends an event that is no JSON of the Messages API: [DONE]` + "\n"},
-		{"deep JSON", reply{body: lines(`{"type":"news","a":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
-		{"too deep JSON", reply{body: lines(`{"type":"news","a":` + strings.Repeat("[", 1<<20))}, `error anthropic sends an event that is no JSON of the Messages API: {"type":"news","a":` + strings.Repeat("[", 429) + "…\n"},
-		{"blocks that are none", reply{body: lines(`{"type":"content_block_start"}`, `{"type":"content_block_stop"}`, `{"type":"content_block_start","content_block":7}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
-		{"no end of a block", reply{body: lines(begin, over)}, "call \"a\" \"b\" {}\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop calls\n"},
-		{"a long line", reply{body: lines(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"`+long+`"}}`, over)}, fmt.Sprintf("text %q\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n", long)},
-		{"too much", reply{body: lines(begin, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`)}, "error anthropic answers with more than 16 MiB\n"},
-		{"the key across what was cut", reply{body: lines(strings.Repeat("x", 70) + testKey)}, "error anthropic sends an event that is no JSON of the Messages API: " + strings.Repeat("x", 70) + "[key]\n"},
-		{"an error with the key", reply{body: lines(`{"type":"error","error":{"type":"api_error","message":"` + testKey + `"}}`)}, "error anthropic failed: [key]; try again later\n"},
-		{"an error without words", reply{body: lines(`{"type":"error"}`)}, "error anthropic failed; try again later\n"},
-		{"too many requests", reply{body: lines(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`)}, "error anthropic has had too many requests: Slow down.; try again later\n"},
-		{"an error in its place", reply{kind: "application/json", body: strings.NewReader(`{"type":"error","error":{"type":"api_error","message":"No."}}`)}, "error anthropic answers with an error: No.\n"},
-		{"400", reply{status: 400, body: strings.NewReader(`{"error":{"message":"messages: too many"}}`)}, "error anthropic refuses the request (status 400): messages: too many\n"},
-		{"too long", reply{status: 400, body: strings.NewReader(`{"error":{"message":"prompt is too long: 200001 tokens > 200000 maximum"}}`)}, "error anthropic refuses the request (status 400): prompt is too long: 200001 tokens > 200000 maximum; /compact makes it shorter\n"},
-		{"401", reply{status: 401, body: strings.NewReader(`{"error":{"message":"invalid x-api-key ` + testKey + `"}}`)}, "error anthropic refuses the key: invalid x-api-key [key]; 'parley model key set anthropic' sets another one\n"},
+		{"HTML", reply{Kind: "text/html", Body: strings.NewReader("<html>")}, "error anthropic answers with text/html where a stream of events was asked for; is the base URL right?\n"},
+		{"no JSON", reply{Body: lines("<b>\x1b[2J")}, `error anthropic sends an event that is no JSON of the Messages API: <b>\u{1b}[2J` + "\n"},
+		{"another API", reply{Body: lines(`{"object":"chat.completion.chunk","choices":[]}`, "[DONE]")}, `error anthropic sends an event that is no JSON of the Messages API: [DONE]` + "\n"},
+		{"deep JSON", reply{Body: lines(`{"type":"news","a":`+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)+`}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
+		{"too deep JSON", reply{Body: lines(`{"type":"news","a":` + strings.Repeat("[", 1<<20))}, `error anthropic sends an event that is no JSON of the Messages API: {"type":"news","a":` + strings.Repeat("[", 429) + "…\n"},
+		{"blocks that are none", reply{Body: lines(`{"type":"content_block_start"}`, `{"type":"content_block_stop"}`, `{"type":"content_block_start","content_block":7}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
+		{"no end of a block", reply{Body: lines(begin, over)}, "call \"a\" \"b\" {}\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop calls\n"},
+		{"a long line", reply{Body: lines(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"`+long+`"}}`, over)}, fmt.Sprintf("text %q\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n", long)},
+		{"too much", reply{Body: lines(begin, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`)}, "error anthropic answers with more than 16 MiB\n"},
+		{"the key across what was cut", reply{Body: lines(strings.Repeat("x", 70) + testKey)}, "error anthropic sends an event that is no JSON of the Messages API: " + strings.Repeat("x", 70) + "[key]\n"},
+		{"an error with the key", reply{Body: lines(`{"type":"error","error":{"type":"api_error","message":"` + testKey + `"}}`)}, "error anthropic failed: [key]; try again later\n"},
+		{"an error without words", reply{Body: lines(`{"type":"error"}`)}, "error anthropic failed; try again later\n"},
+		{"too many requests", reply{Body: lines(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`)}, "error anthropic has had too many requests: Slow down.; try again later\n"},
+		{"an error in its place", reply{Kind: "application/json", Body: strings.NewReader(`{"type":"error","error":{"type":"api_error","message":"No."}}`)}, "error anthropic answers with an error: No.\n"},
+		{"400", reply{Status: 400, Body: strings.NewReader(`{"error":{"message":"messages: too many"}}`)}, "error anthropic refuses the request (status 400): messages: too many\n"},
+		{"too long", reply{Status: 400, Body: strings.NewReader(`{"error":{"message":"prompt is too long: 200001 tokens > 200000 maximum"}}`)}, "error anthropic refuses the request (status 400): prompt is too long: 200001 tokens > 200000 maximum; /compact makes it shorter\n"},
+		{"401", reply{Status: 401, Body: strings.NewReader(`{"error":{"message":"invalid x-api-key ` + testKey + `"}}`)}, "error anthropic refuses the key: invalid x-api-key [key]; 'parley model key set anthropic' sets another one\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			at := &transport{replies: []reply{test.reply}}
+			at := &transport{Replies: []reply{test.reply}}
 			got := show(model(t, at), hello())
 			if got != test.want {
 				t.Errorf("got\n%.500s\nwant\n%.500s", got, test.want)
@@ -144,7 +144,7 @@ func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		overloaded := `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
 		at := answers(strings.NewReader(overloaded), strings.NewReader(overloaded), strings.NewReader(recorded(t, "sequence")))
-		at.replies[0].status, at.replies[1].status = 529, 500
+		at.Replies[0].Status, at.Replies[1].Status = 529, 500
 		var told []string
 		m := model(t, at, func(o *anthropic.Options) {
 			o.Waiting = func(reason error, _ time.Duration) { told = append(told, reason.Error()) }
@@ -161,7 +161,7 @@ func TestRetry(t *testing.T) {
 func TestTemperature(t *testing.T) {
 	at := answers(strings.NewReader(`{"type":"error","error":{"type":"invalid_request_error","message":"`+"`temperature`"+` is deprecated for this model."}}`),
 		strings.NewReader(recorded(t, "sequence")), strings.NewReader(recorded(t, "sequence")))
-	at.replies[0].status = 400
+	at.Replies[0].Status = 400
 	m := model(t, at)
 	r := hello()
 	warm := 1.5
@@ -172,8 +172,8 @@ func TestTemperature(t *testing.T) {
 		}
 	}
 	for i, want := range []bool{true, false, false} {
-		if got := strings.Contains(at.bodies[i], `"temperature":1,`); got != want {
-			t.Errorf("request %d: %s", i+1, at.bodies[i])
+		if got := strings.Contains(at.Bodies[i], `"temperature":1,`); got != want {
+			t.Errorf("request %d: %s", i+1, at.Bodies[i])
 		}
 	}
 	if warm != 1.5 {

@@ -108,27 +108,24 @@ func New(o *Options) (*Model, error) {
 	info.Name, info.Provider = o.Model, Provider
 	info.MaxImage = max(cmp.Or(info.MaxImage, DefaultMaxImage), 0)
 	return &Model{
-		at: at, model: o.Model, origin: at.Origin(DefaultBaseURL), info: info, thinking: o.Thinking, effort: o.Effort,
+		at: at, model: o.Model, origin: at.Origin(), info: info, thinking: o.Thinking, effort: o.Effort,
 		maxTokens: cmp.Or(o.MaxTokens, DefaultMaxTokens),
 	}, nil
 }
 
 // endpoint is where the requests go.
 func endpoint(o *Options) (*provider.Endpoint, error) {
-	key, err := provider.Key(o.Key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Provider, err)
-	}
-	address, err := provider.BaseURL(cmp.Or(o.BaseURL, DefaultBaseURL), key != "")
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Provider, err)
-	}
-	return &provider.Endpoint{
-		Provider: Provider, URL: strings.TrimSuffix(address, "/v1"),
-		Key: key, KeyHeader: "X-Api-Key",
+	at, err := provider.New(&provider.Endpoint{
+		Provider: Provider, URL: o.BaseURL, Own: DefaultBaseURL,
+		Key: o.Key, KeyHeader: "X-Api-Key",
 		Header: http.Header{"Anthropic-Version": {apiVersion}},
 		Client: o.Client, Waiting: o.Waiting,
-	}, nil
+	}, "")
+	if err != nil {
+		return nil, err
+	}
+	at.URL = strings.TrimSuffix(at.URL, "/v1")
+	return at, nil
 }
 
 // Info implements [host.Model].
@@ -202,4 +199,19 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 		query.Set("after_id", page.Last)
 	}
 	return list, nil
+}
+
+// Window asks for the window of the model, in tokens: 0 if the provider does not tell it, or
+// tells what cannot be. It makes one request, once.
+func Window(ctx context.Context, o *Options) (int, error) {
+	at, err := endpoint(o)
+	if err != nil {
+		return 0, err
+	}
+	at.MaxTries = 1
+	var answer struct {
+		Window provider.Tokens `json:"max_input_tokens"`
+	}
+	err = at.JSON(ctx, http.MethodGet, "/v1/models/"+url.PathEscape(o.Model), nil, &answer)
+	return answer.Window.Window(), err
 }

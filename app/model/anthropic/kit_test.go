@@ -1,89 +1,39 @@
 package anthropic_test
 
 import (
-	"flag"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/model/anthropic"
 	"github.com/parley-mcp/parley/app/model/modeltest"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 // testKey is the key of all tests; it must be in no output.
 const testKey = "sk-ant-test-91c2d7e6f0"
 
 // What these tests share with those of other providers.
 var (
-	show  = modeltest.Show
-	says  = modeltest.Says
-	hello = modeltest.Hello
+	golden = modeltest.Golden
+	show   = modeltest.Show
+	says   = modeltest.Says
+	hello  = modeltest.Hello
 )
 
-// A reply is what the transport answers with.
-type reply struct {
-	status int    // default 200
-	kind   string // default an event stream
-	body   io.Reader
-}
-
-// A transport answers requests without a socket, and records them.
-type transport struct {
-	mu      sync.Mutex
-	replies []reply // one after the other; the last one stays
-	reqs    []*http.Request
-	bodies  []string
-	closed  int
-}
-
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	body := ""
-	if req.Body != nil {
-		data, _ := io.ReadAll(req.Body) // memory
-		body = string(data)
-	}
-	t.reqs, t.bodies = append(t.reqs, req), append(t.bodies, body)
-	r := t.replies[0]
-	if len(t.replies) > 1 {
-		t.replies = t.replies[1:]
-	}
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
-	if r.kind == "" {
-		r.kind = "text/event-stream; charset=utf-8"
-	}
-	return &http.Response{StatusCode: r.status, Header: http.Header{"Content-Type": {r.kind}}, Body: &counted{r.body, t}, Request: req}, nil
-}
-
-// A counted body counts that it was closed.
-type counted struct {
-	io.Reader
-
-	of *transport
-}
-
-func (c *counted) Close() error {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.of.closed++
-	return nil
-}
+type (
+	reply     = modeltest.Reply
+	transport = modeltest.Transport
+)
 
 // answers makes a transport that answers with streams, one for each request.
 func answers(bodies ...io.Reader) *transport {
 	t := &transport{}
 	for _, b := range bodies {
-		t.replies = append(t.replies, reply{body: b})
+		t.Replies = append(t.Replies, reply{Body: b})
 	}
 	return t
 }
@@ -102,24 +52,6 @@ func model(t *testing.T, at http.RoundTripper, change ...func(*anthropic.Options
 	return m
 }
 
-// golden compares a text with a file of testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
-	}
-}
-
 // recorded is a stream of testdata.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
@@ -133,9 +65,7 @@ func recorded(t *testing.T, name string) string {
 // secret checks that the key is in no text, body or address.
 func secret(t *testing.T, at *transport, texts ...string) {
 	t.Helper()
-	for i, req := range at.reqs {
-		texts = append(texts, req.URL.String(), at.bodies[i])
-	}
+	texts = slices.Concat(texts, at.URLs, at.Bodies)
 	if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, testKey) }) {
 		t.Error("the key is in an output")
 	}

@@ -119,7 +119,7 @@ func TestRequests(t *testing.T) {
 				t.Fatal(got)
 			}
 			var b bytes.Buffer
-			if err := json.Indent(&b, []byte(at.bodies[0]), "", "\t"); err != nil {
+			if err := json.Indent(&b, []byte(at.Bodies[0]), "", "\t"); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".json", b.String())
@@ -127,9 +127,9 @@ func TestRequests(t *testing.T) {
 				t.Error("the host's request was changed")
 			}
 			secret(t, at)
-			req := at.reqs[0]
-			if req.URL.String() != "https://api.anthropic.com/v1/messages" || req.Header.Get("X-Api-Key") != testKey || req.Header.Get("Anthropic-Version") == "" {
-				t.Errorf("%s %v", req.URL, req.Header)
+			header := at.Headers[0]
+			if at.URLs[0] != "https://api.anthropic.com/v1/messages" || header.Get("X-Api-Key") != testKey || header.Get("Anthropic-Version") == "" {
+				t.Errorf("%s %v", at.URLs[0], header)
 			}
 		})
 	}
@@ -155,8 +155,8 @@ func TestReasoningReturns(t *testing.T) {
 	}
 	r.Messages = append(r.Messages, answer, says(mcp.RoleUser, mcp.Text("Go on.")))
 	show(m, r)
-	if all := strings.Join(want, ",") + `,{"type":"text"`; len(want) != 3 || !strings.Contains(at.bodies[1], all) {
-		t.Errorf("%s is not in\n%s", all, at.bodies[1])
+	if all := strings.Join(want, ",") + `,{"type":"text"`; len(want) != 3 || !strings.Contains(at.Bodies[1], all) {
+		t.Errorf("%s is not in\n%s", all, at.Bodies[1])
 	}
 }
 
@@ -167,7 +167,7 @@ func TestNothingIsAsked(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if len(at.reqs) != 0 {
+	if len(at.URLs) != 0 {
 		t.Error("a request was made")
 	}
 }
@@ -197,8 +197,8 @@ func TestOptions(t *testing.T) {
 
 // The pages of a list follow https://platform.claude.com/docs/en/api/models/list.
 func TestList(t *testing.T) {
-	page := func(body string) reply { return reply{kind: "application/json", body: strings.NewReader(body)} }
-	at := &transport{replies: []reply{
+	page := func(body string) reply { return reply{Kind: "application/json", Body: strings.NewReader(body)} }
+	at := &transport{Replies: []reply{
 		page(`{"data":[{"id":"claude-b","display_name":"Claude B","max_input_tokens":200000,"type":"model"}],"has_more":true,"first_id":"claude-b","last_id":"claude-b"}`),
 		page(`{"data":[{"id":"a"}],"has_more":true,"last_id":"claude-b"}`),
 	}}
@@ -209,10 +209,10 @@ func TestList(t *testing.T) {
 	if want := "[{claude-b Claude B 200000} {a  0}]"; err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v", got, err)
 	}
-	if len(at.reqs) != 2 || at.reqs[1].URL.String() != "https://api.anthropic.com/v1/models?after_id=claude-b&limit=1000" {
-		t.Errorf("%v", at.reqs)
+	if len(at.URLs) != 2 || at.URLs[1] != "https://api.anthropic.com/v1/models?after_id=claude-b&limit=1000" {
+		t.Errorf("%v", at.URLs)
 	}
-	at.replies = []reply{{status: 401, body: strings.NewReader(`{"error":{"message":"invalid x-api-key"}}`)}}
+	at.Replies = []reply{{Status: 401, Body: strings.NewReader(`{"error":{"message":"invalid x-api-key"}}`)}}
 	if _, err := list(); err == nil || !strings.Contains(err.Error(), "refuses the key") {
 		t.Errorf("%v", err)
 	}
@@ -246,8 +246,27 @@ func TestReasoningOfAddress(t *testing.T) {
 	}{{nil, false}, {[]func(*anthropic.Options){elsewhere}, true}} {
 		at := answers(strings.NewReader(stream))
 		show(model(t, at, test.change...), r)
-		if len(at.bodies) != 1 || strings.Contains(at.bodies[0], "c2ln") != test.back {
-			t.Errorf("sent %s", at.bodies)
+		if len(at.Bodies) != 1 || strings.Contains(at.Bodies[0], "c2ln") != test.back {
+			t.Errorf("sent %s", at.Bodies)
 		}
+	}
+}
+
+// One model is asked for, also by the name of the newest of its kind.
+func TestWindow(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"id":"claude-b-20260101","type":"model","max_input_tokens":200000,"max_tokens":64000}`: 200000,
+		`{"id":"claude-b"}`: 0, `{"max_input_tokens":3}`: 0,
+	} {
+		at := &transport{Replies: []reply{{Kind: "application/json", Body: strings.NewReader(body)}}}
+		got, err := anthropic.Window(t.Context(), &anthropic.Options{Model: "claude/b", Key: testKey, Client: &http.Client{Transport: at}})
+		if got != want || err != nil || at.URLs[0] != "https://api.anthropic.com/v1/models/claude%2Fb" {
+			t.Errorf("%s: %d, %v from %v", body, got, err, at.URLs)
+		}
+		secret(t, at)
+	}
+	at := &transport{Replies: []reply{{Status: 529, Body: strings.NewReader(`{}`)}}}
+	if got, err := anthropic.Window(t.Context(), &anthropic.Options{Model: "m", Key: testKey, Client: &http.Client{Transport: at}}); got != 0 || err == nil || len(at.URLs) != 1 {
+		t.Errorf("%d, %v, %d requests", got, err, len(at.URLs))
 	}
 }

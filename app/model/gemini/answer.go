@@ -87,7 +87,6 @@ var faults = map[string]string{
 type answer struct {
 	model *Model
 	yield func(host.Piece, error) bool
-	names map[string]string // of tools, by those of functions, where they differ
 
 	thought  strings.Builder // that came until now
 	thinking bool
@@ -105,7 +104,7 @@ type answer struct {
 }
 
 func newAnswer(m *Model, r *host.Request, yield func(host.Piece, error) bool) *answer {
-	return &answer{model: m, yield: yield, names: toolNames(r.Tools), ids: make(map[string]bool)}
+	return &answer{model: m, yield: yield, ids: make(map[string]bool)}
 }
 
 // event reads one event.
@@ -266,15 +265,11 @@ func (a *answer) call(p *given) error {
 		id = fmt.Sprintf("call-%d", n)
 	}
 	a.ids[id] = true
-	name := c.Name
-	if own, ok := a.names[name]; ok {
-		name = own
-	}
 	input := mcp.RawValue("{}")
 	if len(c.Args) > 0 && string(c.Args) != "null" {
 		input = mcp.RawValue(c.Args)
 	}
-	return a.give(host.Piece{Call: &mcp.ToolUseContent{ID: id, Name: name, Input: input}})
+	return a.give(host.Piece{Call: &mcp.ToolUseContent{ID: id, Name: c.Name, Input: input}})
 }
 
 // close ends the stream of a request, which must have said why it ends.

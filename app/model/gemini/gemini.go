@@ -81,7 +81,7 @@ func New(o *Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{endpoint: e, info: o.Info, name: name, origin: e.Origin(DefaultBaseURL), maxAudio: o.MaxAudio}
+	m := &Model{endpoint: e, info: o.Info, name: name, origin: e.Origin(), maxAudio: o.MaxAudio}
 	m.info.Name = cmp.Or(m.info.Name, name)
 	m.info.Provider = cmp.Or(m.info.Provider, Provider)
 	if m.info.Schemas.Keywords == nil {
@@ -96,20 +96,10 @@ func New(o *Options) (*Model, error) {
 
 // endpoint checks what requests need.
 func endpoint(o *Options) (*provider.Endpoint, error) {
-	key, err := provider.Key(o.Key)
-	if err != nil {
-		return nil, err
-	}
-	base, err := provider.BaseURL(cmp.Or(strings.TrimSpace(o.BaseURL), DefaultBaseURL), key != "")
-	if err != nil {
-		return nil, err
-	}
-	if u, err := url.Parse(base); err == nil && u.Path == "" {
-		base += "/v1beta"
-	}
-	return &provider.Endpoint{
-		Provider: Provider, URL: base, Key: key, KeyHeader: "X-Goog-Api-Key", Client: o.Client, Waiting: o.Waiting,
-	}, nil
+	return provider.New(&provider.Endpoint{
+		Provider: Provider, URL: o.BaseURL, Own: DefaultBaseURL,
+		Key: o.Key, KeyHeader: "X-Goog-Api-Key", Client: o.Client, Waiting: o.Waiting,
+	}, "/v1beta")
 }
 
 // newest is the generation of a model whose name does not tell it.
@@ -167,7 +157,7 @@ func (m *Model) Generate(ctx context.Context, r *host.Request) iter.Seq2[host.Pi
 				err = a.end()
 			}
 			if err != nil && !errors.Is(err, errStopped) {
-				yield(host.Piece{}, advised(err))
+				yield(host.Piece{}, advised(m.endpoint, err))
 			}
 			return
 		}
@@ -209,10 +199,10 @@ func (m *Model) withoutThoughts(err error, req *request) bool {
 }
 
 // advised says what to do about a key that is wrong: Google refuses it with status 400.
-func advised(err error) error {
+func advised(e *provider.Endpoint, err error) error {
 	fault := new(provider.Error)
 	if errors.As(err, &fault) && fault.Status == http.StatusBadRequest && fault.Advice == "" && strings.Contains(fault.Text, "API key") {
-		fault.Advice = "'parley model key set " + Provider + "' sets another key"
+		fault.Advice = e.OtherKey()
 	}
 	return err
 }
@@ -244,7 +234,7 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 			path += "&pageToken=" + url.QueryEscape(token)
 		}
 		if err := e.JSON(ctx, http.MethodGet, path, nil, &answer); err != nil {
-			return nil, advised(err)
+			return nil, advised(e, err)
 		}
 		for _, m := range answer.Models {
 			id := strings.TrimPrefix(m.Name, "models/")
@@ -260,4 +250,20 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 	}
 	slices.SortStableFunc(list, func(a, b provider.Model) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
+}
+
+// Window asks for the window of the model, in tokens: 0 if the provider does not tell it, or
+// tells what cannot be. It makes one request, once.
+func Window(ctx context.Context, o *Options) (int, error) {
+	e, err := endpoint(o)
+	if err != nil {
+		return 0, err
+	}
+	e.MaxTries = 1
+	var answer struct {
+		Window provider.Tokens `json:"inputTokenLimit"`
+	}
+	name := strings.TrimPrefix(strings.TrimSpace(o.Model), "models/")
+	err = e.JSON(ctx, http.MethodGet, "/models/"+url.PathEscape(name), nil, &answer)
+	return answer.Window.Window(), err
 }

@@ -3,10 +3,7 @@ package gemini_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,31 +13,26 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
-
 // testKey is the key of all tests; it must be in no output.
 const testKey = "AIzaTest-4f0c9a71d2"
 
+const keyHeader = "X-Goog-Api-Key"
+
 // What these tests share with those of other providers.
 var (
-	show   = modeltest.Show
-	events = modeltest.Events
-	splits = modeltest.Splits
-	hello  = modeltest.Hello
-	blocks = modeltest.Says
+	streams = modeltest.Streams
+	show    = modeltest.Show
+	events  = modeltest.Events
+	splits  = modeltest.Splits
+	hello   = modeltest.Hello
+	golden  = modeltest.Golden
+	blocks  = modeltest.Says
 )
 
 type (
 	reply     = modeltest.Reply
 	transport = modeltest.Transport
 )
-
-// streams makes a transport that answers with streams, one for each request.
-func streams(texts ...string) *transport {
-	at := modeltest.Streams(texts...)
-	at.KeyHeader = "X-Goog-Api-Key"
-	return at
-}
 
 // answers makes a transport that answers with a status and JSON.
 func answers(status int, text string) *transport {
@@ -88,24 +80,6 @@ func parts(list string) string { return `{"candidates":[{"content":{"parts":[` +
 
 // finish is an event with the reason of the end.
 func finish(reason string) string { return `{"candidates":[{"finishReason":"` + reason + `"}]}` }
-
-// golden compares with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
-	}
-}
 
 // sent is what a model sends for a request, indented, after it was checked.
 func sent(t *testing.T, m *gemini.Model, at *transport, r *host.Request) string {

@@ -166,7 +166,7 @@ func (m *Model) config(r *host.Request) *generationConfig {
 func declarations(tools []host.ToolSpec) []functionDeclaration {
 	list := make([]functionDeclaration, len(tools))
 	for i, t := range tools {
-		d := functionDeclaration{Name: functionName(t.Name), Description: cmp.Or(t.Description, t.Name)}
+		d := functionDeclaration{Name: t.Name, Description: cmp.Or(t.Description, t.Name)}
 		var s schema
 		switch err := json.Unmarshal(t.InputSchema, &s); {
 		case err != nil && json.Valid(t.InputSchema): // other JSON Schema, such as a list of types
@@ -213,8 +213,8 @@ func (s *schema) typed() bool {
 // maxName is the longest name of a function.
 const maxName = 64
 
-// functionName is the name of a tool as the provider takes it: it begins with a letter or an
-// underscore.
+// functionName is the name of a call as the provider takes it: it begins with a letter or an
+// underscore. Tools have such names; a model may have called what was never offered.
 func functionName(name string) string {
 	if name == "" {
 		return "_"
@@ -223,17 +223,6 @@ func functionName(name string) string {
 		name = "_" + name
 	}
 	return name[:min(len(name), maxName)]
-}
-
-// toolNames are the names of the tools by those of the functions, where they differ.
-func toolNames(tools []host.ToolSpec) map[string]string {
-	names := make(map[string]string)
-	for _, t := range tools {
-		if name := functionName(t.Name); name != t.Name {
-			names[name] = t.Name
-		}
-	}
-	return names
 }
 
 // unsigned stands for the signature of a call that the model did not make: see the questions

@@ -2,6 +2,7 @@ package gemini_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func conversation() *host.Request {
 		},
 		Tools: []host.ToolSpec{
 			{Name: "weather__get", Description: "Reads the weather.", InputSchema: mcp.RawValue(`{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1}},"required":["city"]}`)},
-			{Name: "7zip__list", InputSchema: mcp.RawValue(`{"type":"object","properties":{}}`)},
+			{Name: "_7zip__list", InputSchema: mcp.RawValue(`{"type":"object","properties":{}}`)},
 		},
 		MaxTokens: 1000, Temperature: &temperature, Stop: []string{"END", "", "B", "C", "D", "E", "F"},
 	}
@@ -76,12 +77,12 @@ func TestRequests(t *testing.T) {
 			t.Parallel()
 			at := streams(events(finish("STOP")))
 			m := model(t, at, test.change)
-			golden(t, test.file, []byte(sent(t, m, at, conversation())))
+			golden(t, test.file, sent(t, m, at, conversation()))
 			if want := "https://models.example/v1beta/models/" + m.Info().Name + ":streamGenerateContent?alt=sse"; at.URLs[0] != want {
 				t.Error("asked", at.URLs[0])
 			}
-			if at.Keys[0] != testKey {
-				t.Errorf("the key was sent as %q", at.Keys[0])
+			if at.Headers[0].Get(keyHeader) != testKey {
+				t.Errorf("the key was sent as %q", at.Headers[0].Get(keyHeader))
 			}
 		})
 	}
@@ -262,16 +263,6 @@ func TestNothingToSend(t *testing.T) {
 	}
 }
 
-// Tools whose names the provider would refuse are called by the host's names.
-func TestToolNames(t *testing.T) {
-	t.Parallel()
-	at := streams(events(parts(`{"functionCall":{"name":"_7zip__list"}},{"functionCall":{"name":"_never_offered"}}`), finish("STOP")))
-	m := model(t, at)
-	if got := show(m, conversation()); !strings.Contains(got, `call "call-1" "7zip__list" {}`) || !strings.Contains(got, `call "call-2" "_never_offered" {}`) {
-		t.Error(got)
-	}
-}
-
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	budget := 0
@@ -328,5 +319,25 @@ func TestSchemas(t *testing.T) {
 		if !strings.Contains(at.Bodies[0], want) {
 			t.Errorf("%s: %s", test.schema, at.Bodies[0])
 		}
+	}
+}
+
+// One model is asked for.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		`{"name":"models/gemini-3-pro","inputTokenLimit":1048576,"outputTokenLimit":65536}`: 1048576,
+		`{}`: 0, `{"inputTokenLimit":-1}`: 0,
+	} {
+		at := answers(200, body)
+		o := &gemini.Options{Model: "models/gemini-3-pro", Key: testKey, Client: &http.Client{Transport: at}}
+		got, err := gemini.Window(t.Context(), o)
+		if got != want || err != nil || at.URLs[0] != gemini.DefaultBaseURL+"/models/gemini-3-pro" || at.Headers[0].Get(keyHeader) != testKey {
+			t.Errorf("%s: %d, %v from %v", body, got, err, at.URLs)
+		}
+	}
+	at := answers(503, `{}`)
+	if got, err := gemini.Window(t.Context(), &gemini.Options{Model: "m", Key: testKey, Client: &http.Client{Transport: at}}); got != 0 || err == nil || len(at.URLs) != 1 {
+		t.Errorf("%d, %v, %d requests", got, err, len(at.URLs))
 	}
 }

@@ -36,7 +36,7 @@ func TestStreams(t *testing.T) {
 					t.Fatalf("split %d: the body was closed %d times", i, at.Closed)
 				}
 			}
-			golden(t, name+".pieces", []byte(first))
+			golden(t, name+".pieces", first)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"testing"
 	"testing/iotest"
 
 	"github.com/parley-mcp/parley/host"
@@ -35,6 +36,33 @@ func Show(m host.Model, r *host.Request) string {
 		}
 	}
 	return b.String()
+}
+
+// CheckTurn asks a model, and checks what holds whatever its provider sends: the turn ends with
+// a reason or with an error of one plain line, and gives no other piece after it; IDs of calls
+// are different, and arguments are there.
+func CheckTurn(t testing.TB, m host.Model) {
+	t.Helper()
+	ended := false
+	ids := make(map[string]bool)
+	for p, err := range m.Generate(context.Background(), Hello()) {
+		if ended {
+			t.Fatalf("after the end: %+v, %v", p, err)
+		}
+		ended = err != nil || p.Stop != ""
+		if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("the error has control characters: %q", err)
+		}
+		if c := p.Call; c != nil {
+			if c.ID == "" || ids[c.ID] || len(c.Input) == 0 {
+				t.Errorf("call %+v", c)
+			}
+			ids[c.ID] = true
+		}
+	}
+	if !ended {
+		t.Error("no end")
+	}
 }
 
 // Says is a message of contents.

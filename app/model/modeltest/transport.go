@@ -23,10 +23,7 @@ type Transport struct {
 	Replies []Reply
 	Bodies  []string
 	URLs    []string
-	// Keys are what the headers KeyHeader had.
-	Keys []string
-	// KeyHeader is where the key is. Default Authorization.
-	KeyHeader string
+	Headers []http.Header
 	// Closed counts the bodies of answers that were closed.
 	Closed int
 
@@ -51,7 +48,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Bodies, t.URLs = append(t.Bodies, string(data)), append(t.URLs, req.URL.String())
-	t.Keys = append(t.Keys, req.Header.Get(cmp.Or(t.KeyHeader, "Authorization")))
+	t.Headers = append(t.Headers, req.Header)
 	r := t.Replies[0]
 	if len(t.Replies) > 1 {
 		t.Replies = t.Replies[1:]

@@ -42,6 +42,10 @@ type tokens struct {
 		Cached  float64 `json:"cached_tokens"`
 		Written float64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
+	Total     float64 `json:"total_tokens"`
+	Completed struct {
+		Reasoning float64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 	// CacheHit is DeepSeek's word for cached_tokens.
 	CacheHit float64 `json:"prompt_cache_hit_tokens"`
 	// Cost is in dollars (OpenRouter, https://openrouter.ai/docs/use-cases/usage-accounting).
@@ -49,8 +53,12 @@ type tokens struct {
 }
 
 func (t *tokens) usage() *host.Usage {
+	output := t.Completion
+	if reasoning := t.Completed.Reasoning; reasoning > 0 && t.Total == t.Prompt+output+reasoning {
+		output += reasoning // xAI's completion_tokens are without them
+	}
 	return &host.Usage{
-		Input: count(t.Prompt), Output: count(t.Completion),
+		Input: count(t.Prompt), Output: count(output),
 		CacheRead: count(max(t.Details.Cached, t.CacheHit)), CacheWrite: count(t.Details.Written),
 		Cost: max(t.Cost, 0),
 	}

@@ -1,12 +1,8 @@
 package openai_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,8 +12,6 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // testKey is the key of all tests; it must be in no output.
 const testKey = "sk-test-4f0c9a71d2"
@@ -29,6 +23,7 @@ var (
 	events  = modeltest.Events
 	splits  = modeltest.Splits
 	hello   = modeltest.Hello
+	golden  = modeltest.Golden
 )
 
 type (
@@ -70,24 +65,6 @@ func finish(reason string) string {
 }
 
 const done = "[DONE]"
-
-// golden compares with a file of testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
-	}
-}
 
 func client(at http.RoundTripper) *http.Client { return &http.Client{Transport: at} }
 

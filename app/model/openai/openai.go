@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -74,7 +73,7 @@ func New(o *Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{
-		endpoint: e, server: serverAt(e.URL), info: o.Info, name: o.Model, origin: e.Origin(DefaultBaseURL),
+		endpoint: e, server: serverAt(e.URL), info: o.Info, name: o.Model, origin: e.Origin(),
 		effort: o.Effort, maxAudio: o.MaxAudio,
 	}
 	m.info.Name = cmp.Or(m.info.Name, o.Model)
@@ -87,23 +86,12 @@ func New(o *Options) (*Model, error) {
 
 // endpoint checks what requests need.
 func endpoint(o *Options) (*provider.Endpoint, error) {
-	key, err := provider.Key(o.Key)
-	if err != nil {
-		return nil, err
-	}
-	base, err := provider.BaseURL(cmp.Or(strings.TrimSpace(o.BaseURL), DefaultBaseURL), key != "")
-	if err != nil {
-		return nil, err
-	}
-	base = strings.TrimSuffix(base, "/chat/completions")
-	if u, err := url.Parse(base); err == nil && u.Path == "" {
-		base += "/v1"
-	}
-	return &provider.Endpoint{
-		Provider: cmp.Or(o.Provider, DefaultProvider), URL: base,
-		Key: key, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+	address := strings.TrimRight(strings.TrimSpace(o.BaseURL), "/")
+	return provider.New(&provider.Endpoint{
+		Provider: cmp.Or(o.Provider, DefaultProvider), URL: strings.TrimSuffix(address, "/chat/completions"), Own: DefaultBaseURL,
+		Key: o.Key, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Client: o.Client, Waiting: o.Waiting,
-	}, nil
+	}, "/v1")
 }
 
 // Info says which model it is and what it takes.
@@ -181,31 +169,52 @@ func List(ctx context.Context, o *Options) ([]provider.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The window is context_length at OpenRouter, max_model_len at vLLM, max_context_length at
-	// LM Studio, and what the model was trained with at llama.cpp.
-	var answer struct {
-		Data []struct {
-			ID               string          `json:"id"`
-			Name             string          `json:"name"`
-			ContextLength    provider.Tokens `json:"context_length"`
-			MaxModelLen      provider.Tokens `json:"max_model_len"`
-			MaxContextLength provider.Tokens `json:"max_context_length"`
-			Meta             struct {
-				Trained provider.Tokens `json:"n_ctx_train"`
-			} `json:"meta"`
-		} `json:"data"`
-	}
-	if err := e.JSON(ctx, http.MethodGet, "/models", nil, &answer); err != nil {
+	models, err := listed(ctx, e)
+	if err != nil {
 		return nil, err
 	}
 	var list []provider.Model
-	for _, m := range answer.Data {
+	for _, m := range models {
 		if m.ID == "" {
 			continue
 		}
-		window := cmp.Or(m.ContextLength, m.MaxModelLen, m.MaxContextLength, m.Meta.Trained)
+		window := cmp.Or(m.window(), m.MaxContextLength, m.Meta.Trained)
 		list = append(list, provider.Model{ID: m.ID, Name: m.Name, Window: int(window)})
 	}
 	slices.SortStableFunc(list, func(a, b provider.Model) int { return strings.Compare(a.ID, b.ID) })
 	return list, nil
+}
+
+// A listedModel is a model of a provider's list.
+type listedModel struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	OwnedBy string `json:"owned_by"`
+	// The window is context_length at OpenRouter, context_window at Groq, max_model_len at vLLM,
+	// and meta.n_ctx at llama.cpp, in versions that tell it.
+	ContextLength provider.Tokens `json:"context_length"`
+	ContextWindow provider.Tokens `json:"context_window"`
+	MaxModelLen   provider.Tokens `json:"max_model_len"`
+	// MaxContextLength is the window at Mistral, and at LM Studio the largest that the model can
+	// have.
+	MaxContextLength provider.Tokens `json:"max_context_length"`
+	Meta             struct {
+		Window provider.Tokens `json:"n_ctx"`
+		// Trained is the largest window that the model can have.
+		Trained provider.Tokens `json:"n_ctx_train"`
+	} `json:"meta"`
+}
+
+// window is how many tokens the model has, as far as its entry says so.
+func (m *listedModel) window() provider.Tokens {
+	return cmp.Or(m.ContextLength, m.ContextWindow, m.MaxModelLen, m.Meta.Window)
+}
+
+// listed asks for the list of models.
+func listed(ctx context.Context, e *provider.Endpoint) ([]listedModel, error) {
+	var answer struct {
+		Data []listedModel `json:"data"`
+	}
+	err := e.JSON(ctx, http.MethodGet, "/models", nil, &answer)
+	return answer.Data, err
 }

@@ -31,9 +31,9 @@ func TestNew(t *testing.T) {
 		want string
 	}{
 		{"no model", openai.Options{Model: " "}, "no model is named; a name looks like gpt-5.1, or llama3.2 for a server on this machine"},
-		{"no address", openai.Options{Model: "m", BaseURL: "localhost"}, `the base URL "localhost" is none; it looks like http://127.0.0.1:11434/v1`},
-		{"in the clear", openai.Options{Model: "m", BaseURL: "http://models.example/v1", Key: testKey}, `the base URL "http://models.example/v1" is http, and not on this machine: the key would be sent in the clear; use https`},
-		{"two lines", openai.Options{Model: "m", Key: testKey + "\n" + testKey}, "the key has a blank, a line break or another character in it that no key has; was more than the key copied?"},
+		{"no address", openai.Options{Model: "m", BaseURL: "localhost"}, `openai: the base URL "localhost" is none; it looks like http://127.0.0.1:11434/v1`},
+		{"in the clear", openai.Options{Model: "m", BaseURL: "http://models.example/v1", Key: testKey}, `openai: the base URL "http://models.example/v1" is http, and not on this machine: the key would be sent in the clear; use https`},
+		{"two lines", openai.Options{Model: "m", Key: testKey + "\n" + testKey}, "openai: the key has a blank, a line break or another character in it that no key has; was more than the key copied?"},
 	} {
 		m, err := openai.New(&c.o)
 		if m != nil || err == nil || err.Error() != c.want {
@@ -68,8 +68,8 @@ func TestEndpoint(t *testing.T) {
 		if c.o.Key != "" {
 			key = "Bearer " + testKey
 		}
-		if at.Keys[0] != key {
-			t.Errorf("the key is sent as %q", at.Keys[0])
+		if at.Headers[0].Get("Authorization") != key {
+			t.Errorf("the key is sent as %q", at.Headers[0].Get("Authorization"))
 		}
 		want := host.ModelInfo{Name: "m", Provider: c.name, Window: 7, Schemas: schemas.OpenAI}
 		if got := m.Info(); !reflect.DeepEqual(got, want) {
@@ -93,7 +93,7 @@ func TestAnswers(t *testing.T) {
 		{"429, paid up", reply{Status: 429, Kind: kind, Header: map[string]string{"X-Should-Retry": "false"}, Body: strings.NewReader(`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)}, 1, "openai has had too many requests: You exceeded your current quota; try again later"},
 		{"500", reply{Status: 500, Kind: kind, Body: strings.NewReader(`{"error":{"message":"The server had an error","type":"server_error"}}`)}, 3, "openai failed (status 500): The server had an error; try again later"},
 		{"529", reply{Status: 529, Kind: kind, Body: strings.NewReader(`{}`)}, 3, "openai is overloaded; try again later"},
-		{"401", reply{Status: 401, Kind: kind, Body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: ` + testKey + `","code":"invalid_api_key"}}`)}, 1, "openai refuses the key: Incorrect API key provided: [key]; 'parley model key set openai' sets another one"},
+		{"401", reply{Status: 401, Kind: kind, Body: strings.NewReader(`{"error":{"message":"Incorrect API key provided: ` + testKey + `","code":"invalid_api_key"}}`)}, 1, "openai refuses the key: Incorrect API key provided: [key]; 'parley model key set openai --base-url https://models.example' sets another one"},
 		{"404", reply{Status: 404, Kind: kind, Body: strings.NewReader(`{"error":{"message":"model 'm' not found","type":"not_found_error"}}`)}, 1, "openai does not know the model or the address https://models.example/v1: model 'm' not found; 'parley model list openai' lists what there is"},
 		{"HTML", reply{Kind: "text/html", Body: strings.NewReader("<!doctype html><p>Hello")}, 1, "openai answers with text/html where a stream of events was asked for; is the base URL right?"},
 		{"an error with status 200", reply{Kind: kind, Body: strings.NewReader(`{"error":{"code":502,"message":"no provider"}}`)}, 1, "openai answers with an error: no provider"},
@@ -146,8 +146,8 @@ func TestKey(t *testing.T) {
 					t.Errorf("status %d, %s: %s", status, kind, got)
 				}
 				for i := range at.Bodies {
-					if strings.Contains(at.Bodies[i]+at.URLs[i], testKey) || at.Keys[i] != "Bearer "+testKey {
-						t.Errorf("%s %s %s", at.URLs[i], at.Bodies[i], at.Keys[i])
+					if strings.Contains(at.Bodies[i]+at.URLs[i], testKey) || at.Headers[i].Get("Authorization") != "Bearer "+testKey {
+						t.Errorf("%s %s %s", at.URLs[i], at.Bodies[i], at.Headers[i].Get("Authorization"))
 					}
 				}
 			}
@@ -242,7 +242,7 @@ func TestList(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != c.want || at.URLs[0] != "http://127.0.0.1:1/v1/models" || at.Keys[0] != "Bearer "+testKey {
+		if got != c.want || at.URLs[0] != "http://127.0.0.1:1/v1/models" || at.Headers[0].Get("Authorization") != "Bearer "+testKey {
 			t.Errorf("%s: %s from %s", c.name, got, at.URLs[0])
 		}
 	}

@@ -100,7 +100,7 @@ func TestRequests(t *testing.T) {
 		if err := json.Indent(&b, []byte(body), "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.Bytes())
+		golden(t, name, b.String())
 		valid(t, body)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/model/modeltest"
 	"github.com/parley-mcp/parley/app/model/openai"
 )
 
@@ -41,7 +42,7 @@ func TestStreams(t *testing.T) {
 					t.Fatalf("split %d: the body was closed %d times", i, at.Closed)
 				}
 			}
-			golden(t, name+".pieces", []byte(first))
+			golden(t, name+".pieces", first)
 		})
 	}
 }
@@ -211,25 +212,6 @@ func FuzzStream(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		ended := false
-		ids := make(map[string]bool)
-		for p, err := range model(t, streams(string(stream))).Generate(t.Context(), hello()) {
-			if ended {
-				t.Fatalf("after the end: %+v, %v", p, err)
-			}
-			ended = err != nil || p.Stop != ""
-			if err != nil && strings.ContainsAny(err.Error(), "\n\x1b") {
-				t.Errorf("the error has control characters: %q", err)
-			}
-			if c := p.Call; c != nil {
-				if c.ID == "" || ids[c.ID] || len(c.Input) == 0 {
-					t.Errorf("call %+v", c)
-				}
-				ids[c.ID] = true
-			}
-		}
-		if !ended {
-			t.Error("no end")
-		}
+		modeltest.CheckTurn(t, model(t, streams(string(stream))))
 	})
 }

@@ -42,6 +42,9 @@ type Endpoint struct {
 	Provider string
 	// URL is what paths are appended to: see [BaseURL].
 	URL string
+	// Own is the provider's own address, or empty. Advice about keys names URL where it is of
+	// another origin.
+	Own string
 	// Key is the secret, which stands in no error; KeyHeader and KeyPrefix say how it is
 	// sent: "Authorization" and "Bearer ", for example. An empty key is not sent.
 	Key, KeyHeader, KeyPrefix string
@@ -61,6 +64,24 @@ type Endpoint struct {
 	LongWait time.Duration
 	// Waiting, if it is not nil, is told of each wait before the next try.
 	Waiting func(reason error, wait time.Duration)
+}
+
+// New checks the key and the address of an endpoint, and returns it with both in order. The
+// address is Own if none is given; path is appended to one without a path. Its errors begin
+// with the name of the provider.
+func New(e *Endpoint, path string) (*Endpoint, error) {
+	at := *e
+	var err error
+	if at.Key, err = Key(e.Key); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Provider, err)
+	}
+	if at.URL, err = BaseURL(cmp.Or(strings.TrimSpace(e.URL), e.Own), at.Key != ""); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Provider, err)
+	}
+	if u, err := url.Parse(at.URL); err == nil && u.Path == "" {
+		at.URL += path
+	}
+	return &at, nil
 }
 
 // BaseURL checks the address that requests go to, and returns it without a slash at its

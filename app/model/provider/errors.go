@@ -119,9 +119,9 @@ func (e *Endpoint) refused(resp *http.Response) *Error {
 	said := fault.Text
 	switch status := resp.StatusCode; {
 	case status == http.StatusUnauthorized && e.Key == "":
-		fault.Text, fault.Advice = "wants a key", fmt.Sprintf("set it with 'parley model key set %s'; with noKey in parley.jsonc, or --no-key, none is sent", e.Provider)
+		fault.Text, fault.Advice = "wants a key", fmt.Sprintf("set it with '%s'; with noKey in parley.jsonc, or --no-key, none is sent", e.keyCommand())
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		fault.Text, fault.Advice = "refuses the key", fmt.Sprintf("'parley model key set %s' sets another one", e.Provider)
+		fault.Text, fault.Advice = "refuses the key", e.OtherKey()
 	case status == http.StatusPaymentRequired:
 		fault.Text, fault.Advice = "wants to be paid first", "look at your account there"
 	case status == http.StatusNotFound:

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/parley-mcp/parley/oauth"
 )
 
 // A Model is one that a provider has.
@@ -33,12 +35,48 @@ func (n *Tokens) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// What is believed of the window of a model in use. With less, each turn would be summarized.
+const (
+	leastWindow = 2 << 10
+	mostWindow  = 16 << 20
+)
+
+// Window is the number as the window of a model in use: 0 if it cannot be.
+func (n Tokens) Window() int {
+	if n < leastWindow || n > mostWindow {
+		return 0
+	}
+	return int(n)
+}
+
 // Origin names whose reasoning a model's is, for host.Reasoning: the provider, and where it
 // is unless at its own address. What one server has signed, others refuse.
-func (e *Endpoint) Origin(own string) string {
+func (e *Endpoint) Origin() string {
 	u, err := url.Parse(e.URL)
-	if e.URL == own || err != nil {
+	if e.URL == e.Own || err != nil {
 		return e.Provider
 	}
 	return e.Provider + "@" + strings.ToLower(u.Host)
+}
+
+// OtherKey says how the person sets another key for the endpoint.
+func (e *Endpoint) OtherKey() string { return "'" + e.keyCommand() + "' sets another one" }
+
+// keyCommand is the command that keeps a key for the endpoint.
+func (e *Endpoint) keyCommand() string {
+	command := "parley model key set " + e.Provider
+	if origin := Origin(e.URL); e.Own != "" && origin != Origin(e.Own) {
+		command += " --base-url " + e.plain(origin)
+	}
+	return command
+}
+
+// Origin is scheme, host and port of an address, or empty if it is none. Addresses of one
+// origin are one provider's, and have one key.
+func Origin(address string) string {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return oauth.Origin(u)
 }
