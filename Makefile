@@ -89,7 +89,7 @@ soak: flake ## what takes hours: every test many times on a busy machine, fuzzin
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
-	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^TestRoundsOf' ./host
+	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
 	$(MAKE) fuzz FUZZTIME=5m
 
 release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1

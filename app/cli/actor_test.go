@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -40,6 +41,7 @@ type actor struct {
 const (
 	censusFile = "census" // a socket: it connects to it for as long as it lives
 	pidFile    = "pid"    // its process
+	gateFile   = "gate"   // a socket: a held one serves when its connection to it ends
 )
 
 // actorMain is the actor as a program. Its first argument is the folder; a second one makes it
@@ -57,6 +59,12 @@ func actorMain() {
 	case "dead":
 		fmt.Fprintln(os.Stderr, "no license")
 		os.Exit(3)
+	case "held":
+		gate, err := net.Dial("unix", filepath.Join(dir, gateFile))
+		if err != nil {
+			os.Exit(2)
+		}
+		_, _ = io.Copy(io.Discard, gate)
 	case "half":
 		fmt.Print(`{"jsonrpc":"2.0",`)
 		fallthrough
@@ -88,6 +96,7 @@ func newActor(dir string) *server.Server {
 		server.Tool("hang", "Takes for ever.", a.hang),
 		server.Tool("await", "Waits for the end of hang.", a.await),
 		server.Tool("chatter", "Logs at all levels.", chatter),
+		server.Tool("flood", "Reports and logs 200 times a second, for ever.", flood),
 		server.Tool("probe", "Pings the client.", probe),
 		server.Tool("relisted", "Waits until its tools were listed again.", a.relisted),
 		server.Tool("grow", "Gets a new tool.", func(context.Context, mcp.None) (string, error) {
@@ -233,6 +242,22 @@ func chatter(ctx context.Context, _ mcp.None) (string, error) {
 		}
 	}
 	return "it was said", nil
+}
+
+func flood(ctx context.Context, _ mcp.None) (string, error) {
+	pause := time.NewTicker(5 * time.Millisecond)
+	defer pause.Stop()
+	for n := 0; ; n++ {
+		err := errors.Join(server.Progress(ctx, float64(n+1), 0, "flooding"), server.Log(ctx, mcp.LogInfo, "flood", fmt.Sprint("message ", n)))
+		if err != nil {
+			return "", err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
 }
 
 func probe(ctx context.Context, _ mcp.None) (string, error) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -256,17 +255,24 @@ func (p *program) approveEntry(ctx context.Context, entry *config.Server, attend
 	if err != nil || agreed {
 		return err
 	}
-	how := fmt.Sprintf("the authors of the project wrote it, and you have not agreed to it; 'parley config approve %s' shows it", host.EscapeLine(entry.Name))
 	if !attended {
-		return errors.New(how)
+		return &notAgreedError{entry.Name}
 	}
 	p.note("%s", a.about)
 	if agreed, err := p.askYes(ctx, "Start it in this and later sessions? [y]es, [n]o: "); err != nil {
 		return err
 	} else if !agreed {
-		return errors.New(how)
+		return &notAgreedError{entry.Name}
 	}
 	return a.keep(ctx, store)
+}
+
+// A notAgreedError says that an entry that others wrote waits for the person's consent.
+type notAgreedError struct{ entry string }
+
+// Error says how to give it.
+func (e *notAgreedError) Error() string {
+	return fmt.Sprintf("the authors of the project wrote it, and you have not agreed to it; 'parley config approve %s' shows it", host.EscapeLine(e.entry))
 }
 
 // describeEntry shows what an entry would start.

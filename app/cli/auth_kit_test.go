@@ -230,18 +230,23 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// next is what was said, and a channel that is closed when there is more.
+func (o *output) next() (grown <-chan struct{}, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.grown == nil {
+		o.grown = make(chan struct{})
+	}
+	return o.grown, o.text.String()
+}
+
 // wait waits for a match of a pattern and returns what is in its parentheses;
 // all of it if it has none. After ended it returns "".
 func (o *output) wait(pattern string, ended <-chan struct{}) string {
 	want := regexp.MustCompile(pattern)
 	for over := false; ; {
-		o.mu.Lock()
-		found := want.FindStringSubmatch(o.text.String())
-		if o.grown == nil {
-			o.grown = make(chan struct{})
-		}
-		grown := o.grown
-		o.mu.Unlock()
+		grown, text := o.next()
+		found := want.FindStringSubmatch(text)
 		if found != nil {
 			return found[len(found)-1]
 		}

@@ -57,6 +57,8 @@ or movement, for screen readers too. NO_COLOR is heeded.`,
 type conversationFace struct {
 	host    face.Host
 	session face.Session
+	// kept are the sessions to which the person can go.
+	kept *keptSessions
 	// interrupts tell that the person wants to interrupt.
 	interrupts chan os.Signal
 	// since is the last record that is not shown: a long session would scroll away what
@@ -67,9 +69,10 @@ type conversationFace struct {
 // withFace sends the first message if there is one, starts the servers, and has a face show
 // the session until the person leaves.
 func (p *program) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
+	kept := &keptSessions{p: p, host: c.host, store: c.store, model: c.model, open: c.session}
 	f := &conversationFace{
-		host: retriedHost{face.OfHost(c.host), p.openSignIns()}, session: heldSession{face.OfSession(c.session, nil), p},
-		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, shownExchanges),
+		host: retriedHost{face.OfHost(c.host), p.openSignIns()}, session: kept.show(), kept: kept,
+		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
 	}
 	p.streams.chat.Store(&f.interrupts)
 	defer p.streams.chat.Store(nil)
@@ -94,28 +97,11 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
 			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
+			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage,
 		})
 		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)
 	})
-}
-
-// shownExchanges is how many exchanges of a session are shown when it is gone on with.
-const shownExchanges = 3
-
-// A heldSession holds its forks, too.
-type heldSession struct {
-	face.Session
-	p *program
-}
-
-// Fork begins a session after a record.
-func (s heldSession) Fork(ctx context.Context, at int64) (face.Session, error) {
-	fork, err := s.Session.Fork(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return heldSession{fork, s.p}, s.p.holdSession(fork.ID())
 }
 
 // discard is how a face throws away what was typed before it asks; nil where nobody

@@ -148,7 +148,9 @@ func (p *program) configDoctorCommand() *cobra.Command {
 		Short: "Say what in the configuration is not done as written, and what to do",
 		Long: `Say which files were read, what in them is not done as written, and which
 entries cannot be started. With --connect each server that is used is started,
-and its tools are counted. The exit code is 6 if something is wrong.`,
+and it is told what Anthropic, OpenAI and Gemini do not take of the names and schemas of
+its tools, why, and what mends it. The exit code is 6 if something is wrong; what a
+provider does not take is nothing wrong, since Parley leaves it out.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			defer p.endSignIns()
@@ -189,11 +191,11 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 		return err
 	}
 	if connect {
-		failed, err := p.doctorConnect(ctx, cfg, db)
+		more, err := p.doctorConnect(ctx, cfg, db)
 		if err != nil {
 			return err
 		}
-		wrong += failed
+		wrong += more
 	}
 	p.note("%d files, %d servers, %d things to look at", len(cfg.Files), len(cfg.Servers), wrong)
 	if wrong > 0 {
@@ -202,33 +204,62 @@ func (p *program) doctor(ctx context.Context, cfg *config.Config, db *local.DB, 
 	return nil
 }
 
-// doctorConnect starts each server that is used, and returns how many cannot be.
-func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *local.DB) (failed int, err error) {
+// doctorConnect starts each server that is used, and returns how many things are wrong with
+// them, beside what the entries have shown.
+func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *local.DB) (wrong int, err error) {
 	opts, err := p.hostOptions()
 	if err != nil {
 		return 0, err
 	}
-	servers, _, err := p.conversationServers(ctx, cfg, false, db)
-	if err != nil {
-		return 0, err
+	var servers []host.Server
+	if len(p.serverFlags) > 0 {
+		if servers, err = p.servers(ctx); err != nil {
+			return 0, err
+		}
+	} else {
+		servers, _, wrong = p.configuredServers(ctx, cfg, false, db)
+		for _, s := range cfg.Servers {
+			if s.Err != nil && !s.Disabled {
+				wrong-- // it was counted with the entries
+			}
+		}
+	}
+	if len(servers) == 0 {
+		p.note("No server is started: none is used, or can be.")
+		return wrong, nil
 	}
 	h := host.New(opts)
 	defer func() { err = errors.Join(err, h.Close()) }()
 	if _, err := h.Apply(servers); err != nil {
-		return 0, err
+		return wrong, err
 	}
 	const enough = 2 * time.Minute
-	for _, s := range h.Settle(ctx, enough).Servers {
-		line := fmt.Sprintf("%s: %d tools, protocol %s", s.Name, s.Tools, s.Version)
-		if s.State != host.StateReady || s.Err != nil {
-			failed++
-			line = fmt.Sprintf("%s: %s: %s", s.Name, s.State, errorText(cmp.Or(s.Err, errors.New("it did not answer in time"))))
-		}
-		if err := p.println(host.Escape(line)); err != nil {
-			return failed, err
+	catalog := h.Settle(ctx, enough)
+	for _, s := range catalog.Servers {
+		tools := slices.DeleteFunc(slices.Clone(catalog.Tools), func(t *host.Tool) bool { return t.Server != s.Name })
+		text, n := describeServer(&s, tools)
+		wrong += n
+		if err := p.print(host.Escape(text)); err != nil {
+			return wrong, err
 		}
 	}
-	return failed, nil
+	return wrong, ctx.Err()
+}
+
+// describeServer says what a server offers, and what providers do not take of it. It counts
+// what is wrong.
+func describeServer(s *host.ServerStatus, tools []*host.Tool) (text string, wrong int) {
+	if s.State != host.StateReady || s.Err != nil {
+		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, errorText(cmp.Or(s.Err, errors.New("it did not answer in time")))), 1
+	}
+	losses, errs := lossesOf(tools)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d tools, protocol %s\n", s.Name, s.Tools, s.Version)
+	for _, text := range errs {
+		fmt.Fprintf(&b, "    %s\n", host.EscapeLine(text))
+	}
+	b.WriteString(describeLosses(losses, len(tools)))
+	return b.String(), len(errs)
 }
 
 func (p *program) configAddCommand() *cobra.Command {

@@ -45,6 +45,7 @@ func (p *program) conversationFlags(f *pflag.FlagSet, c *conversationFlags) {
 type conversation struct {
 	host    *host.Host
 	session *host.Session
+	model   host.Model // of the session
 	store   host.Store
 	// models finds a model by what the person calls it.
 	models func(ctx context.Context, name string) (host.Model, error)
@@ -57,6 +58,7 @@ type conversation struct {
 // withConversation opens the host with the person's servers, rules and sessions for
 // as long as fn runs.
 func (p *program) withConversation(ctx context.Context, flags *conversationFlags, attended bool, fn func(c *conversation) error) (err error) {
+	p.chatting = attended
 	store, closeStore, err := p.openStore()
 	if err != nil {
 		return err
@@ -81,7 +83,9 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	if err != nil {
 		return err
 	}
-	chosen, err := p.openModel(ctx, choice)
+	w := newModelWindows(ctx)
+	defer w.close()
+	chosen, err := p.talkTo(ctx, choice, w)
 	if err != nil {
 		return err
 	}
@@ -90,6 +94,12 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 		return err
 	}
 	opts.SampleModels = sampleModels(chosen)
+	if attended { // somebody may want to read them
+		p.keepErrors(servers)
+	}
+	if attended && p.streams.InTerminal {
+		p.keepMessages(opts)
+	}
 	h := host.New(opts)
 	defer func() {
 		if closeErr := h.Close(); closeErr != nil {
@@ -99,7 +109,7 @@ func (p *program) withConversation(ctx context.Context, flags *conversationFlags
 	if _, err := h.Apply(servers); err != nil {
 		return err
 	}
-	c := &conversation{host: h, store: store, models: p.modelNamed(&flags.model, own), own: own}
+	c := &conversation{host: h, model: chosen, store: store, models: p.modelNamed(&flags.model, own, w), own: own}
 	if c.session, err = p.session(ctx, h, store, chosen, flags.resume); err != nil {
 		return err
 	}
@@ -157,7 +167,11 @@ func (p *program) session(ctx context.Context, h *host.Host, store host.Store, m
 	if err := p.holdSession(id); err != nil {
 		return nil, err
 	}
-	return h.OpenSession(ctx, id, m, nil)
+	s, err := h.OpenSession(ctx, id, m, nil)
+	if err != nil {
+		p.releaseSession(id)
+	}
+	return s, err
 }
 
 // holdSession keeps other processes from going on with a session while this one does:
@@ -165,6 +179,9 @@ func (p *program) session(ctx context.Context, h *host.Host, store host.Store, m
 func (p *program) holdSession(id string) error {
 	if p.unkept {
 		return nil
+	}
+	if p.held[id] != nil {
+		return usagef("session %s is open here", id)
 	}
 	path, err := configPath(filepath.Join("open", id))
 	if err != nil {
@@ -181,17 +198,27 @@ func (p *program) holdSession(id string) error {
 		_ = f.Close() // it was not written to
 		return usagef("session %s is open in another program; end it there first", id)
 	}
-	p.held = append(p.held, f)
+	if p.held == nil {
+		p.held = make(map[string]*os.File)
+	}
+	p.held[id] = f
 	return nil
+}
+
+// releaseSession lets others go on with a session that was held.
+func (p *program) releaseSession(id string) {
+	if f := p.held[id]; f != nil {
+		_ = f.Close() // it was not written to
+		delete(p.held, id)
+	}
 }
 
 // releaseSessions lets others go on with the sessions that were held. The end of the
 // process does the same.
 func (p *program) releaseSessions() {
-	for _, f := range p.held {
-		_ = f.Close() // it was not written to
+	for id := range p.held {
+		p.releaseSession(id)
 	}
-	p.held = nil
 }
 
 // findSession finds a session by its id, or the one that was used last by "last".
@@ -281,15 +308,25 @@ func (p *program) hostOptions() (*host.Options, error) {
 // conversationServers are the servers of the flags; else those of the configuration
 // that can be started; else the one that is built in. The rules are those of entries.
 func (p *program) conversationServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) ([]host.Server, []policy.Rule, error) {
-	if len(p.serverFlags) > 0 {
-		servers, err := p.servers(ctx)
-		return servers, nil, err
+	if len(p.serverFlags) == 0 {
+		if len(p.headers) > 0 {
+			return nil, nil, usagef("--header goes with --server URL; headers of configured servers are in their entries")
+		}
+		servers, rules, _ := p.configuredServers(ctx, cfg, attended, store)
+		if len(cfg.Problems) > 0 {
+			p.note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
+		}
+		if len(servers) > 0 {
+			return servers, rules, nil
+		}
 	}
-	var servers []host.Server
-	var rules []policy.Rule
-	if len(p.headers) > 0 {
-		return nil, nil, usagef("--header goes with --server URL; headers of configured servers are in their entries")
-	}
+	servers, err := p.servers(ctx)
+	return servers, nil, err
+}
+
+// configuredServers are the servers of the configuration that can be started, and the rules
+// of their entries. It counts those that are left out, beside those that wait for consent.
+func (p *program) configuredServers(ctx context.Context, cfg *config.Config, attended bool, store host.Store) (servers []host.Server, rules []policy.Rule, failed int) {
 	for _, entry := range cfg.Servers {
 		if entry.Disabled {
 			continue
@@ -299,20 +336,16 @@ func (p *program) conversationServers(ctx context.Context, cfg *config.Config, a
 		}
 		s, err := p.configured(ctx, entry, attended, store)
 		if err != nil {
+			if !errors.As(err, new(*notAgreedError)) {
+				failed++
+			}
 			p.note("parley: server %s of %s is left out: %s", host.EscapeLine(entry.Name), host.EscapeLine(entry.Source.String()), errorText(err))
 			continue
 		}
 		servers = append(servers, s)
 		rules = append(rules, entryRules(entry)...)
 	}
-	if len(cfg.Problems) > 0 {
-		p.note("parley: %d things in your configuration are not done as written; 'parley config doctor' lists them", len(cfg.Problems))
-	}
-	if len(servers) > 0 {
-		return servers, rules, nil
-	}
-	servers, err := p.servers(ctx)
-	return servers, nil, err
+	return servers, rules, failed
 }
 
 // configured makes the server of an entry.

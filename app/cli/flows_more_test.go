@@ -19,21 +19,17 @@ func TestFlowAuth(t *testing.T) {
 		t.Errorf("unattended: exit code %d\n%s", code, said)
 	}
 	k := begin(t, "--server", "vault="+p.url, "--server", "good=actor "+t.TempDir(), "--allow", "good/*")
-	k.hears("A server wants you to sign in.", "server:               "+p.url, "authorization server: "+p.issuer, "scopes:               everything:read", "now? [y]es, [n]o: ")
-	k.types("n")
+	signIn(k, "n", "address: "+p.url, "authorization server: "+p.issuer, "scopes: everything:read", "asked because: the server lets in nobody whom it does not know")
 	k.says("good/who")
 	k.sees("says:\n    parley speaks ")
 	k.says("/servers")
 	k.sees("Server vault ", "you chose not to sign in")
 	k.says("/retry vault")
-	asked := k.wait(k.said, 0, "now? [y]es, [n]o: ")
-	k.wait(k.said, asked, "now? [y]es, [n]o: ")
-	k.types("n")
+	signIn(k, "n")
 	k.quits()
 
 	k = begin(t, "--server", "vault="+p.url)
-	k.hears("now? [y]es, [n]o: ")
-	k.types("y")
+	signIn(k, "y")
 	k.hears("Your browser opens. If it does not, open this address:\n\n  "+p.issuer, "Nothing is to be pasted any more.")
 	k.says("vault/add a=2 b=3")
 	k.answers("y")
@@ -45,8 +41,8 @@ func TestFlowAuth(t *testing.T) {
 	k.answers("y")
 	k.sees("says:\n    6\n")
 	k.quits()
-	if strings.Contains(k.said.String(), "sign in") {
-		t.Errorf("asked again to sign in:\n%s", k.said)
+	if shown := k.out.String() + k.said.String(); strings.Contains(shown, "sign in") {
+		t.Errorf("asked again to sign in:\n%s", shown)
 	}
 	code, out, said := command(t, "run", "--allow", "*", "--server", "vault="+p.url, "add 2 and 5")
 	if code != 0 || out != "7\n" {
@@ -56,6 +52,32 @@ func TestFlowAuth(t *testing.T) {
 		if token != "" && strings.Contains(k.out.String()+k.said.String()+out+said, token) {
 			t.Error("a secret is shown")
 		}
+	}
+}
+
+// signIn answers the question whether to sign in to the server vault. A line that is being read
+// when the question is shown does not answer it, so that an empty one comes first.
+func signIn(k *talk, answer string, about ...string) {
+	k.t.Helper()
+	k.sees("Server vault wants you to sign in.")
+	k.sees(about...)
+	k.sees("Your answer (y, n): ")
+	k.types("")
+	k.types(answer)
+}
+
+// In a pipe no line answers a question that nobody knew of when it was typed: a server that wants
+// a sign-in is told with what to do, and the rest works.
+func TestSignInFromPipe(t *testing.T) {
+	t.Parallel()
+	k := newKillable(t)
+	signedIn(k)
+	if code, out := k.parley("", "logout"); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, out)
+	}
+	code, out := k.parley("add 2 and 3\n/servers\n/quit\n", "chat", "--config", "vault.jsonc")
+	if code != 0 || !strings.Contains(out, "Server vault") || !strings.Contains(out, "run 'parley login vault'") || strings.Contains(out, "Your answer") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
 

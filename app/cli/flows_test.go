@@ -133,7 +133,7 @@ func (s *stage) init() {
 	s.says("who")
 	s.sees("says:\n    parley speaks " + s.version)
 	s.says("/servers")
-	s.sees("Server actor", ": ready, 13 tools")
+	s.sees("Server actor", ": ready, 14 tools")
 }
 
 // resources: a text, one of a template, what does not exist; and each time what the resource

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +12,6 @@ import (
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/oauth/login"
 )
 
 func (p *program) modelFlags(f *pflag.FlagSet, m *modelFlags) {
@@ -55,14 +51,22 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
 		Use: "set PROVIDER", Short: "Keep a key, which is asked for without being shown",
 		Long: `Keep the key of a provider in the same store as tokens: the keyring of the
 system, or a file of yours. It is asked for without being shown; from a pipe it
-is one line. A key in the environment counts before it.`,
+is one line. A key in the environment counts before it.
+
+With --base-url it is the key for the server there, which no other address gets,
+and counts before the environment.`,
 		Example: `  parley model key set openai
+  parley model key set openai --base-url https://openrouter.ai/api/v1
   parley model key set anthropic < key.txt`,
 		Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.setModelKey(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.setModelKey(cmd.Context(), args[0], flags.baseURL)
+		},
 	}, &cobra.Command{
 		Use: "remove PROVIDER", Short: "Remove a key that was kept", Args: usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.removeModelKey(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.removeModelKey(cmd.Context(), args[0], flags.baseURL)
+		},
 	})
 	cmd.AddCommand(&cobra.Command{
 		Use: "list [PROVIDER]", Short: "Ask a provider for its models",
@@ -135,111 +139,6 @@ func (p *program) showModel(ctx context.Context, flags *modelFlags, own *config.
 	return p.print(host.Escape(b.String()))
 }
 
-// keyWords says where the key of a model would be from.
-func (p *program) keyWords(ctx context.Context, c *chosenModel) (keySource, string, error) {
-	if c.entry.NoKey {
-		return keyNone, "none is sent", nil
-	}
-	_, from, err := p.modelKey(ctx, c.provider)
-	switch from {
-	case keyEnv:
-		return from, c.provider.variable + " of the environment", err
-	case keyStore:
-		return from, "the one that 'parley model key set' kept", err
-	case keyNone:
-	}
-	return keyNone, "none", err
-}
-
-// setModelKey keeps the key of a provider.
-func (p *program) setModelKey(ctx context.Context, name string) error {
-	m, err := findProvider(name)
-	if err != nil {
-		return err
-	}
-	set, err := readSettings()
-	if err != nil {
-		return err
-	}
-	store, kind, err := p.openSecrets(set.Store)
-	if err != nil {
-		return err
-	}
-	text, err := p.readKey(ctx, m)
-	if err != nil {
-		return err
-	}
-	key, err := checkedKey(text)
-	if err != nil {
-		return usagef("nothing is kept: %w", err)
-	}
-	if key == "" {
-		return usagef("no key was given; nothing is changed")
-	}
-	if err := store.Set(ctx, keyName(m.name), []byte(key)); err != nil {
-		return fmt.Errorf("keeping the key of %s: %w", m.title, err)
-	}
-	p.note("The key of %s is kept (%s).", m.title, kind)
-	if os.Getenv(m.variable) != "" {
-		p.note("parley: %s is set, and counts before it", m.variable)
-	}
-	return nil
-}
-
-// readKey asks for a key without showing it, or reads the one line of a pipe.
-func (p *program) readKey(ctx context.Context, m *modelProvider) (string, error) {
-	if p.streams.InTerminal {
-		if p.streams.Secret == nil {
-			return "", usagef("a key cannot be asked for here without being shown: give it through a pipe, or set %s", m.variable)
-		}
-		return p.secret(ctx, fmt.Sprintf("Key of %s (not shown): ", m.title))
-	}
-	var key string
-	for size := 0; ; {
-		line, err := p.keyboard().line(ctx)
-		ended := errors.Is(err, io.EOF)
-		if err != nil && !ended {
-			return "", fmt.Errorf("reading the key: %w", err)
-		}
-		line = strings.TrimSpace(line)
-		if size += len(line); size > maxKey {
-			return strings.Repeat("x", maxKey+1), nil // checkedKey refuses the length
-		}
-		if line != "" && key != "" {
-			return "", usagef("nothing is kept: more than one line was given, and a key is one line")
-		}
-		if line != "" {
-			key = line
-		}
-		if ended {
-			return key, nil
-		}
-	}
-}
-
-// removeModelKey removes the key of a provider from the store.
-func (p *program) removeModelKey(ctx context.Context, name string) error {
-	m, err := findProvider(name)
-	if err != nil {
-		return err
-	}
-	store, err := p.keyStore()
-	if err != nil {
-		return err
-	}
-	if _, err := store.Get(ctx, keyName(m.name)); errors.Is(err, login.ErrNotFound) {
-		return usagef("no key of %s is kept; 'parley model' shows what is used", m.title)
-	}
-	if err := store.Delete(ctx, keyName(m.name)); err != nil {
-		return fmt.Errorf("removing the key of %s: %w", m.title, err)
-	}
-	p.note("The key of %s is removed.", m.title)
-	if os.Getenv(m.variable) != "" {
-		p.note("parley: %s is still set, and is used", m.variable)
-	}
-	return nil
-}
-
 // A listedModel is a model in the JSON of 'model list'.
 type listedModel struct {
 	Model  string `json:"model"`
@@ -254,25 +153,27 @@ func (p *program) listModels(ctx context.Context, flags *modelFlags, own *config
 	if err != nil && (name == "" || flags.name != "") {
 		return err // else the model in use is the one to be found
 	}
-	asked, err := p.askedProviders(ctx, used, name)
+	anyOf := func(m *modelProvider) *chosenModel {
+		if used != nil && used.provider != nil && used.provider.name == m.name {
+			return used
+		}
+		c := &chosenModel{provider: m, name: "*", entry: config.ModelEntry{NoKey: flags.noKey}}
+		c.address(flags, own)
+		return c
+	}
+	asked, err := p.askedProviders(ctx, used, name, anyOf)
 	if err != nil {
 		return err
 	}
 	list := []listedModel{}
-	for _, m := range asked {
-		c := &chosenModel{provider: m, name: "*", entry: config.ModelEntry{NoKey: flags.noKey}}
-		if used != nil && used.provider != nil && used.provider.name == m.name {
-			c = used
-		} else {
-			c.address(flags, own)
-		}
+	for _, c := range asked {
 		models, err := p.askModels(ctx, c)
 		if err != nil {
 			return err
 		}
 		for _, found := range models {
 			list = append(list, listedModel{
-				Model: m.name + ":" + found.ID, Title: found.Name, Window: found.Window,
+				Model: c.provider.name + ":" + found.ID, Title: found.Name, Window: found.Window,
 				InUse: c == used && found.ID == c.name,
 			})
 		}
@@ -296,23 +197,28 @@ func (p *program) listModels(ctx context.Context, flags *modelFlags, own *config
 	return p.print(t.String())
 }
 
-// askedProviders are those that a list is about.
-func (p *program) askedProviders(ctx context.Context, used *chosenModel, name string) ([]*modelProvider, error) {
+// askedProviders are those that a list is about, each with the address that anyOf gives it.
+func (p *program) askedProviders(ctx context.Context, used *chosenModel, name string, anyOf func(*modelProvider) *chosenModel) ([]*chosenModel, error) {
 	if name != "" {
 		m, err := findProvider(name)
-		return []*modelProvider{m}, err
+		if err != nil {
+			return nil, err
+		}
+		return []*chosenModel{anyOf(m)}, nil
 	}
 	if used.provider != nil {
-		return []*modelProvider{used.provider}, nil
+		return []*chosenModel{used}, nil
 	}
-	var list []*modelProvider
+	var list []*chosenModel
 	for _, m := range modelProviders() {
-		key, _, err := p.modelKey(ctx, m)
+		c := anyOf(m)
+		place := m.keyPlace(c.baseURL)
+		key, _, err := p.modelKey(ctx, &place)
 		if err != nil {
 			return nil, err
 		}
 		if key != "" {
-			list = append(list, m)
+			list = append(list, c)
 		}
 	}
 	if len(list) == 0 {

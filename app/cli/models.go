@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
-	"github.com/parley-mcp/parley/oauth/login"
 	schemas "github.com/parley-mcp/parley/schema/provider"
 )
 
@@ -29,6 +26,7 @@ type modelProvider struct {
 	schemas  schemas.Profile
 	open     func(o *modelOptions) (host.Model, error)
 	list     func(ctx context.Context, o *modelOptions) ([]provider.Model, error)
+	window   func(ctx context.Context, o *modelOptions) (int, error) // of the model, in tokens; 0: unknown
 }
 
 // modelOptions are what every provider's client takes.
@@ -153,65 +151,7 @@ func (c *chosenModel) String() string {
 	return c.provider.name + ":" + c.name
 }
 
-// keySource says where a key is from.
-type keySource string
-
-const (
-	keyNone  keySource = "none"
-	keyEnv   keySource = "environment"
-	keyStore keySource = "store"
-)
-
-// keyName is the entry of the store with the key of a provider.
-func keyName(provider string) string { return "model.key." + provider }
-
-// modelKey finds the key of a provider: in the environment, or else in the person's store.
-func (p *program) modelKey(ctx context.Context, m *modelProvider) (key string, from keySource, err error) {
-	if key, err = checkedKey(os.Getenv(m.variable)); err != nil {
-		return "", keyEnv, usagef("%s: %w", m.variable, err)
-	}
-	if key != "" {
-		return key, keyEnv, nil
-	}
-	store, err := p.keyStore()
-	if err != nil {
-		return "", keyNone, err
-	}
-	raw, err := store.Get(ctx, keyName(m.name))
-	if errors.Is(err, login.ErrNotFound) {
-		return "", keyNone, nil
-	}
-	if err != nil {
-		return "", keyNone, fmt.Errorf("reading the key of %s: %w", m.title, err)
-	}
-	if key, err = checkedKey(string(raw)); err != nil {
-		return "", keyStore, usagef("the kept key of %s: %w; 'parley model key set %s' sets another one", m.title, err, m.name)
-	}
-	return key, keyStore, nil
-}
-
-// keyStore opens the store of keys, which is that of tokens.
-func (p *program) keyStore() (login.Store, error) {
-	set, err := readSettings()
-	if err != nil {
-		return nil, err
-	}
-	store, _, err := p.openSecrets(set.Store)
-	return store, err
-}
-
-// maxKey bounds a key, in bytes.
-const maxKey = 4 << 10
-
-// checkedKey is a key without the blanks around it. The error does not show it.
-func checkedKey(key string) (string, error) {
-	if len(key) > maxKey {
-		return "", fmt.Errorf("the key has %d bytes, and a key has at most %d; was something else copied?", len(key), maxKey)
-	}
-	return provider.Key(key)
-}
-
-// options are those of the client of a chosen model, with its key.
+// modelOptions are those of the client of a chosen model, with its key.
 func (p *program) modelOptions(ctx context.Context, c *chosenModel) (*modelOptions, error) {
 	o := &modelOptions{model: c.name, baseURL: c.baseURL, waiting: p.waitingForModel}
 	e := &c.entry
@@ -225,15 +165,16 @@ func (p *program) modelOptions(ctx context.Context, c *chosenModel) (*modelOptio
 	if e.NoKey {
 		return o, p.checkAddress(c, false)
 	}
+	place := c.provider.keyPlace(c.baseURL)
 	var err error
-	if o.key, _, err = p.modelKey(ctx, c.provider); err != nil {
+	if o.key, _, err = p.modelKey(ctx, &place); err != nil {
 		return nil, err
 	}
 	if o.key == "" && c.own {
-		return nil, usagef("%s needs a key: set %s, or keep one with 'parley model key set %s'; '--model offline' needs none",
-			c.provider.title, c.provider.variable, c.provider.name)
+		return nil, usagef("%s needs a key: set %s, or keep one with '%s'; '--model offline' needs none",
+			c.provider.title, c.provider.variable, place.command("set"))
 	}
-	return o, p.checkAddress(c, o.key != "")
+	return o, p.checkAddress(c, true) // http to another machine is for those who say that no key is sent
 }
 
 // checkAddress checks where a model is.
@@ -255,18 +196,24 @@ func (p *program) waitingForModel(reason error, wait time.Duration) {
 
 // openModel makes the client of a chosen model. Nothing is sent.
 func (p *program) openModel(ctx context.Context, c *chosenModel) (host.Model, error) {
+	m, _, err := p.clientOf(ctx, c)
+	return m, err
+}
+
+// clientOf makes the client of a chosen model, and tells its options: nil of the offline model.
+func (p *program) clientOf(ctx context.Context, c *chosenModel) (host.Model, *modelOptions, error) {
 	if c.provider == nil {
-		return model.Offline{}, nil
+		return model.Offline{}, nil, nil
 	}
 	o, err := p.modelOptions(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m, err := c.provider.open(o)
 	if err != nil {
-		return nil, usagef("the model %s: %w", c, err)
+		return nil, nil, usagef("the model %s: %w", c, err)
 	}
-	return m, nil
+	return m, o, nil
 }
 
 // sampleModels are those that servers may have, with consent.
@@ -277,7 +224,7 @@ func sampleModels(chosen host.Model) []host.Model {
 }
 
 // modelNamed finds a model by what the person types in a conversation.
-func (p *program) modelNamed(flags *modelFlags, own *config.Own) func(ctx context.Context, name string) (host.Model, error) {
+func (p *program) modelNamed(flags *modelFlags, own *config.Own, w *modelWindows) func(ctx context.Context, name string) (host.Model, error) {
 	return func(ctx context.Context, name string) (host.Model, error) {
 		other := *flags
 		other.name, other.by = name, "/model"
@@ -288,7 +235,7 @@ func (p *program) modelNamed(flags *modelFlags, own *config.Own) func(ctx contex
 		if err != nil {
 			return nil, err
 		}
-		return p.openModel(ctx, c)
+		return p.talkTo(ctx, c, w)
 	}
 }
 

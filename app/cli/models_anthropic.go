@@ -24,5 +24,6 @@ func anthropicProvider() *modelProvider {
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return anthropic.List(ctx, options(o))
 		},
+		window: func(ctx context.Context, o *modelOptions) (int, error) { return anthropic.Window(ctx, options(o)) },
 	}
 }

@@ -20,5 +20,6 @@ func geminiProvider() *modelProvider {
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return gemini.List(ctx, options(o))
 		},
+		window: func(ctx context.Context, o *modelOptions) (int, error) { return gemini.Window(ctx, options(o)) },
 	}
 }

@@ -147,3 +147,29 @@ func TestCheckedKey(t *testing.T) {
 		t.Errorf("got %q, %v", key, err)
 	}
 }
+
+// Addresses of one origin have one key. The provider's own origin has the provider's.
+func TestKeyPlace(t *testing.T) {
+	t.Parallel()
+	m, err := findProvider("openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, want := range map[string]string{
+		"https://api.openai.com/v1":        "model.key.openai",
+		" HTTPS://API.openai.com:443/v2/":  "model.key.openai",
+		"http://api.openai.com/v1":         "model.key.openai@http://api.openai.com",
+		"https://api.openai.com:8443":      "model.key.openai@https://api.openai.com:8443",
+		"https://api.openai.com.evil.test": "model.key.openai@https://api.openai.com.evil.test",
+		"https://OpenRouter.ai/api/v1":     "model.key.openai@https://openrouter.ai",
+		"http://[::1]:11434/v1":            "model.key.openai@http://[::1]:11434",
+	} {
+		if place := m.keyPlace(address); place.entry() != want {
+			t.Errorf("%s: %s, want %s", address, place.entry(), want)
+		}
+	}
+	place := m.keyPlace("https://a%E2%80%AEb.example")
+	if text := place.String() + place.command("set"); strings.Contains(text, "\u202e") {
+		t.Errorf("%q can be shown", text)
+	}
+}

@@ -20,5 +20,6 @@ func openaiProvider() *modelProvider {
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return openai.List(ctx, options(o))
 		},
+		window: func(ctx context.Context, o *modelOptions) (int, error) { return openai.Window(ctx, options(o)) },
 	}
 }

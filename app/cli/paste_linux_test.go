@@ -5,36 +5,17 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// newTerminal makes a pseudo-terminal: what is written to keys is typed at it.
+// newTerminal makes a pseudo-terminal: what is written to keys is typed at it. Its echo is
+// thrown away.
 func newTerminal(t *testing.T) (keys, terminal *os.File) {
 	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skipf("no terminals for tests here: %v", err)
-	}
-	t.Cleanup(func() { keys.Close() })
-	fd := int(keys.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { terminal.Close() })
-	go func() { _, _ = io.Copy(io.Discard, keys) }() // its echo; ends with the terminal
+	keys, terminal = openTerminal(t)
+	go func() { _, _ = io.Copy(io.Discard, keys) }() // ends with the terminal
 	return keys, terminal
 }
 

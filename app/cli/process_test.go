@@ -151,28 +151,7 @@ func TestTwentyServers(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := shortDir(t)
 	t.Cleanup(newCensus(t, dir).none)
-	servers := make(map[string]any)
-	for i := range 10 {
-		own := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.Mkdir(own, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(filepath.Join(dir, censusFile), filepath.Join(own, censusFile)); err != nil {
-			t.Fatal(err)
-		}
-		servers[fmt.Sprint("good", i)] = map[string]any{"command": "actor", "args": []string{own}}
-	}
-	for i := range 5 {
-		servers[fmt.Sprint("dead", i)] = map[string]any{"command": "actor", "args": []string{dir, "dead"}}
-		servers[fmt.Sprint("hung", i)] = map[string]any{"command": "actor", "args": []string{dir, []string{"mute", "half"}[i%2]}}
-	}
-	servers["dead0"] = map[string]any{"command": "no-such-program-anywhere"}
-	config := filepath.Join(dir, "claude.json")
-	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, config, string(raw))
+	config := twentyServers(t, dir)
 
 	k := begin(t, "--config", config, "--allow", "*")
 	k.says("what is there?") // it starts the servers, and waits for none that hangs
@@ -186,7 +165,7 @@ func TestTwentyServers(t *testing.T) {
 			t.Fatalf("%d of 5 that hang are starting:\n%s", n, shown)
 		}
 		dead := lines(shown, `Server dead\d \([^)]*\): (waiting|given up); connect: `)
-		if ready := lines(shown, `Server good\d \([^)]*\): ready, 13 tools`); ready == 10 && dead == 5 {
+		if ready := lines(shown, `Server good\d \([^)]*\): ready, 14 tools`); ready == 10 && dead == 5 {
 			break
 		} else if n == 1000 {
 			t.Fatalf("%d are ready, %d are told to be dead:\n%s", ready, dead, shown)
@@ -207,6 +186,35 @@ func TestTwentyServers(t *testing.T) {
 		t.Errorf("the process is %s and was %s: %v", after, before, err)
 	}
 	k.quits()
+}
+
+// twentyServers writes a configuration of twenty servers, five of them dead and five hung, and
+// returns its path. good are more arguments of the others.
+func twentyServers(t *testing.T, dir string, good ...string) (config string) {
+	t.Helper()
+	servers := make(map[string]any)
+	for i := range 10 {
+		own := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.Mkdir(own, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(dir, censusFile), filepath.Join(own, censusFile)); err != nil {
+			t.Fatal(err)
+		}
+		servers[fmt.Sprint("good", i)] = map[string]any{"command": "actor", "args": append([]string{own}, good...)}
+	}
+	for i := range 5 {
+		servers[fmt.Sprint("dead", i)] = map[string]any{"command": "actor", "args": []string{dir, "dead"}}
+		servers[fmt.Sprint("hung", i)] = map[string]any{"command": "actor", "args": []string{dir, []string{"mute", "half"}[i%2]}}
+	}
+	servers["dead0"] = map[string]any{"command": "no-such-program-anywhere"}
+	config = filepath.Join(dir, "claude.json")
+	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, config, string(raw))
+	return config
 }
 
 // killActor kills the actor that wrote its process into a file.

@@ -38,10 +38,11 @@ type program struct {
 
 	extensions []client.Extension // that the command needs
 
-	held   []*os.File // locks of the sessions that are open here
-	unkept bool       // there is no folder for sessions
+	held   map[string]*os.File // locks of the sessions that are open here, by their ids
+	unkept bool                // there is no folder for sessions
 
 	heard         stderrTail          // what servers that were started here log
+	kept          serverLogs          // the same and their log messages, by server
 	login         *loginFlags         // nil but in the command login
 	signedIn      *signIns            // what signIns made
 	entrySignedIn map[string]*signIns // what entrySignIns made, by the names of entries
@@ -49,6 +50,9 @@ type program struct {
 	addresses     addresses           // of the servers at URLs
 	logs          logCounts           // of log messages that were shown
 	asking        sync.Mutex          // held while the person is asked to sign in
+	chatting      bool                // the command is a conversation with a person
+	onScreen      bool                // and the screen has the keyboard
+	wantsAddress  addressWanted       // of the page that a sign-in ended at
 	typing        sync.Once
 	keyboardLines *lineReader // what keyboard made
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -35,19 +36,25 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 			return usagef("%s: screen: %v", host.EscapeLine(c.own.Path), err)
 		}
 	}
+	p.onScreen = true
 	return p.withFace(ctx, c, first, func(f *conversationFace) error {
 		screen := tui.New(&tui.Options{
-			In: p.streams.In, Out: p.streams.Out, Interrupts: f.interrupts, Since: f.since,
-			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Model: c.models,
+			In: p.streams.In, Out: p.streams.Out, Flush: p.streams.Flush, Interrupts: f.interrupts, Since: f.since,
+			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
+			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
 		})
+		shared, ok := p.streams.Err.(*sharedWriter)
 		back := func() {}
-		if shared, ok := p.streams.Err.(*sharedWriter); ok {
+		if ok {
 			back = shared.divert(screen)
 		}
 		err := screen.Run(ctx, f.host, f.session)
 		back()
+		if ok && errors.Is(err, tui.ErrTerminal) {
+			shared.divert(io.Discard) // a terminal that takes nothing would keep the program
+		}
 		if rest := screen.Rest(); rest != "" {
 			_, _ = fmt.Fprintln(p.streams.Err, host.Escape(rest))
 		}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -57,5 +58,15 @@ func TestScreenPlain(t *testing.T) {
 	})
 	if code != 0 || strings.Contains(out.String(), "\x1b") || !strings.Contains(said.String(), "/help lists") {
 		t.Errorf("exit code %d\n%q\n%q", code, out.String(), said.String())
+	}
+}
+
+// scribe is an editor that is left by Enter.
+func scribe() {
+	fmt.Println("SCRIBE")
+	_, _ = os.Stdin.Read(make([]byte, 100)) // until then
+	name := os.Args[len(os.Args)-1]
+	if err := os.WriteFile(name, []byte("from the editor"), 0o600); err != nil {
+		os.Exit(1)
 	}
 }

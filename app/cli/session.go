@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,11 +80,10 @@ func (p *program) sessionCommand() *cobra.Command {
 }
 
 func (p *program) listSessions(ctx context.Context, db *local.DB) error {
-	list, err := db.Sessions(ctx)
+	list, err := lastUsedFirst(ctx, db)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(list, func(a, b host.SessionInfo) int { return b.Used.Compare(a.Used) })
 	if p.json {
 		return p.printJSON(struct {
 			Sessions []host.SessionInfo `json:"sessions"`

@@ -73,7 +73,7 @@ func (p *program) signIns(ctx context.Context) *signIns {
 		Credentials:     credentials(s.clients),
 		Scopes:          flags.scopes,
 		Confirm:         p.confirm,
-		NonInteractive:  !p.streams.InTerminal && p.login == nil,
+		NonInteractive:  !p.streams.InTerminal && p.login == nil && !p.chatting,
 		Logger:          p.logger(),
 	}
 	if flags.issuer != "" {
@@ -141,6 +141,9 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 // pastedAddress waits for the address of a page. In a conversation it may also be that the
 // person goes on typing meanwhile: what is no address is a message, which waits.
 func (p *program) pastedAddress(ctx context.Context) (string, error) {
+	if p.onScreen {
+		return p.addressSent(ctx)
+	}
 	for {
 		line, err := p.keyboard().line(ctx)
 		if err != nil && ctx.Err() != nil && p.login == nil { // a line would have been taken for the address
@@ -164,8 +167,11 @@ func isAddress(line string) bool {
 var errNotNow = errors.New("you chose not to sign in")
 
 // confirm shows who asks for what, and asks whether to go on; not in the
-// command login, which the person gave for that.
+// command login, which the person gave for that. In a conversation it is a question of its.
 func (p *program) confirm(ctx context.Context, q login.Prompt) error {
+	if p.chatting {
+		return p.confirmInChat(ctx, &q)
+	}
 	p.asking.Lock() // several servers may want it at once
 	defer p.asking.Unlock()
 	scopes := oauth.JoinScope(q.Scopes)

@@ -322,8 +322,12 @@ func (p *program) allSignIns(ctx context.Context) ([]*signIns, error) {
 		}
 	}
 	slices.Sort(scopes)
+	var entries []*config.Server
+	if len(scopes) > 0 {
+		entries = p.clientEntries(ctx)
+	}
 	for _, scope := range scopes {
-		s, err := p.partSignIns(ctx, base, scope)
+		s, err := p.partSignIns(ctx, base, scope, entries)
 		if err != nil {
 			return nil, err
 		}
@@ -332,28 +336,63 @@ func (p *program) allSignIns(ctx context.Context) ([]*signIns, error) {
 	return list, nil
 }
 
-// partSignIns are those of one part of the store. Its clients are known by their ids alone:
-// their secrets are in entries.
-func (p *program) partSignIns(ctx context.Context, base *signIns, scope string) (*signIns, error) {
+// clientEntries are the entries that name a client and can be used as they are: those of a
+// project only with consent, and none whose values are asked for. Nothing else is known of
+// what cannot be read, so that signing out works with any configuration.
+func (p *program) clientEntries(ctx context.Context) []*config.Server {
+	var list []*config.Server
+	err := withLocal(func(db *local.DB) error {
+		cfg, err := p.loadConfig(ctx, "", db)
+		if err != nil {
+			return err
+		}
+		for _, s := range cfg.Servers {
+			if s.OAuth == nil || s.NoOAuth || s.Transport == config.TransportStdio {
+				continue
+			}
+			if e, err := p.expanded(ctx, s, false, db); err == nil && e.OAuth.ClientID != "" {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		p.logger().Debug("the clients of entries are not known", "err", err)
+	}
+	return list
+}
+
+// partSignIns are those of one part of the store. Its clients are known by their ids, and by
+// the secrets in entries: each goes to the authorization server alone at which the client of
+// that entry signed in.
+func (p *program) partSignIns(ctx context.Context, base *signIns, scope string, entries []*config.Server) (*signIns, error) {
 	if s := p.entrySignedIn[scope]; s != nil {
 		return s, nil
 	}
 	s := &signIns{kind: base.kind, store: scopedStore{base.store, scope}, options: base.options}
 	s.options.Store, s.options.Credentials, s.options.NonInteractive = s.store, nil, true
-	clients := make(map[string]string) // by issuer
-	s.options.CredentialsFor = func(issuer string) *login.Credentials {
-		if id := clients[issuer]; id != "" {
-			return &login.Credentials{ClientID: id}
-		}
-		return nil
-	}
+	clients := make(map[string]*login.Credentials) // by issuer
+	s.options.CredentialsFor = func(issuer string) *login.Credentials { return clients[issuer] }
 	s.Client = login.New(&s.options)
 	stored, err := s.Status(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the store of tokens: %w", err)
 	}
 	for _, r := range stored { // before anything else uses s
-		clients[r.Issuer] = r.ClientID
+		clients[r.Issuer] = &login.Credentials{ClientID: r.ClientID}
+	}
+	for _, e := range entries {
+		issuer, err := checkOAuth(e.OAuth)
+		if err != nil || storeScope(e.OAuth.ClientID, issuer) != scope {
+			continue
+		}
+		u, err := signInURL(e.URL)
+		if err != nil {
+			continue
+		}
+		if at, err := s.at(ctx, u); err == nil && at != nil && at.ClientID == e.OAuth.ClientID {
+			clients[at.Issuer].Secret = e.OAuth.ClientSecret
+		}
 	}
 	if p.entrySignedIn == nil {
 		p.entrySignedIn = make(map[string]*signIns)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -60,7 +61,40 @@ func TestEntryClientSecret(t *testing.T) {
 			t.Errorf("%v: exit code %d, perhaps with the secret\n%s%s", args, code, out, said)
 		}
 	}
-	if code, out, said := command(t, "logout", "desk"); code != 0 || !strings.Contains(out, "signed out of "+p.url) {
+	for n, args := range [][]string{{"logout", "desk"}, {"logout", "--all"}, {"logout", p.url}, {"logout"}} {
+		if n > 0 {
+			if code, out, said := command(t, "login", "desk"); code != 0 {
+				t.Errorf("signing in again: exit code %d\n%s%s", code, out, said)
+			}
+		}
+		code, out, said := command(t, args...)
+		if code != 0 || !strings.Contains(out, "signed out of "+p.url) || strings.Contains(out+said, made.Secret) {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, out, said)
+		}
+		if revoked := strings.Count(p.said.String(), "token.revoked ok client="+strconv.Quote(made.ID)); revoked < n+1 {
+			t.Errorf("after %v the authorization server has revoked %d times, want %d", args, revoked, n+1)
+		}
+	}
+}
+
+// Attack: a project's file without consent, and an entry for another server, name the same
+// client: what they give as its secret is sent nowhere.
+func TestSecretsOfOtherEntries(t *testing.T) {
+	p := newPlaceWith(t, "--auto-approve", "ada", "--client", "desk=http://127.0.0.1/callback")
+	t.Setenv("PRIVATE", "not-for-them")
+	entry := `{"servers": {"desk": {"url": %q, "oauth": {"clientId": "desk"}}, "other": {"url": "http://127.0.0.1:1/mcp", "oauth": {"clientId": "desk", "clientSecret": "${PRIVATE}"}}}}`
+	p.configure(fmt.Sprintf(entry, p.url))
+	project := t.TempDir()
+	theirs := fmt.Sprintf(`{"mcpServers": {"theirs": {"url": %q, "oauth": {"clientId": "desk", "clientSecret": "guess"}}}}`, p.url)
+	if err := os.WriteFile(filepath.Join(project, ".mcp.json"), []byte(theirs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(project)
+	if code, out, said := command(t, "login", "desk", "--store", "file"); code != 0 {
+		t.Fatalf("signing in: exit code %d\n%s%s", code, out, said)
+	}
+	// A client without a secret that sends one is refused.
+	if code, out, said := command(t, "logout", "--all"); code != 0 || !strings.Contains(p.said.String(), `token.revoked ok client="desk"`) {
 		t.Errorf("signing out: exit code %d\n%s%s", code, out, said)
 	}
 }

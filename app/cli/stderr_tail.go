@@ -2,6 +2,7 @@ package cli
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,13 @@ func (m *stderrTail) Write(line []byte) (int, error) {
 		m.more = nil
 	}
 	return len(line), nil
+}
+
+// all are the lines that are kept.
+func (m *stderrTail) all() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.lines)
 }
 
 // naming returns the last lines that hold a text, and what tells of further

@@ -66,25 +66,35 @@ func (k *talk) hears(texts ...string) {
 // wait waits until an output has a text after a position, and returns where it ends.
 func (k *talk) wait(o *output, at int, text string) int {
 	k.t.Helper()
+	end, all, ok := o.after(at, text, k.ended)
+	if !ok {
+		k.t.Fatalf("%q is not shown. Seen before:\n%s\n===== and after it:\n%s\n===== on standard error:\n%s", text, all[:at], all[at:], k.said)
+	}
+	return end
+}
+
+// after waits until there is a text after a position, and returns where it ends, and all that
+// there is. Ok is false if it does not come before ended is closed, or within two minutes.
+func (o *output) after(at int, text string, ended <-chan struct{}) (end int, all string, ok bool) {
 	late := time.NewTimer(2 * time.Minute)
 	defer late.Stop()
 	for over := false; ; {
 		o.mu.Lock()
-		all := o.text.String()
+		all = o.text.String()
 		if o.grown == nil {
 			o.grown = make(chan struct{})
 		}
 		grown := o.grown
 		o.mu.Unlock()
 		if i := strings.Index(all[at:], text); i >= 0 {
-			return at + i + len(text)
+			return at + i + len(text), all, true
 		}
 		if over {
-			k.t.Fatalf("%q is not shown. Seen before:\n%s\n===== and after it:\n%s\n===== on standard error:\n%s", text, all[:at], all[at:], k.said)
+			return at, all, false
 		}
 		select {
 		case <-grown:
-		case <-k.ended:
+		case <-ended:
 			over = true
 		case <-late.C:
 			over = true

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +12,10 @@ import (
 
 // profileOf is what a provider takes, by its name.
 func profileOf(name string) (provider.Profile, error) {
-	profiles := map[string]provider.Profile{"anthropic": provider.Anthropic, "openai": provider.OpenAI, "gemini": provider.Gemini}
-	if p, ok := profiles[name]; ok {
-		return p, nil
+	for _, m := range modelProviders() {
+		if m.name == name {
+			return m.schemas, nil
+		}
 	}
 	return provider.Profile{}, usagef("--for %q: write anthropic, openai or gemini", shorten(host.EscapeLine(name), maxModelName))
 }
@@ -24,10 +26,30 @@ type reducedTool struct {
 	Tool   string `json:"tool"`
 	// Name is what the model calls it.
 	Name string `json:"name"`
-	// Lost is what is left out of its schema.
-	Lost []string `json:"lost,omitzero"`
+	// Lost is what the provider does not take of it.
+	Lost []lostPart `json:"lost,omitzero"`
 	// Error says that the schema is none.
 	Error string `json:"error,omitzero"`
+}
+
+// A lostPart is a part of a tool that a provider does not take.
+type lostPart struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+	Mend string `json:"mend"`
+}
+
+// toolFor says how the models of a provider are told of a tool.
+func toolFor(t *host.Tool, profile provider.Profile) reducedTool {
+	r := reducedTool{Server: t.Server, Tool: t.Def.Name, Name: t.ModelName}
+	losses, err := provider.Check(t.Def, profile)
+	if err != nil {
+		r.Error = err.Error()
+	}
+	for _, l := range losses {
+		r.Lost = append(r.Lost, lostPart(l))
+	}
+	return r
 }
 
 // printToolsFor says how the models of a provider are told of the tools.
@@ -38,13 +60,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 	}
 	list := make([]reducedTool, 0, len(c.Tools))
 	for _, t := range c.Tools {
-		r := reducedTool{Server: t.Server, Tool: t.Def.Name, Name: t.ModelName}
-		_, notes, err := provider.Reduce(t.Def.InputSchema, profile)
-		if err != nil {
-			r.Error = err.Error()
-		}
-		r.Lost = notes
-		list = append(list, r)
+		list = append(list, toolFor(t, profile))
 	}
 	if p.json {
 		return p.printJSON(struct {
@@ -54,8 +70,11 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 	var b strings.Builder
 	for _, r := range list {
 		fmt.Fprintf(&b, "%s  is called %s\n", host.EscapeLine(r.Server+"/"+r.Tool), r.Name)
-		for _, note := range slices.Concat(r.Lost, errorList(r.Error)) {
-			b.WriteString("    " + host.EscapeLine(note) + "\n")
+		for _, l := range r.Lost {
+			fmt.Fprintf(&b, "    %s: %s; %s\n", host.EscapeLine(l.What), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+		}
+		if r.Error != "" {
+			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")
 		}
 	}
 	if err := p.print(b.String()); err != nil {
@@ -67,15 +86,71 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 	case changed == 0:
 		p.note("Nothing is left out for %s.", name)
 	default:
-		p.note("%d of %d tools lose something for %s: the model reads it in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
+		p.note("%d of %d tools lose something for %s: what is left out of their schemas stands in their descriptions, and the servers still check the arguments.", changed, len(c.Tools), name)
 	}
 	return nil
 }
 
-// errorList is an error as a list.
-func errorList(text string) []string {
-	if text == "" {
-		return nil
+// A sharedLoss is what providers do not take of several tools of a server.
+type sharedLoss struct {
+	lostPart
+
+	providers, tools []string // by their names
+}
+
+// lossesOf are what the providers do not take of the tools of a server. The errors say which
+// tools have no schema.
+func lossesOf(tools []*host.Tool) (losses []*sharedLoss, errs []string) {
+	known := make(map[lostPart]*sharedLoss)
+	for _, t := range tools {
+		wrong := ""
+		for _, m := range modelProviders() {
+			r := toolFor(t, m.schemas)
+			wrong = cmp.Or(wrong, r.Error)
+			for _, part := range r.Lost {
+				l := known[part]
+				if l == nil {
+					l = &sharedLoss{lostPart: part}
+					known[part], losses = l, append(losses, l)
+				}
+				if !slices.Contains(l.providers, m.name) {
+					l.providers = append(l.providers, m.name)
+				}
+				if n := len(l.tools); n == 0 || l.tools[n-1] != t.Def.Name {
+					l.tools = append(l.tools, t.Def.Name)
+				}
+			}
+		}
+		if wrong != "" {
+			errs = append(errs, t.Def.Name+": "+wrong)
+		}
 	}
-	return []string{text}
+	return losses, errs
+}
+
+// Bounds of what is printed of the losses of one server.
+const (
+	maxLossesShown = 100
+	maxToolsNamed  = 20
+)
+
+// describeLosses tells of losses, of a server with a number of tools.
+func describeLosses(losses []*sharedLoss, tools int) string {
+	var b strings.Builder
+	for i, l := range losses {
+		if i == maxLossesShown {
+			fmt.Fprintf(&b, "    and %d more\n", len(losses)-i)
+			break
+		}
+		of := strings.Join(l.tools[:min(len(l.tools), maxToolsNamed)], ", ")
+		switch {
+		case len(l.tools) == tools && tools > 1:
+			of = fmt.Sprintf("all %d tools", tools)
+		case len(l.tools) > maxToolsNamed:
+			of += fmt.Sprintf(" and %d more", len(l.tools)-maxToolsNamed)
+		}
+		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        mend: %s\n",
+			host.EscapeLine(l.What), strings.Join(l.providers, ", "), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+	}
+	return b.String()
 }

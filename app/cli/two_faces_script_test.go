@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,15 @@ type scene struct {
 	name string
 	// args are those of parley chat; DIR in them is the person's folder.
 	args []string
-	// lines are typed in the pipe.
+	// lines are typed in the pipe; or pipe types them, where they depend on what is shown.
 	lines []string
-	// screen does the same by keys.
+	pipe  func(p *pipe)
+	// screen does the same by keys. The screen has colours in one scene, and none in the others.
 	screen func(s *tmuxScreen)
+	color  bool
+	// prepare, which may be nil, puts files into the person's folder, and begins what the
+	// scene needs beside the program; checks checks what was done there.
+	prepare, checks func(k *killable)
 	// logged are texts that the log has.
 	logged []string
 }
@@ -33,7 +39,7 @@ type scene struct {
 // scenes are what a person does with questions, prompts and resources.
 var scenes = []scene{
 	{
-		name: "an edited argument", args: []string{"--server", "jots=jotter DIR/notes", "note text=secret"},
+		name: "an edited argument", color: true, args: []string{"--server", "jots=jotter DIR/notes", "note text=secret"},
 		lines: []string{"e", "text=harmless", "y"},
 		screen: func(s *tmuxScreen) {
 			s.question("wants to call note of server jots")
@@ -133,33 +139,23 @@ var scenes = []scene{
 	},
 }
 
-// Proves: each decision is the same whatever face it is made at.
+// Proves: each decision is the same whatever face it is made at, and on the screen all is done
+// by keys, with nothing that moves and without colour.
 func TestTwoFacesOneScript(t *testing.T) {
 	t.Parallel()
 	tmux := os.Getenv(tmuxEnv)
 	if tmux == "" {
 		t.Skip(tmuxEnv + " names no tmux")
 	}
-	for _, sc := range scenes {
+	for _, sc := range slices.Concat(scenes, longScenes) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			lines, screen := newKillable(t), newKillable(t)
 			for _, k := range []*killable{lines, screen} {
-				k.file("labels.jsonc", labelsConfig)
-				k.file("roots.jsonc", fmt.Sprintf(`{"roots": [%q, %q]}`, filepath.Join(k.dir, "first"), filepath.Join(k.dir, "second")))
-				for _, name := range []string{"first", "second"} {
-					if err := os.Mkdir(filepath.Join(k.dir, name), 0o700); err != nil {
-						t.Fatal(err)
-					}
-				}
+				sc.prepared(k)
 			}
-			if code, out := lines.parley(strings.Join(append(sc.lines, "/quit"), "\n")+"\n", append([]string{"chat", "--plain"}, sc.in(lines.dir)...)...); code != 0 {
-				t.Fatalf("exit code %d:\n%s", code, out)
-			}
-			s := newTmuxScreen(t, tmux, screen.dir, append([]string{"parley", "chat", "--motion=false"}, sc.in(screen.dir)...))
-			sc.screen(s)
-			s.sees("ready ·").sees("Done:")
-			s.keys("C-u").types("/quit").keys("Enter").sees("ENDED 0")
+			sc.inPipe(lines)
+			sc.onScreen(tmux, screen)
 			want, got := lines.log(), screen.log()
 			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("the log of the lines, and of the screen:\n%s", diff)
@@ -169,7 +165,57 @@ func TestTwoFacesOneScript(t *testing.T) {
 					t.Errorf("the log has no %s:\n%s", text, got)
 				}
 			}
+			if sc.checks != nil {
+				sc.checks(lines)
+				sc.checks(screen)
+			}
 		})
+	}
+}
+
+// prepared makes the person's folder.
+func (sc *scene) prepared(k *killable) {
+	k.t.Helper()
+	k.file("labels.jsonc", labelsConfig)
+	k.file("roots.jsonc", fmt.Sprintf(`{"roots": [%q, %q]}`, filepath.Join(k.dir, "first"), filepath.Join(k.dir, "second")))
+	for _, name := range []string{"first", "second"} {
+		if err := os.Mkdir(filepath.Join(k.dir, name), 0o700); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	if sc.prepare != nil {
+		sc.prepare(k)
+	}
+}
+
+// inPipe plays the scene in lines.
+func (sc *scene) inPipe(k *killable) {
+	k.t.Helper()
+	args := append([]string{"chat", "--plain"}, sc.in(k.dir)...)
+	if sc.pipe != nil {
+		p := newPipe(k, args...)
+		sc.pipe(p)
+		p.quits()
+		return
+	}
+	if code, out := k.parley(strings.Join(append(sc.lines, "/quit"), "\n")+"\n", args...); code != 0 {
+		k.t.Fatalf("exit code %d:\n%s", code, out)
+	}
+}
+
+// onScreen plays the scene on the screen.
+func (sc *scene) onScreen(tmux string, k *killable) {
+	k.t.Helper()
+	colors := "NO_COLOR=1"
+	if sc.color {
+		colors = "NO_COLOR="
+	}
+	s := newTmuxScreen(k.t, tmux, k.dir, append([]string{"env", colors, "parley", "chat", "--motion=false"}, sc.in(k.dir)...))
+	sc.screen(s)
+	s.sees("ready ·").sees("Done:")
+	s.keys("C-u").types("/quit").keys("Enter").sees("ENDED 0")
+	if found := colorsIn(s.written()); sc.color != (len(found) > 0) {
+		k.t.Errorf("with %s the terminal got the colours %q", colors, found)
 	}
 }
 
@@ -212,6 +258,7 @@ func (k *killable) log() string {
 	for _, r := range [][2]string{
 		{`"(time|created)":"[^"]*"`, `"$1":""`},
 		{`"face":"[^"]*"`, `"face":""`},
+		{`127\.0\.0\.1:[0-9]+`, `127.0.0.1`},
 		{`"millis":[0-9]+,?`, ``},
 		{`\b(g|)[A-Z0-9]{10,}\b`, `$1ID`},
 		{`"entry":"[^"]*"`, `"entry":""`},
@@ -227,20 +274,25 @@ type tmuxScreen struct {
 	t      *testing.T
 	tmux   string
 	socket string
+	bytes  string // a file with all that the terminal got
 }
 
 // newTmuxScreen starts a program on a terminal of 100 columns and 30 rows. It says ENDED and
 // its exit code at its end.
 func newTmuxScreen(t *testing.T, tmux, dir string, args []string) *tmuxScreen {
 	t.Helper()
-	s := &tmuxScreen{t, tmux, filepath.Join(dir, "tmux")}
+	s := &tmuxScreen{t, tmux, filepath.Join(dir, "tmux"), filepath.Join(dir, "bytes")}
 	quoted := make([]string, len(args))
 	for i, a := range args {
 		quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
-	command := fmt.Sprintf("cd '%s'; HOME='%s' XDG_CONFIG_HOME='%s' %s; echo ENDED $?; cat", dir, dir, dir, strings.Join(quoted, " "))
+	// The program begins once all that it writes is kept.
+	command := fmt.Sprintf("'%s' -S '%s' wait-for begin; cd '%s'; HOME='%s' XDG_CONFIG_HOME='%s' %s; echo ENDED $?; cat",
+		tmux, s.socket, dir, dir, dir, strings.Join(quoted, " "))
 	t.Cleanup(func() { _ = exec.Command(tmux, "-S", s.socket, "kill-server").Run() })
 	s.run("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", command)
+	s.run("pipe-pane", "cat > '"+s.bytes+"'")
+	s.run("wait-for", "-S", "begin")
 	return s
 }
 
@@ -256,18 +308,8 @@ func (s *tmuxScreen) run(args ...string) string {
 // sees waits until a text is on the screen.
 func (s *tmuxScreen) sees(text string) *tmuxScreen {
 	s.t.Helper()
-	look, late := time.NewTicker(50*time.Millisecond), time.After(time.Minute)
-	defer look.Stop()
-	for shown := ""; ; {
-		select {
-		case <-look.C:
-			if shown = s.run("capture-pane", "-p"); strings.Contains(shown, text) {
-				return s
-			}
-		case <-late:
-			s.t.Fatalf("the screen does not show %q:\n%s", text, shown)
-		}
-	}
+	waited(s.t, fmt.Sprintf("the screen does not show %q", text), s.shown, func(shown string) bool { return strings.Contains(shown, text) })
+	return s
 }
 
 // question waits for a question with a text, and goes to it. A person needs longer to read it

@@ -14,6 +14,9 @@ type Screen struct {
 	Keys map[string][]string `json:"keys,omitzero"`
 	// ReducedMotion leaves out what only moves.
 	ReducedMotion bool `json:"reducedMotion,omitzero"`
+	// Mouse has the wheel of the mouse scroll. The terminal's own selection of text then needs
+	// a further key, mostly Shift.
+	Mouse bool `json:"mouse,omitzero"`
 }
 
 // ownScreen reads how the screen is. Names of actions and keys are the screen's to check.

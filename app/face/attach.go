@@ -58,7 +58,7 @@ func File(path string) (mcp.Content, error) {
 
 // attachFile attaches a file to the next message, or with a minus sign takes what is attached
 // away.
-func (l *Commands) attachFile(_ context.Context, path string) {
+func (l *Commands) attachFile(ctx context.Context, path string) {
 	switch path {
 	case "-":
 		l.attached = nil
@@ -68,21 +68,48 @@ func (l *Commands) attachFile(_ context.Context, path string) {
 		l.say("%s attached to your next message. /attach PATH attaches a file, /attach - takes all away.", firstOf(count(int64(len(l.attached)), "file is", "files are"), "No file is"))
 		return
 	}
-	c, err := File(strings.Trim(path, `"`))
-	if err != nil {
-		var of *os.PathError
-		if errors.As(err, &of) {
-			err = fmt.Errorf("%s: %w", of.Path, of.Err)
+	l.Start(ctx, "reading a file", func(context.Context) func() {
+		c, err := File(strings.Trim(path, `"`))
+		return func() {
+			if err != nil {
+				var of *os.PathError
+				if errors.As(err, &of) {
+					err = fmt.Errorf("%s: %w", of.Path, of.Err)
+				}
+				l.say("It was not attached: %s.", host.EscapeLine(err.Error()))
+				return
+			}
+			l.attach(c)
 		}
-		l.say("It was not attached: %s.", host.EscapeLine(err.Error()))
+	})
+}
+
+// image attaches the image of the clipboard to the next message.
+func (l *Commands) image(ctx context.Context, _ string) {
+	if l.Image == nil {
+		l.say("The clipboard cannot be read here. /attach PATH attaches a file.")
 		return
 	}
+	l.Start(ctx, "reading the clipboard", func(ctx context.Context) func() {
+		c, err := l.Image(ctx)
+		return func() {
+			if err != nil {
+				l.say("Nothing was attached: %s.", claim(err.Error()))
+				return
+			}
+			l.attach(c)
+		}
+	})
+}
+
+// attach attaches something to the next message.
+func (l *Commands) attach(c mcp.Content) {
 	l.attached = append(l.attached, c)
 	what := "Your next message has it"
 	if n := len(l.attached); n > 1 {
 		what = fmt.Sprintf("Your next message has it and %s", count(int64(n-1), "other", "others"))
 	}
-	l.say("%s: %s.", what, describe(c))
+	l.say("%s: %s. /attach - takes all away.", what, describe(c))
 }
 
 // describe says what is attached.

@@ -3,7 +3,6 @@ package face
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +12,8 @@ import (
 )
 
 // Commands carries out lines with a slash in front, for every face at which they are
-// typed. The fields say what it needs of the face; all but SetTitle and Model must be
-// set. Its
-// methods belong to the goroutine of the face.
+// typed. The fields say what it needs of the face; all but SetTitle, Model, Sessions, Logs
+// and Image must be set. Its methods belong to the goroutine of the face.
 type Commands struct {
 	Host Host
 	// Session is the one that the face shows; the face changes it when it shows another.
@@ -36,6 +34,14 @@ type Commands struct {
 	Running, Asking func() bool
 	Cancel          func()
 	Send            func(ctx context.Context, in host.Input)
+	// Sessions are those to which the face can go; nil: to none.
+	Sessions Sessions
+	// Opened shows another session.
+	Opened func(ctx context.Context, s Session)
+	// Logs are the last lines that a server logged, as they came; nil: they are not kept.
+	Logs func(server string) []string
+	// Image reads an image from the clipboard; nil: it cannot be read.
+	Image func(ctx context.Context) (mcp.Content, error)
 	// Forked shows a session which begins with the records of this one up to a number.
 	Forked func(ctx context.Context, s Session, at int64)
 	// Missing asks for the required arguments of a prompt that have no value.
@@ -63,14 +69,21 @@ func CommandList() []Command {
 		{"tools [WORDS]", "lists tools, those whose name or description has the words", (*Commands).listTools},
 		{"servers", "says how the servers are", (*Commands).listServers},
 		{"retry SERVER", "starts a server again now", (*Commands).retry},
+		{"log SERVER", "shows what a server logged last", (*Commands).log},
+		{"budget [NAME=VALUE ...]", "says what is used and left of the budget, or changes a limit", (*Commands).budget},
 		{"grants", "lists what you agreed to for longer than once", (*Commands).listGrants},
 		{"revoke ID", "takes a grant back", (*Commands).revoke},
 		{"prompts", "lists the prompts of the servers", (*Commands).listPrompts},
 		{"SERVER:PROMPT KEY=VALUE ...", "uses a prompt; what is missing is asked for", nil},
 		{"attach PATH", "attaches a text or an image to your next message; /attach - takes all away", (*Commands).attachFile},
+		{"image", "attaches the image of the clipboard to your next message", (*Commands).image},
 		{"model [PROVIDER:NAME]", "says which model answers, or has another one go on", (*Commands).model},
 		{"skills [WORDS]", "lists skills of the servers, those that have the words", (*Commands).listSkills},
 		{"skill SERVER:NAME", "loads a skill for the model; SERVER URI names one that is not listed", (*Commands).useSkill},
+		{"sessions [WORDS]", "lists sessions, those whose titles have the words", (*Commands).listSessions},
+		{"open ID", "goes on with another session in the place of this one", (*Commands).open},
+		{"new", "begins a session in the place of this one", (*Commands).begin},
+		{"delete ID", "deletes a session that is not open and has no forks", (*Commands).delete},
 		{"history", "shows the session from its beginning", (*Commands).history},
 		{"fork N", "begins a session that has the records of this one up to number N", (*Commands).fork},
 		{"compact", "gives the model a summary in the place of the conversation until now", (*Commands).compact},
@@ -239,38 +252,6 @@ func firstOf(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-func (l *Commands) listServers(context.Context, string) {
-	status := l.Host.Status()
-	if len(status) == 0 {
-		l.say("There are no servers.")
-	}
-	for i := range status {
-		s := &status[i]
-		text := fmt.Sprintf("Server %s%s: %s", name(s.Name), origin(s.Origin), s.State)
-		if tools := count(int64(s.Tools), "tool", "tools"); tools != "" {
-			text += ", " + tools
-		}
-		if skills := count(int64(s.Skills), "skill", "skills"); skills != "" {
-			text += ", " + skills
-		}
-		if s.Stale {
-			text += ", not listed anew yet"
-		}
-		if s.Err != nil {
-			text += "; " + claim(s.Err.Error())
-		}
-		l.say("%s.", text)
-	}
-}
-
-func (l *Commands) retry(_ context.Context, server string) {
-	if err := l.Host.Retry(server); err != nil {
-		l.say("It was not started: %s.", claim(err.Error()))
-		return
-	}
-	l.say("Server %s is being started.", name(server))
 }
 
 func (l *Commands) listGrants(ctx context.Context, _ string) {

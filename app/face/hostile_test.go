@@ -2,15 +2,14 @@ package face_test
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/face/facetest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
-	"github.com/parley-mcp/parley/strictjson"
 )
 
 // forged is a line that a stranger would like to show as one of the program.
@@ -20,74 +19,7 @@ const forged = "  asked because: rule: allow everything"
 const honest = "no rule"
 
 // hostileTexts are what strangers put where a text is expected.
-func hostileTexts() map[string]string {
-	return map[string]string{
-		"escapes":   "\x1b[2J\x1b]0;title\x07 \x9b31m \u009b31m \x00\x7f\b\r\n" + forged + "\t|",
-		"bidi":      "a\u202eb\u2066c\u200e\u061c\u2028\u2029",
-		"invisible": "a\u3164b\u115f\uffa0\u2800\u034f\u00ad\u200b\ufeff\ufe01\U000e0041\U000e0100\ue000",
-		"invalid":   "\xff\xfe\xc3(\xed\xa0\x80",
-		"long":      strings.Repeat("name ", 2<<10) + "\x1b",
-		"forged":    strings.Repeat(".", 60) + forged + strings.Repeat(" 文字", 40),
-		"markdown":  "[a](javascript:x) \n\n" + forged + "\n```\n\x1b\n&#27;[2J <b>",
-		"empty":     "",
-	}
-}
-
-// fill sets every field that can be set from outside to something hostile.
-func fill(t *testing.T, v reflect.Value, text string, deep int) {
-	t.Helper()
-	if !v.CanSet() || deep > 8 {
-		return
-	}
-	switch v.Type() {
-	case reflect.TypeFor[mcp.RawValue]():
-		raw, err := strictjson.Marshal(map[string]string{strings.ToValidUTF8(text, "?"): strings.ToValidUTF8(text, "?")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.SetBytes(raw)
-		return
-	case reflect.TypeFor[mcp.Contents]():
-		var list mcp.Contents
-		for _, c := range []mcp.Content{
-			new(mcp.TextContent), new(mcp.ImageContent), new(mcp.AudioContent), new(mcp.ResourceLink), new(mcp.EmbeddedResource),
-			new(mcp.ToolUseContent), new(mcp.ToolResultContent),
-		} {
-			fill(t, reflect.ValueOf(c).Elem(), text, deep+2)
-			list = append(list, c)
-		}
-		v.Set(reflect.ValueOf(list))
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(3)
-	case reflect.Float64:
-		v.SetFloat(1.5)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), text, deep+1)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		for i := range v.Len() {
-			fill(t, v.Index(i), text, deep+1)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), text, deep+1)
-		}
-	case reflect.Map:
-		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(t, key, text, deep+1)
-		fill(t, value, text, deep+1)
-		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(key, value)
-	}
-}
+func hostileTexts() map[string]string { return facetest.Texts(forged, 2<<10) }
 
 // hostileQuestions are questions of every kind with a text in every place.
 func hostileQuestions(t *testing.T, text string) []host.Question {
@@ -95,10 +27,11 @@ func hostileQuestions(t *testing.T, text string) []host.Question {
 	var list []host.Question
 	for _, kind := range []host.QuestionKind{
 		host.QuestionCall, host.QuestionCalls, host.QuestionChange, host.QuestionSample, host.QuestionSampled, host.QuestionForm, host.QuestionPage,
-		host.QuestionRoots, host.QuestionUse, host.QuestionApp, host.QuestionMessage, host.QuestionSkill, host.QuestionKind(text),
+		host.QuestionRoots, host.QuestionUse, host.QuestionApp, host.QuestionMessage, host.QuestionSkill, host.QuestionSignIn,
+		host.QuestionKind(text),
 	} {
 		var q host.Question
-		fill(t, reflect.ValueOf(&q).Elem(), text, 0)
+		facetest.Fill(t, &q, text)
 		q.Kind, q.Why = kind, honest
 		q.Skill.Dynamic = len(list)%2 == 1
 		for i := range q.Form.RequestedSchema.Properties {
@@ -121,7 +54,7 @@ func hostileRecords(t *testing.T, text string) []host.Body {
 			new(host.StartRecord), new(host.ProgressRecord), new(host.NoticeRecord), new(host.LabelRecord), new(host.CompactionRecord), new(host.AnswerRecord),
 			new(host.ResultRecord), new(host.RunEndRecord), new(host.UsageRecord), new(host.PageRecord), new(host.SkillRecord),
 		} {
-			fill(t, reflect.ValueOf(b).Elem(), text, 0)
+			facetest.Fill(t, b, text)
 			switch b := b.(type) {
 			case *host.ResultRecord:
 				b.Outcome = outcome
@@ -209,22 +142,22 @@ func TestHostileCommands(t *testing.T) {
 			t.Parallel()
 			h := &fakeHost{prompts: make(map[string][]*mcp.Prompt)}
 			var tool mcp.Tool
-			fill(t, reflect.ValueOf(&tool).Elem(), text, 0)
+			facetest.Fill(t, &tool, text)
 			h.tools = []*host.Tool{{Server: text, Def: &tool}}
 			h.down = []*host.ServerError{{Server: text, Err: fmt.Errorf("starting: %s", text)}}
 			var entry host.SkillEntry
-			fill(t, reflect.ValueOf(&entry).Elem(), text, 0)
+			facetest.Fill(t, &entry, text)
 			h.skills = []*host.Skill{{Server: text, SkillEntry: entry}, {Server: text, SkillEntry: entry, Err: fmt.Errorf("entry: %s", text)}}
 			h.status = []host.ServerStatus{{Name: text, Origin: text, State: host.StateReady, Err: fmt.Errorf("listing: %s", text), SkillsErr: fmt.Errorf("skills: %s", text)}, {Name: "s", State: host.StateReady}}
 			var prompt mcp.Prompt
-			fill(t, reflect.ValueOf(&prompt).Elem(), text, 0)
+			facetest.Fill(t, &prompt, text)
 			h.prompts[text] = []*mcp.Prompt{&prompt}
 			prompt2 := prompt
 			prompt2.Name = "p"
 			h.prompts["s"] = []*mcp.Prompt{&prompt2}
 			h.values = []string{text}
 			var rule policy.Rule
-			fill(t, reflect.ValueOf(&rule).Elem(), text, 0)
+			facetest.Fill(t, &rule, text)
 			for op := range policy.OpRange + 2 {
 				rule.Where[0].Op = op
 				r := rule

@@ -25,6 +25,8 @@ type Session interface {
 	Compact(ctx context.Context) error
 	Model() host.ModelInfo
 	SetModel(m host.Model) error
+	Budget() host.Budget
+	SetLimit(limit host.Amount) error
 	// Context is for requests to servers, so that what they ask is asked here.
 	Context(ctx context.Context) context.Context
 	// Fork begins a session after a record of this one, which the face leaves.

@@ -3,6 +3,7 @@ package face_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -49,6 +50,7 @@ type session struct {
 	closed   bool
 	model    host.Model // that was set
 	refused  error      // what SetModel fails with
+	limit    host.Amount
 }
 
 func newSession(onSend func(s *session, in host.Input)) *session {
@@ -56,6 +58,25 @@ func newSession(onSend func(s *session, in host.Input)) *session {
 		id: "abc", title: "A talk", onSend: onSend, changed: make(chan struct{}),
 		open: make(map[string]chan host.Answer), calls: make(map[string]bool),
 	}
+}
+
+func (s *session) Budget() host.Budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == (host.Amount{}) {
+		s.limit = host.Amount{Steps: 16, Calls: 256, Tokens: 100_000, Time: 10 * time.Minute}
+	}
+	return host.Budget{Used: host.Amount{Steps: 2, Calls: 3, Tokens: 1712, Time: 65 * time.Second, Cost: 0.0123}, Limit: s.limit}
+}
+
+func (s *session) SetLimit(limit host.Amount) error {
+	if limit.Steps < 1 {
+		return errors.New("a run needs at least one step and one call")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = limit
+	return nil
 }
 
 func (s *session) ID() string { return s.id }

@@ -46,6 +46,12 @@ type LineOptions struct {
 	Model func(ctx context.Context, name string) (host.Model, error)
 	// SetTitle changes the title of a session. Default: not offered.
 	SetTitle func(ctx context.Context, session, title string) error
+	// Sessions are those to which the person can go. Default: to none.
+	Sessions Sessions
+	// Logs are the last lines that a server logged. Default: they are not kept.
+	Logs func(server string) []string
+	// Image reads an image from the clipboard. Default: it cannot be read.
+	Image func(ctx context.Context) (mcp.Content, error)
 	// QuestionsOnly says that no messages are taken and nothing but questions and notices
 	// is shown: for a program that does something else with the session. Run ends with
 	// its context then, or when the session is closed.
@@ -167,6 +173,7 @@ func (l *Line) Run(ctx context.Context, h Host, s Session) error {
 func (l *Line) newCommands(h Host) *Commands {
 	return &Commands{
 		Host: h, Face: l.opts.Face, Now: l.opts.Now, SetTitle: l.opts.SetTitle, Model: l.opts.Model,
+		Sessions: l.opts.Sessions, Logs: l.opts.Logs, Image: l.opts.Image,
 		Print: func(lines []Entry, claim, block int) { l.print(lines, limits{block: block, claim: claim}) },
 		Start: l.start, Running: l.busy, Asking: func() bool { return l.asking != nil },
 		Cancel: l.cancel, Send: l.send, Quit: func() { l.over = true },
@@ -174,11 +181,24 @@ func (l *Line) newCommands(h Host) *Commands {
 			l.asking, l.waiting, l.script = nil, nil, Transcript{Face: l.opts.Face}
 			l.attach(ctx, s, at)
 		},
+		Opened: l.opened,
 		Missing: func(ctx context.Context, server string, p *mcp.Prompt, arguments map[string]string) {
 			f := &promptFilling{line: l, server: server, prompt: p, arguments: arguments}
 			f.next(ctx)
 		},
 	}
+}
+
+// opened shows another session: what it is, and its last exchanges.
+func (l *Line) opened(ctx context.Context, s Session) {
+	info, records := s.Info(), s.Snapshot().Records
+	l.asking, l.waiting, l.mine, l.script = nil, nil, "", Transcript{Face: l.opts.Face}
+	l.say("This is session %s now: %s.", name(info.ID), firstOf(claim(info.Title), "it has no title yet"))
+	since := LastExchanges(records, ShownExchanges)
+	if since > 0 {
+		l.say("%s not shown here; /history shows all.", count(since, "earlier record is", "earlier records are"))
+	}
+	l.attach(ctx, s, since)
 }
 
 // next handles what happens next. The error ends Run.

@@ -38,6 +38,11 @@ func (l *Line) record(r *host.Record) {
 		l.settled(b.Question)
 	}
 	l.print(l.script.Add(r), recordLimits)
+	if b, ok := r.Body.(*host.RunEndRecord); ok && r.N > l.replay && !l.opts.QuestionsOnly {
+		if hint := EndHint(b); hint != "" {
+			l.say("%s", hint)
+		}
+	}
 }
 
 // textOf is the text of content that is one text, or "".

@@ -124,5 +124,23 @@ func GrantText(g *host.Grant, now time.Time) string {
 	return text + "; until you take it back."
 }
 
+// GivenBy finds the question whose answer was a grant, in the records of the session of the
+// grant: its title, escaped, and the number of its record; 0 if it is not there.
+func GivenBy(records []host.Record, grant string) (title string, record int64) {
+	asked := make(map[string]*host.Record)
+	for i := range records {
+		switch b := records[i].Body.(type) {
+		case *host.QuestionRecord:
+			asked[b.ID] = &records[i]
+		case *host.AnswerRecord:
+			if r := asked[b.Question]; b.Grant != nil && b.Grant.ID == grant && r != nil {
+				q, _ := r.Body.(*host.QuestionRecord)
+				return NewWording(&q.Question).Title, r.N
+			}
+		}
+	}
+	return "", 0
+}
+
 // clock is a time for people.
 func clock(t time.Time) string { return t.Format("2006-01-02 15:04") }

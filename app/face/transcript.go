@@ -296,6 +296,8 @@ func subject(q *host.Question) string {
 		return fmt.Sprintf("%d calls of %s", len(q.Batch), name(q.Name)) + server
 	case host.QuestionMessage:
 		return "what page " + name(q.ByPage) + server + " says"
+	case host.QuestionSignIn:
+		return "the sign-in to server " + name(q.Server)
 	case host.QuestionSkill:
 		return "the skill " + name(q.Name) + server
 	case host.QuestionCall, host.QuestionChange, host.QuestionUse, host.QuestionApp:
@@ -479,6 +481,9 @@ func LastExchanges(records []host.Record, exchanges int) int64 {
 	}
 	return 0
 }
+
+// ShownExchanges is how many exchanges of a session are shown when it is gone on with.
+const ShownExchanges = 3
 
 // Text words records from the beginning of a session for a plain terminal of so many
 // columns; 0 is unknown. Questions are told with their answers.

@@ -88,6 +88,8 @@ func NewWording(q *host.Question) *Wording {
 		p.app(q)
 	case host.QuestionMessage:
 		p.message(q)
+	case host.QuestionSignIn:
+		p.signIn(q)
 	default:
 		p.Title = fmt.Sprintf("Server %s asks something that this program does not know: %s.", name(q.Server), name(string(q.Kind)))
 	}
@@ -448,6 +450,10 @@ func (p *Wording) choices(q *host.Question) {
 		add("o", "open the page", host.Approve, NeedVisit)
 		add("n", "decline", host.Refuse, NeedNothing)
 		add("c", "cancel: close it without an answer", host.Dismiss, NeedNothing)
+		return
+	case host.QuestionSignIn:
+		add("y", "sign in: your browser opens", host.Approve, NeedNothing)
+		add("n", "do not sign in now", host.Refuse, NeedNothing)
 		return
 	case host.QuestionRoots:
 		add("p", "pick directories: their numbers, or all", host.Approve, NeedRoots)

@@ -29,6 +29,7 @@ type completion struct {
 	prompts   map[string][]*mcp.Prompt
 	resources map[string][]*mcp.Resource
 	values    map[string][]string // by the line up to the value
+	sessions  []host.SessionInfo
 	asked     map[string]bool
 }
 
@@ -120,7 +121,7 @@ func (m *screen) completeCommand(line string) {
 func (m *screen) completeArgument(command, arg string) {
 	var list []choice
 	switch command {
-	case "retry":
+	case "retry", "log":
 		for _, s := range m.commands.Servers() {
 			list = append(list, choice{s, "server"})
 		}
@@ -133,7 +134,32 @@ func (m *screen) completeArgument(command, arg string) {
 			list = append(list, choice{c.call.ID, c.name()})
 		}
 	}
+	if command == "open" || command == "delete" {
+		list = m.sessionChoices()
+	}
 	m.completion.offer(arg, list)
+}
+
+// sessionChoices are the sessions but for the one that is open, once they are known.
+func (m *screen) sessionChoices() []choice {
+	c, kept := &m.completion, m.opts.Sessions
+	if kept == nil {
+		return nil
+	}
+	m.list("sessions", func(ctx context.Context) func() {
+		sessions, err := kept.List(ctx)
+		if err != nil {
+			return func() {}
+		}
+		return func() { c.sessions = sessions }
+	})
+	var list []choice
+	for i := range c.sessions {
+		if s := &c.sessions[i]; s.ID != m.session.ID() {
+			list = append(list, choice{s.ID, face.SessionText(s, m.opts.Now())})
+		}
+	}
+	return list
 }
 
 // completePrompt offers the prompts of a server, or values of an argument.

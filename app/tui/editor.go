@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/app/tui/style"
 	"github.com/parley-mcp/parley/host"
 )
@@ -107,10 +108,10 @@ func (e *editor) paste(text string) {
 	if n == 1 {
 		what = "character"
 	}
-	mark := fmt.Sprintf("[pasted %s %s]", grouped(n), what)
+	mark := fmt.Sprintf("[pasted %s %s]", face.Grouped(n), what)
 	same := func(p paste) bool { return p.mark == mark }
 	for i := 2; slices.ContainsFunc(e.pastes, same); i++ {
-		mark = fmt.Sprintf("[pasted %s %s, %d]", grouped(n), what, i)
+		mark = fmt.Sprintf("[pasted %s %s, %d]", face.Grouped(n), what, i)
 	}
 	e.pastes = append(e.pastes, paste{mark, text})
 	e.area.InsertString(mark)
@@ -177,6 +178,11 @@ func (e *editor) firstLine() bool { return e.area.Line() == 0 && e.area.LineInfo
 func (e *editor) lastLine() bool {
 	info := e.area.LineInfo()
 	return e.area.Line() == e.area.LineCount()-1 && info.RowOffset >= info.Height-1
+}
+
+// remove takes a text out of the message, where it stands first.
+func (e *editor) remove(text string) {
+	e.area.SetValue(strings.TrimSpace(strings.Replace(e.area.Value(), text, "", 1)))
 }
 
 // before is the line up to the cursor, if the cursor is on the only line.

@@ -107,14 +107,5 @@ func size(n int) string {
 	if n == 1 {
 		return "1 byte"
 	}
-	return grouped(int64(n)) + " bytes"
-}
-
-// grouped writes a number with commas.
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return face.Grouped(int64(n)) + " bytes"
 }

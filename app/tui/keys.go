@@ -2,7 +2,6 @@ package tui
 
 import (
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -44,6 +43,12 @@ func (m *screen) always(k string) bool {
 	case m.keys.Is(k, style.Servers):
 		m.servers = m.host.Status()
 		m.toggle(&serverList{})
+	case m.keys.Is(k, style.Sessions):
+		m.toggleList(&sessionList{})
+	case m.keys.Is(k, style.Budget):
+		m.toggle(&budgetList{})
+	case m.keys.Is(k, style.Grants):
+		m.toggleList(&grantList{})
 	case m.keys.Is(k, style.Search):
 		m.overlay = nil
 		m.beginSearch()
@@ -51,7 +56,7 @@ func (m *screen) always(k string) bool {
 		m.conv.allChanged()
 		m.do(tea.ClearScreen)
 	case m.keys.Is(k, style.Suspend):
-		m.do(tea.Suspend)
+		m.do(func() tea.Msg { return outsideMsg{func() tea.Msg { return suspendedMsg{suspend()} }} })
 	default:
 		return false
 	}
@@ -63,7 +68,7 @@ func (m *screen) chatKey(msg tea.KeyPressMsg) {
 	k := msg.String()
 	is := func(action string) bool { return m.keys.Is(k, action) }
 	switch {
-	case m.choosing(k):
+	case m.choosing(k), m.offerKey(k):
 	case is(style.Question) && len(m.questions) > 0:
 		m.goToPanel()
 	case is(style.Complete):
@@ -79,6 +84,8 @@ func (m *screen) chatKey(msg tea.KeyPressMsg) {
 		m.conv.markNext(m.painter, -1)
 	case is(style.Next):
 		m.conv.markNext(m.painter, 1)
+	case is(style.Image):
+		m.commands.Run(m.base(), "image")
 	case is(style.EditorKey):
 		m.externalEditor()
 	case is(style.Older) && m.editor.firstLine():
@@ -145,6 +152,7 @@ func (m *screen) paste(msg tea.PasteMsg) {
 	default:
 		m.do(m.editor.update(msg))
 		m.complete()
+		m.lookAtPaste(msg.Content)
 	}
 }
 
@@ -175,40 +183,31 @@ func (m *screen) submit() {
 // errNoEditor says that there is no editor.
 var errNoEditor = errors.New("no editor is configured: set EDITOR or VISUAL")
 
-// An editing is a text in the person's editor, which has the terminal meanwhile.
-type editing struct {
-	run  func() (string, error)
-	text string
-}
-
-func (e *editing) Run() error {
-	text, err := e.run()
-	e.text = text
-	return err
-}
-func (*editing) SetStdin(io.Reader)  {}
-func (*editing) SetStdout(io.Writer) {}
-func (*editing) SetStderr(io.Writer) {}
+// An outsideMsg asks for something that has the terminal: the screen is left, and shown again
+// afterwards. It takes the message that comes of it.
+type outsideMsg struct{ run func() tea.Msg }
 
 // editorEnd is how long after the end of an editor an interrupt may be the one that ended it.
 const editorEnd = 100 * time.Millisecond
 
 // inEditor opens a text in the person's editor.
 func (m *screen) inEditor(text string, done func(text string, err error) tea.Msg) tea.Cmd {
-	edit := m.opts.Edit
-	if edit == nil {
-		return func() tea.Msg { return done("", errNoEditor) }
+	return func() tea.Msg {
+		if m.opts.Edit == nil {
+			return done("", errNoEditor)
+		}
+		return outsideMsg{func() tea.Msg { return done(m.opts.Edit(m.base(), text)) }}
 	}
-	ctx := m.base()
-	e := &editing{run: func() (string, error) {
-		m.away.Store(true)
-		defer func() {
-			m.returned = m.opts.Now()
-			m.away.Store(false)
-		}()
-		return edit(ctx, text)
-	}}
-	return tea.Exec(e, func(err error) tea.Msg { return done(e.text, err) })
+}
+
+// runOutside runs that for which the screen was left.
+func (m *screen) runOutside() {
+	m.away.Store(true)
+	msg := m.outside.run()
+	m.returned = m.opts.Now()
+	m.away.Store(false)
+	m.outside, m.spinner = nil, false
+	_, m.resume = m.Update(msg)
 }
 
 // externalEditor opens the message in the person's editor.

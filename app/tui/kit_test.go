@@ -42,6 +42,7 @@ type fakeSession struct {
 	cancelled []string
 	forks     []int64
 	ended     bool
+	limit     host.Amount
 }
 
 func newFakeSession(bodies ...host.Body) *fakeSession {
@@ -69,6 +70,25 @@ func (s *fakeSession) end() {
 	s.ended = true
 	s.mu.Unlock()
 	s.write()
+}
+
+func (s *fakeSession) Budget() host.Budget {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == (host.Amount{}) {
+		s.limit = host.Amount{Steps: 16, Calls: 256, Tokens: 100_000, Time: 10 * time.Minute}
+	}
+	return host.Budget{Used: host.Amount{Steps: 2, Calls: 3, Tokens: 1712, Time: 65 * time.Second, Cost: 0.0123}, Limit: s.limit}
+}
+
+func (s *fakeSession) SetLimit(limit host.Amount) error {
+	if limit.Steps < 1 {
+		return errors.New("a run needs at least one step and one call")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit = limit
+	return nil
 }
 
 func (s *fakeSession) ID() string             { return "ABC" }
@@ -176,13 +196,24 @@ type fakeHost struct {
 	retried []string
 	prompts []*mcp.Prompt
 	values  []string
+	grants  []host.Grant
+	tools   []*host.Tool
 }
 
-func (h *fakeHost) Catalog() *host.Catalog                              { return &host.Catalog{Servers: h.status} }
+func (h *fakeHost) Catalog() *host.Catalog                              { return &host.Catalog{Servers: h.status, Tools: h.tools} }
 func (h *fakeHost) Settle(context.Context, time.Duration) *host.Catalog { return h.Catalog() }
 func (h *fakeHost) Status() []host.ServerStatus                         { return h.status }
-func (h *fakeHost) Grants(context.Context) ([]host.Grant, error)        { return nil, nil }
-func (h *fakeHost) Revoke(context.Context, string) error                { return host.ErrNoGrant }
+func (h *fakeHost) Grants(context.Context) ([]host.Grant, error)        { return h.grants, nil }
+func (h *fakeHost) Revoke(_ context.Context, id string) error {
+	for i := range h.grants {
+		if h.grants[i].ID == id {
+			h.grants[i].Revoked = time.Now()
+			return nil
+		}
+	}
+	return host.ErrNoGrant
+}
+
 func (h *fakeHost) Retry(server string) error {
 	if server == "gone" {
 		return errors.New("it was removed")
@@ -246,6 +277,7 @@ func drive(t *testing.T, width, height int, opts *Options, s *fakeSession, f fun
 func (k *kit) update(msg tea.Msg) {
 	k.updates++
 	_, cmd := k.m.Update(msg)
+	k.m.View() // as the program does
 	k.carryOut(cmd)
 }
 
@@ -293,6 +325,14 @@ func (k *kit) press(keys ...string) {
 	k.settle()
 }
 
+// each presses keys one after another, and waits after each for what comes of it.
+func (k *kit) each(keys ...string) {
+	k.t.Helper()
+	for _, name := range keys {
+		k.press(name)
+	}
+}
+
 // typed types a text, a character at a time.
 func (k *kit) typed(text string) {
 	for _, r := range text {
@@ -310,7 +350,7 @@ func (k *kit) paste(text string) {
 // codes are the keys that are no characters.
 var codes = map[string]rune{
 	"enter": tea.KeyEnter, "tab": tea.KeyTab, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgup": tea.KeyPgUp,
-	"pgdown": tea.KeyPgDown, "f1": tea.KeyF1, "home": tea.KeyHome, "end": tea.KeyEnd, "backspace": tea.KeyBackspace,
+	"pgdown": tea.KeyPgDown, "f1": tea.KeyF1, "f2": tea.KeyF2, "f3": tea.KeyF3, "f4": tea.KeyF4, "f5": tea.KeyF5, "home": tea.KeyHome, "end": tea.KeyEnd, "backspace": tea.KeyBackspace,
 }
 
 func keyOf(t *testing.T, name string) tea.KeyPressMsg {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-mcp/parley/app/tui/style"
-	"github.com/parley-mcp/parley/host"
 )
 
 // An overlay is a view that covers the conversation.
@@ -18,6 +18,8 @@ type overlay interface {
 	// key takes a key. What has been chosen is carried out by the screen.
 	key(m *screen, msg tea.KeyPressMsg)
 	paste(text string)
+	// scroll moves by lines or entries, upwards if they are negative.
+	scroll(by int)
 }
 
 // toggle shows a view, or closes it if it is the one that is shown.
@@ -32,11 +34,26 @@ func (m *screen) toggle(o overlay) {
 
 // overlayKey gives a key to the view, or closes it.
 func (m *screen) overlayKey(msg tea.KeyPressMsg) {
-	if m.keys.Is(msg.String(), style.Close) {
-		m.closeOverlay()
+	if !m.keys.Is(msg.String(), style.Close) {
+		m.overlay.key(m, msg)
 		return
 	}
-	m.overlay.key(m, msg)
+	if d, ok := m.overlay.(*serverDetails); ok {
+		m.overlay = d.list
+		return
+	}
+	m.closeOverlay()
+}
+
+// An overlayMsg brings a view what it waits for, if it is still shown.
+type overlayMsg struct {
+	of  overlay
+	set func()
+}
+
+// show runs f beside the screen, for a view; what f returns is then done in the screen.
+func (m *screen) show(o overlay, f func(ctx context.Context) (set func())) {
+	m.run(func(ctx context.Context) any { return overlayMsg{o, f(ctx)} })
 }
 
 // closeOverlay goes back to what was before; the panel does not take keys that were meant
@@ -73,16 +90,21 @@ func (p *page) key(m *screen, msg tea.KeyPressMsg) {
 	k := msg.String()
 	switch {
 	case m.keys.Is(k, style.Up):
-		p.top--
+		p.scroll(-1)
 	case m.keys.Is(k, style.Down):
-		p.top++
+		p.scroll(1)
 	case m.keys.Is(k, style.PageUp):
-		p.top -= p.shown - 1
+		p.scroll(1 - p.shown)
 	case m.keys.Is(k, style.PageDown):
-		p.top += p.shown - 1
+		p.scroll(p.shown - 1)
+	case m.keys.Is(k, style.Top):
+		p.scroll(-p.lines)
+	case m.keys.Is(k, style.Bottom), m.keys.Is(k, style.End):
+		p.scroll(p.lines)
 	}
-	p.top = max(0, min(p.top, p.lines-p.shown))
 }
+
+func (p *page) scroll(by int) { p.top = max(0, min(p.top+by, p.lines-p.shown)) }
 
 func (*page) paste(string) {}
 
@@ -131,93 +153,3 @@ func helpLines(m *screen, width int) []string {
 	}
 	return out
 }
-
-// A serverList shows how the servers are, and starts them again.
-type serverList struct{ at int }
-
-func (l *serverList) view(m *screen, width, height int) ([]string, *tea.Cursor) {
-	out := []string{m.frameTitle("Servers ("+m.keys.Key(style.Retry)+" starts one again)", width)}
-	if len(m.servers) == 0 {
-		return append(out, "There are no servers."), nil
-	}
-	l.at = min(l.at, len(m.servers)-1)
-	var lines []string
-	first, last := 0, 0
-	for i := range m.servers {
-		if i == l.at {
-			first = len(lines)
-		}
-		lines = append(lines, l.server(m, i, width)...)
-		if i == l.at {
-			last = len(lines)
-		}
-	}
-	room := max(height-1, 1)
-	top := max(0, min(first, len(lines)-room))
-	if last <= room {
-		top = 0
-	}
-	return append(out, lines[top:min(top+room, len(lines))]...), nil
-}
-
-// server draws a server.
-func (l *serverList) server(m *screen, i, width int) []string {
-	s := &m.servers[i]
-	mark, st := "  ", m.theme.Title
-	if i == l.at {
-		mark, st = "▸ ", m.theme.Selected
-	}
-	text := fmt.Sprintf("%s%s: %s", mark, host.EscapeLine(s.Name), s.State)
-	if s.State == host.StateReady {
-		text += fmt.Sprintf(", %d tools", s.Tools)
-		if s.Skills > 0 {
-			text += fmt.Sprintf(", %d skills", s.Skills)
-		}
-	}
-	if s.Stale {
-		text += ", not listed anew yet"
-	}
-	out := []string{st.Render(style.Fit(text, width))}
-	detail := ""
-	if s.Origin != "" {
-		detail = "from " + host.EscapeLine(s.Origin)
-	}
-	if s.Version != "" {
-		detail = strings.TrimPrefix(detail+", revision "+host.EscapeLine(s.Version), ", ")
-	}
-	if !s.NextTry.IsZero() {
-		detail += fmt.Sprintf(", tried again in %d s", max(int(s.NextTry.Sub(m.opts.Now()).Seconds()), 0))
-	}
-	if detail != "" {
-		out = append(out, m.theme.Dim.Render(style.Fit("    "+detail, width)))
-	}
-	if s.Err != nil {
-		spans := []style.Span{{Text: host.EscapeLine(s.Err.Error()), Style: m.theme.Error}}
-		lines := style.WrapSpans(spans, max(width-4, leastColumns))
-		out = append(out, prefixed(lines[:min(len(lines), 4)], "    ", "")...)
-	}
-	return out
-}
-
-func (l *serverList) key(m *screen, msg tea.KeyPressMsg) {
-	k := msg.String()
-	switch {
-	case m.keys.Is(k, style.Up):
-		l.at = max(l.at-1, 0)
-	case m.keys.Is(k, style.Down):
-		l.at = min(l.at+1, max(len(m.servers)-1, 0))
-	case m.keys.Is(k, style.Retry), m.keys.Is(k, style.Choose):
-		if l.at >= len(m.servers) {
-			return
-		}
-		name := m.servers[l.at].Name
-		if err := m.host.Retry(name); err != nil {
-			m.closeOverlay()
-			m.complain("Server " + host.EscapeLine(name) + " was not started: " + host.EscapeLine(err.Error()) + ".")
-			return
-		}
-		m.servers = m.host.Status()
-	}
-}
-
-func (*serverList) paste(string) {}

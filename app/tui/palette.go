@@ -108,6 +108,8 @@ func (m *screen) perform(action string) {
 			return
 		}
 		m.goToPanel()
+	case style.Image:
+		m.commands.Run(m.base(), "image")
 	case style.EditorKey:
 		m.externalEditor()
 	case style.Fold:
@@ -183,6 +185,8 @@ func (p *palette) key(m *screen, msg tea.KeyPressMsg) {
 		p.filter()
 	}
 }
+
+func (p *palette) scroll(by int) { p.at = max(0, min(p.at+by, len(p.found)-1)) }
 
 func (p *palette) paste(text string) {
 	p.insert(text)

@@ -123,7 +123,7 @@ func (l *log) add(r *host.Record) {
 		}
 		l.tell(entries)
 	case *host.RunEndRecord:
-		l.conv.add(&remark{text: entriesText(entries)}, false)
+		l.conv.add(&remark{text: strings.TrimRight(entriesText(entries)+" "+face.EndHint(b), " ")}, false)
 	default:
 		l.tell(entries)
 	}

@@ -34,12 +34,14 @@ type screen struct {
 	send     func(tea.Msg)          // to this screen, from another goroutine
 	base     func() context.Context // of the run
 	start    func(f func())         // runs f in a goroutine that is waited for
-	started  func()                 // is called when messages are taken
+	lineBusy func() bool            // the terminal has not taken yet what was drawn; freeMsg follows
 	tick     func(after time.Duration, msg tea.Msg) tea.Cmd
 	unwatch  func()
 	watches  int // sessions that were watched
 
 	width, height int
+	size          *tea.WindowSizeMsg // came while the terminal was busy
+	shown         tea.View           // the last one
 	painter       *painter
 	conv          *conversation
 	log           *log
@@ -47,6 +49,7 @@ type screen struct {
 	completion    completion
 	overlay       overlay // what covers the conversation, or nil
 	search        *search
+	pasted        *pastedFile // that is offered as an attachment, or nil
 
 	replay    int64           // records up to it are of before
 	open      map[string]bool // questions of before that wait
@@ -55,7 +58,9 @@ type screen struct {
 	inPanel   bool   // keys are for the panel
 	answering string // the question whose answer is being given
 	held      heldKey
-	away      atomic.Bool // an editor has the terminal
+	outside   *outsideMsg // the screen is left for it
+	resume    tea.Cmd     // of what happened while it was left
+	away      atomic.Bool // another program has the terminal
 	returned  time.Time   // when it gave it back last
 	title     waitingTitle
 
@@ -80,6 +85,8 @@ type task struct {
 type (
 	interruptMsg struct{ at time.Time }
 	goneMsg      struct{ err error } // the terminal is gone
+	freeMsg      struct{}            // the terminal has taken everything
+	suspendedMsg struct{ err error } // the program goes on
 	taskMsg      struct{ after func() }
 	secondMsg    struct{} // each second: the time of calls goes on, and servers change
 	spinMsg      struct{}
@@ -92,7 +99,7 @@ type (
 func newScreen(opts *Options, h face.Host) *screen {
 	m := &screen{
 		opts: opts, theme: opts.Theme, keys: opts.Keys, host: h, width: usualWidth, height: usualHeight,
-		unwatch: func() {}, started: func() {}, completion: newCompletion(),
+		unwatch: func() {}, lineBusy: func() bool { return false }, completion: newCompletion(),
 	}
 	if m.theme == nil {
 		m.theme = style.Dark()
@@ -107,7 +114,12 @@ func newScreen(opts *Options, h face.Host) *screen {
 	m.editor = newEditor(m.theme, m.keys)
 	m.commands = &face.Commands{
 		Host: h, Face: opts.Face, Now: opts.Now, SetTitle: opts.SetTitle, Model: opts.Model,
-		Print: func(lines []face.Entry, _, _ int) { m.conv.add(&told{lines}, false); m.conv.follow = true },
+		Sessions: opts.Sessions, Logs: opts.Logs, Image: opts.Image, Opened: m.opened,
+		Print: func(lines []face.Entry, _, _ int) {
+			m.conv.add(&told{lines}, false)
+			m.conv.follow = true
+			m.tellOverlay(entriesText(lines))
+		},
 		Start: m.startTask, Running: m.busy, Asking: func() bool { return m.inPanel },
 		Cancel: m.cancel, Send: m.sendInput, Quit: m.quit,
 		Forked: func(_ context.Context, s face.Session, at int64) {
@@ -150,7 +162,7 @@ func (m *screen) attach(s face.Session, since int64) {
 		m.say(m.opts.Greeting)
 	}
 	if since > 0 && m.watches == 0 {
-		m.say(grouped(since) + " earlier records are not shown here; /history shows all.")
+		m.say(face.Grouped(since) + " earlier records are not shown here; /history shows all.")
 	}
 	m.watches++
 	number := m.watches
@@ -159,10 +171,10 @@ func (m *screen) attach(s face.Session, since int64) {
 	m.start(func() { watch(ctx, s, since, number, m.send) })
 }
 
-// Init asks for what the terminal can tell.
+// Init asks for what the terminal can tell. It is called again after another program had the terminal.
 func (m *screen) Init() tea.Cmd {
-	m.started()
-	cmds := []tea.Cmd{m.tick(time.Second, secondMsg{})}
+	cmds := []tea.Cmd{m.tick(time.Second, secondMsg{}), m.resume}
+	m.resume = nil
 	if m.opts.Theme == nil && m.theme.Name == "dark" {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
@@ -171,6 +183,10 @@ func (m *screen) Init() tea.Cmd {
 
 // Update takes a message.
 func (m *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if d, ok := msg.(*delivery); ok {
+		close(d.taken)
+		msg = d.msg
+	}
 	m.cmds = nil
 	m.take(msg)
 	if m.busy() && !m.spinner && !m.opts.ReducedMotion {
@@ -197,14 +213,15 @@ func (m *screen) do(cmd tea.Cmd) {
 func (m *screen) take(msg tea.Msg) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = max(msg.Width, 1), max(msg.Height, 1)
-		m.editor.resize(m.width, m.height)
+		m.resize(msg.Width, msg.Height)
 	case tea.BackgroundColorMsg:
 		if m.opts.Theme == nil && m.theme.Name == "dark" && !msg.IsDark() {
 			m.setTheme(style.Light())
 		}
 	case tea.KeyPressMsg:
-		m.key(msg)
+		if m.outside == nil { // else they are the editor's
+			m.key(msg)
+		}
 	case tea.PasteMsg:
 		m.paste(msg)
 	case recordsMsg:
@@ -212,6 +229,7 @@ func (m *screen) take(msg tea.Msg) {
 	case taskMsg:
 		m.task = nil
 		msg.after()
+		m.refresh()
 	case listedMsg:
 		msg.set()
 		m.complete()
@@ -229,9 +247,6 @@ func (m *screen) take(msg tea.Msg) {
 		if msg.at.Sub(m.returned) > editorEnd {
 			m.interrupt()
 		}
-	case goneMsg:
-		m.err = msg.err
-		m.quit()
 	case secondMsg:
 		m.log.ticked()
 		m.servers = m.host.Status()
@@ -244,13 +259,80 @@ func (m *screen) take(msg tea.Msg) {
 	}
 }
 
-// other takes a message that is for a part of the screen.
+// resize takes the size of the terminal.
+func (m *screen) resize(width, height int) {
+	m.width, m.height = max(width, 1), max(height, 1)
+	m.editor.resize(m.width, m.height)
+}
+
+// filter keeps the size of the terminal back while it is busy: each would have a frame drawn.
+func (m *screen) filter(_ tea.Model, msg tea.Msg) tea.Msg {
+	if size, ok := msg.(tea.WindowSizeMsg); ok && m.lineBusy() {
+		m.size = &size
+		return nil
+	}
+	return msg
+}
+
+// freed goes on after the terminal was busy. What is visible is drawn after each message.
+func (m *screen) freed() {
+	if size := m.size; size != nil {
+		m.size = nil
+		m.do(func() tea.Msg { return *size })
+	}
+}
+
+// other takes a message about the terminal, or for a part of the screen.
 func (m *screen) other(msg tea.Msg) {
-	if _, wheel := msg.(tea.MouseWheelMsg); wheel && m.inPanel {
-		m.toPanel(msg)
+	switch msg := msg.(type) {
+	case goneMsg:
+		m.err = msg.err
+		m.quit()
+	case outsideMsg:
+		m.outside = &msg
+		m.quit()
+	case suspendedMsg:
+		if msg.err != nil {
+			m.complain("The program goes on: " + host.EscapeLine(msg.err.Error()) + ".")
+		}
+	case freeMsg:
+		m.freed()
+	case tea.MouseWheelMsg:
+		m.wheel(msg)
+	case tea.MouseMsg: // a click decides nothing
+	case pastedMsg:
+		m.pasted = msg.file
+	case overlayMsg:
+		if m.overlay == msg.of {
+			msg.set()
+		}
+	default:
+		m.do(m.editor.update(msg))
+	}
+}
+
+// wheelLines is how far one step of a mouse wheel scrolls.
+const wheelLines = 3
+
+// wheel scrolls what is visible.
+func (m *screen) wheel(msg tea.MouseWheelMsg) {
+	by := 0
+	switch msg.Button {
+	case tea.MouseWheelUp:
+		by = -wheelLines
+	case tea.MouseWheelDown:
+		by = wheelLines
+	default:
 		return
 	}
-	m.do(m.editor.update(msg))
+	switch {
+	case m.overlay != nil:
+		m.overlay.scroll(by)
+	case m.inPanel:
+		m.toPanel(msg)
+	default:
+		m.conv.scroll(m.painter, by)
+	}
 }
 
 // setTheme changes the colours of everything.

@@ -28,6 +28,9 @@ type Options struct {
 	// In and Out are the terminal. Default: the process's own.
 	In  io.Reader
 	Out io.Writer
+	// Flush throws away what was typed at In and not read yet. It is called when the screen
+	// takes the terminal, from which keys then come one by one. Default: nothing is thrown away.
+	Flush func()
 	// Environ is the environment: TERM, NO_COLOR, COLORTERM. Default os.Environ().
 	Environ []string
 	// Theme is how it looks. Default: without colour where NO_COLOR is set, else by the
@@ -37,6 +40,9 @@ type Options struct {
 	Keys *style.Keys
 	// ReducedMotion leaves out what only moves.
 	ReducedMotion bool
+	// Mouse has the terminal send what the mouse does: its wheel scrolls, and clicks do
+	// nothing. The terminal then selects text with a further key only, mostly Shift.
+	Mouse bool
 	// Interrupts tell that the person wants to interrupt from elsewhere than the keyboard:
 	// as Ctrl-C does. Default none.
 	Interrupts <-chan os.Signal
@@ -52,6 +58,12 @@ type Options struct {
 	Model func(ctx context.Context, name string) (host.Model, error)
 	// Resources lists the resources of a server, for completion. Default: not offered.
 	Resources func(ctx context.Context, server string) ([]*mcp.Resource, error)
+	// Sessions are those to which the person can go. Default: to none.
+	Sessions face.Sessions
+	// Logs are the last lines that a server logged, as they came. Default: they are not kept.
+	Logs func(server string) []string
+	// Image reads an image from the clipboard. Default: it cannot be read.
+	Image func(ctx context.Context) (mcp.Content, error)
 	// Since is the number of the last record that is not shown at the beginning, which is
 	// told. Default: all are shown. See [face.LastExchanges].
 	Since int64
@@ -151,82 +163,134 @@ func (s *Screen) notes() string {
 // Rest takes what was written and has not been shown, for after Run.
 func (s *Screen) Rest() string { return s.notes() }
 
-// ErrTerminal is the error of Run when the terminal has gone away, or cannot be used any more.
-var ErrTerminal = errors.New("the terminal is gone")
-
-// A terminalFile is an end of the terminal. The first error ends the screen: a signal does not
-// always come with it, and without a terminal nobody can leave.
-type terminalFile struct {
-	*os.File
-
-	gone chan<- error // takes one
-}
-
-func (f *terminalFile) Read(p []byte) (int, error) {
-	n, err := f.File.Read(p)
-	return n, f.check(err)
-}
-
-func (f *terminalFile) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
-	return n, f.check(err)
-}
-
-func (f *terminalFile) check(err error) error {
-	if err != nil {
-		select {
-		case f.gone <- fmt.Errorf("%w: %w", ErrTerminal, err):
-		default: // it was told
-		}
-	}
-	return err
-}
-
 // Run shows the session and takes what the person types, until they quit, ctx ends or the
-// session is closed. The error is that of ctx or of the session. The terminal is then as
-// it was before. The session is not closed.
+// session is closed. The error is that of ctx or of the session; it has ErrTerminal in it if
+// nothing can be written to the terminal any more. The terminal is then as it was before. The
+// session is not closed.
 func (s *Screen) Run(ctx context.Context, h face.Host, session face.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel()
 
-	m := newScreen(s.opts, h)
-	in, out, gone := s.opts.In, s.opts.Out, make(chan error, 1)
-	if f, ok := in.(*os.File); ok {
-		in = &terminalFile{f, gone}
-	}
-	if f, ok := out.(*os.File); ok {
-		out = &terminalFile{f, gone}
-	}
-	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
-		tea.WithEnvironment(s.opts.Environ), tea.WithWindowSize(usualWidth, usualHeight), tea.WithoutSignalHandler())
-	m.send = program.Send
+	m, t, in := newScreen(s.opts, h), newTerminal(s.opts), newInbox(ctx)
+	go t.out.run()
+	defer t.out.close()
+	m.send = in.send
 	m.base = func() context.Context { return ctx }
 	m.start = func(f func()) { tasks.Go(f) }
+	m.lineBusy = t.out.Busy
+	m.resize(t.size())
 	m.attach(session, s.opts.Since)
 	defer m.unwatch()
-	m.started = func() {
-		tasks.Go(func() { s.passNotes(ctx, program.Send) })
-		tasks.Go(func() { s.passInterrupts(ctx, m) })
-		tasks.Go(func() {
-			select {
-			case err := <-gone:
-				m.send(goneMsg{err})
-			case <-ctx.Done():
-			}
-		})
+	tasks.Go(func() { s.passNotes(ctx, m.send) })
+	tasks.Go(func() { s.passInterrupts(ctx, m) })
+	tasks.Go(func() { passTerminal(ctx, t, m.send) })
+	for {
+		err := s.show(ctx, m, t, in)
+		switch {
+		case m.err != nil:
+			return errors.Join(m.err, err)
+		case ctx.Err() != nil:
+			return errors.Join(context.Cause(ctx), err)
+		case err != nil || m.outside == nil:
+			return err
+		}
+		m.runOutside()
 	}
-	_, err := program.Run()
-	switch {
-	case m.err != nil:
-		return m.err
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, tea.ErrInterrupted):
-		return nil
+}
+
+// show shows the screen until it is left, for good or for another program. It is a Program
+// each time: bubbletea's own way to lend the terminal and take it back (tea.Exec, tea.Suspend)
+// may stop the ticker of the renderer after it was started again, and nothing is drawn any
+// more then. It is ended by a message and never by bubbletea's context, with which bubbletea
+// closes what its reader still reads from.
+func (s *Screen) show(ctx context.Context, m *screen, t *terminal, in *inbox) (err error) {
+	if err := t.enter(); err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, t.leave()) }()
+	program := tea.NewProgram(m, tea.WithInput(t.in), tea.WithOutput(t.shown), tea.WithFilter(m.filter),
+		tea.WithEnvironment(s.opts.Environ), tea.WithWindowSize(m.width, m.height), tea.WithoutSignalHandler())
+	ended := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Go(func() { in.pass(program, ended) })
+	passing.Go(func() {
+		select {
+		case <-ctx.Done():
+			program.Quit()
+		case <-ended:
+		}
+	})
+	_, err = program.Run()
+	close(ended)
+	passing.Wait()
 	return err
+}
+
+// An inbox has messages for the screen, of which none is lost when one Program ends and
+// another begins.
+type inbox struct {
+	ctx  context.Context //nolint:containedctx // that of the Run whose messages these are
+	msgs chan tea.Msg
+	next *delivery // was not taken yet
+}
+
+// A delivery is a message, and whether the screen has taken it.
+type delivery struct {
+	msg   tea.Msg
+	taken chan struct{}
+}
+
+func newInbox(ctx context.Context) *inbox { return &inbox{ctx: ctx, msgs: make(chan tea.Msg)} }
+
+// send waits until a message is on its way, or the end.
+func (in *inbox) send(msg tea.Msg) {
+	select {
+	case in.msgs <- msg:
+	case <-in.ctx.Done():
+	}
+}
+
+// pass passes messages on until a Program has ended.
+func (in *inbox) pass(to *tea.Program, ended <-chan struct{}) {
+	for {
+		if in.next == nil {
+			select {
+			case msg := <-in.msgs:
+				in.next = &delivery{msg, make(chan struct{})}
+			case <-ended:
+				return
+			}
+		}
+		to.Send(in.next)
+		select {
+		case <-in.next.taken:
+			in.next = nil
+			continue
+		case <-ended:
+		}
+		select {
+		case <-in.next.taken:
+			in.next = nil
+		default:
+		}
+		return
+	}
+}
+
+// passTerminal tells when the terminal is gone, and when it has taken everything.
+func passTerminal(ctx context.Context, t *terminal, send func(tea.Msg)) {
+	for {
+		select {
+		case err := <-t.gone:
+			send(goneMsg{err})
+		case <-t.out.free:
+			send(freeMsg{})
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // passNotes passes on notes until ctx ends.

@@ -13,8 +13,12 @@ import (
 // where there is room.
 const leastConversation = 3
 
-// View draws what is visible.
+// View draws what is visible. While the terminal has not taken the last frame it is that one:
+// on a slow line frames are left out, and do not wait in line.
 func (m *screen) View() tea.View {
+	if m.shown.Content != "" && m.lineBusy() {
+		return m.shown
+	}
 	lines, cursor := m.draw()
 	for i, line := range lines {
 		if ansi.StringWidth(line) > m.width {
@@ -24,7 +28,11 @@ func (m *screen) View() tea.View {
 	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
 	v.KeyboardEnhancements.ReportEventTypes = true // a key that is held down decides nothing
+	if m.opts.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
 	v.Cursor = cursor
+	m.shown = v
 	return v
 }
 
@@ -95,6 +103,9 @@ func (m *screen) chatLines(height int) (lines []string, cursor *tea.Cursor) {
 	}
 	if list := m.completionView(m.width); len(below)+len(list)+len(message)+1 <= height {
 		below = append(below, list...)
+	}
+	if offer := m.offerView(m.width); offer != "" && len(below)+len(message)+1 <= height {
+		below = append(below, offer)
 	}
 	if height >= 10 {
 		below = append(below, m.theme.Border.Render(strings.Repeat("─", m.width)))

@@ -51,7 +51,7 @@ var rows = []row{
 	{"ext/tasks ext/skills ext/apps", "mcp jsonrpc strictjson schema principal server client"},
 	{
 		"proxy",
-		"mcp jsonrpc schema uritemplate principal transport server client internal/wire",
+		"mcp jsonrpc schema schema/provider uritemplate principal transport server client internal/wire",
 	},
 	{"mcptest", "public !host/... !oauth/..."},
 	{"policy", "mcp principal internal/wire"},
@@ -64,7 +64,8 @@ var rows = []row{
 	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
 	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/model/anthropic app/model/openai app/model/gemini", "public app/model/provider"},
-	{"app/tui/panel", "public app/face app/tui/style"},
+	{"app/face", "public app/face/facetest"},
+	{"app/tui/panel", "public app/face app/face/facetest app/tui/style"},
 	{"app/tui", "public app/face app/tui/style app/tui/panel"},
 	{"app/store/records app/store/tasks app/store/local", "public app/store/database"},
 	{"app/discover", "public app/config"},

@@ -241,7 +241,10 @@ func TestEditor(t *testing.T) {
 	if shown := p.look(); !strings.Contains(shown, `+ "/etc/passwd"`) || !strings.Contains(shown, "yes, as edited") || strings.Contains(shown, "remember") {
 		t.Errorf("it shows:\n%s", shown)
 	}
-	wants(t, p.press("y"), host.Answer{Action: host.Approve, Edited: mcp.RawValue(strings.TrimSpace(text))})
+	if out := p.press("y"); out != (panel.Outcome{}) {
+		t.Errorf("what was edited counts before its end was shown: %+v", out)
+	}
+	wants(t, p.press("end", "y"), host.Answer{Action: host.Approve, Edited: mcp.RawValue(strings.TrimSpace(text))})
 }
 
 // An editor that fails, gives no JSON, nothing new, or was not opened for this question changes

@@ -48,6 +48,8 @@ type body struct {
 	columns int
 	rows    []row
 	item    int32 // of the rows that are added
+	// must are the rows of which the last must have been shown before an approval counts; 0: all.
+	must int
 }
 
 func newBody(columns int) *body { return &body{columns: max(columns, 4), item: noItem} }

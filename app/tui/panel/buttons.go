@@ -61,6 +61,9 @@ func (p *Panel) buttons() []button {
 		return append(append(list, p.refusals()...), p.back(modeChoose))
 	case modeReview:
 		send := p.button(style.Approve, "send", "send this to the server", func() (Outcome, tea.Cmd) {
+			if !p.mayApprove() {
+				return Outcome{}, nil
+			}
 			return p.decide(host.Answer{Action: host.Approve, Values: p.values}), nil
 		})
 		return append(append([]button{send}, p.refusals()...), p.back(modeForm))
@@ -206,13 +209,13 @@ func (p *Panel) approval(c *face.Choice) button {
 	return b
 }
 
-// mayApprove reports whether the person could see all that is asked, and says what to do
-// if not: nobody agrees to what was not shown.
+// mayApprove reports whether the person could see all that is agreed to, up to its end, and
+// says what to do if not: nobody agrees to what was not shown.
 func (p *Panel) mayApprove() bool {
-	if !p.cut || p.seen || p.edited != nil {
+	if p.seen[p.stage()] {
 		return true
 	}
-	p.tell("Not all of it is shown yet. Press %s to see all of it, and then answer.", p.keyOf(style.Full))
+	p.tell("Press %s first: not all of it was shown yet.", p.keyOf(style.End))
 	return false
 }
 
@@ -221,7 +224,7 @@ func (p *Panel) tell(format string, a ...any) { p.message = fmt.Sprintf(format, 
 
 // showFull shows everything, values as JSON, or goes back to less.
 func (p *Panel) showFull() {
-	p.full, p.flipped, p.different, p.seen, p.top, p.message = !p.full, false, false, true, 0, ""
+	p.full, p.flipped, p.different, p.top, p.message = !p.full, false, false, 0, ""
 	p.changed()
 }
 

@@ -155,7 +155,7 @@ func (p *Panel) setEdited(edited mcp.RawValue) bool {
 		p.edited = nil
 	}
 	p.form = newForm(edited)
-	p.full, p.flipped, p.different = false, false, false
+	p.full, p.flipped, p.different, p.seen[stageEdited] = false, false, false, false
 	return true
 }
 

@@ -45,6 +45,7 @@ func problemOf(err error) string {
 // review checks all fields and goes to what would be sent, or to the first field that does
 // not fit.
 func (p *Panel) review() {
+	p.seen[stageReview] = false
 	values := make(map[string]mcp.RawValue)
 	wrong, first := 0, -1
 	for i := range p.fields {

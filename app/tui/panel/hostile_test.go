@@ -1,90 +1,29 @@
 package panel_test
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/parley-mcp/parley/app/face/facetest"
 	"github.com/parley-mcp/parley/app/tui/panel"
 	"github.com/parley-mcp/parley/app/tui/style"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/strictjson"
 )
 
 // forged is what a stranger writes to look like the program.
 const forged = "\nasked because: you trust this server\n [y] yes  [n] no \nlines 1-2 of 9999"
 
-func hostileTexts() map[string]string {
-	return map[string]string{
-		"escapes":   "\x1b[2J\x1b]0;title\x07 \x9b31m \u009b31m \x1b[31m \x00\x7f\b\r\n" + forged + "\t|",
-		"bidi":      "a\u202eb\u2066c\u200e\u061c\u2028\u2029",
-		"invisible": "a\u3164b\u115f\uffa0\u2800\u034f\u00ad\u200b\ufeff\ufe01\U000e0041\U000e0100\ue000",
-		"invalid":   "\xff\xfe\xc3(\xed\xa0\x80",
-		"wide":      strings.Repeat("漢字かな한국어👩‍👩‍👧🇩🇪é̂", 6) + forged,
-		"long":      strings.Repeat("name ", 150) + "\x1b",
-		"token":     strings.Repeat("x", 700) + forged,
-		"empty":     "",
-	}
-}
-
-// fill sets every field that can be set from outside to a text.
-func fill(t testing.TB, v reflect.Value, text string, deep int) {
-	t.Helper()
-	if !v.CanSet() || deep > 8 {
-		return
-	}
-	switch v.Type() {
-	case reflect.TypeFor[mcp.RawValue]():
-		valid := strings.ToValidUTF8(text, "?")
-		raw, err := strictjson.Marshal(map[string]any{valid: valid, valid + "/": []any{valid, map[string]any{valid: 1}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.SetBytes(raw)
-		return
-	case reflect.TypeFor[mcp.Contents]():
-		var list mcp.Contents
-		for _, c := range []mcp.Content{new(mcp.TextContent), new(mcp.ResourceLink), new(mcp.EmbeddedResource), new(mcp.ToolUseContent)} {
-			fill(t, reflect.ValueOf(c).Elem(), text, deep+2)
-			list = append(list, c)
-		}
-		v.Set(reflect.ValueOf(list))
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(3)
-	case reflect.Float64:
-		v.SetFloat(1.5)
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), text, deep+1)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		for i := range v.Len() {
-			fill(t, v.Index(i), text, deep+1)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i), text, deep+1)
-		}
-	default:
-	}
-}
+func hostileTexts() map[string]string { return facetest.Texts(forged, 150) }
 
 // hostile is a question of a kind with a text in every place.
 func hostile(t testing.TB, kind host.QuestionKind, text string) *host.Question {
 	t.Helper()
 	q := new(host.Question)
-	fill(t, reflect.ValueOf(q).Elem(), text, 0)
+	facetest.Fill(t, q, text)
 	q.Kind, q.Why = kind, "no rule matches"
 	for i := range q.Form.RequestedSchema.Properties {
 		q.Form.RequestedSchema.Properties[i].Name += strings.Repeat("x", i)
@@ -95,7 +34,8 @@ func hostile(t testing.TB, kind host.QuestionKind, text string) *host.Question {
 
 var kinds = []host.QuestionKind{
 	host.QuestionCall, host.QuestionCalls, host.QuestionChange, host.QuestionSample, host.QuestionSampled, host.QuestionForm, host.QuestionPage,
-	host.QuestionRoots, host.QuestionUse, host.QuestionApp, host.QuestionMessage, host.QuestionSkill, "\x1b[2Jnew",
+	host.QuestionRoots, host.QuestionUse, host.QuestionApp, host.QuestionMessage, host.QuestionSkill, host.QuestionSignIn,
+	"\x1b[2Jnew",
 }
 
 // Attack: texts of strangers with escapes, reversed and hidden characters, wide ones, and

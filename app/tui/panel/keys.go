@@ -81,7 +81,7 @@ func (p *Panel) key(msg tea.KeyPressMsg) (Outcome, tea.Cmd) {
 	case is(style.Top):
 		p.scroll(-p.length)
 	case is(style.Bottom):
-		p.scroll(p.length)
+		p.toEnd()
 	case is(style.Up):
 		p.vertical(-1)
 	case is(style.Down):
@@ -126,8 +126,8 @@ func (p *Panel) shortcut(name string) (Outcome, tea.Cmd) {
 	switch {
 	case name == "home":
 		p.scroll(-p.length)
-	case name == "end":
-		p.scroll(p.length)
+	case p.opts.Keys.Is(name, style.End):
+		p.toEnd()
 	case name == "left":
 		p.moveButton(-1, len(list))
 	case name == "right":

@@ -45,6 +45,7 @@ func sit(t testing.TB, q *host.Question, set ...func(*panel.Options)) *person {
 	}
 	p.opts = *o
 	p.panel = panel.New(q, o)
+	p.look()
 	p.now = p.now.Add(time.Second)
 	return p
 }
@@ -305,11 +306,21 @@ func skillQuestion() *host.Question {
 	}
 }
 
+func signInQuestion() *host.Question {
+	return &host.Question{
+		ID: "q17", Kind: host.QuestionSignIn, Server: "bank", Call: "c4", Why: "you have signed in, and this needs more scopes",
+		SignIn: &host.SignIn{
+			Resource: "https://bank.example/mcp", Issuer: "https://login.example", Scopes: []string{"read", "pay"}, More: true,
+			Previous: "https://other.example",
+		},
+	}
+}
+
 // questions are one of each kind.
 func questions() map[string]*host.Question {
 	return map[string]*host.Question{
 		"call": callQuestion(), "calls": callsQuestion(), "change": changeQuestion(), "sample": sampleQuestion(), "sampled": sampledQuestion(),
 		"form": formQuestion(), "page": pageQuestion(), "roots": rootsQuestion(), "use": useQuestion(), "message": messageQuestion(),
-		"app": appQuestion(), "skill": skillQuestion(),
+		"app": appQuestion(), "skill": skillQuestion(), "sign-in": signInQuestion(),
 	}
 }

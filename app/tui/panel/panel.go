@@ -1,6 +1,8 @@
 package panel
 
 import (
+	"cmp"
+	"math"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -65,6 +67,16 @@ const (
 	modeReview      // what would be sent
 )
 
+// A stage is what an approval is about: each must have been shown to its end.
+type stage uint8
+
+const (
+	stageAsked  stage = iota // what was asked
+	stageEdited              // what the person made of it
+	stageReview              // what was filled into a form
+	stages
+)
+
 // A Panel shows one question and turns keys into its answer. Its methods are for one
 // goroutine.
 type Panel struct {
@@ -87,12 +99,13 @@ type Panel struct {
 	// message tells what a key has led to, escaped.
 	message string
 
-	// cut says that the question is not shown whole at first, seen that the whole was shown.
-	cut, seen bool
-	full      bool // everything is shown
-	small     bool // there is no room to show anything
-	flipped   bool // values are shown as a form in full, else as JSON
-	different bool // the differences are shown
+	// cut says that the question is not shown whole at first.
+	cut       bool
+	seen      [stages]bool // the end of what is agreed to was shown
+	full      bool         // everything is shown
+	small     bool         // there is no room to show anything
+	flipped   bool         // values are shown as a form in full, else as JSON
+	different bool         // the differences are shown
 
 	edited  mcp.RawValue // what takes the place of what was shown, or nil
 	editing bool         // the editor is open
@@ -218,4 +231,33 @@ func (p *Panel) decide(a host.Answer) Outcome {
 func (p *Panel) scroll(rows int) {
 	p.top = max(min(p.top+rows, p.length-p.page), 0)
 	p.follow = false
+}
+
+// toEnd shows the end of all there is, also of what is cut at first.
+func (p *Panel) toEnd() {
+	if p.mode == modeChoose && p.stage() == stageAsked && p.cut && !p.full && !p.different {
+		p.showFull()
+	}
+	p.top, p.follow, p.message = math.MaxInt32, false, ""
+}
+
+// stage is what an approval would be about now.
+func (p *Panel) stage() stage {
+	switch {
+	case p.mode == modeReview:
+		return stageReview
+	case p.edited != nil:
+		return stageEdited
+	}
+	return stageAsked
+}
+
+// noteSeen notes that the end of what an approval is about is shown.
+func (p *Panel) noteSeen(b *body) {
+	if p.top+p.page < cmp.Or(b.must, p.length) || p.different || p.mode != modeChoose && p.mode != modeReview {
+		return
+	}
+	if s := p.stage(); s != stageAsked || p.full || !p.cut {
+		p.seen[s] = true
+	}
 }

@@ -96,7 +96,7 @@ func TestSizes(t *testing.T) {
 				p := sit(t, q)
 				p.width, p.high = 300, 60
 				if q.Kind == host.QuestionCall {
-					p.press("f", "f") // seen
+					p.press("end", "f") // seen
 				}
 				p.press(keys...)
 				want := shownButtons(p.panel.View(300, 60))

@@ -79,6 +79,7 @@ func (p *Panel) View(width, height int) string {
 		rest--
 	}
 	middle = p.middle(b, max(rest, 0))
+	p.noteSeen(b)
 
 	if rest > len(middle) {
 		middle = append(middle, "")
@@ -223,9 +224,18 @@ func (p *Panel) statusText() string {
 	if list := p.buttons(); p.focus >= 0 && p.focus < len(list) {
 		parts = append(parts, list[p.focus].long)
 	} else if p.top+p.page < p.length {
-		parts = append(parts, p.opts.Keys.Key(style.PageDown)+" for more")
+		parts = append(parts, p.more())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// more says how to see what is below, and that nothing is agreed to before its end was shown.
+func (p *Panel) more() string {
+	end := p.keyOf(style.End)
+	if (p.mode == modeChoose || p.mode == modeReview) && !p.seen[p.stage()] && !p.different && end != "" {
+		return fmt.Sprintf("%s counts once the end was shown: %s", p.keyOf(style.Approve), end)
+	}
+	return p.opts.Keys.Key(style.PageDown) + " for more"
 }
 
 // inputRows are the line that is typed into, outside of forms.
@@ -316,6 +326,7 @@ func (p *Panel) main(b *body) {
 	}
 	if p.edited != nil {
 		p.editedBody(b)
+		b.must = len(b.rows)
 	}
 	if p.edited != nil && p.question.Kind != host.QuestionCall {
 		b.sentence(toneTitle, "What was asked:")

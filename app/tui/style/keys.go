@@ -58,6 +58,10 @@ const (
 	PageDown  = "page-down"
 	Top       = "top"
 	Bottom    = "bottom"
+	Sessions  = "sessions"
+	Budget    = "budget"
+	Grants    = "grants"
+	Image     = "paste-image"
 
 	Approve    = "approve"
 	Remember   = "remember"
@@ -80,12 +84,18 @@ const (
 	Whole       = "whole"
 	Undo        = "undo"
 	Back        = "back"
+	End         = "end"
 
 	Up     = "up"
 	Down   = "down"
 	Choose = "choose"
 	Close  = "close"
 	Retry  = "retry"
+	SignIn = "sign-in"
+	Remove = "remove"
+	ForkIt = "fork"
+	Begin  = "new"
+	Raise  = "raise"
 )
 
 // defaults are all actions, in the order of the help.
@@ -96,7 +106,10 @@ var defaults = []Action{
 	{Redraw, GroupAlways, []string{"ctrl+l"}, "draw the screen anew"},
 	{Suspend, GroupAlways, []string{"ctrl+z"}, "go back to the shell for a while"},
 	{Search, GroupAlways, []string{"ctrl+f"}, "search in the conversation"},
-	{Servers, GroupAlways, []string{"ctrl+s"}, "how the servers are"},
+	{Servers, GroupAlways, []string{"ctrl+s", "f2"}, "how the servers are, and their logs"},
+	{Sessions, GroupAlways, []string{"f3"}, "other sessions: open, fork or delete one, begin one"},
+	{Budget, GroupAlways, []string{"f4"}, "what is used and left of the budget"},
+	{Grants, GroupAlways, []string{"f5"}, "what you agreed to for longer, and taking it back"},
 
 	{Send, GroupChat, []string{"enter"}, "send the message"},
 	{NewLine, GroupChat, []string{"alt+enter", "shift+enter", "ctrl+j"}, "a new line in the message"},
@@ -105,6 +118,7 @@ var defaults = []Action{
 	{Fold, GroupChat, []string{"ctrl+o"}, "open or fold the call that is marked, or the last one"},
 	{Previous, GroupChat, []string{"alt+up"}, "mark the call before"},
 	{Next, GroupChat, []string{"alt+down"}, "mark the call after"},
+	{Image, GroupChat, []string{"ctrl+v"}, "attach the image of the clipboard"},
 	{EditorKey, GroupChat, []string{"ctrl+e"}, "write the message in $EDITOR"},
 	{Older, GroupChat, []string{"up"}, "the message before (on the first line)"},
 	{Newer, GroupChat, []string{"down"}, "the message after (on the last line)"},
@@ -133,12 +147,18 @@ var defaults = []Action{
 	{Insert, GroupPanel, []string{"i"}, "insert a value into what is edited"},
 	{Whole, GroupPanel, []string{"w"}, "edit the whole in $EDITOR"},
 	{Undo, GroupPanel, []string{"u"}, "forget what was edited"},
+	{End, GroupPanel, []string{"end"}, "show all of it, up to the end"},
 	{Back, GroupPanel, []string{"b", "alt+left"}, "back, without deciding anything"},
 
 	{Up, GroupView, []string{"up"}, "up"},
 	{Down, GroupView, []string{"down"}, "down"},
 	{Choose, GroupView, []string{"enter"}, "choose"},
 	{Retry, GroupView, []string{"ctrl+r"}, "start the server again"},
+	{SignIn, GroupView, []string{"s"}, "sign in to the server"},
+	{ForkIt, GroupView, []string{"f"}, "fork the session at its end"},
+	{Begin, GroupView, []string{"n"}, "begin a new session"},
+	{Remove, GroupView, []string{"x"}, "delete the session, or take the grant back"},
+	{Raise, GroupView, []string{"+"}, "double the limit"},
 	{Close, GroupView, []string{"esc"}, "close"},
 }
 

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/host"
+)
+
+// A sentSession keeps what is sent.
+type sentSession struct {
+	face.Session
+	sent []string
+}
+
+func (s *sentSession) Send(_ context.Context, in host.Input) error {
+	s.sent = append(s.sent, in.Text)
+	return nil
+}
+
+// On the screen the address of the page that a sign-in ended at is typed as a message is. It is
+// not sent to the model; what else is typed meanwhile is, and an address that nobody waits for.
+func TestAddressOnScreen(t *testing.T) {
+	t.Parallel()
+	const address = "http://127.0.0.1:4175/callback?code=a&state=b"
+	synctest.Test(t, func(t *testing.T) {
+		said := new(strings.Builder)
+		p := &program{streams: &Streams{Err: said}, onScreen: true}
+		kept := &sentSession{}
+		s := addressSession{kept, p}
+		send := func(text string) {
+			t.Helper()
+			if err := s.Send(t.Context(), host.Input{Text: text}); err != nil {
+				t.Error(err)
+			}
+		}
+		send(address)
+		got := make(chan string)
+		go func() {
+			line, err := p.pastedAddress(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- line
+		}()
+		synctest.Wait()
+		send("hello")
+		send(address)
+		if line := <-got; line != address {
+			t.Errorf("the sign-in got %q", line)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := p.pastedAddress(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("waiting ended with %v", err)
+		}
+		send(address)
+		if len(kept.sent) != 3 || kept.sent[0] != address || kept.sent[1] != "hello" || kept.sent[2] != address {
+			t.Errorf("sent: %q", kept.sent)
+		}
+		if text := said.String(); text != "The address is taken for the sign-in, and not sent.\n" {
+			t.Errorf("said: %q", text)
+		}
+	})
+}
