@@ -61,7 +61,7 @@ func AskSignIn(ctx context.Context, in *SignIn) (bool, error) {
 	if a.Action == Approve {
 		event, why = "approved", "the person agreed to sign in"
 	}
-	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: event, Server: l.spec.Name, Name: Redact(in.Issuer), Why: why})
+	s.host.audit(ctx, &AuditEntry{Session: s.info.ID, Event: event, Server: l.spec.Name, Name: withoutQuery(in.Issuer), Why: why})
 	return a.Action == Approve, nil
 }
 

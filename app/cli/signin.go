@@ -157,10 +157,15 @@ func (p *program) pastedAddress(ctx context.Context) (string, error) {
 }
 
 // isAddress reports whether a line could be the address of a page that a sign-in ended at,
-// or the end of one.
+// or the end of one. With blanks, as where a terminal broke it, it has a code or an error in it:
+// else it is a message with an address in it.
 func isAddress(line string) bool {
 	line = strings.TrimSpace(line)
-	return strings.ContainsAny(line, "?=") && !strings.ContainsFunc(line, unicode.IsSpace) || strings.Contains(line, "://")
+	whole := strings.Contains(line, "://")
+	if strings.ContainsFunc(line, unicode.IsSpace) {
+		return whole && (strings.Contains(line, "code=") || strings.Contains(line, "error="))
+	}
+	return whole || strings.ContainsAny(line, "?=")
 }
 
 // errNotNow is the person's no.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/parley-mcp/parley/host"
@@ -12,37 +13,41 @@ import (
 // confirmInChat asks the person in the conversation. In a pipe it asks in the middle of a call
 // alone: at other times the next line is a message, or the answer to another question.
 func (p *program) confirmInChat(ctx context.Context, q *login.Prompt) error {
+	required := &login.SignInRequiredError{Resource: q.Resource, Issuer: q.Issuer, Scopes: q.Scopes, Why: q.Why}
 	if !p.streams.InTerminal && !host.DuringCall(ctx) {
-		return &login.SignInRequiredError{Resource: q.Resource, Issuer: q.Issuer, Scopes: q.Scopes, Why: q.Why}
+		return required
 	}
 	agreed, err := host.AskSignIn(ctx, &host.SignIn{
 		Resource: q.Resource, Issuer: q.Issuer, Scopes: q.Scopes, More: q.Why == login.ReasonStepUp, Previous: q.PreviousIssuer,
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotNow, err)
-	}
-	if !agreed {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("the question was not answered: %w", err)
+	case err != nil: // nobody has refused: another session may be asked
+		return fmt.Errorf("%w (nobody can be asked: %w)", required, err)
+	case !agreed:
 		return errNotNow
 	}
 	return nil
 }
 
-// An addressWanted passes on the address that somebody waits for. It may be used by many
+// An addressWanted passes on addresses that sign-ins wait for, each to the one that has waited
+// longest: one that refuses an address waits again, after the others. It may be used by many
 // goroutines at once.
 type addressWanted struct {
 	mu sync.Mutex
-	to chan string // has room for one; nil: nobody waits
+	to []chan string // each has room for one
 }
 
-// take gives an address to who waits, if somebody does.
+// take gives an address to the sign-in that has waited longest, if one does.
 func (w *addressWanted) take(address string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.to == nil {
+	if len(w.to) == 0 {
 		return false
 	}
-	w.to <- address
-	w.to = nil
+	w.to[0] <- address
+	w.to = w.to[1:]
 	return true
 }
 
@@ -50,7 +55,7 @@ func (w *addressWanted) take(address string) bool {
 func (p *program) addressSent(ctx context.Context) (string, error) {
 	w, mine := &p.wantsAddress, make(chan string, 1)
 	w.mu.Lock()
-	w.to = mine
+	w.to = append(w.to, mine)
 	w.mu.Unlock()
 	select {
 	case address := <-mine:
@@ -59,8 +64,6 @@ func (p *program) addressSent(ctx context.Context) (string, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.to == mine {
-		w.to = nil
-	}
+	w.to = slices.DeleteFunc(w.to, func(c chan string) bool { return c == mine })
 	return "", context.Cause(ctx)
 }

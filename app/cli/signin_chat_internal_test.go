@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth/login"
 )
 
 // A sentSession keeps what is sent.
@@ -64,6 +66,59 @@ func TestAddressOnScreen(t *testing.T) {
 		}
 		if text := said.String(); text != "The address is taken for the sign-in, and not sent.\n" {
 			t.Errorf("said: %q", text)
+		}
+	})
+}
+
+// Where nobody can be asked, the person is told what to do, and not that they have refused.
+func TestNobodyToAsk(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []bool{true, false} {
+		p := &program{streams: &Streams{InTerminal: terminal}, chatting: true}
+		err := p.confirm(t.Context(), login.Prompt{Resource: "https://a.example/mcp", Issuer: "https://as.example"})
+		if text := explain(&login.Error{Err: err}); !errors.As(err, new(*login.SignInRequiredError)) ||
+			text != "https://a.example/mcp wants you to sign in: run 'parley login https://a.example/mcp'" {
+			t.Errorf("terminal %v: %q, of %v", terminal, text, err)
+		}
+	}
+}
+
+// Two sign-ins that wait at once each get an address: the one that refuses waits after the other.
+func TestAddressesOfTwo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{streams: &Streams{Err: io.Discard}, onScreen: true}
+		s := addressSession{&sentSession{}, p}
+		got := map[string]string{"one": "", "two": ""}
+		wait := func(name string) {
+			go func() {
+				for !strings.HasSuffix(got[name], name) { // else it is refused
+					line, err := p.pastedAddress(t.Context())
+					if err != nil {
+						return
+					}
+					got[name] = line
+				}
+			}()
+			synctest.Wait()
+		}
+		wait("one")
+		wait("two")
+		for range 2 {
+			if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=two"}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		if got["two"] != "?code=a&state=two" {
+			t.Errorf("the second sign-in got %q", got["two"])
+		}
+		if err := s.Send(t.Context(), host.Input{Text: "?code=a&state=one"}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if got["one"] != "?code=a&state=one" {
+			t.Errorf("the first sign-in got %q", got["one"])
 		}
 	})
 }

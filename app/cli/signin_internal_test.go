@@ -209,6 +209,7 @@ func TestMessageWhileSigningIn(t *testing.T) {
 	})
 	for line, want := range map[string]bool{
 		"http://127.0.0.1:4175/callback?code=a&state=b": true, "?code=a": true, " code=a&state=b ": true, "https://as.example/login": true,
+		"http://127.0.0.1:4175/callback?code=a&st\n  ate=b": true, "read https://a.example/x?y=z and tell me": false,
 		"add a=2 b=3": false, "hello": false, "": false, "what is 2 + 3?": false,
 	} {
 		if isAddress(line) != want {

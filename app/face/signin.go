@@ -3,6 +3,7 @@ package face
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/parley-mcp/parley/host"
@@ -17,6 +18,9 @@ func (p *Wording) signIn(q *host.Question) {
 	}
 	if in.More {
 		p.Title = fmt.Sprintf("Server %s wants more scopes for this than you have given.", name(q.Server))
+	}
+	if at, err := url.Parse(in.Issuer); err == nil && at.Host != "" {
+		p.fact("you would sign in at", host.EscapeLine(at.Host))
 	}
 	p.fact("address", host.EscapeLine(in.Resource))
 	p.fact("authorization server", host.EscapeLine(in.Issuer))

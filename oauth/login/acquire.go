@@ -73,8 +73,10 @@ func (c *Client) acquire(ctx context.Context, ch *challenge, n *need) (*session,
 		got, joined, err := c.joinFlight(ctx, d.id, c.o.SignInTimeout, func(ctx context.Context, asking func()) (*outcome, error) {
 			return c.replaceTokens(ctx, d.id, d, ch, *n, asking)
 		})
-		// What others asked for may lack what this one needs.
-		if joined && (err == nil && !c.satisfies(got, d, ch, n) || errors.Is(err, errNoBetterTokens) || n.purpose >= forSignIn && errors.Is(err, principal.ErrDenied)) {
+		// What others asked for may lack what this one needs, and who could not be asked for
+		// them may be for this one.
+		if joined && (c.o.Confirm != nil && !c.o.NonInteractive && isSignInRequired(err) ||
+			err == nil && !c.satisfies(got, d, ch, n) || errors.Is(err, errNoBetterTokens) || n.purpose >= forSignIn && errors.Is(err, principal.ErrDenied)) {
 			continue
 		}
 		if err != nil {

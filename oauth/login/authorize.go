@@ -75,6 +75,7 @@ func (c *Client) confirmSignIn(ctx context.Context, p *plan) error {
 		prompt.PreviousIssuer = p.before.Issuer
 	}
 	if err := c.o.Confirm(ctx, prompt); err != nil {
+		p.asked = !isSignInRequired(err)
 		return fmt.Errorf("sign in to %s: %w", p.resourceID(), err)
 	}
 	return nil

@@ -3,9 +3,11 @@ package login_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // Proves: C18, C19, C20: the table of RFC 9207, also for error responses, whose
@@ -359,5 +362,63 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 		if secret := as.tokens[0].Get(name); secret == "" || strings.Contains(err.Error(), secret) {
 			t.Errorf("the error shows the %s: %v", name, err)
 		}
+	}
+}
+
+// A joining is a Pauser that tells when its caller waits for a person.
+type joining struct {
+	waits chan struct{}
+	once  sync.Once
+}
+
+func (j *joining) Pause()  { j.once.Do(func() { close(j.waits) }) }
+func (j *joining) Resume() {}
+
+// Where Confirm could ask nobody, nobody has refused: one that waited for the same sign-in asks
+// by itself, and so does the next request.
+func TestConfirmAsksNobody(t *testing.T) {
+	t.Parallel()
+	_, rs := newServers(t)
+	begun, leave := make(chan struct{}), make(chan struct{})
+	asked := 0
+	c, b := newClient(t, login.Options{Confirm: func(_ context.Context, p login.Prompt) error {
+		asked++
+		switch asked {
+		case 1:
+			close(begun)
+			<-leave
+		case 3:
+			return nil
+		}
+		return fmt.Errorf("the window is closed: %w", &login.SignInRequiredError{Resource: p.Resource, Issuer: p.Issuer})
+	}})
+	h := c.HTTPClient(nil)
+	second := &joining{waits: make(chan struct{})}
+	ends := make(chan error, 2)
+	go func() {
+		_, _, err := get(t, h, rs.url())
+		ends <- err
+	}()
+	<-begun
+	go func() {
+		req, err := http.NewRequestWithContext(context.WithValue(t.Context(), transport.PauserKey{}, second), http.MethodGet, rs.url(), http.NoBody)
+		if err == nil {
+			_, err = h.Do(req) //nolint:bodyclose // there is none
+		}
+		ends <- err
+	}()
+	<-second.waits
+	close(leave)
+	for range 2 {
+		if err := <-ends; !errors.As(err, new(*login.SignInRequiredError)) {
+			t.Errorf("a request ended with %v", err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times, want once for each request", asked)
+	}
+	welcome(t, h, rs.url())
+	if b.visits() != 1 {
+		t.Errorf("%d visits, want 1", b.visits())
 	}
 }

@@ -79,6 +79,11 @@ func (e *SignInRequiredError) Error() string {
 	return e.Resource + " needs a person to sign in" + optional(" at ", e.Issuer, "") + more + optional(" (scopes: ", oauth.JoinScope(e.Scopes), ")")
 }
 
+// isSignInRequired reports whether err says that nobody may be asked.
+func isSignInRequired(err error) bool {
+	return errors.As(err, new(*SignInRequiredError))
+}
+
 // optional is a part of a text that may be missing.
 func optional(before, s, after string) string {
 	if s == "" {

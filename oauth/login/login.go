@@ -75,7 +75,9 @@ type Options struct {
 	// ChooseServer picks one of several authorization servers that a resource names. Default: the
 	// one used before, else the first that there are Credentials for, else the first.
 	ChooseServer func(ctx context.Context, issuers []string) (string, error)
-	// Confirm may refuse to send a person to a browser, by an error. Default nil: never.
+	// Confirm may refuse to send a person to a browser, by an error. After one that wraps a
+	// *SignInRequiredError, which says that nobody could be asked, the next request asks again;
+	// after another one requests do not ask for a minute. Default nil: never.
 	Confirm func(ctx context.Context, p Prompt) error
 	// NonInteractive returns a *SignInRequiredError instead of asking a person. Default false.
 	NonInteractive bool
