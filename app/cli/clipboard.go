@@ -94,6 +94,9 @@ func imageOf(ctx context.Context, programs []imageProgram) (mcp.Content, error) 
 		cmd := exec.CommandContext(ctx, path, p.words[1:]...)
 		cmd.Stdout, cmd.WaitDelay = out, time.Second
 		if err := cmd.Run(); err != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, errors.New("it was cancelled")
+			}
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("%s did not end within %v", p.words[0], clipboardTime)
 			}

@@ -221,6 +221,21 @@ func (p *program) releaseSessions() {
 	}
 }
 
+// deleteSession deletes a session that no program has open, and the file by which it was held.
+func (p *program) deleteSession(ctx context.Context, store host.Store, id string) error {
+	if err := p.holdSession(id); err != nil {
+		return err
+	}
+	defer p.releaseSession(id)
+	if err := store.DeleteSession(ctx, id); err != nil {
+		return err
+	}
+	if f := p.held[id]; f != nil {
+		_ = os.Remove(f.Name()) // it is empty; not every system removes what is open
+	}
+	return nil
+}
+
 // findSession finds a session by its id, or the one that was used last by "last".
 func findSession(ctx context.Context, store host.Store, id string) (string, error) {
 	list, err := store.Sessions(ctx)

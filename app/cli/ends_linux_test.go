@@ -213,21 +213,42 @@ func TestTypedBeforeScreen(t *testing.T) {
 	}
 }
 
-// Ctrl-Z goes back to the shell, which has its terminal as it was; from there the screen goes
-// on. Without a shell the program goes on at once.
-func TestSuspended(t *testing.T) {
-	t.Parallel()
+// inShell has a shell start the program, and go on with it after a line when it was stopped.
+func (w *window) inShell() {
+	w.t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		w.t.Skip("there is no bash")
 	}
-	dir := shortDir(t)
-	w := newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
 	own := w.cmd
-	w.cmd = exec.CommandContext(t.Context(), bash, "-mc", `parley "$@"; echo "STOPPED $?"; read line; fg; echo "ENDED $?"`, "-")
+	w.cmd = exec.CommandContext(w.t.Context(), bash, "-mc", `own=$(stty -g); parley "$@"; echo "STOPPED $?"; read line; stty "$own"; fg; echo "ENDED $?"`, "-")
 	w.cmd.Args = append(w.cmd.Args, own.Args[1:]...)
 	w.cmd.Dir, w.cmd.Env, w.cmd.SysProcAttr = own.Dir, own.Env, own.SysProcAttr
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = own.Stdin, own.Stdout, own.Stderr
+}
+
+// inShellPID is the process of the program that a shell has started.
+func (w *window) inShellPID() int {
+	w.t.Helper()
+	shell := w.cmd.Process.Pid
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", shell, shell))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pid
+}
+
+// Ctrl-Z goes back to the shell, which has its terminal as it was; from there the screen goes
+// on.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	w := newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
+	w.inShell()
 	w.start()
 	go w.read()
 	w.sees("lists the keys")
@@ -240,9 +261,41 @@ func TestSuspended(t *testing.T) {
 	w.sees("ENDED 0")
 	w.gone()
 	w.unchanged()
+}
 
-	dir = shortDir(t)
-	w = newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
+// After a signal that stops the program, the screen has its terminal again.
+func TestSuspendedBySignal(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGSTOP} {
+		t.Run(stop.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := shortDir(t)
+			w := newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
+			w.inShell()
+			w.start()
+			go w.read()
+			w.sees("lists the keys")
+			w.types("#") // one character, which one frame shows
+			w.sees("#")
+			if err := syscall.Kill(w.inShellPID(), stop); err != nil {
+				t.Fatal(err)
+			}
+			w.sees(fmt.Sprint("STOPPED ", 128+int(stop)))
+			w.types("\n")
+			w.sees("#")
+			w.types("\x15/quit\r")
+			w.sees("ENDED 0")
+			w.gone()
+			w.unchanged()
+		})
+	}
+}
+
+// Without a shell the program goes on at once.
+func TestSuspendedWithoutShell(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	w := newWindow(t, dir, nil, "chat", "--server", "one=actor "+dir)
 	w.start()
 	go w.read()
 	w.sees("lists the keys")

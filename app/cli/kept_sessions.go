@@ -118,11 +118,7 @@ func (k *keptSessions) Delete(ctx context.Context, id string) error {
 	if id == k.open.ID() {
 		return errOpenHere
 	}
-	if err := k.p.holdSession(id); err != nil {
-		return err
-	}
-	defer k.p.releaseSession(id)
-	return k.store.DeleteSession(ctx, id)
+	return k.p.deleteSession(ctx, k.store, id)
 }
 
 // An addressSession takes no address for a message for which a sign-in waits.

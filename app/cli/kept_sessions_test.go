@@ -170,3 +170,20 @@ func TestScreenViews(t *testing.T) {
 		t.Errorf("the log has what was said in the session before:\n%s", log)
 	}
 }
+
+// Nothing is left of a session that is deleted, neither in a conversation nor by the command.
+func TestDeletedSessionLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	chatLines(t, "echo message=one")
+	chatLines(t, "echo message=two")
+	list := sessionsOf(t)
+	chatLines(t, "/delete "+list[0].ID)
+	if code, _, said := command(t, "session", "delete", list[1].ID); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, said)
+	}
+	held, err := filepath.Glob(filepath.Join(dir, "parley", "open", "*"))
+	if err != nil || len(held) != 1 {
+		t.Errorf("one session is left, and the files are %q, %v", held, err)
+	}
+}

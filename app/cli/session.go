@@ -63,11 +63,7 @@ func (p *program) sessionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := p.holdSession(id); err != nil {
-					return err
-				}
-				defer p.releaseSessions()
-				if err := db.DeleteSession(cmd.Context(), id); err != nil {
+				if err := p.deleteSession(cmd.Context(), db, id); err != nil {
 					return err
 				}
 				p.note("The session %s is deleted.", id)

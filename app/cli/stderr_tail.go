@@ -37,8 +37,9 @@ type stderrTail struct {
 func (m *stderrTail) Write(line []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lines = append(m.lines, strings.TrimSuffix(string(line), "\n"))
-	m.size += len(line)
+	text := strings.TrimSuffix(string(line), "\n")
+	m.lines = append(m.lines, text)
+	m.size += len(text) + 1
 	for len(m.lines) > keptLines || m.size > keptBytes {
 		m.size -= len(m.lines[0]) + 1
 		m.lines = m.lines[1:]

@@ -68,8 +68,13 @@ func (l *Commands) attachFile(ctx context.Context, path string) {
 		l.say("%s attached to your next message. /attach PATH attaches a file, /attach - takes all away.", firstOf(count(int64(len(l.attached)), "file is", "files are"), "No file is"))
 		return
 	}
+	l.AttachFile(ctx, strings.Trim(path, `"`))
+}
+
+// AttachFile attaches the file of a path to the next message.
+func (l *Commands) AttachFile(ctx context.Context, path string) {
 	l.Start(ctx, "reading a file", func(context.Context) func() {
-		c, err := File(strings.Trim(path, `"`))
+		c, err := File(path)
 		return func() {
 			if err != nil {
 				var of *os.PathError

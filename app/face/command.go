@@ -269,6 +269,10 @@ func (l *Commands) listGrants(ctx context.Context, _ string) {
 }
 
 func (l *Commands) revoke(ctx context.Context, id string) {
+	if id == "" {
+		l.say("Please write which grant, as in /revoke ID; /grants lists them.")
+		return
+	}
 	err := l.Host.Revoke(ctx, id)
 	switch {
 	case errors.Is(err, host.ErrNoGrant):

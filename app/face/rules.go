@@ -73,9 +73,9 @@ func unquote(glob string) string {
 
 // predicateText says in words what an argument must be.
 func predicateText(p *policy.Predicate) string {
-	what := host.EscapeLine(p.Pointer)
+	what, is := host.EscapeLine(p.Pointer), " is "
 	if p.Pointer == "" {
-		what = "all arguments"
+		what, is = "the arguments", " are "
 	}
 	list := func(texts []string) string { return host.EscapeLine(strings.Join(texts, " or ")) }
 	switch p.Op {
@@ -84,7 +84,7 @@ func predicateText(p *policy.Predicate) string {
 		for i, v := range p.Values {
 			values[i] = compact(v, maxClaim)
 		}
-		return what + " is " + strings.Join(values, " or ")
+		return what + is + strings.Join(values, " or ")
 	case policy.OpGlob:
 		return what + " matches " + list(p.Globs)
 	case policy.OpInside:

@@ -3,6 +3,7 @@ package face
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/host"
@@ -60,6 +61,10 @@ func (l *Commands) log(_ context.Context, server string) {
 		return
 	case l.Logs == nil:
 		l.say("The logs of servers are not kept here.")
+		return
+	}
+	if !slices.Contains(l.Servers(), server) {
+		l.say("No server is called %s; /servers lists them.", name(server))
 		return
 	}
 	lines := l.Logs(server)

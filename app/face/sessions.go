@@ -150,7 +150,7 @@ func (l *Commands) listSessions(ctx context.Context, rest string) {
 // open goes on with another session.
 func (l *Commands) open(ctx context.Context, id string) {
 	if id == "" {
-		l.say("Please write which session, as in /open %s; /sessions lists them.", name(l.Session.ID()))
+		l.say("Please write which session, as in /open ABCDEFGHIJ; /sessions lists them.")
 		return
 	}
 	l.change(ctx, id, "opening a session", func(ctx context.Context) (Session, error) { return l.Sessions.Open(ctx, id) })

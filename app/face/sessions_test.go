@@ -77,7 +77,7 @@ func TestLineSessions(t *testing.T) {
 	for _, want := range []string{
 		"Session abc, today 12:00  A talk, the one that is open; 1 message, 4 records, clever\\u{1b} and the built-in planner, 1,200 tokens in and 34 out, $0.5000.",
 		"Session fork, 30 Aug 12:00  Red \\u{1b}[31m, a fork of abc.", "Session empty, 1 Sep 2025  (nothing was said yet).", "13 more sessions were used before; /sessions WORDS",
-		"There are no such sessions.", "Please write which session, as in /open abc", "Session abc is the one that is open.", "No other session was opened: it is open in another program.",
+		"There are no such sessions.", "Please write which session, as in /open ABCDEFGHIJ", "Session abc is the one that is open.", "No other session was opened: it is open in another program.",
 		"as in /delete", "Session abc is open; begin or open another one first.", "It was not deleted: the session has forks", "Session old is deleted.", "This is session next now: The other\\u{1b} one.",
 	} {
 		if !strings.Contains(shown, want) {
@@ -138,8 +138,8 @@ func TestLineLogAndImage(t *testing.T) {
 			return &mcp.ImageContent{Data: []byte(pngFile), MIMEType: "image/png"}, nil
 		},
 	}
-	shown := talk(t, servers(), s, opts, "/log", "/log db", "/log files", "/image", "look", "/quit")
-	for _, want := range []string{"as in /log NAME", "Server db has logged nothing", "Log of server files (untrusted), the last 2 lines", `| one \u{1b}[31mred`, "| two", "has it: [image, image/png, 16 bytes]"} {
+	shown := talk(t, servers(), s, opts, "/revoke", "/log", "/log db", "/log nosuch", "/log files", "/image", "look", "/quit")
+	for _, want := range []string{"as in /revoke ID", "as in /log NAME", "Server db has logged nothing", "No server is called nosuch", "Log of server files (untrusted), the last 2 lines", `| one \u{1b}[31mred`, "| two", "has it: [image, image/png, 16 bytes]"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("not shown: %s\n%s", want, shown)
 		}

@@ -12,7 +12,10 @@ import (
 )
 
 // A budgetList says what a run has used and what is left, and raises limits.
-type budgetList struct{ listView }
+type budgetList struct {
+	listView
+	raising bool // a limit is being written down
+}
 
 func (l *budgetList) view(m *screen, width, height int) ([]string, *tea.Cursor) {
 	lines := face.BudgetLines(m.session.Budget())
@@ -36,7 +39,7 @@ func (l *budgetList) view(m *screen, width, height int) ([]string, *tea.Cursor) 
 }
 
 func (l *budgetList) key(m *screen, msg tea.KeyPressMsg) {
-	if l.move(m, msg.String()) || !m.isKey(msg, style.Raise) || msg.IsRepeat {
+	if l.move(m, msg.String()) || !m.isKey(msg, style.Raise) || l.again(m, msg) || l.raising {
 		return
 	}
 	session, budget := m.session, m.session.Budget()
@@ -46,9 +49,11 @@ func (l *budgetList) key(m *screen, msg tea.KeyPressMsg) {
 		l.tell("There is no limit of " + name + " to raise.")
 		return
 	}
+	l.raising = true
 	m.show(l, func(context.Context) func() { // it is written down
 		err := session.SetLimit(limit)
 		return func() {
+			l.raising = false
 			if err != nil {
 				l.tell("The limit stays: " + host.EscapeLine(err.Error()) + ".")
 				return

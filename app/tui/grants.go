@@ -30,6 +30,13 @@ func (l *grantList) load(m *screen) {
 		grants = slices.DeleteFunc(slices.Clone(grants), func(g host.Grant) bool { return g.Over(now) != "" })
 		slices.Reverse(grants) // the newest first
 		return func() {
+			marked := ""
+			if l.at < len(l.grants) {
+				marked = l.grants[l.at].ID
+			}
+			if i := slices.IndexFunc(grants, func(g host.Grant) bool { return g.ID == marked }); i >= 0 {
+				l.at = i
+			}
 			l.loaded, l.grants, l.problem = true, grants, ""
 			if err != nil {
 				l.problem = "The grants cannot be read: " + host.EscapeLine(err.Error()) + "."
@@ -109,7 +116,7 @@ func (l *grantList) key(m *screen, msg tea.KeyPressMsg) {
 	switch {
 	case l.move(m, msg.String()):
 		l.origin(m)
-	case m.isKey(msg, style.Remove) && !msg.IsRepeat && l.at < len(l.grants):
+	case m.isKey(msg, style.Remove) && l.at < len(l.grants) && !l.again(m, msg):
 		m.commands.Run(m.base(), "revoke "+l.grants[l.at].ID)
 		l.load(m)
 	}

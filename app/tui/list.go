@@ -13,6 +13,7 @@ type listView struct {
 	at   int
 	n    int    // entries of the last view
 	told string // what has come of a key, on one line
+	held heldKey
 
 	// An entry that is higher than the view is scrolled: its first line that is shown, its
 	// height, and that of the view.
@@ -59,7 +60,17 @@ func (l *listView) move(m *screen, k string) bool {
 	default:
 		return false
 	}
-	l.told = ""
+	l.told, l.held = "", heldKey{}
+	return true
+}
+
+// again reports whether a key that changes something may come from the press before, of a key
+// that is held down.
+func (l *listView) again(m *screen, msg tea.KeyPressMsg) bool {
+	if now := m.opts.Now(); !msg.IsRepeat && !l.held.holds(msg, now) {
+		l.held = heldKey{msg.String(), now}
+		return false
+	}
 	return true
 }
 

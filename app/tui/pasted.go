@@ -38,10 +38,14 @@ func (m *screen) lookAtPaste(text string) {
 	})
 }
 
-// offered is the file that can be attached: its path still stands in the message.
+// offered is the file that can be attached: its path still stands in the message. None is
+// while a question waits: the key is the one that goes to the question.
 func (m *screen) offered() *pastedFile {
 	if f := m.pasted; f != nil && !strings.Contains(m.editor.area.Value(), f.text) {
 		m.pasted = nil
+	}
+	if len(m.questions) > 0 {
+		return nil
 	}
 	return m.pasted
 }
@@ -50,12 +54,12 @@ func (m *screen) offered() *pastedFile {
 func (m *screen) offerKey(k string) bool {
 	f := m.offered()
 	switch {
-	case f == nil:
+	case f == nil || !m.offerShown:
 		return false
 	case m.keys.Is(k, style.Complete):
 		m.pasted = nil
 		m.editor.remove(f.text)
-		m.commands.Run(m.base(), "attach "+f.path)
+		m.commands.AttachFile(m.base(), f.path)
 	case m.keys.Is(k, style.Close):
 		m.pasted = nil
 	default:

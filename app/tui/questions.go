@@ -32,14 +32,14 @@ type waitingTitle struct {
 // the usual delays before a key that is held down is repeated.
 const releaseTime = 700 * time.Millisecond
 
-// A heldKey is the key that gave the last answer. Most terminals do not tell whether a key
-// comes from a second press.
+// A heldKey is the key that gave the last answer, or changed something last. Most
+// terminals do not tell whether a key comes from a second press.
 type heldKey struct {
 	name string
 	last time.Time
 }
 
-// holds reports whether msg may come from the press that gave the last answer.
+// holds reports whether msg may come from the press of before.
 func (h *heldKey) holds(msg tea.Msg, now time.Time) bool {
 	k, ok := msg.(tea.KeyPressMsg)
 	if !ok || k.String() != h.name || now.Sub(h.last) >= releaseTime {

@@ -50,6 +50,7 @@ type screen struct {
 	overlay       overlay // what covers the conversation, or nil
 	search        *search
 	pasted        *pastedFile // that is offered as an attachment, or nil
+	offerShown    bool        // the last frame had room to say so
 
 	replay    int64           // records up to it are of before
 	open      map[string]bool // questions of before that wait
@@ -289,8 +290,10 @@ func (m *screen) other(msg tea.Msg) {
 		m.err = msg.err
 		m.quit()
 	case outsideMsg:
-		m.outside = &msg
-		m.quit()
+		if m.outside == nil {
+			m.outside = &msg
+			m.quit()
+		}
 	case suspendedMsg:
 		if msg.err != nil {
 			m.complain("The program goes on: " + host.EscapeLine(msg.err.Error()) + ".")
@@ -388,7 +391,10 @@ func (m *screen) note(text string) {
 func (m *screen) say(text string) { m.conv.add(&remark{text: text}, false) }
 
 // complain shows that something did not work.
-func (m *screen) complain(text string) { m.conv.add(&remark{text: text, bad: true}, false) }
+func (m *screen) complain(text string) {
+	m.conv.add(&remark{text: text, bad: true}, false)
+	m.tellOverlay(text)
+}
 
 // busy reports whether something is under way.
 func (m *screen) busy() bool { return m.running || m.task != nil }

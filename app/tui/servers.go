@@ -151,7 +151,7 @@ const leastLog = 5
 
 func (d *serverDetails) view(m *screen, width, height int) ([]string, *tea.Cursor) {
 	foot := m.hints(slices.DeleteFunc([]string{
-		m.hint(style.Retry, "starts again"), m.signInHint(d.name), m.hint(style.PageDown, "down"), m.hint(style.Close, "back"),
+		m.hint(style.Retry, "starts again"), m.signInHint(d.name), m.hint(style.PageDown, "down"),
 	}, func(s string) bool { return s == "" }), width, height)
 	if d.told != "" {
 		foot = append(foot, m.theme.Warning.Render(style.Fit(d.told, width)))

@@ -34,6 +34,13 @@ func (l *sessionList) load(m *screen) {
 	m.show(l, func(ctx context.Context) func() {
 		sessions, err := kept.List(ctx)
 		return func() {
+			marked := ""
+			if l.at < len(l.sessions) {
+				marked = l.sessions[l.at].ID
+			}
+			if i := slices.IndexFunc(sessions, func(s host.SessionInfo) bool { return s.ID == marked }); i >= 0 {
+				l.at = i
+			}
 			l.loaded, l.problem, l.sessions = true, "", sessions
 			if err != nil {
 				l.problem = "The sessions cannot be listed: " + host.EscapeLine(err.Error()) + "."
@@ -117,6 +124,13 @@ func (l *sessionList) nothing() string {
 }
 
 func (l *sessionList) key(m *screen, msg tea.KeyPressMsg) {
+	remove := m.isKey(msg, style.Remove)
+	if remove && l.again(m, msg) {
+		if l.removing != "" {
+			l.tell("A key that is held down deletes nothing; let go of it for a moment first.")
+		}
+		return
+	}
 	removing := l.removing
 	l.removing = ""
 	if m.isKey(msg, style.Begin) && m.opts.Sessions != nil {
@@ -136,7 +150,7 @@ func (l *sessionList) key(m *screen, msg tea.KeyPressMsg) {
 		m.leaveFor(func() { m.commands.Run(m.base(), "open "+id) })
 	case m.isKey(msg, style.ForkIt):
 		m.leaveFor(func() { m.commands.ForkSession(m.base(), id) })
-	case !m.isKey(msg, style.Remove) || msg.IsRepeat:
+	case !remove:
 	case id == m.session.ID():
 		l.tell("This session is open; open another one first.")
 	case removing != id:

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
+	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,4 +34,25 @@ func suspend() error {
 	}
 	<-goesOn
 	return nil
+}
+
+// whenContinued has the screen left and shown again when the program goes on after something
+// else than Ctrl-Z has stopped it, until end is called: the terminal is then as the shell wants
+// it. (A signal that stops cannot be left to the system any more once it was asked for.)
+func whenContinued(send func(tea.Msg)) (end func()) {
+	signals, over := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGCONT)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-signals:
+			send(outsideMsg{func() tea.Msg { return suspendedMsg{} }})
+		case <-over:
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		waiting.Wait()
+	}
 }

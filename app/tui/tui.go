@@ -212,6 +212,9 @@ func (s *Screen) show(ctx context.Context, m *screen, t *terminal, in *inbox) (e
 	defer func() { err = errors.Join(err, t.leave()) }()
 	program := tea.NewProgram(m, tea.WithInput(t.in), tea.WithOutput(t.shown), tea.WithFilter(m.filter),
 		tea.WithEnvironment(s.opts.Environ), tea.WithWindowSize(m.width, m.height), tea.WithoutSignalHandler())
+	if t.file != nil {
+		defer whenContinued(program.Send)()
+	}
 	ended := make(chan struct{})
 	var passing sync.WaitGroup
 	passing.Go(func() { in.pass(program, ended) })

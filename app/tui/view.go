@@ -104,7 +104,9 @@ func (m *screen) chatLines(height int) (lines []string, cursor *tea.Cursor) {
 	if list := m.completionView(m.width); len(below)+len(list)+len(message)+1 <= height {
 		below = append(below, list...)
 	}
-	if offer := m.offerView(m.width); offer != "" && len(below)+len(message)+1 <= height {
+	offer := m.offerView(m.width)
+	m.offerShown = offer != "" && len(below)+len(message)+1 <= height
+	if m.offerShown {
 		below = append(below, offer)
 	}
 	if height >= 10 {
