@@ -47,9 +47,10 @@ standalone: ## run the library's tests without the workspace, as its users get i
 
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
-# The package that takes longest begins first.
+# The package that takes longest begins first. Programs built so start slowly: what kills
+# them again and again does so ten times without the detector, and four times with it.
 race: ## run the tests of the library, the program and contrib with the race detector
-	GORACE=atexit_sleep_ms=0 $(GO) test -race ./app/cli ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
+	PARLEY_TEST_KILLS=4 GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./app/cli ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@folders=$$(grep -rl --include='*_test.go' --exclude-dir=interop --exclude-dir=examples --exclude-dir=bench --exclude-dir=release '^func Fuzz' . | xargs -n1 dirname | sort -u); \
