@@ -37,9 +37,8 @@ type exchange struct {
 
 // Begin begins an exchange of the link whose tap is t. The context is for its
 // HTTP requests.
-func Begin(ctx context.Context, t transport.Tap) (context.Context, uint64) {
-	n := exchanges.Add(1)
-	return context.WithValue(ctx, exchangeKey{}, exchange{n, t}), n
+func Begin(ctx context.Context, t transport.Tap) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, exchange{exchanges.Add(1), t})
 }
 
 // Exchange is the number of the exchange that a request with ctx belongs to,

@@ -167,7 +167,7 @@ func (p *pipe) notTaken(message []byte, status int, refused error) error {
 func (p *pipe) request(method, address string, body io.Reader) (*http.Request, error) {
 	ctx := p.ctx
 	if p.tap != nil {
-		ctx, _ = tap.Begin(ctx, p.tap)
+		ctx = tap.Begin(ctx, p.tap)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {

@@ -75,7 +75,7 @@ func (p *outgoingRequest) traced(ctx context.Context) context.Context {
 func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *outgoingRequest, error) {
 	p := &outgoingRequest{address: *l.address}
 	if l.tap != nil {
-		ctx, _ = tap.Begin(ctx, l.tap)
+		ctx = tap.Begin(ctx, l.tap)
 	}
 	req := l.blank.WithContext(p.traced(ctx))
 	req.Method, req.URL, req.Header = method, &p.address, make(http.Header, usualHeaders)

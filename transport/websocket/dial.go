@@ -80,7 +80,7 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 	header.Del("Sec-WebSocket-Extensions")
 	show := tap.Link(d.Tap)
 	if show != nil {
-		ctx, _ = tap.Begin(ctx, show)
+		ctx = tap.Begin(ctx, show)
 	}
 	conn, l, err := d.connect(ctx, u, header)
 	if err != nil {
