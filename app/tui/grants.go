@@ -30,13 +30,7 @@ func (l *grantList) load(m *screen) {
 		grants = slices.DeleteFunc(slices.Clone(grants), func(g host.Grant) bool { return g.Over(now) != "" })
 		slices.Reverse(grants) // the newest first
 		return func() {
-			marked := ""
-			if l.at < len(l.grants) {
-				marked = l.grants[l.at].ID
-			}
-			if i := slices.IndexFunc(grants, func(g host.Grant) bool { return g.ID == marked }); i >= 0 {
-				l.at = i
-			}
+			l.at = markOf(l.at, l.grants, grants, func(g *host.Grant) string { return g.ID })
 			l.loaded, l.grants, l.problem = true, grants, ""
 			if err != nil {
 				l.problem = "The grants cannot be read: " + host.EscapeLine(err.Error()) + "."

@@ -20,6 +20,20 @@ type listView struct {
 	top, high, room int
 }
 
+// markOf is where the mark is once a list was read again: on the entry that it was on, or,
+// where that is gone, where it was.
+func markOf[T any](at int, before, after []T, id func(*T) string) int {
+	if at >= len(before) {
+		return at
+	}
+	for i := range after {
+		if id(&after[i]) == id(&before[at]) {
+			return i
+		}
+	}
+	return at
+}
+
 // tell shows what has come of a key.
 func (l *listView) tell(text string) { l.told = text }
 

@@ -34,13 +34,7 @@ func (l *sessionList) load(m *screen) {
 	m.show(l, func(ctx context.Context) func() {
 		sessions, err := kept.List(ctx)
 		return func() {
-			marked := ""
-			if l.at < len(l.sessions) {
-				marked = l.sessions[l.at].ID
-			}
-			if i := slices.IndexFunc(sessions, func(s host.SessionInfo) bool { return s.ID == marked }); i >= 0 {
-				l.at = i
-			}
+			l.at = markOf(l.at, l.sessions, sessions, func(s *host.SessionInfo) string { return s.ID })
 			l.loaded, l.problem, l.sessions = true, "", sessions
 			if err != nil {
 				l.problem = "The sessions cannot be listed: " + host.EscapeLine(err.Error()) + "."
