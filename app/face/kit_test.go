@@ -3,7 +3,6 @@ package face_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/face/facetest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -29,6 +29,8 @@ var noon = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
 // A session is a face.Session without a host: onSend plays the run.
 type session struct {
+	facetest.Limits
+
 	id     string
 	title  string
 	onSend func(s *session, in host.Input)
@@ -50,7 +52,6 @@ type session struct {
 	closed   bool
 	model    host.Model // that was set
 	refused  error      // what SetModel fails with
-	limit    host.Amount
 }
 
 func newSession(onSend func(s *session, in host.Input)) *session {
@@ -58,25 +59,6 @@ func newSession(onSend func(s *session, in host.Input)) *session {
 		id: "abc", title: "A talk", onSend: onSend, changed: make(chan struct{}),
 		open: make(map[string]chan host.Answer), calls: make(map[string]bool),
 	}
-}
-
-func (s *session) Budget() host.Budget {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.limit == (host.Amount{}) {
-		s.limit = host.Amount{Steps: 16, Calls: 256, Tokens: 100_000, Time: 10 * time.Minute}
-	}
-	return host.Budget{Used: host.Amount{Steps: 2, Calls: 3, Tokens: 1712, Time: 65 * time.Second, Cost: 0.0123}, Limit: s.limit}
-}
-
-func (s *session) SetLimit(limit host.Amount) error {
-	if limit.Steps < 1 {
-		return errors.New("a run needs at least one step and one call")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit = limit
-	return nil
 }
 
 func (s *session) ID() string { return s.id }

@@ -118,8 +118,8 @@ func TestLineBudget(t *testing.T) {
 	if t.Failed() {
 		t.Log(shown)
 	}
-	if want := (host.Amount{Steps: 40, Calls: 256, Time: 90 * time.Minute, Cost: 2.5}); s.limit != want {
-		t.Errorf("the limits are %+v, want %+v", s.limit, want)
+	if got, want := s.Budget().Limit, (host.Amount{Steps: 40, Calls: 256, Time: 90 * time.Minute, Cost: 2.5}); got != want {
+		t.Errorf("the limits are %+v, want %+v", got, want)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestHeldKeyInViews(t *testing.T) {
 		}
 		k.each("esc", "f4")
 		k.hold("+")
-		if got := k.session.limit.Steps; got != 32 {
+		if got := k.session.Budget().Limit.Steps; got != 32 {
 			t.Errorf("the limit is %d steps", got)
 		}
 		k.each("esc", "f5")
@@ -72,7 +72,7 @@ func TestRaiseTwoLimits(t *testing.T) {
 		k.update(keyOf(t, "down"))
 		k.update(keyOf(t, "+"))
 		k.settle()
-		if got := k.session.limit; got.Steps != 32 {
+		if got := k.session.Budget().Limit; got.Steps != 32 {
 			t.Errorf("the limits are %+v", got)
 		}
 	})

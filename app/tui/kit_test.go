@@ -20,6 +20,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/face/facetest"
 	"github.com/parley-mcp/parley/app/tui/style"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -29,6 +30,8 @@ var update = flag.Bool("update", false, "write the screens in testdata anew")
 
 // A fakeSession is a session without a host: the test writes its records.
 type fakeSession struct {
+	facetest.Limits
+
 	mu        sync.Mutex
 	records   []host.Record
 	live      []host.Record // progress
@@ -42,7 +45,6 @@ type fakeSession struct {
 	cancelled []string
 	forks     []int64
 	ended     bool
-	limit     host.Amount
 }
 
 func newFakeSession(bodies ...host.Body) *fakeSession {
@@ -70,25 +72,6 @@ func (s *fakeSession) end() {
 	s.ended = true
 	s.mu.Unlock()
 	s.write()
-}
-
-func (s *fakeSession) Budget() host.Budget {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.limit == (host.Amount{}) {
-		s.limit = host.Amount{Steps: 16, Calls: 256, Tokens: 100_000, Time: 10 * time.Minute}
-	}
-	return host.Budget{Used: host.Amount{Steps: 2, Calls: 3, Tokens: 1712, Time: 65 * time.Second, Cost: 0.0123}, Limit: s.limit}
-}
-
-func (s *fakeSession) SetLimit(limit host.Amount) error {
-	if limit.Steps < 1 {
-		return errors.New("a run needs at least one step and one call")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limit = limit
-	return nil
 }
 
 func (s *fakeSession) ID() string             { return "ABC" }

@@ -361,13 +361,13 @@ func TestRaiseBudget(t *testing.T) {
 		k.want("steps   2 of 32, 30 left", "twice as high")
 		k.each("down", "down", "+", "down", "down", "+")
 		k.want("tokens  1,712 of 200,000", "no limit of money to raise")
-		if got := k.session.limit; got.Steps != 32 || got.Tokens != 200_000 || got.Calls != 256 {
+		if got := k.session.Budget().Limit; got.Steps != 32 || got.Tokens != 200_000 || got.Calls != 256 {
 			t.Errorf("the limits are %+v", got)
 		}
 		k.each("esc")
 		k.typed("/budget steps=5 time=2h")
 		k.each("enter")
-		if got := k.session.limit; got.Steps != 5 || got.Time != 2*time.Hour {
+		if got := k.session.Budget().Limit; got.Steps != 5 || got.Time != 2*time.Hour {
 			t.Errorf("the limits are %+v", got)
 		}
 	})

@@ -3,10 +3,14 @@
 package facetest
 
 import (
+	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
 )
@@ -26,6 +30,33 @@ func Texts(forged string, words int) map[string]string {
 		"markdown":  "[a](javascript:x) \n\n" + forged + "\n```\n\x1b\n&#27;[2J <b>",
 		"empty":     "",
 	}
+}
+
+// Limits are the budget of a session of a test: of a run that has used a little of each thing.
+type Limits struct {
+	mu    sync.Mutex
+	limit host.Amount
+}
+
+// Budget is what is used, and the limits.
+func (b *Limits) Budget() host.Budget {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.limit == (host.Amount{}) {
+		b.limit = host.Amount{Steps: 16, Calls: 256, Tokens: 100_000, Time: 10 * time.Minute}
+	}
+	return host.Budget{Used: host.Amount{Steps: 2, Calls: 3, Tokens: 1712, Time: 65 * time.Second, Cost: 0.0123}, Limit: b.limit}
+}
+
+// SetLimit changes the limits, as a session does.
+func (b *Limits) SetLimit(limit host.Amount) error {
+	if limit.Steps < 1 {
+		return errors.New("a run needs at least one step and one call")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limit = limit
+	return nil
 }
 
 // maxDepth is how deep Fill goes.
