@@ -70,7 +70,8 @@ func (s *Session) notRun(call *CallRecord, err error, refused *ConsentError, cou
 
 // carryOut calls the tool and writes down how that ended. ctx is that of the call, of
 // which the end cancels it; whole is that of the run that it belongs to. What came of it
-// is in c.result and c.failure. The error is why the run cannot go on.
+// is in c.result and c.failure, or, where nothing was done yet, in c.changed. The error is
+// why the run cannot go on.
 func (s *Session) carryOut(whole, ctx context.Context, c *readyCall, count *RunEndRecord) error {
 	if whole.Err() != nil {
 		return context.Cause(whole) // what was not sent is closed with the run
@@ -82,6 +83,10 @@ func (s *Session) carryOut(whole, ctx context.Context, c *readyCall, count *RunE
 	if err != nil {
 		if whole.Err() != nil {
 			return context.Cause(whole)
+		}
+		if c.askAgain && errors.Is(err, errToolChanged) {
+			c.changed = true
+			return nil
 		}
 		c.failure = err
 		return s.notRun(c.record, err, nil, count)

@@ -137,6 +137,9 @@ type readyCall struct {
 	grant  string // the id of the grant that allows it, or empty
 	// forSkills says that the grant was given for the skills on which the model acts.
 	forSkills bool
+	// askAgain says that the person is asked once more where the tool has changed since,
+	// instead of the call being not run; changed says that it has.
+	askAgain, changed bool
 	// client is that of the connection whose definition was agreed to.
 	client *client.Client
 	// result is what the server answered, or nil; failure says why there is none.
@@ -154,7 +157,7 @@ var errCall = errors.New("the call is wrong")
 // *ConsentError, an errCall, or why the run cannot go on.
 func (a *authorizer) authorize(ctx context.Context, call *CallRecord) (*readyCall, error) {
 	tool, ok := a.catalog.Named(call.ModelName)
-	if !ok || tool.Hidden {
+	if !ok || tool.Hidden || tool.Server != call.Server || tool.Def.Name != call.Tool {
 		return nil, fmt.Errorf("%w: there is no tool %q", errCall, call.ModelName)
 	}
 	if call.Arguments == nil {
@@ -291,6 +294,9 @@ func (s *Session) audited(ctx context.Context, q *policy.Query, event, why strin
 	s.host.audit(ctx, e)
 }
 
+// errToolChanged is why a call is not sent: its tool is another one than was agreed to.
+var errToolChanged = errors.New("the server changed this tool between the consent and the call; nothing was done")
+
 // stillAllowed says why a call that was authorized may not be sent now: the tool has
 // changed, or rules and grants have, while the person was asked about others.
 func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
@@ -302,8 +308,11 @@ func (s *Session) stillAllowed(ctx context.Context, c *readyCall) error {
 	if err != nil {
 		return err
 	}
-	if cl == nil || now == nil || now.digest != c.tool.digest || now.owner != c.tool.owner {
-		return errors.New("the server changed this tool between the consent and the call, or has it no more; nothing was done")
+	switch {
+	case cl == nil || now == nil || now.owner != c.tool.owner:
+		return errors.New("the server was replaced, or has this tool no more, between the consent and the call; nothing was done")
+	case now.digest != c.tool.digest:
+		return errToolChanged
 	}
 	c.client = cl
 	q := s.callQuery(c)

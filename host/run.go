@@ -310,17 +310,49 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	return catalog, nil
 }
 
-// calls authorizes the calls of a turn, one after the other, and then carries
-// those out that may be, several at once. All have a result in the log then, but
-// for those of a run that is ended.
+// maxChangedTools is how often in a turn the person is asked about tools that change between
+// the consent and the call.
+const maxChangedTools = 3
+
+// calls authorizes the calls of a turn and carries out those that may be. All have a result
+// in the log then, but for those of a run that is ended. Calls whose tool has changed in
+// between, of which the notice may come after the result that it follows, are authorized
+// once more, with the definition of now.
 func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) error {
+	for again := maxChangedTools; ; again-- {
+		ready, err := r.authorize(ctx, catalog, calls)
+		if err != nil {
+			return err
+		}
+		for _, c := range ready {
+			c.askAgain = again > 0
+		}
+		if err := r.carryOut(ctx, ready); err != nil {
+			return err
+		}
+		calls = nil
+		for _, c := range ready {
+			if c.changed {
+				calls = append(calls, c.record)
+			}
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		catalog = r.session.host.Catalog()
+	}
+}
+
+// authorize gets consent for calls, one after the other, and returns those that may be
+// carried out. The others have their results.
+func (r *run) authorize(ctx context.Context, catalog *Catalog, calls []*CallRecord) ([]*readyCall, error) {
 	s := r.session
 	a := newAuthorizer(s, catalog, calls...)
 	var ready []*readyCall
 	for _, call := range calls {
 		if s.own(call) {
 			if err := r.callOwn(ctx, catalog, call); err != nil {
-				return err
+				return nil, err
 			}
 			continue
 		}
@@ -331,18 +363,18 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) 
 			ready = append(ready, c)
 			continue
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case errors.As(err, &refused) && !refused.Refused, refused == nil && !errors.Is(err, errCall):
-			return err
+			return nil, err
 		}
 		if err := s.notRun(call, err, refused, &r.count); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if n, most := r.count.Calls+len(ready), s.limits().Calls; n > most {
-		return &BudgetError{"calls", fmt.Sprintf("%d calls", most)}
+		return nil, &BudgetError{"calls", fmt.Sprintf("%d calls", most)}
 	}
-	return r.carryOut(ctx, ready)
+	return ready, nil
 }
 
 // carryOut carries calls out, several at once.

@@ -262,29 +262,52 @@ func TestChangedToolAsks(t *testing.T) {
 	}
 }
 
-// A tool that changes between the consent and the call is not called.
+// A tool that changes between the consent and the call is asked about again, with what has
+// changed. One that changes each time is not called.
 func TestToolChangesAfterConsent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ran := 0
-		s1 := serverOf(t, echo("echo", &ran))
-		m := &scripted{turns: []turn{use("one__echo", `{"text":""}`)}}
-		h := newHost(t, &host.Options{Attended: true}, map[string]transport.Handler{"one": s1})
-		s := begin(t, h, m)
-		attend(t, s, func(*host.Question) host.Answer {
-			s1.Add(server.Tool("echo", "Something else.", func(context.Context, textIn) (string, error) {
-				ran++
-				return "", nil
-			}))
-			time.Sleep(10 * time.Second)
-			return host.Answer{Action: host.Approve}
+	type kinds = []host.QuestionKind
+	for name, test := range map[string]struct {
+		changes int // at so many of the questions
+		asked   kinds
+		ran     int
+		told    string
+	}{
+		"once": {1, kinds{host.QuestionCall, host.QuestionChange, host.QuestionCall}, 1, "said hello"},
+		"always": {100, kinds{
+			host.QuestionCall, host.QuestionChange, host.QuestionCall, host.QuestionChange, host.QuestionCall, host.QuestionChange, host.QuestionCall,
+		}, 0, "changed this tool between"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran := 0
+				s1 := serverOf(t, echo("echo", &ran))
+				m := &scripted{turns: []turn{use("one__echo", `{"text":""}`)}}
+				h := newHost(t, &host.Options{Attended: true}, map[string]transport.Handler{"one": s1})
+				s := begin(t, h, m)
+				var asked kinds
+				attend(t, s, func(q *host.Question) host.Answer {
+					asked = append(asked, q.Kind)
+					if q.Kind == host.QuestionCall && len(asked) <= test.changes {
+						s1.Add(server.Tool("echo", fmt.Sprintf("Something else, for the %d. time.", len(asked)), func(context.Context, textIn) (string, error) {
+							ran++
+							return "said hello", nil
+						}))
+					}
+					time.Sleep(10 * time.Second)
+					return host.Answer{Action: host.Approve}
+				})
+				if _, _, err := s.Ask(t.Context(), "please"); err != nil {
+					t.Fatal(err)
+				}
+				if got := m.results(); ran != test.ran || len(got) != 1 || !strings.Contains(got[0], test.told) {
+					t.Errorf("ran %d times; the model was told %q", ran, got)
+				}
+				if diff := cmp.Diff(test.asked, asked); diff != "" {
+					t.Error(diff)
+				}
+			})
 		})
-		if _, _, err := s.Ask(t.Context(), "please"); err != nil {
-			t.Fatal(err)
-		}
-		if got := m.results(); ran != 0 || len(got) != 1 || !strings.Contains(got[0], "changed this tool between") {
-			t.Errorf("ran %d times; the model was told %q", ran, got)
-		}
-	})
+	}
 }
 
 // Proves: FLOW-LIST-CHANGED-H. The model sees a new tool in a running conversation.

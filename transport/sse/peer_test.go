@@ -34,7 +34,8 @@ func open(t *testing.T, c *http.Client, address string, header http.Header) *pee
 	resp := do(t, c, ctx, http.MethodGet, address, header, nil)
 	t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s", address, resp.Status)
+		body, _ := io.ReadAll(resp.Body)
+		t.Fatalf("GET %s: %s %s", address, resp.Status, body)
 	}
 	p.response = resp
 	p.events = eventstream.NewReader(resp.Body, 8<<20)

@@ -42,6 +42,9 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, who *principal.Pr
 	data, err := s.body(w, r, &h.o)
 	switch {
 	case errors.Is(err, errOver):
+		// The deadline that ended the reading has ended the context of the connection, in
+		// which the next request would find itself cancelled.
+		w.Header().Set("Connection", "close")
 		h.refuseLate(w, r)
 	case errors.Is(err, web.ErrTooLarge):
 		e := jsonrpc.NewError(jsonrpc.CodeInvalidRequest, "a message may have at most %d bytes; send less at a time", h.o.MaxMessage)

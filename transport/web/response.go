@@ -224,7 +224,11 @@ func (r *Response) recordWrite(now time.Time, err error) error {
 func (r *Response) ReadBody(read func() ([]byte, error)) ([]byte, error) {
 	r.readDue.Store(time.Now().Add(r.all.ReadTimeout).UnixNano())
 	data, err := read()
-	r.readDue.Store(0)
+	if r.readDue.Swap(0) == readExpired && err == nil {
+		// The body arrived at the last moment, but the deadline has ended the context of
+		// the connection.
+		data, err = nil, os.ErrDeadlineExceeded
+	}
 	r.bodyRead = err == nil
 	return data, err
 }
@@ -247,6 +251,9 @@ func (r *Response) HasDeadlines() bool {
 	}
 	return true
 }
+
+// readExpired is Response.readDue once the deadline for reading has passed.
+const readExpired = -1
 
 // past is a deadline that makes a blocked read or write fail, and those to come.
 var past = time.Unix(1, 0)

@@ -267,7 +267,7 @@ func (r *Response) act(now int64) (due int64) {
 		return due
 	}
 	if due := r.readDue.Load(); due != 0 {
-		if due <= now {
+		if due <= now && r.readDue.CompareAndSwap(due, readExpired) {
 			_ = http.NewResponseController(r.w).SetReadDeadline(past) // not every server can
 		}
 		return due
