@@ -75,6 +75,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 	p.paragraph(modelsLine(found))
 	p.paragraph(nextLine(found))
 	if !p.streams.ErrTerminal || !choices(found) {
+		p.welcome = strings.Join([]string{serversLine(found), modelsLine(found), nextLine(found), tryLine}, "\n") // the screen hides what was said before it
 		p.serverFlags = []string{bundled}
 		return nil, nil
 	}
@@ -89,6 +90,7 @@ func (p *program) firstRun(ctx context.Context, cfg *config.Config) (first []str
 		}
 		switch line = strings.TrimSpace(line); line {
 		case "":
+			p.welcome = tryLine
 			p.serverFlags = []string{bundled}
 			return nil, nil
 		case "s", "S":
@@ -180,6 +182,9 @@ func nextLine(f *discover.Found) string {
 	}
 	return "Enter: offline model, built-in server. " + servers + "i: choose and keep it."
 }
+
+// tryLine is a message for a first conversation, which the offline model understands.
+const tryLine = "Try: add 2 and 3"
 
 // paragraph writes a text to standard error, in lines of the terminal's width that end with
 // a word.

@@ -315,3 +315,25 @@ func TestInitHostedName(t *testing.T) {
 		}
 	}
 }
+
+// Where there is nothing to choose the conversation begins at once. The screen, which covers
+// what was said before it, says what was looked for and a message to try, which works.
+func TestFirstRunOnScreen(t *testing.T) {
+	person(t, nil)
+	t.Setenv("TERM", "xterm-256color")
+	in, typed := io.Pipe()
+	out := new(output)
+	go func() {
+		ended := t.Context().Done()
+		out.wait("no other MCP client(.|\\s)*no key is set(.|\\s)*Try: ", ended)
+		_, _ = io.WriteString(typed, "add 2 and 3\r")
+		out.wait("Done: 2 turns", ended)
+		_, _ = io.WriteString(typed, "/quit\r")
+	}()
+	code := cli.Main(t.Context(), nil, &cli.Streams{
+		In: in, Out: out, Err: new(output), InTerminal: true, OutTerminal: true, ErrTerminal: true, Screen: true, ModelPorts: testPorts(),
+	})
+	if code != 0 {
+		t.Errorf("exit code %d\n%q", code, out.String())
+	}
+}

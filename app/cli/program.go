@@ -51,6 +51,7 @@ type program struct {
 	logs          logCounts           // of log messages that were shown
 	asking        sync.Mutex          // held while the person is asked to sign in
 	chatting      bool                // the command is a conversation with a person
+	welcome       string              // what the screen says at the beginning of a first conversation
 	onScreen      bool                // and the screen has the keyboard
 	wantsAddress  addressWanted       // of the page that a sign-in ended at
 	typing        sync.Once

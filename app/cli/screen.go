@@ -43,7 +43,7 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
 			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
-			Greeting: fmt.Sprintf("Session %s with the %s.", c.session.ID(), c.session.Model().Name),
+			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), p.welcome), "\n"),
 		})
 		shared, ok := p.streams.Err.(*sharedWriter)
 		back := func() {}
