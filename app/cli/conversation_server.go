@@ -32,7 +32,7 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 		fields.Add(h.Name, h.Value)
 	}
 	header := func(context.Context) (http.Header, error) { return fields.Clone(), nil }
-	httpClient := &http.Client{}
+	httpClient := p.tapped()
 	if !entry.NoOAuth {
 		if httpClient, err = p.entryClient(ctx, entry); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 			return nil, err
 		}
 		d := websocket.URL(entry.URL)
-		d.Logger, d.Header, d.Client = p.logger(), header, httpClient
+		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap
 		return d, nil
 	}
 	if err := plain("http"); err != nil {
@@ -59,6 +59,7 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 	d.Logger, old.Logger = p.logger(), p.logger()
 	d.Header, old.Header = header, header
 	d.Client, old.Client = httpClient, httpClient
+	d.Tap, old.Tap = p.tap, p.tap
 	if entry.Transport == config.TransportSSE {
 		return old, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // A program is one run of the command line: its streams and its flags.
@@ -37,6 +38,7 @@ type program struct {
 	managed    *config.Config // what managedRules made
 
 	extensions []client.Extension // that the command needs
+	tap        transport.Tap      // is shown what connections carry, or nil
 
 	held   map[string]*os.File // locks of the sessions that are open here, by their ids
 	unkept bool                // there is no folder for sessions

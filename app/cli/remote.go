@@ -54,10 +54,11 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 		d.Logger, old.Logger = p.logger(), p.logger()
 		d.Header, old.Header = header, header
 		d.Client, old.Client = httpClient, httpClient
+		d.Tap, old.Tap = p.tap, p.tap
 		s.Dialer = transport.First(d, old)
 	case "ws", "wss":
 		d := websocket.URL(address)
-		d.Logger, d.Header, d.Client = p.logger(), header, httpClient
+		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap
 		s.Dialer = d
 	default:
 		return host.Server{}, fmt.Errorf("the scheme %q is not spoken; write http://, https://, ws:// or wss://", u.Scheme)

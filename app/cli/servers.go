@@ -143,7 +143,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 // --verbose, or kept for errors that refer to it.
 func (p *program) command(name string, args ...string) *stdio.CommandDialer {
 	d := stdio.Command(name, args...)
-	d.Logger = p.logger()
+	d.Logger, d.Tap = p.logger(), p.tap
 	if !p.verbose {
 		d.Stderr = &p.heard
 	}

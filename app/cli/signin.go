@@ -227,7 +227,7 @@ func (p *program) keyboard() *lineReader {
 // Authorization header of the person's own goes as it is.
 func (p *program) httpClient(ctx context.Context, address *url.URL) *http.Client {
 	p.addresses.add(address)
-	return p.signIns(ctx).HTTPClient(nil)
+	return p.signIns(ctx).HTTPClient(p.tapped())
 }
 
 // addresses are the URLs of servers as the person wrote them: errors of login

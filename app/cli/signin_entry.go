@@ -80,7 +80,7 @@ func (p *program) entryClient(ctx context.Context, entry *config.Server) (*http.
 	if err != nil {
 		return nil, err
 	}
-	made := s.HTTPClient(nil)
+	made := s.HTTPClient(p.tapped())
 	made.Transport = &entryTransport{next: made.Transport, entry: entry.Name, address: entry.Address()}
 	return made, nil
 }

@@ -222,13 +222,13 @@ func TestCoreHandle(t *testing.T) {
 		if _, err := h.Wait(ctx); !errors.Is(err, errLeft) || sent(tasks.MethodCancel) != before {
 			t.Errorf("a wait that is given up: %v", err)
 		}
-		time.AfterFunc(time.Minute, func() {
-			if err := h.Cancel(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		cancelled := make(chan error, 1)
+		time.AfterFunc(time.Minute, func() { cancelled <- h.Cancel(t.Context()) })
 		if _, err := h.Wait(t.Context()); !errors.Is(err, tasks.ErrCancelled) {
 			t.Errorf("a wait for what is cancelled: %v", err)
+		}
+		if err := <-cancelled; err != nil {
+			t.Error(err)
 		}
 		if h, err = tasks.Open[string](c, "nobody", "must", nil); err != nil {
 			t.Fatal(err)

@@ -59,12 +59,12 @@ func TestCancelHandle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(time.Minute, func() {
-			if err := h.Cancel(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+		cancelled := make(chan error, 1)
+		time.AfterFunc(time.Minute, func() { cancelled <- h.Cancel(t.Context()) })
 		if _, err := h.Wait(t.Context()); !errors.Is(err, tasks.ErrCancelled) {
+			t.Error(err)
+		}
+		if err := <-cancelled; err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/store/local"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport/web"
+)
+
+// A target is the words of a command line that say which server is meant: a configured name,
+// a URL, "everything", or a command after "--".
+type target struct {
+	words   []string
+	command bool // they stood after "--"
+}
+
+// targetOf splits the arguments of a command that has own arguments before its server. None
+// is a target without words.
+func targetOf(cmd *cobra.Command, args []string, own int) (before []string, t target, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case dash >= 0:
+		before, t = args[:dash], target{args[dash:], true}
+	case len(args) > own:
+		before, t = args[:own], target{words: args[own:]}
+	default:
+		before = args
+	}
+	switch {
+	case len(before) < own:
+		return nil, t, usagef("an argument is missing: parley %s", cmd.Use)
+	case len(before) > own:
+		return nil, t, usagef("name the server or give its command after --, not both: parley %s", cmd.Use)
+	case !t.command && len(t.words) > 1:
+		return nil, t, usagef("one server is meant; a command with arguments stands after --, as in: parley %s -- %s", cmd.Name(), strings.Join(t.words, " "))
+	case t.command && (len(t.words) == 0 || t.words[0] == ""):
+		return nil, t, usagef("a command belongs after --, such as: parley %s -- ./server", cmd.Name())
+	}
+	return before, t, nil
+}
+
+// targetServer makes the server that is meant. p.tap is shown what its connections carry.
+func (p *program) targetServer(ctx context.Context, t target) (host.Server, error) {
+	s, err := p.meant(ctx, t)
+	if p.protocol != "" && err == nil {
+		s.Versions = []string{p.protocol}
+	}
+	return s, err
+}
+
+func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
+	switch {
+	case len(t.words) > 0 && len(p.serverFlags) > 0:
+		return host.Server{}, usagef("name the server once: with --server, or as the last argument")
+	case len(p.serverFlags) == 1:
+		return p.flagServer(ctx, p.serverFlags[0])
+	case len(t.words) == 0:
+		return host.Server{}, usagef("say which server is meant: its name, its URL, or -- and its command")
+	case len(t.words) == 1 && (isURL(t.words[0]) || !t.command && t.words[0] == bundled):
+		return p.flagServer(ctx, t.words[0])
+	case !t.command:
+		return p.configuredServer(ctx, t.words[0])
+	}
+	if len(t.words) == 1 {
+		if _, err := exec.LookPath(t.words[0]); err != nil {
+			if s, err := p.configuredServer(ctx, t.words[0]); err == nil {
+				return s, nil
+			}
+		}
+	}
+	name := nameOf(t.words)
+	managed, err := p.managedRules()
+	if err != nil {
+		return host.Server{}, err
+	}
+	if err := managed.Permits(&config.Server{Name: name, Transport: config.TransportStdio, Command: t.words[0], Args: t.words[1:]}); err != nil {
+		return host.Server{}, usagef("%w", err)
+	}
+	command := strings.Join(t.words, " ")
+	return host.Server{Name: name, Key: "command " + command, Dialer: p.command(t.words[0], t.words[1:]...), Origin: command}, nil
+}
+
+// flagServer is the server of a --server flag of that text.
+func (p *program) flagServer(ctx context.Context, flag string) (host.Server, error) {
+	p.serverFlags = []string{flag}
+	list, err := p.servers(ctx)
+	if err != nil {
+		return host.Server{}, err
+	}
+	return list[0], nil
+}
+
+// configuredServer is the server of an entry of the configuration.
+func (p *program) configuredServer(ctx context.Context, name string) (s host.Server, err error) {
+	err = withLocal(func(db *local.DB) error {
+		cfg, err := p.loadConfig(ctx, "", db)
+		if err != nil {
+			return err
+		}
+		entry := cfg.Server(name)
+		if entry == nil {
+			return usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those, and a command stands after --", name)
+		}
+		s, err = p.configured(ctx, entry, p.streams.InTerminal, db)
+		return err
+	})
+	return s, err
+}
+
+// tapped is a client for HTTP whose requests are shown to p.tap, if there is one.
+func (p *program) tapped() *http.Client {
+	if p.tap == nil {
+		return &http.Client{}
+	}
+	return &http.Client{Transport: web.TapTransport(nil, p.tap)}
+}
