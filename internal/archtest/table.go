@@ -64,6 +64,7 @@ var rows = []row{
 	{"app/cmd/parley app/cmd/parley-docs", "app/cli"},
 	{"app/cli", "public contrib/... app/... !app/cmd/..."},
 	{"app/model/anthropic app/model/openai app/model/gemini", "public app/model/provider"},
+	{"app/inspect/...", "public app/inspect/... app/face"},
 	{"app/face", "public app/face/facetest"},
 	{"app/tui/panel", "public app/face app/face/facetest app/tui/style"},
 	{"app/tui", "public app/face app/tui/style app/tui/panel"},
