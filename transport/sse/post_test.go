@@ -1,6 +1,7 @@
 package sse_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
 )
 
@@ -49,4 +51,45 @@ func TestBodyNeverComes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A message whose session ends while it is read leaves no connection behind on which the next
+// request would be cancelled.
+func TestSessionEndsAtEndOfBody(t *testing.T) {
+	h, ended := watch()
+	endpoint := sse.NewHandler(h, nil)
+	var atEnd func()
+	s := webtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			r.Body = &endedBody{r.Body, atEnd}
+		}
+		endpoint.ServeHTTP(w, r)
+	}))
+	for range 20 {
+		p := open(t, s.Client(), s.URL, nil)
+		atEnd = func() {
+			p.hang()
+			if err := <-ended; !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("the session ended with %v, want ErrClosed", err)
+			}
+		}
+		if code := p.post(free); code != http.StatusServiceUnavailable {
+			t.Errorf("a message whose session has ended is answered %d, want 503", code)
+		}
+	}
+}
+
+// An endedBody calls atEnd before it says that it is over.
+type endedBody struct {
+	io.ReadCloser
+	atEnd func()
+}
+
+func (b *endedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && b.atEnd != nil {
+		b.atEnd()
+		b.atEnd = nil
+	}
+	return n, err
 }
