@@ -43,12 +43,17 @@ type outgoingRequest struct {
 	content []byte
 	reader  bytes.Reader // of content: a type that net/http knows to be in memory, so that head and body leave together
 
+	bad error // why a header cannot be sent: net/http would refuse it
+
 	trace        httptrace.ClientTrace
 	asked, wrote atomic.Bool
 }
 
-// set adds a header. Its value is kept in it, if there is room.
+// set adds a header whose name is valid. Its value is kept in it, if there is room.
 func (p *outgoingRequest) set(h http.Header, name, value string) {
+	if p.bad == nil && !isFieldValue(value) {
+		p.bad = badValue(name)
+	}
 	if p.n == len(p.values) {
 		h[name] = []string{value}
 		return
@@ -84,6 +89,7 @@ func (l *link) newRequest(ctx context.Context, method string, s *clientSession) 
 		if err != nil {
 			return nil, nil, fmt.Errorf("headers for %s: %w", l.where, err)
 		}
+		p.bad = checkHeader(header)
 		for name, values := range header {
 			name = http.CanonicalHeaderKey(name)
 			if !strings.HasPrefix(name, protocolHeaders) && name != headerLastEvent {
@@ -149,6 +155,9 @@ func (p *outgoingRequest) setRoute(h http.Header, m *jsonrpc.Outgoing, r transpo
 	}
 	for name, values := range r.Fields {
 		if len(values) > 0 {
+			if p.bad == nil && !httptoken.Valid(headerParam+name) {
+				p.bad = badName(headerParam + name)
+			}
 			p.set(h, http.CanonicalHeaderKey(headerParam+name), encodeHeader(values[0]))
 		}
 	}
@@ -160,8 +169,8 @@ func (p *outgoingRequest) setRoute(h http.Header, m *jsonrpc.Outgoing, r transpo
 // allow, or a transport of the user that says transport.ErrDenied, gives
 // another error.
 func (l *link) roundTrip(req *http.Request, p *outgoingRequest) (*http.Response, error) {
-	if err := checkHeader(req.Header); err != nil {
-		return nil, err
+	if p.bad != nil {
+		return nil, p.bad
 	}
 	resp, err := l.exchange(req)
 	switch {
@@ -220,20 +229,28 @@ func (l *link) scrub(method string, err error) error {
 	return fmt.Errorf("%s %s: %w", method, l.where, err)
 }
 
-// checkHeader refuses what net/http would refuse, before anything is sent and
-// without showing a value, which may be a secret.
+// checkHeader refuses what net/http would refuse, before anything is sent.
 func checkHeader(h http.Header) error {
 	for name, values := range h {
 		if !httptoken.Valid(name) {
-			return fmt.Errorf("%q cannot be the name of an HTTP header; nothing was sent", name)
+			return badName(name)
 		}
 		for _, value := range values {
 			if !isFieldValue(value) {
-				return fmt.Errorf("header %s: the value has a control character, such as a line break, which HTTP does not allow; nothing was sent", name)
+				return badValue(name)
 			}
 		}
 	}
 	return nil
+}
+
+func badName(name string) error {
+	return fmt.Errorf("%q cannot be the name of an HTTP header; nothing was sent", name)
+}
+
+// badValue does not show the value, which may be a secret.
+func badValue(name string) error {
+	return fmt.Errorf("header %s: the value has a control character, such as a line break, which HTTP does not allow; nothing was sent", name)
 }
 
 // isFieldValue reports whether s may be the value of a header (RFC 9110, section 5.5).

@@ -239,7 +239,7 @@ func (l *link) get(ctx context.Context, s *clientSession, c *clientCursor) (*htt
 		return nil, err
 	}
 	if c.last != "" && s.facts.Resume {
-		req.Header.Set(headerLastEvent, c.last)
+		p.set(req.Header, headerLastEvent, c.last)
 	}
 	resp, err := l.roundTrip(req, p)
 	switch {
