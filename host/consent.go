@@ -170,6 +170,9 @@ func (a *authorizer) authorize(ctx context.Context, call *CallRecord) (*readyCal
 func (a *authorizer) consent(ctx context.Context, call *CallRecord, tool *Tool) (*readyCall, error) {
 	s := a.session
 	ready := &readyCall{record: call, tool: tool, args: call.Arguments, flags: a.catalog.flags(tool)}
+	if edited := a.edited[call.ID]; edited != nil {
+		ready.args, ready.edited = edited, true
+	}
 	for _, f := range ready.flags {
 		ready.warnings = append(ready.warnings, f.Text)
 	}
@@ -213,9 +216,11 @@ func (a *authorizer) arguments(ctx context.Context, c *readyCall) error {
 		Kind: QuestionCall, Server: tool.Server, Origin: s.host.origin(tool.Server), Call: c.record.ID, ByPage: c.record.ByPage,
 		Name: tool.Def.Name, Tool: tool.Def, Arguments: c.args, Secrets: ArgumentSecrets(c.args), Warnings: c.warnings,
 	}
-	if v.skill != nil {
+	switch {
+	case c.edited: // for this time only
+	case v.skill != nil:
 		question.Offers = offersForSkill(tool.Server, tool.Def.Name, c.args, v.skill)
-	} else if !v.once {
+	case !v.once:
 		question.Offers = offersFor(tool.Server, tool.Def.Name, c.args, q.Trusted)
 	}
 	answer, err := s.settle(ctx, &proposal{
@@ -233,7 +238,10 @@ func (a *authorizer) arguments(ctx context.Context, c *readyCall) error {
 		return s.noticeFlags(c)
 	}
 	if answer.Edited != nil {
-		c.args, c.edited, c.why = answer.Edited, true, "the person agreed, with other arguments"
+		c.args, c.edited = answer.Edited, true
+	}
+	if c.edited {
+		c.why = "the person agreed, with other arguments"
 	}
 	return nil
 }

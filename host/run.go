@@ -317,23 +317,29 @@ const maxChangedTools = 3
 // calls authorizes the calls of a turn and carries out those that may be. All have a result
 // in the log then, but for those of a run that is ended. Calls whose tool has changed in
 // between, of which the notice may come after the result that it follows, are authorized
-// once more, with the definition of now.
+// once more, with the definition of now and the arguments that the person wrote. Where nobody
+// can be asked they are not run, and the run goes on.
 func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) error {
+	edited := make(map[string]mcp.RawValue)
 	for again := maxChangedTools; ; again-- {
-		ready, err := r.authorize(ctx, catalog, calls)
+		ready, err := r.authorize(ctx, catalog, calls, edited)
 		if err != nil {
 			return err
 		}
 		for _, c := range ready {
-			c.askAgain = again > 0
+			c.askAgain = again > 0 && r.session.host.opts.Attended
 		}
 		if err := r.carryOut(ctx, ready); err != nil {
 			return err
 		}
 		calls = nil
 		for _, c := range ready {
-			if c.changed {
-				calls = append(calls, c.record)
+			if !c.changed {
+				continue
+			}
+			calls = append(calls, c.record)
+			if c.edited {
+				edited[c.record.ID] = c.args
 			}
 		}
 		if len(calls) == 0 {
@@ -344,10 +350,12 @@ func (r *run) calls(ctx context.Context, catalog *Catalog, calls []*CallRecord) 
 }
 
 // authorize gets consent for calls, one after the other, and returns those that may be
-// carried out. The others have their results.
-func (r *run) authorize(ctx context.Context, catalog *Catalog, calls []*CallRecord) ([]*readyCall, error) {
+// carried out. The others have their results. edited are arguments that the person wrote, by
+// the ids of calls.
+func (r *run) authorize(ctx context.Context, catalog *Catalog, calls []*CallRecord, edited map[string]mcp.RawValue) ([]*readyCall, error) {
 	s := r.session
 	a := newAuthorizer(s, catalog, calls...)
+	a.edited = edited
 	var ready []*readyCall
 	for _, call := range calls {
 		if s.own(call) {
@@ -380,11 +388,10 @@ func (r *run) authorize(ctx context.Context, catalog *Catalog, calls []*CallReco
 // carryOut carries calls out, several at once.
 func (r *run) carryOut(ctx context.Context, ready []*readyCall) error {
 	s := r.session
-	contexts := make([]context.Context, len(ready))
+	contexts, ends := make([]context.Context, len(ready)), make([]func(), len(ready))
 	for i, c := range ready {
-		var end func()
-		contexts[i], end = s.cancellable(ctx, c.record.ID)
-		defer end()
+		contexts[i], ends[i] = s.cancellable(ctx, c.record.ID)
+		defer ends[i]()
 	}
 	room := make(chan struct{}, s.host.opts.MaxParallel)
 	errs := make([]error, len(ready))
@@ -403,6 +410,13 @@ func (r *run) carryOut(ctx context.Context, ready []*readyCall) error {
 	wg.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	for i, c := range ready {
+		// The person may have cancelled a call while it waited for the others.
+		if ends[i](); c.changed && errors.Is(context.Cause(contexts[i]), ErrCancelled) {
+			c.changed = false
+			errs[i] = s.notRun(c.record, errNotSent, nil, &r.count)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -26,6 +26,9 @@ type authorizer struct {
 	settled map[string]*together
 	// apart are the calls that the person wants to be asked about one by one.
 	apart map[string]bool
+	// edited are the arguments that the person wrote for a call, by its id. Such a call is asked
+	// about alone.
+	edited map[string]mcp.RawValue
 	// unwanted are the refusals of tools that have changed, by the keys of their pins.
 	unwanted map[PinKey]*ConsentError
 }
@@ -69,7 +72,7 @@ func (a *authorizer) asked(ctx context.Context, c *readyCall, q *policy.Query, v
 		s.audited(ctx, q, event, why)
 		return true, t.err
 	}
-	if !s.host.opts.Attended || v.effect != policy.Ask || v.skill != nil || a.apart[c.record.ID] { // grants for skills are offered for one call
+	if !s.host.opts.Attended || v.effect != policy.Ask || v.skill != nil || c.edited || a.apart[c.record.ID] { // grants for skills are offered for one call
 		return false, nil
 	}
 	calls, err := a.similar(ctx, c, v)
@@ -104,7 +107,7 @@ func (a *authorizer) similar(ctx context.Context, c *readyCall, v *verdict) ([]*
 		if len(list) == maxTogether || size > maxTogetherBytes {
 			break
 		}
-		if call.ModelName != c.record.ModelName || call.Arguments == nil || a.apart[call.ID] {
+		if call.ModelName != c.record.ModelName || call.Arguments == nil || a.edited[call.ID] != nil || a.apart[call.ID] {
 			continue
 		}
 		other := &readyCall{record: call, tool: c.tool, args: call.Arguments}
