@@ -45,20 +45,21 @@ func (p *painter) entries(list []face.Entry, width int, all bool) (lines []strin
 			if e.Follows {
 				lines = append(lines, "")
 			}
-			lines = append(lines, p.document(e.Doc, width)...)
+			lines = append(lines, prefixed(p.document(e.Doc, max(width-2, leastColumns)), "  ", "")...)
 		}
 	}
 	return lines, cut
 }
 
-// labelled makes lines of a label and a text.
+// labelled makes lines of a label and a text. Those of a stranger's text that follow the label
+// have a mark, so that none can pass for another label.
 func (p *painter) labelled(label, text string, untrusted bool, width int) []string {
-	s := p.theme.Text
+	s, further := p.theme.Text, "  "
 	if untrusted {
-		s = p.theme.Untrusted
+		s, further = p.theme.Untrusted, "  "+p.theme.Border.Render("│ ")
 	}
 	spans := []style.Span{{Text: label, Style: p.theme.Label}, {Text: text, Style: s}}
-	return prefixed(style.WrapSpans(spans, max(width-2, leastColumns)), "  ", "")
+	return prefixed(style.WrapSpans(spans, max(width-style.Width(further), leastColumns)), further, "  ")
 }
 
 // text makes lines of a stranger's text of several lines, each with a mark, so that none
