@@ -293,6 +293,13 @@ func TestStatusLine(t *testing.T) {
 		k.write(call("c9"), &host.StartRecord{Call: "c9", Arguments: mcp.RawValue(`{}`)}, &host.ProgressRecord{Call: "c9", Progress: 4, Total: 10, Message: "reading"})
 		k.want("at 4 of 10 (untrusted: reading)", "/cancel c9 ends it")
 	})
+	// A call that runs may wait for the answer to a question.
+	running := []host.Body{user("Hi"), call("c1"), &host.StartRecord{Call: "c1", Arguments: mcp.RawValue(`{}`)}}
+	drive(t, 160, 24, &Options{ReducedMotion: true}, newFakeSession(running...), func(k *kit) {
+		k.want(" running files.write_file ·")
+		k.write(question("q1", "c1"))
+		k.want(" waits for you ·")
+	})
 }
 
 // The servers are listed with the reason why one failed, and started again.

@@ -47,12 +47,12 @@ func (m *screen) activity() string {
 	}
 	runs := m.log.runs()
 	switch {
+	case len(m.questions) > 0: // also if calls are running: one of them may wait for the answer
+		return "waits for you"
 	case len(runs) == 1:
 		return mark + "running " + style.Fit(runs[0].name(), 30)
 	case len(runs) > 1:
 		return fmt.Sprintf("%s%d calls are running", mark, len(runs))
-	case len(m.questions) > 0:
-		return "waits for you"
 	case m.task != nil && !m.running:
 		return mark + m.task.what
 	}
