@@ -338,10 +338,15 @@ func (l *Commands) fork(ctx context.Context, rest string) {
 func (l *Commands) compact(ctx context.Context, _ string) {
 	session := l.Session
 	l.Start(ctx, "writing a summary", func(ctx context.Context) func() {
+		before := len(session.Snapshot().Records)
 		err := session.Compact(ctx)
+		after := len(session.Snapshot().Records)
 		return func() {
-			if err != nil {
+			switch {
+			case err != nil:
 				l.say("There is no summary: %s.", claim(err.Error()))
+			case after == before:
+				l.say("There is nothing to summarize yet.")
 			}
 		}
 	})

@@ -52,6 +52,7 @@ type session struct {
 	closed   bool
 	model    host.Model // that was set
 	refused  error      // what SetModel fails with
+	empty    bool       // there is nothing to summarize
 }
 
 func newSession(onSend func(s *session, in host.Input)) *session {
@@ -82,6 +83,9 @@ func (s *session) Compact(context.Context) error {
 	s.mu.Lock()
 	s.compacts++
 	s.mu.Unlock()
+	if s.empty {
+		return nil
+	}
 	s.write(&host.CompactionRecord{Through: 3, Summary: "They talked.\nAbout files."})
 	return nil
 }

@@ -490,6 +490,16 @@ func (namedModel) Generate(context.Context, *host.Request) iter.Seq2[host.Piece,
 	return func(func(host.Piece, error) bool) {}
 }
 
+// A person who asks for a summary of nothing is told so.
+func TestLineNothingToSummarize(t *testing.T) {
+	t.Parallel()
+	s := newSession(func(*session, host.Input) {})
+	s.empty = true
+	if shown := talk(t, servers(), s, nil, "/compact"); !strings.Contains(shown, "nothing to summarize") {
+		t.Errorf("shown:\n%s", shown)
+	}
+}
+
 func TestLineModel(t *testing.T) {
 	t.Parallel()
 	find := func(_ context.Context, name string) (host.Model, error) {
