@@ -102,7 +102,7 @@ func TestFieldParse(t *testing.T) {
 func TestFormPlan(t *testing.T) {
 	t.Parallel()
 	form := face.NewForm(everyField())
-	want := face.Field{Name: "name", Label: `Name\u{1b}`, Help: `Yours\u{a}\u{202e}`, Kind: face.KindText, Required: true, MinLength: new(int64(2)), MaxLength: new(int64(5))}
+	want := face.Field{Name: "name", Label: `Name\u{1b}`, Help: `Yours \u{202e}`, Kind: face.KindText, Required: true, MinLength: new(int64(2)), MaxLength: new(int64(5))}
 	if diff := cmp.Diff(want, form.Fields[0]); diff != "" {
 		t.Error(diff)
 	}

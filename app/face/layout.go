@@ -2,6 +2,7 @@ package face
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -219,7 +220,16 @@ func textColumns(s string) int {
 }
 
 // claim shortens and escapes one line of a stranger.
-func claim(s string) string { return host.EscapeLine(shorten(strings.TrimSpace(s), maxClaim)) }
+func claim(s string) string {
+	return host.EscapeLine(oneLine(shorten(strings.TrimSpace(s), maxClaim)))
+}
+
+// breaks are line ends and tabs with the blanks around them.
+var breaks = regexp.MustCompile(`[ \t]*[\t\r\n][ \t\r\n]*`)
+
+// oneLine is a text of several lines as one line: descriptions of tools often have lists and
+// indented parts. Blanks within a line stay as they are.
+func oneLine(s string) string { return breaks.ReplaceAllString(s, " ") }
 
 // name shortens and escapes a name.
 func name(s string) string {

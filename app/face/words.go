@@ -115,7 +115,7 @@ func (p *Wording) fact(label, text string) {
 
 // claim adds what a stranger says, if it says anything.
 func (p *Wording) claim(label, text string) {
-	if text = p.condensed(label, host.EscapeLine(strings.TrimSpace(text))); text != "" {
+	if text = p.condensed(label, host.EscapeLine(oneLine(strings.TrimSpace(text)))); text != "" {
 		p.Lines = append(p.Lines, Entry{Kind: EntryClaim, Label: label, Text: text})
 	}
 }
