@@ -122,7 +122,7 @@ func TestBadAnswers(t *testing.T) {
 		{"the key across what was cut", reply{Body: lines(strings.Repeat("x", 70) + testKey)}, "error anthropic sends an event that is no JSON of the Messages API: " + strings.Repeat("x", 70) + "[key]\n"},
 		{"an error with the key", reply{Body: lines(`{"type":"error","error":{"type":"api_error","message":"` + testKey + `"}}`)}, "error anthropic failed: [key]; try again later\n"},
 		{"an error without words", reply{Body: lines(`{"type":"error"}`)}, "error anthropic failed; try again later\n"},
-		{"too many requests", reply{Body: lines(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`)}, "error anthropic has had too many requests: Slow down.; try again later\n"},
+		{"too many requests", reply{Body: lines(`{"type":"error","error":{"type":"rate_limit_error","message":"Slow down."}}`)}, "error anthropic has had too many requests: Slow down; try again later\n"},
 		{"an error in its place", reply{Kind: "application/json", Body: strings.NewReader(`{"type":"error","error":{"type":"api_error","message":"No."}}`)}, "error anthropic answers with an error: No.\n"},
 		{"400", reply{Status: 400, Body: strings.NewReader(`{"error":{"message":"messages: too many"}}`)}, "error anthropic refuses the request (status 400): messages: too many\n"},
 		{"too long", reply{Status: 400, Body: strings.NewReader(`{"error":{"message":"prompt is too long: 200001 tokens > 200000 maximum"}}`)}, "error anthropic refuses the request (status 400): prompt is too long: 200001 tokens > 200000 maximum; /compact makes it shorter\n"},

@@ -145,12 +145,12 @@ func TestRefusedRequests(t *testing.T) {
 		tries  int
 		want   string
 	}{
-		{"too many", 429, "application/json", `[{"error":{"code":429,"message":"Quota exceeded.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"37s"}]}}]`, 3, "gemini has had too many requests: Quota exceeded.; try again in 37s"},
+		{"too many", 429, "application/json", `[{"error":{"code":429,"message":"Quota exceeded.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"37s"}]}}]`, 3, "gemini has had too many requests: Quota exceeded; try again in 37s"},
 		{"too many today", 429, "application/json", `{"error":{"message":"Quota exceeded.","details":[{"retryDelay":"7200s"}]}}`, 1, "try again in 2h0m0s"},
-		{"overloaded", 503, "application/json", `{"error":{"message":"The model is overloaded.","status":"UNAVAILABLE"}}`, 3, "gemini is overloaded: The model is overloaded.; try again later"},
+		{"overloaded", 503, "application/json", `{"error":{"message":"The model is overloaded.","status":"UNAVAILABLE"}}`, 3, "gemini is overloaded: The model is overloaded; try again later"},
 		{"overloaded too", 529, "", "", 3, "gemini is overloaded; try again later"},
 		{"failed", 500, "text/html", "<html>no</html>", 3, "gemini failed (status 500); try again later"},
-		{"a wrong key", 400, "application/json", `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`, 1, "refuses the request (status 400): API key not valid. Please pass a valid API key.; 'parley model key set gemini --base-url https://models.example' sets another one"},
+		{"a wrong key", 400, "application/json", `{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}`, 1, "refuses the request (status 400): API key not valid. Please pass a valid API key; 'parley model key set gemini --base-url https://models.example' sets another one"},
 		{"a key that may not", 403, "application/json", `{"error":{"message":"` + testKey + ` is blocked"}}`, 1, "gemini refuses the key: [key] is blocked; 'parley model key set gemini --base-url https://models.example' sets another one"},
 		{"no such model", 404, "application/json", `{"error":{"message":"models/m is not found"}}`, 1, "does not know the model or the address"},
 		{"a page", 200, "text/html", "<!doctype html><p>Hello", 1, "gemini answers with text/html where a stream of events was asked for; is the base URL right?"},

@@ -40,7 +40,7 @@ type Error struct {
 func (e *Error) Error() string {
 	text := e.Provider + " " + e.Text
 	if e.Advice != "" {
-		text += "; " + e.Advice
+		text = strings.TrimSuffix(text, ".") + "; " + e.Advice
 	}
 	return text
 }
@@ -125,7 +125,7 @@ func (e *Endpoint) refused(resp *http.Response) *Error {
 	case status == http.StatusPaymentRequired:
 		fault.Text, fault.Advice = "wants to be paid first", "look at your account there"
 	case status == http.StatusNotFound:
-		fault.Text, fault.Advice = "does not know the model or the address "+e.plain(e.URL), fmt.Sprintf("'parley model list %s' lists what there is", e.Provider)
+		fault.Text, fault.Advice = "does not know the model or the address "+e.plain(e.URL), fmt.Sprintf("'%s' lists what there is", e.listCommand())
 	case status == http.StatusRequestEntityTooLarge:
 		fault.Text, fault.Advice = "finds the conversation too long", "/compact makes it shorter"
 	case status == http.StatusTooManyRequests:

@@ -17,19 +17,19 @@ func TestStatus(t *testing.T) {
 	const said = `{"error":{"message":"Because.","type":"a_type","code":"x"}}`
 	for status, want := range map[int]string{
 		204: "acme refuses the request (status 204): Because.",
-		302: "acme answers with a redirect (status 302), which is not followed: Because.; is the base URL right?",
+		302: "acme answers with a redirect (status 302), which is not followed: Because; is the base URL right?",
 		400: "acme refuses the request (status 400): Because.",
-		401: "acme refuses the key: Because.; 'parley model key set acme' sets another one",
-		402: "acme wants to be paid first: Because.; look at your account there",
-		403: "acme refuses the key: Because.; 'parley model key set acme' sets another one",
-		404: "acme does not know the model or the address https://models.example/v1: Because.; 'parley model list acme' lists what there is",
-		413: "acme finds the conversation too long: Because.; /compact makes it shorter",
+		401: "acme refuses the key: Because; 'parley model key set acme' sets another one",
+		402: "acme wants to be paid first: Because; look at your account there",
+		403: "acme refuses the key: Because; 'parley model key set acme' sets another one",
+		404: "acme does not know the model or the address https://models.example/v1: Because; 'parley model list acme' lists what there is",
+		413: "acme finds the conversation too long: Because; /compact makes it shorter",
 		422: "acme refuses the request (status 422): Because.",
-		429: "acme has had too many requests: Because.; try again later",
-		500: "acme failed (status 500): Because.; try again later",
-		501: "acme failed (status 501): Because.; try again later",
-		503: "acme is overloaded: Because.; try again later",
-		529: "acme is overloaded: Because.; try again later",
+		429: "acme has had too many requests: Because; try again later",
+		500: "acme failed (status 500): Because; try again later",
+		501: "acme failed (status 501): Because; try again later",
+		503: "acme is overloaded: Because; try again later",
+		529: "acme is overloaded: Because; try again later",
 	} {
 		e, at := endpoint(reply{status: status, kind: json, body: said})
 		e.MaxTries = 1

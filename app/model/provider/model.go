@@ -64,11 +64,20 @@ func (e *Endpoint) OtherKey() string { return "'" + e.keyCommand() + "' sets ano
 
 // keyCommand is the command that keeps a key for the endpoint.
 func (e *Endpoint) keyCommand() string {
-	command := "parley model key set " + e.Provider
-	if origin := Origin(e.URL); e.Own != "" && origin != Origin(e.Own) {
-		command += " --base-url " + e.plain(origin)
+	return e.command("parley model key set", Origin(e.URL))
+}
+
+// listCommand is the command that lists the models of the endpoint.
+func (e *Endpoint) listCommand() string { return e.command("parley model list", e.URL) }
+
+// command is a command about the endpoint, with its address where that is of another origin
+// than the provider's own.
+func (e *Endpoint) command(words, address string) string {
+	words += " " + e.Provider
+	if e.Own != "" && Origin(e.URL) != Origin(e.Own) {
+		words += " --base-url " + e.plain(address)
 	}
-	return command
+	return words
 }
 
 // Origin is scheme, host and port of an address, or empty if it is none. Addresses of one
