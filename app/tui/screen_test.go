@@ -178,6 +178,28 @@ func TestKeysDropped(t *testing.T) {
 	})
 }
 
+// Who presses Tab for a completion just when a question arrives, and types on, answers nothing.
+func TestKeysDroppedWhileTyping(t *testing.T) {
+	t.Parallel()
+	drive(t, 80, 24, nil, newFakeSession(user("Hi"), call("c1"), question("q1", "c1")), func(k *kit) {
+		k.update(keyOf(t, "tab"))
+		for _, key := range strings.Split("every story", "") {
+			time.Sleep(200 * time.Millisecond)
+			k.update(keyOf(t, strings.ReplaceAll(key, " ", "space")))
+			k.settle()
+		}
+		if len(k.session.answers) != 0 {
+			t.Fatalf("answers %+v", k.session.answers)
+		}
+		k.never("Your reason", "Go to a value")
+		time.Sleep(400 * time.Millisecond)
+		k.press("y")
+		if len(k.session.answers) != 1 {
+			t.Errorf("answers %+v", k.session.answers)
+		}
+	})
+}
+
 // After an answer the next question has the panel, and again drops what was typed for the
 // one before.
 func TestNextQuestion(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// Grace is how long after New and Focus keys are dropped: they were meant for what was on
-// the screen before.
+// Grace is how long after New and Focus, and after a key that was dropped, keys are dropped: who
+// types on meant them for what was on the screen before.
 const Grace = 400 * time.Millisecond
 
 // Options are what a Panel needs from its screen.
@@ -130,7 +130,7 @@ type cacheKey struct {
 	headless         bool
 }
 
-// New makes a panel for a question. Keys of the next Grace are dropped.
+// New makes a panel for a question. Keys are dropped until there was none for Grace.
 func New(q *host.Question, o *Options) *Panel {
 	p := &Panel{question: q, opts: *o, words: face.NewWording(q), focus: -1, cursor: -1}
 	if p.opts.Now == nil {
@@ -165,7 +165,8 @@ func New(q *host.Question, o *Options) *Panel {
 // Question is the question that the panel shows.
 func (p *Panel) Question() *host.Question { return p.question }
 
-// Focus tells that the panel gets keys from now on: those of the next Grace are dropped.
+// Focus tells that the panel gets keys from now on: they are dropped until there was none for
+// Grace.
 func (p *Panel) Focus() { p.ready = p.opts.Now().Add(Grace) }
 
 // Reject tells that the session did not take the last answer, and why. The question stays.
@@ -182,6 +183,9 @@ func (p *Panel) Update(msg tea.Msg) (Outcome, tea.Cmd) {
 		return Outcome{}, nil
 	}
 	if p.opts.Now().Before(p.ready) {
+		if _, ok := msg.(tea.KeyPressMsg); ok {
+			p.Focus()
+		}
 		return Outcome{}, nil
 	}
 	if p.small {
