@@ -258,7 +258,8 @@ unless --server names another.`,
 	root.AddCommand(p.chatCommand(), p.runCommand(), p.initCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(), p.pinsCommand(),
 		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
-		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand())
+		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand(),
+		p.lockCommand(), p.diffCommand())
 	return root
 }
 
