@@ -52,8 +52,8 @@ var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var pathEscapes = strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// jsonPath is the JSONPath of names from the root.
-func jsonPath(names []string) string {
+// Path is the JSONPath of names from the root.
+func Path(names ...string) string {
 	var b strings.Builder
 	b.WriteByte('$')
 	for _, name := range names {

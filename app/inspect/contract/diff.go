@@ -32,7 +32,7 @@ func Compare(before, after *Contract) []Change {
 type differ struct{ changes []Change }
 
 func (d *differ) add(path []string, before, after string, v verdict) {
-	d.changes = append(d.changes, Change{jsonPath(path), v.class, shown(before), shown(after), v.why})
+	d.changes = append(d.changes, Change{Path(path...), v.class, shown(before), shown(after), v.why})
 }
 
 // value compares two texts; an empty one is none.

@@ -93,9 +93,9 @@ func plainTools() []server.Feature {
 const shapeSchema = `{
 	"type": "object",
 	"properties": {
-		"radius": {"type": "number", "exclusiveMinimum": 0},
-		"width": {"type": "number", "exclusiveMinimum": 0},
-		"height": {"type": "number", "exclusiveMinimum": 0}
+		"radius": {"type": "number", "exclusiveMinimum": 0, "description": "The radius of a circle."},
+		"width": {"type": "number", "exclusiveMinimum": 0, "description": "The width of a rectangle."},
+		"height": {"type": "number", "exclusiveMinimum": 0, "description": "The height of a rectangle."}
 	},
 	"oneOf": [
 		{"required": ["radius"]},
