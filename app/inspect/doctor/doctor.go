@@ -62,6 +62,9 @@ func (e *UnreachableError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// maxSilent is in how many revisions a server may be silent from the beginning.
+const maxSilent = 2
+
 // Examine examines a server. The error is an UnreachableError, or that of ctx.
 func Examine(ctx context.Context, t Target, o *Options) (*Report, error) {
 	var opts Options
@@ -76,12 +79,19 @@ func Examine(ctx context.Context, t Target, o *Options) (*Report, error) {
 	}
 	e := &examination{target: t, opts: opts, found: newCollector(), report: &Report{Server: t.Name}}
 	var unreached error
+	silent := 0
 	for _, version := range t.Versions {
 		err := e.revision(ctx, version)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		unreached = cmp.Or(unreached, err)
+		if errors.Is(err, client.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+			silent++
+		}
+		if silent == maxSilent && e.report.spoken() == 0 {
+			break
+		}
 	}
 	e.compareEras()
 	r := e.report
@@ -196,10 +206,32 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
+// An answerError is an error that the server answered with, in contrast to one of this side.
+type answerError struct{ err *jsonrpc.Error }
+
+func (e *answerError) Error() string { return e.err.Error() }
+func (e *answerError) Unwrap() error { return e.err }
+
+// ask asks for a page of a list.
+func (x *subject) ask(ctx context.Context, method string, params any) (mcp.RawValue, error) {
+	given := map[string]any{}
+	if p, ok := params.(*mcp.ListParams); ok && p.Cursor != nil {
+		given["cursor"] = *p.Cursor
+	}
+	in, err := x.raw(ctx, method, "", given)
+	if err != nil {
+		return nil, err
+	}
+	if in.Error != nil {
+		return nil, &answerError{in.Error}
+	}
+	return in.Result.Raw(), nil
+}
+
 // failed makes a finding of a request that failed; unserved is the code for one that was
 // answered with an error.
 func (x *subject) failed(ctx context.Context, method, unserved string, err error) {
-	var answered *jsonrpc.Error
+	var answer *answerError
 	var loop *lists.LoopError
 	var bound *lists.BoundError
 	var shape *lists.ShapeError
@@ -213,7 +245,7 @@ func (x *subject) failed(ctx context.Context, method, unserved string, err error
 		id = "MCP-PAGE-002"
 	case errors.As(err, &shape):
 		id = "MCP-PAGE-005"
-	case errors.As(err, &answered):
+	case errors.As(err, &answer):
 		id = unserved
 	case errors.Is(err, client.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		id = "MCP-CONN-003"

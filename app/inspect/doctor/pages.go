@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/parley-mcp/parley/app/inspect/lists"
-	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -20,9 +19,9 @@ func (x *subject) list(ctx context.Context, kind lists.Kind) []mcp.RawValue {
 		x.undeclared(ctx, kind)
 		return nil
 	}
-	list, err := lists.Read(ctx, lists.Of(x.c), kind, x.opts.Lists)
+	list, err := lists.Read(ctx, x.ask, kind, x.opts.Lists)
 	if err != nil {
-		if unknown, ok := errors.AsType[*jsonrpc.Error](err); !ok || unknown.Code != mcp.CodeMethodNotFound {
+		if unknown, ok := errors.AsType[*answerError](err); !ok || unknown.err.Code != mcp.CodeMethodNotFound {
 			x.failed(ctx, kind.Method, "MCP-CAP-003", err)
 		} else if kind != lists.Templates { // which a server with resources need not have
 			x.add("MCP-CAP-001", kind.Method, fmt.Sprintf("%q is declared, and %s is answered with: %v", kind.Capability, kind.Method, unknown))
@@ -55,7 +54,7 @@ func (x *subject) order(ctx context.Context, kind lists.Kind, first *lists.List)
 	if len(first.Items) < 2 {
 		return
 	}
-	again, err := lists.Read(ctx, lists.Of(x.c), kind, x.opts.Lists)
+	again, err := lists.Read(ctx, x.ask, kind, x.opts.Lists)
 	if err != nil {
 		x.failed(ctx, kind.Method, "MCP-CAP-003", err)
 		return
@@ -85,7 +84,7 @@ func (x *subject) cursor(ctx context.Context, kind lists.Kind) {
 	in, err := x.raw(ctx, kind.Method, "", map[string]any{"cursor": "parley-doctor-no-such-cursor"})
 	switch {
 	case err != nil:
-		x.failed(ctx, kind.Method+" with an unknown cursor", "MCP-CONN-001", err)
+		x.failed(ctx, kind.Method+" with an unknown cursor", "", err)
 	case in.Error == nil:
 		x.add("MCP-PAGE-006", kind.Method, "the cursor \"parley-doctor-no-such-cursor\" was answered with a result")
 	}
@@ -98,7 +97,7 @@ func (x *subject) undeclared(ctx context.Context, kind lists.Kind) {
 	}
 	in, err := x.raw(ctx, kind.Method, "", nil)
 	if err != nil {
-		x.failed(ctx, kind.Method+", which is not declared", "MCP-CONN-001", err)
+		x.failed(ctx, kind.Method+", which is not declared", "", err)
 		return
 	}
 	if list, ok := in.Result.Member(kind.Member); ok && in.Error == nil && len(list) > len("[]") {

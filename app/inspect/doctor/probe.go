@@ -41,7 +41,7 @@ func (x *subject) probe(ctx context.Context) {
 	x.unknownMethod(ctx)
 	if !x.c.Modern() {
 		if in, err := x.raw(ctx, mcp.MethodPing, "", nil); err != nil {
-			x.failed(ctx, mcp.MethodPing, "MCP-BASE-003", err)
+			x.failed(ctx, mcp.MethodPing, "", err)
 		} else if in.Error != nil {
 			x.add("MCP-BASE-003", mcp.MethodPing, reasonOf(in.Error))
 		}
@@ -71,7 +71,7 @@ func (x *subject) unknownMethod(ctx context.Context) {
 	in, err := x.raw(ctx, noMethod, "", nil)
 	switch {
 	case err != nil:
-		x.failed(ctx, noMethod, "MCP-CONN-001", err)
+		x.failed(ctx, noMethod, "", err)
 		return
 	case in.Error == nil:
 		x.add("MCP-BASE-001", noMethod, "it was answered with a result")
@@ -92,7 +92,7 @@ func (x *subject) served(ctx context.Context, capability, method string, params 
 	in, err := x.raw(ctx, method, "", params)
 	switch {
 	case err != nil:
-		x.failed(ctx, method, "MCP-CONN-001", err)
+		x.failed(ctx, method, "", err)
 	case in.Error != nil && in.Error.Code == mcp.CodeMethodNotFound:
 		x.add("MCP-CAP-001", method, fmt.Sprintf("%q is declared, and %s is answered with: %v", capability, method, in.Error))
 	}
@@ -103,7 +103,7 @@ func (x *subject) refused(ctx context.Context, id, method, target string, params
 	where := method + " of what does not exist"
 	in, err := x.raw(ctx, method, target, params)
 	if err != nil {
-		x.failed(ctx, where, "MCP-CONN-001", err)
+		x.failed(ctx, where, "", err)
 		return
 	}
 	if in.Error != nil || failedTool(in) {
@@ -132,7 +132,7 @@ func (x *subject) wrongArguments(ctx context.Context) {
 		}
 		in, err := x.raw(ctx, mcp.MethodToolsCall, t.name, map[string]any{"name": t.name, "arguments": wrong})
 		if err != nil {
-			x.failed(ctx, mcp.MethodToolsCall+" without required arguments", "MCP-CONN-001", err)
+			x.failed(ctx, mcp.MethodToolsCall+" without required arguments", "", err)
 		} else if in.Error == nil && !failedTool(in) && complete(in) {
 			x.add("MCP-TOOL-012", t.path(), "it was called without the arguments that its schema requires, and answered")
 		}
@@ -157,6 +157,9 @@ func (x *subject) skills(ctx context.Context) {
 			return
 		}
 		if err != nil {
+			if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok {
+				err = &answerError{refusal}
+			}
 			x.failed(ctx, "the list of skills", "MCP-SKILL-001", err)
 			return
 		}
@@ -179,7 +182,7 @@ func (x *subject) skill(ctx context.Context, s *skills.Skill) {
 	}
 	if differs, ok := errors.AsType[*skills.VerifyError](err); ok {
 		x.add("MCP-SKILL-003", differs.URI, reasonOf(differs))
-	} else if err != nil {
-		x.failed(ctx, s.URI, "MCP-RES-008", err)
+	} else if err != nil && ctx.Err() == nil {
+		x.add("MCP-RES-008", s.URI, reasonOf(err))
 	}
 }
