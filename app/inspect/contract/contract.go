@@ -61,8 +61,8 @@ func Declare(o *client.Options) *client.Options {
 	declared.OnElicitURL = declared.OnElicit
 	declared.OnSample = func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 		return nil, client.ErrRefused
-	} //nolint:staticcheck // servers of older revisions ask
-	declared.OnRoots = func(context.Context) ([]mcp.Root, error) { return nil, nil } //nolint:staticcheck // likewise
+	}
+	declared.OnRoots = func(context.Context) ([]mcp.Root, error) { return nil, nil }
 	declared.SampleTools, declared.SampleContext = true, true
 	return &declared
 }

@@ -182,7 +182,7 @@ func (x *subject) examine(ctx context.Context, state *Revision) {
 		switch kind {
 		case lists.Tools:
 			state.Tools = len(items)
-			x.tools(items)
+			x.tools(ctx, items)
 		case lists.Prompts:
 			state.Prompts = len(items)
 			x.prompts(items)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/parley-mcp/parley/app/inspect/contract/schemadiff"
 	"github.com/parley-mcp/parley/app/inspect/lists"
@@ -47,6 +48,11 @@ func (e *examination) missing(from, in *offer) {
 	}
 }
 
+// told are the effects of changes that touch no arguments.
+var told = []schemadiff.Effect{
+	schemadiff.Described, schemadiff.Titled, schemadiff.Defaulted, schemadiff.Carried, schemadiff.Annotated,
+}
+
 // differs tells of a tool that takes other arguments.
 func (e *examination) differs(a, b *tool, newer, older string) {
 	before, err := json.Marshal(a.input)
@@ -59,11 +65,9 @@ func (e *examination) differs(a, b *tool, newer, older string) {
 		return // told with the schema
 	}
 	for _, c := range changes {
-		switch c.Effect {
-		case schemadiff.Described, schemadiff.Titled, schemadiff.Defaulted, schemadiff.Carried, schemadiff.Annotated:
-			continue
+		if !slices.Contains(told, c.Effect) {
+			e.found.add("MCP-ERA-002", a.path("inputSchema"), fmt.Sprintf("the schema is another one than in %s", newer), "", older)
+			return
 		}
-		e.found.add("MCP-ERA-002", a.path("inputSchema"), fmt.Sprintf("the schema is another one than in %s", newer), "", older)
-		return
 	}
 }

@@ -36,7 +36,7 @@ var faults = []struct {
 	{"MCP-CONN-004", "standard output", func(s *script) {
 		s.fails("ping", fault{before: "listening on port 3000", result: object{}})
 	}},
-	{"MCP-CONN-007", "tools/list", func(s *script) { s.tool()["description"] = strings.Repeat("long ", 300_000) }},
+	{"MCP-CONN-007", "tools/list", func(s *script) { s.tool()["description"] = strings.Repeat("long ", 220_000) }},
 	{"MCP-CONN-008", "connecting", func(s *script) { s.fails("initialize", fault{code: -32603}) }},
 	{"MCP-INSTR-001", "$.instructions", func(s *script) { s.instructions = strings.Repeat("Look. ", 1000) }},
 	{"MCP-INSTR-002", "$.instructions", func(s *script) { s.instructions = "Look\u202e." }},
@@ -123,7 +123,7 @@ var faults = []struct {
 	}},
 	{"MCP-SCHEMA-010", "$.tools.look.inputSchema", func(s *script) {
 		members := object{}
-		for i := range 6000 {
+		for i := range 4000 {
 			members[fmt.Sprint("m", i)] = object{"type": "string", "description": "x"}
 		}
 		s.tool()["inputSchema"].(object)["properties"] = members

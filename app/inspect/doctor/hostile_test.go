@@ -116,8 +116,6 @@ func TestLargeAnswers(t *testing.T) {
 	large := strings.Repeat("x", 10<<20)
 	s := newScript(sessions)
 	s.tool()["description"] = large
-	s.prompts[0].(object)["description"] = large
-	s.resources[0].(object)["description"] = large
 	s.fails("parley-doctor/no-such-method", fault{result: object{"a": large}})
 	s.fails("resources/read", fault{result: object{"contents": []any{object{"uri": "shop://prices", "text": large}}}})
 	r, err := examine(t, s, nil)
@@ -157,7 +155,7 @@ func TestLargeAnswers(t *testing.T) {
 func TestManyFindings(t *testing.T) {
 	s := newScript(sessions)
 	s.tools = nil
-	for i := range 3000 {
+	for i := range 2500 {
 		s.tools = append(s.tools, object{"name": strings.Repeat("é", 100+i%50) + fmt.Sprint(i), "inputSchema": 7})
 	}
 	r, err := examine(t, s, nil)

@@ -36,7 +36,8 @@ var junitElements = map[string]struct{ children, must, may []string }{
 	"testsuites": {[]string{"testsuite"}, nil, []string{"name", "time", "tests", "failures", "disabled", "errors"}},
 	"testsuite": {
 		[]string{"properties", "testcase", "system-out", "system-err"},
-		[]string{"name", "tests", "failures", "errors"}, []string{"time", "disabled", "skipped", "timestamp", "hostname", "id", "package"},
+		[]string{"name", "tests", "failures", "errors"},
+		[]string{"time", "disabled", "skipped", "timestamp", "hostname", "id", "package"},
 	},
 	"testcase":   {[]string{"skipped", "error", "failure", "system-out", "system-err"}, []string{"name"}, []string{"classname", "assertions", "time", "status"}},
 	"failure":    {nil, nil, []string{"type", "message"}},

@@ -78,7 +78,8 @@ func SARIF(r *Report, version string) ([]byte, error) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		run.Results = append(run.Results, sarifResult{
-			f.Code, index[f.Code], f.Severity, sarifMessage{f.Reason + ". Mend: " + f.Mend},
+			f.Code, index[f.Code], f.Severity,
+			sarifMessage{f.Reason + ". Mend: " + f.Mend},
 			[]sarifLocation{{sarifPhysical{sarifArtifact{"mcp/" + url.PathEscape(r.Server)}}, []sarifLogical{{f.Where}}}},
 		})
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,13 +42,16 @@ func (t *tool) path(more ...string) string {
 }
 
 // tools examines the list of tools.
-func (x *subject) tools(items []mcp.RawValue) {
+func (x *subject) tools(ctx context.Context, items []mcp.RawValue) {
 	names := make(map[string]bool)
 	similar := make(map[string]string)
 	total := 0
 	var costs []Cost
 	var readable []*tool
 	for _, raw := range items {
+		if ctx.Err() != nil {
+			return // told once, at the end
+		}
 		t := x.tool(raw)
 		x.offer.tools = append(x.offer.tools, t)
 		switch form := lookalike(t.name); {
@@ -68,7 +72,9 @@ func (x *subject) tools(items []mcp.RawValue) {
 		if c.Tokens > maxToolTokens {
 			x.add("MCP-MODEL-004", t.path(), fmt.Sprintf("it takes about %d tokens, more than %d", c.Tokens, maxToolTokens))
 		}
-		readable = append(readable, t)
+		if t.compiled != nil {
+			readable = append(readable, t)
+		}
 	}
 	x.providers(readable)
 	for _, dialect := range slices.Sorted(maps.Keys(x.dialects)) {
@@ -189,8 +195,8 @@ type sharedLoss struct {
 // maxNamed is how many tools a reason names.
 const maxNamed = 20
 
-// providers tells what providers of models do not take of the tools.
-func (x *subject) providers(list []*tool) {
+// lossesOf are what providers do not take of tools, each once.
+func lossesOf(list []*tool) []*sharedLoss {
 	known := make(map[provider.Loss]*sharedLoss)
 	var losses []*sharedLoss
 	for _, t := range list {
@@ -205,16 +211,26 @@ func (x *subject) providers(list []*tool) {
 					s = &sharedLoss{loss: l}
 					known[l], losses = s, append(losses, s)
 				}
-				if !slices.Contains(s.providers, p.name) {
-					s.providers = append(s.providers, p.name)
-				}
-				if n := len(s.tools); n == 0 || s.tools[n-1] != t.name {
-					s.tools = append(s.tools, t.name)
-				}
+				s.add(p.name, t.name)
 			}
 		}
 	}
-	for _, s := range losses {
+	return losses
+}
+
+// add adds a provider that does not take it, and the tool.
+func (s *sharedLoss) add(provider, tool string) {
+	if !slices.Contains(s.providers, provider) {
+		s.providers = append(s.providers, provider)
+	}
+	if n := len(s.tools); n == 0 || s.tools[n-1] != tool {
+		s.tools = append(s.tools, tool)
+	}
+}
+
+// providers tells what providers of models do not take of the tools.
+func (x *subject) providers(list []*tool) {
+	for _, s := range lossesOf(list) {
 		id := "MCP-MODEL-002"
 		if strings.HasPrefix(s.loss.What, "the name ") {
 			id = "MCP-MODEL-001"
@@ -257,8 +273,11 @@ var schemaCodes = []struct {
 	err error
 	id  string
 }{
-	{schema.ErrDialect, "MCP-SCHEMA-003"}, {schema.ErrExternal, "MCP-SCHEMA-004"}, {schema.ErrTooComplex, "MCP-SCHEMA-010"},
-	{schema.ErrHeader, "MCP-SCHEMA-009"}, {schema.ErrInvalid, "MCP-SCHEMA-002"},
+	{schema.ErrDialect, "MCP-SCHEMA-003"},
+	{schema.ErrExternal, "MCP-SCHEMA-004"},
+	{schema.ErrTooComplex, "MCP-SCHEMA-010"},
+	{schema.ErrHeader, "MCP-SCHEMA-009"},
+	{schema.ErrInvalid, "MCP-SCHEMA-002"},
 }
 
 func schemaCode(err error) string {

@@ -53,6 +53,7 @@ func (w *Watch) Tap(e transport.TapEvent) {
 		if e.Name == transport.StepExit && e.Detail != "" && e.Detail != "exit status 0" {
 			w.keep(seen{"MCP-CONN-006", "the process", "it ended with: " + e.Detail})
 		}
+	default: // what is well-formed the examination sees as a client does
 	}
 }
 

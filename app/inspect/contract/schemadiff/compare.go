@@ -297,6 +297,7 @@ func (c *comparer) alt(path []string, k kind, o, n *alt) {
 	case kindObject:
 		c.counts(path, o, n, "minProperties", "maxProperties")
 		c.members(path, o, n)
+	default: // null and booleans are what they are
 	}
 }
 

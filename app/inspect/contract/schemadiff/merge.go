@@ -308,31 +308,29 @@ func (d *document) disjoint(k kind, alts []*alt) bool {
 		return false
 	}
 	for name := range alts[0].required {
-		var list []*alt
+		list := make([]*alt, 0, len(alts))
 		for _, a := range alts {
-			s, ok := a.members[name]
-			if !ok || !a.required[name] {
-				break
+			if only := d.onlyAlt(a.members[name]); only != nil && a.required[name] {
+				list = append(list, only)
 			}
-			n := d.node(s)
-			only := -1
-			for k := range n.alts {
-				if len(n.alts[k]) > 0 && (only >= 0 || len(n.alts[k]) > 1) {
-					only = int(kinds)
-				} else if len(n.alts[k]) == 1 {
-					only = k
-				}
-			}
-			if only < 0 || only == int(kinds) {
-				break
-			}
-			list = append(list, n.alts[only][0])
 		}
 		if len(list) == len(alts) && differentValues(list) {
 			return true
 		}
 	}
 	return false
+}
+
+// onlyAlt is the only alternative of a subschema, or nil if it has none or several.
+func (d *document) onlyAlt(s sub) *alt {
+	if s == nil {
+		return nil
+	}
+	all := slices.Concat(d.node(s).alts[:]...)
+	if len(all) != 1 {
+		return nil
+	}
+	return all[0]
 }
 
 // differentValues reports whether all alternatives are lists of values, none of which is in two.

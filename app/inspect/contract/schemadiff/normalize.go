@@ -276,6 +276,7 @@ func (d *document) own(p place, m map[string]any) *node {
 			d.readArray(a, p, m)
 		case kindObject:
 			d.readObject(a, p, m)
+		default: // null and booleans have no keywords of their own
 		}
 	}
 	for _, keyword := range []string{"not", "if", "then", "else"} {
