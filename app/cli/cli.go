@@ -259,7 +259,8 @@ unless --server names another.`,
 		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
 		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand(),
-		p.lockCommand(), p.diffCommand(), p.examineCommand())
+		p.lockCommand(), p.diffCommand(), p.examineCommand(),
+		p.newCommand())
 	return root
 }
 

@@ -60,3 +60,19 @@ func fields(line string) ([]string, error) {
 	}
 	return words, nil
 }
+
+// shellWord is a word as a shell reads it.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, needsQuotes) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func needsQuotes(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("-_./:=@%+,", r)
+}
