@@ -260,7 +260,8 @@ unless --server names another.`,
 		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
 		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand(),
 		p.lockCommand(), p.diffCommand(), p.examineCommand(),
-		p.newCommand())
+		p.newCommand(),
+		p.packageCommand())
 	return root
 }
 

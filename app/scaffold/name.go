@@ -14,7 +14,7 @@ const (
 )
 
 var (
-	name     = regexp.MustCompile(`^[a-z]([a-z0-9_-]*[a-z0-9])?$`)
+	name     = regexp.MustCompile(`^[a-z][a-z0-9_-]*[a-z0-9]$`)
 	major    = regexp.MustCompile(`^v[0-9]+$`)
 	element  = regexp.MustCompile(`^[A-Za-z0-9_~-]([A-Za-z0-9._~-]*[A-Za-z0-9_~-])?$`)
 	shortDOS = regexp.MustCompile(`~[0-9]+$`)
@@ -38,7 +38,7 @@ func CheckName(s string) error {
 	case len(s) > maxName:
 		return fmt.Errorf("the name has %d characters; at most %d are taken", len(s), maxName)
 	case !name.MatchString(s):
-		return fmt.Errorf("the name %q must begin with a letter and go on with letters, digits, - or _, all of them lower case ASCII, and end with a letter or digit%s", s, instead(s))
+		return fmt.Errorf("the name %q must have two or more characters: letters, digits, - or _, in lower case ASCII, a letter first and a letter or digit last%s", s, instead(s))
 	case major.MatchString(s):
 		return fmt.Errorf("the name %q is a version to the go command; take another", s)
 	case slices.Contains(reserved, s):
@@ -51,7 +51,7 @@ func CheckName(s string) error {
 
 // instead suggests a name that is like s, or nothing.
 func instead(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !('a' <= r && r <= 'z' || '0' <= r && r <= '9') })
+	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	if like := strings.Join(words, "-"); like != s && CheckName(like) == nil {
 		return fmt.Sprintf(", such as %s", like)
 	}

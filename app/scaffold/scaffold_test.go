@@ -87,7 +87,7 @@ func checkHTTP(t *testing.T, program string) {
 // Whatever the name and the module are, the Go files are as gofmt leaves them.
 func TestFormat(t *testing.T) {
 	for _, s := range []*scaffold.Server{
-		{Name: "w", Module: "w"},
+		{Name: "ws", Module: "w"},
 		{Name: "a-very-long-name-for-a-server_2", Module: "example.com/x"},
 	} {
 		dir := t.TempDir()
@@ -135,7 +135,7 @@ replace github.com/parley-mcp/parley => ` + copied + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			tt.s.Name, tt.s.Module = "w", "example.com/w"
+			tt.s.Name, tt.s.Module = "ws", "example.com/w"
 			if _, err := tt.s.Write(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ replace github.com/parley-mcp/parley => ` + copied + "\n"},
 				program = "v0.3.0"
 			}
 			for _, ci := range []string{".gitlab-ci.yml", ".github/workflows/test.yml"} {
-				if text := string(read(t, filepath.Join(dir, ci))); !strings.Contains(text, "/app/cmd/parley@"+program+" doctor -- ./w\n") {
+				if text := string(read(t, filepath.Join(dir, ci))); !strings.Contains(text, "/app/cmd/parley@"+program+" doctor -- ./ws\n") {
 					t.Errorf("%s does not run the program of version %s:\n%s", ci, program, text)
 				}
 			}
@@ -165,7 +165,7 @@ func TestGoVersion(t *testing.T) {
 func TestNothingIsOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "notes.txt", "mine")
-	s := &scaffold.Server{Name: "w", Module: "w"}
+	s := &scaffold.Server{Name: "ws", Module: "w"}
 	if _, err := s.Write(dir); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("a folder with a file: %v", err)
 	}
@@ -189,7 +189,7 @@ func TestBadCopies(t *testing.T) {
 		other:                          `holds the module "example.com/other"`,
 	} {
 		dir := filepath.Join(t.TempDir(), "w")
-		s := &scaffold.Server{Name: "w", Module: "w", Replace: path}
+		s := &scaffold.Server{Name: "ws", Module: "w", Replace: path}
 		if _, err := s.Write(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
@@ -201,11 +201,11 @@ func TestBadCopies(t *testing.T) {
 
 func TestCheckName(t *testing.T) {
 	for name, want := range map[string]string{
-		"w": "", "words2": "", "my-words_2": "",
-		"": "is empty", "-w": "must begin", "w-": "must begin", "Words": "such as words", "my words": "such as my-words",
-		"a/b": "such as a-b", "../w": "such as w", "w.go": "such as w-go", "wörter": "such as w-rter", "2w": "must begin",
+		"w": "two or more", "ws": "", "words2": "", "my-words_2": "",
+		"": "is empty", "-w": "a letter first", "w-": "a letter first", "Words": "such as words", "my words": "such as my-words",
+		"a/b": "such as a-b", "../ws": "such as ws", "w.go": "such as w-go", "wörter": "such as w-rter", "2w": "a letter first",
 		"v2": "is a version", "nul": "a device", "com1": "a device", "internal": "has a meaning", "vendor": "has a meaning",
-		"w\n": "such as w", strings.Repeat("w", 65): "at most 64", strings.Repeat("w", 64): "",
+		"ws\n": "such as ws", strings.Repeat("w", 65): "at most 64", strings.Repeat("w", 64): "",
 	} {
 		checkError(t, name, scaffold.CheckName(name), want)
 	}
