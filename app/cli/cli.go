@@ -261,7 +261,8 @@ unless --server names another.`,
 		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand(),
 		p.lockCommand(), p.diffCommand(), p.examineCommand(),
 		p.newCommand(),
-		p.packageCommand())
+		p.packageCommand(),
+		p.devCommand())
 	return root
 }
 
