@@ -183,8 +183,13 @@ func (r *Runner) attempt(ctx context.Context) (*proxy.Proxy, error) {
 		Logger: r.opts.Logger,
 	})
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		cause := context.Cause(ctx)
+		ended, exited := errors.AsType[*stdio.ExitError](err)
+		switch {
+		case cause != nil:
 			err = cause
+		case exited: // the rest says how the connection was made
+			err = ended
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
