@@ -262,7 +262,8 @@ unless --server names another.`,
 		p.lockCommand(), p.diffCommand(), p.examineCommand(),
 		p.newCommand(),
 		p.packageCommand(),
-		p.devCommand())
+		p.devCommand(),
+		p.chaosCommand())
 	return root
 }
 
