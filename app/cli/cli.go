@@ -263,7 +263,8 @@ unless --server names another.`,
 		p.newCommand(),
 		p.packageCommand(),
 		p.devCommand(),
-		p.chaosCommand())
+		p.chaosCommand(),
+		p.loadCommand())
 	return root
 }
 

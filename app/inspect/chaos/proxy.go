@@ -67,7 +67,7 @@ type Event struct {
 	Bytes int `json:"bytes"`
 	// Detail says more for a person, such as where the frame was cut. Nothing of the frame
 	// itself is in it.
-	Detail string `json:"detail,omitempty"`
+	Detail string `json:"detail,omitzero"`
 }
 
 // A Proxy applies faults. Its methods may be called by many goroutines.
