@@ -48,9 +48,10 @@ standalone: ## run the library's tests without the workspace, as its users get i
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
 # The package that takes longest begins first. Programs built so start slowly: what kills
-# them again and again does so ten times without the detector, and four times with it.
+# them again and again does so ten times without the detector, and four times with it. Faults are
+# tried with 20 seeds, and with 3.
 race: ## run the tests of the library, the program and contrib with the race detector
-	PARLEY_TEST_KILLS=4 GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./app/cli ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./app/cli ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@folders=$$(grep -rl --include='*_test.go' --exclude-dir=interop --exclude-dir=examples --exclude-dir=bench --exclude-dir=release '^func Fuzz' . | xargs -n1 dirname | sort -u); \
@@ -91,6 +92,7 @@ soak: flake ## what takes hours: every test many times on a busy machine, fuzzin
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
 	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
+	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
 	$(MAKE) fuzz FUZZTIME=5m
 
 release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1

@@ -176,7 +176,7 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 	if env == nil {
 		env = os.Environ()
 	}
-	var said io.Writer = p.streams.Err
+	said := p.streams.Err
 	if p.streams.ErrTerminal {
 		said = escaping{said}
 	}

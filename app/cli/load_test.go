@@ -22,13 +22,15 @@ type counted struct {
 	calls atomic.Int64
 }
 
+type failIn struct {
+	Fail bool `json:"fail,omitzero"`
+}
+
 func newCounted(t *testing.T) *counted {
 	t.Helper()
 	c := &counted{}
 	s := server.New("counted", "1", &server.Options{Logger: slog.New(slog.DiscardHandler)})
-	s.Add(server.Tool("count", "Counts, and fails if it is told to.", func(_ context.Context, in struct {
-		Fail bool `json:"fail,omitzero"`
-	}) (string, error) {
+	s.Add(server.Tool("count", "Counts, and fails if it is told to.", func(_ context.Context, in failIn) (string, error) {
 		c.calls.Add(1)
 		if in.Fail {
 			return "", errors.New("as was asked for")

@@ -280,6 +280,7 @@ require (
 	charm.land/bubbletea/v2 v2.0.10
 	charm.land/lipgloss/v2 v2.0.6
 	filippo.io/age v1.3.2
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/jackc/pgx/v5 v5.12.0
@@ -328,6 +329,7 @@ require (
 		"0067-x-sys":           "golang.org/x/sys",
 		"0008-x-term":          "golang.org/x/term",
 		"0009-testscript":      "github.com/rogpeppe/go-internal",
+		"0079-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
 		"0015-websocket":       "github.com/coder/websocket",
 		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
 		"0020-sqlite":          "modernc.org/sqlite",
@@ -360,7 +362,7 @@ func TestModules(t *testing.T) {
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:27: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:28: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},

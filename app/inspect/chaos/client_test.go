@@ -150,7 +150,7 @@ func (x *trial) within(what string, f func(ctx context.Context) error) error {
 	return err
 }
 
-// call makes a call and holds the client to its promises.
+// call makes a call and holds the client to its promises. The error is one that a call may have.
 func (x *trial) call(key string) error {
 	var result *mcp.CallToolResult
 	err := x.within("a call", func(ctx context.Context) (err error) {
@@ -183,11 +183,11 @@ func (x *trial) run(d transport.Dialer, version string) {
 		return
 	}
 	for i := range calls {
-		x.call(fmt.Sprintf("one-%d", i))
+		_ = x.call(fmt.Sprintf("one-%d", i))
 	}
 	var wg sync.WaitGroup
 	for i := range calls {
-		wg.Go(func() { x.call(fmt.Sprintf("many-%d", i)) })
+		wg.Go(func() { _ = x.call(fmt.Sprintf("many-%d", i)) })
 	}
 	wg.Wait()
 	var last error

@@ -58,8 +58,9 @@ func (f frame) takes(fault Fault) bool {
 		return ok
 	case Drop, Slow:
 		return len(f.bytes) > 1
+	default:
+		return len(f.bytes) > 0
 	}
-	return len(f.bytes) > 0
 }
 
 // changed applies a fault that changes the bytes of a frame alone.
@@ -77,8 +78,9 @@ func (f frame) changed(d *decision) (frame, string) {
 	case WrongID:
 		from, to, _ := idOf(m)
 		return f.with(slices.Concat(m[:from], otherID(m[from:to], d.rand), m[to:])), ""
+	default:
+		panic(fmt.Sprintf("the fault %s changes no bytes", d.fault)) // the table of faults says so
 	}
-	return f, ""
 }
 
 // otherID is an id of the same kind that no client comes to by counting.

@@ -228,10 +228,11 @@ func (x *exchange) request(ctx context.Context) (io.Reader, error) {
 			return nil, err
 		}
 		return bytes.NewReader(x.body), first.Body.Close()
+	default:
+		changed, detail := f.changed(d)
+		log(detail)
+		return bytes.NewReader(changed.bytes), nil
 	}
-	changed, detail := f.changed(d)
-	log(detail)
-	return bytes.NewReader(changed.bytes), nil
 }
 
 // A failing reader ends a request in the middle.

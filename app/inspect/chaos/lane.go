@@ -63,10 +63,11 @@ func (r *relay) pass(ctx context.Context, f frame) error {
 			return err
 		}
 		return r.write(f)
+	default:
+		changed, detail := f.changed(d)
+		r.log(r.frames, d.fault, len(f.bytes), detail)
+		return r.write(changed)
 	}
-	changed, detail := f.changed(d)
-	r.log(r.frames, d.fault, len(f.bytes), detail)
-	return r.write(changed)
 }
 
 // write writes a frame, and then one that was held for it.
