@@ -1,6 +1,8 @@
 package chaos_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -37,6 +39,24 @@ func TestParseRates(t *testing.T) {
 	} {
 		if _, err := chaos.ParseRates([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The guide has the table of faults.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/guide/chaos.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range chaos.Faults() {
+		over := "pipe, HTTP"
+		if !f.Pipe {
+			over = "HTTP"
+		}
+		if want := fmt.Sprintf("| `%s` | %s | %s |\n", f.Fault, over, f.Does); !strings.Contains(string(page), want) {
+			t.Errorf("the guide has no line %s", want)
 		}
 	}
 }

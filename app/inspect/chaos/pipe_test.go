@@ -161,6 +161,38 @@ func TestRatesAreIndependent(t *testing.T) {
 	}
 }
 
+// Faults are as frequent as their rates say, at each place and with each seed.
+func TestRatesAreKept(t *testing.T) {
+	t.Parallel()
+	const frames, seeds, rate = 200, 200, 0.2
+	in := strings.Repeat("{}\n", frames)
+	bySeed, byFrame := make(map[uint64]int), make(map[uint64]int)
+	for seed := range uint64(seeds) {
+		_, events, err := through(t, chaos.Options{Seed: seed, Rates: chaos.Rates{chaos.BadJSON: rate}}, chaos.ToClient, strings.NewReader(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bySeed[seed] = len(events)
+		for _, e := range events {
+			byFrame[e.Frame]++
+		}
+	}
+	all := 0
+	for seed, n := range bySeed {
+		if all += n; n < 15 || n > 65 {
+			t.Errorf("seed %d: %d of %d frames", seed, n, frames)
+		}
+	}
+	for frame := range uint64(frames) {
+		if n := byFrame[frame+1]; n < 15 || n > 65 {
+			t.Errorf("frame %d: with %d of %d seeds", frame+1, n, seeds)
+		}
+	}
+	if got := float64(all) / (frames * seeds); got < rate-0.01 || got > rate+0.01 {
+		t.Errorf("a rate of %v in all", got)
+	}
+}
+
 // Without faults every byte is passed on, and with --to only one direction has any.
 func TestPipeWithoutFaults(t *testing.T) {
 	t.Parallel()
