@@ -264,7 +264,8 @@ unless --server names another.`,
 		p.packageCommand(),
 		p.devCommand(),
 		p.chaosCommand(),
-		p.loadCommand())
+		p.loadCommand(),
+		p.bridgeCommand())
 	return root
 }
 

@@ -16,17 +16,19 @@ const writeScope = bundled + ":write"
 
 // guardFlags is the guard in front of the endpoints, if there is to be one.
 type guardFlags struct {
-	p     *program
-	flags *serveFlags
-	guard *guard.Guard // nil: no authentication
-	err   error        // why there is none
+	p          *program
+	flags      *httpFlags
+	name       string       // of what is guarded, for people
+	writeScope string       // what tools that change something need, or ""
+	guard      *guard.Guard // nil: no authentication
+	err        error        // why there is none
 	// strays says that no client that calls by the address of this machine finds
 	// tokens that are good.
 	strays bool
 }
 
 // checkAuth refuses what could not work, before anything is served.
-func (s *serveFlags) checkAuth() error {
+func (s *httpFlags) checkAuth() error {
 	if s.auth == "" {
 		return nil
 	}
@@ -68,7 +70,7 @@ func (g *guardFlags) protect(endpoints http.Handler, addr string) (http.Handler,
 	}
 	made, err := guard.New(resource, guard.JWT(g.flags.auth, nil), &guard.Options{
 		Scopes:  g.flags.scopes,
-		Name:    bundled,
+		Name:    g.name,
 		Origins: g.flags.origins,
 		Logger:  g.p.serverLogger(),
 	})
@@ -112,7 +114,9 @@ func (g *guardFlags) announce() {
 	if g.strays {
 		g.p.note("parley: clients must call it as %s, or below: tokens are for nothing else", g.guard.Resource())
 	}
-	g.p.note("parley: tools that change something need the scope %s", writeScope)
+	if g.writeScope != "" {
+		g.p.note("parley: tools that change something need the scope %s", g.writeScope)
+	}
 }
 
 // close ends what the guard has under way.

@@ -35,27 +35,29 @@ func (o *observeFlags) observed(f *pflag.FlagSet) {
 	f.StringVar(&o.otlp, "otlp", "", "send traces to this collector: its `URL`, such as http://localhost:4318 (default: none)")
 }
 
-// start has a server watched as the flags say. What it returns ends that, and
-// is called once the server has ended.
-func (o *observeFlags) start(ctx context.Context, p *program, f *pflag.FlagSet, s *server.Server) (stop func(), err error) {
+// start makes what the flags say. watch has a server watched, before its first
+// request; stop is called once all servers have ended.
+func (o *observeFlags) start(ctx context.Context, p *program, f *pflag.FlagSet) (watch func(s *server.Server), stop func(), err error) {
 	provider, stopTraces, err := o.startTraces(ctx, p, f)
 	if err != nil {
-		return nil, err
-	}
-	if provider != nil {
-		s.Use(otelmcp.Server(&otelmcp.Options{TracerProvider: provider}))
+		return nil, nil, err
 	}
 	m := metrics.New(nil)
 	stopPage, err := o.startPage(ctx, p, f, m)
 	if err != nil {
 		stopTraces()
-		return nil, err
+		return nil, nil, err
 	}
-	if f.Changed("metrics") {
-		s.Use(m.Server())
-		s.Observe(m.ServerObserver())
+	watch = func(s *server.Server) {
+		if provider != nil {
+			s.Use(otelmcp.Server(&otelmcp.Options{TracerProvider: provider}))
+		}
+		if f.Changed("metrics") {
+			s.Use(m.Server())
+			s.Observe(m.ServerObserver())
+		}
 	}
-	return func() { stopPage(); stopTraces() }, nil
+	return watch, func() { stopPage(); stopTraces() }, nil
 }
 
 // startTraces makes what traces go to, nil if they go nowhere.

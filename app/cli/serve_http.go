@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/sse"
+	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/web"
+	"github.com/parley-mcp/parley/transport/websocket"
+)
+
+// Paths of a server over HTTP, in addition to streamable.Path: the transport of
+// the first revision, and WebSocket.
+const (
+	ssePath       = "/sse"
+	websocketPath = "/ws"
+)
+
+// httpFlags are the flags of commands that serve MCP over HTTP.
+type httpFlags struct {
+	http    string
+	hosts   []string
+	origins []string
+	proxies []string
+
+	sessionless bool
+	stateKeys   []string
+
+	auth     string
+	resource string
+	scopes   []string
+
+	observeFlags
+}
+
+// guarded adds the flags but --http.
+func (s *httpFlags) guarded(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` under which the server may be called, for one behind a proxy; may be given several times")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "`ORIGIN` whose web pages may call the server, such as https://app.example; may be given several times")
+	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
+	f.BoolVar(&s.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
+	f.StringArrayVar(&s.stateKeys, "state-key-file", nil, "`FILE` with the key that seals what clients carry between requests: 64 hexadecimal digits or 32 bytes, the same for all replicas; the first of several seals, each opens (default: a key of this run)")
+	f.StringVar(&s.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
+	f.StringVar(&s.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
+	f.StringArrayVar(&s.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
+	s.observed(f)
+}
+
+// checkTogether refuses flags that do not go together.
+func (s *httpFlags) checkTogether(set *pflag.FlagSet) error {
+	switch {
+	case set.Changed("http") && s.http == "":
+		return usagef("--http is empty; write it as HOST:PORT or :PORT")
+	case s.http == "" && len(s.hosts)+len(s.origins)+len(s.proxies) > 0:
+		return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
+	case s.http == "" && s.sessionless:
+		return usagef("--sessionless goes with --http: standard input and output belong to one client")
+	case s.http == "" && s.auth != "":
+		return usagef("--auth goes with --http: over standard input and output the caller is known")
+	case s.auth == "" && (s.resource != "" || len(s.scopes) > 0):
+		return usagef("--resource and --scope go with --auth")
+	}
+	return nil
+}
+
+// An httpService is what a command serves over HTTP.
+type httpService struct {
+	name, what string // whose endpoint it is, and what is done with it, for people
+	writeScope string // what tools that change something need, or ""
+	mount      func(access web.Access) mounted
+	start      func()                          // is called before the first request
+	shutdown   func(ctx context.Context) error // ends what is behind the endpoints
+}
+
+// mounted are endpoints by path. They end in two steps: with what is behind them, and after it.
+type mounted struct {
+	handlers  map[string]http.Handler
+	with      []func(ctx context.Context) error
+	afterward func(ctx context.Context) error // may be nil
+}
+
+// mountAll serves a server at all paths.
+func (p *program) mountAll(s *server.Server, access web.Access, flags *httpFlags) mounted {
+	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.serverLogger()})
+	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
+	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
+	return mounted{
+		handlers: map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets},
+		with:     []func(ctx context.Context) error{endpoint.Shutdown, old.Shutdown},
+		// The sockets last: they cut off what the server may still finish.
+		afterward: sockets.Shutdown,
+	}
+}
+
+// serveHTTP serves until the person ends it.
+func (p *program) serveHTTP(ctx context.Context, flags *httpFlags, s *httpService) error {
+	trusted, err := flags.checked()
+	if err != nil {
+		return err
+	}
+	endpoints := s.mount(web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted})
+	mux := http.NewServeMux()
+	for path, h := range endpoints.handlers {
+		mux.Handle(path, h)
+	}
+	door := newLateHandler()
+	g := &guardFlags{p: p, flags: flags, name: s.name, writeScope: s.writeScope}
+	defer g.close()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	listening := false
+	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
+		Grace:  shutdownTime,
+		Logger: p.serverLogger(),
+		Listening: func(addr net.Addr) {
+			listening = true
+			guarded, err := g.protect(mux, reachable(addr))
+			if err != nil {
+				end(err)
+				return
+			}
+			door.open(guarded)
+			s.start()
+			p.note("parley: %s %q at http://%s%s; Ctrl-C ends it", s.what, s.name, reachable(addr), streamable.Path)
+			g.announce()
+		},
+		Shutdown: func(ctx context.Context) error {
+			err := runAll(ctx, append(endpoints.with, s.shutdown)...)
+			if endpoints.afterward != nil {
+				err = errors.Join(err, endpoints.afterward(ctx))
+			}
+			return err
+		},
+	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	shutErr := s.shutdown(last)
+	switch {
+	case g.err != nil:
+		return g.err
+	case err != nil && !listening:
+		return usagef("--http: %w", err)
+	case err == nil && shutErr != nil:
+		return fmt.Errorf("ending the server: %w", shutErr)
+	}
+	return err
+}
+
+// checked refuses flags that could not work, before anything is served. It returns the networks
+// of proxies in front.
+func (s *httpFlags) checked() ([]netip.Prefix, error) {
+	if _, _, err := net.SplitHostPort(s.http); err != nil {
+		return nil, usagef("--http %q: write it as HOST:PORT or :PORT", s.http)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if err := s.checkAuth(); err != nil {
+		return nil, err
+	}
+	return readProxies(s.proxies)
+}
+
+// check refuses names that would never match, which the person would only
+// find out from a page that is refused.
+func (s *httpFlags) check() error {
+	for _, origin := range s.origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin || strings.Contains(origin, "*") {
+			return usagef("--allow-origin %q: write one origin as browsers do, like https://app.example, with nothing behind it", origin)
+		}
+	}
+	for _, name := range s.hosts {
+		if name != "*" && (name == "" || strings.ContainsAny(name, "/@* ")) {
+			return usagef("--allow-host %q: write a host, like mcp.example or mcp.example:8080", name)
+		}
+	}
+	return nil
+}
+
+// reachable is an address to listen on as one to call: all addresses of this
+// machine are none that a client could write.
+func reachable(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return addr.String()
+	}
+	return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+}
+
+// runAll runs functions at once and returns the first error.
+func runAll(ctx context.Context, fs ...func(context.Context) error) error {
+	errs := make(chan error, len(fs))
+	for _, f := range fs {
+		go func() { errs <- f(ctx) }()
+	}
+	var first error
+	for range fs {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
