@@ -16,6 +16,7 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -40,6 +41,7 @@ type bridgeFlags struct {
 	stdio       bool
 	connections int
 	idle        time.Duration
+	singleUser  bool
 }
 
 func (p *program) bridgeCommand() *cobra.Command {
@@ -78,6 +80,7 @@ no call that may have run is sent again.`,
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
 	f.BoolVar(&flags.stdio, "stdio", false, "serve on standard input and output, to the client that started this program")
 	f.IntVar(&flags.connections, "max-connections", 32, "the most sessions of clients over HTTP, and the most callers without one: `NUMBER`")
+	f.BoolVar(&flags.singleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
 	f.DurationVar(&flags.idle, "idle", 15*time.Minute, "end connections and sessions that nobody has used for this `TIME`")
 	flags.guarded(f)
 	return cmd
@@ -88,8 +91,12 @@ func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 	switch {
 	case b.stdio && set.Changed("http"), !b.stdio && !set.Changed("http"):
 		return usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
-	case b.stdio && (set.Changed("max-connections") || set.Changed("idle")):
-		return usagef("--max-connections and --idle go with --http: standard input and output belong to one client")
+	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.singleUser):
+		return usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
+	case b.singleUser && b.auth != "":
+		return usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
+	case b.singleUser && listensEverywhere(b.http):
+		return usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.http)
 	case b.connections < 1 || b.connections > maxBridged:
 		return usagef("--max-connections %d: write a number from 1 to %d", b.connections, maxBridged)
 	case b.idle < time.Second:
@@ -203,6 +210,10 @@ func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridge
 	if !b.Modern() {
 		o.MaxSessions, o.MaxSessionsPerAddress = flags.connections, flags.connections
 		o.MaxSessionsPerPrincipal = max(flags.connections/2, 1)
+	}
+	if flags.singleUser {
+		o.Access.Principal = func(*http.Request) *principal.Principal { return principal.Local }
+		o.MaxSessionsPerPrincipal = flags.connections
 	}
 	endpoint := streamable.NewHandler(b, o)
 	return mounted{
