@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -94,7 +96,8 @@ func (b *Bridge) roomForCaller() error {
 // paused refuses a new connection during a long pause after attempts that failed. mu is held.
 func (b *Bridge) paused() error {
 	if pause := time.Until(b.retryAt); b.spare == nil && pause > waitPause {
-		return web.Unavailable("the server behind this bridge could not be reached; it is tried again in %d s", int(pause.Seconds()+1))
+		return jsonrpc.NewError(jsonrpc.CodeInternalError, "the server behind this bridge could not be reached; it is tried again in %d s", int(pause.Seconds()+1)).
+			With(mcp.RetryData{RetryAfterMs: pause.Milliseconds()})
 	}
 	return nil
 }
