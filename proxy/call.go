@@ -66,6 +66,7 @@ func forward[R any, RP interface {
 	}
 	k := &call{p: p, method: method, params: params, result: func() mcp.Result { return RP(new(R)) }}
 	p.level.raise(ctx, p, caller.LogLevel())
+	p.watch.settle(ctx)
 	var (
 		res mcp.Result
 		err error

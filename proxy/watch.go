@@ -24,6 +24,9 @@ const (
 	// doubles up to longWatch.
 	retryWatch = 5 * time.Second
 	longWatch  = 5 * time.Minute
+	// watchWait is how long a call waits until the upstream server has been asked to
+	// tell of what callers subscribed to before.
+	watchWait = time.Second
 )
 
 // watches are the resources that callers subscribed to. The upstream server has
@@ -31,9 +34,11 @@ const (
 type watches struct {
 	wake chan struct{} // has an element when what is watched has changed
 
-	mu    sync.Mutex
-	byURI map[string]*watched
-	count uint64
+	mu            sync.Mutex
+	byURI         map[string]*watched
+	count         uint64        // of those that came
+	asking, asked uint64        // how many of those the upstream server is, and was, asked for
+	news          chan struct{} // closed when asked grows; nil if nobody waits for that
 }
 
 // A watched is a resource that callers subscribed to.
@@ -74,6 +79,7 @@ func (p *Proxy) keepWatch() {
 		case <-again:
 		}
 		next, err := p.renewWatch(sub)
+		p.watch.settled()
 		if err == nil && wait > 0 {
 			p.watch.missed(next)
 		}
@@ -108,6 +114,51 @@ func (p *Proxy) renewWatch(sub *client.Subscription) (*client.Subscription, erro
 		_ = sub.Close() // it is never an error
 	}
 	return next, nil
+}
+
+// settle waits until the upstream server was asked for all that callers have subscribed to
+// so far, so that what the call of one of them changes is told to it.
+func (w *watches) settle(ctx context.Context) {
+	w.mu.Lock()
+	came := w.count
+	w.mu.Unlock()
+	var late <-chan time.Time
+	for {
+		w.mu.Lock()
+		if w.asked >= came {
+			w.mu.Unlock()
+			return
+		}
+		if w.news == nil {
+			w.news = make(chan struct{})
+		}
+		news := w.news
+		w.mu.Unlock()
+		if late == nil {
+			timer := time.NewTimer(watchWait)
+			defer timer.Stop()
+			late = timer.C
+		}
+		select {
+		case <-news:
+		case <-late:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settled notes that the upstream server was asked for what uris gave last, whatever it
+// answered.
+func (w *watches) settled() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = w.asking
+	if w.news != nil {
+		close(w.news)
+		w.news = nil
+	}
 }
 
 // missed notifies the watchers of what the upstream server has agreed to only now: it
@@ -158,6 +209,7 @@ func (w *watches) renew() {
 func (w *watches) uris() (uris []string, more int) {
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.byURI))
+	w.asking = w.count
 	w.mu.Unlock()
 	if len(all) > maxWatched {
 		slices.SortFunc(all, func(a, b *watched) int { return cmp.Compare(a.came, b.came) })
