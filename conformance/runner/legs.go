@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,23 +47,28 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 // servers against it, all revisions against one process.
 func runServer(ctx context.Context, s *suite, program, leg string, args []string, output string, got map[scenario]*result) error {
 	return withServer(ctx, program, args, filepath.Join(output, leg+".log"), func(url string) error {
-		for _, revision := range revisions {
-			dir := filepath.Join(output, leg+"-"+revision)
-			say("%s %s", leg, revision)
-			// The status counts scored scenarios alone; the results say it all.
-			if _, err := s.run(ctx, dir, nil, "server", "--url", url, "--requirements", revision, "--timeout", timeout); err != nil {
-				return fmt.Errorf("server scenarios of %s: %w", revision, err)
-			}
-			results, err := readResults(dir, legServer)
-			if err != nil {
-				return err
-			}
-			for name, r := range results {
-				got[scenario{leg: leg, revision: revision, name: name}] = r
-			}
-		}
-		return nil
+		return runSets(ctx, s, url, leg, output, got)
 	})
+}
+
+// runSets runs the scenarios for servers of each revision against a URL.
+func runSets(ctx context.Context, s *suite, url, leg, output string, got map[scenario]*result) error {
+	for _, revision := range revisions {
+		dir := filepath.Join(output, leg+"-"+revision)
+		say("%s %s", leg, revision)
+		// The status counts scored scenarios alone; the results say it all.
+		if _, err := s.run(ctx, dir, nil, "server", "--url", url, "--requirements", revision, "--timeout", timeout); err != nil {
+			return fmt.Errorf("server scenarios of %s: %w", revision, err)
+		}
+		results, err := readResults(dir, legServer)
+		if err != nil {
+			return err
+		}
+		for name, r := range results {
+			got[scenario{leg: leg, revision: revision, name: name}] = r
+		}
+	}
+	return nil
 }
 
 // runExtensions runs the scenarios for servers of extensions, one at a time.
@@ -130,8 +136,13 @@ func withServer(ctx context.Context, program string, args []string, logFile stri
 		return err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	return withStarted(program, func() (string, func() error, error) { return startServer(ctx, program, args, log) }, do)
+}
+
+// withStarted starts a program, does something with its URL, and ends it.
+func withStarted(program string, start func() (url string, stop func() error, err error), do func(url string) error) (err error) {
 	name := filepath.Base(program)
-	url, stop, err := startServer(ctx, program, args, log)
+	url, stop, err := start()
 	if err != nil {
 		return fmt.Errorf("starting the fixture %s: %w", name, err)
 	}
@@ -154,6 +165,12 @@ func startServer(ctx context.Context, program string, args []string, log io.Writ
 		cancel()
 		return "", nil, err
 	}
+	return started(c, cancel, bufio.NewReader(out), strings.TrimSpace)
+}
+
+// started starts a program whose output says where it listens: find finds the URL in a line, or
+// returns "". cancel tells the program to end.
+func started(c *exec.Cmd, cancel context.CancelFunc, out *bufio.Reader, find func(line string) string) (url string, stop func() error, err error) {
 	if err := c.Start(); err != nil {
 		cancel()
 		return "", nil, err
@@ -168,11 +185,15 @@ func startServer(ctx context.Context, program string, args []string, log io.Writ
 	}
 	// A server that says nothing is ended, which ends the reading too.
 	late := time.AfterFunc(startTime, cancel)
-	line, err := bufio.NewReader(out).ReadString('\n')
+	for url == "" && err == nil {
+		var line string
+		line, err = out.ReadString('\n')
+		url = find(line)
+	}
 	if !late.Stop() || err != nil {
 		return "", nil, errors.Join(errors.New("it did not say where it listens"), stop())
 	}
-	return strings.TrimSpace(line), stop, nil
+	return url, stop, nil
 }
 
 // runClient runs the scenarios for clients, one at a time: so the suite minds

@@ -37,10 +37,11 @@ var errUnexpected = errors.New("not what is expected")
 
 func main() {
 	update := flag.Bool("update", false, "write what the scenarios gave into expected.txt; failures and warnings never become expected")
+	bridge := flag.Bool("bridge", false, "run the scenarios for servers through parley bridge instead, and compare with expected-bridge.txt")
 	output := flag.String("o", "", "`folder` for the suite's results (default: a temporary one, kept if something is wrong)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *update, *output)
+	err := run(ctx, *update, *bridge, *output)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -48,7 +49,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, update bool, output string) (err error) {
+func run(ctx context.Context, update, bridge bool, output string) (err error) {
 	start := time.Now()
 	home, err := moduleDir(ctx)
 	if err != nil {
@@ -70,11 +71,14 @@ func run(ctx context.Context, update bool, output string) (err error) {
 			err = fmt.Errorf("%w; the results are in %s", err, output)
 		}()
 	}
-	planned, got, err := runAll(ctx, s, output)
+	all, path := runAll, filepath.Join(home, "expected.txt")
+	if bridge {
+		all, path = runBridges, filepath.Join(home, "expected-bridge.txt")
+	}
+	planned, got, err := all(ctx, s, output)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(home, "expected.txt")
 	expected, err := readTable(path)
 	if err != nil {
 		return err

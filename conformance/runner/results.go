@@ -37,7 +37,7 @@ const (
 )
 
 // legs are all of them, in the order of the table.
-var legs = []string{legServer, legProxy, legProxyHandshake, legClient, legIssuer, legOldServer}
+var legs = []string{legServer, legProxy, legProxyHandshake, legClient, legIssuer, legOldServer, legBridge, legBridgeHandshake}
 
 // authorization reports whether a scenario for clients is one of authorization.
 func (s scenario) authorization() bool {

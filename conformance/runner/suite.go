@@ -151,7 +151,7 @@ func (s *suite) plan(ctx context.Context) ([]scenario, error) {
 		return nil, err
 	}
 	all, err := s.list(ctx, newest)
-	return slices.Concat(planned, proxied(planned), extensionScenarios(all), list, oldScenarios), err
+	return slices.Concat(planned, proxied(planned, legProxy, legProxyHandshake), extensionScenarios(all), list, oldScenarios), err
 }
 
 // extensionScenarios are those of extensions, which are in no set. Those for clients are run
@@ -180,12 +180,12 @@ var askedInOrder = []string{
 }
 
 // proxied are the scenarios for servers among those that are planned, once more for
-// each proxy.
-func proxied(planned []scenario) []scenario {
+// each proxy: one that speaks the newest revision to the server, and one with a handshake.
+func proxied(planned []scenario, newest, handshake string) []scenario {
 	var out []scenario
-	for _, leg := range []string{legProxy, legProxyHandshake} {
+	for _, leg := range []string{newest, handshake} {
 		for _, sc := range planned {
-			if sc.leg == legServer && (leg == legProxy || !slices.Contains(askedInOrder, sc.name)) {
+			if sc.leg == legServer && (leg == newest || !slices.Contains(askedInOrder, sc.name)) {
 				out = append(out, scenario{leg: leg, revision: sc.revision, name: sc.name})
 			}
 		}

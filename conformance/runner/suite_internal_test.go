@@ -86,7 +86,7 @@ func TestProxied(t *testing.T) {
 		want = append(want, scenario{leg: legProxy, revision: "2026-07-28", name: name})
 	}
 	want = append(want, scenario{leg: legProxyHandshake, revision: "2026-07-28", name: "ping"})
-	if got := proxied(planned); !slices.Equal(got, want) {
+	if got := proxied(planned, legProxy, legProxyHandshake); !slices.Equal(got, want) {
 		t.Errorf("planned %v\nwant %v", got, want)
 	}
 }

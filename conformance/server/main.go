@@ -21,6 +21,7 @@ import (
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -43,6 +44,7 @@ func main() {
 func run() (err error) {
 	addr := flag.String("http", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
 	behind := flag.String("proxy", "", "serve a proxy of the server, which speaks the protocol `revision` to it")
+	pipes := flag.Bool("stdio", false, "serve on standard input and output, for a program that bridges them to HTTP")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
@@ -50,6 +52,9 @@ func run() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := newServer(nil)
+	if *pipes {
+		return stdio.Serve(ctx, s)
+	}
 	var access web.Access
 	if *behind != "" {
 		p, connecting := proxied(ctx, s, *behind)
