@@ -201,6 +201,41 @@ func upstreamFeatures() []server.Feature {
 	}
 }
 
+// What a call changes is told to a caller that subscribed before it called, also if the upstream
+// server takes its time to agree.
+func TestSubscribeThenCall(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up := server.New("upstream", "1", &server.Options{Logger: quiet})
+		up.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				if c.Method() == mcp.MethodResourcesSubscribe || c.Method() == mcp.MethodListen {
+					time.Sleep(200 * time.Millisecond) // of fake time
+				}
+				return next(c)
+			}
+		})
+		up.Add(server.Text("x:///a", "a", "text"), server.Tool("touch", "", func(context.Context, mcp.None) (string, error) {
+			up.ResourceUpdated("x:///a")
+			return "touched", nil
+		}))
+		p := connect(t, up, version, nil)
+		var told logtest.List
+		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
+		sub, err := c.Subscribe(t.Context(), "x:///a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sub.Close()
+		if _, err := c.CallTool(t.Context(), "touch", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // of fake time
+		if got := told.Take(); !slices.Equal(got, []string{"x:///a"}) {
+			t.Errorf("told of %q", got)
+		}
+	})
+}
+
 // A resource that callers subscribe to is subscribed to once upstream, until the
 // last of them leaves; changes reach all.
 func TestSubscriptions(t *testing.T) {
