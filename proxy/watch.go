@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
 )
 
 // Bounds of what is watched upstream.
@@ -51,6 +53,42 @@ type watched struct {
 func (w *watches) init() {
 	w.wake = make(chan struct{}, 1)
 	w.byURI = make(map[string]*watched)
+}
+
+// watchFirst is middleware that notes what a caller subscribes to before it is answered, so that
+// its calls find it noted; see settle.
+func (p *Proxy) watchFirst(next server.Func) server.Func {
+	return func(c *server.Call) (server.Result, error) {
+		switch params := c.Params().(type) {
+		case *mcp.SubscribeParams:
+			defer p.hold(c, params.URI)()
+			res, err := next(c)
+			if err == nil {
+				p.watch.settle(c)
+			}
+			return res, err
+		case *mcp.ListenParams:
+			defer p.hold(c, params.Notifications.ResourceSubscriptions...)() // until the caller listens no more
+		}
+		return next(c)
+	}
+}
+
+// hold has those of the resources watched that the caller may see, until release is called.
+func (p *Proxy) hold(c *server.Call, uris ...string) (release func()) {
+	none := func() {}
+	var held []string
+	for _, uri := range uris {
+		if c.CanRead(uri) {
+			p.watch.add(uri, &none)
+			held = append(held, uri)
+		}
+	}
+	return func() {
+		for _, uri := range held {
+			p.watch.remove(uri, &none)
+		}
+	}
 }
 
 // watchResource tells of changes of a resource until ctx ends.
@@ -190,6 +228,9 @@ func (w *watches) remove(uri string, changed *func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.byURI[uri]
+	if r == nil { // it was there twice, as a URI of a list can be
+		return
+	}
 	delete(r.tell, changed)
 	if len(r.tell) == 0 {
 		delete(w.byURI, uri)
