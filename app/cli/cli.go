@@ -265,7 +265,8 @@ unless --server names another.`,
 		p.devCommand(),
 		p.chaosCommand(),
 		p.loadCommand(),
-		p.bridgeCommand())
+		p.bridgeCommand(),
+		p.inspectCommand())
 	return root
 }
 

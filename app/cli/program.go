@@ -39,6 +39,7 @@ type program struct {
 
 	extensions []client.Extension // that the command needs
 	tap        transport.Tap      // is shown what connections carry, or nil
+	transport  string             // to a URL, "http" or "sse"; else whatever is there
 
 	held   map[string]*os.File // locks of the sessions that are open here, by their ids
 	unkept bool                // there is no folder for sessions

@@ -55,7 +55,14 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 		d.Header, old.Header = header, header
 		d.Client, old.Client = httpClient, httpClient
 		d.Tap, old.Tap = p.tap, p.tap
-		s.Dialer = transport.First(d, old)
+		switch p.transport {
+		case "http":
+			s.Dialer = d
+		case "sse":
+			s.Dialer = old
+		default:
+			s.Dialer = transport.First(d, old)
+		}
 	case "ws", "wss":
 		d := websocket.URL(address)
 		d.Logger, d.Header, d.Client, d.Tap = p.logger(), header, httpClient, p.tap

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/parley-mcp/parley/app/inspect"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+func (p *program) inspectCommand() *cobra.Command {
+	flags := &inspectFlags{}
+	cmd := &cobra.Command{
+		Use:   "inspect [SERVER | -- COMMAND]",
+		Short: "Ask a server one thing, and show what it said as it came",
+		Long: `Ask a server one thing by the name of a method, and write its result as it came:
+member for member, with nothing added and nothing left out. SERVER is a name of
+your configuration, a URL or "everything"; a command with arguments stands after
+--. Without --method the methods are listed.
+
+The result is JSON: laid out, or with --json in one line. With --format json it is
+the member "result" of an object, as the MCP Inspector writes it; the other flags
+and the exit codes are the Inspector's too. A failure is one JSON object on
+standard error; at a terminal it is told in words, unless --json or --format is
+given.
+
+Exit codes: 0 is success, 1 a wrong command line and what no other code is for, 2 a
+tool without a page (--app-info), 3 a server that wants to know who calls, 4 no
+server or no answer in time, 5 a tool that failed or does not exist, 6 schemas that
+models refuse (--strict), 7 a skill that breaks a rule, 8 one that could not be read
+whole, 9 one without digests (--verify), 70 an error of this program.`,
+		Example: `  parley inspect
+  parley inspect --method tools/list everything
+  parley inspect --method tools/call --tool-name add --tool-arg a=2 --tool-arg b=3 everything
+  parley inspect --method server/discover https://example.com/mcp
+  parley inspect --method resources/read --uri demo://text --json -- ./server --stdio`,
+		Args: cobra.ArbitraryArgs, // they are checked where errors are told
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.tellInspected(flags, p.inspect(cmd, flags, args))
+		},
+	}
+	flags.add(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return p.tellInspected(flags, usagef("%w; see '%s --help'", err, cmd.CommandPath()))
+	})
+	return cmd
+}
+
+// inspect asks the server of the command line what the flags say.
+func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []string) error {
+	if flags.serverURL != "" {
+		p.serverFlags = append(p.serverFlags, flags.serverURL)
+	}
+	_, server, err := targetOf(cmd, words, 0)
+	if err != nil {
+		return err
+	}
+	if flags.method == "" {
+		return p.printMethods()
+	}
+	method, ok := inspect.Lookup(flags.method)
+	if !ok {
+		return usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
+	}
+	args, err := flags.arguments(cmd.Flags(), method.Name)
+	if err != nil {
+		return err
+	}
+	defer p.endSignIns()
+	target, err := p.inspected(cmd.Context(), flags, server)
+	if err != nil {
+		return err
+	}
+	args.Emit = p.printLine
+	outcome, err := method.Run(cmd.Context(), target, args)
+	if err != nil {
+		return err
+	}
+	return p.printOutcome(flags, method.Name, outcome)
+}
+
+// inspected makes the target of the command line.
+func (p *program) inspected(ctx context.Context, flags *inspectFlags, server target) (*inspect.Target, error) {
+	modern, legacy, err := flags.versions(p.protocol)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := p.resolvedRoots()
+	if err != nil {
+		return nil, err
+	}
+	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !isURL(server.words[0])) {
+		return nil, usagef("--header goes with a server at a URL")
+	}
+	p.transport = flags.transport
+	s, err := p.targetServer(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	if err := flags.adjust(&s); err != nil {
+		return nil, err
+	}
+	if len(s.Versions) > 0 {
+		modern, legacy = among(modern, s.Versions), among(legacy, s.Versions)
+		if len(modern)+len(legacy) == 0 {
+			return nil, usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
+		}
+	}
+	return &inspect.Target{
+		Dialer: s.Dialer,
+		Info:   mcp.Implementation{Name: "parley", Version: version()},
+		Legacy: legacy, Modern: modern,
+		ConnectTimeout: flags.connectLimit(&s), Timeout: flags.timeout,
+		Roots: roots, Apps: flags.advertiseApps,
+		Meta:   inspect.Meta(flags.metaPairs),
+		Logger: p.logger(),
+	}, nil
+}
+
+// printMethods lists what can be asked.
+func (p *program) printMethods() error {
+	list := inspect.Methods()
+	if p.json {
+		type row struct {
+			Method string   `json:"method"`
+			Flags  []string `json:"flags"`
+			About  string   `json:"about"`
+		}
+		rows := make([]row, 0, len(list))
+		for _, m := range list {
+			rows = append(rows, row{m.Name, append([]string{}, m.Flags...), m.About})
+		}
+		return p.printJSON(struct {
+			Methods []row `json:"methods"`
+		}{rows})
+	}
+	var b strings.Builder
+	for _, m := range list {
+		b.WriteString(strings.Join(append([]string{m.Name}, m.Flags...), " ") + "\n    " + m.About + "\n")
+	}
+	return p.print(b.String())
+}
+
+// tellInspected tells of a failure as the command inspect does, and keeps its exit code.
+func (p *program) tellInspected(flags *inspectFlags, err error) error {
+	if err == nil || errors.Is(err, errInterrupted) || errors.As(err, new(*silentError)) {
+		return err
+	}
+	e := inspect.Classify(err)
+	if p.streams.ErrTerminal && !p.json && flags.format == "" {
+		p.note("parley: %s", explain(p.withLog(err)))
+		return &silentError{e.Exit}
+	}
+	told := *e
+	told.Message = setOption.ReplaceAllString(told.Message, "")
+	if len(told.Message) > maxSaid {
+		told.Message = strings.ToValidUTF8(told.Message[:maxSaid], "") + "… (cut off)"
+	}
+	raw, failed := jsonrpc.JSON(struct {
+		Error *inspect.Error `json:"error"`
+	}{&told}).AppendJSON(nil)
+	if failed != nil {
+		return err
+	}
+	text := string(raw)
+	if p.streams.ErrTerminal {
+		text = host.EscapeLine(text)
+	}
+	p.note("%s", text)
+	return &silentError{e.Exit}
+}
