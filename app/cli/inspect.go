@@ -53,11 +53,24 @@ whole, 9 one without digests (--verify), 70 an error of this program.`,
 
 // inspect asks the server of the command line what the flags say.
 func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []string) error {
-	if flags.serverURL != "" {
-		p.serverFlags = append(p.serverFlags, flags.serverURL)
-	}
 	_, server, err := targetOf(cmd, words, 0)
 	if err != nil {
+		return err
+	}
+	if flags.serverURL != "" {
+		if len(server.words) > 0 {
+			return usagef("name the server once: with --server-url, or as the last argument")
+		}
+		if !isURL(flags.serverURL) {
+			return usagef("--server-url: that is no URL")
+		}
+		server.words = []string{flags.serverURL}
+	}
+	defer p.endSignIns()
+	if err := flags.auth.check(cmd.Flags()); err != nil {
+		return err
+	}
+	if done, err := flags.auth.alone(cmd.Context(), p, server); done {
 		return err
 	}
 	if flags.method == "" {
@@ -71,11 +84,18 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if err != nil {
 		return err
 	}
-	defer p.endSignIns()
+	if err := flags.auth.prepare(cmd.Context(), p, server); err != nil {
+		return err
+	}
+	watcher := inspect.NewWatcher()
+	if method.Watches {
+		p.tap = watcher.Tap
+	}
 	target, err := p.inspected(cmd.Context(), flags, server)
 	if err != nil {
 		return err
 	}
+	target.Watcher = watcher
 	args.Emit = p.printLine
 	outcome, err := method.Run(cmd.Context(), target, args)
 	if err != nil {

@@ -27,9 +27,16 @@ type inspectFlags struct {
 	refType, ref, argName, argValue              string
 	appInfo, advertiseApps                       bool
 	format, output, outputFormat, connectTimeout string
-	quiet                                        bool
+	cursor                                       string
+	verify, requireDigests                       bool
+	maxSkills                                    int
+	maxSkillBytes                                int64
+	responses                                    string
+	quiet, strict, task                          bool
+	count                                        int
 	timeout                                      time.Duration
 
+	auth      inspectAuth
 	metaPairs []inspect.Pair // what metadata says
 }
 
@@ -55,12 +62,23 @@ func (f *inspectFlags) add(set *pflag.FlagSet) {
 	set.StringArrayVar(&f.metadata, "metadata", nil, "`NAME=VALUE` in _meta of each request; may be given several times")
 	set.StringArrayVar(&f.toolMetadata, "tool-metadata", nil, "`NAME=VALUE` in _meta of tools/call; may be given several times")
 	set.BoolVar(&f.appInfo, "app-info", false, "say of the tool, or of each tool of tools/list, which page it has; nothing is called")
+	set.BoolVar(&f.strict, "strict", false, "look in the schemas of tools/list for what models or clients refuse or drop")
+	set.BoolVar(&f.verify, "verify", false, "read the files of skills and compare them with their entries")
+	set.BoolVar(&f.requireDigests, "require-digests", false, "with --verify, fail for a skill without digests")
+	set.IntVar(&f.maxSkills, "skill-catalog-max-skills", 0, "with --verify, read this `NUMBER` of skills at most (default 256)")
+	set.Int64Var(&f.maxSkillBytes, "skill-catalog-max-bytes", 0, "with --verify, read this `NUMBER` of bytes at most (default 67108864)")
+	set.StringVar(&f.cursor, "cursor", "", "`CURSOR` of the page of resources/directory/read to begin at")
+	set.BoolVar(&f.task, "task", false, "of a call that becomes a task, write the task instead of waiting for its end")
+	set.StringVar(&f.taskID, "task-id", "", "`ID` of a task")
+	set.StringVar(&f.responses, "input-responses", "", "answers to the questions of a task: a `JSON` object by the keys of these")
+	set.IntVar(&f.count, "count", 0, "end after this `NUMBER` of changes or notifications (default: at Ctrl-C)")
 	set.BoolVar(&f.advertiseApps, "advertise-apps", false, "declare that pages of tools can be shown")
 	set.StringVar(&f.format, "format", "", "`FORMAT` of the result: text (laid out), or json (an object with the member \"result\")")
 	set.StringVar(&f.output, "output", "", "`FILE` to write the result into")
 	set.StringVar(&f.outputFormat, "output-format", "", "how it is written there: `FORMAT` is json, or raw (the text or bytes in it)")
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "write nothing but the result, and the object of a failure")
 	set.StringVar(&f.connectTimeout, "connect-timeout", "", "`TIME` that the connection may take, in ms or as in 5s; 0 is no limit (default 15s)")
+	f.auth.add(set)
 	set.DurationVar(&f.timeout, "timeout", 0, "`TIME` that a request may be without an answer (default 1m)")
 }
 
@@ -170,6 +188,20 @@ func (f *inspectFlags) check(set *pflag.FlagSet, method string) error {
 	switch {
 	case f.level != "" && !mcp.LogLevel(f.level).Valid():
 		return usagef("--log-level %q: the levels are debug, info, notice, warning, error, critical, alert, emergency", f.level)
+	case f.strict && method != mcp.MethodToolsList:
+		return usagef("--strict goes with --method tools/list")
+	case f.strict && f.appInfo:
+		return usagef("give --strict or --app-info, not both")
+	case f.verify && method != "skills/list" && method != "skills/get":
+		return usagef("--verify goes with --method skills/list or skills/get")
+	case f.requireDigests && !f.verify:
+		return usagef("--require-digests goes with --verify")
+	case (set.Changed("skill-catalog-max-skills") || set.Changed("skill-catalog-max-bytes")) && (!f.verify || f.maxSkills < 0 || f.maxSkillBytes < 0):
+		return usagef("--skill-catalog-max-skills and --skill-catalog-max-bytes go with --verify, and are numbers from 1 on")
+	case f.verify && f.output != "":
+		return usagef("--output is for results; --verify gives reports")
+	case f.count < 0:
+		return usagef("--count %d: write a number from 1 on", f.count)
 	case f.timeout < 0:
 		return usagef("--timeout: write a time such as 30s")
 	case f.appInfo && method != mcp.MethodToolsCall && method != mcp.MethodToolsList:
@@ -197,6 +229,14 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 		Tool: f.tool, URI: f.uri, Prompt: f.prompt, Level: mcp.LogLevel(f.level), TaskID: f.taskID,
 		RefType: f.refType, Ref: f.ref, ArgName: f.argName, ArgValue: f.argValue,
 		AppInfo: f.appInfo, WithAppInfo: f.format == "json",
+		Cursor: f.cursor, Verify: f.verify, RequireDigests: f.requireDigests, MaxSkills: f.maxSkills, MaxSkillBytes: f.maxSkillBytes,
+		Strict: f.strict, AsTask: f.task, Count: f.count,
+	}
+	if f.responses != "" {
+		if _, err := strictjson.ParseObject([]byte(f.responses)); err != nil {
+			return nil, usagef("--input-responses: that is no JSON object: %w", err)
+		}
+		a.Responses = mcp.RawValue(f.responses)
 	}
 	if set.Changed("tool-args-json") {
 		if _, err := strictjson.ParseObject([]byte(f.toolJSON)); err != nil {

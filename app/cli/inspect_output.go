@@ -35,17 +35,19 @@ type inspectEnvelope struct {
 	Result  mcp.RawValue     `json:"result,omitzero"`
 	AppInfo *inspect.AppInfo `json:"appInfo,omitzero"`
 	Output  *writtenFile     `json:"output,omitzero"`
+
+	Findings []inspect.ToolFindings `json:"schemaFindings,omitzero"`
 }
 
 // printOutcome writes what a method gave. A failure in it is returned after that.
 func (p *program) printOutcome(flags *inspectFlags, method string, o *inspect.Outcome) error {
 	if o.Result == nil {
-		if o.Summary != "" && !flags.quiet {
+		if o.Summary != "" && o.Failure == nil && !flags.quiet && !p.json {
 			p.note("%s", host.EscapeLine(o.Summary))
 		}
 		return failureOf(o)
 	}
-	envelope := &inspectEnvelope{Result: o.Result, AppInfo: o.AppInfo}
+	envelope := &inspectEnvelope{Result: o.Result, AppInfo: o.AppInfo, Findings: o.Findings}
 	if flags.appInfo {
 		envelope = &inspectEnvelope{AppInfo: o.AppInfo}
 	}
@@ -74,6 +76,9 @@ func (p *program) printOutcome(flags *inspectFlags, method string, o *inspect.Ou
 	}
 	if err != nil {
 		return internally(err)
+	}
+	if o.FindingsText != "" && flags.format != "json" && !p.json {
+		p.note("%s", host.Escape(o.FindingsText))
 	}
 	return failureOf(o)
 }

@@ -46,6 +46,7 @@ type program struct {
 
 	heard         stderrTail          // what servers that were started here log
 	kept          serverLogs          // the same and their log messages, by server
+	storedOnly    bool                // nobody is asked to sign in
 	login         *loginFlags         // nil but in the command login
 	signedIn      *signIns            // what signIns made
 	entrySignedIn map[string]*signIns // what entrySignIns made, by the names of entries

@@ -73,7 +73,7 @@ func (p *program) signIns(ctx context.Context) *signIns {
 		Credentials:     credentials(s.clients),
 		Scopes:          flags.scopes,
 		Confirm:         p.confirm,
-		NonInteractive:  !p.streams.InTerminal && p.login == nil && !p.chatting,
+		NonInteractive:  p.storedOnly || !p.streams.InTerminal && p.login == nil && !p.chatting,
 		Logger:          p.logger(),
 	}
 	if flags.issuer != "" {

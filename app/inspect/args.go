@@ -34,6 +34,7 @@ type Args struct {
 
 	Count int // of lines after which watching ends; 0 is without end
 
+	Strict         bool // look at the schemas of tools
 	AppInfo        bool // of tools instead of listing or calling them
 	WithAppInfo    bool // beside the result of a call
 	Verify         bool // of skills: reports instead of entries

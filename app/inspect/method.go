@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
 )
@@ -20,6 +21,9 @@ type Method struct {
 	Flags []string
 	// About says what it gives.
 	About string
+	// Watches says that the Watcher of the target needs to be shown what the connection
+	// carries.
+	Watches bool
 
 	run func(ctx context.Context, t *Target, a *Args) (*Outcome, error)
 }
@@ -32,6 +36,9 @@ type Outcome struct {
 	AppInfo *AppInfo
 	// Summary says for a person what the lines say.
 	Summary string
+	// Findings are what --strict found, FindingsText the same for a person.
+	Findings     []ToolFindings
+	FindingsText string
 	// Failure says that Result is one, or the lines are: it is told after them.
 	Failure *Error
 }
@@ -53,7 +60,7 @@ func Methods() []*Method {
 }
 
 // aliases are other names of methods.
-var aliases = map[string]string{"prompts/complete": mcp.MethodComplete, "logging/tail": "watch"}
+var aliases = map[string]string{"prompts/complete": mcp.MethodComplete, "logging/tail": methodWatch}
 
 // Lookup finds a method by its name.
 func Lookup(name string) (*Method, bool) {
@@ -71,6 +78,8 @@ const (
 	flagArgs = "[--tool-arg NAME=VALUE ... | --tool-args-json JSON]"
 	flagURI  = "--uri"
 	flagTask = "--task-id"
+
+	flagCount = "[--count N]"
 )
 
 // methods is the table.
@@ -92,7 +101,7 @@ var methods = map[string]Method{
 		run: connected(listTools),
 	},
 	mcp.MethodToolsCall: {
-		Flags: []string{flagTool, flagArgs, "[--app-info]"}, About: "the result of a tool",
+		Flags: []string{flagTool, flagArgs, "[--task]", "[--app-info]"}, About: "the result of a tool",
 		run: connected(callTool),
 	},
 	mcp.MethodResourcesList: {
@@ -124,7 +133,58 @@ var methods = map[string]Method{
 		Flags: []string{"--log-level"}, About: "from which level on the server logs, in revisions with sessions",
 		run: connected(setLevel),
 	},
+	mcp.MethodResourcesSubscribe: {
+		Flags: []string{flagURI, flagCount}, About: "a line for each change of a resource, until Ctrl-C",
+		run: subscribe,
+	},
+	mcp.MethodResourcesUnsubscribe: {
+		Flags: []string{flagURI}, About: "the answer to the end of a subscription, in revisions with sessions",
+		run: connected(unsubscribe),
+	},
+	mcp.MethodRootsList: {
+		Flags: []string{"[--root DIRECTORY ...]"}, About: "the folders that the server is told when it asks",
+		run: roots,
+	},
+	methodWatch: {
+		Flags: []string{"[--uri URI]", "[--log-level LEVEL]", flagCount}, About: "a line for each notification, until Ctrl-C",
+		Watches: true, run: watch,
+	},
+	methodSkillsList: {
+		Flags: []string{"[--verify]"}, About: "the skills; with --verify a line for each that says whether it is what its entry says",
+		run: connected(listSkills),
+	},
+	methodSkillsGet: {
+		Flags: []string{flagURI, "[--verify]"}, About: "one skill, by the URI of its SKILL.md",
+		run: connected(getSkill),
+	},
+	methodDirectory: {
+		Flags: []string{flagURI, "[--cursor CURSOR]"}, About: "a page of the files in a folder",
+		run: connected(readDirectory),
+	},
+	tasks.MethodGet: {
+		Flags: []string{flagTask}, About: "the state of a task",
+		run: connected(task(tasks.MethodGet)),
+	},
+	tasks.MethodUpdate: {
+		Flags: []string{flagTask, "--input-responses JSON"}, About: "the answer to what a task asked, in revisions without sessions",
+		run: connected(task(tasks.MethodUpdate)),
+	},
+	tasks.MethodCancel: {
+		Flags: []string{flagTask}, About: "the answer to the end of a task",
+		run: connected(task(tasks.MethodCancel)),
+	},
+	methodTaskResult: {
+		Flags: []string{flagTask}, About: "the result of a task, in the revision that has tasks in its core",
+		run: connected(task(methodTaskResult)),
+	},
+	methodTaskList: {
+		About: "the tasks, in the revision that has tasks in its core",
+		run:   connected(list(methodTaskList, "tasks")),
+	},
 }
+
+// methodWatch is a method of this program alone.
+const methodWatch = "watch"
 
 // connected is a method that needs a connection.
 func connected(run func(ctx context.Context, s *Session, a *Args) (*Outcome, error)) func(context.Context, *Target, *Args) (*Outcome, error) {
@@ -216,6 +276,18 @@ func setLevel(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 		return nil, missing(mcp.MethodSetLevel, "--log-level")
 	}
 	return result(s.ask(ctx, mcp.MethodSetLevel, map[string]string{"level": string(a.Level)}, nil))
+}
+
+func unsubscribe(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
+	if a.URI == "" {
+		return nil, missing(mcp.MethodResourcesUnsubscribe, flagURI)
+	}
+	return result(s.ask(ctx, mcp.MethodResourcesUnsubscribe, map[string]string{"uri": a.URI}, nil))
+}
+
+// roots are those of the target. The server is not asked.
+func roots(_ context.Context, t *Target, _ *Args) (*Outcome, error) {
+	return encoded(map[string]any{"roots": append([]mcp.Root{}, t.Roots...)})
 }
 
 // missing is the error of an argument that a method needs.

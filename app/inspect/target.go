@@ -41,13 +41,18 @@ type Target struct {
 	Meta map[string]mcp.RawValue
 	// OnUpdate is told the URI of a resource that is subscribed to and has changed.
 	OnUpdate func(uri string)
+	// OnDisconnect is told that a connection ended by itself, which is not made anew then.
+	// Default: it is made anew.
+	OnDisconnect func(err error)
+	// Watcher is shown what the dialer's connections carry, for the method watch.
+	Watcher *Watcher
 	// LogLevel is from which level on the server is asked for log messages, without asking
 	// for them if it is empty.
 	LogLevel mcp.LogLevel
-	// Elicit answers forms, if it is not nil.
-	Elicit func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error)
 	// Logger takes what no method returns; default none.
 	Logger *slog.Logger
+
+	watching bool // changes of lists are asked for
 }
 
 // A Session is one connection with a server.
@@ -72,10 +77,15 @@ func (t *Target) connect(ctx context.Context, versions []string) (*Session, erro
 		Info: t.Info, Versions: versions, Eras: client.NewEraMemory(), CallTimeout: t.Timeout, CacheEntries: -1,
 		Extensions: []client.Extension{tasks.Client(nil), skills.Extension()},
 		OnRoots:    func(context.Context) ([]mcp.Root, error) { return t.Roots, nil },
-		OnElicit:   t.Elicit,
 		Middleware: []client.Middleware{s.meet},
 		LogLevel:   t.LogLevel,
 		Logger:     t.Logger,
+
+		OnDisconnect: t.OnDisconnect,
+	}
+	if t.watching {
+		seen := func(context.Context) {}
+		o.OnToolsChanged, o.OnPromptsChanged, o.OnResourcesChanged = seen, seen, seen
 	}
 	if t.Apps {
 		o.Extensions = append(o.Extensions, apps.Extension())

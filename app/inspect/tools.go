@@ -18,7 +18,11 @@ func listTools(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 		return nil, err
 	}
 	if !a.AppInfo {
-		return encoded(map[string][]mcp.RawValue{"tools": tools})
+		o, err := encoded(map[string][]mcp.RawValue{"tools": tools})
+		if err == nil && a.Strict {
+			o.lint(tools)
+		}
+		return o, err
 	}
 	for _, tool := range tools {
 		raw, err := strictjson.Marshal(s.appInfo(ctx, tool))
@@ -30,6 +34,18 @@ func listTools(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 		}
 	}
 	return &Outcome{}, nil
+}
+
+// lint adds what is wrong with the schemas of tools.
+func (o *Outcome) lint(tools []mcp.RawValue) {
+	found, failed, warnings := strict(tools)
+	if len(found) == 0 {
+		return
+	}
+	o.Findings, o.FindingsText = found, strictReport(found, failed, warnings)
+	if failed > 0 {
+		o.Failure = &Error{Exit: ExitSchema, Code: "schema_unportable", Message: fmt.Sprintf("the schemas of the tools have %d errors (--strict)", failed)}
+	}
 }
 
 // callTool calls a tool that the server lists.
@@ -60,6 +76,9 @@ func callTool(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 	params := map[string]mcp.RawValue{"name": quoted(a.Tool), "arguments": args}
 	if a.AsTask {
 		options.ResultTypes = []string{tasks.ResultTask}
+		if client.CoreTasks.Has(s.Version()) {
+			params[memberTask] = mcp.RawValue("{}")
+		}
 	}
 	raw, err := s.ask(ctx, mcp.MethodToolsCall, params, options)
 	if err != nil {

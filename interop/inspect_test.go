@@ -1,0 +1,370 @@
+package interop_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/interop/script"
+)
+
+// What each server is asked. Values are the flags, by a name.
+type asks map[string][]string
+
+// everyServer are methods that every server takes.
+var everyServer = asks{
+	"initialize": {"--method", "initialize"},
+	"tools":      {"--method", "tools/list"},
+	"resources":  {"--method", "resources/list"},
+	"templates":  {"--method", "resources/templates/list"},
+	"prompts":    {"--method", "prompts/list"},
+}
+
+// referenceAsks are for server-everything of npm.
+var referenceAsks = asks{
+	"call":            {"--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=héllo"},
+	"call json":       {"--method", "tools/call", "--tool-name", "get-sum", "--tool-args-json", `{"a":2,"b":3.5}`},
+	"call structured": {"--method", "tools/call", "--tool-name", "get-structured-content", "--tool-arg", "location=Chicago"},
+	"call image":      {"--method", "tools/call", "--tool-name", "get-tiny-image"},
+	"call annotated":  {"--method", "tools/call", "--tool-name", "get-annotated-message", "--tool-arg", "messageType=error", "--tool-arg", "includeImage=true"},
+	"call wrong":      {"--method", "tools/call", "--tool-name", "get-sum", "--tool-arg", "a=true"},
+	"call as a task":  {"--method", "tools/call", "--tool-name", "simulate-research-query", "--tool-arg", "topic=tides"},
+	"read":            {"--method", "resources/read", "--uri", "demo://resource/static/document/features.md"},
+	"prompt":          {"--method", "prompts/get", "--prompt-name", "args-prompt", "--prompt-args", "city=Oslo", "--prompt-args", "state=5"},
+	"level":           {"--method", "logging/setLevel", "--log-level", "debug"},
+	"strict":          {"--method", "tools/list", "--strict"},
+}
+
+// ownAsks are for 'parley serve everything'.
+var ownAsks = asks{
+	"call":            {"--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=héllo"},
+	"call structured": {"--method", "tools/call", "--tool-name", "add", "--tool-args-json", `{"a":2,"b":3.5}`},
+	"call wrong":      {"--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=true", "--tool-arg", "b=2"},
+	"call fails":      {"--method", "tools/call", "--tool-name", "fail"},
+	"call image":      {"--method", "tools/call", "--tool-name", "get-tiny-image"},
+	"app":             {"--method", "tools/call", "--tool-name", "show-palette", "--app-info"},
+	"apps":            {"--method", "tools/list", "--app-info"},
+	"no app":          {"--method", "tools/call", "--tool-name", "add", "--app-info"},
+	"read":            {"--method", "resources/read", "--uri", "demo://cities/Peru/Lima"},
+	"read bytes":      {"--method", "resources/read", "--uri", "demo://image"},
+	"prompt":          {"--method", "prompts/get", "--prompt-name", "greeting", "--prompt-args", "name=Ada"},
+	"level":           {"--method", "logging/setLevel", "--log-level", "debug"},
+	"skills":          {"--method", "skills/list"},
+	"verified":        {"--method", "skills/list", "--verify", "--require-digests"},
+	"skill":           {"--method", "skills/get", "--uri", "skill://table-review/SKILL.md"},
+	"folder":          {"--method", "resources/directory/read", "--uri", "skill://table-review"},
+}
+
+// scriptAsks are for the scripts of this module.
+var scriptAsks = asks{
+	"call structured": {"--method", "tools/call", "--tool-name", script.Add, "--tool-arg", "a=2", "--tool-arg", "b=3"},
+	"call fails":      {"--method", "tools/call", "--tool-name", script.Fail, "--tool-arg", "reason=late"},
+	"call wrong":      {"--method", "tools/call", "--tool-name", script.Add, "--tool-arg", "a=true"},
+	"read":            {"--method", "resources/read", "--uri", script.Item},
+	"prompt":          {"--method", "prompts/get", "--prompt-name", script.Review, "--prompt-args", script.Language + "=go"},
+	"level":           {"--method", "logging/setLevel", "--log-level", "debug"},
+}
+
+// An inspection is what a program gave: the lines of its standard output, and its exit code.
+type inspection struct {
+	lines []string
+	exit  int
+	code  string // of the error object
+	all   string // for people
+}
+
+// inspectWith runs the Inspector or 'parley inspect'.
+func inspectWith(t *testing.T, cmd *exec.Cmd) inspection {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	if err != nil && !ended {
+		t.Fatalf("%v: %v", cmd.Args, err)
+	}
+	a := inspection{all: stdout.String() + stderr.String()}
+	if ended {
+		a.exit = exit.ExitCode()
+	}
+	if text := strings.TrimSpace(stdout.String()); text != "" {
+		a.lines = strings.Split(text, "\n")
+	}
+	if text := strings.TrimSpace(stderr.String()); text != "" {
+		lines := strings.Split(text, "\n")
+		var told struct {
+			Error struct{ Code string }
+		}
+		if json.Unmarshal([]byte(lines[len(lines)-1]), &told) == nil {
+			a.code = told.Error.Code
+		}
+	}
+	return a
+}
+
+// bothInspect asks a server with both programs.
+func bothInspect(t *testing.T, target []string, flags ...string) (theirs, ours inspection) {
+	t.Helper()
+	parley, err := buildParley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := append(append(slices.Clone(flags), "--quiet"), target...)
+	theirs = inspectWith(t, node(t, append([]string{inspectorJS, "--cli"}, words...)...))
+	cmd := exec.CommandContext(bounded(t), parley, append([]string{"inspect"}, words...)...)
+	cmd.Dir, cmd.WaitDelay = peersDir(t), 5*time.Second
+	home := t.TempDir()
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CONFIG_HOME=" + home}
+	ours = inspectWith(t, cmd)
+	return theirs, ours
+}
+
+// inspectDifferences are the members in which the two programs may differ, in objects that
+// also have another member, and why. There are no others; the guide lists them.
+var inspectDifferences = []struct{ member, beside, reason string }{
+	{"resultType", "", "the Inspector takes it out of some results; 'parley inspect' leaves results as they came"},
+	{"io.modelcontextprotocol/related-task", "", "it is about the way of a call that was a task, which both wait for; only the Inspector has it"},
+	{"issue", "rule", "findings of --strict are in words of their own"},
+	{"suggestion", "rule", "findings of --strict are in words of their own"},
+	{"message", "severity", "findings of --verify are in words of their own"},
+	{"reason", "status", "findings of --verify are in words of their own"},
+}
+
+// comparable is a value without the members that may differ.
+func comparable(t *testing.T, line string) any {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(line))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	var prune func(v any)
+	prune = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				prune(item)
+			}
+		case map[string]any:
+			for _, d := range inspectDifferences {
+				if _, ok := v[d.beside]; ok || d.beside == "" {
+					delete(v, d.member)
+				}
+			}
+			for name, item := range v {
+				prune(item)
+				if inner, ok := item.(map[string]any); name == "_meta" && ok && len(inner) == 0 {
+					delete(v, name)
+				}
+			}
+		}
+	}
+	prune(v)
+	return v
+}
+
+// sameAnswer says how two answers differ, or "".
+func sameAnswer(t *testing.T, theirs, ours inspection) string {
+	t.Helper()
+	if theirs.exit != ours.exit {
+		return fmt.Sprintf("exit codes %d and %d", theirs.exit, ours.exit)
+	}
+	if len(theirs.lines) != len(ours.lines) {
+		return "different numbers of lines"
+	}
+	for i := range theirs.lines {
+		if diff := cmp.Diff(comparable(t, theirs.lines[i]), comparable(t, ours.lines[i])); diff != "" {
+			return "(-Inspector +parley)\n" + diff
+		}
+	}
+	return ""
+}
+
+// For every method that the Inspector has on its command line the result is the same JSON
+// value, of every server in each era.
+func TestInspectAsInspector(t *testing.T) {
+	node := nodePath(t, peersDir(t))
+	parley, err := buildParley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, server := range map[string]struct {
+		target func(t *testing.T) []string
+		eras   []string
+		asks   asks
+	}{
+		"server-everything stdio": {
+			func(*testing.T) []string { return []string{"--", node, everythingJS, "stdio"} },
+			[]string{"legacy"}, referenceAsks,
+		},
+		"server-everything http": {
+			func(t *testing.T) []string {
+				return []string{startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"), "--transport", "http"}
+			},
+			[]string{"auto"}, asks{"call": referenceAsks["call"], "read": referenceAsks["read"]},
+		},
+		"ours stdio": {
+			func(*testing.T) []string { return []string{"--", parley, "serve", "everything"} },
+			[]string{"modern"}, ownAsks,
+		},
+		"ours http": {
+			func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} },
+			[]string{"legacy", "auto"}, ownAsks,
+		},
+		"sdk 2.4.0 stdio": {
+			func(*testing.T) []string { return []string{"--", node, "v2-server.mjs", "stdio"} },
+			[]string{"legacy"}, scriptAsks,
+		},
+		"sdk 2.4.0 http": {
+			func(t *testing.T) []string {
+				return []string{startServer(t, nil, "v2-server.mjs", "http"), "--transport", "http"}
+			},
+			[]string{"modern"}, scriptAsks,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := server.target(t)
+			for _, era := range server.eras {
+				for _, list := range []asks{everyServer, server.asks} {
+					for ask, flags := range list {
+						theirs, ours := bothInspect(t, target, append([]string{"--format", "json", "--protocol-era", era}, flags...)...)
+						if diff := sameAnswer(t, theirs, ours); diff != "" {
+							t.Errorf("%s, %s: %s\nInspector: %s\nparley:    %s", era, ask, diff, theirs.all, ours.all)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// Failures end with the same exit code and, where the Inspector has a code for them, with
+// the same code in the object on standard error.
+func TestInspectFailsAsInspector(t *testing.T) {
+	node := nodePath(t, peersDir(t))
+	refusing := func(status int) string {
+		return listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })) + "/mcp"
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere := "http://" + closed.Addr().String() + "/mcp"
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	own := []string{"--", program, "ours"}
+	sdk := []string{"--", node, "v2-server.mjs", "stdio"}
+	at := func(url string) []string { return []string{url, "--transport", "http", "--stored-auth-only"} }
+	command := func(words ...string) []string { return append([]string{"--"}, words...) }
+	list := []string{"--method", "tools/list"}
+	for name, test := range map[string]struct {
+		target []string
+		flags  []string
+		exit   int
+		both   bool // eras
+	}{
+		"unreachable":         {at(nowhere), list, 4, false},
+		"unauthorized":        {at(refusing(http.StatusUnauthorized)), list, 3, true},
+		"forbidden":           {at(refusing(http.StatusForbidden)), list, 3, false},
+		"no endpoint":         {at(refusing(http.StatusNotFound)), list, 1, false},
+		"no answer":           {command("sleep", "100"), append([]string{"--connect-timeout", "700"}, list...), 4, false},
+		"no command":          {command("no-such-command"), list, 1, false},
+		"server ends":         {command("false"), list, 1, false},
+		"unknown tool":        {sdk, []string{"--method", "tools/call", "--tool-name", "nope"}, 5, true},
+		"tool fails":          {own, []string{"--method", "tools/call", "--tool-name", script.Fail, "--tool-arg", "reason=late"}, 5, false},
+		"bad arguments":       {sdk, []string{"--method", "tools/call", "--tool-name", script.Add}, 5, false},
+		"no arguments object": {own, []string{"--method", "tools/call", "--tool-name", script.Add, "--tool-args-json", "[1]"}, 1, false},
+		"unknown resource":    {own, []string{"--method", "resources/read", "--uri", script.Missing}, 1, true},
+		"unknown prompt":      {sdk, []string{"--method", "prompts/get", "--prompt-name", "nope"}, 1, false},
+		"unknown method":      {own, []string{"--method", "tools/nope"}, 1, false},
+		"missing flag":        {own, []string{"--method", "resources/read"}, 1, false},
+		"bad flag":            {own, []string{"--method", "tools/list", "--protocol-era", "old"}, 1, false},
+		"strict":              {command(node, "unportable.mjs"), []string{"--method", "tools/list", "--strict"}, 6, true},
+		"no page":             {own, []string{"--method", "tools/call", "--tool-name", script.Add, "--app-info"}, 2, false},
+		"no skills":           {own, []string{"--method", "skills/list"}, 1, true},
+		"wrong skill":         {at(startServer(t, nil, "skills-server.mjs", "--tampered")), []string{"--method", "skills/list", "--verify"}, 7, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, era := range eras(test.both) {
+				theirs, ours := bothInspect(t, test.target, append([]string{"--format", "json", "--protocol-era", era}, test.flags...)...)
+				if theirs.exit != test.exit || ours.exit != test.exit {
+					t.Errorf("%s: exit codes %d and %d, want %d\nInspector: %s\nparley:    %s", era, theirs.exit, ours.exit, test.exit, theirs.all, ours.all)
+				}
+				if theirs.exit == 6 || theirs.exit == 7 { // they print what they found
+					if diff := sameAnswer(t, theirs, ours); diff != "" {
+						t.Errorf("%s: %s", era, diff)
+					}
+				}
+				if theirs.code != ours.code && theirs.code != "error" {
+					t.Errorf("%s: codes %s and %s", era, theirs.code, ours.code)
+				}
+			}
+		})
+	}
+}
+
+// eras are the handshake era, or both.
+func eras(both bool) []string {
+	if both {
+		return []string{"legacy", "modern"}
+	}
+	return []string{"legacy"}
+}
+
+// serveParley starts 'parley serve everything' over HTTP, which ends with the test.
+func serveParley(t *testing.T, flags ...string) (url string) {
+	t.Helper()
+	parley, err := buildParley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(parley, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	cmd.WaitDelay = 5 * time.Second
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stderr)
+	drained := make(chan struct{})
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-drained
+		_ = cmd.Wait()
+	})
+	for err == nil && url == "" {
+		var line string
+		line, err = lines.ReadString('\n')
+		if _, rest, found := strings.Cut(line, " at "); found {
+			url, _, _ = strings.Cut(rest, ";")
+		}
+	}
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, lines)
+	}()
+	if url == "" {
+		t.Fatalf("parley serve told no URL: %v", err)
+	}
+	return url
+}
