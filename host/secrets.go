@@ -54,6 +54,12 @@ func TextSecrets(text string) []Secret {
 // "[redacted: GitHub token]". What [TextSecrets] does not find stays. It takes
 // time in proportion to the length of the text.
 func Redact(text string) string {
+	return RedactFunc(text, func(_, kind string) string { return "[redacted: " + kind + "]" })
+}
+
+// RedactFunc is [Redact] with marks of the caller's making: mark is told the secret
+// and its kind, such as "GitHub token", and returns what takes the secret's place.
+func RedactFunc(text string, mark func(secret, kind string) string) string {
 	spans := secretSpans(text)
 	if len(spans) == 0 {
 		return text
@@ -64,7 +70,7 @@ func Redact(text string) string {
 	for _, s := range spans {
 		if s.start >= at {
 			_, kind, _ := strings.Cut(s.kind, " ")
-			b.WriteString(text[at:s.start] + "[redacted: " + kind + "]")
+			b.WriteString(text[at:s.start] + mark(text[s.start:s.end], kind))
 		}
 		at = max(at, s.end)
 	}
