@@ -266,7 +266,8 @@ unless --server names another.`,
 		p.chaosCommand(),
 		p.loadCommand(),
 		p.bridgeCommand(),
-		p.inspectCommand())
+		p.inspectCommand(),
+		p.traceCommand())
 	return root
 }
 

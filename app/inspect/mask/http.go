@@ -160,3 +160,28 @@ func (m *Masker) events(text string) string {
 	}
 	return strings.Join(lines, "")
 }
+
+// ownHeaders are folded names of headers that clients of the protocol and net/http send by
+// themselves, and that hold no secret.
+var ownHeaders = map[string]bool{
+	"accept": true, "acceptencoding": true, "acceptlanguage": true, "cachecontrol": true, "connection": true, "contentlength": true,
+	"contenttype": true, "host": true, "lasteventid": true, "origin": true, "pragma": true, "referer": true, "transferencoding": true,
+	"upgrade": true, "useragent": true, "secwebsocketkey": true, "secwebsocketversion": true, "secwebsocketprotocol": true,
+	"secwebsocketextensions": true, "traceparent": true, "tracestate": true, "baggage": true,
+}
+
+// RequestHeader is [Masker.Header] for a request of this program. Headers that
+// neither the protocol nor HTTP knows are the person's own, and secret.
+func (m *Masker) RequestHeader(h http.Header) http.Header {
+	out := m.Header(h)
+	for name, values := range h {
+		folded := fold(name)
+		if ownHeaders[folded] || m.public[folded] || strings.HasPrefix(folded, "mcp") {
+			continue
+		}
+		for i, v := range values {
+			out[name][i] = m.hideCredentials(v)
+		}
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/app/model"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/policy"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// secretFlags say what is secret in what a command shows or stores of a connection.
+type secretFlags struct {
+	env    []string
+	public []string
+}
+
+func (s *secretFlags) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.env, "secret-env", nil, "mask the value of this environment variable `NAME`, too; may be given several times")
+	f.StringArrayVar(&s.public, "allow-name", nil, "leave values of this `NAME` of a member, header or parameter as they are; may be given several times")
+}
+
+// masker knows the secrets of this program: those of its environment and its --header flags.
+func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
+	for _, name := range s.env {
+		if _, ok := os.LookupEnv(name); !ok {
+			return nil, usagef("--secret-env %q: there is no such environment variable", name)
+		}
+	}
+	o := &mask.Options{Values: mask.Environment(os.Environ(), s.env), Public: s.public}
+	for _, line := range p.headers {
+		name, value, _ := strings.Cut(line, ":")
+		o.Headers = append(o.Headers, strings.TrimSpace(name))
+		o.Values = append(o.Values, value)
+	}
+	return mask.New(o), nil
+}
+
+// learnServer has the secrets masked that a server is started with.
+func learnServer(m *mask.Masker, s *host.Server) {
+	d, ok := s.Dialer.(*stdio.CommandDialer)
+	if !ok {
+		return
+	}
+	for _, value := range mask.Environment(append(d.Env[:len(d.Env):len(d.Env)], d.ExtraEnv...), nil) {
+		m.Learn(value)
+	}
+	for i, arg := range d.Args {
+		name, value, given := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "-") || !host.SecretName(strings.TrimLeft(name, "-")) {
+			continue
+		}
+		if !given && i+1 < len(d.Args) {
+			value = d.Args[i+1]
+		}
+		m.Learn(value)
+	}
+}
+
+// A toolCall is a call that a command line asks for.
+type toolCall struct {
+	tool string
+	args []model.Pair
+}
+
+// sessionFlags say what a session of a command does with a server.
+type sessionFlags struct {
+	calls   []string
+	methods []string
+}
+
+func (s *sessionFlags) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&s.calls, "call", nil, "call a `TOOL`; its arguments follow as KEY=VALUE, or stand in the same word, as in --call 'echo message=hello';\nmay be given several times (default: list everything)")
+	f.StringArrayVar(&s.methods, "method", nil, "send a request of this `METHOD`, whose params may follow as JSON in the same word, as in\n--method 'resources/read {\"uri\":\"demo://x\"}'; may be given several times")
+}
+
+// takeArguments takes the KEY=VALUE words in front of the server: they are those of the last
+// --call.
+func (s *sessionFlags) takeArguments(cmd *cobra.Command, args []string) int {
+	if len(s.calls) == 0 {
+		return 0
+	}
+	most := len(args)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		most = dash
+	}
+	n := 0
+	for n < most && strings.Contains(args[n], "=") && !isURL(args[n]) {
+		n++
+	}
+	return n
+}
+
+// plan reads the flags. Words are the arguments of the last --call.
+func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
+	for i, line := range s.calls {
+		parts, err := fields(line)
+		if err != nil || len(parts) == 0 {
+			return nil, usagef("--call %q: write the name of a tool and its arguments, as in --call 'echo message=hello'", line)
+		}
+		if i == len(s.calls)-1 {
+			parts = append(parts, words...)
+		}
+		given, err := keyValues(parts[1:])
+		if err != nil {
+			return nil, err
+		}
+		calls = append(calls, toolCall{parts[0], given})
+	}
+	for _, line := range s.methods {
+		if name, params, _ := strings.Cut(strings.TrimSpace(line), " "); name == "" {
+			return nil, usagef("--method is empty; write one such as tools/list")
+		} else if wrong := model.CheckObject(mcp.RawValue(params)); params != "" && wrong != nil {
+			return nil, usagef("--method %s: params are no JSON object: %w", name, wrong)
+		}
+	}
+	return calls, nil
+}
+
+// converse does with a server what the flags ask for, or lists everything. What fails at the
+// server does not end it; the first such error is returned.
+func (p *program) converse(ctx context.Context, c *client.Client, name string, s *sessionFlags, calls []toolCall) error {
+	if len(calls)+len(s.methods) == 0 {
+		return listEverything(ctx, c)
+	}
+	var first error
+	for _, line := range s.methods {
+		method, params, _ := strings.Cut(strings.TrimSpace(line), " ")
+		var given any
+		if params != "" {
+			given = mcp.RawValue(params)
+			if err := p.methodDenial(name, method, mcp.RawValue(params)); err != nil {
+				return err
+			}
+		}
+		if err := c.Request(ctx, method, given, nil, nil); err != nil && first == nil {
+			first = fmt.Errorf("%s: %w", method, err)
+		}
+	}
+	for _, call := range calls {
+		err := p.conversationCall(ctx, c, name, &call)
+		if errors.As(err, new(*usageError)) || errors.Is(err, host.ErrConsent) {
+			return err
+		}
+		if err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// methodDenial is the error for a request that the administrator denies, or nil.
+func (p *program) methodDenial(server, method string, params mcp.RawValue) error {
+	var target struct {
+		Name      string       `json:"name"`
+		URI       string       `json:"uri"`
+		Arguments mcp.RawValue `json:"arguments"`
+	}
+	if params == nil || json.Unmarshal(params, &target) != nil {
+		return nil // the server will refuse it
+	}
+	q := &policy.Query{Server: server, Name: target.Name, Arguments: target.Arguments}
+	switch method {
+	case mcp.MethodToolsCall:
+		q.Kind = policy.KindTool
+	case mcp.MethodPromptsGet:
+		q.Kind = policy.KindPrompt
+	case mcp.MethodResourcesRead:
+		q.Kind, q.Name, q.Arguments = policy.KindResource, target.URI, params
+	default:
+		return nil
+	}
+	return p.managedDenial(q)
+}
+
+func (p *program) conversationCall(ctx context.Context, c *client.Client, server string, call *toolCall) error {
+	def, err := c.Tool(ctx, call.tool)
+	if err != nil {
+		return err
+	}
+	args, err := model.Arguments(def.InputSchema, call.args)
+	if err != nil {
+		return usagef("--call %s: %w", call.tool, err)
+	}
+	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: server, Name: call.tool, Arguments: args}); err != nil {
+		return err
+	}
+	result, err := c.CallTool(ctx, call.tool, args, nil)
+	if err == nil && result.IsError {
+		p.note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(contents(result.Content))))
+		return &silentError{exitTool}
+	}
+	return err
+}
+
+// listEverything reads each list that the server says it has.
+func listEverything(ctx context.Context, c *client.Client) error {
+	has := c.Capabilities()
+	var errs []error
+	if has.Tools != nil {
+		errs = append(errs, drain(c.Tools(ctx)))
+	}
+	if has.Prompts != nil {
+		errs = append(errs, drain(c.Prompts(ctx)))
+	}
+	if has.Resources != nil {
+		errs = append(errs, drain(c.Resources(ctx)), drain(c.ResourceTemplates(ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+// drain reads a list to its end.
+func drain[T any](list func(yield func(T, error) bool)) (err error) {
+	for _, e := range list {
+		if e != nil {
+			err = e
+		}
+	}
+	return err
+}
