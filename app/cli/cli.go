@@ -267,7 +267,8 @@ unless --server names another.`,
 		p.loadCommand(),
 		p.bridgeCommand(),
 		p.inspectCommand(),
-		p.traceCommand())
+		p.traceCommand(),
+		p.recordCommand())
 	return root
 }
 
