@@ -268,7 +268,8 @@ unless --server names another.`,
 		p.bridgeCommand(),
 		p.inspectCommand(),
 		p.traceCommand(),
-		p.recordCommand())
+		p.recordCommand(),
+		p.replayCommand())
 	return root
 }
 

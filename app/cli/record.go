@@ -19,6 +19,7 @@ import (
 func (p *program) recordCommand() *cobra.Command {
 	secrets, session := &secretFlags{}, &sessionFlags{}
 	var file string
+	var list bool
 	cmd := &cobra.Command{
 		Use:   "record --out FILE [flags] SERVER | -- COMMAND",
 		Short: "Record a session with a server in a file",
@@ -27,26 +28,27 @@ func (p *program) recordCommand() *cobra.Command {
 
 Without more it is a server on standard input and output: put it in front of the
 command of a server in the configuration of any client, and every frame goes
-through as it is, both ways, and into the file. At a terminal, and with --call
-or --method, it has a session of its own instead, and lists everything or calls
+through as it is, both ways, and into the file. At a terminal, and with --list,
+--call or --method, it has a session of its own instead: it lists everything, or calls
 what is asked for.
 
 The file is JSON lines: first what it is, then each frame with its sender and its
 time. Secrets are masked, as 'parley trace --help' says; look at it all the same
 before you give it away.`,
-		Example: `  parley record --out notes.cassette everything
+		Example: `  parley record --out notes.cassette --list everything
   parley record --out echo.cassette --call echo message=hello -- ./server
   parley record --out session.cassette -- npx -y @modelcontextprotocol/server-everything < requests.jsonl`,
 		Args: usageArgs(cobra.ArbitraryArgs),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.record(cmd, args, file, secrets, session) },
+		RunE: func(cmd *cobra.Command, args []string) error { return p.record(cmd, args, file, list, secrets, session) },
 	}
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write; one that is there must be a cassette, and is replaced")
+	cmd.Flags().BoolVar(&list, "list", false, "have a session that lists everything, as at a terminal")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
 }
 
-func (p *program) record(cmd *cobra.Command, args []string, file string, secrets *secretFlags, session *sessionFlags) error {
+func (p *program) record(cmd *cobra.Command, args []string, file string, list bool, secrets *secretFlags, session *sessionFlags) error {
 	if file == "" {
 		return usagef("say where the recording goes: --out FILE")
 	}
@@ -63,7 +65,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 		return err
 	}
 	var recorder *cassette.Recorder
-	own := p.streams.InTerminal || len(calls)+len(session.methods) > 0
+	own := p.streams.InTerminal || list || len(calls)+len(session.methods) > 0
 	if own {
 		p.tap = func(e transport.TapEvent) { recorder.Tap(e) }
 	}
