@@ -19,7 +19,6 @@ import (
 func (p *program) recordCommand() *cobra.Command {
 	secrets, session := &secretFlags{}, &sessionFlags{}
 	var file string
-	var list bool
 	cmd := &cobra.Command{
 		Use:   "record --out FILE [flags] SERVER | -- COMMAND",
 		Short: "Record a session with a server in a file",
@@ -39,16 +38,15 @@ before you give it away.`,
   parley record --out echo.cassette --call echo message=hello -- ./server
   parley record --out session.cassette -- npx -y @modelcontextprotocol/server-everything < requests.jsonl`,
 		Args: usageArgs(cobra.ArbitraryArgs),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.record(cmd, args, file, list, secrets, session) },
+		RunE: func(cmd *cobra.Command, args []string) error { return p.record(cmd, args, file, secrets, session) },
 	}
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write; one that is there must be a cassette, and is replaced")
-	cmd.Flags().BoolVar(&list, "list", false, "have a session that lists everything, as at a terminal")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
 }
 
-func (p *program) record(cmd *cobra.Command, args []string, file string, list bool, secrets *secretFlags, session *sessionFlags) error {
+func (p *program) record(cmd *cobra.Command, args []string, file string, secrets *secretFlags, session *sessionFlags) error {
 	if file == "" {
 		return usagef("say where the recording goes: --out FILE")
 	}
@@ -65,7 +63,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, list bo
 		return err
 	}
 	var recorder *cassette.Recorder
-	own := p.streams.InTerminal || list || len(calls)+len(session.methods) > 0
+	own := p.streams.InTerminal || session.asked()
 	if own {
 		p.tap = func(e transport.TapEvent) { recorder.Tap(e) }
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ import (
 
 func (p *program) traceCommand() *cobra.Command {
 	secrets, session := &secretFlags{}, &sessionFlags{}
+	var har string
 	cmd := &cobra.Command{
 		Use:   "trace [flags] SERVER | -- COMMAND",
 		Short: "Show every message between this program and a server",
@@ -36,20 +38,22 @@ give away all the same: nobody can know every secret.
 
 What the server asks for is not answered, but for roots (--root).
 
-With --json each event is a line of JSON.`,
+With --json each event is a line of JSON. With --har what goes over HTTP is also
+written to a file in the format HTTP Archive 1.2, which browsers show.`,
 		Example: `  parley trace everything
   parley trace --call echo message=hello everything
-  parley trace --json https://example.com/mcp
+  parley trace --json --har trace.har https://example.com/mcp
   parley trace --method tools/list -- npx -y @modelcontextprotocol/server-everything`,
 		Args: usageArgs(cobra.ArbitraryArgs),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.trace(cmd, args, secrets, session) },
+		RunE: func(cmd *cobra.Command, args []string) error { return p.trace(cmd, args, har, secrets, session) },
 	}
+	cmd.Flags().StringVar(&har, "har", "", "write HTTP requests and responses to this `FILE`, too")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
 }
 
-func (p *program) trace(cmd *cobra.Command, args []string, secrets *secretFlags, session *sessionFlags) error {
+func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *secretFlags, session *sessionFlags) error {
 	words, t, err := targetOf(cmd, args, session.takeArguments(cmd, args))
 	if err != nil {
 		return err
@@ -68,8 +72,19 @@ func (p *program) trace(cmd *cobra.Command, args []string, secrets *secretFlags,
 	}
 	tracer := trace.New(m, write)
 	p.tap = tracer.Tap
+	writeHAR := func() error { return nil }
+	if har != "" {
+		file, err := os.OpenFile(har, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return usagef("--har: %w", err)
+		}
+		archive := trace.NewHAR(m)
+		p.tap = both(tracer.Tap, archive.Tap)
+		writeHAR = func() error { return errors.Join(archive.Write(file, version()), file.Close()) }
+	}
 	err = p.observe(cmd.Context(), t, m, session, calls)
 	counts, writing := tracer.Close()
+	writing = errors.Join(writing, writeHAR())
 	if !p.json && counts != (trace.Counts{}) {
 		p.note("parley: %s", counts)
 	}

@@ -76,11 +76,16 @@ type toolCall struct {
 
 // sessionFlags say what a session of a command does with a server.
 type sessionFlags struct {
+	list    bool
 	calls   []string
 	methods []string
 }
 
+// asked reports whether the flags say what is done.
+func (s *sessionFlags) asked() bool { return s.list || len(s.calls)+len(s.methods) > 0 }
+
 func (s *sessionFlags) flags(f *pflag.FlagSet) {
+	f.BoolVar(&s.list, "list", false, "list everything before what --call and --method ask for")
 	f.StringArrayVar(&s.calls, "call", nil, "call a `TOOL`; its arguments follow as KEY=VALUE, or stand in the same word, as in --call 'echo message=hello';\nmay be given several times (default: list everything)")
 	f.StringArrayVar(&s.methods, "method", nil, "send a request of this `METHOD`, whose params may follow as JSON in the same word, as in\n--method 'resources/read {\"uri\":\"demo://x\"}'; may be given several times")
 }
@@ -131,10 +136,10 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 // converse does with a server what the flags ask for, or lists everything. What fails at the
 // server does not end it; the first such error is returned.
 func (p *program) converse(ctx context.Context, c *client.Client, name string, s *sessionFlags, calls []toolCall) error {
-	if len(calls)+len(s.methods) == 0 {
-		return listEverything(ctx, c)
-	}
 	var first error
+	if s.list || !s.asked() {
+		first = listEverything(ctx, c)
+	}
 	for _, line := range s.methods {
 		method, params, _ := strings.Cut(strings.TrimSpace(line), " ")
 		var given any
