@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/inspect/cassette"
+	"github.com/parley-mcp/parley/app/inspect/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport"
@@ -82,9 +83,9 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 		return errors.Join(err, out.Close())
 	}
 	if own {
-		err = p.connected(cmd.Context(), &s, func(c *client.Client) error { return p.converse(cmd.Context(), c, s.Name, session, calls) })
+		err = p.connected(cmd.Context(), &s, func(c *client.Client) error { return p.converse(cmd.Context(), c, s.Name, m, session, calls) })
 	} else {
-		err = p.recordBetween(cmd.Context(), &s, recorder)
+		err = p.recordBetween(cmd.Context(), &s, m, recorder)
 	}
 	frames, writing := recorder.Close()
 	if closeErr := out.Close(); writing == nil {
@@ -94,7 +95,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 		p.note("parley: %d frames are in %s", frames, host.EscapeLine(file))
 	}
 	if err != nil {
-		err = p.withLog(p.addresses.name(err))
+		err = p.maskedLog(m, err)
 	}
 	return errors.Join(err, writing)
 }
@@ -122,13 +123,13 @@ func createCassette(file string) (*os.File, error) {
 }
 
 // recordBetween stands between the client that started this program and a server.
-func (p *program) recordBetween(ctx context.Context, s *host.Server, recorder *cassette.Recorder) error {
+func (p *program) recordBetween(ctx context.Context, s *host.Server, m *mask.Masker, recorder *cassette.Recorder) error {
 	d, ok := s.Dialer.(*stdio.CommandDialer)
 	if !ok {
 		return usagef("a client on standard input is recorded with servers that are commands; for one at a URL use --call or --method")
 	}
 	if !p.verbose {
-		d.Stderr = noting{p} // the client's to show, as that of the server itself
+		d.Stderr = noting{p, m} // the client's to show, as that of the server itself
 	}
 	streams, err := p.standardStreams()
 	if err != nil {
@@ -145,12 +146,15 @@ func (p *program) recordBetween(ctx context.Context, s *host.Server, recorder *c
 	return err
 }
 
-// noting passes lines of a server's standard error on.
-type noting struct{ p *program }
+// noting passes lines of a server's standard error on, without their secrets.
+type noting struct {
+	p *program
+	m *mask.Masker
+}
 
 // Write takes one line.
 func (n noting) Write(line []byte) (int, error) {
-	n.p.note("%s", strings.TrimSuffix(string(line), "\n"))
+	n.p.note("%s", n.m.Text(strings.TrimSuffix(string(line), "\n")))
 	return len(line), nil
 }
 

@@ -132,7 +132,7 @@ func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t tar
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return p.withLog(p.addresses.name(&host.ServerError{Server: s.Name, State: host.StateStarting, Err: err}))
+		return p.maskedLog(m, &host.ServerError{Server: s.Name, State: host.StateStarting, Err: err})
 	}
 	if report.Compared == 0 && len(report.Differences) == 0 {
 		return usagef("the cassette has no request with an answer: there is nothing to compare")

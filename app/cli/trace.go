@@ -99,9 +99,9 @@ func (p *program) observe(ctx context.Context, t target, m *mask.Masker, session
 	}
 	defer p.endSignIns()
 	learnServer(m, &s)
-	err = p.connected(ctx, &s, func(c *client.Client) error { return p.converse(ctx, c, s.Name, session, calls) })
+	err = p.connected(ctx, &s, func(c *client.Client) error { return p.converse(ctx, c, s.Name, m, session, calls) })
 	if err != nil {
-		return p.withLog(p.addresses.name(err))
+		return p.maskedLog(m, err)
 	}
 	return nil
 }

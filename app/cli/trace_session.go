@@ -58,14 +58,43 @@ func learnServer(m *mask.Masker, s *host.Server) {
 	}
 	for i, arg := range d.Args {
 		name, value, given := strings.Cut(arg, "=")
-		if !strings.HasPrefix(name, "-") || !host.SecretName(strings.TrimLeft(name, "-")) {
-			continue
+		switch plain := strings.TrimLeft(name, "-"); {
+		case !host.SecretName(plain):
+		case given: // --token=VALUE, or env TOKEN=VALUE
+			m.Learn(value)
+		case plain != name && i+1 < len(d.Args): // --token VALUE
+			m.Learn(d.Args[i+1])
 		}
-		if !given && i+1 < len(d.Args) {
-			value = d.Args[i+1]
-		}
-		m.Learn(value)
 	}
+}
+
+// A maskedError is an error without its secrets.
+type maskedError struct {
+	err  error
+	text string
+}
+
+func (e *maskedError) Error() string { return e.text }
+func (e *maskedError) Unwrap() error { return e.err }
+
+// masked takes the secrets out of an error.
+func masked(m *mask.Masker, err error) error {
+	if err == nil || errors.As(err, new(*silentError)) {
+		return err
+	}
+	if text := m.Text(err.Error()); text != err.Error() {
+		return &maskedError{err, text}
+	}
+	return err
+}
+
+// maskedLog is withLog for an error without its secrets.
+func (p *program) maskedLog(m *mask.Masker, err error) error {
+	err = p.withLog(masked(m, p.addresses.name(err)))
+	if logged, ok := errors.AsType[*loggedError](err); ok {
+		logged.said = m.Text(logged.said)
+	}
+	return err
 }
 
 // A toolCall is a call that a command line asks for.
@@ -135,7 +164,7 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 
 // converse does with a server what the flags ask for, or lists everything. What fails at the
 // server does not end it; the first such error is returned.
-func (p *program) converse(ctx context.Context, c *client.Client, name string, s *sessionFlags, calls []toolCall) error {
+func (p *program) converse(ctx context.Context, c *client.Client, name string, m *mask.Masker, s *sessionFlags, calls []toolCall) error {
 	var first error
 	if s.list || !s.asked() {
 		first = listEverything(ctx, c)
@@ -154,7 +183,7 @@ func (p *program) converse(ctx context.Context, c *client.Client, name string, s
 		}
 	}
 	for _, call := range calls {
-		err := p.conversationCall(ctx, c, name, &call)
+		err := p.conversationCall(ctx, c, name, m, &call)
 		if errors.As(err, new(*usageError)) || errors.Is(err, host.ErrConsent) {
 			return err
 		}
@@ -189,7 +218,7 @@ func (p *program) methodDenial(server, method string, params mcp.RawValue) error
 	return p.managedDenial(q)
 }
 
-func (p *program) conversationCall(ctx context.Context, c *client.Client, server string, call *toolCall) error {
+func (p *program) conversationCall(ctx context.Context, c *client.Client, server string, m *mask.Masker, call *toolCall) error {
 	def, err := c.Tool(ctx, call.tool)
 	if err != nil {
 		return err
@@ -203,7 +232,7 @@ func (p *program) conversationCall(ctx context.Context, c *client.Client, server
 	}
 	result, err := c.CallTool(ctx, call.tool, args, nil)
 	if err == nil && result.IsError {
-		p.note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(contents(result.Content))))
+		p.note("parley: the tool %s failed: %s", host.EscapeLine(call.tool), oneLine(mcp.RawValue(m.Text(contents(result.Content)))))
 		return &silentError{exitTool}
 	}
 	return err
