@@ -255,21 +255,34 @@ unless --server names another.`,
 		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	p.globals(root.PersistentFlags())
-	root.AddCommand(p.chatCommand(), p.runCommand(), p.initCommand(), p.sessionCommand(), p.historyCommand(), p.grantsCommand(), p.pinsCommand(),
-		p.policyCommand(), p.configCommand(), p.auditCommand(), p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(),
-		p.promptCommand(), p.completeCommand(), p.skillsCommand(), p.serveCommand(),
-		p.modelCommand(), p.loginCommand(), p.logoutCommand(), p.authCommand(), p.versionCommand(),
-		p.lockCommand(), p.diffCommand(), p.examineCommand(),
-		p.newCommand(),
-		p.packageCommand(),
-		p.devCommand(),
-		p.chaosCommand(),
-		p.loadCommand(),
-		p.bridgeCommand(),
-		p.inspectCommand(),
-		p.traceCommand(),
-		p.recordCommand(),
-		p.replayCommand())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Conversations:", []*cobra.Command{
+			p.chatCommand(), p.runCommand(), p.initCommand(), p.modelCommand(), p.sessionCommand(), p.historyCommand(),
+		}},
+		{"What may be done:", []*cobra.Command{
+			p.configCommand(), p.policyCommand(), p.grantsCommand(), p.pinsCommand(), p.auditCommand(), p.loginCommand(), p.logoutCommand(),
+		}},
+		{"Using servers:", []*cobra.Command{
+			p.toolsCommand(), p.callCommand(), p.tasksCommand(), p.readCommand(), p.promptCommand(), p.completeCommand(), p.skillsCommand(),
+		}},
+		{"Testing servers:", []*cobra.Command{
+			p.inspectCommand(), p.examineCommand(), p.traceCommand(), p.recordCommand(), p.replayCommand(), p.lockCommand(), p.diffCommand(),
+			p.loadCommand(), p.chaosCommand(),
+		}},
+		{"Writing and running servers:", []*cobra.Command{
+			p.newCommand(), p.devCommand(), p.packageCommand(), p.serveCommand(), p.bridgeCommand(), p.authCommand(),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+		}
+		root.AddCommand(g.commands...)
+	}
+	root.AddCommand(p.versionCommand())
 	return root
 }
 
