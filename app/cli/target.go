@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -70,8 +71,8 @@ func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
 	}
 	if len(t.words) == 1 {
 		if _, err := exec.LookPath(t.words[0]); err != nil {
-			if s, err := p.configuredServer(ctx, t.words[0]); err == nil {
-				return s, nil
+			if s, err := p.configuredServer(ctx, t.words[0]); !errors.Is(err, errNoEntry) {
+				return s, err
 			}
 		}
 	}
@@ -97,6 +98,9 @@ func (p *program) flagServer(ctx context.Context, flag string) (host.Server, err
 	return list[0], nil
 }
 
+// errNoEntry says that the configuration has no server of a name.
+var errNoEntry = errors.New("no server of your configuration")
+
 // configuredServer is the server of an entry of the configuration.
 func (p *program) configuredServer(ctx context.Context, name string) (s host.Server, err error) {
 	err = withLocal(func(db *local.DB) error {
@@ -106,7 +110,7 @@ func (p *program) configuredServer(ctx context.Context, name string) (s host.Ser
 		}
 		entry := cfg.Server(name)
 		if entry == nil {
-			return usagef("%q is no URL, and no server of your configuration; 'parley config list' shows those, and a command stands after --", name)
+			return usagef("%q is no URL, and %w; 'parley config list' shows those, and a command stands after --", name, errNoEntry)
 		}
 		s, err = p.configured(ctx, entry, p.streams.InTerminal, db)
 		return err
