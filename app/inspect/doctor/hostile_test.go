@@ -264,3 +264,24 @@ func TestProcess(t *testing.T) {
 		t.Errorf("there is:\n%s", listed(r))
 	}
 }
+
+// What is no MCP server is told apart in its own words, whatever its status.
+func TestOtherWebServers(t *testing.T) {
+	for _, status := range []int{200, 204, 301, 302, 307, 400, 402, 404, 405, 418, 500, 501, 502} {
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Location", "http://"+r.Host+"/again")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, "<html><body>Hello</body></html>") // a client that left does not read it
+		}))
+		watch := &doctor.Watch{}
+		d := streamable.URL(site.URL)
+		d.Tap = watch.Tap
+		_, err := doctor.Examine(t.Context(), doctor.Target{Name: "site", Dialer: d, Watch: watch, Versions: []string{stateless, sessions}}, nil)
+		unreachable, ok := errors.AsType[*doctor.UnreachableError](err)
+		if !ok || find(unreachable.Report, "MCP-CONN-008", "connecting") == nil {
+			t.Errorf("%d: %v", status, err)
+		}
+		site.Close()
+	}
+}
