@@ -86,8 +86,8 @@ func Read(ctx context.Context, c *client.Client) (*Contract, error) {
 			continue
 		}
 		list, err := lists.Read(ctx, lists.Of(c), kind, nil)
-		if unknown, ok := errors.AsType[*jsonrpc.Error](err); ok && unknown.Code == mcp.CodeMethodNotFound && kind == lists.Templates {
-			continue // many servers with resources have no method for templates
+		if unknown, ok := errors.AsType[*jsonrpc.Error](err); ok && unknown.Code == mcp.CodeMethodNotFound {
+			continue // a list that is declared and not served has nothing in it
 		}
 		if err != nil {
 			return nil, err
