@@ -4,6 +4,7 @@ package bridge_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -44,7 +45,9 @@ func overPipe(b *testing.B, h transport.Handler) transport.Dialer {
 	go func() { done <- stdio.ServeListener(ctx, ln, h, nil) }()
 	b.Cleanup(func() {
 		cancel()
-		<-done
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			b.Errorf("serving: %v", err)
+		}
 	})
 	return stdio.Dial("unix", ln.Addr().String())
 }
