@@ -82,19 +82,22 @@ func TestBridge(t *testing.T) {
 		deviations []func(*script.Report)
 	}{
 		"v2 client pinned, v1 server stdio": {
-			"v2-client.mjs", pinned,
+			"v2-client.mjs",
+			pinned,
 			func(*testing.T) []string { return v1stdio },
 			modern,
 			[]func(*script.Report){goSDKMissing},
 		},
 		"v2 client pinned, ours stdio " + legacy: {
-			"v2-client.mjs", pinned,
+			"v2-client.mjs",
+			pinned,
 			func(*testing.T) []string { return []string{"--protocol", legacy, "--", program, "ours"} },
 			modern,
 			nil,
 		},
 		"v1 client, v2 server http " + modern: {
-			"v1-client.mjs", map[string]any{"transport": "http"},
+			"v1-client.mjs",
+			map[string]any{"transport": "http"},
 			func(t *testing.T) []string {
 				return []string{"--protocol", modern, startServer(t, nil, "v2-server.mjs", "http")}
 			},
@@ -102,7 +105,8 @@ func TestBridge(t *testing.T) {
 			nil,
 		},
 		"v1 client, ours http " + modern: {
-			"v1-client.mjs", map[string]any{"transport": "http"},
+			"v1-client.mjs",
+			map[string]any{"transport": "http"},
 			func(t *testing.T) []string { return []string{serveOurs(t, modern).url} },
 			legacy,
 			nil,

@@ -71,9 +71,9 @@ func run(ctx context.Context, update, bridge bool, output string) (err error) {
 			err = fmt.Errorf("%w; the results are in %s", err, output)
 		}()
 	}
-	all, path := runAll, filepath.Join(home, "expected.txt")
+	all, path, flags := runAll, filepath.Join(home, "expected.txt"), "-update"
 	if bridge {
-		all, path = runBridges, filepath.Join(home, "expected-bridge.txt")
+		all, path, flags = runBridges, filepath.Join(home, "expected-bridge.txt"), "-bridge -update"
 	}
 	planned, got, err := all(ctx, s, output)
 	if err != nil {
@@ -85,7 +85,7 @@ func run(ctx context.Context, update, bridge bool, output string) (err error) {
 	}
 	if update {
 		expected.update(planned, got)
-		if err := os.WriteFile(path, []byte(expected.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Replace(expected.String(), "-update", flags, 1)), 0o644); err != nil {
 			return err
 		}
 	}
