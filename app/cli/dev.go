@@ -131,6 +131,9 @@ func (p *program) serveDev(ctx context.Context, r *dev.Runner, w *dev.Watcher, f
 	if flags.http != "" {
 		err = p.devHTTP(ctx, r, flags.http)
 	} else {
+		if p.streams.InTerminal {
+			p.note("parley: serving on standard input and output, where a client is expected; Ctrl-D ends it")
+		}
 		err = stdio.Serve(ctx, r.Server())
 	}
 	if cause := context.Cause(ctx); cause != nil && err == nil && !errors.Is(cause, context.Canceled) {

@@ -183,6 +183,9 @@ func (r *Runner) attempt(ctx context.Context) (*proxy.Proxy, error) {
 		Logger: r.opts.Logger,
 	})
 	if err != nil {
+		r.mu.Lock()
+		r.dials = maxDials // next time: it may be another server then
+		r.mu.Unlock()
 		cause := context.Cause(ctx)
 		ended, exited := errors.AsType[*stdio.ExitError](err)
 		switch {

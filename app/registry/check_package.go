@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -26,14 +27,14 @@ var (
 
 // A registryType is what packages of a type must have and must not.
 type registryType struct {
-	base      string // the only registry that the official one takes; empty: the identifier says it
-	versioned bool   // the version is a member, else it is part of the identifier
+	bases     []string // registries that the official one takes; none: the identifier says it
+	versioned bool     // the version is a member, else it is part of the identifier
 }
 
 var registryTypes = map[string]registryType{
-	"npm":   {"https://registry.npmjs.org", true},
-	"pypi":  {"https://pypi.org", true},
-	"nuget": {"https://api.nuget.org/v3/index.json", true},
+	"npm":   {[]string{"https://registry.npmjs.org"}, true},
+	"pypi":  {[]string{"https://pypi.org"}, true},
+	"nuget": {[]string{"https://api.nuget.org/v3/index.json", "https://api.nuget.org"}, true},
 	"oci":   {},
 	"mcpb":  {},
 }
@@ -86,8 +87,8 @@ func (s spot) ofType(name string, kind registryType) {
 		}
 	}
 	base, given := s.get("registryBaseUrl", isString)
-	if given && kind.versioned && base.n.text != kind.base {
-		base.warn("registry-base", "write "+kind.base+", or take it out", "the official registry takes no packages of %s from %s", name, quoted(base.n.text))
+	if given && kind.versioned && !slices.Contains(kind.bases, base.n.text) {
+		base.warn("registry-base", "write "+kind.bases[0]+", or take it out", "the official registry takes no packages of %s from %s", name, quoted(base.n.text))
 	}
 	switch {
 	case name == "mcpb" && s.n.member("fileSha256") == nil:

@@ -118,6 +118,7 @@ func TestFindings(t *testing.T) {
 		{"a space in a name", file(`"packages": [` + pack("npm", "my words", `"version": "1.0.2"`) + "]"), []string{"error identifier /packages/0/identifier"}},
 		{"another registry", npm(`"registryBaseUrl": "https://npm.example.com"`), []string{"warning registry-base /packages/0/registryBaseUrl"}},
 		{"a registry over http", npm(`"registryBaseUrl": "http://registry.npmjs.org"`), []string{"warning registry-base /packages/0/registryBaseUrl", "error url-scheme /packages/0/registryBaseUrl"}},
+		{"an older URL of NuGet", file(`"packages": [` + pack("nuget", "Words", `"version": "1.0.0", "registryBaseUrl": "https://api.nuget.org"`) + "]"), nil},
 		{"an unknown type", file(`"packages": [` + pack("brew", "words", "") + "]"), []string{"warning registry-type /packages/0/registryType"}},
 		{"an image", file(`"packages": [` + pack("oci", "ghcr.io/ada/words:1.0.2", "") + "]"), nil},
 		{"an image with a port and a digest", file(`"packages": [` + pack("oci", "r.example:5000/ada/words@sha256:"+strings.Repeat("a", 64), "") + "]"), nil},
