@@ -3,6 +3,10 @@
 // tests over stdio.
 //
 //	serve ours|go-sdk|mcp-go
+//
+// With "count" it serves a tool that adds its argument to a file, a line for each call:
+//
+//	serve count FILE
 package main
 
 import (
@@ -26,9 +30,12 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: serve ours|go-sdk|mcp-go")
+var errUsage = errors.New("usage: serve ours|go-sdk|mcp-go|count FILE")
 
 func serve(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == "count" {
+		return stdio.Serve(ctx, ours.NewCounter(ours.CountInFile(args[1])))
+	}
 	if len(args) != 1 {
 		return errUsage
 	}
