@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +68,7 @@ any, each fault has the rate ` + fmt.Sprint(chaos.DefaultRate) + `.
 
 A server may run a call twice that reaches it twice: --to client leaves what the
 client says as it is. The exit code is 4 if a fault ended the connection, or the
-server ended by itself.`,
+server did not start or ended by itself.`,
 		Example: `  parley chaos --seed 1 -- npx -y @modelcontextprotocol/server-everything stdio
   parley chaos --seed 1 --fault delay=0.5 --fault drop=0.01 -- ./server
   parley chaos --seed 1 --fault 429=0.2 --log faults.jsonl --http :8080 http://localhost:3000/mcp`,
@@ -180,13 +182,15 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 	if p.streams.ErrTerminal {
 		said = escaping{said}
 	}
-	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: newStandardOutput(streams)}, &chaos.Command{
+	out := newStandardOutput(streams)
+	defer func() { _ = out.Close() }() // for a server that did not start
+	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: out}, &chaos.Command{
 		Name: d.Name, Args: d.Args, Dir: d.Dir, Env: slices.Concat(env, d.ExtraEnv), Stderr: said,
 	})
 	switch {
 	case errors.Is(err, chaos.ErrDropped):
 		return &silentError{exitUnreachable} // the line about the fault says so
-	case errors.As(err, new(*chaos.ExitError)):
+	case errors.As(err, new(*chaos.ExitError)), errors.As(err, new(*exec.Error)), errors.As(err, new(*fs.PathError)):
 		return &unreachableError{err}
 	}
 	return err

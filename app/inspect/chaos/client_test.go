@@ -203,6 +203,8 @@ func (x *trial) run(d transport.Dialer, version string) {
 	if err := x.within("closing", func(context.Context) error { return x.c.Close() }); err != nil && !typed(err) {
 		x.errorf("closing: %T %v", err, err)
 	}
+	x.counter.mu.Lock()
+	defer x.counter.mu.Unlock()
 	for key, n := range x.counter.calls { // also what ran after its call had ended
 		if n > 1 {
 			x.errorf("the call %s ran %d times", key, n)

@@ -21,6 +21,8 @@ const (
 	// drainTime is how long what an ended process left in its output is read, if another
 	// process holds that open.
 	drainTime = time.Second
+	// pipeSize is the most that a pipe can hold.
+	pipeSize = 1 << 20
 )
 
 // A Command is a server that is started as a process.
@@ -65,12 +67,12 @@ func (p *Proxy) Run(ctx context.Context, client Stream, c *Command) error {
 	go func() { // waited for below
 		defer close(exited)
 		_ = cmd.Wait()                                     // cmd.ProcessState says the same
-		_ = out.SetReadDeadline(time.Now().Add(drainTime)) // where unsupported, Pipe closes it
+		_ = out.SetReadDeadline(time.Now().Add(drainTime)) // where unsupported, it ends with the last process that has it
 	}()
 	said := &endNoted{ReadCloser: client.In}
 	client.In = said
 	input := &processInput{WriteCloser: in, kill: kill}
-	err = p.Pipe(ctx, client, Stream{In: out, Out: input})
+	err = p.Pipe(ctx, client, Stream{In: &processOutput{out, pipeSize}, Out: input})
 	<-exited
 	input.timer.Stop() // Pipe has closed the input
 	switch {
@@ -116,6 +118,35 @@ func start(cmd *exec.Cmd) (in io.WriteCloser, out *os.File, err error) {
 		return nil, nil, err
 	}
 	return in, out, nil
+}
+
+// A processOutput is the standard output of a process. When that has ended, a deadline bounds the wait
+// for the end of the stream, which others may hold open; what was in it by then is read all the
+// same, however long that takes.
+type processOutput struct {
+	*os.File
+
+	left int // what may still be read after the deadline
+}
+
+// Read reads on past the deadline as long as there is something to read.
+func (o *processOutput) Read(p []byte) (int, error) {
+	n, err := o.File.Read(p)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	if o.left <= 0 {
+		return 0, io.EOF
+	}
+	if err := o.SetReadDeadline(time.Now().Add(drainTime / 20)); err != nil {
+		return 0, err
+	}
+	n, err = o.File.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = io.EOF
+	}
+	o.left -= n
+	return n, err
 }
 
 // A processInput is the standard input of a process, which is to end when it is closed.

@@ -36,19 +36,20 @@ func (s *sink) Close() error {
 	return nil
 }
 
-// A silent stream says nothing until it is closed.
+// A silent stream says nothing until it is closed, and then has an error.
 type silent struct {
+	err   error
 	done  chan struct{}
 	close func()
 }
 
 func newSilent() *silent {
-	s := &silent{done: make(chan struct{})}
+	s := &silent{err: io.EOF, done: make(chan struct{})}
 	s.close = sync.OnceFunc(func() { close(s.done) })
 	return s
 }
 
-func (s *silent) Read([]byte) (int, error) { <-s.done; return 0, io.EOF }
+func (s *silent) Read([]byte) (int, error) { <-s.done; return 0, s.err }
 func (s *silent) Close() error             { s.close(); return nil }
 
 // through passes bytes through one direction of a proxy.
