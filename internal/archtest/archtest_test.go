@@ -329,7 +329,7 @@ require (
 		"0067-x-sys":           "golang.org/x/sys",
 		"0008-x-term":          "golang.org/x/term",
 		"0009-testscript":      "github.com/rogpeppe/go-internal",
-		"0079-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
+		"0078-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
 		"0015-websocket":       "github.com/coder/websocket",
 		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
 		"0020-sqlite":          "modernc.org/sqlite",

@@ -143,7 +143,7 @@ var dependencies = map[string]map[string]string{
 	},
 	"./app": {
 		"github.com/spf13/cobra":                  "docs/decisions/0007-cobra.md",
-		"github.com/HdrHistogram/hdrhistogram-go": "docs/decisions/0079-hdrhistogram.md",
+		"github.com/HdrHistogram/hdrhistogram-go": "docs/decisions/0078-hdrhistogram.md",
 		"charm.land/bubbles/v2":                   "docs/decisions/0073-terminal-screen.md",
 		"charm.land/bubbletea/v2":                 "docs/decisions/0073-terminal-screen.md",
 		"charm.land/lipgloss/v2":                  "docs/decisions/0073-terminal-screen.md",
