@@ -209,13 +209,15 @@ func TestInspectAsInspector(t *testing.T) {
 	}{
 		"server-everything stdio": {
 			func(*testing.T) []string { return []string{"--", node, everythingJS, "stdio"} },
-			[]string{"legacy"}, referenceAsks,
+			[]string{"legacy"},
+			asks{"call": referenceAsks["call"], "read": referenceAsks["read"]},
 		},
 		"server-everything http": {
 			func(t *testing.T) []string {
 				return []string{startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"), "--transport", "http"}
 			},
-			[]string{"auto"}, asks{"call": referenceAsks["call"], "read": referenceAsks["read"]},
+			[]string{"auto"},
+			referenceAsks,
 		},
 		"ours stdio": {
 			func(*testing.T) []string { return []string{"--", parley, "serve", "everything"} },

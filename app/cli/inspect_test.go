@@ -1,11 +1,15 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -24,7 +28,7 @@ func TestInspectExitCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	t.Cleanup(func() { _ = silent.Close() })
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,5 +91,59 @@ func TestInspectAtTerminal(t *testing.T) {
 		&cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &bytes.Buffer{}, OutTerminal: true})
 	if exit != 0 || strings.Contains(stdout.String(), "\u009b") {
 		t.Errorf("exit code %d, and at a terminal %q", exit, stdout.String())
+	}
+}
+
+// unportable is a server with a tool whose schema models refuse, by hand: it answers each
+// request of a handshake, and refuses all others.
+func unportable() {
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"unportable","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"bad","inputSchema":{"type":"object","properties":{"any":true,"maybe":{"type":["string","null"]}}}}]}`,
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(lines.Bytes(), &m) != nil || m.ID == nil {
+			continue
+		}
+		if result, ok := answers[m.Method]; ok {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+		} else {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`+"\n", m.ID)
+		}
+	}
+}
+
+// Ctrl-C ends watching, which is no failure.
+func TestInspectWatchInterrupted(t *testing.T) {
+	t.Parallel()
+	interrupts := make(chan os.Signal, 1)
+	out := new(output)
+	go func() {
+		out.wait("resources/updated", t.Context().Done())
+		interrupts <- os.Interrupt
+	}()
+	exit := cli.Main(t.Context(), []string{"inspect", "--method", "watch", "--uri", "demo://ticks", "everything"}, &cli.Streams{
+		In: strings.NewReader(""), Out: out, Err: io.Discard, Interrupts: interrupts,
+	})
+	if exit != 0 {
+		t.Errorf("exit code %d", exit)
+	}
+}
+
+// A server that ends while it is watched is a failure.
+func TestInspectWatchLost(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, _, stderr := command(t, "inspect", "--json", "--method", "watch", "--protocol-era", "legacy", "--", "sh", "-c", `for n in 1 2; do IFS= read -r line; printf '%s\n' "$line"; done | "$0" serve everything`, self)
+	if exit == 0 || exit == 70 || !strings.HasPrefix(stderr, `{"error":{"code":"server_exited",`) {
+		t.Errorf("exit code %d, %q", exit, stderr)
 	}
 }

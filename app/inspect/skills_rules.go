@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -43,6 +44,7 @@ type skillEntry struct {
 	description *string
 	dynamic     bool // its files are generated
 	files       []skillResource
+	broken      error // why it cannot be read
 }
 
 // A skillResource is a file of an entry.
@@ -62,34 +64,30 @@ func (r *skillResource) size() (int64, bool) {
 }
 
 // readEntry reads an entry as far as it can be read.
-func readEntry(raw mcp.RawValue) (*skillEntry, error) {
+func readEntry(raw mcp.RawValue) *skillEntry {
 	var e struct {
-		URI         string       `json:"uri"`
 		Frontmatter mcp.RawValue `json:"frontmatter"`
 		Resources   mcp.RawValue `json:"resources"`
 	}
-	if err := strictjson.Unmarshal(raw, &e); err != nil {
-		return nil, err
-	}
-	entry := &skillEntry{uri: e.URI, frontmatter: e.Frontmatter}
 	var known struct {
 		Name        mcp.RawValue `json:"name"`
 		Description mcp.RawValue `json:"description"`
 	}
+	entry := &skillEntry{uri: member(raw, "uri")}
+	if entry.broken = strictjson.Unmarshal(raw, &e); entry.broken != nil {
+		return entry
+	}
+	entry.frontmatter = e.Frontmatter
 	if len(e.Frontmatter) > 0 {
-		if err := strictjson.Unmarshal(e.Frontmatter, &known); err != nil {
-			return nil, err
+		if entry.broken = strictjson.Unmarshal(e.Frontmatter, &known); entry.broken != nil {
+			return entry
 		}
 	}
 	entry.name, entry.description = textIn(known.Name), textIn(known.Description)
-	if string(e.Resources) == `"dynamic"` {
-		entry.dynamic = true
-		return entry, nil
+	if entry.dynamic = string(e.Resources) == `"dynamic"`; !entry.dynamic {
+		entry.broken = strictjson.Unmarshal(e.Resources, &entry.files)
 	}
-	if err := strictjson.Unmarshal(e.Resources, &entry.files); err != nil {
-		return nil, err
-	}
-	return entry, nil
+	return entry
 }
 
 // textIn is a value that is text, or nil.
@@ -112,15 +110,15 @@ func (e *skillEntry) shownName() string {
 	return e.uri
 }
 
-// sameURI is the form of a URI by which URIs are compared: without dot segments, percent
-// encoding where it is needed. What is no hierarchical URI is itself.
+// sameURI is the form of a URI by which URIs are compared: without dot segments, and with
+// percent encoding where it is needed alone. What is no hierarchical URI is itself.
 func sameURI(uri string) string {
-	u, err := url.Parse(uri)
+	u, err := url.Parse(percent.ReplaceAllStringFunc(uri, plainPercent))
 	if err != nil || u.Scheme == "" || u.Opaque != "" || u.Path != "" && !strings.HasPrefix(u.Path, "/") {
 		return uri
 	}
 	var kept []string
-	for segment := range strings.SplitSeq(u.Path, "/") {
+	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
 		switch segment {
 		case ".":
 		case "..":
@@ -131,8 +129,24 @@ func sameURI(uri string) string {
 			kept = append(kept, segment)
 		}
 	}
-	u.Path, u.RawPath = strings.Join(kept, "/"), ""
-	return u.String()
+	same := u.Scheme + "://" + u.Host + strings.Join(kept, "/")
+	if u.RawQuery != "" {
+		same += "?" + u.RawQuery
+	}
+	return same
+}
+
+// percent is an encoded byte.
+var percent = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
+// plainPercent is an encoded byte as it is, where it needs no encoding (RFC 3986, 6.2.2).
+func plainPercent(encoded string) string {
+	n, err := strconv.ParseUint(encoded[1:], 16, 8)
+	if c := byte(n); err == nil && c < utf8.RuneSelf && (c == '-' || c == '.' || c == '_' || c == '~' ||
+		'0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+		return string(rune(c))
+	}
+	return strings.ToUpper(encoded)
 }
 
 // nameInURI is the name of a skill in the URI of its SKILL.md, or "".
@@ -149,6 +163,10 @@ func (e *skillEntry) check() []Issue {
 	issues := []Issue{}
 	add := func(code, severity, message, uri string) {
 		issues = append(issues, Issue{code, severity, message, uri})
+	}
+	if e.broken != nil {
+		add("malformed-entry", severityError, "the entry cannot be read: "+e.broken.Error(), "")
+		return issues
 	}
 	inURI := nameInURI(e.uri)
 	named := e.name != nil && strings.TrimSpace(*e.name) != ""

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
 )
@@ -59,11 +58,7 @@ const (
 func (s *Session) verify(ctx context.Context, list []mcp.RawValue, a *Args) (*Outcome, error) {
 	entries := make([]*skillEntry, 0, len(list))
 	for _, raw := range list {
-		e, err := readEntry(raw)
-		if err != nil {
-			return nil, fmt.Errorf("skills: %w: an entry: %w", client.ErrMalformed, err)
-		}
-		entries = append(entries, e)
+		entries = append(entries, readEntry(raw))
 	}
 	v := &verifier{s: s, skills: a.MaxSkills, bytes: a.MaxSkillBytes}
 	if v.skills == 0 {
@@ -122,6 +117,9 @@ type verifier struct {
 // report reads the files of a skill.
 func (v *verifier) report(ctx context.Context, e *skillEntry) (*SkillReport, error) {
 	r := &SkillReport{URI: e.uri, Name: e.shownName(), Conformance: e.check(), Frontmatter: []Issue{}, Files: []FileReport{}}
+	if e.broken != nil {
+		return r, nil
+	}
 	if v.skills <= 0 || v.bytes <= 0 {
 		r.Incomplete = "nothing of it was read: the run had read as much as --skill-catalog-max-skills and --skill-catalog-max-bytes allow; verify it alone, with skills/get"
 		return r, nil
