@@ -97,6 +97,9 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	}
 	target.Watcher = watcher
 	args.Emit = p.printLine
+	if p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet {
+		args.Fill = p.fillArguments
+	}
 	outcome, err := method.Run(cmd.Context(), target, args)
 	if err != nil {
 		return err

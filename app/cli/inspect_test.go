@@ -147,3 +147,33 @@ func TestInspectWatchLost(t *testing.T) {
 		t.Errorf("exit code %d, %q", exit, stderr)
 	}
 }
+
+// At a terminal the arguments of a tool are asked for, if none are given.
+func TestInspectForm(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		input string
+		flags []string
+		exit  int
+		out   string
+		asked string
+	}{
+		"filled in":    {"two\n2\n3\n", nil, 0, `"sum": 5`, "a (a number"},
+		"input ended":  {"2\n", nil, 1, "", "the input ended before all arguments were there"},
+		"arguments":    {"", []string{"--tool-arg", "a=1", "--tool-arg", "b=2"}, 0, `"sum": 3`, ""},
+		"for a script": {"", []string{"--json"}, 5, `"isError":true`, "tool_is_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			exit, out, stderr := run(t, test.input, append(append([]string{"inspect", "--method", "tools/call", "--tool-name", "add"}, test.flags...), "everything")...)
+			if exit != test.exit || !strings.Contains(out, test.out) || !strings.Contains(stderr, test.asked) {
+				t.Errorf("exit code %d\n%s\n%s", exit, out, stderr)
+			}
+		})
+	}
+	// A choice by its number, and a default.
+	exit, out, stderr := run(t, "7\n3\n\n", "inspect", "--method", "tools/call", "--tool-name", "get-annotated-message", "everything")
+	if exit != 0 || strings.Contains(out, "image/png") || !strings.Contains(stderr, "  3 debug\n") || !strings.Contains(stderr, "Enter for false") {
+		t.Errorf("exit code %d\n%s\n%s", exit, out, stderr)
+	}
+}

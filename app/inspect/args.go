@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,8 @@ type Args struct {
 	Arguments mcp.RawValue // an object, sent as it is; takes the place of Pairs
 	Pairs     []Pair
 	ToolMeta  map[string]mcp.RawValue
+	// Fill makes the arguments of a tool where none are given, if it is not nil.
+	Fill func(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error)
 	AsTask    bool // the task is the result, not what comes of it
 
 	URI, Cursor string
@@ -84,15 +87,22 @@ func Meta(pairs []Pair) map[string]mcp.RawValue {
 
 // arguments are those of a tool: as they were given, or of pairs, by the types of its
 // schema where a text can be one of them.
-func (a *Args) arguments(schema mcp.RawValue) (mcp.RawValue, error) {
-	if a.Arguments != nil {
+func (a *Args) arguments(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error) {
+	switch {
+	case a.Arguments != nil:
 		return a.Arguments, nil
+	case len(a.Pairs) == 0 && a.Fill != nil:
+		return a.Fill(ctx, schema)
 	}
 	members := make(map[string]mcp.RawValue, len(a.Pairs))
 	for _, p := range a.Pairs {
 		members[p.Name] = coerced(valueOf(p.Value), typeOf(schema, p.Name))
 	}
-	return strictjson.Marshal(members)
+	raw, err := strictjson.Marshal(members)
+	if err != nil {
+		return nil, usage("the arguments are no JSON: " + err.Error())
+	}
+	return raw, nil
 }
 
 // typeOf is the type that a schema says of an argument, or "".

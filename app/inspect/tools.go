@@ -68,9 +68,9 @@ func callTool(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 	}
 	definition, _ := strictjson.ParseObject(tool) // the list was read as objects
 	schema, _ := definition.Member("inputSchema")
-	args, err := a.arguments(schema)
+	args, err := a.arguments(ctx, schema)
 	if err != nil {
-		return nil, usage("the arguments are no JSON: " + err.Error())
+		return nil, err
 	}
 	options := &client.CallOptions{Meta: a.ToolMeta}
 	params := map[string]mcp.RawValue{"name": quoted(a.Tool), "arguments": args}
