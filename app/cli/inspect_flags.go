@@ -250,8 +250,10 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 		words []string
 		to    *[]inspect.Pair
 	}{
-		{"tool-arg", f.toolArgs, &a.Pairs}, {"prompt-args", f.promptArgs, &a.PromptArgs},
-		{"metadata", f.metadata, &f.metaPairs}, {"tool-metadata", f.toolMetadata, &toolMeta},
+		{"tool-arg", f.toolArgs, &a.Pairs},
+		{"prompt-args", f.promptArgs, &a.PromptArgs},
+		{"metadata", f.metadata, &f.metaPairs},
+		{"tool-metadata", f.toolMetadata, &toolMeta},
 	} {
 		for _, word := range pairs.words {
 			pair, ok := inspect.ParsePair(word)

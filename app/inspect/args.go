@@ -19,8 +19,8 @@ type Args struct {
 	Pairs     []Pair
 	ToolMeta  map[string]mcp.RawValue
 	// Fill makes the arguments of a tool where none are given, if it is not nil.
-	Fill func(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error)
-	AsTask    bool // the task is the result, not what comes of it
+	Fill   func(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error)
+	AsTask bool // the task is the result, not what comes of it
 
 	URI, Cursor string
 

@@ -44,7 +44,7 @@ type skillEntry struct {
 	description *string
 	dynamic     bool // its files are generated
 	files       []skillResource
-	broken      error // why it cannot be read
+	broken      string // why it cannot be read, or ""
 }
 
 // A skillResource is a file of an entry.
@@ -74,18 +74,17 @@ func readEntry(raw mcp.RawValue) *skillEntry {
 		Description mcp.RawValue `json:"description"`
 	}
 	entry := &skillEntry{uri: member(raw, "uri")}
-	if entry.broken = strictjson.Unmarshal(raw, &e); entry.broken != nil {
-		return entry
+	err := strictjson.Unmarshal(raw, &e)
+	if err == nil && len(e.Frontmatter) > 0 {
+		err = strictjson.Unmarshal(e.Frontmatter, &known)
 	}
 	entry.frontmatter = e.Frontmatter
-	if len(e.Frontmatter) > 0 {
-		if entry.broken = strictjson.Unmarshal(e.Frontmatter, &known); entry.broken != nil {
-			return entry
-		}
-	}
 	entry.name, entry.description = textIn(known.Name), textIn(known.Description)
-	if entry.dynamic = string(e.Resources) == `"dynamic"`; !entry.dynamic {
-		entry.broken = strictjson.Unmarshal(e.Resources, &entry.files)
+	if entry.dynamic = string(e.Resources) == `"dynamic"`; err == nil && !entry.dynamic {
+		err = strictjson.Unmarshal(e.Resources, &entry.files)
+	}
+	if err != nil {
+		entry.broken = err.Error()
 	}
 	return entry
 }
@@ -164,8 +163,8 @@ func (e *skillEntry) check() []Issue {
 	add := func(code, severity, message, uri string) {
 		issues = append(issues, Issue{code, severity, message, uri})
 	}
-	if e.broken != nil {
-		add("malformed-entry", severityError, "the entry cannot be read: "+e.broken.Error(), "")
+	if e.broken != "" {
+		add("malformed-entry", severityError, "the entry cannot be read: "+e.broken, "")
 		return issues
 	}
 	inURI := nameInURI(e.uri)

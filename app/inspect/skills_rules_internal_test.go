@@ -65,4 +65,3 @@ func TestSkillRules(t *testing.T) {
 		})
 	}
 }
-

@@ -117,7 +117,7 @@ type verifier struct {
 // report reads the files of a skill.
 func (v *verifier) report(ctx context.Context, e *skillEntry) (*SkillReport, error) {
 	r := &SkillReport{URI: e.uri, Name: e.shownName(), Conformance: e.check(), Frontmatter: []Issue{}, Files: []FileReport{}}
-	if e.broken != nil {
+	if e.broken != "" {
 		return r, nil
 	}
 	if v.skills <= 0 || v.bytes <= 0 {

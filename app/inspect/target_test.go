@@ -135,7 +135,8 @@ func TestEachEra(t *testing.T) {
 		s.Add(
 			server.Tool("greet", "Greets.", func(_ context.Context, in struct {
 				Name string `json:"name"`
-			}) (string, error) {
+			},
+			) (string, error) {
 				return "hello " + in.Name, nil
 			}),
 			server.Text("test://text", "text", "a text"),
