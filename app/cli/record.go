@@ -28,7 +28,8 @@ func (p *program) recordCommand() *cobra.Command {
 
 Without more it is a server on standard input and output: put it in front of the
 command of a server in the configuration of any client, and every frame goes
-through as it is, both ways, and into the file. At a terminal, and with --list,
+through as it is, both ways, and into the file. Of a server at a URL, that is what
+it sends; what the client sends is a message each. At a terminal, and with --list,
 --call or --method, it has a session of its own instead: it lists everything, or calls
 what is asked for.
 
@@ -65,8 +66,11 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 	}
 	var recorder *cassette.Recorder
 	own := p.streams.InTerminal || session.asked()
-	if own {
-		p.tap = func(e transport.TapEvent) { recorder.Tap(e) }
+	var tap transport.Tap // once there is a file
+	p.tap = func(e transport.TapEvent) {
+		if tap != nil {
+			tap(e)
+		}
 	}
 	s, err := p.targetServer(cmd.Context(), t)
 	if err != nil {
@@ -83,9 +87,10 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 		return errors.Join(err, out.Close())
 	}
 	if own {
+		tap = recorder.Tap
 		err = p.connected(cmd.Context(), &s, func(c *client.Client) error { return p.converse(cmd.Context(), c, s.Name, m, session, calls) })
 	} else {
-		err = p.recordBetween(cmd.Context(), &s, m, recorder)
+		err = p.recordBetween(cmd.Context(), &s, m, recorder, &tap)
 	}
 	frames, writing := recorder.Close()
 	if closeErr := out.Close(); writing == nil {
@@ -123,17 +128,22 @@ func createCassette(file string) (*os.File, error) {
 }
 
 // recordBetween stands between the client that started this program and a server.
-func (p *program) recordBetween(ctx context.Context, s *host.Server, m *mask.Masker, recorder *cassette.Recorder) error {
-	d, ok := s.Dialer.(*stdio.CommandDialer)
-	if !ok {
-		return usagef("a client on standard input is recorded with servers that are commands; for one at a URL use --call or --method")
-	}
-	if !p.verbose {
-		d.Stderr = noting{p, m} // the client's to show, as that of the server itself
-	}
+func (p *program) recordBetween(ctx context.Context, s *host.Server, m *mask.Masker, recorder *cassette.Recorder, tap *transport.Tap) error {
 	streams, err := p.standardStreams()
 	if err != nil {
 		return err
+	}
+	d, ok := s.Dialer.(*stdio.CommandDialer)
+	if !ok {
+		b := cassette.NewBridge(recorder, streams)
+		*tap = b.Tap
+		if err := b.Run(ctx, s.Dialer); err != nil && ctx.Err() == nil {
+			return &host.ServerError{Server: s.Name, State: host.StateWaiting, Err: err}
+		}
+		return context.Cause(ctx)
+	}
+	if !p.verbose {
+		d.Stderr = noting{p, m} // the client's to show, as that of the server itself
 	}
 	server, err := d.Start()
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 		p := s.peers[e.link]
 		if p == nil {
-			if p, err = dialPeer(ctx, s.dialer, s.receive); err != nil {
+			if p, err = dialPeer(ctx, s.dialer, s.receive, func(error) {}); err != nil {
 				return err
 			}
 			s.peers[e.link] = p
@@ -127,7 +127,7 @@ func (s *session) run(ctx context.Context) error {
 		case e.long || !e.answered:
 			s.report.Skipped++
 			if e.long {
-				s.work.Go(func() { _, _ = p.do(s.life, m.Method, m.Params) }) // ends with life
+				s.work.Go(func() { _, _ = p.do(s.life, p.nextID(), m.Method, m.Params) }) // ends with life
 			}
 		default:
 			if err := s.request(ctx, p, e, m); err != nil {
@@ -149,7 +149,7 @@ func (s *session) request(ctx context.Context, p *peer, e *exchange, m *message)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, fmt.Errorf("no answer within %v", s.opts.Timeout))
 	defer cancel()
-	in, err := p.do(limited, m.Method, m.Params)
+	in, err := p.do(limited, p.nextID(), m.Method, m.Params)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,8 +39,12 @@ func talk(t *testing.T, text string, until int, lines ...string) []string {
 	near, far := net.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- c.Serve(t.Context(), far) }()
+	asked := make(chan struct{}) // closed when a question has come
 	go func() {
 		for _, line := range lines {
+			if strings.Contains(line, `"replay-1"`) {
+				<-asked
+			}
 			if _, err := io.WriteString(near, line+"\n"); err != nil {
 				t.Error(err)
 			}
@@ -47,6 +52,8 @@ func talk(t *testing.T, text string, until int, lines ...string) []string {
 	}()
 	var got []string
 	all := make([]byte, 0, 1024)
+	once := sync.OnceFunc(func() { close(asked) })
+	defer once()
 	for len(got) < until {
 		b := make([]byte, 64<<10)
 		n, err := near.Read(b)
@@ -54,6 +61,9 @@ func talk(t *testing.T, text string, until int, lines ...string) []string {
 			t.Fatalf("after %q: %v", got, err)
 		}
 		all = append(all, b[:n]...)
+		if bytes.Contains(all, []byte(`"replay-1"`)) {
+			once()
+		}
 		got = strings.Split(strings.TrimSuffix(string(all), "\n"), "\n")
 		if !bytes.HasSuffix(all, []byte{'\n'}) {
 			got = got[:len(got)-1]

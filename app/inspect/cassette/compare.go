@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/strictjson"
 )
 
 // A Change is a difference at one place.
@@ -92,7 +93,7 @@ func (c *comparer) value(path, name string, was, is any) {
 			return
 		}
 	case json.Number:
-		if is, ok := is.(json.Number); ok && sameNumber(was, is) {
+		if is, ok := is.(json.Number); ok && strictjson.Equal(strictjson.RawValue(was), strictjson.RawValue(is)) {
 			return
 		}
 	default: // nil, a bool, or nothing
@@ -241,17 +242,6 @@ func fits(parts []string, text string) bool {
 func isTime(text string) bool {
 	_, err := time.Parse(time.RFC3339, text)
 	return err == nil
-}
-
-func sameNumber(a, b json.Number) bool {
-	if a == b {
-		return true
-	}
-	x, errX := a.Float64()
-	y, errY := b.Float64()
-	_, intX := a.Int64()
-	_, intY := b.Int64()
-	return errX == nil && errY == nil && x == y && (intX != nil || intY != nil)
 }
 
 func encode(v any) json.RawMessage {

@@ -24,33 +24,43 @@ type peer struct {
 	bindings map[string][]schema.HeaderBinding // by tools
 }
 
-// dialPeer connects. What the server sends outside of answers goes to receive.
-func dialPeer(ctx context.Context, d transport.Dialer, receive func(p *peer, m *jsonrpc.Incoming)) (*peer, error) {
+// ownID is what ids of requests begin with that nobody asked for.
+const ownID = "parley-"
+
+// dialPeer connects. What the server sends outside of answers goes to receive; closed is told of
+// the end of the connection.
+func dialPeer(ctx context.Context, d transport.Dialer, receive func(p *peer, m *jsonrpc.Incoming), closed func(err error)) (*peer, error) {
 	p := &peer{bindings: make(map[string][]schema.HeaderBinding)}
 	ready := make(chan struct{})
 	defer close(ready)
-	link, err := d.Dial(ctx, inbox(func(m *jsonrpc.Incoming) {
+	link, err := d.Dial(ctx, &inbox{func(m *jsonrpc.Incoming) {
 		<-ready
 		receive(p, m)
-	}))
+	}, closed})
 	p.link = link
 	return p, err
 }
 
 // An inbox takes messages.
-type inbox func(m *jsonrpc.Incoming)
+type inbox struct {
+	receive func(m *jsonrpc.Incoming)
+	closed  func(err error)
+}
 
 // Receive takes a message.
-func (f inbox) Receive(m *jsonrpc.Incoming) { f(m) }
+func (i *inbox) Receive(m *jsonrpc.Incoming) { i.receive(m) }
 
-// Closed does nothing: requests fail.
-func (f inbox) Closed(error) {}
+// Closed takes the end.
+func (i *inbox) Closed(err error) { i.closed(err) }
+
+// nextID is an id that was not used.
+func (p *peer) nextID() jsonrpc.ID { return jsonrpc.IntID(p.next.Add(1)) }
 
 // do sends a request and waits for its answer.
-func (p *peer) do(ctx context.Context, method string, params json.RawMessage) (*jsonrpc.Incoming, error) {
+func (p *peer) do(ctx context.Context, id jsonrpc.ID, method string, params json.RawMessage) (*jsonrpc.Incoming, error) {
 	p.settle(ctx, params)
 	out := p.outgoing(method, params)
-	out.ID = jsonrpc.IntID(p.next.Add(1))
+	out.ID = id
 	in, err := p.link.Do(ctx, out, p.route(ctx, method, params))
 	if err != nil || in.Error != nil {
 		return in, err
@@ -122,7 +132,8 @@ func (p *peer) route(ctx context.Context, method string, params json.RawMessage)
 	}
 	if _, known := p.headersOf(r.Name); !known {
 		meta := json.RawMessage(`{"_meta":` + string(memberOf(params, "_meta")) + `}`)
-		_, _ = p.do(ctx, mcp.MethodToolsList, meta) // without it the call tells what is missing
+		id := jsonrpc.StringID(fmt.Sprint(ownID, p.next.Add(1)))
+		_, _ = p.do(ctx, id, mcp.MethodToolsList, meta) // without it the call tells what is missing
 	}
 	arguments := memberOf(params, "arguments")
 	bindings, _ := p.headersOf(r.Name)
