@@ -189,8 +189,3 @@ func (g *givenStreams) Close() error {
 	}
 	return nil
 }
-
-// cassetteError says which file an error is about.
-func cassetteError(file string, err error) error {
-	return usagef("%s: %w", file, err)
-}

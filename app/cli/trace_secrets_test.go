@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,6 +155,35 @@ func findPlanted(t *testing.T, where, text string) {
 			if at := strings.Index(text, form); at >= 0 {
 				t.Errorf("%s: the secret in the %s is in it: …%q", where, place, text[max(0, at-150):min(len(text), at+len(form)+20)])
 			}
+		}
+	}
+}
+
+// Proves: a session with a server that others wrote is recorded, in front of it and alone, and
+// differs in nothing from the same server, twice.
+func TestRecordForeignServer(t *testing.T) {
+	if os.Getenv("PARLEY_TEST_NPX") == "" {
+		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
+	}
+	if _, err := exec.LookPath("npx"); err != nil {
+		t.Skip("npx is not installed")
+	}
+	foreign := []string{"--", "npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"}
+	file := filepath.Join(t.TempDir(), "foreign")
+	between := filepath.Join(t.TempDir(), "between")
+	do := func(want string, args ...string) {
+		t.Helper()
+		code, out, err := run(t, "", args...)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%v: exit code %d and %q, want %q\n%s", args, code, out, want, err)
+		}
+	}
+	do("", append([]string{"record", "--out", file, "--list", "--call", "get-sum", "a=1", "b=2"}, foreign...)...)
+	do("is 3", "call", "get-sum", "a=1", "b=2", "--server", "parley record --out "+between+" "+strings.Join(foreign, " "))
+	for _, cassette := range []string{file, between} {
+		do("is 3", "call", "get-sum", "a=1", "b=2", "--server", "parley replay "+cassette)
+		for range 2 {
+			do("no difference", append([]string{"replay", cassette}, foreign...)...)
 		}
 	}
 }

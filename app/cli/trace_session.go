@@ -201,8 +201,8 @@ func (p *program) methodDenial(server, method string, params mcp.RawValue) error
 		URI       string       `json:"uri"`
 		Arguments mcp.RawValue `json:"arguments"`
 	}
-	if params == nil || json.Unmarshal(params, &target) != nil {
-		return nil // the server will refuse it
+	if json.Unmarshal(params, &target) != nil { // params were checked; such a target the server refuses
+		target.Name = ""
 	}
 	q := &policy.Query{Server: server, Name: target.Name, Arguments: target.Arguments}
 	switch method {

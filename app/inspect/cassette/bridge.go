@@ -142,7 +142,9 @@ func (b *Bridge) read(ctx context.Context, p *peer) error {
 		switch {
 		case failed != nil:
 			return fmt.Errorf("writing to the client: %w", failed)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe), ctx.Err() != nil:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
 			return nil
 		case err != nil:
 			return err

@@ -31,6 +31,7 @@ import (
 	"github.com/parley-mcp/parley/app/inspect/mask"
 	"github.com/parley-mcp/parley/strictjson"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/frame"
 )
 
 // Version is the version of the format.
@@ -169,9 +170,8 @@ func (r *Recorder) Tap(e transport.TapEvent) {
 		r.Add(Client, e.Time, e.Link, e.Data)
 	case transport.TapReceived:
 		r.Add(Server, e.Time, e.Link, e.Data)
-	case transport.TapRefused:
-		if len(e.Data) > MaxFrame/2 || e.Err != nil && len(e.Data) > 0 && !json.Valid(e.Data) {
-			// What was cut off has not been shown as received.
+	case transport.TapRefused: // all else was shown as received before
+		if errors.As(e.Err, new(*frame.TooLongError)) {
 			r.Add(Server, e.Time, e.Link, e.Data)
 		}
 	default:

@@ -103,10 +103,16 @@ func TestServe(t *testing.T) {
 		send []string
 		want []string
 	}{
-		{"any client", []string{`{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"b"}}}`},
-			[]string{`{"jsonrpc":"2.0","id":"x","result":{"protocolVersion":"2025-06-18"}}`}},
-		{"what follows a notification", []string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`},
-			[]string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`}},
+		{
+			"any client",
+			[]string{`{"jsonrpc":"2.0","id":"x","method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"b"}}}`},
+			[]string{`{"jsonrpc":"2.0","id":"x","result":{"protocolVersion":"2025-06-18"}}`},
+		},
+		{
+			"what follows a notification",
+			[]string{`{"jsonrpc":"2.0","method":"notifications/initialized"}`},
+			[]string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`},
+		},
 		{"other order, other ids, other tokens", []string{
 			`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{"key":"the secret"},"name":"b"}}`,
 			`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"_meta":{"progressToken":"t"},"arguments":{"x":1.0},"name":"a"}}`,
@@ -119,19 +125,37 @@ func TestServe(t *testing.T) {
 			`{"jsonrpc":"2.0","id":9,"error":{"code":-32603,"message":"a2"}}`,
 			`{"jsonrpc":"2.0","id":10,"error":{"code":-32603,"message":"a2"}}`,
 		}},
-		{"a question", []string{`{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"asks"}}`, `{"jsonrpc":"2.0","id":"replay-1","result":{}}`},
-			[]string{`{"jsonrpc":"2.0","id":"replay-1","method":"elicitation/create","params":{"message":"?"}}`, `{"jsonrpc":"2.0","id":11,"result":{"content":"declined"}}`}},
+		{
+			"a question",
+			[]string{`{"jsonrpc":"2.0","id":11,"method":"tools/call","params":{"name":"asks"}}`, `{"jsonrpc":"2.0","id":"replay-1","result":{}}`},
+			[]string{`{"jsonrpc":"2.0","id":"replay-1","method":"elicitation/create","params":{"message":"?"}}`, `{"jsonrpc":"2.0","id":11,"result":{"content":"declined"}}`},
+		},
 		{"a ping", []string{`{"jsonrpc":"2.0","id":1,"method":"ping"}`}, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}},
-		{"a batch", []string{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},5]`},
-			[]string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`}},
-		{"no such method", []string{`{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`},
-			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the cassette has no prompts/list; it has initialize, tools/call (4), tools/list; it is of revision 2025-06-18"}}`}},
-		{"no such params", []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"c"}}`},
-			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the cassette has no tools/call with these params; it has it with {\"arguments\":{\"x\":1},\"name\":\"a\"}`}},
-		{"no answer in the recording", []string{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`},
-			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the recording ended before the answer`}},
-		{"no messages", []string{`hello`, ``, `{}`, `{"a":1,"a":2}`},
-			[]string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32700`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700`}},
+		{
+			"a batch",
+			[]string{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"x"},5]`},
+			[]string{`[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		},
+		{
+			"no such method",
+			[]string{`{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`},
+			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the cassette has no prompts/list; it has initialize, tools/call (4), tools/list; it is of revision 2025-06-18"}}`},
+		},
+		{
+			"no such params",
+			[]string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"c"}}`},
+			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"the cassette has no tools/call with these params; it has it with {\"arguments\":{\"x\":1},\"name\":\"a\"}`},
+		},
+		{
+			"no answer in the recording",
+			[]string{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`},
+			[]string{`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the recording ended before the answer`},
+		},
+		{
+			"no messages",
+			[]string{`hello`, ``, `{}`, `{"a":1,"a":2}`},
+			[]string{`{"jsonrpc":"2.0","id":null,"error":{"code":-32700`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700`},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := talk(t, recorded, len(test.want), test.send...)

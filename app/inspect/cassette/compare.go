@@ -86,7 +86,7 @@ func (c *comparer) value(path, name string, was, is any) {
 			return
 		}
 	case string:
-		if is, ok := is.(string); ok && (sameText(was, is)) {
+		if is, ok := is.(string); ok && sameText(was, is) {
 			return
 		}
 		if mask.Marked(was) && !isAbsent && wholeMark(was) { // it was a number, or something within

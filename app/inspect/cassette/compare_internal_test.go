@@ -24,8 +24,10 @@ func TestCompare(t *testing.T) {
 		{`{"a":"«redacted:0a0a0a»-«redacted:0b0b0b»"}`, `{"a":"1-2"}`, ``},
 		{`{"a":"«redacted:0a0a0a»"}`, `{"a":5}`, ``},
 		{`{"a":"«redacted:0a0a0a»"}`, `{}`, `[{"path":"/r/a","was":"«redacted:0a0a0a»"}]`},
-		{`[{"name":"a","x":1},{"name":"b"}]`, `[{"name":"c"},{"name":"b"},{"name":"a","x":2}]`,
-			`[{"path":"/r/0/x","was":1,"is":2},{"path":"/r/0","is":{"name":"c"}}]`},
+		{
+			`[{"name":"a","x":1},{"name":"b"}]`, `[{"name":"c"},{"name":"b"},{"name":"a","x":2}]`,
+			`[{"path":"/r/0/x","was":1,"is":2},{"path":"/r/0","is":{"name":"c"}}]`,
+		},
 		{`[{"name":"a"},{"name":"a"}]`, `[{"name":"a"},{"name":"b"}]`, `[{"path":"/r/1/name","was":"a","is":"b"}]`},
 		{`{"deep":{"skip":[1],"a":1}}`, `{"deep":{"skip":[2],"a":1}}`, ``},
 		{`{"any":[{"skip":1}]}`, `{"any":[{"skip":2}]}`, ``},

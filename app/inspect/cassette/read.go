@@ -40,12 +40,12 @@ func NewReader(r io.Reader) (*Reader, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("the file is empty: it is no cassette")
 	case err != nil && c.line == 1 && errors.As(err, new(*FormatError)):
-		return nil, notOne
+		return nil, errNotOne
 	case err != nil:
 		return nil, err
 	}
 	if err := checked(line, &c.Header); err != nil || c.Header.Parley != "cassette" {
-		return nil, notOne
+		return nil, errNotOne
 	}
 	if c.Header.Version < 1 || c.Header.Version > Version {
 		return nil, fmt.Errorf("the cassette has version %d of the format, and this program reads up to %d: use the program that wrote it (%s), or record again",
@@ -54,7 +54,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return c, nil
 }
 
-var notOne = errors.New(`the file is no cassette: its first line is not {"parley":"cassette","version":1,…}; 'parley record --out FILE' makes one`)
+var errNotOne = errors.New(`the file is no cassette: its first line is not {"parley":"cassette","version":1,…}; 'parley record --out FILE' makes one`)
 
 // next is the next line without its end.
 func (c *Reader) next(limit int) ([]byte, error) {

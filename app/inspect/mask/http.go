@@ -134,10 +134,10 @@ func (m *Masker) Body(contentType string, body []byte) string {
 	if err != nil {
 		media = ""
 	}
-	switch {
-	case media == "application/x-www-form-urlencoded":
+	switch media {
+	case "application/x-www-form-urlencoded":
 		return m.parameters(m.urlValues(string(body)))
-	case media == "text/event-stream":
+	case "text/event-stream":
 		return m.events(string(body))
 	}
 	out, _ := m.Message(body)

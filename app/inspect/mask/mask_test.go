@@ -20,8 +20,10 @@ func TestJSON(t *testing.T) {
 		{`{"token":true,"secret":null}`, `{"token":true,"secret":null}`},
 		{`{"credentials":{"user":"ada","list":["one two",3]}}`, `{"credentials":{"user":"«»","list":["«»","«»"]}}`},
 		{`{"progressToken":"a1b2c3d4","nextCursor":"abcdefg","maxTokens":100}`, `{"progressToken":"a1b2c3d4","nextCursor":"abcdefg","maxTokens":100}`},
-		{`{"properties":{"password":{"type":"string","default":"hunter2x","description":"The password"}},"required":["password"]}`,
-			`{"properties":{"password":{"type":"string","default":"«»","description":"The password"}},"required":["password"]}`},
+		{
+			`{"properties":{"password":{"type":"string","default":"hunter2x","description":"The password"}},"required":["password"]}`,
+			`{"properties":{"password":{"type":"string","default":"«»","description":"The password"}},"required":["password"]}`,
+		},
 		{`{"properties":{"password":"hunter2x"}}`, `{"properties":{"password":"«»"}}`},
 		{`{"properties":{"token":{"value":"abcdef"}}}`, `{"properties":{"token":{"value":"«»"}}}`},
 		{`[{"name":"API_KEY","value":"abc def"},{"name":"HOME","value":"/root"}]`, `[{"name":"API_KEY","value":"«»"},{"name":"HOME","value":"/root"}]`},
@@ -33,7 +35,10 @@ func TestJSON(t *testing.T) {
 		{`"from the environment"`, `"«»"`},
 		{`{"from the environment":1}`, `{"«»":1}`},
 		{` [ 1.50 , "\u0041<é" ,{} ] `, `[ 1.50 , "\u0041<é" ,{} ]`},
-		{`""`, `""`}, {`0`, `0`}, {`{}`, `{}`}, {`[]`, `[]`},
+		{`""`, `""`},
+		{`0`, `0`},
+		{`{}`, `{}`},
+		{`[]`, `[]`},
 	} {
 		m := mask.New(&mask.Options{Values: []string{"from the environment", "abc"}})
 		got, ok := m.JSON([]byte(test.in))
@@ -60,7 +65,9 @@ func TestText(t *testing.T) {
 		{"Cookie: a=b; c=d\r\nHost: x", "Cookie: a=«»; c=«»\r\nHost: x"},
 		{"session-id: 1234", "session-id: 1234"},
 		{"a://b ://c :// x://", "a://b ://c :// x://"},
-		{"token=", "token="}, {"token:", "token:"}, {"=:=", "=:="},
+		{"token=", "token="},
+		{"token:", "token:"},
+		{"=:=", "=:="},
 		{"broken \xff token=abc\xfe", "broken \uFFFD token=«»"},
 	} {
 		if got := strings.Join(mask.Cut(m.Text(test.in)), "«»"); got != test.want {
