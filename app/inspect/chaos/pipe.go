@@ -31,7 +31,8 @@ func (p *Proxy) Pipe(ctx context.Context, client, server Stream) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		<-inner.Done()
-		for _, c := range []io.Closer{client.In, server.In, client.Out, server.Out} {
+		// What was written reaches the client before its end, also where both ends of it are one.
+		for _, c := range []io.Closer{client.Out, client.In, server.In, server.Out} {
 			_ = c.Close() // what could not be written was told by Write
 		}
 	})

@@ -309,6 +309,26 @@ func (b *brokenSink) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 // Close is called at the end of the client's output.
 func (b *brokenSink) Close() error { b.once.Do(b.say); return nil }
 
+// What the client reads is closed before what it writes: both may be one stream, and the last
+// bytes still on their way.
+func TestPipeClosesOutputFirst(t *testing.T) {
+	quiet, client := newSilent(), &sink{}
+	client.closed = func() {
+		select {
+		case <-quiet.done:
+			t.Error("the client's output was closed before its input")
+		default:
+		}
+	}
+	server := chaos.Stream{In: io.NopCloser(strings.NewReader("{}\n")), Out: &sink{}}
+	if err := chaos.New(chaos.Options{Sleep: noSleep}).Pipe(t.Context(), chaos.Stream{In: quiet, Out: client}, server); err != nil {
+		t.Error(err)
+	}
+	if got := client.String(); got != "{}\n" {
+		t.Errorf("the client reads %q", got)
+	}
+}
+
 func FuzzPipe(f *testing.F) {
 	f.Add(uint64(1), recorded(5))
 	f.Add(uint64(2), []byte("\n\r\n{\"id\":null}\n[{\"id\":1}]\n{\"id\" :\t-1.5e3 }\n\xff\n{"))
