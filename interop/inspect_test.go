@@ -221,21 +221,25 @@ func TestInspectAsInspector(t *testing.T) {
 		},
 		"ours stdio": {
 			func(*testing.T) []string { return []string{"--", parley, "serve", "everything"} },
-			[]string{"modern"}, ownAsks,
+			[]string{"modern"},
+			ownAsks,
 		},
 		"ours http": {
 			func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} },
-			[]string{"legacy", "auto"}, ownAsks,
+			[]string{"legacy", "auto"},
+			ownAsks,
 		},
 		"sdk 2.4.0 stdio": {
 			func(*testing.T) []string { return []string{"--", node, "v2-server.mjs", "stdio"} },
-			[]string{"legacy"}, scriptAsks,
+			[]string{"legacy"},
+			scriptAsks,
 		},
 		"sdk 2.4.0 http": {
 			func(t *testing.T) []string {
 				return []string{startServer(t, nil, "v2-server.mjs", "http"), "--transport", "http"}
 			},
-			[]string{"modern"}, scriptAsks,
+			[]string{"modern"},
+			scriptAsks,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

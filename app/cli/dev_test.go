@@ -5,7 +5,6 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,45 +16,10 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/streamable"
 )
-
-// wordsFile is what decides what the server of these tests offers.
-const wordsFile = "words.txt"
-
-// workbench is a server that is worked on, as a program: its tools are the words of a file. Its
-// arguments are the folder and its revision.
-func workbench() {
-	dir := os.Args[1]
-	if _, err := net.Dial("unix", filepath.Join(dir, censusFile)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "src", wordsFile))
-	words := strings.Fields(string(text))
-	if err != nil || slices.Contains(words, "broken") {
-		fmt.Fprintln(os.Stderr, "words.txt:1: it is broken")
-		os.Exit(1)
-	}
-	s := server.New("workbench", "1.0.0", &server.Options{Versions: os.Args[2:]})
-	for _, word := range words {
-		s.Add(server.Tool(word, "Says a word.", func(context.Context, mcp.None) (string, error) { return word, nil }))
-	}
-	s.Add(server.Tool("slow", "Waits, and says all words.", func(context.Context, mcp.None) (string, error) {
-		gate, err := net.Dial("unix", filepath.Join(dir, gateFile))
-		if err != nil {
-			return "", err
-		}
-		_, err = io.Copy(io.Discard, gate)
-		return strings.Join(words, " "), err
-	}))
-	if err := stdio.Serve(context.Background(), s); err != nil {
-		os.Exit(1)
-	}
-}
 
 // A devFolder is the folder of a workbench.
 type devFolder struct {
