@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,9 @@ import (
 )
 
 // changedEcho is the tool echo with another description.
-func changedEcho(ran *int) *server.ToolFeature {
+func changedEcho(ran *atomic.Int32) *server.ToolFeature {
 	return server.Tool("echo", "Something else.", func(_ context.Context, in textIn) (string, error) {
-		*ran++
+		ran.Add(1)
 		return "said " + in.Text, nil
 	})
 }
@@ -28,6 +29,7 @@ func changedEcho(ran *int) *server.ToolFeature {
 func TestCancelCallOfChangedTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran, started, release := 0, make(chan struct{}, 1), make(chan struct{})
+		var changed atomic.Int32
 		wait := server.Tool("wait", "Waits.", func(context.Context, mcp.None) (string, error) {
 			started <- struct{}{}
 			<-release
@@ -40,7 +42,7 @@ func TestCancelCallOfChangedTool(t *testing.T) {
 		var asked []host.QuestionKind
 		attend(t, s, func(q *host.Question) host.Answer {
 			asked = append(asked, q.Kind)
-			one.Add(changedEcho(&ran))
+			one.Add(changedEcho(&changed))
 			time.Sleep(10 * time.Second)
 			return host.Answer{Action: host.Approve}
 		})
@@ -54,8 +56,8 @@ func TestCancelCallOfChangedTool(t *testing.T) {
 		}
 		close(release)
 		end, err := s.Wait(t.Context())
-		if err != nil || end.Calls != 2 || end.Failed != 1 || ran != 0 {
-			t.Errorf("ran %d times, %+v, %v", ran, end, err)
+		if err != nil || end.Calls != 2 || end.Failed != 1 || ran != 0 || changed.Load() != 0 {
+			t.Errorf("ran %d and %d times, %+v, %v", ran, changed.Load(), end, err)
 		}
 		if !slices.Equal(asked, []host.QuestionKind{host.QuestionCall}) {
 			t.Errorf("the person was asked %q", asked)
@@ -71,9 +73,10 @@ func TestCancelCallOfChangedTool(t *testing.T) {
 func TestToolChangesWithoutPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
+		var changed atomic.Int32
 		one := serverOf(t, echo("echo", &ran))
 		change := server.Tool("change", "Changes another tool.", func(context.Context, mcp.None) (string, error) {
-			one.Add(changedEcho(&ran))
+			one.Add(changedEcho(&changed))
 			time.Sleep(10 * time.Second)
 			return "changed", nil
 		})
@@ -81,16 +84,16 @@ func TestToolChangesWithoutPerson(t *testing.T) {
 		m := &scripted{turns: []turn{use("two__change", `{}`, "one__echo", `{"text":"a"}`)}}
 		s := begin(t, h, m)
 		_, end, err := s.Ask(t.Context(), "please")
-		if err != nil || end.Outcome != host.OutcomeDone || ran != 0 {
-			t.Fatalf("ran %d times, %+v, %v", ran, end, err)
+		if err != nil || end.Outcome != host.OutcomeDone || ran != 0 || changed.Load() != 0 {
+			t.Fatalf("ran %d and %d times, %+v, %v", ran, changed.Load(), end, err)
 		}
 		if got := m.results(); len(got) != 2 || got[0] != "changed" || !strings.Contains(got[1], "changed this tool between") {
 			t.Errorf("the model was told %q", got)
 		}
 		// The next call needs a person.
 		m.then(use("one__echo", `{"text":"a"}`))
-		if _, _, err := s.Ask(t.Context(), "again"); !errors.Is(err, host.ErrConsent) || ran != 0 {
-			t.Errorf("ran %d times, %v", ran, err)
+		if _, _, err := s.Ask(t.Context(), "again"); !errors.Is(err, host.ErrConsent) || ran != 0 || changed.Load() != 0 {
+			t.Errorf("ran %d and %d times, %v", ran, changed.Load(), err)
 		}
 	})
 }
@@ -100,6 +103,7 @@ func TestToolChangesWithoutPerson(t *testing.T) {
 func TestEditedArgumentsOfChangedTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0
+		var changed atomic.Int32
 		one := serverOf(t, echo("echo", &ran))
 		h := newHost(t, &host.Options{Attended: true}, map[string]transport.Handler{"one": one})
 		m := &scripted{turns: []turn{use("one__echo", `{"text":"a"}`, "one__echo", `{"text":"b"}`)}}
@@ -114,7 +118,7 @@ func TestEditedArgumentsOfChangedTool(t *testing.T) {
 			case 2:
 				answer.Edited = mcp.RawValue(`{"text":"mine"}`)
 			case 3:
-				one.Add(changedEcho(&ran))
+				one.Add(changedEcho(&changed))
 				time.Sleep(10 * time.Second)
 			case 5:
 				if len(q.Offers) > 0 {
@@ -130,8 +134,8 @@ func TestEditedArgumentsOfChangedTool(t *testing.T) {
 		if !slices.Equal(asked, want) {
 			t.Errorf("the person was asked %q, want %q", asked, want)
 		}
-		if got := m.results(); ran != 2 || !slices.Equal(got, []string{"said mine", "said b"}) {
-			t.Errorf("ran %d times; the model was told %q", ran, got)
+		if got := m.results(); ran != 0 || changed.Load() != 2 || !slices.Equal(got, []string{"said mine", "said b"}) {
+			t.Errorf("ran %d and %d times; the model was told %q", ran, changed.Load(), got)
 		}
 		start := bodies[*host.StartRecord](s)
 		if len(start) != 2 {
