@@ -177,3 +177,71 @@ func TestInspectForm(t *testing.T) {
 		t.Errorf("exit code %d\n%s\n%s", exit, out, stderr)
 	}
 }
+
+// Each method over HTTP.
+func TestInspectMethods(t *testing.T) {
+	url := "http://" + serveHTTP(t) + "/mcp"
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"resources/list"}, `{"resources":[{"uri":"demo://image","name":"image",`},
+		{[]string{"resources/templates/list"}, `"uriTemplate":"demo://cities/`},
+		{[]string{"resources/read", "--uri", "demo://cities/Peru/Lima"}, `"text":"Lima in Peru is known for fog.\n"`},
+		{[]string{"prompts/list"}, `{"prompts":[{"name":"briefing"`},
+		{[]string{"prompts/get", "--prompt-name", "greeting", "--prompt-args", "name=Ada"}, `"text":"Please greet Ada."`},
+		{[]string{"completion/complete", "--prompt-name", "briefing", "--complete-arg-name", "city", "--complete-arg-value", "m", "--prompt-args", "country=Japan"}, `"completion":{"values":[`},
+		{[]string{"prompts/complete", "--complete-ref-type", "ref/resource", "--complete-ref", "demo://cities/{country}/{city}", "--complete-arg-name", "country", "--complete-arg-value", "p"}, `"values":["Peru"]`},
+		{[]string{"logging/setLevel", "--log-level", "debug", "--protocol-era", "legacy"}, `{}`},
+		{[]string{"ping"}, `{}`},
+		{[]string{"tools/call", "--tool-name", "weather", "--tool-arg", "city=Oslo", "--metadata", "com.example/trace=7", "--tool-metadata", `com.example/why="test"`}, `"structuredContent"`},
+	} {
+		exit, out, stderr := command(t, append([]string{"inspect", "--json", "--server-url", url, "--method"}, test.args...)...)
+		if exit != 0 || !strings.Contains(out, test.want) || stderr != "" {
+			t.Errorf("%v: exit code %d\n%s%s", test.args, exit, out, stderr)
+		}
+	}
+}
+
+// A wrong command line is told with what to do, and exit code 1.
+func TestInspectUsage(t *testing.T) {
+	t.Parallel()
+	const own = "-- parley serve everything"
+	for line, want := range map[string]string{
+		"--method nosuch everything":                                                            "there is no method",
+		"--method tools/list --format xml everything":                                           "--format",
+		"--method tools/list --nosuch everything":                                               "unknown flag: --nosuch",
+		"--method resources/read everything":                                                    "resources/read needs --uri",
+		"--method prompts/get everything":                                                       "prompts/get needs --prompt-name",
+		"--method tools/call everything":                                                        "tools/call needs --tool-name",
+		"--method completion/complete everything":                                               "needs --prompt-name or --uri",
+		"--method tools/call --tool-name add --tool-args-json [ everything":                     "that is no JSON object",
+		"--method tools/call --tool-name add --tool-arg a everything":                           "write it as NAME=VALUE",
+		"--method tools/call --tool-name add --tool-arg a=1 --tool-args-json {} everything":     "not both",
+		"--method tools/list --connect-timeout soon everything":                                 "write milliseconds",
+		"--method tools/list --header A:b " + own:                                               "goes with a server at a URL",
+		"--method tools/list -e A=b http://127.0.0.1:1/mcp":                                     "goes with the command",
+		"--method tools/list --cwd /tmp http://127.0.0.1:1/mcp":                                 "goes with the command",
+		"--method tools/list --transport sse " + own:                                            "goes with a URL",
+		"--method tools/list --transport stdio http://127.0.0.1:1/mcp":                          "goes with the command",
+		"--method tools/list --protocol 2025-11-25 --protocol-era modern everything":            "is no revision of --protocol-era modern",
+		"--method tools/list --server-url nowhere":                                              "that is no URL",
+		"--method tools/list --server-url http://127.0.0.1:1/mcp everything":                    "name the server once",
+		"--method tools/list":                                                                   "say which server is meant",
+		"--method tools/list nosuch":                                                            "no server of your configuration",
+		"--method prompts/list --strict everything":                                             "--strict goes with --method tools/list",
+		"--method prompts/list --app-info everything":                                           "--app-info goes with",
+		"--method tools/list --verify everything":                                               "--verify goes with",
+		"--method skills/list --require-digests everything":                                     "goes with --verify",
+		"--method tools/list --output-format raw everything":                                    "goes with --output",
+		"--method tools/list --output x --output-format raw everything":                         "goes with tools/call and resources/read",
+		"--method watch --count -1 everything":                                                  "a number from 1 on",
+		"--method logging/setLevel --log-level loud everything":                                 "the levels are",
+		"--method tools/call --tool-name add --metadata io.modelcontextprotocol/x=1 everything": "is reserved",
+	} {
+		exit, out, stderr := command(t, append([]string{"inspect"}, strings.Fields(line)...)...)
+		if exit != 1 || out != "" || !strings.HasPrefix(stderr, `{"error":{"code":"error",`) || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d\n%s%s", line, exit, out, stderr)
+		}
+	}
+}
