@@ -183,14 +183,20 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Proves: the issue's second example, with a server that others wrote.
-func TestForeignServer(t *testing.T) {
+// needNPX skips a test of servers that others wrote where none may be fetched.
+func needNPX(t *testing.T) {
+	t.Helper()
 	if os.Getenv("PARLEY_TEST_NPX") == "" {
 		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
 	}
 	if _, err := exec.LookPath("npx"); err != nil {
 		t.Skip("npx is not installed")
 	}
+}
+
+// Proves: the issue's second example, with a server that others wrote.
+func TestForeignServer(t *testing.T) {
+	needNPX(t)
 	const foreign = "npx -y @modelcontextprotocol/server-everything@2026.8.31 stdio"
 	code, out, err := run(t, "", "run", "--server", foreign, "--allow", "*", "echo message=hello")
 	if code != 0 || !regexp.MustCompile(`(?m)^Echo: hello$`).MatchString(out) {

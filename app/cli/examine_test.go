@@ -2,8 +2,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,12 +10,7 @@ import (
 // The servers that others wrote have what they really have, and no error; their locks are the
 // same each time.
 func TestForeignServersAreExamined(t *testing.T) {
-	if os.Getenv("PARLEY_TEST_NPX") == "" {
-		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
-	}
-	if _, err := exec.LookPath("npx"); err != nil {
-		t.Skip("npx is not installed")
-	}
+	needNPX(t)
 	for _, test := range []struct {
 		command []string
 		codes   []string

@@ -62,7 +62,7 @@ are those of calls without error.
 
 It runs for 10 seconds if neither --duration nor --requests is given, and has up to
 ` + fmt.Sprint(load.MaxClients) + ` clients. Only servers on this machine are meant: for any other one --yes-remote
-says that whoever runs it agrees.`,
+says that its operator agrees.`,
 		Example: `  parley load -- ./server
   parley load --clients 20 --rate 500 --duration 30s http://localhost:3000/mcp
   parley load --requests 1000 --call add a=2 b=3 --json everything`,
@@ -188,7 +188,7 @@ func (l *loadFlags) permitted(s *host.Server) error {
 	if err == nil && oauth.LoopbackHost(u.Hostname()) {
 		return nil
 	}
-	return usagef("the server %s is not on this machine: many calls could harm it, and others who use it; give --yes-remote if whoever runs it agrees", host.EscapeLine(s.Name))
+	return usagef("the server %s is not on this machine: many calls could harm it, and others who use it; give --yes-remote if its operator agrees", host.EscapeLine(s.Name))
 }
 
 // caller makes the call of each request. The schema of a tool is asked for once.
