@@ -10,10 +10,6 @@ import (
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
-// writeScope is what callers need for tools that change something, if they are
-// asked who they are.
-const writeScope = bundled + ":write"
-
 // guardFlags is the guard in front of the endpoints, if there is to be one.
 type guardFlags struct {
 	p          *program

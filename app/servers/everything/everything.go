@@ -25,6 +25,8 @@ type Options struct {
 	// tools that change something: drop-table and toggle-extra-tool. Default
 	// none: all callers may use them.
 	WriteScope string
+	// ReadOnly leaves these tools out. Default false.
+	ReadOnly bool
 	// Tasks keeps the tasks that calls of tools become, and is open until the server has
 	// been shut down. Default: the memory of the process.
 	Tasks tasks.Store
@@ -70,6 +72,9 @@ func New(version string, o *Options) *server.Server {
 	rules.Log = opts.Logger
 	tasks.Enable(s, opts.Tasks, rules)
 	s.Add(toggle(s, write))
+	if opts.ReadOnly {
+		s.RemoveTools("drop-table", "toggle-extra-tool")
+	}
 	s.Add(resources(opts.Tick)...)
 	s.Add(prompts()...)
 	addSkills(s, opts.Logger)
