@@ -122,6 +122,7 @@ vulnerabilities: ## look for known vulnerabilities in what the program and the l
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
 	$(GO) test ./conformance/...
 	$(GO) run ./conformance/runner
+	$(GO) run ./conformance/runner -new
 
 # -count=1: Go's cache of results does not see what node reads.
 interop: ## talk to the SDKs of others, in both directions; needs npm and a network

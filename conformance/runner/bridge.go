@@ -65,28 +65,34 @@ func runBridge(ctx context.Context, s *suite, bin, leg, revision, output string,
 	defer func() { err = errors.Join(err, log.Close()) }()
 	program := filepath.Join(bin, filepath.Base(bridgeProgram))
 	start := func() (string, func() error, error) {
-		ctx, cancel := context.WithCancel(ctx)
-		c := command(ctx, program, "bridge", "--http", "127.0.0.1:0", "--single-user", "--max-connections", "200",
+		return startTelling(ctx, log, bridgeAt, program, "bridge", "--http", "127.0.0.1:0", "--single-user", "--max-connections", "200",
 			"--protocol", revision, "--", filepath.Join(bin, "server"), "--stdio")
-		c.Stdout = log
-		said, err := c.StderrPipe()
-		if err != nil {
-			cancel()
-			return "", nil, err
-		}
-		lines := bufio.NewReader(io.TeeReader(said, log))
-		url, stop, err := started(c, cancel, lines, func(line string) string {
-			if m := bridgeAt.FindStringSubmatch(line); m != nil {
-				return m[1]
-			}
-			return ""
-		})
-		if err == nil {
-			go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the program
-		}
-		return url, stop, err
 	}
 	return withStarted(program, start, func(url string) error {
 		return runSets(ctx, s, url, leg, output, got)
 	})
+}
+
+// startTelling starts a program that tells on standard error where it listens, at the first group of
+// a pattern. What it says goes to log.
+func startTelling(ctx context.Context, log io.Writer, at *regexp.Regexp, program string, args ...string) (url string, stop func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := command(ctx, program, args...)
+	c.Stdout = log
+	said, err := c.StderrPipe()
+	if err != nil {
+		cancel()
+		return "", nil, err
+	}
+	lines := bufio.NewReader(io.TeeReader(said, log))
+	url, stop, err = started(c, cancel, lines, func(line string) string {
+		if m := at.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
+		return ""
+	})
+	if err == nil {
+		go func() { _, _ = io.Copy(io.Discard, lines) }() // ends with the program
+	}
+	return url, stop, err
 }

@@ -38,10 +38,11 @@ var errUnexpected = errors.New("not what is expected")
 func main() {
 	update := flag.Bool("update", false, "write what the scenarios gave into expected.txt; failures and warnings never become expected")
 	bridge := flag.Bool("bridge", false, "run the scenarios for servers through parley bridge instead, and compare with expected-bridge.txt")
+	made := flag.Bool("new", false, "run the scenarios for servers that need no fixture against a server that parley new server writes, and compare with expected-new.txt")
 	output := flag.String("o", "", "`folder` for the suite's results (default: a temporary one, kept if something is wrong)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *update, *bridge, *output)
+	err := run(ctx, &options{update: *update, bridge: *bridge, made: *made, output: *output})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -49,8 +50,29 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, update, bridge bool, output string) (err error) {
+// options are the flags.
+type options struct {
+	update, bridge, made bool
+	output               string
+}
+
+// legsOf are what runs the legs that are asked for, the file with what is expected of them, and the
+// flags that write it.
+func (o *options) legsOf() (run func(context.Context, *suite, string) ([]scenario, map[scenario]*result, error), file, flags string) {
+	switch {
+	case o.bridge:
+		return runBridges, "expected-bridge.txt", "-bridge -update"
+	case o.made:
+		return runNew, "expected-new.txt", "-new -update"
+	}
+	return runAll, "expected.txt", "-update"
+}
+
+func run(ctx context.Context, o *options) (err error) {
 	start := time.Now()
+	if o.bridge && o.made {
+		return errors.New("-bridge and -new are two runs: give one of them")
+	}
 	home, err := moduleDir(ctx)
 	if err != nil {
 		return err
@@ -59,6 +81,7 @@ func run(ctx context.Context, update, bridge bool, output string) (err error) {
 	if err != nil {
 		return err
 	}
+	output := o.output
 	if output == "" {
 		if output, err = os.MkdirTemp("", "conformance"); err != nil {
 			return err
@@ -71,10 +94,8 @@ func run(ctx context.Context, update, bridge bool, output string) (err error) {
 			err = fmt.Errorf("%w; the results are in %s", err, output)
 		}()
 	}
-	all, path, flags := runAll, filepath.Join(home, "expected.txt"), "-update"
-	if bridge {
-		all, path, flags = runBridges, filepath.Join(home, "expected-bridge.txt"), "-bridge -update"
-	}
+	all, file, flags := o.legsOf()
+	path := filepath.Join(home, file)
 	planned, got, err := all(ctx, s, output)
 	if err != nil {
 		return err
@@ -83,7 +104,7 @@ func run(ctx context.Context, update, bridge bool, output string) (err error) {
 	if err != nil {
 		return err
 	}
-	if update {
+	if o.update {
 		expected.update(planned, got)
 		if err := os.WriteFile(path, []byte(strings.Replace(expected.String(), "-update", flags, 1)), 0o644); err != nil {
 			return err

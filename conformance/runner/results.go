@@ -37,7 +37,7 @@ const (
 )
 
 // legs are all of them, in the order of the table.
-var legs = []string{legServer, legProxy, legProxyHandshake, legClient, legIssuer, legOldServer, legBridge, legBridgeHandshake}
+var legs = []string{legServer, legProxy, legProxyHandshake, legClient, legIssuer, legOldServer, legBridge, legBridgeHandshake, legNew}
 
 // authorization reports whether a scenario for clients is one of authorization.
 func (s scenario) authorization() bool {
@@ -63,8 +63,8 @@ type counts struct {
 // A result is what one scenario reported.
 type result struct {
 	counts
-	// complaints are the checks that failed or warned, a line each.
-	complaints []string
+	// complaints are the checks that failed or warned, a line each; names are their names.
+	complaints, names []string
 }
 
 // readChecks counts the checks of a checks.json of the suite. A status that is not
@@ -86,9 +86,11 @@ func readChecks(r io.Reader) (*result, error) {
 		case "INFO":
 		case "FAILURE":
 			res.failure++
+			res.names = append(res.names, c.Name)
 			res.complaints = append(res.complaints, fmt.Sprintf("failed: %s: %s", c.Name, cmp.Or(c.ErrorMessage, c.Description)))
 		case "WARNING":
 			res.warning++
+			res.names = append(res.names, c.Name)
 			res.complaints = append(res.complaints, fmt.Sprintf("warned: %s: %s", c.Name, cmp.Or(c.ErrorMessage, c.Description)))
 		default:
 			return nil, fmt.Errorf("check %s has the unknown status %q; teach readChecks about it", c.Name, c.Status)
