@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/inspect/losses"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 )
 
@@ -252,13 +254,17 @@ func describeServer(s *host.ServerStatus, tools []*host.Tool) (text string, wron
 	if s.State != host.StateReady || s.Err != nil {
 		return fmt.Sprintf("%s: %s: %s\n", s.Name, s.State, errorText(cmp.Or(s.Err, errors.New("it did not answer in time")))), 1
 	}
-	losses, errs := lossesOf(tools)
+	defs := make([]*mcp.Tool, len(tools))
+	for i, t := range tools {
+		defs[i] = t.Def
+	}
+	lost, errs := losses.Of(defs)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d tools, protocol %s\n", s.Name, s.Tools, s.Version)
-	for _, text := range errs {
-		fmt.Fprintf(&b, "    %s\n", host.EscapeLine(text))
+	for _, err := range errs {
+		fmt.Fprintf(&b, "    %s\n", host.EscapeLine(err.Error()))
 	}
-	b.WriteString(describeLosses(losses, len(tools)))
+	b.WriteString(describeLosses(lost, len(tools)))
 	return b.String(), len(errs)
 }
 

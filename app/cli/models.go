@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/discover"
+	"github.com/parley-mcp/parley/app/inspect/losses"
 	"github.com/parley-mcp/parley/app/model"
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
@@ -43,6 +44,11 @@ func modelProviders() []*modelProvider {
 		for _, k := range discover.KnownKeys() {
 			if k.Provider == m.name {
 				m.title, m.variable = k.Name, k.Variable
+			}
+		}
+		for _, known := range losses.Providers() {
+			if known.ID == m.name {
+				m.schemas = known.Profile
 			}
 		}
 	}

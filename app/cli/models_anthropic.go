@@ -6,7 +6,6 @@ import (
 	"github.com/parley-mcp/parley/app/model/anthropic"
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
-	schemas "github.com/parley-mcp/parley/schema/provider"
 )
 
 // anthropicProvider is Anthropic's Messages API.
@@ -19,7 +18,7 @@ func anthropicProvider() *modelProvider {
 		return &anthropic.Options{Model: o.model, Key: o.key, BaseURL: o.baseURL, Info: info, Waiting: o.waiting}
 	}
 	return &modelProvider{
-		name: anthropic.Provider, baseURL: anthropic.DefaultBaseURL, maxImage: anthropic.DefaultMaxImage, schemas: schemas.Anthropic,
+		name: anthropic.Provider, baseURL: anthropic.DefaultBaseURL, maxImage: anthropic.DefaultMaxImage,
 		open: func(o *modelOptions) (host.Model, error) { return anthropic.New(options(o)) },
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return anthropic.List(ctx, options(o))

@@ -6,7 +6,6 @@ import (
 	"github.com/parley-mcp/parley/app/model/gemini"
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
-	schemas "github.com/parley-mcp/parley/schema/provider"
 )
 
 // geminiProvider is Google's Gemini API.
@@ -15,7 +14,7 @@ func geminiProvider() *modelProvider {
 		return &gemini.Options{Model: o.model, Key: o.key, BaseURL: o.baseURL, Info: o.info, Waiting: o.waiting}
 	}
 	return &modelProvider{
-		name: gemini.Provider, baseURL: gemini.DefaultBaseURL, maxImage: 10 << 20, schemas: schemas.Gemini,
+		name: gemini.Provider, baseURL: gemini.DefaultBaseURL, maxImage: 10 << 20,
 		open: func(o *modelOptions) (host.Model, error) { return gemini.New(options(o)) },
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return gemini.List(ctx, options(o))

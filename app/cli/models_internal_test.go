@@ -8,14 +8,20 @@ import (
 
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/discover"
+	"github.com/parley-mcp/parley/app/inspect/losses"
 	"github.com/parley-mcp/parley/app/model"
 )
 
 // Every provider whose key is known has a client, which gets what is known of the model.
 func TestModelProviders(t *testing.T) {
 	known := discover.KnownKeys()
-	if list := modelProviders(); len(list) != len(known) {
-		t.Errorf("%d providers, and %d known keys", len(list), len(known))
+	if list := modelProviders(); len(list) != len(known) || len(list) != len(losses.Providers()) {
+		t.Errorf("%d providers, %d known keys, and what %d take of tools", len(list), len(known), len(losses.Providers()))
+	}
+	for _, m := range losses.Providers() {
+		if p, err := findProvider(m.ID); err != nil || !reflect.DeepEqual(p.schemas, m.Profile) {
+			t.Errorf("what %s takes is not known of %+v: %v", m.Name, p, err)
+		}
 	}
 	for _, k := range known {
 		t.Setenv(k.Variable, "sk-test")

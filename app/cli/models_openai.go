@@ -6,7 +6,6 @@ import (
 	"github.com/parley-mcp/parley/app/model/openai"
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
-	schemas "github.com/parley-mcp/parley/schema/provider"
 )
 
 // openaiProvider is OpenAI, and every server that speaks its format.
@@ -15,7 +14,7 @@ func openaiProvider() *modelProvider {
 		return &openai.Options{Model: o.model, Key: o.key, BaseURL: o.baseURL, Info: o.info, Waiting: o.waiting}
 	}
 	return &modelProvider{
-		name: "openai", baseURL: openai.DefaultBaseURL, maxImage: 15 << 20, schemas: schemas.OpenAI,
+		name: "openai", baseURL: openai.DefaultBaseURL, maxImage: 15 << 20,
 		open: func(o *modelOptions) (host.Model, error) { return openai.New(options(o)) },
 		list: func(ctx context.Context, o *modelOptions) ([]provider.Model, error) {
 			return openai.List(ctx, options(o))

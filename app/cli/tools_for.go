@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/inspect/losses"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/schema/provider"
 )
@@ -91,66 +91,23 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 	return nil
 }
 
-// A sharedLoss is what providers do not take of several tools of a server.
-type sharedLoss struct {
-	lostPart
-
-	providers, tools []string // by their names
-}
-
-// lossesOf are what the providers do not take of the tools of a server. The errors say which
-// tools have no schema.
-func lossesOf(tools []*host.Tool) (losses []*sharedLoss, errs []string) {
-	known := make(map[lostPart]*sharedLoss)
-	for _, t := range tools {
-		wrong := ""
-		for _, m := range modelProviders() {
-			r := toolFor(t, m.schemas)
-			wrong = cmp.Or(wrong, r.Error)
-			for _, part := range r.Lost {
-				l := known[part]
-				if l == nil {
-					l = &sharedLoss{lostPart: part}
-					known[part], losses = l, append(losses, l)
-				}
-				if !slices.Contains(l.providers, m.name) {
-					l.providers = append(l.providers, m.name)
-				}
-				if n := len(l.tools); n == 0 || l.tools[n-1] != t.Def.Name {
-					l.tools = append(l.tools, t.Def.Name)
-				}
-			}
-		}
-		if wrong != "" {
-			errs = append(errs, t.Def.Name+": "+wrong)
-		}
-	}
-	return losses, errs
-}
-
-// Bounds of what is printed of the losses of one server.
-const (
-	maxLossesShown = 100
-	maxToolsNamed  = 20
-)
+// maxLossesShown is how many losses of one server are printed.
+const maxLossesShown = 100
 
 // describeLosses tells of losses, of a server with a number of tools.
-func describeLosses(losses []*sharedLoss, tools int) string {
+func describeLosses(list []*losses.Loss, tools int) string {
 	var b strings.Builder
-	for i, l := range losses {
+	for i, l := range list {
 		if i == maxLossesShown {
-			fmt.Fprintf(&b, "    and %d more\n", len(losses)-i)
+			fmt.Fprintf(&b, "    and %d more\n", len(list)-i)
 			break
 		}
-		of := strings.Join(l.tools[:min(len(l.tools), maxToolsNamed)], ", ")
-		switch {
-		case len(l.tools) == tools && tools > 1:
+		of := l.ToolNames()
+		if len(l.Tools) == tools && tools > 1 {
 			of = fmt.Sprintf("all %d tools", tools)
-		case len(l.tools) > maxToolsNamed:
-			of += fmt.Sprintf(" and %d more", len(l.tools)-maxToolsNamed)
 		}
 		fmt.Fprintf(&b, "    %s\n        for %s, of %s\n        why: %s\n        mend: %s\n",
-			host.EscapeLine(l.What), strings.Join(l.providers, ", "), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
+			host.EscapeLine(l.What), l.ProviderNames(), host.EscapeLine(of), host.EscapeLine(l.Why), host.EscapeLine(l.Mend))
 	}
 	return b.String()
 }

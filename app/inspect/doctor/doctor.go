@@ -77,7 +77,7 @@ func Examine(ctx context.Context, t Target, o *Options) (*Report, error) {
 	if t.Watch == nil {
 		t.Watch = &Watch{}
 	}
-	e := &examination{target: t, opts: opts, found: newCollector(), report: &Report{Server: t.Name}}
+	e := &examination{target: t, opts: opts, found: newCollector(), report: &Report{Server: t.Name}, dialects: dialects{}}
 	var unreached error
 	silent := 0
 	for _, version := range t.Versions {
@@ -93,7 +93,11 @@ func Examine(ctx context.Context, t Target, o *Options) (*Report, error) {
 			break
 		}
 	}
-	e.compareEras()
+	e.oldDialects()
+	e.compareEras(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	r := e.report
 	r.Findings, r.More = e.found.findings(), e.found.more
 	if r.spoken() == 0 {
@@ -110,13 +114,18 @@ type examination struct {
 	report *Report
 	offers []*offer // of the revisions that are spoken
 	ids    int
+
+	dialects dialects
 }
 
 // An offer is what a server offers in one revision.
 type offer struct {
-	version string
-	tools   []*tool
-	listed  map[string]bool // lists that were read to their end, by method
+	version      string
+	capabilities *mcp.ServerCapabilities
+	tools        []*tool
+	prompts      []*mcp.Prompt
+	types        map[string]string   // MIME types of resources and templates, by URI
+	listed       map[string][]string // the names or URIs of lists that were read to their end, by method
 }
 
 // revision examines the server in one revision. The error says that it could not be connected
@@ -126,10 +135,7 @@ func (e *examination) revision(ctx context.Context, version string) error {
 	limited, cancel := context.WithTimeout(ctx, e.opts.Revision)
 	defer cancel()
 	h := &holder{Dialer: e.target.Dialer}
-	c, err := client.Connect(limited, h, contract.Declare(&client.Options{
-		Info: mcp.Implementation{Name: clientName, Version: "1"}, Versions: []string{version}, CallTimeout: e.opts.Timeout, MaxCallTime: e.opts.Timeout, ConnectTimeout: e.opts.ConnectTimeout,
-		Retries: -1, Cache: client.NewCache(-1, -1), Extensions: []client.Extension{skills.Extension()}, Logger: e.opts.Logger,
-	}))
+	c, err := client.Connect(limited, h, contract.Declare(e.options(version)))
 	state := Revision{Version: version, Spoken: err == nil}
 	if err != nil {
 		if !errors.Is(err, client.ErrUnsupportedVersion) && ctx.Err() == nil {
@@ -139,18 +145,31 @@ func (e *examination) revision(ctx context.Context, version string) error {
 		e.report.Revisions = append(e.report.Revisions, state)
 		return err
 	}
-	x := &subject{examination: e, c: c, holder: h, version: version, offer: &offer{version: version, listed: make(map[string]bool)}, dialects: make(map[string][]string)}
+	x := &subject{examination: e, c: c, holder: h, version: version, offer: &offer{version: version, capabilities: c.Capabilities(), types: make(map[string]string), listed: make(map[string][]string)}}
 	x.examine(limited, &state)
 	if limited.Err() != nil && ctx.Err() == nil {
 		x.add("MCP-CONN-003", "the examination", fmt.Sprintf("it was given up after %v: the server answers slowly", e.opts.Revision))
 	}
+	e.leave(c, version)
+	e.offers = append(e.offers, x.offer)
+	e.report.Revisions = append(e.report.Revisions, state)
+	return nil
+}
+
+// options are those of a client that speaks one revision, and declares nothing.
+func (e *examination) options(version string) *client.Options {
+	return &client.Options{
+		Info: mcp.Implementation{Name: clientName, Version: "1"}, Versions: []string{version}, CallTimeout: e.opts.Timeout, MaxCallTime: e.opts.Timeout, ConnectTimeout: e.opts.ConnectTimeout,
+		Retries: -1, Cache: client.NewCache(-1, -1), Extensions: []client.Extension{skills.Extension()}, Logger: e.opts.Logger,
+	}
+}
+
+// leave closes a connection, and makes findings of what it has shown.
+func (e *examination) leave(c *client.Client, version string) {
 	if err := c.Close(); err != nil && e.opts.Logger != nil {
 		e.opts.Logger.Warn("closing the connection", "error", err)
 	}
 	e.noticed(version)
-	e.offers = append(e.offers, x.offer)
-	e.report.Revisions = append(e.report.Revisions, state)
-	return nil
 }
 
 // noticed makes findings of what the connections have shown.
@@ -168,8 +187,6 @@ type subject struct {
 	holder  *holder
 	version string
 	offer   *offer
-
-	dialects map[string][]string // the paths of schemas that name an old dialect
 }
 
 func (x *subject) add(id, where, reason string) { x.found.add(id, where, reason, "", x.version) }

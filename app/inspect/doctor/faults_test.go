@@ -187,6 +187,12 @@ var elsewhere = map[string]string{
 	"MCP-CONN-006": "TestProcess",
 	"MCP-ERA-001":  "TestEras",
 	"MCP-ERA-002":  "TestEras",
+	"MCP-ERA-003":  "TestEras",
+	"MCP-ERA-004":  "TestEras",
+	"MCP-ERA-005":  "TestEras",
+	"MCP-ERA-006":  "TestEras",
+	"MCP-ERA-007":  "TestEras",
+	"MCP-ERA-008":  "TestEras",
 }
 
 // Each planted fault is found, with its place, its rule and what mends it, and each code of the

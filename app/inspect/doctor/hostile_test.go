@@ -167,30 +167,6 @@ func TestManyFindings(t *testing.T) {
 	}
 }
 
-// Tools that differ from revision to revision are found.
-func TestEras(t *testing.T) {
-	s := newScript(sessions)
-	const older = "2025-06-18"
-	good := s.tools
-	s.on["initialize"] = func(params object) fault {
-		version, _ := params["protocolVersion"].(string)
-		s.tools = good
-		if version == older {
-			s.tools = []any{object{"name": "look", "description": "Looks.", "inputSchema": object{"type": "object"}}}
-		}
-		return fault{result: object{"protocolVersion": version, "capabilities": s.capabilities, "serverInfo": s.info}}
-	}
-	r, err := examine(t, s, nil, sessions, older)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range []*doctor.Finding{find(r, "MCP-ERA-001", "$.tools.order"), find(r, "MCP-ERA-002", "$.tools.look.inputSchema")} {
-		if f == nil || len(f.Revisions) != 1 || f.Revisions[0] != older {
-			t.Fatalf("there is:\n%s", listed(r))
-		}
-	}
-}
-
 // Over HTTP, what a response says beside its messages is examined too.
 func TestOverHTTP(t *testing.T) {
 	s := server.New("shop", "1", nil)

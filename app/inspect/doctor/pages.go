@@ -27,7 +27,7 @@ func (x *subject) list(ctx context.Context, kind lists.Kind) []mcp.RawValue {
 			x.add("MCP-CAP-001", kind.Method, fmt.Sprintf("%q is declared, and %s is answered with: %v", kind.Capability, kind.Method, unknown))
 		}
 	} else {
-		x.offer.listed[kind.Method] = true
+		x.offer.listed[kind.Method] = keysOf(kind, list.Items)
 		x.order(ctx, kind, list)
 		x.cursor(ctx, kind)
 		if len(list.Items) == 0 && kind != lists.Templates && kind != lists.Resources {

@@ -23,6 +23,7 @@ func (x *subject) prompts(items []mcp.RawValue) {
 			x.add("MCP-PAGE-005", mcp.MethodPromptsList, "a prompt: "+reasonOf(err))
 			continue
 		}
+		x.offer.prompts = append(x.offer.prompts, &p)
 		where := contract.Path("prompts", p.Name)
 		switch {
 		case p.Name == "":
@@ -72,6 +73,7 @@ func (x *subject) resources(ctx context.Context, items []mcp.RawValue) {
 			x.add("MCP-PAGE-005", mcp.MethodResourcesList, "a resource: "+reasonOf(err))
 			continue
 		}
+		x.offer.types[r.URI] = r.MIMEType
 		where := contract.Path("resources", r.URI)
 		u, err := url.Parse(r.URI)
 		absolute := err == nil && u.Scheme != ""
@@ -139,6 +141,7 @@ func (x *subject) templates(items []mcp.RawValue) {
 			x.add("MCP-PAGE-005", mcp.MethodResourcesTemplates, "a template: "+reasonOf(err))
 			continue
 		}
+		x.offer.types[t.URITemplate] = t.MIMEType
 		where := contract.Path("resourceTemplates", t.URITemplate)
 		if known[t.URITemplate] {
 			x.add("MCP-RES-006", where, "the template is in the list again")

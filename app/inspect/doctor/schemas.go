@@ -51,10 +51,39 @@ func (s *schemaCheck) walk() any {
 		return nil // told by compile
 	}
 	if dialect, ok := s.root["$schema"].(string); ok && (strings.Contains(dialect, "draft-0") || strings.Contains(dialect, "2019-09")) {
-		s.dialects[dialect] = append(s.dialects[dialect], contract.Path(s.path...))
+		s.dialects.add(dialect, contract.Path(s.path...), s.version)
 	}
 	s.part(nil, s.root, 0)
 	return s.root
+}
+
+// dialects are the old dialects that schemas name: where, and in which revisions.
+type dialects map[string]*struct{ paths, versions []string }
+
+func (d dialects) add(dialect, path, version string) {
+	if d[dialect] == nil {
+		d[dialect] = new(struct{ paths, versions []string })
+	}
+	if at := d[dialect]; !slices.Contains(at.paths, path) {
+		at.paths = append(at.paths, path)
+	}
+	if at := d[dialect]; !slices.Contains(at.versions, version) {
+		at.versions = append(at.versions, version)
+	}
+}
+
+// maxPaths is how many schemas a reason names.
+const maxPaths = 20
+
+// oldDialects tells of schemas that name an old dialect: once for all revisions.
+func (e *examination) oldDialects() {
+	for _, dialect := range slices.Sorted(maps.Keys(e.dialects)) {
+		at := e.dialects[dialect]
+		reason := fmt.Sprintf("%d schemas name %.100q: %s", len(at.paths), dialect, strings.Join(at.paths[:min(len(at.paths), maxPaths)], ", "))
+		for _, version := range at.versions {
+			e.found.add("MCP-SCHEMA-013", "$.tools", reason, "", version)
+		}
+	}
 }
 
 // Keywords by what they hold.

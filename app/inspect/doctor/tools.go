@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/app/inspect/contract"
+	"github.com/parley-mcp/parley/app/inspect/losses"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
-	"github.com/parley-mcp/parley/schema/provider"
 )
 
 // Bounds of what a model is told.
@@ -77,10 +75,6 @@ func (x *subject) tools(ctx context.Context, items []mcp.RawValue) {
 		}
 	}
 	x.providers(readable)
-	for _, dialect := range slices.Sorted(maps.Keys(x.dialects)) {
-		paths := x.dialects[dialect]
-		x.add("MCP-SCHEMA-013", "$.tools", fmt.Sprintf("%d schemas name %.100q: %s", len(paths), dialect, strings.Join(paths[:min(len(paths), maxNamed)], ", ")))
-	}
 	if total > maxTokens {
 		x.add("MCP-MODEL-003", "$.tools", fmt.Sprintf("the tools take about %d tokens, more than %d", total, maxTokens))
 	}
@@ -180,70 +174,27 @@ func (x *subject) cost(t *tool) Cost {
 	return Cost{t.name, name, (&host.Tool{Server: x.target.Name, Def: t.def, ModelName: x.target.Name + "__" + t.name}).Tokens()}
 }
 
-// profiles are the providers of models.
-var profiles = []struct {
-	name    string
-	profile provider.Profile
-}{{"Anthropic", provider.Anthropic}, {"OpenAI", provider.OpenAI}, {"Gemini", provider.Gemini}}
-
-// A shared loss is what providers of models do not take of several tools.
-type sharedLoss struct {
-	loss             provider.Loss
-	providers, tools []string
-}
-
-// maxNamed is how many tools a reason names.
-const maxNamed = 20
-
-// lossesOf are what providers do not take of tools, each once.
-func lossesOf(list []*tool) []*sharedLoss {
-	known := make(map[provider.Loss]*sharedLoss)
-	var losses []*sharedLoss
-	for _, t := range list {
-		for _, p := range profiles {
-			found, err := provider.Check(t.def, p.profile)
-			if err != nil {
-				break // told with the schema
-			}
-			for _, l := range found {
-				s := known[l]
-				if s == nil {
-					s = &sharedLoss{loss: l}
-					known[l], losses = s, append(losses, s)
-				}
-				s.add(p.name, t.name)
-			}
-		}
-	}
-	return losses
-}
-
-// add adds a provider that does not take it, and the tool.
-func (s *sharedLoss) add(provider, tool string) {
-	if !slices.Contains(s.providers, provider) {
-		s.providers = append(s.providers, provider)
-	}
-	if n := len(s.tools); n == 0 || s.tools[n-1] != tool {
-		s.tools = append(s.tools, tool)
-	}
-}
-
 // providers tells what providers of models do not take of the tools.
 func (x *subject) providers(list []*tool) {
-	for _, s := range lossesOf(list) {
+	defs := make([]*mcp.Tool, len(list))
+	for i, t := range list {
+		defs[i] = t.def
+	}
+	lost, _ := losses.Of(defs) // what is wrong with a schema is told with the schema
+	for _, l := range lost {
 		id := "MCP-MODEL-002"
-		if strings.HasPrefix(s.loss.What, "the name ") {
+		if l.RefusesName() {
 			id = "MCP-MODEL-001"
 		}
 		where := "$.tools"
-		if len(s.tools) == 1 {
-			where = contract.Path("tools", s.tools[0])
+		if len(l.Tools) == 1 {
+			where = contract.Path("tools", l.Tools[0])
 		}
-		reason := strings.Join(s.providers, ", ") + ": " + s.loss.What + ": " + s.loss.Why
-		if n := len(s.tools); n > 1 {
-			reason += fmt.Sprintf("; of %d tools: %s", n, strings.Join(s.tools[:min(n, maxNamed)], ", "))
+		reason := l.ProviderNames() + ": " + l.What + ": " + l.Why
+		if n := len(l.Tools); n > 1 {
+			reason += fmt.Sprintf("; of %d tools: %s", n, l.ToolNames())
 		}
-		x.found.add(id, where, reason, s.loss.Mend, x.version)
+		x.found.add(id, where, reason, l.Mend, x.version)
 	}
 }
 
