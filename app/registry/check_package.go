@@ -165,10 +165,10 @@ func (s spot) transport(names map[string]bool) {
 	if u, ok := s.get("url", isString); ok && kind == TransportStdio {
 		u.fail("stdio-url", "take it out", "a server on standard input and output has no URL")
 	}
-	if !s.object(members, "type") || kind == "" {
+	if !s.object(members, "type") {
 		return
 	}
-	if at, _ := s.get("type", isString); !at.oneOf(TransportStdio, TransportStreamable, TransportSSE) || kind == TransportStdio {
+	if at, ok := s.get("type", isString); !ok || !at.oneOf(TransportStdio, TransportStreamable, TransportSSE) || kind == TransportStdio {
 		return
 	}
 	s.address(names, "the arguments and environment variables of the package")

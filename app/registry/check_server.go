@@ -180,15 +180,15 @@ func (s spot) https(what string) bool {
 
 func (s spot) repository() {
 	s.object(repositoryShape, "url", "source")
-	source, address := s.text("source"), s.text("url")
+	source := s.text("source")
 	if at, ok := s.get("source", isString); ok {
 		pattern := repositories[source]
+		address, given := s.get("url", isString)
 		switch {
 		case pattern == nil:
 			at.fail("repository-source", "write github or gitlab, or take the repository out", "registries know no repository at %s", quoted(source))
-		case address != "" && !pattern.MatchString(address):
-			u, _ := s.get("url", isString)
-			u.fail("repository-url", "write it like https://"+source+".com/ada/words", "%s is no URL of a repository at %s", quoted(address), source)
+		case given && !pattern.MatchString(address.n.text):
+			address.fail("repository-url", "write it like https://"+source+".com/ada/words", "%s is no URL of a repository at %s", quoted(address.n.text), source)
 		}
 	}
 	if sub, ok := s.get("subfolder", isString); ok {

@@ -100,6 +100,7 @@ func TestFindings(t *testing.T) {
 		{"an empty repository", replace(`"version"`, `"repository": {}, "version"`), []string{"error required /repository", "error required /repository"}},
 		{"another host", replace(`"version"`, `"repository": {"url": "https://sr.ht/~ada/words", "source": "sourcehut"}, "version"`), []string{"error repository-source /repository/source"}},
 		{"a repository elsewhere", replace(`"version"`, `"repository": {"url": "https://gitlab.com/ada/words", "source": "github"}, "version"`), []string{"error repository-url /repository/url"}},
+		{"a repository at no URL", replace(`"version"`, `"repository": {"url": "", "source": "github"}, "version"`), []string{"error repository-url /repository/url"}},
 		{"a folder above", replace(`"version"`, `"repository": {"url": "https://github.com/ada/words", "source": "github", "subfolder": "../x"}, "version"`), []string{"error repository-subfolder /repository/subfolder"}},
 		{"icons", replace(`"version"`, `"icons": [{"src": "https://example.com/i.png", "mimeType": "image/gif", "sizes": ["48"], "theme": "blue"}, {"src": "data:x"}, {}, 1], "version"`), []string{
 			"error enum /icons/0/mimeType", "error icon-size /icons/0/sizes/0", "error enum /icons/0/theme", "error url-scheme /icons/1/src", "error required /icons/2", "error type /icons/3",
@@ -135,6 +136,7 @@ func TestFindings(t *testing.T) {
 
 		{"no transport", file(`"packages": [{"registryType": "npm", "identifier": "words", "version": "1.0.0"}]`), []string{"error required /packages/0"}},
 		{"an unknown transport", served(`"type": "websocket"`), []string{"error enum /packages/0/transport/type"}},
+		{"an empty transport", served(`"type": ""`), []string{"error enum /packages/0/transport/type"}},
 		{"a URL of stdio", served(`"type": "stdio", "url": "http://localhost"`), []string{"error stdio-url /packages/0/transport/url", "warning unknown-member /packages/0/transport/url"}},
 		{"no URL", served(`"type": "sse"`), []string{"error required /packages/0/transport"}},
 		{"a local URL", served(`"type": "streamable-http", "url": "http://localhost:{--port}/{DIR}/{name}"`), nil},
