@@ -194,13 +194,13 @@ func runTrials(t *testing.T, trials []trial, atOnce int, client map[string]any) 
 	t.Helper()
 	options := map[string]any{"trials": trials, "calls": 5, "timeout": 1000, "limit": 20000, "atOnce": atOnce}
 	maps.Copy(options, client)
-	argument, err := json.Marshal(options)
+	input, err := json.Marshal(options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := peersDir(t)
-	cmd := exec.CommandContext(t.Context(), nodePath(t, dir), "chaos.mjs", string(argument))
-	cmd.Dir = dir
+	cmd := exec.CommandContext(t.Context(), nodePath(t, dir), "chaos.mjs")
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -20,7 +20,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/inspect/chaos"
 	"github.com/parley-mcp/parley/app/store/local"
-	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -174,23 +173,17 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 		return err
 	}
 	defer func() { _ = streams.Close() }() // the process ends
-	env := d.Env
-	if env == nil {
-		env = os.Environ()
+	if d.Env == nil {
+		d.Env = os.Environ()
 	}
-	said := p.streams.Err
-	if p.streams.ErrTerminal {
-		said = escaping{said}
-	}
+	d.Stderr = p.streams.Err
 	out := newStandardOutput(streams)
 	defer func() { _ = out.Close() }() // for a server that did not start
-	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: out}, &chaos.Command{
-		Name: d.Name, Args: d.Args, Dir: d.Dir, Env: slices.Concat(env, d.ExtraEnv), Stderr: said,
-	})
+	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: out}, d)
 	switch {
 	case errors.Is(err, chaos.ErrDropped):
 		return &silentError{exitUnreachable} // the line about the fault says so
-	case errors.As(err, new(*chaos.ExitError)), errors.As(err, new(*exec.Error)), errors.As(err, new(*fs.PathError)):
+	case errors.As(err, new(*stdio.ExitError)), errors.As(err, new(*exec.Error)), errors.As(err, new(*fs.PathError)):
 		return &unreachableError{err}
 	}
 	return err
@@ -218,24 +211,13 @@ func newStandardOutput(w io.Writer) *standardOutput {
 // process.
 func (s *standardOutput) Close() error {
 	err := s.PipeWriter.Close()
-	timer := time.NewTimer(chaos.Grace)
+	timer := time.NewTimer(stdio.DefaultGrace)
 	defer timer.Stop()
 	select {
 	case <-s.done:
 	case <-timer.C:
 	}
 	return err
-}
-
-// An escaping writer shows what a server writes at a terminal.
-type escaping struct{ w io.Writer }
-
-// Write escapes what is no plain text.
-func (e escaping) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(e.w, host.Escape(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
 
 // chaosOverHTTP stands in front of the server at a URL.

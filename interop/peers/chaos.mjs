@@ -1,13 +1,16 @@
 // Clients of the TypeScript SDKs, one after the other and some at once, each with some calls to a
 // server that counts them, through a proxy that puts faults into the traffic.
 //
-//   node chaos.mjs '{"sdk": 1|2, "mode": …, "calls": 5, "timeout": 1000, "limit": 20000, "atOnce": 8,
-//                    "trials": [{"name": …, "url": …}, {"name": …, "command": …, "args": […]}]}'
+//   node chaos.mjs <<< '{"sdk": 1|2, "mode": …, "calls": 5, "timeout": 1000, "limit": 20000, "atOnce": 8,
+//                        "trials": [{"name": …, "url": …}, {"name": …, "command": …, "args": […]}]}'
 //
 // It prints one line of JSON for each trial: its name, why it did not connect, and of each call its
 // key, what came of it, and "hang" for what had not ended after limit milliseconds.
 
-const o = JSON.parse(process.argv[2]);
+import { readFileSync } from 'node:fs';
+
+// On standard input, since trials with many seeds are more than an argument may hold.
+const o = JSON.parse(readFileSync(0, 'utf8'));
 
 async function sdk() {
   if (o.sdk === 1) {

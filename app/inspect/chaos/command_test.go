@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/chaos"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // shell runs a script behind a proxy whose client says nothing until the server has ended.
@@ -22,7 +23,7 @@ func shell(t *testing.T, o chaos.Options, script string) (out string, err error)
 	}
 	end, client := &sink{}, newSilent()
 	client.err = os.ErrClosed
-	err = chaos.New(o).Run(t.Context(), chaos.Stream{In: client, Out: end}, &chaos.Command{Name: "sh", Args: []string{"-c", script}, Env: os.Environ()})
+	err = chaos.New(o).Run(t.Context(), chaos.Stream{In: client, Out: end}, stdio.Command("sh", "-c", script))
 	return end.String(), err
 }
 
@@ -54,11 +55,11 @@ func TestRunInherited(t *testing.T) {
 func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	out, err := shell(t, chaos.Options{Rates: chaos.Rates{}}, "echo '{}'; exit 7")
-	var ended *chaos.ExitError
+	var ended *stdio.ExitError
 	if !errors.As(err, &ended) || out != "{}\n" || err.Error() != `server process "sh" ended (exit status 7)` {
 		t.Errorf("%q, %v", out, err)
 	}
-	err = chaos.New(chaos.Options{}).Run(t.Context(), chaos.Stream{In: newSilent(), Out: &sink{}}, &chaos.Command{Name: "./none"})
+	err = chaos.New(chaos.Options{}).Run(t.Context(), chaos.Stream{In: newSilent(), Out: &sink{}}, stdio.Command("./none"))
 	if err == nil || !strings.HasPrefix(err.Error(), `starting "./none": `) {
 		t.Errorf("%v", err)
 	}
@@ -70,11 +71,25 @@ func TestRunStubborn(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh")
 	}
-	client := chaos.Stream{In: newSilent(), Out: &sink{}}
-	_ = client.In.Close() // it has nothing to say
-	var said bytes.Buffer
-	err := chaos.New(chaos.Options{}).Run(t.Context(), client, &chaos.Command{Name: "sh", Args: []string{"-c", "echo here >&2; exec sleep 1000"}, Env: os.Environ(), Stderr: &said})
-	if err != nil || said.String() != "here\n" {
-		t.Errorf("%v, %q", err, &said)
+	in := newSilent()
+	said := &noted{told: in.close} // the client ends when the server has begun
+	client := chaos.Stream{In: in, Out: &sink{}}
+	server := stdio.Command("sh", "-c", "echo here >&2; exec sleep 1000")
+	server.Stderr, server.Grace = said, stdio.Grace{Close: 1, Term: time.Minute}
+	err := chaos.New(chaos.Options{}).Run(t.Context(), client, server)
+	if err != nil || said.text.String() != "here\n" {
+		t.Errorf("%v, %q", err, &said.text)
 	}
+}
+
+// A noted text tells when something is written to it.
+type noted struct {
+	text bytes.Buffer
+	told func()
+}
+
+// Write writes.
+func (n *noted) Write(p []byte) (int, error) {
+	defer n.told()
+	return n.text.Write(p)
 }
