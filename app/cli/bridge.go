@@ -20,7 +20,6 @@ import (
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
-	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -60,9 +59,10 @@ call is asked, in the way of its own revision. Progress, log messages,
 cancellation, subscriptions and changes of lists go through. Extensions of the
 protocol, such as tasks, do not.
 
-Over HTTP the endpoint is /mcp, for clients of every revision. An address without
-host, such as :8080, is reached from this machine alone. Nobody is asked who they
-are without --auth, and all act with your credentials at the server.
+Over HTTP the endpoint is /mcp, for clients of every revision; /sse is for those that
+speak HTTP+SSE alone, and /ws for WebSocket. An address without host, such as :8080, is
+reached from this machine alone. Nobody is asked who they are without --auth, and all
+act with your credentials at the server.
 
 A server of a revision with sessions gets a connection, or a process, of its own
 for each session of a client, which ends with that; clients without sessions have
@@ -79,9 +79,9 @@ no call that may have run is sent again.`,
 	f := cmd.Flags()
 	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as 127.0.0.1:8080")
 	f.BoolVar(&flags.stdio, "stdio", false, "serve on standard input and output, to the client that started this program")
-	f.IntVar(&flags.connections, "max-connections", 32, "the most sessions of clients over HTTP, and the most callers without one: `NUMBER`")
+	f.IntVar(&flags.connections, "max-connections", 32, "the most sessions at /mcp, as many at /sse and /ws together, and the most callers without a session: `NUMBER`")
 	f.BoolVar(&flags.singleUser, "single-user", false, "all clients over HTTP are yours: calls of clients without session need not wait for each other, and a question of the server may reach another of your clients than its own")
-	f.DurationVar(&flags.idle, "idle", 15*time.Minute, "end connections and sessions that nobody has used for this `TIME`")
+	f.DurationVar(&flags.idle, "idle", 15*time.Minute, "end connections, and sessions at /mcp, that nobody has used for this `TIME`")
 	flags.guarded(f)
 	return cmd
 }
@@ -203,23 +203,25 @@ func onlyTools(s *host.Server) (func(context.Context, server.Item) bool, error) 
 	}, nil
 }
 
-// mountBridge serves a bridge over Streamable HTTP. Sessions at a server that has none are those
-// of the endpoint alone, and as many as there may be elsewhere.
+// mountBridge serves a bridge by all transports over HTTP. Sessions at a server that has none are
+// those of the endpoints alone, and as many as there may be elsewhere.
 func (p *program) mountBridge(b *bridge.Bridge, access web.Access, flags *bridgeFlags) mounted {
-	o := &streamable.Options{Access: access, Sessionless: flags.sessionless, SessionIdle: flags.idle, Logger: p.serverLogger()}
-	if !b.Modern() {
-		o.MaxSessions, o.MaxSessionsPerAddress = flags.connections, flags.connections
-		o.MaxSessionsPerPrincipal = max(flags.connections/2, 1)
-	}
+	n := flags.connections
+	half, quarter := max(n/2, 1), max(n/4, 1) // those of one person, at /mcp, and at each of the others
 	if flags.singleUser {
-		o.Access.Principal = func(*http.Request) *principal.Principal { return principal.Local }
-		o.MaxSessionsPerPrincipal = flags.connections
+		access.Principal = func(*http.Request) *principal.Principal { return principal.Local }
+		half, quarter = n, n
 	}
-	endpoint := streamable.NewHandler(b, o)
-	return mounted{
-		handlers: map[string]http.Handler{streamable.Path: endpoint},
-		with:     []func(ctx context.Context) error{endpoint.Shutdown},
+	o := newEndpointOptions(access)
+	o.http.Sessionless, o.http.SessionIdle = flags.sessionless, flags.idle
+	if !b.Modern() {
+		o.http.MaxSessions, o.http.MaxSessionsPerAddress, o.http.MaxSessionsPerPrincipal = n, n, half
+		o.sse.MaxSessions, o.sse.MaxSessionsPerAddress, o.sse.MaxSessionsPerPrincipal = n, n, quarter
+		o.websocket.MaxConns, o.websocket.MaxConnsPerAddress, o.websocket.MaxConnsPerPrincipal = n, n, quarter
+	} else if flags.singleUser {
+		o.http.MaxSessionsPerPrincipal = n
 	}
+	return p.mountEndpoints(b, o)
 }
 
 // bridgeStdio serves the client that started this program.

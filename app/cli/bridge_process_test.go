@@ -122,21 +122,22 @@ func runBridge(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, said *o
 // The guards of parley serve hold for a bridge as well.
 func TestBridgeGuards(t *testing.T) {
 	url, _ := startBridge(t, []string{"--auth", "http://127.0.0.1:1"}, "interviewer", t.TempDir())
-	for _, test := range []struct {
-		url    string
-		header http.Header
-		status int
-	}{
-		{url, nil, http.StatusUnauthorized},
-		{url, http.Header{"Authorization": {"Bearer x"}}, http.StatusUnauthorized},
-	} {
-		if status := postStatus(t, test.url, test.header); status != test.status {
-			t.Errorf("%s with %v: status %d, want %d", test.url, test.header, status, test.status)
-		}
-	}
 	open, _ := startBridge(t, nil, "interviewer", t.TempDir())
-	if status := postStatus(t, open, http.Header{"Origin": {"https://evil.example"}}); status != http.StatusForbidden {
-		t.Errorf("a page of another origin: status %d", status)
+	for _, path := range []string{"/mcp", "/sse", "/ws"} {
+		guarded, open := strings.TrimSuffix(url, "/mcp")+path, strings.TrimSuffix(open, "/mcp")+path
+		for _, test := range []struct {
+			url    string
+			header http.Header
+			status int
+		}{
+			{guarded, nil, http.StatusUnauthorized},
+			{guarded, http.Header{"Authorization": {"Bearer x"}}, http.StatusUnauthorized},
+			{open, http.Header{"Origin": {"https://evil.example"}}, http.StatusForbidden},
+		} {
+			if status := postStatus(t, test.url, test.header); status != test.status {
+				t.Errorf("%s with %v: status %d, want %d", test.url, test.header, status, test.status)
+			}
+		}
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,8 +19,10 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/stdio"
 	"github.com/parley-mcp/parley/transport/streamable"
+	"github.com/parley-mcp/parley/transport/websocket"
 )
 
 // bridgedEras are a revision with a handshake and the stateless one.
@@ -237,12 +241,13 @@ func startBridge(t *testing.T, flags []string, command ...string) (url string, s
 	return "http://" + address + streamable.Path, stop
 }
 
-// Everything goes through a bridge from a program to HTTP and back, from each era to each.
+// Everything goes through a bridge from a program to HTTP and back, from each era to each, and by
+// each transport.
 //
 // Proves: FLOW-ELICIT, FLOW-SAMPLE, FLOW-ROOTS, FLOW-PROGRESS, FLOW-LOG, FLOW-SUB,
 // FLOW-LIST-CHANGED, FLOW-CANCEL.
 func TestBridge(t *testing.T) {
-	for _, behind := range bridgedEras {
+	for i, behind := range bridgedEras {
 		for _, caller := range bridgedEras {
 			t.Run("http, server "+behind+", client "+caller, func(t *testing.T) {
 				t.Parallel()
@@ -251,16 +256,64 @@ func TestBridge(t *testing.T) {
 			})
 			t.Run("stdio, server "+behind+", client "+caller, func(t *testing.T) {
 				t.Parallel()
-				h := streamable.NewHandler(newInterviewer(t.TempDir()), nil)
-				ts := httptest.NewServer(h)
-				t.Cleanup(func() {
-					_ = h.Shutdown(context.Background())
-					ts.Close()
-				})
-				joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, ts.URL+streamable.Path), caller).everything()
+				joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, serveBehind(t, "http")), caller).everything()
 			})
 		}
+		other := bridgedEras[1-i]
+		for _, by := range []string{"sse", "ws"} {
+			t.Run(by+", server "+behind+", client "+other, func(t *testing.T) {
+				t.Parallel()
+				url, _ := startBridge(t, []string{"--protocol", behind}, "interviewer", t.TempDir())
+				joinBridge(t, dialerBy(by, strings.TrimSuffix(url, streamable.Path)+"/"+by), other).everything()
+			})
+		}
+		t.Run("stdio, server "+behind+" by ws, client "+other, func(t *testing.T) {
+			t.Parallel()
+			joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, serveBehind(t, "ws")), other).everything()
+		})
+		t.Run("stdio, server by sse, client "+other, func(t *testing.T) { // the transport is found out
+			t.Parallel()
+			joinBridge(t, bridgeCommand("--stdio", serveBehind(t, "sse")), other).everything()
+		})
 	}
+}
+
+// dialerBy dials a URL by one transport.
+func dialerBy(by, url string) transport.Dialer {
+	switch by {
+	case "sse":
+		return sse.URL(url)
+	case "ws":
+		return websocket.URL("ws" + strings.TrimPrefix(url, "http"))
+	}
+	return streamable.URL(url)
+}
+
+// serveBehind serves an interviewer by one transport alone, and returns its URL.
+func serveBehind(t *testing.T, by string) (url string) {
+	t.Helper()
+	s := newInterviewer(t.TempDir())
+	var h interface {
+		http.Handler
+		Shutdown(ctx context.Context) error
+	}
+	switch by {
+	case "sse":
+		h = sse.NewHandler(s, nil)
+	case "ws":
+		h = websocket.NewHandler(s, nil)
+	default:
+		h = streamable.NewHandler(s, nil)
+	}
+	ts := httptest.NewServer(h)
+	t.Cleanup(func() {
+		_ = h.Shutdown(context.Background())
+		ts.Close()
+	})
+	if by == "ws" {
+		return "ws" + strings.TrimPrefix(ts.URL, "http")
+	}
+	return ts.URL + streamable.Path
 }
 
 // bridgeCommand dials a bridge that is a program.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/sse"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
@@ -92,9 +93,29 @@ type mounted struct {
 
 // mountAll serves a server at all paths.
 func (p *program) mountAll(s *server.Server, access web.Access, flags *httpFlags) mounted {
-	endpoint := streamable.NewHandler(s, &streamable.Options{Access: access, Sessionless: flags.sessionless, Logger: p.serverLogger()})
-	old := sse.NewHandler(s, &sse.Options{Access: access, Logger: p.serverLogger()})
-	sockets := websocket.NewHandler(s, &websocket.Options{Access: access, Logger: p.serverLogger()})
+	o := newEndpointOptions(access)
+	o.http.Sessionless = flags.sessionless
+	return p.mountEndpoints(s, o)
+}
+
+// endpointOptions are those of the endpoints of a server, one for each transport.
+type endpointOptions struct {
+	http      streamable.Options
+	sse       sse.Options
+	websocket websocket.Options
+}
+
+// newEndpointOptions are the defaults for who may reach the endpoints.
+func newEndpointOptions(access web.Access) *endpointOptions {
+	return &endpointOptions{streamable.Options{Access: access}, sse.Options{Access: access}, websocket.Options{Access: access}}
+}
+
+// mountEndpoints serves h by each transport, at a path of its own.
+func (p *program) mountEndpoints(h transport.Handler, o *endpointOptions) mounted {
+	o.http.Logger, o.sse.Logger, o.websocket.Logger = p.serverLogger(), p.serverLogger(), p.serverLogger()
+	endpoint := streamable.NewHandler(h, &o.http)
+	old := sse.NewHandler(h, &o.sse)
+	sockets := websocket.NewHandler(h, &o.websocket)
 	return mounted{
 		handlers: map[string]http.Handler{streamable.Path: endpoint, ssePath: old, websocketPath: sockets},
 		with:     []func(ctx context.Context) error{endpoint.Shutdown, old.Shutdown},

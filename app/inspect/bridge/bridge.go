@@ -44,7 +44,9 @@ type Options struct {
 	Proxy proxy.Options
 	// MaxSessions is the most sessions of callers for each of which there is a connection of
 	// its own. The transport should end idle sessions before there are as many: a bridge refuses
-	// those beyond twice the number, since as many again may begin or end. Default 32.
+	// those beyond twice the number, since as many again may begin or end. Sessions that are a
+	// connection of their caller (transport.Conn.Shared), such as those of WebSocket, are counted
+	// apart, and those beyond the number refused. Default 32.
 	MaxSessions int
 	// MaxCallers is the most principals whose requests belong to no session and for each of
 	// which there is a connection. One more takes the place of the one that was idle the
@@ -78,7 +80,8 @@ type Bridge struct {
 	spare    *proxy.Proxy // connected, and used by nobody yet
 	callers  map[string]*connection
 	open     map[*connection]struct{} // all, those of sessions too, until they have ended
-	sessions int
+	sessions int                      // whose messages come by requests of HTTP
+	piped    int                      // that are a connection of their caller
 	failures int
 	retryAt  time.Time
 }
@@ -149,7 +152,7 @@ func (b *Bridge) Open(conn transport.Conn) (transport.Session, error) {
 	if b.modern {
 		c, err = b.ofPrincipal(b.ctx, conn.Principal().Identity())
 	} else {
-		c, err = b.ofSession()
+		c, err = b.ofSession(conn.Shared())
 	}
 	if err != nil {
 		return nil, refusal(err)

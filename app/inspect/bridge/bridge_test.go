@@ -105,27 +105,49 @@ func TestMaxCallers(t *testing.T) {
 	})
 }
 
-// Sessions have a bound of their own.
+// Sessions have a bound of their own: those of requests one, and those that are a connection of
+// their caller another.
 func TestMaxSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := new(farm)
-		b := begin(t, f, legacy, bridge.Options{MaxSessions: 2})
-		open4 := [4]*client.Client{}
-		for i := range open4 {
-			open4[i] = open(t, b, nil)
-		}
-		_, err := client.Connect(t.Context(), mem.New(b, nil), &client.Options{Versions: []string{legacy}, Retries: -1})
-		if err == nil {
-			t.Error("a fifth session of twice two")
-		}
-		_ = open4[0].Close()
-		time.Sleep(time.Second) // of fake time
-		which(t, open(t, b, nil))
-		if n := f.open.Load(); n != 4 {
-			t.Errorf("%d connections are open, want 4", n)
-		}
-	})
+	for name, test := range map[string]struct {
+		by   func(h transport.Handler) transport.Handler
+		most int
+	}{
+		"requests":    {func(h transport.Handler) transport.Handler { return unshared{h} }, 4},
+		"connections": {func(h transport.Handler) transport.Handler { return h }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := new(farm)
+				b := begin(t, f, legacy, bridge.Options{MaxSessions: 2})
+				var all []*client.Client
+				for range test.most {
+					all = append(all, open(t, test.by(b), nil))
+				}
+				_, err := client.Connect(t.Context(), mem.New(test.by(b), nil), &client.Options{Versions: []string{legacy}, Retries: -1})
+				if err == nil {
+					t.Errorf("session %d while two may be open", test.most+1)
+				}
+				_ = all[0].Close()
+				time.Sleep(time.Second) // of fake time
+				which(t, open(t, test.by(b), nil))
+				if n := f.open.Load(); n != int64(test.most) {
+					t.Errorf("%d connections are open, want %d", n, test.most)
+				}
+			})
+		})
+	}
 }
+
+// An unshared handler is told that each request of a session has a stream of its own, as over HTTP.
+type unshared struct{ transport.Handler }
+
+func (u unshared) Open(c transport.Conn) (transport.Session, error) {
+	return u.Handler.Open(unsharedConn{c})
+}
+
+type unsharedConn struct{ transport.Conn }
+
+func (unsharedConn) Shared() bool { return false }
 
 // Connections that nobody uses end, but not while a question may be open.
 func TestIdle(t *testing.T) {

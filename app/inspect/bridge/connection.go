@@ -14,7 +14,7 @@ import (
 // A connection is one to the server, with the server that its callers see.
 type connection struct {
 	key     string // the principal's identity
-	session bool   // it is one session's alone, and ends with it
+	session *int   // the count of what it is among, if it is one session's alone and ends with it
 
 	ready chan struct{} // closed when proxy or err is set
 	proxy *proxy.Proxy
@@ -102,9 +102,10 @@ func (b *Bridge) paused() error {
 	return nil
 }
 
-// ofSession makes a connection for one session. The caller releases it.
-func (b *Bridge) ofSession() (*connection, error) {
-	c, err := b.newOfSession()
+// ofSession makes a connection for one session, which may be a connection of the caller's. The
+// caller releases it.
+func (b *Bridge) ofSession(piped bool) (*connection, error) {
+	c, err := b.newOfSession(piped)
 	if err != nil {
 		return nil, err
 	}
@@ -117,20 +118,24 @@ func (b *Bridge) ofSession() (*connection, error) {
 }
 
 // newOfSession makes a connection for one session, which may not be ready.
-func (b *Bridge) newOfSession() (*connection, error) {
+func (b *Bridge) newOfSession(piped bool) (*connection, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, proxy.ErrClosed
 	}
-	if b.sessions >= 2*b.opts.MaxSessions {
+	count, most := &b.sessions, 2*b.opts.MaxSessions
+	if piped {
+		count, most = &b.piped, b.opts.MaxSessions
+	}
+	if *count >= most {
 		return nil, web.TooMany("MaxSessions", "the server behind this bridge is in use by too many sessions (MaxSessions is %d); end one, or try again later", b.opts.MaxSessions)
 	}
 	if err := b.paused(); err != nil {
 		return nil, err
 	}
-	c := &connection{session: true, ready: make(chan struct{}), users: 1}
-	b.sessions++
+	c := &connection{session: count, ready: make(chan struct{}), users: 1}
+	*count++
 	b.connect(c)
 	return c, nil
 }
@@ -187,7 +192,7 @@ func (b *Bridge) release(c *connection) {
 	c.used = time.Now()
 	switch {
 	case c.users > 0 || c.over:
-	case c.session || b.callers[c.key] != c:
+	case c.session != nil || b.callers[c.key] != c:
 		b.drop(c)
 	default:
 		c.timer = time.AfterFunc(b.opts.Idle, func() {
@@ -222,8 +227,8 @@ func (b *Bridge) drop(c *connection) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(b.open, c)
-		if c.session {
-			b.sessions--
+		if c.session != nil {
+			*c.session--
 		}
 	})
 }
