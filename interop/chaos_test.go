@@ -228,10 +228,16 @@ func checkTrials(t *testing.T, counter *callCounter, trials []trial, reports []t
 	if len(reports) != len(trials) {
 		t.Errorf("%d reports of %d trials", len(reports), len(trials))
 	}
-	succeeded := 0
+	succeeded, failed, unconnected := 0, 0, 0
 	for _, r := range reports {
-		succeeded += checkTrial(t, counter, r)
+		n := checkTrial(t, counter, r)
+		succeeded += n
+		failed += len(r.Calls) - n
+		if r.Connect != nil {
+			unconnected++
+		}
 	}
+	t.Logf("%d trials, of which %d did not connect; %d calls gave their result, %d an error", len(reports), unconnected, succeeded, failed)
 	if succeeded < len(trials) {
 		t.Errorf("only %d calls of %d trials succeeded", succeeded, len(trials))
 	}

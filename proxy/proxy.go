@@ -169,7 +169,7 @@ func (p *Proxy) newServer() *server.Server {
 	o.Logger = cmp.Or(o.Logger, p.log)
 	s := server.New(info.Name, info.Version, &o)
 	if caps.Resources != nil {
-		s.Use(p.watchFirst)
+		s.OnSubscribe(p.subscribing)
 		s.ReadUnlisted(server.Reader{Read: p.read, Watch: p.watchResource})
 	}
 	return s

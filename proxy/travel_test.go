@@ -201,39 +201,65 @@ func upstreamFeatures() []server.Feature {
 	}
 }
 
-// What a call changes is told to a caller that subscribed before it called, also if the upstream
-// server takes its time to agree.
+// A subscription reaches the upstream server before it is answered, also if that takes its time to
+// agree and where the proxy is mounted in servers. What a call changes afterwards is told.
 func TestSubscribeThenCall(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		up := server.New("upstream", "1", &server.Options{Logger: quiet})
-		up.Use(func(next server.Func) server.Func {
-			return func(c *server.Call) (server.Result, error) {
-				if c.Method() == mcp.MethodResourcesSubscribe || c.Method() == mcp.MethodListen {
-					time.Sleep(200 * time.Millisecond) // of fake time
-				}
-				return next(c)
-			}
-		})
-		up.Add(server.Text("x:///a", "a", "text"), server.Tool("touch", "", func(context.Context, mcp.None) (string, error) {
-			up.ResourceUpdated("x:///a")
-			return "touched", nil
-		}))
-		p := connect(t, up, version, nil)
-		var told logtest.List
-		c := join(t, p.Server(), caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
-		sub, err := c.Subscribe(t.Context(), "x:///a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer sub.Close()
-		if _, err := c.CallTool(t.Context(), "touch", nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second) // of fake time
-		if got := told.Take(); !slices.Equal(got, []string{"x:///a"}) {
-			t.Errorf("told of %q", got)
+		for _, prefix := range []string{"", "up", "top.up"} {
+			subscribeThenCall(t, version, caller, prefix)
 		}
 	})
+}
+
+// subscribeThenCall subscribes at a server that a proxy is mounted in under the parts of a prefix.
+func subscribeThenCall(t *testing.T, version, caller, prefix string) {
+	t.Helper()
+	up := server.New("upstream", "1", &server.Options{Logger: quiet})
+	var agreed atomic.Int64
+	up.Use(func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			switch c.Method() {
+			case mcp.MethodResourcesSubscribe:
+				defer agreed.Add(1)
+			case mcp.MethodListen:
+				agreed.Add(1) // it is answered at its end
+			default:
+				return next(c)
+			}
+			time.Sleep(200 * time.Millisecond) // of fake time
+			return next(c)
+		}
+	})
+	up.Add(server.Text("x:///a", "a", "text"), server.Tool("touch", "", func(context.Context, mcp.None) (string, error) {
+		up.ResourceUpdated("x:///a")
+		return "touched", nil
+	}))
+	s, uri, tool := connect(t, up, version, nil).Server(), "x:///a", "touch"
+	for part := range strings.SplitSeq(prefix, ".") {
+		if part == "" {
+			continue
+		}
+		outer := server.New("outer", "1", &server.Options{Logger: quiet})
+		outer.Mount(part, s)
+		s, uri, tool = outer, part+"+"+uri, part+"_"+tool
+	}
+	var told logtest.List
+	c := join(t, s, caller, &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told.Add(uri) }})
+	sub, err := c.Subscribe(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	if agreed.Load() == 0 {
+		t.Errorf("mounted under %q: answered before the upstream server was", prefix)
+	}
+	if _, err := c.CallTool(t.Context(), tool, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // of fake time
+	if got := told.Take(); !slices.Equal(got, []string{uri}) {
+		t.Errorf("mounted under %q: told of %q", prefix, got)
+	}
 }
 
 // A resource that callers subscribe to is subscribed to once upstream, until the

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/server"
 )
 
 // Bounds of what is watched upstream.
@@ -55,37 +53,16 @@ func (w *watches) init() {
 	w.byURI = make(map[string]*watched)
 }
 
-// watchFirst is middleware that notes what a caller subscribes to before it is answered, so that
-// its calls find it noted; see settle.
-func (p *Proxy) watchFirst(next server.Func) server.Func {
-	return func(c *server.Call) (server.Result, error) {
-		switch params := c.Params().(type) {
-		case *mcp.SubscribeParams:
-			defer p.hold(c, params.URI)()
-			res, err := next(c)
-			if err == nil {
-				p.watch.settle(c)
-			}
-			return res, err
-		case *mcp.ListenParams:
-			defer p.hold(c, params.Notifications.ResourceSubscriptions...)() // until the caller listens no more
-		}
-		return next(c)
-	}
-}
-
-// hold has those of the resources watched that the caller may see, until release is called.
-func (p *Proxy) hold(c *server.Call, uris ...string) (release func()) {
+// subscribing notes what a caller subscribes to before it is answered, so that its calls find it
+// noted, and waits until the upstream server was asked for it; see settle.
+func (p *Proxy) subscribing(ctx context.Context, uris []string) (release func()) {
 	none := func() {}
-	var held []string
 	for _, uri := range uris {
-		if c.CanRead(uri) {
-			p.watch.add(uri, &none)
-			held = append(held, uri)
-		}
+		p.watch.add(uri, &none)
 	}
+	p.watch.settle(ctx)
 	return func() {
-		for _, uri := range held {
+		for _, uri := range uris {
 			p.watch.remove(uri, &none)
 		}
 	}

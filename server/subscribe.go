@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -27,7 +28,59 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d subscriptions in one session (Limits.MaxSubscriptions); unsubscribe from some first", c.srv.limits.MaxSubscriptions)
 	}
 	f.follow(p.URI, c.watch)
+	defer c.subscribing([]string{p.URI})()
 	return &mcp.EmptyResult{}, nil
+}
+
+// OnSubscribe has fn called before a client is told that it is subscribed to resources of the
+// server, with their URIs as they are there, also where the server is mounted in another: for
+// what must have begun by then, other than what [ResourceOptions].Watch does at its own time. fn may
+// wait, until ctx ends; nil, or release, which is called when the request of the subscription has
+// ended: that of resources/subscribe with its answer, that of subscriptions/listen when the client
+// listens no more. fn is called by many goroutines. OnSubscribe panics after the first request.
+func (s *Server) OnSubscribe(fn func(ctx context.Context, uris []string) (release func())) {
+	s.mustBeNew("OnSubscribe")
+	s.onSubscribe = fn
+}
+
+// watchesSubscriptions reports whether OnSubscribe was called, here or where something is mounted from.
+func (s *Server) watchesSubscriptions() bool {
+	return s.onSubscribe != nil || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.watchesSubscriptions() })
+}
+
+// subscribing tells the servers that resources belong to that the caller subscribes to them. release
+// ends what they have begun.
+func (c *Call) subscribing(uris []string) (release func()) {
+	if len(uris) == 0 || !c.srv.watchesSubscriptions() {
+		return func() {}
+	}
+	own := make(map[*Server][]string)
+	for _, uri := range uris {
+		f, ok := c.find(uri)
+		if !ok {
+			continue
+		}
+		for _, p := range f.at {
+			if p.srv.onSubscribe == nil {
+				continue
+			}
+			// What mounting put in front of the URI on its way from there.
+			if there, ok := unmounted(strings.TrimSuffix(f.at[len(f.at)-1].uris, p.uris), uri); ok {
+				own[p.srv] = append(own[p.srv], there)
+			}
+		}
+	}
+	var releases []func()
+	for s, uris := range own {
+		if r := s.onSubscribe(c, uris); r != nil {
+			releases = append(releases, r)
+		}
+	}
+	return func() {
+		for _, r := range releases {
+			r()
+		}
+	}
 }
 
 // unsubscribe serves resources/unsubscribe of the handshake era. Ending what
@@ -62,6 +115,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer c.subscribing(ack.ResourceSubscriptions)()
 	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.ID()}}
 	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
 	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -414,4 +415,53 @@ func TestChangeAfterCancel(t *testing.T) {
 		}
 		l.Silent()
 	})
+}
+
+// A server hears of subscriptions to its resources before they are answered, with the URIs that it
+// knows, wherever it is mounted, and of their end. What nobody may see is not told.
+func TestOnSubscribe(t *testing.T) {
+	each(t, versions, func(t *testing.T, v string) {
+		synctest.Test(t, func(t *testing.T) {
+			var told logtest.List
+			inner := newServer(nil, server.Text("test:a", "a", ""), server.Text("ui://page", "page", ""), server.Text("test:hidden", "hidden", ""))
+			inner.Visible(func(_ context.Context, it server.Item) bool { return it.Name != "test:hidden" })
+			inner.OnSubscribe(func(_ context.Context, uris []string) func() {
+				time.Sleep(time.Second) // of fake time
+				told.Add("begun " + strings.Join(uris, " "))
+				return func() { told.Add("ended " + strings.Join(uris, " ")) }
+			})
+			middle, top := newServer(nil), newServer(nil, server.Text("test:own", "own", ""))
+			top.OnSubscribe(func(_ context.Context, uris []string) func() {
+				told.Add("top " + strings.Join(uris, " "))
+				return nil
+			})
+			middle.Mount("in", inner)
+			top.Mount("mid", middle)
+			l := join(t, top, v)
+			var want []string
+			if l.modern() {
+				id := l.listen(`{"resourceSubscriptions":["mid+in+test:a","ui://mid+in+page","mid+in+test:hidden","test:none"]}`,
+					`{"resourceSubscriptions":["mid+in+test:a","ui://mid+in+page"]}`)
+				want = []string{"begun test:a ui://page", "top mid+in+test:a ui://mid+in+page"}
+				if got := told.Take(); !sameElements(got, want) {
+					t.Errorf("%q, want %q", got, want)
+				}
+				l.cancel(id)
+				want = []string{"ended test:a ui://page"}
+			} else {
+				l.result(l.call("resources/subscribe", `{"uri":"mid+in+test:a"}`))
+				l.fails(l.call("resources/subscribe", `{"uri":"mid+in+test:hidden"}`), mcp.CodeResourceNotFoundLegacy)
+				want = []string{"begun test:a", "ended test:a", "top mid+in+test:a"}
+			}
+			synctest.Wait()
+			if got := told.Take(); !sameElements(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	})
+}
+
+// sameElements reports whether two lists have the same elements, in any order.
+func sameElements(a, b []string) bool {
+	return cmp.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
