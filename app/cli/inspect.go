@@ -21,7 +21,8 @@ func (p *program) inspectCommand() *cobra.Command {
 		Long: `Ask a server one thing by the name of a method, and write its result as it came:
 member for member, with nothing added and nothing left out. SERVER is a name of
 your configuration, a URL or "everything"; a command with arguments stands after
---. Without --method the methods are listed.
+--. Without --method the methods are listed. With --load a tool is called again and
+again, and the result is a summary of how long that took.
 
 The result is JSON: laid out, or with --json in one line. With --format json it is
 the member "result" of an object, as the MCP Inspector writes it; the other flags
@@ -37,6 +38,7 @@ whole, 9 one without digests (--verify), 70 an error of this program.`,
 		Example: `  parley inspect
   parley inspect --method tools/list everything
   parley inspect --method tools/call --tool-name add --tool-arg a=2 --tool-arg b=3 everything
+  parley inspect --method tools/call --tool-name echo --tool-arg message=hi --load everything
   parley inspect --method server/discover https://example.com/mcp
   parley inspect --method resources/read --uri demo://text --json -- ./server --stdio`,
 		Args: cobra.ArbitraryArgs, // they are checked where errors are told
@@ -80,6 +82,10 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if !ok {
 		return usagef("there is no method %q; 'parley inspect' lists the methods", flags.method)
 	}
+	loading, err := flags.load.options(cmd.Flags(), method.Name)
+	if err != nil {
+		return err
+	}
 	args, err := flags.arguments(cmd.Flags(), method.Name)
 	if err != nil {
 		return err
@@ -91,7 +97,7 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if method.Watches {
 		p.tap = watcher.Tap
 	}
-	target, err := p.inspected(cmd.Context(), flags, server)
+	target, s, err := p.inspected(cmd.Context(), flags, server)
 	if err != nil {
 		return err
 	}
@@ -100,6 +106,9 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet {
 		args.Fill = p.fillArguments
 	}
+	if flags.load.on {
+		return p.loadInspected(cmd.Context(), flags, target, s, args, loading)
+	}
 	outcome, err := method.Run(cmd.Context(), target, args)
 	if err != nil {
 		return err
@@ -107,31 +116,31 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	return p.printOutcome(flags, method.Name, outcome)
 }
 
-// inspected makes the target of the command line.
-func (p *program) inspected(ctx context.Context, flags *inspectFlags, server target) (*inspect.Target, error) {
+// inspected makes the target of the command line, which is a connection with that server.
+func (p *program) inspected(ctx context.Context, flags *inspectFlags, server target) (*inspect.Target, *host.Server, error) {
 	modern, legacy, err := flags.versions(p.protocol)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	roots, err := p.resolvedRoots()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(p.headers) > 0 && (server.command || len(server.words) == 1 && !isURL(server.words[0])) {
-		return nil, usagef("--header goes with a server at a URL")
+		return nil, nil, usagef("--header goes with a server at a URL")
 	}
 	p.transport = flags.transport
 	s, err := p.targetServer(ctx, server)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := flags.adjust(&s); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(s.Versions) > 0 {
 		modern, legacy = among(modern, s.Versions), among(legacy, s.Versions)
 		if len(modern)+len(legacy) == 0 {
-			return nil, usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
+			return nil, nil, usagef("--protocol-era %s: the server is limited to %s", flags.era, strings.Join(s.Versions, ", "))
 		}
 	}
 	return &inspect.Target{
@@ -142,7 +151,7 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 		Roots: roots, Apps: flags.advertiseApps,
 		Meta:   inspect.Meta(flags.metaPairs),
 		Logger: p.logger(),
-	}, nil
+	}, &s, nil
 }
 
 // printMethods lists what can be asked.

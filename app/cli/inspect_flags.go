@@ -37,6 +37,7 @@ type inspectFlags struct {
 	timeout                                      time.Duration
 
 	auth      inspectAuth
+	load      inspectLoad
 	metaPairs []inspect.Pair // what metadata says
 }
 
@@ -79,6 +80,7 @@ func (f *inspectFlags) add(set *pflag.FlagSet) {
 	set.BoolVarP(&f.quiet, "quiet", "q", false, "write nothing but the result, and the object of a failure")
 	set.StringVar(&f.connectTimeout, "connect-timeout", "", "`TIME` that the connection may take, in ms or as in 5s; 0 is no limit (default 15s)")
 	f.auth.add(set)
+	f.load.add(set)
 	set.DurationVar(&f.timeout, "timeout", 0, "`TIME` that a request may be without an answer (default 1m)")
 }
 

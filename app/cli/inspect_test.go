@@ -237,6 +237,17 @@ func TestInspectUsage(t *testing.T) {
 		"--method tools/list --output x --output-format raw everything":                         "goes with tools/call and resources/read",
 		"--method watch --count -1 everything":                                                  "a number from 1 on",
 		"--method logging/setLevel --log-level loud everything":                                 "the levels are",
+		"--method tools/list --load everything":                                                 "--load goes with --method tools/call",
+		"--method tools/call --load everything":                                                 "tools/call needs --tool-name",
+		"--method tools/call --tool-name add --load-rate 3 everything":                          "--load-rate goes with --load",
+		"--method tools/call --tool-name add --load --load-rate 0 everything":                   "write a number above 0",
+		"--method tools/call --tool-name add --load --load-requests 0 everything":               "write a number from 1 on",
+		"--method tools/call --tool-name add --load --load-concurrency 0 everything":            "write a number from 1 on",
+		"--method tools/call --tool-name add --load --load-concurrency 1001 everything":         "1 to 1000",
+		"--method tools/call --tool-name add --load --load-duration -1 everything":              "a number of seconds above 0",
+		"--method tools/call --tool-name add --load --app-info everything":                      "--app-info does not go with --load",
+		"--method tools/call --tool-name add --load --output x everything":                      "--output does not go with --load",
+		"--method tools/call --tool-name add --load http://load.example/mcp":                    "is not on this machine",
 		"--method tools/call --tool-name add --metadata io.modelcontextprotocol/x=1 everything": "is reserved",
 	} {
 		exit, out, stderr := command(t, append([]string{"inspect"}, strings.Fields(line)...)...)

@@ -88,7 +88,7 @@ says that its operator agrees.`,
 	f.StringVar(&flags.params, "params", "", "params of the method as one `JSON` object")
 	f.StringVar(&flags.call, "call", "", "`TOOL` to call, instead of a method")
 	f.StringVar(&flags.args, "args", "", "arguments of the tool as one `JSON` object")
-	f.BoolVar(&flags.yesRemote, "yes-remote", false, "also send calls to a server that is not on this machine")
+	f.BoolVar(&flags.yesRemote, yesRemote, false, "also send calls to a server that is not on this machine")
 	return cmd
 }
 
@@ -149,7 +149,7 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	if err != nil {
 		return err
 	}
-	if err := flags.permitted(&s); err != nil {
+	if err := remoteLoad(&s, flags.yesRemote); err != nil {
 		return err
 	}
 	if flags.call != "" {
@@ -179,9 +179,9 @@ func (p *program) load(ctx context.Context, t target, given []string, flags *loa
 	return p.printLoad(r)
 }
 
-// permitted refuses a server that is not on this machine, unless that is agreed to.
-func (l *loadFlags) permitted(s *host.Server) error {
-	if _, command := s.Dialer.(*stdio.CommandDialer); command || l.yesRemote {
+// remoteLoad refuses a server that is not on this machine, unless that is agreed to.
+func remoteLoad(s *host.Server, agreed bool) error {
+	if _, command := s.Dialer.(*stdio.CommandDialer); command || agreed {
 		return nil
 	}
 	u, err := url.Parse(s.Dialer.Key())

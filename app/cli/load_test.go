@@ -86,3 +86,35 @@ func TestLoadErrors(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, err)
 	}
 }
+
+// A load by 'parley inspect' is what the server counted, in the members of the MCP Inspector, and
+// succeeds also where all calls fail.
+func TestInspectLoad(t *testing.T) {
+	for _, test := range []struct {
+		flags []string
+		want  string // the beginning of the summary
+	}{
+		{[]string{"--json", "--load-requests", "50"}, `{"tool":"count","concurrency":10,"requestLimit":50,"requests":50,"ok":50,"toolErrors":0,"errors":0,"errorRate":0,"elapsedMs":`},
+		{
+			[]string{"--format", "json", "--protocol-era", "legacy", "--load-requests", "20", "--load-concurrency", "3", "--load-rate", "5000", "--load-duration", "1m"},
+			`{"result":{"tool":"count","concurrency":3,"durationMs":60000,"requestLimit":20,"rate":5000,"requests":20,"ok":20,"toolErrors":0,"errors":0,"errorRate":0,"elapsedMs":`,
+		},
+		{
+			[]string{"--json", "--load-requests", "7", "--tool-arg", "fail=true"},
+			`{"tool":"count","concurrency":10,"requestLimit":7,"requests":7,"ok":0,"toolErrors":7,"errors":0,"errorRate":1,"elapsedMs":`,
+		},
+	} {
+		c := newCounted(t)
+		code, out, err := run(t, "", slices.Concat([]string{"inspect", "--method", "tools/call", "--tool-name", "count", "--load"}, test.flags, []string{c.url})...)
+		if code != 0 || !strings.HasPrefix(out, test.want) || !strings.Contains(out, `"latencyMs":{"min":`) || !strings.Contains(out, `"errorMessages":[]`) {
+			t.Errorf("%q: exit code %d\n%s%s", test.flags, code, out, err)
+		}
+		var told struct {
+			Requests int64
+			Result   struct{ Requests int64 }
+		}
+		if err := json.Unmarshal([]byte(out), &told); err != nil || max(told.Requests, told.Result.Requests) != c.calls.Load() {
+			t.Errorf("%q: the server counted %d, %v\n%s", test.flags, c.calls.Load(), err, out)
+		}
+	}
+}

@@ -53,6 +53,7 @@ type Target struct {
 	Logger *slog.Logger
 
 	watching bool // changes of lists are asked for
+	once     bool // no request is sent again that the server refused
 }
 
 // A Session is one connection with a server.
@@ -82,6 +83,9 @@ func (t *Target) connect(ctx context.Context, versions []string) (*Session, erro
 		Logger:     t.Logger,
 
 		OnDisconnect: t.OnDisconnect,
+	}
+	if t.once {
+		o.Retries = -1
 	}
 	if t.watching {
 		seen := func(context.Context) {}

@@ -66,14 +66,12 @@ func callTool(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 			info = nil
 		}
 	}
-	definition, _ := strictjson.ParseObject(tool) // the list was read as objects
-	schema, _ := definition.Member("inputSchema")
-	args, err := a.arguments(ctx, schema)
+	args, err := a.argumentsOf(ctx, tool)
 	if err != nil {
 		return nil, err
 	}
-	options := &client.CallOptions{Meta: a.ToolMeta}
 	params := map[string]mcp.RawValue{"name": quoted(a.Tool), "arguments": args}
+	options := &client.CallOptions{Meta: a.ToolMeta}
 	if a.AsTask {
 		options.ResultTypes = []string{tasks.ResultTask}
 		if client.CoreTasks.Has(s.Version()) {
@@ -91,6 +89,13 @@ func callTool(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 		}
 	}
 	return o, nil
+}
+
+// argumentsOf are the arguments of a call of a tool from the server's list.
+func (a *Args) argumentsOf(ctx context.Context, tool mcp.RawValue) (mcp.RawValue, error) {
+	definition, _ := strictjson.ParseObject(tool) // the list was read as objects
+	schema, _ := definition.Member("inputSchema")
+	return a.arguments(ctx, schema)
 }
 
 // tool finds a tool in the server's list, as it came.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -28,11 +29,11 @@ func inCore(c *client.Client) bool { return client.CoreTasks.Has(c.Version()) }
 // coreAddition asks for a task where the tool runs as one only, or where Start may have
 // one, and waits for its end.
 func coreAddition(o *WaitOptions) client.Addition {
-	known := new(coreTools)
+	known, declared := new(coreTools), new(declaration)
 	return client.Addition{
 		Methods: []string{mcp.MethodToolsCall}, Revisions: client.CoreTasks,
 		Members: func(ctx context.Context, r *client.Request) (map[string]mcp.RawValue, error) {
-			if !offersCalls(r.Client()) || asksItself(r.Params()) {
+			if !declared.takesCalls(r.Client()) || asksItself(r.Params()) {
 				return nil, nil
 			}
 			support, err := known.support(ctx, r.Client(), r.Target())
@@ -50,17 +51,31 @@ func coreAddition(o *WaitOptions) client.Addition {
 	}
 }
 
-// offersCalls reports whether the server takes calls of tools as tasks.
-func offersCalls(c *client.Client) bool {
-	var declared struct {
+// A declaration is what a server said when a connection began, read once for each.
+type declaration struct{ last atomic.Pointer[declared] }
+
+type declared struct {
+	by    *mcp.ServerCapabilities
+	calls bool
+}
+
+// takesCalls reports whether the server takes calls of tools as tasks.
+func (d *declaration) takesCalls(c *client.Client) bool {
+	by := c.Capabilities()
+	if last := d.last.Load(); last != nil && last.by == by {
+		return last.calls
+	}
+	var said struct {
 		Requests struct {
 			Tools struct {
 				Call mcp.RawValue `json:"call"`
 			} `json:"tools"`
 		} `json:"requests"`
 	}
-	raw := c.Capabilities().Extra[memberTasks]
-	return strictjson.Unmarshal(raw, &declared) == nil && len(declared.Requests.Tools.Call) > 0
+	raw := by.Extra[memberTasks]
+	calls := strictjson.Unmarshal(raw, &said) == nil && len(said.Requests.Tools.Call) > 0
+	d.last.Store(&declared{by, calls})
+	return calls
 }
 
 // asksItself reports whether params of Client.Request ask for a task already: then the

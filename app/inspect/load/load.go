@@ -8,6 +8,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -35,7 +36,15 @@ const (
 	longest = 24 * time.Hour
 	// digits is how many digits of a time are right.
 	digits = 3
+	// MaxKinds is the most kinds of errors that a report tells apart; further ones count as
+	// OtherKinds.
+	MaxKinds   = 10
+	OtherKinds = "(other)"
 )
+
+// ErrFailed is, or is wrapped by, what Conn.Call returns for a call that was answered, and whose
+// answer says that it failed. Such calls have a count of their own, Report.Failed.
+var ErrFailed = errors.New("the answer says that the call failed")
 
 // A Conn is the connection of one client, which makes one call after another.
 type Conn struct {
@@ -49,7 +58,7 @@ type Conn struct {
 type Options struct {
 	// Connect makes the connection of a client.
 	Connect func(ctx context.Context) (*Conn, error)
-	// Kind names the kind of an error of a call, in few words; there should be few kinds.
+	// Kind names the kind of an error of a call, in few words. The first MaxKinds are told apart.
 	Kind func(err error) string
 	// Clients is how many clients there are; default 1.
 	Clients int
@@ -59,17 +68,21 @@ type Options struct {
 	// reached ends the run; default DefaultDuration.
 	Duration time.Duration
 	Requests int64
+	// TimeAll counts the times of calls with an error too; default is those without.
+	TimeAll bool
 }
 
-// A Report says how a run went. Times are those of calls without error, right to three digits.
+// A Report says how a run went. Times are right to three digits, and those of calls without error
+// unless Options.TimeAll says otherwise.
 type Report struct {
 	// Clients and Rate are those of the options.
 	Clients int     `json:"clients"`
 	Rate    float64 `json:"rate,omitzero"`
-	// Requests is how many calls were sent, OK how many had no error, and Errors the others by
-	// kind.
+	// Requests is how many calls were sent, OK how many had no error, Failed how many ended with
+	// ErrFailed, and Errors the others by kind.
 	Requests int64            `json:"requests"`
 	OK       int64            `json:"ok"`
+	Failed   int64            `json:"failed,omitzero"`
 	Errors   map[string]int64 `json:"errors"`
 	// NotSent is how many calls were due by the end of the time, and not sent because every
 	// client still waited.
@@ -78,7 +91,7 @@ type Report struct {
 	// many calls without error there were in a second of it.
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"perSecond"`
-	// Latency are the times of calls, in milliseconds; nil if none succeeded.
+	// Latency are the times of calls, in milliseconds; nil if there are none.
 	Latency *Latency `json:"latencyMs,omitzero"`
 	// Interrupted says that the run was ended before its time. Calls that were under way then
 	// count nowhere but in Requests.
@@ -87,6 +100,7 @@ type Report struct {
 
 // A Latency is how long calls took, in milliseconds.
 type Latency struct {
+	Min  float64 `json:"min"`
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
 	P90  float64 `json:"p90"`
@@ -124,9 +138,10 @@ type run struct {
 	tickets atomic.Int64 // calls that were taken by clients
 	sent    atomic.Int64
 
-	mu     sync.Mutex
-	times  *hdrhistogram.Histogram // in microseconds
-	errors map[string]int64
+	mu         sync.Mutex
+	times      *hdrhistogram.Histogram // in microseconds
+	ok, failed int64
+	errors     map[string]int64
 }
 
 // Run connects all clients, lets them make calls, and closes them. It ends with ctx; what was
@@ -250,14 +265,23 @@ func (r *run) due(ctx context.Context, ticket int64) (due time.Time, ok bool) {
 
 // note counts a call.
 func (r *run) note(took time.Duration, err error) {
-	kind := ""
-	if err != nil {
+	kind, failed := "", errors.Is(err, ErrFailed)
+	if err != nil && !failed {
 		kind = r.Kind(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err != nil {
+	switch _, known := r.errors[kind]; {
+	case err == nil:
+		r.ok++
+	case failed:
+		r.failed++
+	case known || len(r.errors) < MaxKinds:
 		r.errors[kind]++
+	default:
+		r.errors[OtherKinds]++
+	}
+	if err != nil && !r.TimeAll {
 		return
 	}
 	_ = r.times.RecordValue(min(max(took.Microseconds(), 1), longest.Microseconds())) // within its bounds
@@ -266,7 +290,7 @@ func (r *run) note(took time.Duration, err error) {
 // report puts together what was counted.
 func (r *run) report(took time.Duration, interrupted bool) *Report {
 	p := &Report{
-		Clients: r.Clients, Rate: r.Rate, Requests: r.sent.Load(), OK: r.times.TotalCount(), Errors: r.errors,
+		Clients: r.Clients, Rate: r.Rate, Requests: r.sent.Load(), OK: r.ok, Failed: r.failed, Errors: r.errors,
 		Seconds: took.Seconds(), Interrupted: interrupted,
 	}
 	if r.Rate > 0 && r.Duration > 0 && !interrupted {
@@ -279,10 +303,10 @@ func (r *run) report(took time.Duration, interrupted bool) *Report {
 	if took > 0 {
 		p.PerSecond = float64(p.OK) / took.Seconds()
 	}
-	if p.OK > 0 {
+	if r.times.TotalCount() > 0 {
 		ms := func(percentile float64) float64 { return float64(r.times.ValueAtPercentile(percentile)) / 1000 }
 		p.Latency = &Latency{
-			Mean: r.times.Mean() / 1000, P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: float64(r.times.Max()) / 1000,
+			Min: float64(r.times.Min()) / 1000, Mean: r.times.Mean() / 1000, P50: ms(50), P90: ms(90), P99: ms(99), P999: ms(99.9), Max: float64(r.times.Max()) / 1000,
 		}
 	}
 	return p

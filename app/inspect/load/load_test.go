@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,6 +153,29 @@ func TestErrors(t *testing.T) {
 	run(t, &target{fails: func(int64) error { return errors.New("no") }}, load.Options{Requests: 3}, func(r *load.Report) {
 		if r.OK != 0 || r.Errors["no"] != 3 || r.Latency != nil {
 			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Failures have a count of their own, kinds of errors beyond the most are one, and with TimeAll the
+// times of both count.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	s := &target{
+		takes: func(n int64) time.Duration { return time.Duration(n+1) * time.Millisecond },
+		fails: func(n int64) error {
+			if n < 20 {
+				return load.ErrFailed
+			}
+			return errors.New("error " + strconv.FormatInt(n%40, 10))
+		},
+	}
+	run(t, s, load.Options{Requests: 100, TimeAll: true}, func(r *load.Report) {
+		if r.OK != 0 || r.Failed != 20 || len(r.Errors) != load.MaxKinds+1 || r.Errors["error 20"] != 2 || r.Errors[load.OtherKinds] != 60 {
+			t.Errorf("%+v", r)
+		}
+		if l := r.Latency; l == nil || !near(l.Min, 1) || !near(l.P50, 50) || !near(l.Max, 100) {
+			t.Errorf("%+v", l)
 		}
 	})
 }
