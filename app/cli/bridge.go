@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -163,7 +162,11 @@ func (p *program) bridge(cmd *cobra.Command, args []string, flags *bridgeFlags) 
 		return p.bridgeStdio(cmd.Context(), b, s.Name)
 	}
 	return p.serveHTTP(cmd.Context(), &flags.httpFlags, &httpService{
-		name: s.Name, what: "bridging", start: func() {}, shutdown: b.Shutdown,
+		name: s.Name, what: "bridging", start: func() {},
+		shutdown: func(ctx context.Context) error {
+			b.Cancel()
+			return b.Shutdown(ctx)
+		},
 		mount: func(access web.Access) mounted { return p.mountBridge(b, access, flags) },
 	})
 }
@@ -229,8 +232,28 @@ func (p *program) bridgeStdio(ctx context.Context, b *bridge.Bridge, name string
 	if p.streams.InTerminal {
 		p.note("parley: bridging %q on standard input and output, where a client is expected; Ctrl-D ends it", name)
 	}
-	err := stdio.Serve(ctx, b)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	return errors.Join(err, b.Shutdown(end))
+	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	ended := make(chan error, 1)
+	end := func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+		defer cancel()
+		ended <- b.Shutdown(last) // calls are answered before standard output ends
+		stop(context.Cause(ctx))
+	}
+	early := context.AfterFunc(ctx, func() {
+		b.Cancel()
+		end()
+	})
+	err := stdio.Serve(serving, b)
+	if early() { // the client ended it
+		end()
+	}
+	if shutErr := <-ended; err == nil {
+		err = shutErr
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net/http"
@@ -77,8 +78,8 @@ func TestBridgeEnds(t *testing.T) {
 					t.Error(err)
 				}
 			}})
-			if err == nil {
-				t.Error("the call of a bridge that ended gave a result")
+			if e, ok := errors.AsType[*jsonrpc.Error](err); signal != syscall.SIGKILL && (!ok || e.Code != mcp.CodeShuttingDown) || err == nil {
+				t.Errorf("the call of a bridge that ended: %v", err)
 			}
 			_ = cmd.Wait() // the code tells
 			if code := cmd.ProcessState.ExitCode(); signal != syscall.SIGKILL && code != 0 && code != 128+int(signal) {
@@ -86,6 +87,47 @@ func TestBridgeEnds(t *testing.T) {
 			}
 		})
 	}
+	t.Run("stdio, SIGTERM in a call", func(t *testing.T) {
+		t.Parallel()
+		dir := shortDir(t)
+		t.Cleanup(newCensus(t, dir).none)
+		cmd := exec.CommandContext(t.Context(), "parley", "bridge", "--stdio", "--", "interviewer", dir)
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "GORACE=atexit_sleep_ms=0")
+		said := new(output)
+		cmd.Stderr = said
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + stateless + `","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"progressToken":1}`
+		if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"hang",`+meta+`}}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		if !lines.Scan() || !strings.Contains(lines.Text(), "hanging") {
+			t.Fatalf("no progress, but %q\n%s", lines.Text(), said)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"id":7,"error":{"code":-31004`) {
+			t.Errorf("the answer of a call that was cut off: %q\n%s", lines.Text(), said)
+		}
+		if lines.Scan() {
+			t.Errorf("after the answer: %q", lines.Text())
+		}
+		_ = cmd.Wait() // the code tells
+		if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
+			t.Errorf("exit code %d\n%s", code, said)
+		}
+	})
 	t.Run("stdio, end of input", func(t *testing.T) {
 		t.Parallel()
 		dir := shortDir(t)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
@@ -71,6 +72,9 @@ type Bridge struct {
 	log    *slog.Logger
 	modern bool // the server has no sessions
 
+	calls    context.Context //nolint:containedctx // ends with Cancel, and calls under way with it
+	endCalls context.CancelCauseFunc
+
 	ctx  context.Context //nolint:containedctx // the bridge's life, which its goroutines share
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
@@ -91,6 +95,7 @@ var _ transport.Handler = (*Bridge)(nil)
 // New makes a bridge to the server that dialer leads to. Start must be called before it is served.
 func New(dialer transport.Dialer, o *Options) *Bridge {
 	b := &Bridge{dialer: dialer, callers: make(map[string]*connection), open: make(map[*connection]struct{})}
+	b.calls, b.endCalls = context.WithCancelCause(context.Background())
 	if o != nil {
 		b.opts = *o
 	}
@@ -165,6 +170,28 @@ func (b *Bridge) Open(conn transport.Conn) (transport.Session, error) {
 	return &session{Session: s, b: b, c: c}, nil
 }
 
+// Cancel cancels the calls under way at the server, and has their callers told that the bridge ends;
+// calls that come later are answered so at once. It does not wait for that: Shutdown does.
+func (b *Bridge) Cancel() { b.endCalls(server.ErrShutdown) }
+
+// cancelled is the middleware of a connection that ends calls with Cancel. Subscriptions end by
+// themselves with Shutdown.
+func (b *Bridge) cancelled(next server.Func) server.Func {
+	return func(c *server.Call) (server.Result, error) {
+		if c.Method() == mcp.MethodListen {
+			return next(c)
+		}
+		ctx, cancel := context.WithCancelCause(c)
+		defer cancel(nil)
+		defer context.AfterFunc(b.calls, func() { cancel(server.ErrShutdown) })()
+		result, err := next(c.WithContext(ctx))
+		if err != nil && b.calls.Err() != nil && c.Err() == nil {
+			return nil, server.ErrShutdown
+		}
+		return result, err
+	}
+}
+
 // Refused is told of what the transport refused.
 func (b *Bridge) Refused(_ context.Context, r transport.Refusal) {
 	b.log.Debug("a request was refused", "method", r.Method, "err", r.Err)
@@ -196,7 +223,8 @@ func refusal(err error) *jsonrpc.Error {
 	return web.Unavailable("the server behind this bridge cannot be reached; try again later")
 }
 
-// Shutdown ends the bridge in good order: requests under way may finish until ctx ends. It returns
+// Shutdown ends the bridge in good order: requests under way may finish until ctx ends, unless Cancel
+// was called before. It returns
 // when nothing of the bridge is left: no goroutine, no process. The error is that of ctx, if it was
 // needed.
 func (b *Bridge) Shutdown(ctx context.Context) error {

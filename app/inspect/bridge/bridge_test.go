@@ -268,6 +268,46 @@ func abandon(t *testing.T, b *bridge.Bridge, version string, i int) {
 	time.Sleep(time.Second) // of fake time
 }
 
+// Cancel ends the calls under way at the server, and callers get an answer at once, also those that
+// wait for an answer of their own to a question; Shutdown has nothing to wait for then.
+func TestCancel(t *testing.T) {
+	for _, version := range []string{legacy, modern} {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := new(farm)
+				b := begin(t, f, version, bridge.Options{})
+				alone, session := join(t, b, person("ada")), open(t, b, person("bob"))
+				errs := make(chan error, 2)
+				for _, c := range []*client.Client{alone, session} {
+					go func() {
+						_, err := c.CallTool(t.Context(), "hang", nil, nil)
+						errs <- err
+					}()
+				}
+				synctest.Wait()
+				if n := f.hanging.Load(); n != 2 {
+					t.Fatalf("%d calls are under way", n)
+				}
+				start := time.Now() // of fake time
+				b.Cancel()
+				for range 2 {
+					wantCode(t, <-errs, mcp.CodeShuttingDown, "shutting down")
+				}
+				_, err := alone.CallTool(t.Context(), "which", nil, nil)
+				wantCode(t, err, mcp.CodeShuttingDown, "shutting down")
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				if err := b.Shutdown(ctx); err != nil {
+					t.Errorf("shutdown: %v", err)
+				}
+				if n, took := f.hanging.Load(), time.Since(start); n != 0 || took >= time.Second {
+					t.Errorf("%d calls are under way at the server; the end took %v", n, took)
+				}
+			})
+		})
+	}
+}
+
 // What was abandoned takes no memory, and no goroutine is left after Shutdown.
 func TestAbandonedMemory(t *testing.T) {
 	mcptest.NoLeaks(t)

@@ -177,10 +177,14 @@ func (b *Bridge) dial(ctx context.Context) (*proxy.Proxy, error) {
 	defer cancel()
 	o := b.opts.Proxy
 	p, err := proxy.Connect(ctx, b.dialer, &o)
-	if err == nil && b.opts.OnServer != nil {
+	if err != nil {
+		return nil, err
+	}
+	p.Server().Use(b.cancelled)
+	if b.opts.OnServer != nil {
 		b.opts.OnServer(p.Server())
 	}
-	return p, err
+	return p, nil
 }
 
 // release ends the use of a connection. One without users ends: at once if it was a session's or

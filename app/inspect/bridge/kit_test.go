@@ -39,8 +39,8 @@ func person(name string) *principal.Principal {
 
 // A farm makes servers, one for each connection, as a dialer of commands makes processes.
 type farm struct {
-	dials, open, asking atomic.Int64
-	broken              atomic.Bool
+	dials, open, asking, hanging atomic.Int64
+	broken                       atomic.Bool
 }
 
 func (f *farm) Key() string { return "" }
@@ -84,6 +84,12 @@ func (f *farm) server(n int64) *server.Server {
 			defer f.asking.Add(-1)
 			a, err := server.Elicit[confirm](ctx, "Sure?")
 			return string(a.Action), err
+		}),
+		server.Tool("hang", "Takes until it is cancelled.", func(ctx context.Context, _ mcp.None) (string, error) {
+			f.hanging.Add(1)
+			defer f.hanging.Add(-1)
+			<-ctx.Done()
+			return "", context.Cause(ctx)
 		}),
 	)
 	return s
