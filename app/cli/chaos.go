@@ -176,7 +176,7 @@ func (p *program) chaosOverStdio(ctx context.Context, t target, proxy *chaos.Pro
 	if d.Env == nil {
 		d.Env = os.Environ()
 	}
-	d.Stderr = p.streams.Err
+	d.Stderr = p.errOf()
 	out := newStandardOutput(streams)
 	defer func() { _ = out.Close() }() // for a server that did not start
 	err = proxy.Run(ctx, chaos.Stream{In: streams, Out: out}, d)

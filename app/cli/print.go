@@ -2,7 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -49,6 +52,39 @@ func (p *program) note(format string, args ...any) {
 // notePart writes to standard error what the person goes on after.
 func (p *program) notePart(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.streams.Err, format, args...) // closed: nothing is lost
+}
+
+// errOf is standard error for what a server writes on its own: escaped at a terminal, as print does.
+func (p *program) errOf() io.Writer {
+	if p.streams.ErrTerminal {
+		return &escaping{w: p.streams.Err}
+	}
+	return p.streams.Err
+}
+
+// An escaping writer escapes control characters of what is written. It has one caller at a time.
+type escaping struct {
+	w    io.Writer
+	part []byte // the beginning of a letter whose other bytes come with the next Write
+}
+
+// Write writes p, but for a letter at its end that is not complete.
+func (e *escaping) Write(p []byte) (int, error) {
+	text := append(e.part, p...)
+	whole := len(text)
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				whole -= n
+			}
+			break
+		}
+	}
+	e.part = slices.Clone(text[whole:])
+	if _, err := io.WriteString(e.w, host.Escape(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // contents is the text of several blocks of content.

@@ -52,15 +52,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 	if file == "" {
 		return usagef("say where the recording goes: --out FILE")
 	}
-	words, t, err := targetOf(cmd, args, session.takeArguments(cmd, args))
-	if err != nil {
-		return err
-	}
-	calls, err := session.plan(words)
-	if err != nil {
-		return err
-	}
-	m, err := p.masker(secrets)
+	t, calls, m, err := p.observation(cmd, args, secrets, session)
 	if err != nil {
 		return err
 	}

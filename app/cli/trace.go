@@ -54,15 +54,7 @@ written to a file in the format HTTP Archive 1.2, which browsers show.`,
 }
 
 func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *secretFlags, session *sessionFlags) error {
-	words, t, err := targetOf(cmd, args, session.takeArguments(cmd, args))
-	if err != nil {
-		return err
-	}
-	calls, err := session.plan(words)
-	if err != nil {
-		return err
-	}
-	m, err := p.masker(secrets)
+	t, calls, m, err := p.observation(cmd, args, secrets, session)
 	if err != nil {
 		return err
 	}

@@ -162,6 +162,20 @@ func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
 	return calls, nil
 }
 
+// observation reads the command line of a session that is shown or recorded: which server, which
+// calls, and what is secret.
+func (p *program) observation(cmd *cobra.Command, args []string, secrets *secretFlags, session *sessionFlags) (t target, calls []toolCall, m *mask.Masker, err error) {
+	words, t, err := targetOf(cmd, args, session.takeArguments(cmd, args))
+	if err != nil {
+		return t, nil, nil, err
+	}
+	if calls, err = session.plan(words); err != nil {
+		return t, nil, nil, err
+	}
+	m, err = p.masker(secrets)
+	return t, calls, m, err
+}
+
 // converse does with a server what the flags ask for, or lists everything. What fails at the
 // server does not end it; the first such error is returned.
 func (p *program) converse(ctx context.Context, c *client.Client, name string, m *mask.Masker, s *sessionFlags, calls []toolCall) error {
