@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,7 @@ var referenceAsks = asks{
 	"call as a task":  {"--method", "tools/call", "--tool-name", "simulate-research-query", "--tool-arg", "topic=tides"},
 	"read":            {"--method", "resources/read", "--uri", "demo://resource/static/document/features.md"},
 	"prompt":          {"--method", "prompts/get", "--prompt-name", "args-prompt", "--prompt-args", "city=Oslo", "--prompt-args", "state=5"},
+	"prompt, words":   {"--method", "prompts/get", "--prompt-name", "args-prompt", "--prompt-args", "city=Oslo", "state=5"},
 	"level":           {"--method", "logging/setLevel", "--log-level", "debug"},
 	"strict":          {"--method", "tools/list", "--strict"},
 }
@@ -53,6 +55,7 @@ var ownAsks = asks{
 	"call":            {"--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=héllo"},
 	"call structured": {"--method", "tools/call", "--tool-name", "add", "--tool-args-json", `{"a":2,"b":3.5}`},
 	"call wrong":      {"--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=true", "--tool-arg", "b=2"},
+	"call, words":     {"--method", "tools/call", "--tool-name", "add", "--tool-arg", "a=2", "b=3", "--tool-metadata", "com.example/x=1", "com.example/y=2", "--metadata", "com.example/z=1"},
 	"call fails":      {"--method", "tools/call", "--tool-name", "fail"},
 	"call image":      {"--method", "tools/call", "--tool-name", "get-tiny-image"},
 	"load at a rate":  {"--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=héllo", "--load", "--load-requests", "9", "--load-rate", "200", "--load-duration", "60.5", "--load-concurrency", "3"},
@@ -263,6 +266,52 @@ func TestInspectAsInspector(t *testing.T) {
 						}
 					}
 				}
+			}
+		})
+	}
+}
+
+// The server of a file, its roots and its era are the same in both programs, and so is what is
+// refused.
+func TestInspectConfigAsInspector(t *testing.T) {
+	node := nodePath(t, peersDir(t))
+	parley, err := buildParley()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(v any) string {
+		t.Helper()
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "servers.json")
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	type object = map[string]any
+	roots := []object{{"uri": "file:///srv/notes", "name": "notes"}, {"uri": "file:///srv/more"}}
+	own := object{"command": parley, "args": []string{"serve", "everything"}, "protocolEra": "legacy", "roots": roots}
+	foreign := object{"command": node, "args": []string{everythingJS, "stdio"}, "roots": roots}
+	one, two := write(object{"mcpServers": object{"own": own}}), write(object{"mcpServers": object{"own": own, "foreign": foreign}})
+	for name, flags := range map[string][]string{
+		"of the catalog": {"--catalog", one, "--server", "own", "--method", "initialize"},
+		"told":           {"--config", one, "--method", "tools/call", "--tool-name", "get-roots-list"},
+		"named":          {"--config", two, "--server", "foreign", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=x"},
+		"told the other": {"--config", two, "--server", "foreign", "--protocol-era", "legacy", "--method", "tools/call", "--tool-name", "get-roots-list"},
+		"not named":      {"--config", two, "--method", "tools/list"},
+		"none of it":     {"--config", two, "--server", "nope", "--method", "tools/list"},
+		"no file":        {"--config", filepath.Join(t.TempDir(), "none.json"), "--method", "tools/list"},
+		"both":           {"--config", one, "--catalog", one, "--method", "tools/list"},
+		"and a command":  {"--config", one, "--method", "tools/list", "--", parley, "serve", "everything"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs, ours := bothInspect(t, nil, append([]string{"--format", "json"}, flags...)...)
+			if diff := sameAnswer(t, theirs, ours); diff != "" {
+				t.Errorf("%s\nInspector: %s\nparley:    %s", diff, theirs.all, ours.all)
 			}
 		})
 	}

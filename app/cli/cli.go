@@ -182,6 +182,9 @@ func (s *sharedWriter) Write(p []byte) (int, error) {
 // execute runs the command that args name.
 func execute(ctx context.Context, args []string, s *Streams) error {
 	root := newRoot(s)
+	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == inspectName {
+		args = spreadWords(args)
+	}
 	root.SetArgs(args)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)

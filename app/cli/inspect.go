@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -13,10 +14,13 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
+// inspectName is the name of the command.
+const inspectName = "inspect"
+
 func (p *program) inspectCommand() *cobra.Command {
 	flags := &inspectFlags{}
 	cmd := &cobra.Command{
-		Use:   "inspect [SERVER | -- COMMAND]",
+		Use:   inspectName + " [SERVER | -- COMMAND]",
 		Short: "Ask a server one thing, and show what it said as it came",
 		Long: `Ask a server one thing by the name of a method, and write its result as it came:
 member for member, with nothing added and nothing left out. SERVER is a name of
@@ -29,6 +33,10 @@ the member "result" of an object, as the MCP Inspector writes it; the other flag
 and the exit codes are the Inspector's too. A failure is one JSON object on
 standard error; at a terminal it is told in words, unless --json or --format is
 given.
+
+What the server asks before it answers, a form, a page to visit or the answer of a
+model, is asked at the terminal. Without one --answer answers it, and a question
+without an answer is declined with a note.
 
 Exit codes: 0 is success, 1 a wrong command line and what no other code is for, 2 a
 tool without a page (--app-info), 3 a server that wants to know who calls, 4 no
@@ -59,14 +67,8 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if err != nil {
 		return err
 	}
-	if flags.serverURL != "" {
-		if len(server.words) > 0 {
-			return usagef("name the server once: with --server-url, or as the last argument")
-		}
-		if !isURL(flags.serverURL) {
-			return usagef("--server-url: that is no URL")
-		}
-		server.words = []string{flags.serverURL}
+	if err := flags.place(&server); err != nil {
+		return err
 	}
 	defer p.endSignIns()
 	if err := flags.auth.check(cmd.Flags()); err != nil {
@@ -109,11 +111,43 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	if flags.load.on {
 		return p.loadInspected(cmd.Context(), flags, target, s, args, loading)
 	}
-	outcome, err := method.Run(cmd.Context(), target, args)
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	questions, err := p.questionnaire(flags, target, method.Asks, stop)
 	if err != nil {
 		return err
 	}
+	outcome, err := method.Run(ctx, target, args)
+	if questions.wrong != nil {
+		return questions.wrong
+	}
+	if err != nil {
+		return err
+	}
+	questions.leftOver()
 	return p.printOutcome(flags, method.Name, outcome)
+}
+
+// place adds the server that a flag says.
+func (f *inspectFlags) place(t *target) error {
+	if f.catalog != "" && f.config != "" {
+		return usagef("give --config or --catalog, not both")
+	}
+	f.config = cmp.Or(f.config, f.catalog)
+	if f.config != "" && (len(t.words) > 0 || f.serverURL != "" || f.transport != "") {
+		return usagef("the server is in the file of --config: --server says its name; leave out the command, the URL and --transport")
+	}
+	if f.serverURL == "" {
+		return nil
+	}
+	if len(t.words) > 0 {
+		return usagef("name the server once: with --server-url, or as the last argument")
+	}
+	if !isURL(f.serverURL) {
+		return usagef("--server-url: that is no URL; write it like https://example.com/mcp")
+	}
+	t.words = []string{f.serverURL}
+	return nil
 }
 
 // inspected makes the target of the command line, which is a connection with that server.
@@ -130,7 +164,7 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 		return nil, nil, usagef("--header goes with a server at a URL")
 	}
 	p.transport = flags.transport
-	s, err := p.targetServer(ctx, server)
+	s, inFile, err := p.inspectedServer(ctx, flags, server)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,11 +178,12 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 		}
 	}
 	return &inspect.Target{
+		Name: s.Name, Origin: s.Origin,
 		Dialer: s.Dialer,
 		Info:   mcp.Implementation{Name: "parley", Version: version()},
 		Legacy: legacy, Modern: modern,
 		ConnectTimeout: flags.connectLimit(&s), Timeout: flags.timeout,
-		Roots: roots, Apps: flags.advertiseApps,
+		Roots: append(roots, inFile...), Apps: flags.advertiseApps,
 		Meta:   inspect.Meta(flags.metaPairs),
 		Logger: p.logger(),
 	}, &s, nil

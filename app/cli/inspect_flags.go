@@ -36,6 +36,11 @@ type inspectFlags struct {
 	count                                        int
 	timeout                                      time.Duration
 
+	config, catalog string
+	rootsJSON       string
+	answers         []string
+	elicit, sample  string
+
 	auth      inspectAuth
 	load      inspectLoad
 	metaPairs []inspect.Pair // what metadata says
@@ -49,6 +54,8 @@ func (f *inspectFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.serverURL, "server-url", "", "`URL` of the server")
 	set.StringArrayVarP(&f.env, "env", "e", nil, "`NAME=VALUE` in the environment of the server's command; may be given several times")
 	set.StringVar(&f.cwd, "cwd", "", "`DIRECTORY` in which the server's command runs")
+	set.StringVar(&f.config, "config", "", "take the server from this `FILE`; --server says its name, if the file has several")
+	set.StringVar(&f.catalog, "catalog", "", "the same as --config: the `FILE` is read, and never written")
 	set.StringVar(&f.tool, "tool-name", "", "`NAME` of the tool")
 	set.StringArrayVar(&f.toolArgs, "tool-arg", nil, "argument of the tool as `NAME=VALUE`, where VALUE is JSON or else text; may be given several times")
 	set.StringVar(&f.toolJSON, "tool-args-json", "", "arguments of the tool as one `JSON` object, sent as it is")
@@ -72,6 +79,10 @@ func (f *inspectFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.task, "task", false, "of a call that becomes a task, write the task instead of waiting for its end")
 	set.StringVar(&f.taskID, "task-id", "", "`ID` of a task")
 	set.StringVar(&f.responses, "input-responses", "", "answers to the questions of a task: a `JSON` object by the keys of these")
+	set.StringArrayVar(&f.answers, "answer", nil, "`ANSWER` to what the server asks before it answers: the values of a form as a JSON object,\nthe text of a model, accept, decline or cancel; one for each question")
+	set.StringVar(&f.elicit, "elicit", "", "`MODE` of questions to the person that is declared: off, form, url or both\n(default: both for methods that take --answer, else off)")
+	set.StringVar(&f.sample, "sample", "", "whether questions to a model are declared: `MODE` is on or off (default: as for --elicit)")
+	set.StringVar(&f.rootsJSON, "roots-json", "", "roots to set: a `JSON` array of objects with uri and perhaps name")
 	set.IntVar(&f.count, "count", 0, "end after this `NUMBER` of changes or notifications (default: at Ctrl-C)")
 	set.BoolVar(&f.advertiseApps, "advertise-apps", false, "declare that pages of tools can be shown")
 	set.StringVar(&f.format, "format", "", "`FORMAT` of the result: text (laid out), or json (an object with the member \"result\")")
@@ -179,6 +190,8 @@ func (f *inspectFlags) check(set *pflag.FlagSet, method string) error {
 		choice("transport", f.transport, "http", "sse", "stdio"),
 		choice("output-format", f.outputFormat, "json", "raw"),
 		choice("complete-ref-type", f.refType, mcp.RefPrompt, mcp.RefResource),
+		choice("elicit", f.elicit, "off", "form", "url", "both"),
+		choice("sample", f.sample, "on", "off"),
 	} {
 		if err != nil {
 			return err
@@ -239,6 +252,14 @@ func (f *inspectFlags) arguments(set *pflag.FlagSet, method string) (*inspect.Ar
 			return nil, usagef("--input-responses: that is no JSON object: %w", err)
 		}
 		a.Responses = mcp.RawValue(f.responses)
+	}
+	if set.Changed("roots-json") {
+		if err := strictjson.Unmarshal([]byte(f.rootsJSON), &a.Roots); err != nil || a.Roots == nil {
+			return nil, usagef(`--roots-json: write a JSON array such as '[{"uri":"file:///home/ada","name":"home"}]'`)
+		}
+		if err := checkRoots(a.Roots); err != nil {
+			return nil, usagef("--roots-json: %w", err)
+		}
 	}
 	if set.Changed("tool-args-json") {
 		if _, err := strictjson.ParseObject([]byte(f.toolJSON)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/host"
@@ -59,7 +60,11 @@ func fieldOf(name string, raw mcp.RawValue, required bool) *face.Field {
 func (p *program) fillArguments(ctx context.Context, schema mcp.RawValue) (mcp.RawValue, error) {
 	values := make(map[string]mcp.RawValue)
 	for _, a := range formOf(schema) {
-		value, err := p.askArgument(ctx, &a)
+		value, err := p.askArgument(ctx, &a, nil)
+		if errors.Is(err, io.EOF) {
+			p.note("")
+			err = usagef("the input ended before all arguments were there; give them with --tool-arg")
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +75,15 @@ func (p *program) fillArguments(ctx context.Context, schema mcp.RawValue) (mcp.R
 	return strictjson.Marshal(values)
 }
 
+// A leftError says that a form was left with a word.
+type leftError struct{ word string }
+
+func (e *leftError) Error() string { return "the form was left: " + e.word }
+
 // askArgument asks for one argument until there is one that fits. It is nil if it is left out.
-func (p *program) askArgument(ctx context.Context, a *formArgument) (mcp.RawValue, error) {
+// The error is a *leftError if one of the words of leave was typed, and io.EOF at the end of the
+// input.
+func (p *program) askArgument(ctx context.Context, a *formArgument, leave map[string]string) (mcp.RawValue, error) {
 	label, hint := host.EscapeLine(a.name), "JSON"
 	if a.field != nil {
 		label, hint = a.field.Label, a.field.Hint()
@@ -91,11 +103,10 @@ func (p *program) askArgument(ctx context.Context, a *formArgument) (mcp.RawValu
 		p.notePart("%s: ", label)
 		line, err := p.keyboard().line(ctx)
 		switch {
-		case errors.Is(err, io.EOF):
-			p.note("")
-			return nil, usagef("the input ended before all arguments were there; give them with --tool-arg")
 		case err != nil:
 			return nil, err
+		case leave[strings.TrimSpace(line)] != "":
+			return nil, &leftError{leave[strings.TrimSpace(line)]}
 		case line == "" && !a.required:
 			return nil, nil // the server knows its default
 		}

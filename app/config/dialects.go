@@ -75,7 +75,7 @@ var (
 			"connectionTimeout": durationKey(connectTimeout), "requestTimeout": durationKey(callTimeout),
 			"protocolEra": readEra, "modernLogLevel": ignored, "taskTtl": ignored, "paginatedLists": ignored,
 			"advertisedExtensions": ignored, "settings": ignored,
-			"roots":    noteKey("roots of an entry have no effect here: write roots into parley.jsonc"),
+			"roots":    readEntryRoots,
 			"metadata": noteKey("metadata has no effect here"),
 		},
 	}
@@ -281,6 +281,30 @@ func readEra(r *entryReader, n *node) error {
 	}
 	if era != "auto" && era != "" {
 		r.s.Versions = []string{era}
+	}
+	return nil
+}
+
+// readEntryRoots reads the roots of one entry.
+func readEntryRoots(r *entryReader, n *node) error {
+	if n.kind != kindArray {
+		return at(n, "expected an array, found %s", n.kind)
+	}
+	for _, item := range n.items {
+		uri, err := orEmpty(item.get("uri")).str()
+		if err != nil || item.kind != kindObject {
+			return at(item, "a root is an object with uri, and perhaps name")
+		}
+		name := ""
+		if given := item.get("name"); given != nil {
+			if name, err = given.str(); err != nil {
+				return err
+			}
+		}
+		r.s.Roots = append(r.s.Roots, Root{uri, name})
+	}
+	if len(r.s.Roots) > 0 {
+		r.s.note("roots of an entry count in 'parley inspect --config' alone: write roots into parley.jsonc")
 	}
 	return nil
 }

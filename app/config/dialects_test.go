@@ -76,8 +76,8 @@ func TestDialects(t *testing.T) {
 		"inspector": {
 			file:  ".mcp-inspector/mcp.json",
 			text:  `{"mcpServers":{"s":{"url":"https://a.example","protocolEra":"legacy","roots":[{"uri":"file:///"}],"oauth":{"authorizationUrl":"x","tokenUrl":"y"}}}}`,
-			want:  config.Server{Transport: config.TransportHTTP, URL: "https://a.example", Versions: []string{"legacy"}, OAuth: &config.OAuth{}},
-			notes: "roots of an entry have no effect here: write roots into parley.jsonc; oauth: the endpoints are found by discovery, and not taken from the entry",
+			want:  config.Server{Transport: config.TransportHTTP, URL: "https://a.example", Versions: []string{"legacy"}, OAuth: &config.OAuth{}, Roots: []config.Root{{URI: "file:///"}}},
+			notes: "roots of an entry count in 'parley inspect --config' alone: write roots into parley.jsonc; oauth: the endpoints are found by discovery, and not taken from the entry",
 		},
 		"inspector, any era": {
 			file: ".mcp-inspector/mcp.json", text: `{"mcpServers":{"s":{"url":"https://a.example","protocolEra":"auto"}}}`,
@@ -118,7 +118,7 @@ func TestDialects(t *testing.T) {
 			}
 			got := config.Server{
 				Transport: e.Transport, Command: e.Command, URL: e.URL, OAuth: e.OAuth, NoOAuth: e.NoOAuth, ConnectTimeout: e.ConnectTimeout,
-				Versions: e.Versions, AllowTools: e.AllowTools, DenyTools: e.DenyTools,
+				Versions: e.Versions, AllowTools: e.AllowTools, DenyTools: e.DenyTools, Roots: e.Roots,
 			}
 			if len(e.Args) > 0 {
 				got.Args = e.Args

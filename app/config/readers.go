@@ -207,7 +207,7 @@ func isOpenCode(n *node) bool {
 }
 
 func isInspector(n *node) bool {
-	return n.get("protocolEra") != nil || n.get("connectionTimeout") != nil
+	return n.get("protocolEra") != nil || n.get("connectionTimeout") != nil || n.get("roots") != nil
 }
 
 func isLibreChat(n *node) bool {

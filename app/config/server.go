@@ -67,6 +67,9 @@ type Server struct {
 	// ToolLabels are on single tools beside Labels.
 	ToolLabels []ToolLabels
 
+	// Roots are those of the entry alone, which count where one server is inspected.
+	Roots []Root
+
 	// Inputs are what the person is to be asked before the entry can be started.
 	Inputs []Input
 	// Digest names what would be started: command, arguments, folder, names and values of
@@ -86,6 +89,9 @@ type Server struct {
 	// that name.
 	hidesOwn bool
 }
+
+// A Root is a folder that a server is told of.
+type Root struct{ URI, Name string }
 
 // A Header is one header of HTTP requests.
 type Header struct{ Name, Value string }

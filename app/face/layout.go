@@ -69,6 +69,10 @@ type limits struct{ block, claim int }
 // usualLimits are those of a question.
 var usualLimits = limits{maxShown, maxClaim}
 
+// Layout returns lines as text for a plain terminal of so many columns, nothing of them left
+// out. Without a width it is 80.
+func Layout(lines []Entry, width int) string { return layout(lines, width, limits{}) }
+
 // layout returns lines as text for a plain terminal of so many columns.
 func layout(lines []Entry, width int, l limits) string {
 	width = columnsOf(width)

@@ -35,6 +35,8 @@ type Args struct {
 	TaskID    string
 	Responses mcp.RawValue // an object by the keys of questions
 
+	Roots []mcp.Root // to set; nil is none given
+
 	Count int // of lines after which watching ends; 0 is without end
 
 	Strict         bool // look at the schemas of tools

@@ -110,6 +110,8 @@ func Classify(err error) *Error {
 		e.Code = "rpc_error"
 	case errors.As(err, new(*client.NoExtensionError)), errors.Is(err, client.ErrNotCapable):
 		e.Code = "not_supported"
+	case errors.Is(err, client.ErrInputRefused):
+		e.Code = "input_refused"
 	case errors.Is(err, client.ErrUnsupportedVersion):
 		e.Code = "unsupported_version"
 	case errors.Is(err, client.ErrMalformed), errors.Is(err, client.ErrPages), errors.Is(err, client.ErrResultType):

@@ -24,6 +24,8 @@ type Method struct {
 	// Watches says that the Watcher of the target needs to be shown what the connection
 	// carries.
 	Watches bool
+	// Asks says that the server may ask for input before it answers.
+	Asks bool
 
 	run func(ctx context.Context, t *Target, a *Args) (*Outcome, error)
 }
@@ -79,7 +81,8 @@ const (
 	flagURI  = "--uri"
 	flagTask = "--task-id"
 
-	flagCount = "[--count N]"
+	flagCount  = "[--count N]"
+	flagAnswer = "[--answer ANSWER ...]"
 )
 
 // methods is the table.
@@ -101,8 +104,8 @@ var methods = map[string]Method{
 		run: connected(listTools),
 	},
 	mcp.MethodToolsCall: {
-		Flags: []string{flagTool, flagArgs, "[--task]", "[--app-info]"}, About: "the result of a tool",
-		run: connected(callTool),
+		Flags: []string{flagTool, flagArgs, "[--task]", "[--app-info]", flagAnswer}, About: "the result of a tool",
+		Asks: true, run: connected(callTool),
 	},
 	mcp.MethodResourcesList: {
 		About: "the resources",
@@ -113,16 +116,16 @@ var methods = map[string]Method{
 		run:   connected(list(mcp.MethodResourcesTemplates, "resourceTemplates")),
 	},
 	mcp.MethodResourcesRead: {
-		Flags: []string{flagURI}, About: "the contents of a resource",
-		run: connected(read),
+		Flags: []string{flagURI, flagAnswer}, About: "the contents of a resource",
+		Asks: true, run: connected(read),
 	},
 	mcp.MethodPromptsList: {
 		About: "the prompts",
 		run:   connected(list(mcp.MethodPromptsList, "prompts")),
 	},
 	mcp.MethodPromptsGet: {
-		Flags: []string{"--prompt-name", "[--prompt-args NAME=VALUE ...]"}, About: "the messages of a prompt",
-		run: connected(prompt),
+		Flags: []string{"--prompt-name", "[--prompt-args NAME=VALUE ...]", flagAnswer}, About: "the messages of a prompt",
+		Asks: true, run: connected(prompt),
 	},
 	mcp.MethodComplete: {
 		Flags: []string{"--prompt-name NAME | --uri TEMPLATE", "--complete-arg-name", "[--complete-arg-value]", "[--prompt-args NAME=VALUE ...]"},
@@ -144,6 +147,10 @@ var methods = map[string]Method{
 	mcp.MethodRootsList: {
 		Flags: []string{"[--root DIRECTORY ...]"}, About: "the folders that the server is told when it asks",
 		run: roots,
+	},
+	methodSetRoots: {
+		Flags: []string{"--roots-json JSON"}, About: "the folders, after the server was told that they are others now",
+		run: connected(setRoots),
 	},
 	methodWatch: {
 		Flags: []string{"[--uri URI]", "[--log-level LEVEL]", flagCount}, About: "a line for each notification, until Ctrl-C",
@@ -174,8 +181,8 @@ var methods = map[string]Method{
 		run: connected(task(tasks.MethodCancel)),
 	},
 	methodTaskResult: {
-		Flags: []string{flagTask}, About: "the result of a task, in the revision that has tasks in its core",
-		run: connected(task(methodTaskResult)),
+		Flags: []string{flagTask, flagAnswer}, About: "the result of a task, in the revision that has tasks in its core",
+		Asks: true, run: connected(task(methodTaskResult)),
 	},
 	methodTaskList: {
 		About: "the tasks, in the revision that has tasks in its core",
@@ -183,8 +190,11 @@ var methods = map[string]Method{
 	},
 }
 
-// methodWatch is a method of this program alone.
-const methodWatch = "watch"
+// Methods of this program and the Inspector, which no server knows.
+const (
+	methodWatch    = "watch"
+	methodSetRoots = "roots/set"
+)
 
 // connected is a method that needs a connection.
 func connected(run func(ctx context.Context, s *Session, a *Args) (*Outcome, error)) func(context.Context, *Target, *Args) (*Outcome, error) {
@@ -283,11 +293,6 @@ func unsubscribe(ctx context.Context, s *Session, a *Args) (*Outcome, error) {
 		return nil, missing(mcp.MethodResourcesUnsubscribe, flagURI)
 	}
 	return result(s.ask(ctx, mcp.MethodResourcesUnsubscribe, map[string]string{"uri": a.URI}, nil))
-}
-
-// roots are those of the target. The server is not asked.
-func roots(_ context.Context, t *Target, _ *Args) (*Outcome, error) {
-	return encoded(map[string]any{"roots": append([]mcp.Root{}, t.Roots...)})
 }
 
 // missing is the error of an argument that a method needs.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -20,6 +21,8 @@ const DefaultConnectTimeout = 15 * time.Second
 
 // A Target is a server that can be connected to.
 type Target struct {
+	// Name and Origin are what the person calls it, and where it comes from.
+	Name, Origin string
 	// Dialer makes a connection.
 	Dialer transport.Dialer
 	// Info is what the server is told about this program.
@@ -37,6 +40,11 @@ type Target struct {
 	// Apps declares that pages of tools can be shown, for servers that offer them to such
 	// clients alone.
 	Apps bool
+	// OnElicit, OnElicitURL and OnSample answer what the server asks meanwhile, as those of
+	// client.Options; nil does not declare that it can be asked.
+	OnElicit    func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error)
+	OnElicitURL func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error)
+	OnSample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
 	// Meta goes into _meta of each request but those that open the connection.
 	Meta map[string]mcp.RawValue
 	// OnUpdate is told the URI of a resource that is subscribed to and has changed.
@@ -61,6 +69,9 @@ type Session struct {
 	client  *client.Client
 	target  *Target
 	opening mcp.RawValue // the result of initialize, as it came
+
+	mu  sync.Mutex
+	set []mcp.Root // in the place of those of the target, if it is not nil
 }
 
 // errConnectTimeout is the cause of a connection that was not ready in time.
@@ -77,12 +88,14 @@ func (t *Target) connect(ctx context.Context, versions []string) (*Session, erro
 	o := &client.Options{
 		Info: t.Info, Versions: versions, Eras: client.NewEraMemory(), CallTimeout: t.Timeout, CacheEntries: -1,
 		Extensions: []client.Extension{tasks.Client(nil), skills.Extension()},
-		OnRoots:    func(context.Context) ([]mcp.Root, error) { return t.Roots, nil },
+		OnRoots:    func(context.Context) ([]mcp.Root, error) { return s.roots(), nil },
 		Middleware: []client.Middleware{s.meet},
 		LogLevel:   t.LogLevel,
 		Logger:     t.Logger,
 
 		OnDisconnect: t.OnDisconnect,
+
+		OnElicit: t.OnElicit, OnElicitURL: t.OnElicitURL, OnSample: t.OnSample,
 	}
 	if t.once {
 		o.Retries = -1
