@@ -1,12 +1,10 @@
 package interop_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -395,40 +393,5 @@ func eras(both bool) []string {
 // serveParley starts 'parley serve everything' over HTTP, which ends with the test.
 func serveParley(t *testing.T, flags ...string) (url string) {
 	t.Helper()
-	parley, err := buildParley()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(parley, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	cmd.WaitDelay = 5 * time.Second
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(stderr)
-	drained := make(chan struct{})
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-drained
-		_ = cmd.Wait()
-	})
-	for err == nil && url == "" {
-		var line string
-		line, err = lines.ReadString('\n')
-		if _, rest, found := strings.Cut(line, " at "); found {
-			url, _, _ = strings.Cut(rest, ";")
-		}
-	}
-	go func() {
-		defer close(drained)
-		_, _ = io.Copy(io.Discard, lines)
-	}()
-	if url == "" {
-		t.Fatalf("parley serve told no URL: %v", err)
-	}
-	return url
+	return serveBuiltin(t, nil, append([]string{"everything"}, flags...)...)
 }
