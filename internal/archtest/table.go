@@ -69,6 +69,7 @@ var rows = []row{
 	{"app/tui/panel", "public app/face app/face/facetest app/tui/style"},
 	{"app/tui", "public app/face app/tui/style app/tui/panel"},
 	{"app/store/records app/store/tasks app/store/local", "public app/store/database"},
+	{"app/store/secrets app/servers/memory", "public app/safefile"},
 	{"app/discover", "public app/config"},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"filippo.io/age"
+
+	"github.com/parley-mcp/parley/app/safefile"
 )
 
 var errNoPassphrase = errors.New("an encrypted store needs a passphrase")
@@ -122,7 +124,7 @@ func (v *ageVault) newIdentity() (*age.X25519Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := writePrivate(v.keyPath, sealed); err != nil {
+	if err := safefile.Replace(v.keyPath, sealed, 0o600); err != nil {
 		return nil, fmt.Errorf("write key: %w", err)
 	}
 	return key, nil

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/parley-mcp/parley/app/safefile"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
@@ -167,7 +168,7 @@ func (f *file) write(c *content) error {
 	if len(data) > maxFile {
 		return errors.New("write secrets: there are too many")
 	}
-	if err := writePrivate(f.path, data); err != nil {
+	if err := safefile.Replace(f.path, data, 0o600); err != nil {
 		return fmt.Errorf("write secrets: %w", err)
 	}
 	return nil
@@ -198,30 +199,4 @@ func readPrivate(path string) ([]byte, error) {
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
 	}
 	return data, err
-}
-
-// writePrivate replaces a file as a whole: a reader, also after a
-// crash, has the old content or the new.
-func writePrivate(path string, data []byte) (err error) {
-	// CreateTemp makes files for their owner alone.
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // what is half is nothing
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(path))
 }

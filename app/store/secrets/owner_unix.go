@@ -20,13 +20,3 @@ func checkOwner(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	}
 	return nil
 }
-
-// syncFolder makes what was renamed in a folder last.
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	return f.Sync()
-}

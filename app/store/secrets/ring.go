@@ -18,6 +18,7 @@ import (
 
 	"github.com/zalando/go-keyring"
 
+	"github.com/parley-mcp/parley/app/safefile"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 )
@@ -239,7 +240,7 @@ func (r *ring) readIndex() (map[string]bool, error) {
 func (r *ring) writeIndex(names map[string]bool) error {
 	data, err := json.Marshal(&ringIndex{Version: 1, Names: slices.Sorted(maps.Keys(names))})
 	if err == nil {
-		err = writePrivate(r.index, data)
+		err = safefile.Replace(r.index, data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write names of secrets: %w", err)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/parley-mcp/parley/app/safefile"
 	"github.com/parley-mcp/parley/oauth/login"
 )
 
@@ -157,7 +158,7 @@ func (l locks) take(ctx context.Context, name string) (unlock func(), err error)
 		return nil, fmt.Errorf("make locks: %w", err)
 	}
 	sum := sha256.Sum256([]byte(name))
-	unlock, err = lockFile(ctx, filepath.Join(folder, hex.EncodeToString(sum[:16])))
+	unlock, err = safefile.Lock(ctx, filepath.Join(folder, hex.EncodeToString(sum[:16])))
 	if err != nil {
 		return nil, fmt.Errorf("wait for lock: %w", err)
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package secrets
+package safefile
 
 import (
 	"errors"

@@ -1,4 +1,6 @@
-package secrets
+// Package safefile is for files that several processes change: a lock that processes wait for, and
+// writing such that a reader, also after a crash, has the old content or the new.
+package safefile
 
 import (
 	"context"
@@ -7,9 +9,11 @@ import (
 	"time"
 )
 
-// lockFile waits until no other holds the lock of a file, in this process or
-// another, and takes it. The system gives it up when the process ends.
-func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+// Lock waits until no other holds the lock of the file at path, in this process or another, and takes
+// it. The file is made if there is none, and stays: it is a file of its own, not one that is replaced.
+// unlock gives the lock up, and may be called more than once; the system does when the process ends.
+// The error is that of ctx if it ends first. It may be called by many goroutines.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

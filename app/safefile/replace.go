@@ -1,0 +1,65 @@
+package safefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// suffix ends the names of temporary files.
+const suffix = ".tmp"
+
+// Replace replaces a file as a whole, or makes it, with the permissions mode: a reader, also after a
+// crash, has the old content or the new. When it returns, the new content is on the disk. A process
+// that is killed meanwhile may leave a temporary file: see RemoveTemporary.
+func Replace(path string, data []byte, mode os.FileMode) (err error) {
+	// CreateTemp makes files for their owner alone.
+	f, err := os.CreateTemp(filepath.Dir(path), prefix(path)+"*"+suffix)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // what is half is nothing
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil && mode != 0o600 {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// prefix begins the names of temporary files of the file at path.
+func prefix(path string) string { return "." + filepath.Base(path) + "." }
+
+// RemoveTemporary removes what processes that were killed in Replace have left beside the file at path.
+// Call it under the lock that each process holds when it replaces the file.
+func RemoveTemporary(path string) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	for _, name := range names {
+		random, of := strings.CutPrefix(name, prefix(path))
+		random, temporary := strings.CutSuffix(random, suffix)
+		if of && temporary && random != "" && strings.Trim(random, "0123456789") == "" { // as CreateTemp names them
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), name)))
+		}
+	}
+	return err
+}
