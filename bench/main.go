@@ -119,6 +119,9 @@ func (b *bench) build(ctx context.Context, bin string) (remove func(), err error
 	if err == nil {
 		err = errors.Join(b.compile(ctx, "servers", "./servers/..."), clients.Build(ctx, b.dir, filepath.Join(b.bin, "clients")))
 	}
+	if err == nil {
+		err = b.compileProgram(ctx)
+	}
 	if err != nil {
 		remove()
 	}
@@ -144,8 +147,11 @@ func (b *bench) all(ctx context.Context, chosen, who func(name string) bool, tak
 		if !chosen(s.Name) {
 			continue
 		}
+		if s.peers && !b.hasPeers() {
+			continue
+		}
 		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool {
-			return !who(server) || server == report.TS && !b.hasTS()
+			return !who(server) || server == report.TS && !b.hasTS() || server == inspectorName && !b.hasPeers()
 		})
 		results, err := s.measure(ctx, b)
 		if err != nil {

@@ -24,6 +24,8 @@ type scenario struct {
 	xs []int
 	// exact says that one round is as good as many.
 	exact bool
+	// peers says that it needs programs of others, of module interop.
+	peers bool
 }
 
 // measure measures all servers of a scenario; in a series, place by place.
@@ -104,7 +106,7 @@ var (
 
 // scenarios are all of them, in the order of the report.
 func scenarios() []*scenario {
-	return slices.Concat(small(), big(), still(), series(), instructions())
+	return slices.Concat(small(), big(), still(), series(), bridges(), loads(), instructions())
 }
 
 // small is traffic of small messages.

@@ -45,6 +45,12 @@ func targets() []report.Target {
 		{What: "in memory, round trip", Scenario: inMemory, Metric: report.Elapsed, Per: 1, Unit: us, AtLeast: 25, Aim: 12, Less: true},
 		{What: "in memory: allocations", Scenario: inMemory, Metric: report.Allocs, Per: 1, AtLeast: 80, Aim: 40, Less: true},
 		{What: "client over HTTP: CPU of go-sdk's to ours", Scenario: clientHTTP, Metric: report.CPU, Server: report.GoSDK, To: report.Parley, Unit: x, AtLeast: 3, Aim: 6},
+		{What: "load generator over HTTP: calls/s to the Inspector's", Scenario: loadHTTP, Metric: report.Rate, To: inspectorName, Unit: x, AtLeast: 5, Aim: 8},
+		{What: "load generator over stdio: calls/s to the Inspector's", Scenario: loadStdio, Metric: report.Rate, To: inspectorName, Unit: x, AtLeast: 5, Aim: 8},
+		{What: "bridge --http: CPU to a call over HTTP", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeHTTP, To: wayHTTP, Unit: x, AtLeast: 3, Aim: 2, Less: true},
+		{What: "bridge --stdio: CPU to a call over HTTP", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeStdio, To: wayHTTP, Unit: x, AtLeast: 3, Aim: 2, Less: true},
+		{What: "bridge --http: CPU to a call over a pipe", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeHTTP, To: wayPipe, Unit: x, AtLeast: 3, Aim: 3, Less: true},
+		{What: "bridge --stdio: CPU to a call over a pipe", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeStdio, To: wayPipe, Unit: x, AtLeast: 3, Aim: 3, Less: true},
 		{What: "client over HTTP: allocations of go-sdk's to ours", Scenario: clientHTTP, Metric: report.Allocs, Server: report.GoSDK, To: report.Parley, Unit: x, AtLeast: 3, Aim: 6},
 	}
 }

@@ -118,6 +118,9 @@ func (c *Child) greet(ctx context.Context) error {
 	return nil
 }
 
+// Pid is the number of its process.
+func (c *Child) Pid() int { return c.cmd.Process.Pid }
+
 // Stats tells what the child has used so far.
 func (c *Child) Stats() (Stats, error) { return c.stats(OpStats) }
 
