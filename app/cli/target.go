@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -118,10 +119,25 @@ func (p *program) configuredServer(ctx context.Context, name string) (s host.Ser
 	return s, err
 }
 
+// maxIdleConnections is how many connections to one server are kept that nothing uses: as many as calls
+// may be under way at once, which each have one over HTTP/1.1.
+const maxIdleConnections = 256
+
+// connections are those over HTTP of this process.
+var connections = sync.OnceValue(func() http.RoundTripper {
+	shared, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	own := shared.Clone()
+	own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, maxIdleConnections // 0 is no limit for all together
+	return own
+})
+
 // tapped is a client for HTTP whose requests are shown to p.tap, if there is one.
 func (p *program) tapped() *http.Client {
 	if p.tap == nil {
-		return &http.Client{}
+		return &http.Client{Transport: connections()}
 	}
-	return &http.Client{Transport: web.TapTransport(nil, p.tap)}
+	return &http.Client{Transport: web.TapTransport(connections(), p.tap)}
 }
