@@ -45,6 +45,10 @@ func (b *body) AppendJSON(dst []byte) ([]byte, error) {
 			return nil, err
 		}
 	default:
+		if text, ok := p.(wire.RawValue); ok && b.k.encoded(text) {
+			dst = append(dst, text[:len(text)-1]...)
+			break
+		}
 		if dst, err = wire.Append(dst, p); err != nil {
 			return nil, err
 		}
@@ -54,6 +58,11 @@ func (b *body) AppendJSON(dst []byte) ([]byte, error) {
 		dst = dst[:len(dst)-1]
 	}
 	return append(b.extra(dst, start+1), '}'), nil
+}
+
+// encoded reports whether a text is what take made, which needs no check and no other form.
+func (k *call) encoded(text wire.RawValue) bool {
+	return len(text) > 0 && len(text) == len(k.text) && &text[0] == &k.text[0]
 }
 
 // toolParams are the params of the call of a tool, all of which is in the call.

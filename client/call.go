@@ -26,6 +26,7 @@ type call struct {
 	row    *mcp.Method // nil for methods that are not of the core
 	target string      // what the method's target member names
 	params any         // in the newest shape, without _meta
+	text   wire.RawValue // params, if they were encoded when the call was made
 	args   wire.RawValue
 	opts   CallOptions
 	first  *round        // what the caller answered by itself

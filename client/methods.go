@@ -366,7 +366,8 @@ func (k *call) take(params any) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	k.params = wire.RawValue(append(rest, '}'))
+	k.text = append(rest, '}')
+	k.params = k.text
 	if name := k.targetMember(); name != "" {
 		if value, ok := o.Member(name); ok {
 			_ = wire.Decode(value, &k.target) // the server says what is wrong with it

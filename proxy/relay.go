@@ -134,14 +134,18 @@ func (c *call) round(responses mcp.InputResponses, state *string) any {
 
 // settle reads a result: the final one, or what is asked next.
 func (c *call) settle(st *rounds, raw mcp.RawValue) (mcp.Result, error) {
+	res := c.result()
+	wrong := wire.DecodeParams(raw, res)
+	if whole, ok := res.(interface{ Complete() bool }); wrong == nil && ok && whole.Complete() {
+		return res, nil // as most are
+	}
 	var head mcp.ResultBase
 	if err := wire.DecodeParams(raw, &head); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", c.method, client.ErrMalformed, err)
 	}
 	if head.Complete() {
-		res := c.result()
-		if err := wire.DecodeParams(raw, res); err != nil {
-			return nil, fmt.Errorf("%s: %w: %w", c.method, client.ErrMalformed, err)
+		if wrong != nil {
+			return nil, fmt.Errorf("%s: %w: %w", c.method, client.ErrMalformed, wrong)
 		}
 		return res, nil
 	}
