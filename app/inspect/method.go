@@ -104,7 +104,7 @@ var methods = map[string]Method{
 		run: connected(listTools),
 	},
 	mcp.MethodToolsCall: {
-		Flags: []string{flagTool, flagArgs, "[--task]", "[--app-info]", flagAnswer}, About: "the result of a tool",
+		Flags: []string{flagTool, flagArgs, "[--task]", "[--app-info]", "[--load]", flagAnswer}, About: "the result of a tool",
 		Asks: true, run: connected(callTool),
 	},
 	mcp.MethodResourcesList: {
