@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,57 +80,15 @@ func (b *bench) loadOurs(ctx context.Context) (*loaded, error) {
 	}, nil
 }
 
-// loadTheirs starts server-everything over HTTP. Its port is free when it is chosen.
+// loadTheirs starts server-everything over HTTP, on the loopback interface.
 func (b *bench) loadTheirs(ctx context.Context) (*loaded, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.node(), "--import", "./loopback.mjs", everythingJS, "streamableHttp") //nolint:gosec // our own words
-	cmd.Dir, cmd.Env = b.peersDir(), append(os.Environ(), "PORT="+port)
-	if err := cmd.Start(); err != nil {
+	cmd.Dir = b.peersDir()
+	server, err := serving(cmd, cmd.StdoutPipe)
+	if err != nil {
 		return nil, err
 	}
-	l := &loaded{
-		target: []string{"http://127.0.0.1:" + port + "/mcp", "--transport", "http"},
-		args:   []string{"--tool-arg", "message=" + fixture.Text},
-		stop: func() error {
-			_ = cmd.Process.Kill() // it has nothing to save
-			_ = cmd.Wait()         // killed
-			return nil
-		},
-	}
-	if err := reach(ctx, "127.0.0.1:"+port); err != nil {
-		return nil, errors.Join(err, l.stop())
-	}
-	return l, nil
-}
-
-// freePort is a port on which nothing listens.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		return "", err
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
-}
-
-// reach waits until something listens at an address.
-func reach(ctx context.Context, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-		if err == nil {
-			return conn.Close()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("nothing listens at %s: %w", addr, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	return &loaded{target: []string{server.url, "--transport", "http"}, args: []string{"--tool-arg", "message=" + fixture.Text}, stop: server.stop}, nil
 }
 
 // contestant has a load generator call the server in each round.
@@ -142,8 +98,9 @@ func (l *loaded) contestant(b *bench, generator string) *contestant {
 		command = []string{b.node(), inspectorJS, "--cli"}
 	}
 	seconds := fmt.Sprint(max(b.time, 10*time.Millisecond).Seconds())
-	command = append(command, "--method", "tools/call", "--tool-name", "echo", "--format", "json", "--protocol-era", "legacy", "--load", "--load-duration", seconds)
-	command = append(append(command, l.args...), l.target...)
+	command = append(command, l.args...)
+	command = append(command, "--method", "tools/call", "--tool-name", "echo", "--protocol-era", "legacy", "--load", "--load-duration", seconds, "--format", "json")
+	command = append(command, l.target...)
 	c := &contestant{server: generator, stop: func() error { return nil }}
 	if l.stop != nil {
 		c.stop = l.stop

@@ -184,52 +184,58 @@ func (b *bench) compileProgram(ctx context.Context) error {
 	return b.writeScript(b.alone(), "exec '"+filepath.Join(b.bin, "servers", programs[report.Parley])+"' -stdio -alone")
 }
 
-// A runningBridge is one over HTTP, in front of a server on a pipe.
-type runningBridge struct {
+// A running is a process that serves over HTTP.
+type running struct {
 	cmd *exec.Cmd
 	url string
 }
 
-// listening is what a program says that serves over HTTP.
-var listening = regexp.MustCompile(`http://\S+/mcp`)
+// address is what a program says that serves over HTTP.
+var address = regexp.MustCompile(`http://[^\s"]+/mcp`)
 
-func (b *bench) bridge(ctx context.Context) (*runningBridge, error) {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.parley(), //nolint:gosec // our own words
-		"bridge", "--single-user", "--http", "127.0.0.1:0", "--", b.alone())
-	cmd.Env = append(os.Environ(), "HOME="+b.bin, "XDG_CONFIG_HOME="+b.bin)
-	said, err := cmd.StderrPipe()
+// serving starts a program and waits until it says where it serves; pipe is where it says that.
+func serving(cmd *exec.Cmd, pipe func() (io.ReadCloser, error)) (*running, error) {
+	said, err := pipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &runningBridge{cmd: cmd}
+	r := &running{cmd: cmd}
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	var text strings.Builder
 	lines := bufio.NewScanner(said)
 	for r.url == "" && lines.Scan() {
 		text.WriteString(lines.Text() + "\n")
-		r.url = listening.FindString(lines.Text())
+		r.url = address.FindString(lines.Text())
 	}
 	if r.url == "" {
-		return nil, errors.Join(fmt.Errorf("the bridge does not say where it is:\n%s", text.String()), r.stop())
+		return nil, errors.Join(fmt.Errorf("%s does not say where it serves:\n%s", cmd.Path, text.String()), r.stop())
 	}
 	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the process
 	return r, nil
 }
 
-// stop ends the bridge, and with it its server.
-func (r *runningBridge) stop() error {
+// bridge starts one over HTTP, in front of our server on a pipe.
+func (b *bench) bridge(ctx context.Context) (*running, error) {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.parley(), //nolint:gosec // our own words
+		"bridge", "--single-user", "--http", "127.0.0.1:0", "--", b.alone())
+	cmd.Env = append(os.Environ(), "HOME="+b.bin, "XDG_CONFIG_HOME="+b.bin)
+	return serving(cmd, cmd.StderrPipe)
+}
+
+// stop ends the process, and what it has started.
+func (r *running) stop() error {
 	if err := r.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	kill := time.AfterFunc(10*time.Second, func() { _ = r.cmd.Process.Kill() })
 	defer kill.Stop()
 	err := r.cmd.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
-		return nil // it says by its code that it was told to
+	if _, ended := errors.AsType[*exec.ExitError](err); ended {
+		return nil // it was told to
 	}
 	return err
 }

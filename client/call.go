@@ -23,9 +23,9 @@ const cancelNoticeTimeout = time.Second
 type call struct {
 	c      *Client
 	method string
-	row    *mcp.Method // nil for methods that are not of the core
-	target string      // what the method's target member names
-	params any         // in the newest shape, without _meta
+	row    *mcp.Method   // nil for methods that are not of the core
+	target string        // what the method's target member names
+	params any           // in the newest shape, without _meta
 	text   wire.RawValue // params, if they were encoded when the call was made
 	args   wire.RawValue
 	opts   CallOptions

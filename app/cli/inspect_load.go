@@ -117,6 +117,7 @@ func (p *program) loadInspected(ctx context.Context, flags *inspectFlags, t *ins
 	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: server.Name, Name: args.Tool, Arguments: args.Arguments}); err != nil {
 		return err
 	}
+	defer collectLess()()
 	summary, err := t.Load(ctx, args, o)
 	if err != nil {
 		return err
