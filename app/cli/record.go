@@ -19,7 +19,7 @@ import (
 
 func (p *program) recordCommand() *cobra.Command {
 	secrets, session := &secretFlags{}, &sessionFlags{}
-	var file string
+	var file, address string
 	cmd := &cobra.Command{
 		Use:   "record --out FILE [flags] SERVER | -- COMMAND",
 		Short: "Record a session with a server in a file",
@@ -33,22 +33,30 @@ it sends; what the client sends is a message each. At a terminal, and with --lis
 --call or --method, it has a session of its own instead: it lists everything, or calls
 what is asked for.
 
+With --http it is a server over HTTP, for clients of this machine. What goes between
+them and a server at a URL goes through as it is; a command is served at /mcp as
+'parley bridge' does, and what its clients see is recorded. Ctrl-C ends it.
+
 The file is JSON lines: first what it is, then each frame with its sender and its
 time. Secrets are masked, as 'parley trace --help' says; look at it all the same
 before you give it away.`,
 		Example: `  parley record --out notes.cassette --list everything
   parley record --out echo.cassette --call echo message=hello -- ./server
+  parley record --out far.cassette --http :8080 https://example.com/mcp
   parley record --out session.cassette -- npx -y @modelcontextprotocol/server-everything < requests.jsonl`,
 		Args: usageArgs(cobra.ArbitraryArgs),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.record(cmd, args, file, secrets, session) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.record(cmd, args, file, address, secrets, session)
+		},
 	}
 	cmd.Flags().StringVarP(&file, "out", "o", "", "`FILE` to write; one that is there must be a cassette, and is replaced")
+	cmd.Flags().StringVar(&address, "http", "", "stand in front of the server for clients over HTTP on this `ADDRESS`, such as :8080")
 	secrets.flags(cmd.Flags())
 	session.flags(cmd.Flags())
 	return cmd
 }
 
-func (p *program) record(cmd *cobra.Command, args []string, file string, secrets *secretFlags, session *sessionFlags) error {
+func (p *program) record(cmd *cobra.Command, args []string, file, address string, secrets *secretFlags, session *sessionFlags) error {
 	if file == "" {
 		return usagef("say where the recording goes: --out FILE")
 	}
@@ -56,7 +64,14 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 	if err != nil {
 		return err
 	}
-	var recorder *cassette.Recorder
+	if cmd.Flags().Changed("http") {
+		if err := localAddress(address); err != nil {
+			return err
+		}
+		if session.asked() {
+			return usagef("--list, --call and --method are a session of this program's own; with --http clients have theirs")
+		}
+	}
 	own := p.streams.InTerminal || session.asked()
 	var tap transport.Tap // once there is a file
 	p.tap = func(e transport.TapEvent) {
@@ -70,19 +85,21 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 	}
 	defer p.endSignIns()
 	learnServer(m, &s)
-	out, err := createCassette(file)
+	out, recorder, err := beginCassette(file, s.Origin, m)
 	if err != nil {
 		return err
 	}
-	recorder, err = cassette.Record(out, cassette.Header{Program: "parley " + version(), Server: s.Origin}, m)
-	if err != nil {
-		return errors.Join(err, out.Close())
-	}
-	if own {
+	switch {
+	case address != "":
+		err = p.recordHTTP(cmd.Context(), t, &s, m, recorder, address)
+	case own:
 		tap = recorder.Tap
 		err = p.connected(cmd.Context(), &s, func(c *client.Client) error { return p.converse(cmd.Context(), c, s.Name, m, session, calls) })
-	} else {
+	default:
 		err = p.recordBetween(cmd.Context(), &s, m, recorder, &tap)
+	}
+	if address != "" && errors.Is(err, errInterrupted) {
+		err = nil // it goes on until then
 	}
 	frames, writing := recorder.Close()
 	if closeErr := out.Close(); writing == nil {
@@ -95,6 +112,19 @@ func (p *program) record(cmd *cobra.Command, args []string, file string, secrets
 		err = p.maskedLog(m, err)
 	}
 	return errors.Join(err, writing)
+}
+
+// beginCassette begins a recording in a file.
+func beginCassette(file, server string, m *mask.Masker) (*os.File, *cassette.Recorder, error) {
+	out, err := createCassette(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorder, err := cassette.Record(out, cassette.Header{Program: "parley " + version(), Server: server}, m)
+	if err != nil {
+		return nil, nil, errors.Join(err, out.Close())
+	}
+	return out, recorder, nil
 }
 
 // createCassette opens a file to write a cassette to. It holds what a server said: others may not

@@ -16,6 +16,7 @@ import (
 // replayFlags are the flags of the command replay.
 type replayFlags struct {
 	against string
+	http    string
 	ignore  []string
 	timeout time.Duration
 	secretFlags
@@ -47,6 +48,7 @@ server are answered as they were in the recording.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.against, "against", "", "send the recorded requests to this `SERVER` and compare: its name, its URL, or \"everything\"")
+	f.StringVar(&flags.http, "http", "", "serve over HTTP on this `ADDRESS`, such as :8080, instead of standard input and output")
 	f.StringArrayVar(&flags.ignore, "ignore", nil, "do not compare what is at this JSON `POINTER` or beneath it; * is any name; may be given several times")
 	f.DurationVar(&flags.timeout, "timeout", time.Minute, "how long one request may take, with --against")
 	flags.flags(f)
@@ -85,6 +87,14 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 	case len(flags.ignore) > 0 || cmd.Flags().Changed("timeout"):
 		return usagef("--ignore and --timeout go with --against, or a command behind --")
 	}
+	if cmd.Flags().Changed("http") {
+		if len(t.words) > 0 {
+			return usagef("--http serves the recording, and --against or a command compares with it; leave one out")
+		}
+		if err := localAddress(flags.http); err != nil {
+			return err
+		}
+	}
 	for _, pointer := range flags.ignore {
 		if !strings.HasPrefix(pointer, "/result") && !strings.HasPrefix(pointer, "/error") {
 			return usagef("--ignore %q: write a JSON pointer that begins with /result or /error", pointer)
@@ -104,6 +114,9 @@ func (p *program) replay(cmd *cobra.Command, args []string, flags *replayFlags) 
 	}
 	if len(t.words) > 0 {
 		return p.replayAgainst(cmd.Context(), c, t, flags)
+	}
+	if flags.http != "" {
+		return p.replayHTTP(cmd.Context(), args[0], flags.http)
 	}
 	if p.streams.InTerminal {
 		p.note("parley: serving the recording on standard input and output, where a client is expected; Ctrl-D ends it")
