@@ -43,6 +43,10 @@ type FetchOptions struct {
 	// Resolve looks names up, for tests of rebinding; at most 8 addresses are
 	// tried. Default: the system's.
 	Resolve func(ctx context.Context, host string) ([]string, error)
+	// Around puts something around what sends each request, such as a tap
+	// (TapTransport of package transport/web); addresses are checked beneath it. It is called twice, when
+	// the Fetcher is made. Default nil: nothing.
+	Around func(next http.RoundTripper) http.RoundTripper
 }
 
 // A Fetcher makes every request to the outside for metadata, keys, tokens
@@ -54,6 +58,7 @@ type FetchOptions struct {
 type Fetcher struct {
 	options   FetchOptions
 	transport *netguard.Transport
+	sender    http.RoundTripper // the transport, and what is around it
 	pair      *Fetcher // the same with loopback, or itself
 }
 
@@ -76,6 +81,10 @@ func NewFetcher(o *FetchOptions) *Fetcher {
 	rules.Loopback = true
 	local := &Fetcher{options: options, transport: netguard.NewTransport(&rules)}
 	f.pair, local.pair = local, local
+	f.sender, local.sender = f.transport, local.transport
+	if options.Around != nil {
+		f.sender, local.sender = options.Around(f.transport), options.Around(local.transport)
+	}
 	return f
 }
 
@@ -248,7 +257,7 @@ func (f *Fetcher) exchange(ctx context.Context, method string, u *url.URL, heade
 	}
 	// RoundTrip, not a Client: there are no cookies, no redirects and no
 	// referrers to switch off, and errors without URLs.
-	resp, err := f.transport.RoundTrip(req)
+	resp, err := f.sender.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

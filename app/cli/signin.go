@@ -67,7 +67,7 @@ func (p *program) signIns(ctx context.Context) *signIns {
 	s.options = login.Options{
 		Store:           s.store,
 		Authorizer:      p.authorizer(flags),
-		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts}),
+		Fetch:           oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: set.AllowHosts, Around: p.tappedTransport}),
 		SoftwareID:      "https://github.com/parley-mcp/parley",
 		SoftwareVersion: version(),
 		Credentials:     credentials(s.clients),

@@ -141,3 +141,11 @@ func (p *program) tapped() *http.Client {
 	}
 	return &http.Client{Transport: web.TapTransport(connections(), p.tap)}
 }
+
+// tappedTransport shows p.tap, if there is one, what a transport sends to authorization servers.
+func (p *program) tappedTransport(next http.RoundTripper) http.RoundTripper {
+	if p.tap == nil {
+		return next
+	}
+	return web.TapTransport(next, p.tap)
+}

@@ -37,7 +37,7 @@ func (w *Watch) Tap(e transport.TapEvent) {
 		if w.posts == nil || len(w.posts) > 10_000 {
 			w.posts = make(map[uint64]bool)
 		}
-		w.posts[e.Exchange] = e.Method == "POST"
+		w.posts[e.Exchange] = e.Method == "POST" && e.Link != 0 // not one of authorization
 	case transport.TapResponse:
 		if w.posts[e.Exchange] {
 			w.status = e.Status
