@@ -147,7 +147,8 @@ type Options struct {
 	// MaxInFlight is how many questions of the server are open at once;
 	// default 256. The rest are refused.
 	MaxInFlight int
-	// MaxItems is how many items of one list are read; default 10,000.
+	// MaxItems is how many items of one list are read, and how many pages;
+	// default 10,000.
 	MaxItems int
 	// MaxListBytes is how many bytes of one list are read, all its pages
 	// together, and how many bytes of tools' schemas are kept; default 16 MiB.

@@ -165,8 +165,11 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 		if next == nil {
 			return nil
 		}
-		if seen[*next] || len(seen) > c.opts.MaxItems {
+		switch {
+		case seen[*next]:
 			return fmt.Errorf("%s: %w: the cursors go round in circles", l.method, ErrPages)
+		case len(seen) > c.opts.MaxItems:
+			return fmt.Errorf("%s: %w: more than %d pages", l.method, ErrPages, c.opts.MaxItems)
 		}
 		seen[*next] = true
 		cursor = next

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(apart{m}, map[string]func(){
 		"parley": parley, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "batcher": batcherMain, "faulty": faulty,
 		"folder-skills": folderSkills, "jotter": jotter, "sketcher": sketcherMain, "rewrite": rewrite, "tampered": tampered, "scribe": scribe,
-		"villain": villainMain, "workbench": workbench, "interviewer": interviewerMain, "leaker": leakerMain, "unportable": unportable,
+		"villain": villainMain, "workbench": workbench, "interviewer": interviewerMain, "leaker": leakerMain, "unportable": unportable, "rogue": rogueMain,
 	})
 }
 

@@ -57,6 +57,9 @@ func (a *givenAnswer) word() bool {
 	return a.text == wordAccept || a.text == wordDecline || a.text == wordCancel
 }
 
+// maxAsked is how often a server may ask while one method runs.
+const maxAsked = 100
+
 // A questionnaire answers what a server asks while it is inspected: with what --answer says, by
 // asking the person at the terminal, or with a no and a note that tells how to answer. Its methods
 // may be called by many goroutines at once; one question is asked at a time.
@@ -68,6 +71,7 @@ type questionnaire struct {
 	stop     context.CancelCauseFunc
 
 	mu      sync.Mutex
+	asked   int
 	answers []*givenAnswer
 	wrong   error // an answer that fits no question; ends the method
 }
@@ -100,6 +104,14 @@ func (p *program) questionnaire(flags *inspectFlags, t *inspect.Target, asks boo
 		return nil, usagef("--answer goes with a method that may ask: tools/call, prompts/get, resources/read, tasks/result")
 	}
 	return q, nil
+}
+
+// next counts a question. The error ends the method: the server asks without end. mu is held.
+func (q *questionnaire) next() error {
+	if q.asked++; q.asked > maxAsked {
+		return q.fail(&inspect.Error{Exit: inspect.ExitUsage, Code: "too_many_questions", Message: fmt.Sprintf("the server asked more than %d times for input", maxAsked)})
+	}
+	return nil
 }
 
 // take finds the first answer that was not used and fits.
@@ -145,6 +157,9 @@ func (q *questionnaire) leftOver() {
 func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.next(); err != nil {
+		return nil, err
+	}
 	var misfit error
 	given := q.take(func(a *givenAnswer) bool {
 		if !a.object {
@@ -186,6 +201,9 @@ func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*m
 func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.next(); err != nil {
+		return nil, err
+	}
 	given := q.take((*givenAnswer).word)
 	switch {
 	case given != nil:
@@ -201,6 +219,9 @@ func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mc
 func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.next(); err != nil {
+		return nil, err
+	}
 	given := q.take(func(a *givenAnswer) bool { return a.text != wordAccept })
 	switch {
 	case given != nil && given.word():

@@ -85,6 +85,7 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 	}
 	defer p.endSignIns()
 	learnServer(m, &s)
+	session.bound(&s)
 	out, recorder, err := beginCassette(file, s.Origin, m)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,6 +109,7 @@ type sessionFlags struct {
 	list    bool
 	calls   []string
 	methods []string
+	timeout time.Duration // of connecting, and of each request; 0 is the default of each
 }
 
 // asked reports whether the flags say what is done.
@@ -116,7 +118,15 @@ func (s *sessionFlags) asked() bool { return s.list || len(s.calls)+len(s.method
 func (s *sessionFlags) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.list, "list", false, "list everything before what --call and --method ask for")
 	f.StringArrayVar(&s.calls, "call", nil, "call a `TOOL`; its arguments follow as KEY=VALUE, or stand in the same word, as in --call 'echo message=hello';\nmay be given several times (default: list everything)")
+	f.DurationVar(&s.timeout, "timeout", 0, "`TIME` that connecting, and then each request, may take (default: that of the server's entry, or 1m)")
 	f.StringArrayVar(&s.methods, "method", nil, "send a request of this `METHOD`, whose params may follow as JSON in the same word, as in\n--method 'resources/read {\"uri\":\"demo://x\"}'; may be given several times")
+}
+
+// bound gives a server the times of the flags.
+func (s *sessionFlags) bound(server *host.Server) {
+	if s.timeout > 0 {
+		server.ConnectTimeout, server.CallTimeout = s.timeout, s.timeout
+	}
 }
 
 // takeArguments takes the KEY=VALUE words in front of the server: they are those of the last
@@ -138,6 +148,9 @@ func (s *sessionFlags) takeArguments(cmd *cobra.Command, args []string) int {
 
 // plan reads the flags. Words are the arguments of the last --call.
 func (s *sessionFlags) plan(words []string) (calls []toolCall, err error) {
+	if s.timeout < 0 {
+		return nil, usagef("--timeout: write a time such as 30s")
+	}
 	for i, line := range s.calls {
 		parts, err := fields(line)
 		if err != nil || len(parts) == 0 {

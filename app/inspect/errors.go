@@ -86,7 +86,8 @@ func Classify(err error) *Error {
 		e.Status = status.Status
 	}
 	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
+	unread := errors.As(err, new(*jsonrpc.ParseError)) // what was read was no message: the server answered with no error
+	if !unread && errors.As(err, &answered) {
 		if raw, err := answered.MarshalJSON(); err == nil {
 			e.RPC = raw
 		}
@@ -96,10 +97,10 @@ func Classify(err error) *Error {
 		e.Exit, e.Code = ExitAuth, codeAuth
 	case errors.Is(err, errConnectTimeout):
 		e.Exit, e.Code = ExitUnreachable, codeUnreachable
+	case errors.Is(err, client.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, transport.ErrStalled):
+		e.Exit, e.Code = ExitUnreachable, codeTimeout // also where each attempt had a status
 	case status != nil:
 		e.Code = "http_status"
-	case errors.Is(err, client.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, transport.ErrStalled):
-		e.Exit, e.Code = ExitUnreachable, codeTimeout
 	case notStarted(err):
 		e.Code = "command_not_started"
 	case errors.As(err, new(*stdio.ExitError)):
@@ -114,7 +115,7 @@ func Classify(err error) *Error {
 		e.Code = "input_refused"
 	case errors.Is(err, client.ErrUnsupportedVersion):
 		e.Code = "unsupported_version"
-	case errors.Is(err, client.ErrMalformed), errors.Is(err, client.ErrPages), errors.Is(err, client.ErrResultType):
+	case unread, errors.Is(err, client.ErrMalformed), errors.Is(err, client.ErrPages), errors.Is(err, client.ErrResultType):
 		e.Code = "bad_result"
 	case errors.Is(err, tasks.ErrCancelled):
 		e.Exit, e.Code = ExitTool, "task_cancelled"

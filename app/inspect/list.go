@@ -12,6 +12,7 @@ import (
 // The bounds of one list, all its pages together.
 const (
 	maxItems     = 10_000
+	maxPages     = 10_000
 	maxListBytes = 16 << 20
 )
 
@@ -60,8 +61,11 @@ func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawVal
 		if err := strictjson.Unmarshal(next, &cursor); err != nil {
 			return nil, fmt.Errorf("%s: %w: nextCursor is no string", method, client.ErrMalformed)
 		}
-		if seen[cursor] || len(seen) > maxItems {
+		switch {
+		case seen[cursor]:
 			return nil, fmt.Errorf("%s: %w: the cursors go round in circles", method, client.ErrPages)
+		case len(seen) > maxPages:
+			return nil, fmt.Errorf("%s: %w: more than %d pages", method, client.ErrPages, maxPages)
 		}
 		seen[cursor] = true
 		params["cursor"] = cursor

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // DefaultConnectTimeout is how long a connection may take to be ready.
@@ -123,7 +124,11 @@ func (t *Target) connect(ctx context.Context, versions []string) (*Session, erro
 	}
 	c, err := client.Connect(ctx, t.Dialer, o)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
+		var last *web.StatusError
+		switch cause := context.Cause(ctx); {
+		case cause != nil && errors.As(err, &last):
+			err = fmt.Errorf("%w (%w)", cause, last)
+		case cause != nil:
 			err = cause
 		}
 		return nil, &connectError{err}
