@@ -44,6 +44,19 @@ const (
 	gateFile   = "gate"   // a socket: a held one serves when its connection to it ends
 )
 
+// censusConn is the connection to the census. It is held here, since one that nothing holds is closed
+// before its process ends.
+var censusConn net.Conn
+
+// joinCensus has this process counted in a folder, if there is a census.
+func joinCensus(dir string) (err error) {
+	censusConn, err = net.Dial("unix", filepath.Join(dir, censusFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // actorMain is the actor as a program. Its first argument is the folder; a second one makes it
 // another program, which does not answer, or ends.
 func actorMain() {
@@ -51,7 +64,7 @@ func actorMain() {
 	if len(os.Args) > 2 {
 		role = os.Args[2]
 	}
-	if _, err := net.Dial("unix", filepath.Join(dir, censusFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := joinCensus(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}

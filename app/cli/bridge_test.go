@@ -28,8 +28,11 @@ import (
 // bridgedEras are a revision with a handshake and the stateless one.
 var bridgedEras = []string{"2025-11-25", stateless}
 
-// interviewerMain is the interviewer as a program. Its argument is the folder.
+// interviewerMain is the interviewer as a program. Its argument is the folder, whose census counts it.
 func interviewerMain() {
+	if err := joinCensus(os.Args[1]); err != nil {
+		os.Exit(2)
+	}
 	if err := stdio.Serve(context.Background(), newInterviewer(os.Args[1])); err != nil {
 		os.Exit(1)
 	}

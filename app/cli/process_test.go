@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,9 +22,11 @@ import (
 // A census counts processes that connect to its socket when they start, and whose
 // connections end with them.
 type census struct {
-	t  *testing.T
-	ln net.Listener
-	wg sync.WaitGroup
+	t     *testing.T
+	ln    net.Listener
+	wg    sync.WaitGroup
+	count atomic.Int64 // of processes that have begun
+	alive atomic.Int64
 }
 
 // newCensus counts the actors of a folder.
@@ -40,7 +43,10 @@ func newCensus(t *testing.T, dir string) *census {
 			if err != nil {
 				return
 			}
+			c.count.Add(1)
+			c.alive.Add(1)
 			c.wg.Go(func() {
+				defer c.alive.Add(-1)
 				_, _ = io.Copy(io.Discard, conn) // until the process has ended
 				_ = conn.Close()
 			})

@@ -22,7 +22,7 @@ const wordsFile = "words.txt"
 // arguments are the folder and its revision.
 func workbench() {
 	dir := os.Args[1]
-	if _, err := net.Dial("unix", filepath.Join(dir, censusFile)); err != nil {
+	if err := joinCensus(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}

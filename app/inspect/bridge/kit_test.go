@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/bridge"
 	"github.com/parley-mcp/parley/client"
@@ -79,6 +80,16 @@ func (f *farm) server(n int64) *server.Server {
 	s := server.New("farm", "1", &server.Options{Logger: quiet, Limits: unlimited})
 	s.Add(
 		server.Tool("which", "Tells the connection.", func(context.Context, mcp.None) (int64, error) { return n, nil }),
+		server.Tool("flood", "Says more and more.", func(ctx context.Context, _ mcp.None) (string, error) {
+			f.asking.Add(1)
+			defer f.asking.Add(-1)
+			text := strings.Repeat("x", 16<<10)
+			for n := 1.0; ctx.Err() == nil; n++ {
+				_ = server.Progress(ctx, n, 0, text) // lost, when nobody hears it any more
+				time.Sleep(10 * time.Millisecond)    // of fake time
+			}
+			return "", ctx.Err()
+		}),
 		server.Tool("form", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
 			f.asking.Add(1)
 			defer f.asking.Add(-1)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"time"
 )
 
 // wrongTypes are content types that no answer of a server should have.
@@ -27,13 +28,15 @@ func (x *exchange) answer(ctx context.Context, response *http.Response, whole *d
 		header.Set("Content-Type", other)
 	}
 	control := http.NewResponseController(x.w)
+	w := flushed{x.w, control, x.proxy.opts.WriteStall}
+	w.limit(0) // of the header
 	if whole != nil && whole.fault == HeadersOnly {
 		x.toClient.log(0, whole.fault, 0, "")
 		x.w.WriteHeader(response.StatusCode)
 		_ = control.Flush() // the connection ends anyway
 		return ErrDropped
 	}
-	out := &relay{lane: x.toClient, at: onEvent, w: flushed{x.w, control}}
+	out := &relay{lane: x.toClient, at: onEvent, w: w}
 	if events {
 		x.w.WriteHeader(response.StatusCode)
 		if err := control.Flush(); err != nil {
@@ -47,7 +50,7 @@ func (x *exchange) answer(ctx context.Context, response *http.Response, whole *d
 		return err
 	case len(body) > MaxFrame:
 		x.w.WriteHeader(response.StatusCode)
-		_, err = io.Copy(x.w, io.MultiReader(bytes.NewReader(body), response.Body))
+		_, err = io.Copy(w, io.MultiReader(bytes.NewReader(body), response.Body))
 		return err
 	case len(body) == 0:
 		x.w.WriteHeader(response.StatusCode)
@@ -64,14 +67,24 @@ func isEvents(h http.Header) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// flushed passes each write on to the client at once.
+// flushed passes each write on to the client at once, which has a time to take it.
 type flushed struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	stall   time.Duration
+}
+
+// slowest is how many bytes a client takes in a second, at the least.
+const slowest = 64 << 10
+
+// limit gives n bytes their time.
+func (f flushed) limit(n int) {
+	_ = f.control.SetWriteDeadline(time.Now().Add(f.stall + time.Duration(n/slowest)*time.Second)) // not every server can
 }
 
 // Write writes and flushes.
 func (f flushed) Write(p []byte) (int, error) {
+	f.limit(len(p))
 	n, err := f.w.Write(p)
 	if err == nil {
 		err = f.control.Flush()

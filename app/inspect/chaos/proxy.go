@@ -28,6 +28,8 @@ const (
 	MaxFrame = 16 << 20
 	// DefaultMaxDelay is the longest delay.
 	DefaultMaxDelay = 500 * time.Millisecond
+	// DefaultWriteStall is how long a client over HTTP may take none of what is written.
+	DefaultWriteStall = 30 * time.Second
 	// DefaultRetryAfter is what an answer 429 asks for.
 	DefaultRetryAfter = time.Second
 )
@@ -45,6 +47,10 @@ type Options struct {
 	MaxDelay time.Duration
 	// RetryAfter is what an answer 429 asks for, in whole seconds; default 1 s.
 	RetryAfter time.Duration
+	// WriteStall is how long a client over HTTP may take none of what is written, and a second
+	// more for each 64 KiB of it, before its connection ends; default 30 s. On a pipe the server
+	// waits for the client.
+	WriteStall time.Duration
 	// Sleep waits, or returns the cause of ctx if that ends first; default by the system's clock.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Log is told of each fault before it is applied, one at a time; default not.
@@ -85,6 +91,7 @@ func New(o Options) *Proxy {
 		o.Rates = DefaultRates()
 	}
 	o.MaxDelay = cmp.Or(max(o.MaxDelay, 0), DefaultMaxDelay)
+	o.WriteStall = cmp.Or(max(o.WriteStall, 0), DefaultWriteStall)
 	o.RetryAfter = cmp.Or(max(o.RetryAfter, 0), DefaultRetryAfter)
 	if o.Sleep == nil {
 		o.Sleep = sleep
