@@ -24,6 +24,7 @@ type devFlags struct {
 	watch, ignore     []string
 	every             time.Duration
 	start, wait, over time.Duration
+	stopFirst         bool
 }
 
 func (p *program) devCommand() *cobra.Command {
@@ -43,13 +44,19 @@ commands say on standard error is shown. Requests wait while a process starts. W
 is under way at the process before may finish there; what does not within --drain
 gets an error that says that it may have run.
 
+A server that holds something alone, such as a port, a lock or a file, needs
+--stop-first: the process before ends, and the new one starts after that. Clients stay
+connected; what they ask waits until the new process serves, whatever --wait says. If it
+does not start, nothing is offered until one does.
+
 Files are looked at twice a second. Left out are files and folders that begin with
 a dot, the folders node_modules, vendor and __pycache__, what --ignore names, and
 files that change each time that the server is started. The command gets the whole
 environment of this program.`,
 		Example: `  parley dev -- go run .
   parley dev --watch src --ignore '*.log' -- npx tsx src/server.ts
-  parley dev --http 127.0.0.1:8080 -- python server.py`,
+  parley dev --http 127.0.0.1:8080 -- python server.py
+  parley dev --stop-first -- go run . -database words.db`,
 		RunE: func(cmd *cobra.Command, args []string) error { return p.dev(cmd, args, &flags) },
 	}
 	f := cmd.Flags()
@@ -60,6 +67,7 @@ environment of this program.`,
 	f.DurationVar(&flags.start, "start-time", 2*time.Minute, "`TIME` that a process may take until it answers, with all that is built before")
 	f.DurationVar(&flags.wait, "wait", 30*time.Second, "`TIME` that requests wait for a process that starts, before the one before gets them")
 	f.DurationVar(&flags.over, "drain", 10*time.Second, "`TIME` that what is under way may take at the process before")
+	f.BoolVar(&flags.stopFirst, "stop-first", false, "end the process before, and then start the new one: for servers that hold a port, a lock or a file alone")
 	return cmd
 }
 
@@ -103,7 +111,7 @@ func (p *program) dev(cmd *cobra.Command, args []string, flags *devFlags) error 
 		return usagef("%w", err)
 	}
 	r := dev.New(&started, &dev.Options{
-		Name: s.Name, StartTime: flags.start, WaitTime: flags.wait, Drain: flags.over, Report: note, Logger: p.serverLogger(),
+		Name: s.Name, StartTime: flags.start, WaitTime: flags.wait, Drain: flags.over, StopFirst: flags.stopFirst, Report: note, Logger: p.serverLogger(),
 	})
 	err = p.serveDev(ctx, r, w, flags)
 	return errors.Join(err, r.Close())

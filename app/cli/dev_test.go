@@ -144,6 +144,43 @@ func TestDev(t *testing.T) {
 	}
 }
 
+// A server that holds a lock is started again with --stop-first, and only so; the client stays connected.
+func TestDevStopFirst(t *testing.T) {
+	for _, stop := range []bool{false, true} {
+		t.Run(map[bool]string{false: "without", true: "with"}[stop], func(t *testing.T) {
+			t.Parallel()
+			f, said := newDevFolder(t), new(output)
+			f.write("alone one")
+			args := f.args("2025-11-25")
+			if stop {
+				args = f.args("2025-11-25", "--stop-first")
+			}
+			d := stdio.Command("parley", args...)
+			d.ExtraEnv, d.Stderr = []string{"GORACE=atexit_sleep_ms=0"}, said
+			changed := make(chan struct{}, 100)
+			c, err := client.Connect(t.Context(), d, &client.Options{
+				Versions: []string{"2025-11-25"}, OnToolsChanged: func(context.Context) { changed <- struct{}{} },
+				OnDisconnect: func(err error) { t.Errorf("disconnected: %v", err) },
+			})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			f.write("alone one two")
+			if !stop {
+				said.wait("the lock is taken", t.Context().Done())
+				said.wait("the process before goes on serving", t.Context().Done())
+			} else {
+				for !slices.Contains(toolNames(t, c), "two") {
+					<-changed
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Errorf("%v\n%s", err, said)
+			}
+		})
+	}
+}
+
 func TestDevHTTP(t *testing.T) {
 	t.Parallel()
 	f, said := newDevFolder(t), new(output)

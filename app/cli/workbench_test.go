@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/parley-mcp/parley/app/cli"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -17,6 +19,9 @@ import (
 
 // wordsFile is what decides what the server of these tests offers.
 const wordsFile = "words.txt"
+
+// aloneWord has the server take a lock, so that no other process of it can start.
+const aloneWord = "alone"
 
 // workbench is a server that is worked on, as a program: its tools are the words of a file. Its
 // arguments are the folder and its revision.
@@ -31,6 +36,17 @@ func workbench() {
 	if err != nil || slices.Contains(words, "broken") {
 		fmt.Fprintln(os.Stderr, "words.txt:1: it is broken")
 		os.Exit(1)
+	}
+	if slices.Contains(words, aloneWord) {
+		lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = cli.LockFile(lock)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "the lock is taken:", err)
+			os.Exit(1)
+		}
+		defer runtime.KeepAlive(lock) // until the process ends
 	}
 	s := server.New("workbench", "1.0.0", &server.Options{Versions: os.Args[2:]})
 	for _, word := range words {

@@ -13,4 +13,7 @@
 // a process is starting. Requests under way, and calls that wait for the answer of a person, finish
 // at the process where they began, for Options.Drain at most. Then a call of a tool ends with an error
 // that says that it may have run; everything else is asked of the new process.
+//
+// With Options.StopFirst the current process ends before the new one starts, for servers that hold
+// something alone. A server that offers nothing is the current one in between.
 package dev

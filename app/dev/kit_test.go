@@ -34,10 +34,15 @@ type workbench struct {
 	next     *server.Server // what the next start connects to; nil starts nothing
 	starts   int
 	hold     chan struct{} // a start waits until it is closed, if it is not nil
+	alone    bool          // a process cannot start while another one runs
+	running  int           // processes
 	reported []string
 }
 
-var errBuild = errors.New("main.go:1:1: expected 'package'")
+var (
+	errBuild = errors.New("main.go:1:1: expected 'package'")
+	errPort  = errors.New("listen tcp 127.0.0.1:8080: bind: address already in use")
+)
 
 // Dial connects to the process that was started last.
 func (b *workbench) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
@@ -55,7 +60,36 @@ func (b *workbench) Dial(ctx context.Context, in transport.Inbox) (transport.Lin
 	if next == nil {
 		return nil, errBuild
 	}
-	return mem.New(next, nil).Dial(ctx, in)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.alone && b.running > 0 {
+		return nil, errPort
+	}
+	l, err := mem.New(next, nil).Dial(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	b.running++
+	return &countedLink{Link: l, b: b}, nil
+}
+
+// A countedLink is a process that runs until it is closed.
+type countedLink struct {
+	transport.Link
+
+	b    *workbench
+	once sync.Once
+}
+
+// Close ends the process.
+func (l *countedLink) Close(ctx context.Context) error {
+	err := l.Link.Close(ctx)
+	l.once.Do(func() {
+		l.b.mu.Lock()
+		defer l.b.mu.Unlock()
+		l.b.running--
+	})
+	return err
 }
 
 // Key is empty.
@@ -80,13 +114,20 @@ func (b *workbench) breaks() {
 // eras runs a test with processes and clients of both eras, in the time of the test.
 func eras(t *testing.T, o *client.Options, body func(t *testing.T, b *workbench)) {
 	t.Helper()
+	erasOf(t, o, dev.Options{}, body)
+}
+
+// erasOf is eras with options of the runner. With StopFirst, processes cannot run beside each other.
+func erasOf(t *testing.T, o *client.Options, opts dev.Options, body func(t *testing.T, b *workbench)) {
+	t.Helper()
 	for _, process := range []string{handshake, stateless} {
 		for _, version := range []string{handshake, stateless} {
 			t.Run("process "+process+", client "+version, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := &workbench{t: t, version: process, notices: make(chan string, 100)}
+					b := &workbench{t: t, version: process, notices: make(chan string, 100), alone: opts.StopFirst}
 					b.offers(tool("one"))
-					b.runner = dev.NewRunner(func() transport.Dialer { return b }, &dev.Options{Report: b.report})
+					opts.Report = b.report
+					b.runner = dev.NewRunner(func() transport.Dialer { return b }, &opts)
 					t.Cleanup(func() {
 						if err := b.runner.Close(); err != nil {
 							t.Error(err)

@@ -185,7 +185,8 @@ func (r *Runner) owner(state string) (*generation, error) {
 	return nil, errLost
 }
 
-// settled waits for the process that is starting, if one is, for Options.WaitTime at most.
+// settled waits for the process that is starting, if one is: for Options.WaitTime at most, where there
+// is one before that still serves.
 func (r *Runner) settled(ctx context.Context) error {
 	r.mu.Lock()
 	starting := r.starting
@@ -193,11 +194,15 @@ func (r *Runner) settled(ctx context.Context) error {
 	if starting == nil {
 		return nil
 	}
-	late := time.NewTimer(r.opts.WaitTime)
-	defer late.Stop()
+	var late <-chan time.Time
+	if !r.opts.StopFirst {
+		timer := time.NewTimer(r.opts.WaitTime)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
 	case <-starting:
-	case <-late.C:
+	case <-late:
 	case <-r.life.Done():
 		return fmt.Errorf("%w: %w", transport.ErrClosed, context.Cause(r.life))
 	case <-ctx.Done():

@@ -30,6 +30,10 @@ type Options struct {
 	WaitTime time.Duration
 	// Drain is how long requests under way may go on at the process before. Default 10 s.
 	Drain time.Duration
+	// StopFirst ends the process before when its requests have ended, and starts the new one after
+	// that: for servers that hold a port, a lock or a file alone. Meanwhile requests wait until the new
+	// one serves, whatever WaitTime is; if it does not start, nothing is offered until one does.
+	StopFirst bool
 	// Probe is how long a process may be silent to the first request before it is taken for one of the
 	// handshake era. Default 15 s: some build themselves first.
 	Probe time.Duration
@@ -129,22 +133,26 @@ func (r *Runner) declared() server.Options {
 func (r *Runner) Server() *server.Server { return r.front.Server() }
 
 // Restart starts a new process and has it serve in the place of the current one, which ends once its
-// requests have. If the new one does not start, the error wraps ErrNotStarted, and nothing changes.
+// requests have. If the new one does not start, the error wraps ErrNotStarted, and nothing changes,
+// but with Options.StopFirst, where the current one has ended before.
 func (r *Runner) Restart(ctx context.Context) error {
 	started := make(chan struct{})
 	r.mu.Lock()
 	r.starting = started
 	r.mu.Unlock()
+	if r.opts.StopFirst {
+		r.mu.Lock()
+		before := r.replace(placeholder(r.opts.Name))
+		r.mu.Unlock()
+		r.retire(ctx, before)
+	}
 	p, err := r.attempt(ctx)
 	r.mu.Lock()
 	r.starting = nil
 	if err == nil {
-		before := r.current
-		r.current = newGeneration(p)
-		r.all[r.current] = struct{}{}
+		before := r.replace(newGeneration(p))
 		r.count++
-		close(before.ending)
-		r.wg.Go(func() { r.retire(before) })
+		r.wg.Go(func() { r.retire(r.life, before) })
 	}
 	count := r.count
 	r.mu.Unlock()
@@ -160,6 +168,16 @@ func (r *Runner) Restart(ctx context.Context) error {
 		r.opts.Report(fmt.Sprintf("%v; the process before goes on serving", err))
 	}
 	return err
+}
+
+// replace makes another process the current one, and returns the one before, which is to be retired.
+// r.mu is held.
+func (r *Runner) replace(g *generation) (before *generation) {
+	before = r.current
+	r.current = g
+	r.all[g] = struct{}{}
+	close(before.ending)
+	return before
 }
 
 func (r *Runner) isPlaceholder() bool {
@@ -206,13 +224,15 @@ func (r *Runner) attempt(ctx context.Context) (*proxy.Proxy, error) {
 // they are all of the person who works on it.
 const maxKept = 256
 
-// retire ends a process once its requests have ended, and those that do not after Options.Drain.
-func (r *Runner) retire(g *generation) {
+// retire ends a process once its requests have ended, and those that do not after Options.Drain, or
+// with ctx.
+func (r *Runner) retire(ctx context.Context, g *generation) {
 	late := time.NewTimer(r.opts.Drain)
 	defer late.Stop()
 	select {
 	case <-g.idle():
 	case <-late.C:
+	case <-ctx.Done():
 	case <-r.life.Done():
 	}
 	r.mu.Lock()
