@@ -46,7 +46,13 @@ func newDevFolder(t *testing.T) *devFolder {
 
 func (f *devFolder) write(words string) {
 	f.t.Helper()
-	if err := os.WriteFile(filepath.Join(f.path, "src", wordsFile), []byte(words), 0o600); err != nil {
+	// At once, so that nobody sees half of it.
+	written := filepath.Join(f.path, wordsFile)
+	err := os.WriteFile(written, []byte(words), 0o600)
+	if err == nil {
+		err = os.Rename(written, filepath.Join(f.path, "src", wordsFile))
+	}
+	if err != nil {
 		f.t.Fatal(err)
 	}
 }

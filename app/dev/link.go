@@ -23,6 +23,9 @@ func (d *dialer) Key() string { return "" }
 // Dial makes a link. Nothing is connected by it.
 func (d *dialer) Dial(_ context.Context, in transport.Inbox) (transport.Link, error) {
 	l := &link{r: (*Runner)(d), in: in}
+	l.r.mu.Lock()
+	l.first = l.r.current
+	l.r.mu.Unlock()
 	l.life, l.end = context.WithCancelCause(l.r.life)
 	return l, nil
 }
@@ -30,8 +33,9 @@ func (d *dialer) Dial(_ context.Context, in transport.Inbox) (transport.Link, er
 // A link gives each request to the server of a process, in memory: requests of a stateless revision,
 // since that server speaks every one.
 type link struct {
-	r  *Runner
-	in transport.Inbox
+	r     *Runner
+	in    transport.Inbox
+	first *generation // the current one when the link was made
 
 	life context.Context //nolint:containedctx // the link's life, which its requests share
 	end  context.CancelCauseFunc

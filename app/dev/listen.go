@@ -10,7 +10,8 @@ import (
 
 // listen has a subscription go on at each process that becomes the current one. The client learns
 // that everything may have changed, in the place of what the further processes agree to: that is the
-// same, since the servers of this package declare all that can be subscribed to.
+// same, since the servers of this package declare all that can be subscribed to. It learns it also if
+// the first process of its link had ended before it subscribed.
 func (l *link) listen(ctx context.Context, in *jsonrpc.Incoming) (*jsonrpc.Incoming, error) {
 	for again := false; ; again = true {
 		g, err := l.r.take(ctx, "")
@@ -19,12 +20,15 @@ func (l *link) listen(ctx context.Context, in *jsonrpc.Incoming) (*jsonrpc.Incom
 		}
 		g.done() // a subscription keeps no process from ending
 		out := &responder{link: l, id: in.ID}
-		if again {
+		if again || g != l.first { // what was read before this process came may be old
 			out.notice = func(m *jsonrpc.Incoming) []*jsonrpc.Incoming {
-				if m.Method != mcp.NotifySubscriptionsAcknowledged {
+				switch {
+				case m.Method != mcp.NotifySubscriptionsAcknowledged:
 					return []*jsonrpc.Incoming{m}
+				case again:
+					return changes(in)
 				}
-				return changes(in)
+				return append([]*jsonrpc.Incoming{m}, changes(in)...)
 			}
 		}
 		answer, err := l.serve(ctx, g, in, out)
