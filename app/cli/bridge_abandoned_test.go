@@ -28,7 +28,7 @@ import (
 // Bounds of what a thousand abandoned questions may leave while the bridge goes on: what the first half of
 // them left is what any use leaves.
 const (
-	moreHeap       = 4 << 20
+	moreHeap       = 1 << 20
 	moreGoroutines = 30
 )
 
@@ -162,7 +162,7 @@ func abandonSession(t *testing.T, url, caller string) {
 	select {
 	case <-asked:
 		_ = c.Close()
-		<-over
+		<-over //nolint:errcheck // it was left
 	case err := <-over:
 		t.Fatalf("no question, but %v", err)
 	}

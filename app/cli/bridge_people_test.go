@@ -89,12 +89,12 @@ type tokenHolder struct {
 }
 
 // send sends a request of HTTP.
-func (v *tokenHolder) send(method, body string, header ...string) *http.Response {
+func (v *tokenHolder) send(method, body string, header ...string) *response {
 	v.t.Helper()
 	return v.sendTo(v.url, method, body, header...)
 }
 
-func (v *tokenHolder) sendTo(address, method, body string, header ...string) *http.Response {
+func (v *tokenHolder) sendTo(address, method, body string, header ...string) *response {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, address, strings.NewReader(body))
 	if err != nil {
@@ -112,16 +112,23 @@ func (v *tokenHolder) sendTo(address, method, body string, header ...string) *ht
 		v.t.Fatal(err)
 	}
 	v.t.Cleanup(func() { _ = res.Body.Close() })
-	return res
+	return &response{res.StatusCode, res.Header, res.Body}
+}
+
+// A response is one of HTTP, whose body is closed at the end of the test.
+type response struct {
+	status int
+	header http.Header
+	body   io.Reader
 }
 
 // refused sends what must be refused with a status, in whose text nothing of another person is.
 func (v *tokenHolder) refused(what string, status int, method, body string, header ...string) {
 	v.t.Helper()
 	res := v.send(method, body, header...)
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20)) // of an error
-	if res.StatusCode != status || strings.Contains(string(text), "name?") {
-		v.t.Errorf("%s: status %d, want %d: %s", what, res.StatusCode, status, text)
+	text, _ := io.ReadAll(io.LimitReader(res.body, 1<<20)) // of an error
+	if res.status != status || strings.Contains(string(text), "name?") {
+		v.t.Errorf("%s: status %d, want %d: %s", what, res.status, status, text)
 	}
 }
 
@@ -130,19 +137,19 @@ func (v *tokenHolder) session() string {
 	v.t.Helper()
 	res := v.send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
 		`"capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
-	id := res.Header.Get("Mcp-Session-Id")
-	if _, err := io.Copy(io.Discard, res.Body); err != nil || id == "" {
-		v.t.Fatalf("no session: %s, %v", res.Status, err)
+	id := res.header.Get("Mcp-Session-Id")
+	if _, err := io.Copy(io.Discard, res.body); err != nil || id == "" {
+		v.t.Fatalf("no session: status %d, %v", res.status, err)
 	}
 	v.accepted(v.send(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id))
 	return id
 }
 
 // accepted checks that a notification or an answer was taken.
-func (v *tokenHolder) accepted(res *http.Response) {
+func (v *tokenHolder) accepted(res *response) {
 	v.t.Helper()
-	if res.StatusCode != http.StatusAccepted {
-		v.t.Errorf("status %d, want 202", res.StatusCode)
+	if res.status != http.StatusAccepted {
+		v.t.Errorf("status %d, want 202", res.status)
 	}
 }
 
@@ -153,12 +160,12 @@ type eventReader struct {
 	last string // the id of the last event that had one
 }
 
-func events(t *testing.T, res *http.Response) *eventReader {
+func events(t *testing.T, res *response) *eventReader {
 	t.Helper()
-	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("no event stream: %s", res.Status)
+	if res.status != http.StatusOK || !strings.HasPrefix(res.header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("no event stream: status %d", res.status)
 	}
-	return &eventReader{t: t, in: bufio.NewScanner(res.Body)}
+	return &eventReader{t: t, in: bufio.NewScanner(res.body)}
 }
 
 // until returns the next message that holds a text.
@@ -220,7 +227,7 @@ func sessionsApart(t *testing.T, ada, eve *tokenHolder) {
 		t.Error("the events of a session have no ids")
 	}
 	// In a session of her own it is another question, another call and another stream.
-	_, _ = io.Copy(io.Discard, eve.send(http.MethodPost, answer("eve"), "Mcp-Session-Id", own).Body)
+	_, _ = io.Copy(io.Discard, eve.send(http.MethodPost, answer("eve"), "Mcp-Session-Id", own).body)
 	eve.accepted(eve.send(http.MethodPost, cancel, "Mcp-Session-Id", own))
 	eve.refused("ada's stream, resumed in eve's session", http.StatusBadRequest, http.MethodGet, "", "Mcp-Session-Id", own, "Last-Event-ID", stream.last)
 	ada.accepted(ada.send(http.MethodPost, answer("ada"), "Mcp-Session-Id", hers))
@@ -238,8 +245,8 @@ func streamsApart(t *testing.T, ada, eve *tokenHolder) {
 	stream := events(t, ada.sendTo(site+"/sse", http.MethodGet, ""))
 	hers := site + stream.until("/sse")
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	if res := eve.sendTo(hers, http.MethodPost, ping); res.StatusCode != http.StatusNotFound {
-		t.Errorf("eve posts to the stream of ada: %s", res.Status)
+	if res := eve.sendTo(hers, http.MethodPost, ping); res.status != http.StatusNotFound {
+		t.Errorf("eve posts to the stream of ada: status %d", res.status)
 	}
 	ada.accepted(ada.sendTo(hers, http.MethodPost, strings.Replace(ping, `"id":1`, `"id":2`, 1)))
 	if got := stream.until(`"id":`); !strings.Contains(got, `"id":2`) {
@@ -284,7 +291,7 @@ func roundsApart(t *testing.T, ada, eve *tokenHolder) {
 	}
 	for id := range 40 { // whatever the ids of ada's subscription and call are
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"_meta":{"io.modelcontextprotocol/protocolVersion":%q}}}`, id, stateless)
-		_, _ = io.Copy(io.Discard, eve.send(http.MethodPost, body, "MCP-Protocol-Version", stateless, "Mcp-Method", "notifications/cancelled").Body)
+		_, _ = io.Copy(io.Discard, eve.send(http.MethodPost, body, "MCP-Protocol-Version", stateless, "Mcp-Method", "notifications/cancelled").body)
 	}
 	other.calls("touch", "touched", nil) // in her own process
 	select {
@@ -295,7 +302,7 @@ func roundsApart(t *testing.T, ada, eve *tokenHolder) {
 	default:
 	}
 	cancel()
-	<-over
+	<-over                              //nolint:errcheck // it was cancelled
 	hers.calls("touch", "touched", nil) // the subscription goes on
 	hers.told("a changed resource", hers.updated)
 	asked, result, err := interviewRound(t.Context(), hers.Client, named(asked, "ada"), asked.RequestState)

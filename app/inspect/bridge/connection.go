@@ -227,6 +227,9 @@ func (b *Bridge) drop(c *connection) {
 			if err := c.proxy.Close(); err != nil {
 				b.log.Debug("closing a connection", "err", err)
 			}
+			over, cancel := context.WithCancel(context.Background())
+			cancel() // its calls have ended; timers of theirs would keep all of it until they are due
+			_ = c.proxy.Server().Shutdown(over)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
