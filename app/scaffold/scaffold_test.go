@@ -45,7 +45,11 @@ func TestNewServerPasses(t *testing.T) {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	checkHTTP(t, filepath.Join(dir, "word-counter"))
+	program := filepath.Join(dir, "word-counter")
+	checkHTTP(t, program)
+	if out, err := exec.CommandContext(t.Context(), program, "http").CombinedOutput(); err == nil || !strings.Contains(string(out), `"http" is not known`) {
+		t.Errorf("a word that is no flag: %v, %q", err, out)
+	}
 }
 
 // checkHTTP starts the program at an address, uses it and has it end in good order.
