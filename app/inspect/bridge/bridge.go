@@ -181,6 +181,9 @@ func (b *Bridge) cancelled(next server.Func) server.Func {
 		if c.Method() == mcp.MethodListen {
 			return next(c)
 		}
+		if b.calls.Err() != nil {
+			return nil, server.ErrShutdown
+		}
 		ctx, cancel := context.WithCancelCause(c)
 		defer cancel(nil)
 		defer context.AfterFunc(b.calls, func() { cancel(server.ErrShutdown) })()
@@ -224,9 +227,8 @@ func refusal(err error) *jsonrpc.Error {
 }
 
 // Shutdown ends the bridge in good order: requests under way may finish until ctx ends, unless Cancel
-// was called before. It returns
-// when nothing of the bridge is left: no goroutine, no process. The error is that of ctx, if it was
-// needed.
+// was called before. It returns when nothing of the bridge is left: no goroutine, no process. The
+// error is that of ctx, if it was needed.
 func (b *Bridge) Shutdown(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true

@@ -36,7 +36,7 @@ func traced(t *testing.T, version string, tap transport.Tap) {
 	h := streamable.NewHandler(greeter(), nil)
 	far := httptest.NewServer(h)
 	defer far.Close()
-	c, err := client.Connect(t.Context(), &streamable.Dialer{URL: far.URL + "/mcp?token=abc&x=1", Tap: tap}, &client.Options{Versions: []string{version}})
+	c, err := client.Connect(t.Context(), &streamable.Dialer{URL: far.URL + "/mcp?token=hunter-zqj&x=1", Tap: tap}, &client.Options{Versions: []string{version}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestTracer(t *testing.T) {
 					t.Errorf("%s: %+v", version, e)
 				}
 			}
-			if e.HTTP != nil && strings.Contains(e.HTTP.URL, "abc") || e.Kind == "body" && e.Error == "" {
+			if e.HTTP != nil && strings.Contains(e.HTTP.URL, "hunter-zqj") || e.Kind == "body" && e.Error == "" {
 				t.Errorf("%s: %+v", version, e)
 			}
 		}
@@ -163,7 +163,7 @@ func TestHAR(t *testing.T) {
 		if err := h.Write(&b, "1"); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(b.String(), "abc") {
+		if strings.Contains(b.String(), "hunter-zqj") {
 			t.Error("the token is in it")
 		}
 		entries := checkHAR(t, b.Bytes())
