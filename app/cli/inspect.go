@@ -184,6 +184,7 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 		Legacy: legacy, Modern: modern,
 		ConnectTimeout: flags.connectLimit(&s), Timeout: flags.timeout,
 		Roots: append(roots, inFile...), Apps: flags.advertiseApps,
+		Allow:  func(method string, params mcp.RawValue) error { return p.methodDenial(s.Name, method, params) },
 		Meta:   inspect.Meta(flags.metaPairs),
 		Logger: p.logger(),
 	}, &s, nil

@@ -17,7 +17,6 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
-	"github.com/parley-mcp/parley/policy"
 	"github.com/parley-mcp/parley/strictjson"
 )
 
@@ -112,9 +111,6 @@ func kindWithMessage(err error) string {
 // loadInspected calls a tool as the flags of a load say, and writes the summary.
 func (p *program) loadInspected(ctx context.Context, flags *inspectFlags, t *inspect.Target, server *host.Server, args *inspect.Args, o load.Options) error {
 	if err := remoteLoad(server, flags.load.yesRemote); err != nil {
-		return err
-	}
-	if err := p.managedDenial(&policy.Query{Kind: policy.KindTool, Server: server.Name, Name: args.Tool, Arguments: args.Arguments}); err != nil {
 		return err
 	}
 	defer collectLess()()

@@ -89,6 +89,9 @@ func (t *Target) Load(ctx context.Context, a *Args, o load.Options) (*LoadSummar
 	if err != nil {
 		return nil, err
 	}
+	if err := t.allows(mcp.MethodToolsCall, map[string]mcp.RawValue{"name": quoted(a.Tool), "arguments": args}); err != nil {
+		return nil, err
+	}
 	conn := &load.Conn{Close: func() error { return nil }, Call: func(ctx context.Context) error {
 		result, err := s.client.CallTool(ctx, a.Tool, args, &client.CallOptions{Meta: a.ToolMeta, NoCache: true})
 		if err == nil && result.IsError {

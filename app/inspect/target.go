@@ -13,6 +13,7 @@ import (
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/strictjson"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -46,6 +47,9 @@ type Target struct {
 	OnElicit    func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error)
 	OnElicitURL func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error)
 	OnSample    func(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
+	// Allow is asked before each request that a method makes, with its params; its error ends the
+	// method. Default: all are allowed.
+	Allow func(method string, params mcp.RawValue) error
 	// Meta goes into _meta of each request but those that open the connection.
 	Meta map[string]mcp.RawValue
 	// OnUpdate is told the URI of a resource that is subscribed to and has changed.
@@ -179,6 +183,21 @@ func (s *Session) ask(ctx context.Context, method string, params any, o *client.
 		o = &client.CallOptions{}
 	}
 	o.NoCache = true
+	if err := s.target.allows(method, params); err != nil {
+		return nil, err
+	}
 	err := s.client.Request(ctx, method, params, &raw, o)
 	return raw, err
+}
+
+// allows asks Allow.
+func (t *Target) allows(method string, params any) error {
+	if t.Allow == nil {
+		return nil
+	}
+	raw, err := strictjson.Marshal(params)
+	if err != nil {
+		return Internal(err)
+	}
+	return t.Allow(method, mcp.RawValue(raw))
 }
