@@ -283,6 +283,7 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/fsnotify/fsnotify v1.9.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/parley-mcp/parley v0.0.0
 	github.com/rogpeppe/go-internal v1.16.0
@@ -330,6 +331,7 @@ require (
 		"0008-x-term":          "golang.org/x/term",
 		"0009-testscript":      "github.com/rogpeppe/go-internal",
 		"0078-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
+		"0080-fsnotify":        "github.com/fsnotify/fsnotify",
 		"0015-websocket":       "github.com/coder/websocket",
 		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
 		"0020-sqlite":          "modernc.org/sqlite",

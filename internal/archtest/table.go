@@ -71,6 +71,7 @@ var rows = []row{
 	{"app/store/records app/store/tasks app/store/local", "public app/store/database"},
 	{"app/store/secrets app/servers/memory", "public app/safefile"},
 	{"app/discover", "public app/config"},
+	{"app/servers/filesystem", "public app/servers/filesystem/..."},
 	{"app/...", "public"},
 	{"conformance/...", "public conformance/..."},
 	{"bench/...", "public bench/..."},
@@ -123,6 +124,10 @@ var reservations = []reservation{
 		"github.com/tailscale/hujson", "app/config",
 		"JSON with comments is for configuration alone",
 	},
+	{
+		"github.com/fsnotify/fsnotify", "app/servers/filesystem",
+		"files are watched where they are served",
+	},
 }
 
 // workspace lists the modules of go.work: those that change together and need
@@ -160,6 +165,7 @@ var dependencies = map[string]map[string]string{
 		"filippo.io/age":                          "docs/decisions/0023-age.md",
 		"golang.org/x/crypto":                     "docs/decisions/0024-x-crypto.md",
 		"github.com/coreos/go-oidc/v3":            "docs/decisions/0025-go-oidc.md",
+		"github.com/fsnotify/fsnotify":            "docs/decisions/0080-fsnotify.md",
 		"golang.org/x/oauth2":                     "docs/decisions/0025-go-oidc.md",
 		"go.opentelemetry.io/otel":                "docs/decisions/0038-opentelemetry.md",
 		"go.opentelemetry.io/otel/sdk":            "docs/decisions/0038-opentelemetry.md",

@@ -1,0 +1,223 @@
+package filesystem
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+type pathIn struct {
+	Path string `json:"path" desc:"The directory, as an absolute path or one below the first allowed directory."`
+}
+
+type sizesIn struct {
+	Path   string `json:"path" desc:"The directory."`
+	SortBy string `json:"sortBy" desc:"The order of the entries: by name, or the largest first." enum:"name,size" default:"name"`
+}
+
+type infoIn struct {
+	Path string `json:"path" desc:"The file or directory."`
+}
+
+// listingTools are the tools that tell what there is.
+func (s *service) listingTools() []server.Feature {
+	o := func(title string) server.ToolOptions { return server.ToolOptions{Title: title, Annotations: readOnly} }
+	return []server.Feature{
+		noted(s, "list_directory", "Lists a directory: a line for each entry, which begins with [DIR] or [FILE].", s.list).
+			With(o("List Directory")),
+		noted(s, "list_directory_with_sizes", "Lists a directory with the size of each file, and how many there are in all.", s.listSizes).
+			With(o("List Directory with Sizes")),
+		noted(s, "directory_tree", "Gives a directory with all below it as JSON: each entry has a name, a type "+
+			"(file or directory), and directories have children. Leave out what is not wanted with excludePatterns, such as node_modules.", s.tree).
+			With(o("Directory Tree")),
+		noted(s, "search_files", "Finds files and directories below a directory whose path from there matches a pattern: "+
+			"*.txt in the directory itself, **/*.txt at any depth. The result is a full path in each line.", s.search).
+			With(o("Search Files")),
+		tool(s, "get_file_info", "Tells size, times, kind and permissions of a file or directory.", s.info).With(o("Get File Info")),
+		tool(s, "list_allowed_directories", "Names the directories that may be used, with all below them.",
+			func(_ context.Context, d *directories, _ mcp.None) (string, error) {
+				return "Allowed directories:\n" + d.names("\n"), nil
+			}).With(o("List Allowed Directories")),
+	}
+}
+
+// entries are those of a directory, in the order of their bytes, and at most so many.
+// There are more if more is true; which of them are left out is then for the system to say.
+func (p place) entries(ctx context.Context, most int) (list []fs.DirEntry, more bool, err error) {
+	f, err := p.openDir()
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	for len(list) <= most {
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
+		part, err := f.ReadDir(min(1_000, most+1-len(list)))
+		list = append(list, part...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	if more = len(list) > most; more {
+		list = list[:most]
+	}
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list, more, nil
+}
+
+// openDir opens a directory, and nothing else.
+func (p place) openDir() (*os.File, error) {
+	f, err := p.dir.root.OpenFile(p.rel, os.O_RDONLY|directoryOnly|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "scandir", Path: p.rel, Err: notDirectory}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// readDir is entries of a path.
+func (s *service) readDir(ctx context.Context, d *directories, path string) (p place, list []fs.DirEntry, note string, err error) {
+	if p, err = d.existing("scandir", path); err != nil {
+		return p, nil, "", err
+	}
+	list, more, err := p.entries(ctx, s.opts.MaxEntries)
+	if more {
+		note = fmt.Sprintf("Only %d entries are shown, and there are more. Look for the others with search_files.", len(list))
+	}
+	return p, list, note, d.explain("scandir", p.abs, err)
+}
+
+func (s *service) list(ctx context.Context, d *directories, in pathIn) (out, note string, err error) {
+	_, list, note, err := s.readDir(ctx, d, in.Path)
+	var b strings.Builder
+	for i, e := range list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(mark(e) + " " + e.Name())
+	}
+	return text([]byte(b.String())), note, err
+}
+
+func mark(e fs.DirEntry) string {
+	if e.IsDir() {
+		return "[DIR]"
+	}
+	return "[FILE]"
+}
+
+func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (out, note string, err error) {
+	p, list, note, err := s.readDir(ctx, d, in.Path)
+	if err != nil {
+		return "", "", err
+	}
+	sizes := make(map[string]int64, len(list))
+	var files, total int64
+	for i, e := range list {
+		if i%1_000 == 0 && ctx.Err() != nil {
+			return "", "", context.Cause(ctx)
+		}
+		if e.IsDir() {
+			continue
+		}
+		size := d.size(p.child(e.Name()), e)
+		sizes[e.Name()] = size
+		files, total = files+1, total+size
+	}
+	slices.SortStableFunc(list, func(a, b fs.DirEntry) int {
+		if in.SortBy == "size" {
+			return cmp.Compare(sizes[b.Name()], sizes[a.Name()])
+		}
+		return compareNames(a.Name(), b.Name())
+	})
+	var b strings.Builder
+	for _, e := range list {
+		size := ""
+		if !e.IsDir() {
+			size = formatSize(sizes[e.Name()])
+			size = strings.Repeat(" ", max(0, 10-len(size))) + size
+		}
+		b.WriteString(mark(e) + " " + pad(text([]byte(e.Name())), 30) + " " + size + "\n")
+	}
+	fmt.Fprintf(&b, "\nTotal: %d files, %d directories\nCombined size: %s", files, int64(len(list))-files, formatSize(total))
+	return b.String(), note, nil
+}
+
+// size is that of a file, or of what a link leads to; 0 if that cannot be told.
+func (d *directories) size(p place, e fs.DirEntry) int64 {
+	if e.Type()&fs.ModeSymlink != 0 {
+		to, exists, err := d.locate(p.abs)
+		if err != nil || !exists {
+			return 0
+		}
+		p = to
+	}
+	info, err := p.dir.root.Lstat(p.rel)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+func (s *service) info(_ context.Context, d *directories, in infoIn) (string, error) {
+	p, err := d.existing("stat", in.Path)
+	if err != nil {
+		return "", err
+	}
+	info, err := p.dir.root.Lstat(p.rel)
+	if err != nil {
+		return "", d.explain("stat", p.abs, err)
+	}
+	created, accessed := times(p, info)
+	return fmt.Sprintf("size: %d\ncreated: %s\nmodified: %s\naccessed: %s\nisDirectory: %t\nisFile: %t\npermissions: %03o",
+		info.Size(), date(created), date(info.ModTime()), date(accessed), info.IsDir(), info.Mode().IsRegular(), info.Mode().Perm()), nil
+}
+
+// date shows a time as JavaScript does.
+func date(t time.Time) string {
+	zone := t.Format("MST")
+	if zone == "UTC" {
+		zone = "Coordinated Universal Time"
+	}
+	return t.Format("Mon Jan 02 2006 15:04:05 GMT-0700") + " (" + zone + ")"
+}
+
+// A treeEntry is an entry of directory_tree.
+type treeEntry struct {
+	Name     string        `json:"name"`
+	Type     string        `json:"type"`
+	Children *[]*treeEntry `json:"children,omitempty"`
+}
+
+// treeJSON is a tree as the original server writes it.
+func treeJSON(tree []*treeEntry) (string, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(tree); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}

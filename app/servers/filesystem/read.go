@@ -1,0 +1,372 @@
+package filesystem
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// chunk is how much of a file is read at once where only a part is wanted.
+const chunk = 64 << 10
+
+type readIn struct {
+	Path string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
+	Head int    `json:"head,omitzero" desc:"Give only so many lines from the beginning." min:"0"`
+	Tail int    `json:"tail,omitzero" desc:"Give only so many lines from the end." min:"0"`
+}
+
+type readManyIn struct {
+	Paths []string `json:"paths" desc:"The files." minlen:"1"`
+}
+
+// readingTools are the tools that read files.
+func (s *service) readingTools() []server.Feature {
+	return []server.Feature{
+		tool(s, "read_text_file", "Reads a file as text: all of it, or the first lines (head) or the last (tail). "+
+			"Use head or tail for long files. Bytes that are not UTF-8 are shown as U+FFFD.", s.readText).
+			With(server.ToolOptions{Title: "Read Text File", Annotations: readOnly}),
+		tool(s, "read_file", "Deprecated: use read_text_file, which does the same.", s.readText).
+			With(server.ToolOptions{Title: "Read File (Deprecated)", Annotations: readOnly}),
+		tool(s, "read_multiple_files", "Reads several files as text, each under its path. A file that cannot be read "+
+			"has its error in the place of its text; the others are given all the same.", s.readMany).
+			With(server.ToolOptions{Title: "Read Multiple Files", Annotations: readOnly}),
+		server.Tool("read_media_file", "Reads a file as it is: a picture or a sound as such, anything else as an "+
+			"embedded resource in base64.", s.readMedia).
+			With(server.ToolOptions{Title: "Read Media File", Annotations: readOnly, OutputSchema: mediaSchema}),
+	}
+}
+
+func (s *service) readText(ctx context.Context, d *directories, in readIn) (string, error) {
+	if in.Head > 0 && in.Tail > 0 {
+		return "", mcp.Errorf("Cannot specify both head and tail parameters simultaneously")
+	}
+	f, info, err := d.open(in.Path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	var data []byte
+	switch {
+	case in.Head > 0:
+		data, err = s.head(ctx, f, in.Head)
+	case in.Tail > 0:
+		data, err = s.tail(ctx, f, info.Size(), in.Tail)
+	default:
+		data, err = readAll(f, info.Size(), s.opts.MaxRead)
+	}
+	if err != nil {
+		return "", d.explain("read", in.Path, err)
+	}
+	return text(data), nil
+}
+
+// readAll reads a file of at most so many bytes.
+func readAll(f *os.File, size, most int64) ([]byte, error) {
+	if size > most {
+		return nil, tooLarge(size, most)
+	}
+	data := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, most+1)); err != nil {
+		return nil, err
+	}
+	if n := int64(data.Len()); n > most { // it grew meanwhile, or said nothing of its size
+		return nil, tooLarge(n, most)
+	}
+	return data.Bytes(), nil
+}
+
+func tooLarge(size, most int64) error {
+	return mcp.Errorf("the file has %s, and at most %s are read at once; read a part of it, with head or tail of read_text_file",
+		formatSize(size), formatSize(most))
+}
+
+// head reads the first lines, without the end of the last one.
+func (s *service) head(ctx context.Context, f io.Reader, lines int) ([]byte, error) {
+	var data []byte
+	buf := make([]byte, chunk)
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		n, err := f.Read(buf)
+		for part := buf[:n]; len(part) > 0; lines-- {
+			i := bytes.IndexByte(part, '\n')
+			if i < 0 {
+				data = append(data, part...)
+				break
+			}
+			if lines == 1 {
+				return append(data, part[:i]...), nil
+			}
+			data, part = append(data, part[:i+1]...), part[i+1:]
+		}
+		switch {
+		case int64(len(data)) > s.opts.MaxRead:
+			return nil, tooLong(s.opts.MaxRead)
+		case errors.Is(err, io.EOF):
+			return bytes.TrimSuffix(data, []byte("\n")), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// tail reads the last lines. As in the original an end of line at the end of the file
+// begins an empty last line.
+func (s *service) tail(ctx context.Context, f io.ReaderAt, size int64, lines int) ([]byte, error) {
+	var parts [][]byte // from the last to the first
+	total, left := int64(0), lines
+	for at := size; at > 0 && left > 0; {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		n := min(chunk, at)
+		at -= n
+		part := make([]byte, n)
+		if _, err := f.ReadAt(part, at); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		for end := len(part); end > 0 && left > 0; {
+			if end = bytes.LastIndexByte(part[:end], '\n'); end < 0 {
+				break
+			}
+			if left--; left == 0 {
+				part = part[end+1:]
+			}
+		}
+		if total += int64(len(part)); total > s.opts.MaxRead {
+			return nil, tooLong(s.opts.MaxRead)
+		}
+		parts = append(parts, part)
+	}
+	data := make([]byte, 0, total)
+	for i := range parts {
+		data = append(data, parts[len(parts)-1-i]...)
+	}
+	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), nil
+}
+
+func tooLong(most int64) error {
+	return mcp.Errorf("these lines have more than %s, and no more is read at once; ask for fewer lines", formatSize(most))
+}
+
+func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (string, error) {
+	var all strings.Builder
+	left := s.opts.MaxRead
+	for i, path := range in.Paths {
+		if err := ctx.Err(); err != nil {
+			return "", context.Cause(ctx)
+		}
+		if i > 0 {
+			all.WriteString("\n---\n")
+		}
+		data, err := d.readFile(path, left)
+		if err != nil {
+			all.WriteString(path + ": Error - " + err.Error())
+			continue
+		}
+		left -= int64(len(data))
+		all.WriteString(path + ":\n" + text(data) + "\n")
+	}
+	return all.String(), nil
+}
+
+// readFile reads a file of at most so many bytes.
+func (d *directories) readFile(path string, most int64) ([]byte, error) {
+	f, info, err := d.open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := readAll(f, info.Size(), most)
+	return data, d.explain("read", path, err)
+}
+
+// open opens a regular file for reading.
+func (d *directories) open(path string) (*os.File, fs.FileInfo, error) {
+	p, err := d.place(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Links that stay in the directory are followed by the system, which is quicker.
+	f, info, err := p.open()
+	if err == nil {
+		return f, info, nil
+	}
+	if p, err = d.existing("open", path); err != nil {
+		return nil, nil, err
+	}
+	f, info, err = p.open()
+	return f, info, d.explain("open", p.abs, err)
+}
+
+// open opens a regular file for reading, and nothing else.
+func (p place) open() (*os.File, fs.FileInfo, error) {
+	info, err := p.dir.root.Stat(p.rel)
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := p.dir.root.OpenFile(p.rel, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err = f.Stat() // it may be another one than before
+	if err == nil {
+		err = regular(info)
+	}
+	if err == nil && inKernel(f) {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// regular refuses what is no regular file.
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return syscall.EISDIR
+	case !info.Mode().IsRegular():
+		return errNotRegular
+	}
+	return nil
+}
+
+// mediaSchema is the schema of a mediaOut, as the original server has it.
+var mediaSchema = mcp.RawValue(`{
+	"type": "object",
+	"properties": {"content": {"type": "array", "items": {"anyOf": [
+		{
+			"type": "object",
+			"properties": {"type": {"type": "string", "enum": ["image", "audio"]}, "data": {"type": "string"}, "mimeType": {"type": "string"}},
+			"required": ["type", "data", "mimeType"],
+			"additionalProperties": false
+		},
+		{
+			"type": "object",
+			"properties": {
+				"type": {"type": "string", "const": "resource"},
+				"resource": {
+					"type": "object",
+					"properties": {"uri": {"type": "string"}, "mimeType": {"type": "string"}, "blob": {"type": "string"}},
+					"required": ["uri", "blob"],
+					"additionalProperties": false
+				}
+			},
+			"required": ["type", "resource"],
+			"additionalProperties": false
+		}
+	]}}},
+	"required": ["content"],
+	"additionalProperties": false
+}`)
+
+type mediaIn struct {
+	Path string `json:"path" desc:"The file."`
+}
+
+type mediaOut struct {
+	Content []mediaItem `json:"content"`
+}
+
+type mediaItem struct {
+	Type     string         `json:"type"`
+	Data     string         `json:"data,omitempty"`
+	MIMEType string         `json:"mimeType,omitempty"`
+	Resource *mediaResource `json:"resource,omitempty"`
+}
+
+type mediaResource struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType"`
+	Blob     string `json:"blob"`
+}
+
+// mediaTypes are the files that are told apart, by extension.
+var mediaTypes = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+	".bmp": "image/bmp", ".svg": "image/svg+xml",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".flac": "audio/flac",
+}
+
+func (s *service) readMedia(ctx context.Context, in mediaIn) (mcp.With[mediaOut], error) {
+	var out mcp.With[mediaOut]
+	d, err := s.directories(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer s.dirs.release(d)
+	p, err := d.existing("open", in.Path)
+	if err != nil {
+		return out, err
+	}
+	data, err := d.readFile(p.abs, s.opts.MaxRead)
+	if err != nil {
+		return out, err
+	}
+	mimeType := mediaTypes[strings.ToLower(filepath.Ext(p.abs))]
+	encoded := base64.StdEncoding.EncodeToString(data)
+	kind, _, _ := strings.Cut(mimeType, "/")
+	switch kind {
+	case "image":
+		out.Content = []mcp.Content{mcp.Image(data, mimeType)}
+	case "audio":
+		out.Content = []mcp.Content{mcp.Audio(data, mimeType)}
+	default:
+		uri, mimeType := fileURI(p.abs), "application/octet-stream"
+		out.Content = []mcp.Content{mcp.Embed(mcp.ResourceContents{URI: uri, MIMEType: mimeType, Blob: data})}
+		out.Value.Content = []mediaItem{{Type: "resource", Resource: &mediaResource{URI: uri, MIMEType: mimeType, Blob: encoded}}}
+		return out, nil
+	}
+	out.Value.Content = []mediaItem{{Type: kind, Data: encoded, MIMEType: mimeType}}
+	return out, nil
+}
+
+// text is data as text. What is not UTF-8 becomes U+FFFD, once for each part of a
+// character, as decoders of the Web do it.
+func text(data []byte) string {
+	if utf8.Valid(data) {
+		return string(data)
+	}
+	var b strings.Builder
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		if r == utf8.RuneError && n == 1 {
+			n = brokenPrefix(data)
+		}
+		b.WriteRune(r)
+		data = data[n:]
+	}
+	return b.String()
+}
+
+// brokenPrefix is how many bytes at the beginning of data are the beginning of a
+// character that does not go on.
+func brokenPrefix(data []byte) int {
+	for n := min(3, len(data)); n > 1; n-- {
+		// With bytes that continue it, the prefix would be a character.
+		for _, second := range []string{"\x80\x80\x80", "\xbf\xbf\xbf"} {
+			whole := append(append([]byte{}, data[:n]...), second...)
+			if r, size := utf8.DecodeRune(whole); r != utf8.RuneError && size > n {
+				return n
+			}
+		}
+	}
+	return 1
+}

@@ -1,0 +1,237 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/principal"
+	"github.com/parley-mcp/parley/server"
+)
+
+// dirSet is the set of directories that may be used now. The roots of a client replace it;
+// calls under way keep the set that they began with.
+type dirSet struct {
+	mu      sync.Mutex
+	current *directories
+	known   bool     // the roots of the client are in current
+	uris    []string // these roots
+}
+
+// acquire returns the set for one call, which releases it at its end.
+func (s *dirSet) acquire() *directories {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current.uses++
+	return s.current
+}
+
+func (s *dirSet) release(d *directories) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.uses--; d.uses == 0 {
+		_ = closeAll(d.list) // they were only looked at
+	}
+}
+
+// replace makes list the set. The one before is closed when nobody uses it.
+func (s *dirSet) replace(d *directories) {
+	s.mu.Lock()
+	old := s.current
+	d.uses = 1
+	s.current = d
+	s.mu.Unlock()
+	if old != nil {
+		s.release(old)
+	}
+}
+
+func (s *dirSet) close() error {
+	s.mu.Lock()
+	d := s.current
+	s.mu.Unlock()
+	s.replace(&directories{maxPath: d.maxPath})
+	return nil
+}
+
+// forgetRoots has the client asked again.
+func (s *dirSet) forgetRoots() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = false
+}
+
+func (s *dirSet) knowsRoots() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// told notes the roots of the client, and reports whether they are new.
+func (s *dirSet) told(uris []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = true
+	if slices.Equal(s.uris, uris) {
+		return false
+	}
+	s.uris = uris
+	return true
+}
+
+func closeAll(list []*directory) error {
+	var err error
+	for _, dir := range list {
+		err = errors.Join(err, dir.root.Close())
+	}
+	return err
+}
+
+// openGiven opens the directories of the command line.
+func (s *service) openGiven(paths []string) (*directories, error) {
+	d := &directories{maxPath: s.opts.MaxPath}
+	for _, path := range paths {
+		dir, err := openDirectory(expandHome(path))
+		if err != nil {
+			s.log.Warn("a directory cannot be used and is left out", "directory", path, "error", err)
+			continue
+		}
+		d.list = append(d.list, dir)
+	}
+	if len(d.list) == 0 && len(paths) > 0 {
+		return nil, fmt.Errorf("none of the directories %s can be opened", strings.Join(paths, ", "))
+	}
+	return d, nil
+}
+
+func openDirectory(path string) (*directory, error) {
+	name, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, err
+	}
+	if runtime.GOOS == "linux" {
+		if _, in := within("/proc", real); in {
+			return nil, errors.New("what is below /proc are no files, but the kernel's view of processes")
+		}
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, errors.New("it is not a directory")
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{name: name, real: real, root: root}, nil
+}
+
+// directories are those that the call of ctx may use; the caller releases them. The
+// client at the other end of a pipe is asked for its roots: in revisions with a handshake
+// before the first call and when it says that they changed, else inside of each call.
+// Roots name directories of the client's machine, so a client over HTTP is not asked.
+func (s *service) directories(ctx context.Context) (*directories, error) {
+	call := server.CallFrom(ctx)
+	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) && !s.opts.IgnoreRoots &&
+		(!call.Handshake() || !s.dirs.knowsRoots()) {
+		roots, err := server.Roots(ctx) //nolint:staticcheck // the original server has them
+		switch {
+		case errors.Is(err, server.ErrAskFailed):
+			s.log.Warn("the client did not tell its roots; the directories stay as they are", "error", err)
+		case err != nil:
+			return nil, err
+		default:
+			s.adopt(roots)
+		}
+	}
+	d := s.dirs.acquire()
+	if len(d.list) == 0 {
+		s.dirs.release(d)
+		return nil, mcp.Errorf("no directory may be used: start the server with directories, or use a client that has roots")
+	}
+	return d, nil
+}
+
+// adopt makes the roots of a client the directories, unless none of them can be used.
+func (s *service) adopt(roots []mcp.Root) {
+	uris := make([]string, 0, len(roots))
+	for _, r := range roots {
+		uris = append(uris, r.URI)
+	}
+	if !s.dirs.told(uris) {
+		return
+	}
+	d := &directories{maxPath: s.opts.MaxPath}
+	for _, uri := range uris {
+		path, err := rootPath(uri)
+		var dir *directory
+		if err == nil {
+			dir, err = openDirectory(path)
+		}
+		if err != nil {
+			s.log.Warn("a root of the client cannot be used and is left out", "root", uri, "error", err)
+			continue
+		}
+		dir.name = dir.real
+		d.list = append(d.list, dir)
+	}
+	if len(d.list) == 0 {
+		s.log.Warn("the client has no root that can be used; the directories stay as they are")
+		return
+	}
+	s.log.Info("the roots of the client are the directories now", "directories", d.names(", "))
+	s.dirs.replace(d)
+	s.server.ResourcesChanged()
+}
+
+// rootPath is the path of a root: a file URI, or a path as some clients send it.
+func rootPath(uri string) (string, error) {
+	if !strings.HasPrefix(uri, "file://") {
+		return expandHome(uri), nil
+	}
+	return uriPath(uri)
+}
+
+// uriPath is the path that a file URI names.
+func uriPath(uri string) (string, error) {
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return "", err
+	case u.Scheme != "file" || u.Host != "" && u.Host != "localhost":
+		return "", errors.New("it is not the URI of a file of this machine")
+	case u.RawQuery != "" || u.Fragment != "":
+		return "", errors.New("the URI of a file has no query and no fragment")
+	}
+	path := u.Path
+	if runtime.GOOS == "windows" {
+		path = filepath.FromSlash(strings.TrimPrefix(path, "/"))
+	}
+	if !filepath.IsAbs(path) {
+		return "", errors.New("its path is not absolute")
+	}
+	return path, nil
+}
+
+// fileURI is the URI of a file.
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}

@@ -1,0 +1,204 @@
+package filesystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/app/servers/filesystem/glob"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+type treeIn struct {
+	Path    string   `json:"path" desc:"The directory."`
+	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns or names of what is left out, as node_modules or **/*.log."`
+}
+
+type searchIn struct {
+	Path    string   `json:"path" desc:"The directory to search in."`
+	Pattern string   `json:"pattern" desc:"The pattern, as **/*.go; it is compared with paths from the directory on."`
+	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns of what is left out, with all below it."`
+}
+
+// tour goes through a directory and all below it.
+type tour struct {
+	ctx     context.Context //nolint:containedctx // a tour is one call
+	d       *directories
+	top     place
+	most    int // how many entries are looked at
+	visited int
+	// visit is called for each entry with its path from top on, with slashes. It tells
+	// whether the tour goes into a directory, or ends.
+	visit func(p place, rel string, e fs.DirEntry) (enter bool, err error)
+	// failed is called if a directory below top cannot be read.
+	failed func(p place, err error) error
+}
+
+// errCut ends a tour that has shown enough.
+var errCut = errors.New("enough")
+
+// progressEvery is how many entries are looked at between two notices of progress.
+const progressEvery = 2_000
+
+func (t *tour) run() error {
+	list, _, err := t.top.entries(t.ctx, t.most)
+	if err != nil {
+		return t.d.explain("scandir", t.top.abs, err)
+	}
+	return t.through(t.top, "", list)
+}
+
+// through visits the entries of one directory.
+func (t *tour) through(at place, prefix string, list []fs.DirEntry) error {
+	for _, e := range list {
+		if err := t.count(); err != nil {
+			return err
+		}
+		p, rel := at.child(e.Name()), prefix+e.Name()
+		enter, err := t.visit(p, rel, e)
+		if err != nil {
+			return err
+		}
+		if !enter || !e.IsDir() {
+			continue
+		}
+		below, _, err := p.entries(t.ctx, t.most-t.visited)
+		switch {
+		case t.ctx.Err() != nil:
+			return context.Cause(t.ctx)
+		case errors.Is(err, fs.ErrNotExist): // it went away meanwhile
+			continue
+		case err != nil:
+			if err := t.failed(p, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.through(p, rel+"/", below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tour) count() error {
+	if t.visited++; t.visited > t.most {
+		return errCut
+	}
+	if t.visited%progressEvery != 0 {
+		return nil
+	}
+	return server.Progress(t.ctx, float64(t.visited), 0, fmt.Sprintf("%d entries", t.visited))
+}
+
+// patterns compiles patterns for paths.
+func patterns(list []string) ([]*glob.Pattern, error) {
+	out := make([]*glob.Pattern, 0, len(list))
+	for _, text := range list {
+		p, err := glob.Compile(text)
+		if err != nil {
+			return nil, mcp.Errorf("the pattern %q: %v", text, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func matchAny(list []*glob.Pattern, path string) bool {
+	return slices.ContainsFunc(list, func(p *glob.Pattern) bool { return p.Match(path) })
+}
+
+func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, note string, err error) {
+	exclude := slices.Clone(in.Exclude)
+	for _, text := range in.Exclude {
+		if !strings.Contains(text, "*") { // a name is left out wherever it is
+			exclude = append(exclude, "**/"+text, "**/"+text+"/**")
+		}
+	}
+	leave, err := patterns(exclude)
+	if err != nil {
+		return "", "", err
+	}
+	top, err := d.existing("scandir", in.Path)
+	if err != nil {
+		return "", "", err
+	}
+	tree := []*treeEntry{}
+	children := map[string]*[]*treeEntry{".": &tree}
+	shown := 0
+	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
+	t.visit = func(_ place, rel string, e fs.DirEntry) (bool, error) {
+		if matchAny(leave, rel) {
+			return false, nil
+		}
+		if shown++; shown > s.opts.MaxEntries {
+			return false, errCut
+		}
+		entry := &treeEntry{Name: text([]byte(e.Name())), Type: "file"}
+		if e.IsDir() {
+			entry.Type, entry.Children = "directory", &[]*treeEntry{}
+			children[rel] = entry.Children
+		}
+		parent := children[filepath.ToSlash(filepath.Dir(rel))]
+		*parent = append(*parent, entry)
+		return true, nil
+	}
+	t.failed = func(p place, err error) error { return d.explain("scandir", p.abs, err) }
+	if err = t.run(); errors.Is(err, errCut) {
+		note = fmt.Sprintf("The tree is cut after %d entries. Look at directories of it one by one, or leave out more with excludePatterns.", min(shown, s.opts.MaxEntries))
+		err = nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	out, err = treeJSON(tree)
+	return out, note, err
+}
+
+func (s *service) search(ctx context.Context, d *directories, in searchIn) (out, note string, err error) {
+	wanted, err := patterns([]string{in.Pattern})
+	if err != nil {
+		return "", "", err
+	}
+	leave, err := patterns(in.Exclude)
+	if err != nil {
+		return "", "", err
+	}
+	top, err := d.existing("scandir", in.Path)
+	if err != nil {
+		return "", "", err
+	}
+	var found []string
+	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
+	t.visit = func(p place, rel string, e fs.DirEntry) (bool, error) {
+		if e.Type()&fs.ModeSymlink != 0 {
+			if _, _, err := d.locate(p.abs); err != nil {
+				return false, nil //nolint:nilerr // it leads out, or nowhere
+			}
+		}
+		if matchAny(leave, rel) {
+			return false, nil
+		}
+		if matchAny(wanted, rel) {
+			if len(found) == s.opts.MaxEntries {
+				return false, errCut
+			}
+			found = append(found, text([]byte(p.abs)))
+		}
+		return true, nil
+	}
+	t.failed = func(place, error) error { return nil } // what cannot be read has nothing to find
+	if err = t.run(); errors.Is(err, errCut) {
+		note = fmt.Sprintf("The search ended early, after %d entries with %d matches. Search in a directory below, or for less.", t.visited-1, len(found))
+		err = nil
+	}
+	if len(found) == 0 {
+		return "No matches found", note, err
+	}
+	return strings.Join(found, "\n"), note, err
+}

@@ -1,0 +1,51 @@
+package filesystem
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameAt moves an entry of one open directory into another.
+func renameAt(from int, name string, to int, newName string) error {
+	err := unix.Renameat2(from, name, to, newName, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		// A file system that cannot promise it; that nothing is there was looked at.
+		return unix.Renameat(from, name, to, newName)
+	}
+	return err
+}
+
+// inKernel reports whether a file is none, but a view of the kernel's, as below /proc.
+func inKernel(f *os.File) bool {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
+		return false
+	}
+	return st.Type == unix.PROC_SUPER_MAGIC
+}
+
+// times are when something was made, and when it was read last.
+func times(p place, info fs.FileInfo) (created, accessed time.Time) {
+	f, err := p.dir.root.Open(filepath.Dir(p.rel))
+	if err != nil {
+		return info.ModTime(), info.ModTime()
+	}
+	defer func() { _ = f.Close() }() // it was only looked at
+	var st unix.Statx_t
+	err = unix.Statx(int(f.Fd()), filepath.Base(p.rel), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &st)
+	if err != nil {
+		return info.ModTime(), info.ModTime()
+	}
+	created, accessed = statxTime(st.Btime), statxTime(st.Atime)
+	if st.Mask&unix.STATX_BTIME == 0 {
+		created = statxTime(st.Ctime)
+	}
+	return created, accessed
+}
+
+func statxTime(t unix.StatxTimestamp) time.Time { return time.Unix(t.Sec, int64(t.Nsec)) }

@@ -1,0 +1,43 @@
+package filesystem
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// What Windows has no flags for.
+const (
+	nonblock      = 0
+	directoryOnly = 0
+)
+
+var notDirectory = syscall.ENOTDIR
+
+// rename moves an entry within one of the directories. That nothing is there was looked at
+// before; between two directories Windows has no call that could not be led astray.
+func rename(from, to place) error {
+	if from.dir != to.dir {
+		return mcp.Errorf("on Windows nothing is moved from one allowed directory to another: read it and write it, or move it in parts")
+	}
+	if _, err := to.dir.root.Lstat(to.rel); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, fs.ErrExist)
+	}
+	return from.dir.root.Rename(from.rel, to.rel)
+}
+
+// inKernel reports whether a file is a view of the kernel's; Windows has none.
+func inKernel(*os.File) bool { return false }
+
+// times are when something was made, and when it was read last.
+func times(_ place, info fs.FileInfo) (created, accessed time.Time) {
+	d, ok := info.Sys().(*syscall.Win32FileAttributeData)
+	if !ok {
+		return info.ModTime(), info.ModTime()
+	}
+	return time.Unix(0, d.CreationTime.Nanoseconds()), time.Unix(0, d.LastAccessTime.Nanoseconds())
+}

@@ -1,0 +1,204 @@
+package filesystem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+type writeIn struct {
+	Path    string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
+	Content string `json:"content" desc:"What it is to hold."`
+}
+
+type editIn struct {
+	Path   string `json:"path" desc:"The file."`
+	Edits  []edit `json:"edits" desc:"The changes, one after the other."`
+	DryRun bool   `json:"dryRun" desc:"Only show what would change." default:"false"`
+}
+
+type makeIn struct {
+	Path string `json:"path" desc:"The directory."`
+}
+
+type moveIn struct {
+	Source      string `json:"source" desc:"What is moved."`
+	Destination string `json:"destination" desc:"Its new path, where nothing is yet."`
+}
+
+// writingTools are the tools that change something.
+func (s *service) writingTools() []server.Feature {
+	o := func(title string, destructive, idempotent bool) server.ToolOptions {
+		opts := server.ToolOptions{Title: title, Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint: new(false), DestructiveHint: new(destructive), IdempotentHint: new(idempotent), OpenWorldHint: new(false),
+		}}
+		if s.opts.WriteScope != "" {
+			opts.Scopes = []string{s.opts.WriteScope}
+		}
+		return opts
+	}
+	return []server.Feature{
+		tool(s, "write_file", "Writes a file: a new one, or over all that an existing one holds. "+
+			"To change a part of a file use edit_file.", s.write).With(o("Write File", true, true)),
+		tool(s, "edit_file", "Replaces parts of a text file. Each edit replaces the first place that is oldText; "+
+			"if there is none, the first lines that differ from it in nothing but space around them. All edits are made, or none. "+
+			"The result is a diff; with dryRun nothing is written.", s.edit).With(o("Edit File", true, false)),
+		tool(s, "create_directory", "Makes a directory, and those above it that are missing. One that exists is left as it is.",
+			s.makeDirectory).With(o("Create Directory", false, true)),
+		tool(s, "move_file", "Moves or renames a file or directory. Nothing is overwritten: the destination must not exist.",
+			s.move).With(o("Move File", true, false)),
+	}
+}
+
+// confirm asks the person whether something may be done, where that is wanted and the
+// client can ask.
+func (s *service) confirm(ctx context.Context, question string) error {
+	if !s.opts.Confirm || !server.CanElicit(ctx) {
+		return nil
+	}
+	answer, err := server.Elicit[sure](ctx, question)
+	if err == nil && (!answer.Accepted() || !answer.Value.Sure) {
+		err = mcp.Errorf("the person did not agree, and nothing was changed")
+	}
+	return err
+}
+
+type sure struct {
+	Sure bool `json:"sure" title:"Go ahead"`
+}
+
+func (s *service) write(ctx context.Context, d *directories, in writeIn) (string, error) {
+	p, exists, err := d.locate(in.Path)
+	if err != nil {
+		return "", err
+	}
+	if exists {
+		if err := s.confirm(ctx, fmt.Sprintf("Overwrite %s?", p.abs)); err != nil {
+			return "", err
+		}
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	if err := p.replace([]byte(in.Content)); err != nil {
+		return "", d.explain("open", p.abs, err)
+	}
+	return "Successfully wrote to " + in.Path, nil
+}
+
+// replace writes a file beside the one that is there, if any, and puts it in its place, so
+// that readers see the one or the other, and so does a machine that failed. Other names of
+// the old file (hard links) keep what it held. The permissions stay.
+func (p place) replace(data []byte) (err error) {
+	old, err := p.dir.root.Lstat(p.rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return err
+	case old.Mode()&fs.ModeSymlink == 0: // a link that has come since is replaced, not followed
+		if err := regular(old); err != nil {
+			return err
+		}
+	}
+	root, beside := p.dir.root, filepath.Join(filepath.Dir(p.rel), ".parley-"+rand.Text()+".tmp")
+	f, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, root.Remove(beside))
+		}
+	}()
+	_, err = f.Write(data)
+	if old != nil && old.Mode().IsRegular() {
+		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return root.Rename(beside, p.rel)
+}
+
+func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, error) {
+	p, err := d.existing("open", in.Path)
+	if err != nil {
+		return "", err
+	}
+	if !in.DryRun {
+		if err := s.confirm(ctx, fmt.Sprintf("Edit %s?", p.abs)); err != nil {
+			return "", err
+		}
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	data, err := d.readFile(p.abs, s.opts.MaxRead)
+	if err != nil {
+		return "", err
+	}
+	changed, shown, err := applyEdits(data, in.Edits, text([]byte(p.abs)))
+	if err != nil || in.DryRun {
+		return shown, err
+	}
+	return shown, d.explain("open", p.abs, p.replace(changed))
+}
+
+func (s *service) makeDirectory(_ context.Context, d *directories, in makeIn) (string, error) {
+	p, exists, err := d.locate(in.Path)
+	if err != nil {
+		return "", err
+	}
+	if exists {
+		info, err := p.dir.root.Lstat(p.rel)
+		if err == nil && !info.IsDir() {
+			err = fs.ErrExist
+		}
+		if err != nil {
+			return "", d.explain("mkdir", p.abs, err)
+		}
+	} else if err := p.dir.root.MkdirAll(p.rel, 0o777); err != nil {
+		return "", d.explain("mkdir", p.abs, err)
+	}
+	return "Successfully created directory " + in.Path, nil
+}
+
+func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, error) {
+	from, err := d.existing("rename", in.Source)
+	if err != nil {
+		return "", err
+	}
+	to, exists, err := d.locate(in.Destination)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case exists:
+		return "", mcp.Errorf("Destination already exists: %s", text([]byte(to.abs)))
+	case from.rel == ".":
+		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", text([]byte(from.abs)))
+	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
+		return "", d.explain("rename", from.abs, syscall.EINVAL)
+	}
+	if err := s.confirm(ctx, fmt.Sprintf("Move %s to %s?", from.abs, to.abs)); err != nil {
+		return "", err
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	err = rename(from, to)
+	if errors.Is(err, fs.ErrExist) {
+		return "", mcp.Errorf("Destination already exists: %s", text([]byte(to.abs)))
+	}
+	if err != nil {
+		return "", d.explain("rename", from.abs, err)
+	}
+	return "Successfully moved " + in.Source + " to " + in.Destination, nil
+}
