@@ -48,6 +48,8 @@ func (d *directories) explain(op, abs string, err error) error {
 		return mcp.Errorf("%s is neither a file nor a directory, so it is not opened", text([]byte(abs)))
 	case isEscape(err):
 		return d.denied("symlink target", abs)
+	case op == "read" && errors.Is(err, syscall.EISDIR): // the original names no path then
+		return mcp.Errorf("EISDIR: illegal operation on a directory, read")
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {

@@ -138,12 +138,11 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 		if i%1_000 == 0 && ctx.Err() != nil {
 			return "", "", context.Cause(ctx)
 		}
-		if e.IsDir() {
-			continue
-		}
 		size := d.size(p.child(e.Name()), e)
 		sizes[e.Name()] = size
-		files, total = files+1, total+size
+		if !e.IsDir() {
+			files, total = files+1, total+size
+		}
 	}
 	slices.SortStableFunc(list, func(a, b fs.DirEntry) int {
 		if in.SortBy == "size" {
@@ -164,7 +163,7 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 	return b.String(), note, nil
 }
 
-// size is that of a file, or of what a link leads to; 0 if that cannot be told.
+// size is that of an entry, or of what a link leads to; 0 if that cannot be told.
 func (d *directories) size(p place, e fs.DirEntry) int64 {
 	if e.Type()&fs.ModeSymlink != 0 {
 		to, exists, err := d.locate(p.abs)

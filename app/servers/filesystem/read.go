@@ -208,6 +208,9 @@ func (d *directories) open(path string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	f, info, err = p.open()
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, nil, d.explain("read", p.abs, err)
+	}
 	return f, info, d.explain("open", p.abs, err)
 }
 
