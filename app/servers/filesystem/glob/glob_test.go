@@ -1,0 +1,106 @@
+package glob_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/app/servers/filesystem/glob"
+)
+
+// The answers are those of minimatch 10.2.6 with its option dot; interop compares more.
+func TestMatch(t *testing.T) {
+	for _, test := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"*", []string{"a", ".a", "a.b"}, []string{"a/b"}},
+		{"*.txt", []string{"a.txt", ".txt"}, []string{"a.txt.b", "d/a.txt"}},
+		{"**/*.txt", []string{"a.txt", "d/a.txt", "d/e/.txt"}, []string{"a.md"}},
+		{"**", []string{"a", "a/b"}, nil},
+		{"a/**", []string{"a/b", "a/b/c"}, []string{"a", "b/a"}},
+		{"**/a/**", []string{"a/x", "b/a/x/y"}, []string{"a", "b/a"}},
+		{"a/**/b", []string{"a/b", "a/x/b", "a/x/y/b"}, []string{"a/x/y/c", "ab"}},
+		{"?b", []string{"ab", "éb"}, []string{"b", "aab"}},
+		{"[a-c]x", []string{"ax", "cx"}, []string{"dx", "x"}},
+		{"[!a-c]x", []string{"dx"}, []string{"ax"}},
+		{"[^a]", []string{"b"}, []string{"a"}},
+		{"[[:digit:]]*", []string{"1a"}, []string{"a1"}},
+		{"[]a]", []string{"]", "a"}, nil},
+		{"[a", []string{"[a"}, []string{"a"}},
+		{"[z-a]", nil, []string{"z", "a", "-"}},
+		{"{a,b{1,2}}.c", []string{"a.c", "b1.c", "b2.c"}, []string{"b.c"}},
+		{"{1..3}", []string{"1", "3"}, []string{"4"}},
+		{"{01..10..3}", []string{"01", "10"}, []string{"1", "02"}},
+		{"{c..a}", []string{"a", "b"}, []string{"d"}},
+		{"{a}", []string{"{a}"}, []string{"a"}},
+		{"@(a|b*)", []string{"a", "b", "bx"}, []string{"ab", ""}},
+		{"+(ab)c", []string{"abc", "ababc"}, []string{"c", "abac"}},
+		{"*(a|b)c", []string{"c", "abac"}, []string{"xc"}},
+		{"?(a)b", []string{"b", "ab"}, []string{"aab"}},
+		{"x!(a|b)", []string{"x", "xc", "xab"}, []string{"xa", "xb"}},
+		{"!*.txt", []string{"a.md", "d/a.txt"}, []string{"a.txt"}},
+		{"!!a", []string{"a"}, []string{"b"}},
+		{"#a", nil, []string{"#a", "a"}},
+		{"", nil, []string{"a"}},
+		{`\*`, []string{"*"}, []string{"a"}},
+		{"a//b", []string{"a/b"}, []string{"ab"}},
+		{"x/../a", []string{"a"}, []string{"x/../a"}},
+		{"/a", nil, []string{"a"}},
+	} {
+		p, err := glob.Compile(test.pattern)
+		if err != nil {
+			t.Errorf("%q: %v", test.pattern, err)
+			continue
+		}
+		for _, path := range test.yes {
+			if !p.Match(path) {
+				t.Errorf("%q does not match %q", test.pattern, path)
+			}
+		}
+		for _, path := range test.no {
+			if p.Match(path) {
+				t.Errorf("%q matches %q", test.pattern, path)
+			}
+		}
+	}
+}
+
+// Patterns that stand for too much are refused, and none takes long.
+func TestLimits(t *testing.T) {
+	for _, bad := range []string{
+		strings.Repeat("a", glob.MaxLength+1), "{1..1001}", strings.Repeat("{a,b}", 1500/2), "{1..99999999999999999999}",
+		"{" + strings.Repeat("{a,b}{a,b}{a,b}{a,b},", 100) + "}",
+	} {
+		if _, err := glob.Compile(bad); err == nil {
+			t.Errorf("%.60q... is taken", bad)
+		}
+	}
+	for _, slow := range []string{
+		strings.Repeat("*a", 500), strings.Repeat("**/", 500) + "b", "+(" + strings.Repeat("+(", 500) + "a" + strings.Repeat(")", 501),
+		strings.Repeat("@(a|", 500), "*(a*)*(a*)*(a*)*(a*)*(a*)b",
+		strings.Repeat("{", 2000) + strings.Repeat("}", 2000),
+	} {
+		p, err := glob.Compile(slow)
+		if err != nil {
+			t.Errorf("%.60q...: %v", slow, err)
+			continue
+		}
+		if path := strings.Repeat("a/", 100) + strings.Repeat("a", 255) + "c"; p.Match(path) {
+			t.Errorf("%.60q... matches", slow)
+		}
+	}
+}
+
+// No pattern and no path makes it panic.
+func FuzzMatch(f *testing.F) {
+	f.Add("{a,[b-]*(x|!(y))}/**/?", "a/b")
+	f.Fuzz(func(t *testing.T, pattern, path string) {
+		p, err := glob.Compile(pattern)
+		if err != nil {
+			return
+		}
+		if first := p.Match(path); first != p.Match(path) {
+			t.Error("two answers")
+		}
+	})
+}

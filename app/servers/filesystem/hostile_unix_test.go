@@ -1,0 +1,53 @@
+//go:build unix
+
+package filesystem_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A pipe with nobody at its other end, a socket and a device: no tool opens them, so none
+// waits.
+func TestPipesAndDevices(t *testing.T) {
+	f := start(t, nil, nil)
+	if err := syscall.Mkfifo(f.path("pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"pipe"}
+	if err := unix.Mknod(f.path("device"), unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))); err == nil { // root alone may
+		names = append(names, "device")
+	}
+	for _, name := range names {
+		for tool, in := range map[string]args{
+			"read_text_file": {"path": name}, "read_file": {"path": name, "tail": 1}, "read_media_file": {"path": name},
+			"write_file": {"path": name, "content": "x"}, "edit_file": {"path": name, "edits": []args{}},
+		} {
+			f.refused(tool, in, "neither a file nor a directory")
+		}
+		f.refused("list_directory", args{"path": name}, "ENOTDIR")
+		f.refused("create_directory", args{"path": name}, "EEXIST")
+		if info, err := os.Lstat(f.path(name)); err != nil || info.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
+
+// A directory that may not be read: the others are searched all the same, and the tree
+// says which it is. Root may read all.
+func TestUnreadable(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may read everything")
+	}
+	f := start(t, nil, nil)
+	put(t, f.path("closed/x.txt"), "")
+	if err := os.Chmod(f.path("closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(f.path("closed"), 0o700) })
+	f.want("search_files", args{"path": ".", "pattern": "**/*.txt"}, f.path("a.txt"))
+	f.refused("directory_tree", args{"path": "."}, "EACCES: permission denied, scandir '"+f.path("closed")+"'")
+}

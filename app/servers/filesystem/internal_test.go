@@ -1,0 +1,62 @@
+package filesystem
+
+import (
+	"slices"
+	"testing"
+)
+
+// What Windows takes for devices, streams and other names is refused there.
+func TestWindowsNames(t *testing.T) {
+	for _, bad := range []string{
+		"CON", "nul", `dir\aux.txt`, "COM1", "lpt9.log", "com¹", "CONIN$", "nul .txt", "file:stream", `C:\x\file:stream:$DATA`,
+		"name.", "name ", `dir.\x`, "a?", "a*", "<a>", "a|b", `a"b`, `\\?\C:\x`, `C:\COM3`,
+	} {
+		if err := checkWindowsPath(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	for _, good := range []string{`C:\Users\a b`, "dir/x.txt", "..", `.\x`, "console", "COM", "COM10", "nullable.txt", "a.CON", "/c/x", ""} {
+		if err := checkWindowsPath(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for path, want := range map[string]string{"/c/x/y": "C:/x/y", "/cc/x": "/cc/x", "/c": "/c", "c:/x": "c:/x", "/1/x": "/1/x"} {
+		if got := windowsPath(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+	for path, want := range map[string]bool{"C:": true, `c:\x`: true, "C:/": true, "C:x": false, "1:": false, "x": false, "": false} {
+		if got := hasDrive(path); got != want {
+			t.Errorf("%q: %t", path, got)
+		}
+	}
+}
+
+func TestFormatSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		-1: "0 B", 0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1.00 KB", 1152: "1.13 KB", 1536: "1.50 KB", 1<<20 - 1: "1024.00 KB",
+		1 << 20: "1.00 MB", 10 << 30: "10.00 GB", 5 << 40: "5.00 TB", 5000 << 40: "5000.00 TB",
+	} {
+		if got := formatSize(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestCompareNames(t *testing.T) {
+	want := []string{"", "_b", "-a", ".git", "1", "10", "2", "a", "A", "a.txt", "a1", "ab", "Ab", "b", "B.md", "é"}
+	got := slices.Clone(want)
+	slices.Reverse(got)
+	slices.SortStableFunc(got, compareNames)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestFileURIs(t *testing.T) {
+	for _, bad := range []string{"file://host/x", "http://localhost/x", "file:///x?y", "file:///x#y", "file:x", "file:///%zz"} {
+		if path, err := uriPath(bad); err == nil {
+			t.Errorf("%q is %q", bad, path)
+		}
+	}
+}

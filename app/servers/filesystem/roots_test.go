@@ -1,0 +1,118 @@
+package filesystem_test
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-mcp/parley/app/servers/filesystem"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/server"
+)
+
+// rootURI is the URI of a directory.
+func rootURI(path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return "file://" + path
+}
+
+// The roots of a client are the directories, in the place of those given, where it started
+// the server. When they change, the server asks again.
+func TestRoots(t *testing.T) {
+	dir, beside := folders(t)
+	build := func(tb testing.TB, o *server.Options) *server.Server {
+		return serve(tb, &filesystem.Options{Server: o}, dir)
+	}
+	var mu sync.Mutex
+	var roots []mcp.Root
+	set := func(uris ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		roots = nil
+		for _, uri := range uris {
+			roots = append(roots, mcp.Root{URI: uri})
+		}
+	}
+	o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return roots, nil
+	}}
+	set(rootURI(beside), rootURI(filepath.Join(beside, "missing")))
+	mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
+		set(rootURI(beside), rootURI(filepath.Join(beside, "missing")))
+		f := &fixture{t: t, dir: dir, client: c}
+		f.want("list_allowed_directories", args{}, "Allowed directories:\n"+beside)
+		f.want("read_text_file", args{"path": "secret"}, secret)
+		f.refused("read_text_file", args{"path": f.path("a.txt")}, "Access denied")
+		set(rootURI(dir))
+		if !mcptest.Stateless(era) {
+			if err := c.RootsChanged(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool {
+				got, _ := call(t.Context(), t, c, "list_allowed_directories", args{})
+				return got == "Allowed directories:\n"+dir
+			})
+		}
+		f.want("read_text_file", args{"path": "a.txt"}, "one\ntwo\nthree\n")
+		set(rootURI(filepath.Join(beside, "missing"))) // none that can be used: all stays as it is
+		if !mcptest.Stateless(era) {
+			if err := c.RootsChanged(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+		}
+	}, mcptest.Over("mem"), fresh)
+}
+
+// fresh leaves out the eras in which each request meets a new server, which forgets what
+// the one before was told.
+func fresh(era mcptest.Era) bool { return !era.Fresh }
+
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if ok() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatal("it does not happen")
+}
+
+// Over HTTP the roots of a client are of another machine: they count for nothing. Nor do
+// they with IgnoreRoots.
+func TestRootsIgnored(t *testing.T) {
+	dir, beside := folders(t)
+	o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) {
+		t.Error("the client was asked for its roots")
+		return []mcp.Root{{URI: rootURI(beside)}}, nil
+	}}
+	for over, ignore := range map[string]bool{"streamable": false, "mem": true} {
+		build := func(tb testing.TB, so *server.Options) *server.Server {
+			return serve(tb, &filesystem.Options{Server: so, IgnoreRoots: ignore}, dir)
+		}
+		mcptest.EachEra(t, build, o, func(t *testing.T, _ mcptest.Era, c *client.Client) {
+			f := &fixture{t: t, dir: dir, client: c}
+			f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+			f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
+		}, mcptest.Over(over))
+	}
+}
+
+// Without directories a client without roots is told what to do.
+func TestNoDirectories(t *testing.T) {
+	c := mcptest.Client(t, serve(t, nil))
+	f := &fixture{t: t, client: c}
+	f.refused("list_allowed_directories", args{}, "no directory may be used")
+	f.refused("read_text_file", args{"path": "/etc/passwd"}, "no directory may be used")
+}
