@@ -66,7 +66,7 @@ microbench: ## run every benchmark of the packages, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
 
 bench: ## measure beside the libraries of others and write docs/benchmarks.md; needs npm and a network, takes ten minutes
-	for part in servers clients; do (cd bench/$$part/ts && npm ci) || exit 1; done
+	for part in bench/servers/ts bench/clients/ts interop/peers; do (cd $$part && npm ci) || exit 1; done
 	cd bench && GOWORK=off $(GO) run . -out ../docs
 
 instructions: ## count the instructions of a request by valgrind and write them to docs/benchmarks.md

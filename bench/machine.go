@@ -76,23 +76,24 @@ func (b *bench) peers() ([]report.Fact, error) {
 		version, _, _ := strings.Cut(rest, "\n")
 		facts = append(facts, report.Fact{Name: p.Name, Is: p.Is + " " + version})
 	}
-	return append(facts, b.peersTS()...), nil
+	facts = append(facts, b.npmPeer(report.TS, filepath.Join(b.dir, "servers", "ts"), "@modelcontextprotocol/server")...)
+	return append(facts, b.npmPeer(report.Original, b.peersDir(), "@modelcontextprotocol/server-filesystem")...), nil
 }
 
-func (b *bench) peersTS() []report.Fact {
+// npmPeer is the version of a package of npm, by the lock file of a folder.
+func (b *bench) npmPeer(peer, dir, name string) []report.Fact {
 	var lock struct {
 		Packages map[string]struct {
 			Version string `json:"version"`
 		} `json:"packages"`
 	}
-	data, err := os.ReadFile(filepath.Join(b.dir, "servers", "ts", "package-lock.json"))
+	data, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil || json.Unmarshal(data, &lock) != nil {
 		return nil
 	}
-	const name = "@modelcontextprotocol/server"
 	p, ok := lock.Packages["node_modules/"+name]
 	if !ok {
 		return nil
 	}
-	return []report.Fact{{Name: report.TS, Is: name + " " + p.Version}}
+	return []report.Fact{{Name: peer, Is: name + " " + p.Version}}
 }

@@ -151,7 +151,7 @@ func (b *bench) all(ctx context.Context, chosen, who func(name string) bool, tak
 			continue
 		}
 		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool {
-			return !who(server) || server == report.TS && !b.hasTS() || server == inspectorName && !b.hasPeers()
+			return !who(server) || server == report.TS && !b.hasTS() || (server == inspectorName || server == report.Original) && !b.hasPeers()
 		})
 		results, err := s.measure(ctx, b)
 		if err != nil {

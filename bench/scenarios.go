@@ -106,7 +106,7 @@ var (
 
 // scenarios are all of them, in the order of the report.
 func scenarios() []*scenario {
-	return slices.Concat(small(), big(), still(), series(), bridges(), loads(), instructions())
+	return slices.Concat(small(), big(), still(), series(), bridges(), loads(), referenceScenarios(), instructions())
 }
 
 // small is traffic of small messages.

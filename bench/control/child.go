@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +32,9 @@ type Program struct {
 	// Stdio keeps the standard input and output of the child for the driver:
 	// In and Out of the Child.
 	Stdio bool
+	// Foreign is a program without the channel: it says no hello, and of what it has
+	// used only the time of processors is known.
+	Foreign bool
 }
 
 // A Child is a process that is measured. Its methods have one caller at a time.
@@ -40,6 +45,7 @@ type Child struct {
 	In, Out *os.File
 
 	cmd      *exec.Cmd
+	foreign  bool
 	requests *os.File
 	answers  *os.File
 	enc      *json.Encoder
@@ -52,7 +58,7 @@ type Child struct {
 // Start starts a program and waits for its hello. The caller stops it.
 func Start(ctx context.Context, p Program) (*Child, error) {
 	// It ends with its channel, so that its last answers can still be read.
-	c := &Child{cmd: exec.CommandContext(context.WithoutCancel(ctx), p.Path, p.Args...), ended: make(chan struct{})}
+	c := &Child{cmd: exec.CommandContext(context.WithoutCancel(ctx), p.Path, p.Args...), ended: make(chan struct{}), foreign: p.Foreign}
 	c.cmd.Dir = p.Dir
 	c.cmd.Env = append(os.Environ(), p.Env...)
 	c.cmd.Stderr = &c.errs
@@ -64,6 +70,9 @@ func Start(ctx context.Context, p Program) (*Child, error) {
 		c.err = c.cmd.Wait()
 		close(c.ended)
 	}()
+	if p.Foreign {
+		return c, nil
+	}
 	if err := c.greet(ctx); err != nil {
 		err = fmt.Errorf("start %s: no hello: %w", p.Path, err)
 		return nil, errors.Join(err, c.Stop())
@@ -128,6 +137,9 @@ func (c *Child) Stats() (Stats, error) { return c.stats(OpStats) }
 func (c *Child) Settled() (Stats, error) { return c.stats(OpGC) }
 
 func (c *Child) stats(op string) (Stats, error) {
+	if c.foreign {
+		return c.scheduled()
+	}
 	a, err := c.ask(Request{Op: op})
 	if err != nil {
 		return Stats{}, err
@@ -136,6 +148,36 @@ func (c *Child) stats(op string) (Stats, error) {
 		return Stats{}, fmt.Errorf("control: %s: no stats in the answer", op)
 	}
 	return *a.Stats, nil
+}
+
+// scheduled is the time that the threads of the child had processors for, as the kernel
+// counts it. That of threads that have ended is not in it.
+func (c *Child) scheduled() (s Stats, err error) {
+	files, err := filepath.Glob(c.proc("task/*/schedstat"))
+	if err != nil {
+		return s, err
+	}
+	var total int64
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return s, err
+		}
+		first, _, _ := strings.Cut(string(data), " ")
+		n, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", file, err)
+		}
+		total += n
+	}
+	if total == 0 {
+		return s, fmt.Errorf("%s has used no processor, as the kernel says", c.cmd.Path)
+	}
+	s.CPU = total / int64(time.Microsecond)
+	return s, nil
 }
 
 // Run has a child that measures itself make so many calls.

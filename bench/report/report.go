@@ -41,6 +41,8 @@ const (
 	MCPGo  = "mcp-go"
 	TS     = "ts"
 	Floor  = "floor"
+	// Original is the server, by others, of which parley contains one like it.
+	Original = "original"
 )
 
 // Metrics are the figures of one round. What is not there was not measured.

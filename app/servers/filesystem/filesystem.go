@@ -61,6 +61,9 @@ type service struct {
 	dirs   dirSet
 	watch  *watcher
 	writes sync.Mutex // one change at a time, so that none of two edits is lost
+
+	notedMu sync.Mutex
+	noted   map[string]fileState // by URI, of files whose watch has not begun
 }
 
 // New makes a server for the files in directories. Directories that cannot be opened are
@@ -110,6 +113,7 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 		s.server.Add(s.writingTools()...)
 	}
 	s.server.Add(s.resources())
+	s.server.Use(s.noteSubscriptions)
 	return s.server, s, nil
 }
 

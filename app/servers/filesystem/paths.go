@@ -56,6 +56,9 @@ func (d *directories) names(sep string) string {
 
 // place finds the place that a path names, without a look at the disk.
 func (d *directories) place(path string) (place, error) {
+	if len(d.list) == 0 {
+		return place{}, errNoDirectory
+	}
 	if err := checkPath(path, d.maxPath); err != nil {
 		return place{}, err
 	}

@@ -3,7 +3,6 @@ package filesystem
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io/fs"
 	"mime"
 	"path/filepath"
@@ -154,55 +153,3 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 
 // shown is a path as the variable of the template has it.
 func shown(path string) string { return strings.TrimPrefix(filepath.ToSlash(path), "/") }
-
-// watchResource calls changed when a file changes, while a client is subscribed to it.
-func (s *service) watchResource(ctx context.Context, uri string, changed func()) {
-	path, err := uriPath(uri)
-	if err != nil {
-		s.log.Warn("a resource cannot be watched", "uri", uri, "error", err)
-		return
-	}
-	look := func() (place, error) {
-		d := s.dirs.acquire()
-		defer s.dirs.release(d)
-		if len(d.list) == 0 {
-			return place{}, errors.New("no directory may be used")
-		}
-		p, _, err := d.locate(path)
-		return p, err
-	}
-	stat := func() fileState {
-		d := s.dirs.acquire()
-		defer s.dirs.release(d)
-		if len(d.list) == 0 {
-			return fileState{}
-		}
-		return d.state(path)
-	}
-	p, err := look()
-	if err != nil {
-		s.log.Warn("a resource cannot be watched", "uri", uri, "error", err)
-		return
-	}
-	s.watch.run(ctx, p.abs, stat, changed)
-}
-
-// A fileState is what tells that a file changed.
-type fileState struct {
-	exists bool
-	size   int64
-	time   int64
-	mode   fs.FileMode
-}
-
-func (d *directories) state(path string) fileState {
-	p, exists, err := d.locate(path)
-	if err != nil || !exists {
-		return fileState{}
-	}
-	info, err := p.dir.root.Lstat(p.rel)
-	if err != nil {
-		return fileState{}
-	}
-	return fileState{true, info.Size(), info.ModTime().UnixNano(), info.Mode()}
-}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/app/servers/filesystem"
 	"github.com/parley-mcp/parley/client"
@@ -137,8 +138,13 @@ func TestSubscriptions(t *testing.T) {
 			if err := change(); err != nil {
 				t.Fatalf("change %d: %v", i, err)
 			}
-			if got := <-told; got != rootURI(file) {
-				t.Errorf("change %d: told of %s", i, got)
+			select {
+			case got := <-told:
+				if got != rootURI(file) {
+					t.Errorf("change %d: told of %s", i, got)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("change %d: nothing is told", i)
 			}
 		}
 		if err := sub.Close(); err != nil {

@@ -140,6 +140,9 @@ func openDirectory(path string) (*directory, error) {
 	return &directory{name: name, real: real, root: root}, nil
 }
 
+// errNoDirectory is the refusal of everything while there is no directory.
+var errNoDirectory = mcp.Errorf("no directory may be used: start the server with directories, or use a client that has roots")
+
 // directories are those that the call of ctx may use; the caller releases them. The
 // client at the other end of a pipe is asked for its roots: in revisions with a handshake
 // before the first call and when it says that they changed, else inside of each call.
@@ -161,7 +164,7 @@ func (s *service) directories(ctx context.Context) (*directories, error) {
 	d := s.dirs.acquire()
 	if len(d.list) == 0 {
 		s.dirs.release(d)
-		return nil, mcp.Errorf("no directory may be used: start the server with directories, or use a client that has roots")
+		return nil, errNoDirectory
 	}
 	return d, nil
 }

@@ -42,10 +42,9 @@ func newWatcher(log *slog.Logger) *watcher {
 // errClosed is the refusal to watch after close.
 var errClosed = errors.New("the server is shutting down")
 
-// run calls changed whenever the state of a file is another one, until ctx ends. Where the
+// run calls changed whenever the state of a file is another one than last, until ctx ends. Where the
 // system cannot watch the file, the log says why and the file is looked at each second.
-func (w *watcher) run(ctx context.Context, path string, state func() fileState, changed func()) {
-	last := state()
+func (w *watcher) run(ctx context.Context, path string, last fileState, state func() fileState, changed func()) {
 	check := func() {
 		if now := state(); now != last {
 			last = now

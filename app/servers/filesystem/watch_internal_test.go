@@ -27,7 +27,7 @@ func TestWatchingRefused(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.run(ctx, "/dir/file", func() fileState { return state }, func() { changes++ })
+			w.run(ctx, "/dir/file", state, func() fileState { return state }, func() { changes++ })
 		}()
 		time.Sleep(10 * pollEvery)
 		synctest.Wait()
