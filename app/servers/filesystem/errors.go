@@ -43,9 +43,9 @@ func (d *directories) explain(op, abs string, err error) error {
 	case err == nil || errors.As(err, &shown):
 		return err
 	case errors.Is(err, errDangling):
-		return mcp.Errorf("Parent directory does not exist: %s", text([]byte(filepath.Dir(abs))))
+		return mcp.Errorf("Parent directory does not exist: %s", valid(filepath.Dir(abs)))
 	case errors.Is(err, errNotRegular):
-		return mcp.Errorf("%s is neither a file nor a directory, so it is not opened", text([]byte(abs)))
+		return mcp.Errorf("%s is neither a file nor a directory, so it is not opened", valid(abs))
 	case isEscape(err):
 		return d.denied("symlink target", abs)
 	case op == "read" && errors.Is(err, syscall.EISDIR): // the original names no path then
@@ -53,14 +53,14 @@ func (d *directories) explain(op, abs string, err error) error {
 	}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
-			return mcp.Errorf("%s: %s, %s '%s'", c.code, c.text, op, text([]byte(abs)))
+			return mcp.Errorf("%s: %s, %s '%s'", c.code, c.text, op, valid(abs))
 		}
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err // its path is not the one that the caller knows
 	}
-	return mcp.Errorf("cannot %s '%s': %v", op, text([]byte(abs)), err)
+	return mcp.Errorf("cannot %s '%s': %v", op, valid(abs), err)
 }
 
 // isEscape reports whether an os.Root refused to leave its directory. Package os has no

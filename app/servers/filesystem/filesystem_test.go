@@ -120,10 +120,15 @@ func TestHeadAndTail(t *testing.T) {
 		{"long", "tail", 99_999, long},
 		{"crlf", "tail", 2, "b\nc"},
 		{"crlf", "head", 2, "a\r\nb\r"},
-		{"empty", "head", 1, ""}, {"empty", "tail", 1, ""},
-		{"one", "head", 1, "a"}, {"one", "tail", 1, "a"},
-		{"end", "head", 5, "a\n"}, {"end", "tail", 1, ""}, {"end", "tail", 2, "\n"},
-		{"wide", "head", 1, strings.Repeat("ü", 70_000)}, {"wide", "tail", 1, "x"},
+		{"empty", "head", 1, ""},
+		{"empty", "tail", 1, ""},
+		{"one", "head", 1, "a"},
+		{"one", "tail", 1, "a"},
+		{"end", "head", 5, "a\n"},
+		{"end", "tail", 1, ""},
+		{"end", "tail", 2, "\n"},
+		{"wide", "head", 1, strings.Repeat("ü", 70_000)},
+		{"wide", "tail", 1, "x"},
 	} {
 		got, failed := call(t.Context(), t, f.client, "read_text_file", args{"path": test.name, test.part: test.n})
 		if failed || got != test.want {

@@ -93,7 +93,7 @@ func (p place) openDir() (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return listable(f)
 }
 
 // readDir is entries of a path.
@@ -115,9 +115,11 @@ func (s *service) list(ctx context.Context, d *directories, in pathIn) (out, not
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(mark(e) + " " + e.Name())
+		b.WriteString(mark(e))
+		b.WriteByte(' ')
+		b.WriteString(e.Name())
 	}
-	return text([]byte(b.String())), note, err
+	return valid(b.String()), note, err
 }
 
 func mark(e fs.DirEntry) string {
@@ -157,7 +159,7 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 			size = formatSize(sizes[e.Name()])
 			size = strings.Repeat(" ", max(0, 10-len(size))) + size
 		}
-		b.WriteString(mark(e) + " " + pad(text([]byte(e.Name())), 30) + " " + size + "\n")
+		b.WriteString(mark(e) + " " + pad(valid(e.Name()), 30) + " " + size + "\n")
 	}
 	fmt.Fprintf(&b, "\nTotal: %d files, %d directories\nCombined size: %s", files, int64(len(list))-files, formatSize(total))
 	return b.String(), note, nil

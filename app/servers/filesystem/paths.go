@@ -51,7 +51,7 @@ func (d *directories) names(sep string) string {
 			names = append(names, dir.real)
 		}
 	}
-	return text([]byte(strings.Join(names, sep)))
+	return valid(strings.Join(names, sep))
 }
 
 // place finds the place that a path names, without a look at the disk.
@@ -84,7 +84,7 @@ func (d *directories) place(path string) (place, error) {
 }
 
 func (d *directories) denied(what, abs string) error {
-	return mcp.Errorf("Access denied - %s outside allowed directories: %s not in %s", what, text([]byte(abs)), d.names(", "))
+	return mcp.Errorf("Access denied - %s outside allowed directories: %s not in %s", what, valid(abs), d.names(", "))
 }
 
 // find finds the innermost directory that an absolute, clean path is in.

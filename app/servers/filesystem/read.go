@@ -359,6 +359,14 @@ func text(data []byte) string {
 	return b.String()
 }
 
+// valid is text of a string.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return text([]byte(s))
+}
+
 // brokenPrefix is how many bytes at the beginning of data are the beginning of a
 // character that does not go on.
 func brokenPrefix(data []byte) int {

@@ -3,7 +3,6 @@ package filesystem
 import (
 	"bytes"
 	"context"
-	"io/fs"
 	"mime"
 	"path/filepath"
 	"runtime"
@@ -95,7 +94,7 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 				case e.IsDir():
 					below = append(below, p)
 				case e.Type().IsRegular():
-					list = append(list, s.resource(p, e))
+					list = append(list, resource(p))
 				}
 				if len(list) == s.opts.MaxResources {
 					return list, nil
@@ -107,9 +106,9 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 	return list, nil
 }
 
-func (s *service) resource(p place, e fs.DirEntry) mcp.Resource {
+func resource(p place) mcp.Resource {
 	r := mcp.Resource{URI: fileURI(p.abs), Name: filepath.ToSlash(p.rel), MIMEType: mime.TypeByExtension(filepath.Ext(p.abs))}
-	if info, err := e.Info(); err == nil {
+	if info, err := p.dir.root.Lstat(p.rel); err == nil {
 		r.Size = new(info.Size())
 	}
 	return r
@@ -130,11 +129,11 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 	parent, prefix := filepath.Split(path)
 	p, exists, err := d.locate(parent)
 	if err != nil || !exists {
-		return list, nil //nolint:nilerr // nothing to suggest
+		return list, nil // nothing to suggest
 	}
 	entries, _, err := p.entries(ctx, s.opts.MaxEntries)
 	if err != nil {
-		return list, nil //nolint:nilerr // nothing to suggest
+		return list, nil // nothing to suggest
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), prefix) || !utf8.ValidString(e.Name()) {

@@ -151,7 +151,7 @@ func (s *service) directories(ctx context.Context) (*directories, error) {
 	call := server.CallFrom(ctx)
 	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) && !s.opts.IgnoreRoots &&
 		(!call.Handshake() || !s.dirs.knowsRoots()) {
-		roots, err := server.Roots(ctx) //nolint:staticcheck // the original server has them
+		roots, err := server.Roots(ctx)
 		switch {
 		case errors.Is(err, server.ErrAskFailed):
 			s.log.Warn("the client did not tell its roots; the directories stay as they are", "error", err)

@@ -139,7 +139,7 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 		if shown++; shown > s.opts.MaxEntries {
 			return false, errCut
 		}
-		entry := &treeEntry{Name: text([]byte(e.Name())), Type: "file"}
+		entry := &treeEntry{Name: valid(e.Name()), Type: "file"}
 		if e.IsDir() {
 			entry.Type, entry.Children = "directory", &[]*treeEntry{}
 			children[rel] = entry.Children
@@ -188,7 +188,7 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 			if len(found) == s.opts.MaxEntries {
 				return false, errCut
 			}
-			found = append(found, text([]byte(p.abs)))
+			found = append(found, valid(p.abs))
 		}
 		return true, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,24 +22,24 @@ func TestWatchingRefused(t *testing.T) {
 		var log bytes.Buffer
 		w := newWatcher(slog.New(slog.NewTextHandler(&log, nil)))
 		w.open = func() (*fsnotify.Watcher, error) { return nil, errors.New("too many watches") }
-		state := fileState{exists: true, size: 1}
-		changes := 0
+		var size, changes atomic.Int64
+		state := func() fileState { return fileState{exists: true, size: size.Load()} }
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			w.run(ctx, "/dir/file", state, func() fileState { return state }, func() { changes++ })
+			w.run(ctx, "/dir/file", state(), state, func() { changes.Add(1) })
 		}()
 		time.Sleep(10 * pollEvery)
 		synctest.Wait()
-		if changes != 0 {
-			t.Errorf("%d changes of a file that is the same", changes)
+		if n := changes.Load(); n != 0 {
+			t.Errorf("%d changes of a file that is the same", n)
 		}
-		state.size = 2
+		size.Store(2)
 		time.Sleep(2 * pollEvery)
 		synctest.Wait()
-		if changes != 1 {
-			t.Errorf("%d changes", changes)
+		if n := changes.Load(); n != 1 {
+			t.Errorf("%d changes", n)
 		}
 		cancel()
 		<-done

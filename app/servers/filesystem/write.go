@@ -145,7 +145,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil {
 		return "", err
 	}
-	changed, shown, err := applyEdits(data, in.Edits, text([]byte(p.abs)))
+	changed, shown, err := applyEdits(data, in.Edits, valid(p.abs))
 	if err != nil || in.DryRun {
 		return shown, err
 	}
@@ -182,9 +182,9 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 	}
 	switch {
 	case exists:
-		return "", mcp.Errorf("Destination already exists: %s", text([]byte(to.abs)))
+		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
 	case from.rel == ".":
-		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", text([]byte(from.abs)))
+		return "", mcp.Errorf("%s is an allowed directory itself, which cannot be moved", valid(from.abs))
 	case strings.HasPrefix(to.abs, from.abs+string(filepath.Separator)):
 		return "", d.explain("rename", from.abs, syscall.EINVAL)
 	}
@@ -195,7 +195,7 @@ func (s *service) move(ctx context.Context, d *directories, in moveIn) (string, 
 	defer s.writes.Unlock()
 	err = rename(from, to)
 	if errors.Is(err, fs.ErrExist) {
-		return "", mcp.Errorf("Destination already exists: %s", text([]byte(to.abs)))
+		return "", mcp.Errorf("Destination already exists: %s", valid(to.abs))
 	}
 	if err != nil {
 		return "", d.explain("rename", from.abs, err)

@@ -76,7 +76,8 @@ func coarse(a, z []string) []run {
 	}
 	list := []run{
 		{kind: ' ', count: head},
-		{kind: '-', count: len(a) - head - tail}, {kind: '+', count: len(z) - head - tail},
+		{kind: '-', count: len(a) - head - tail},
+		{kind: '+', count: len(z) - head - tail},
 		{kind: ' ', count: tail},
 	}
 	return slices.DeleteFunc(list, func(r run) bool { return r.count == 0 })

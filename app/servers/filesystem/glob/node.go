@@ -203,8 +203,9 @@ func (n *node) fits(s []rune, j int, next []bool) bool {
 		return !group() && later()
 	case groupOne, groupMay, groupMany, groupSome:
 		return group()
+	default:
+		return j < len(s) && n.one(s[j]) && next[j+1]
 	}
-	return j < len(s) && n.one(s[j]) && next[j+1]
 }
 
 // one reports whether a node of one character is r.
@@ -216,8 +217,9 @@ func (n *node) one(r rune) bool {
 		return true
 	case class:
 		return n.set(r)
+	default:
+		return false
 	}
-	return false
 }
 
 // ends are where a group can end that begins at j.
@@ -245,6 +247,7 @@ func (n *node) ends(s []rune, j int) []bool {
 		if n.kind == groupMany {
 			out[j] = true
 		}
+	default: // exactly once
 	}
 	return out
 }
