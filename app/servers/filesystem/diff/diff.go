@@ -14,7 +14,7 @@ const (
 	// MaxChanges is the most lines added and removed for which the shortest way from one
 	// text to the other is looked for. Beyond it all lines between the first and the last
 	// that differ are shown as removed and added: the search takes time with the square.
-	MaxChanges = 4000
+	MaxChanges = 2000
 )
 
 // A run is a number of lines that are all kept, added or removed.
