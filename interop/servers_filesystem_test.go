@@ -298,7 +298,9 @@ func (g *generator) call() toolCall {
 }
 
 // has reports whether a value of a call is one of these.
-func has(in toolCall, member string, values ...any) bool { return slices.Contains(values, in.args[member]) }
+func has(in toolCall, member string, values ...any) bool {
+	return slices.Contains(values, in.args[member])
+}
 
 // The same 500 calls give the same results from 'parley serve filesystem' and its original, on two
 // equal trees, which stay equal.

@@ -239,6 +239,26 @@ func TestAnnotationsAndReadOnly(t *testing.T) {
 	}
 }
 
+// Tools that change something need the scope that the operator names; the others do not.
+func TestWriteScope(t *testing.T) {
+	dir, _ := folders(t)
+	build := func(tb testing.TB, o *server.Options) *server.Server {
+		return serve(tb, &filesystem.Options{WriteScope: "filesystem:write", Server: o}, dir)
+	}
+	mcptest.EachEra(t, build, nil, func(t *testing.T, _ mcptest.Era, c *client.Client) {
+		for tool, in := range map[string]args{
+			"write_file": {"path": "x", "content": ""}, "create_directory": {"path": "d"},
+			"edit_file": {"path": "a.txt", "edits": []args{}}, "move_file": {"source": "a.txt", "destination": "b"},
+		} {
+			if res, err := c.CallTool(t.Context(), tool, in, nil); err == nil && !res.IsError {
+				t.Errorf("%s: %+v, want a refusal", tool, res)
+			}
+		}
+		f := &fixture{t: t, dir: dir, client: c}
+		f.want("list_directory", args{"path": "."}, "[FILE] a.txt")
+	}, mcptest.Over("streamable"))
+}
+
 // With Confirm the person is asked before something that exists is changed, where the
 // client can ask; without an answer nothing happens.
 func TestConfirm(t *testing.T) {
