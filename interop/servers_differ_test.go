@@ -30,6 +30,9 @@ type differential struct {
 	normalize func(in toolCall, a *toolReply)
 	// allowed are the differences that the guide page of the server lists. Each must occur.
 	allowed []knownDifference
+	// compare is called with both answers after that, if it is not nil, to settle what follows from
+	// earlier calls.
+	compare func(in toolCall, ours, theirs *toolReply)
 	// each is called after each pair of calls, if it is not nil, such as to compare files.
 	each func(t *testing.T, in toolCall)
 }
@@ -74,6 +77,9 @@ func (d *differential) run(t *testing.T) {
 		if d.normalize != nil {
 			d.normalize(in, a)
 			d.normalize(in, b)
+		}
+		if d.compare != nil {
+			d.compare(in, a, b)
 		}
 		name := d.difference(in, a, b)
 		if name != "" {
