@@ -24,7 +24,8 @@ type linksIn struct {
 }
 
 type referenceIn struct {
-	Kind string `json:"kind" desc:"What the resource holds." enum:"text,blob" default:"text"`
+	ResourceType string `json:"resourceType" desc:"What the resource holds." enum:"Text,Blob" default:"Text"`
+	ResourceID   int    `json:"resourceId" desc:"The number of the resource." min:"1" default:"1"`
 }
 
 // contentTools are tools that answer with each kind of content.
@@ -42,19 +43,26 @@ func contentTools() []server.Feature {
 		}).With(server.ToolOptions{Title: "Tiny audio", Annotations: readOnly}),
 
 		server.Tool("get-resource-links", "Gives links to resources of this server.", func(_ context.Context, in linksIn) ([]mcp.Content, error) {
-			list := []mcp.Content{mcp.Text(fmt.Sprintf("%d links:", in.Count))}
-			for i := range in.Count {
-				c := cities[i%len(cities)]
-				list = append(list, mcp.Link("demo://cities/"+c.country+"/"+c.name, c.name))
+			list := []mcp.Content{mcp.Text(fmt.Sprintf("Here are %d resource links to resources available in this server:", in.Count))}
+			for i := 1; i <= in.Count; i++ {
+				kind, what := "Blob", "binary blob resource"
+				if i%2 == 0 {
+					kind, what = "Text", "plaintext resource"
+				}
+				link := mcp.Link(dynamicURI(kind, i), fmt.Sprintf("%s Resource %d", kind, i))
+				link.Description, link.MIMEType = fmt.Sprintf("Resource %d: %s", i, what), "text/plain"
+				list = append(list, link)
 			}
 			return list, nil
 		}).With(server.ToolOptions{Title: "Resource links", Annotations: readOnly}),
 
-		server.Tool("get-resource-reference", "Gives a resource of this server with its contents.", func(_ context.Context, in referenceIn) (mcp.Content, error) {
-			if in.Kind == "blob" {
-				return mcp.Embed(mcp.ResourceContents{URI: imageURI, MIMEType: "image/png", Blob: picture()}), nil
-			}
-			return mcp.Embed(mcp.ResourceContents{URI: textURI, MIMEType: "text/plain", Text: staticText}), nil
+		server.Tool("get-resource-reference", "Gives a resource of this server with its contents.", func(_ context.Context, in referenceIn) ([]mcp.Content, error) {
+			resource := dynamic(in.ResourceType, in.ResourceID)
+			return []mcp.Content{
+				mcp.Text(fmt.Sprintf("Returning resource reference for Resource %d:", in.ResourceID)),
+				mcp.Embed(resource),
+				mcp.Text("You can access this resource using the URI: " + resource.URI),
+			}, nil
 		}).With(server.ToolOptions{Title: "Resource with contents", Annotations: readOnly}),
 	}
 }
@@ -68,11 +76,11 @@ func annotated(_ context.Context, in annotatedIn) ([]mcp.Content, error) {
 	var list []mcp.Content
 	switch in.MessageType {
 	case "error":
-		list = append(list, message("Error: something went wrong", 1, mcp.RoleUser, mcp.RoleAssistant))
+		list = append(list, message("Error: Operation failed", 1, mcp.RoleUser, mcp.RoleAssistant))
 	case "success":
-		list = append(list, message("It worked", 0.7, mcp.RoleUser))
+		list = append(list, message("Operation completed successfully", 0.7, mcp.RoleUser))
 	default:
-		list = append(list, message("Debug: 3 things were looked at", 0.3, mcp.RoleAssistant))
+		list = append(list, message("Debug: Cache hit ratio 0.95, latency 150ms", 0.3, mcp.RoleAssistant))
 	}
 	if in.IncludeImage {
 		p := mcp.Image(picture(), "image/png")

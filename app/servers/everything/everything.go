@@ -22,7 +22,7 @@ type Options struct {
 	// Tick is how often the resource demo://ticks changes. Default 1 s.
 	Tick time.Duration
 	// WriteScope is a scope that callers must have been granted to use the
-	// tools that change something: drop-table and toggle-extra-tool. Default
+	// tools that change something: drop-table and the two that toggle something. Default
 	// none: all callers may use them.
 	WriteScope string
 	// ReadOnly leaves these tools out. Default false.
@@ -72,11 +72,15 @@ func New(version string, o *Options) *server.Server {
 	rules.Log = opts.Logger
 	tasks.Enable(s, opts.Tasks, rules)
 	s.Add(toggle(s, write))
+	ref := &reference{}
+	s.Add(ref.tools(write)...)
 	if opts.ReadOnly {
-		s.RemoveTools("drop-table", "toggle-extra-tool")
+		s.RemoveTools("drop-table", "toggle-extra-tool", "toggle-subscriber-updates")
 	}
 	s.Add(resources(opts.Tick)...)
 	s.Add(prompts()...)
+	s.Add(ref.resources(opts.Tick)...)
+	s.Add(ref.prompts()...)
 	addSkills(s, opts.Logger)
 	return s
 }

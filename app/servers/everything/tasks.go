@@ -17,6 +17,7 @@ func taskRules() *tasks.Options {
 			"trigger-long-running-operation": {Mode: tasks.May, After: 3 * time.Second, Repeatable: true},
 			"simulate-research":              {Mode: tasks.May, Repeatable: true},
 			"simulate-backup":                {Mode: tasks.Must},
+			"simulate-research-query":        {Mode: tasks.Must, Repeatable: true},
 			"simulate-order":                 {Mode: tasks.May, Begins: true, Repeatable: true},
 		},
 		PollInterval: 500 * time.Millisecond,
