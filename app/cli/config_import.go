@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,12 +16,19 @@ import (
 
 func (p *program) configImportCommand() *cobra.Command {
 	var file string
+	var replace bool
 	cmd := &cobra.Command{
 		Use:   "import NAME...",
 		Short: "Copy servers of other clients' files into your own file",
 		Long: `Copy servers of other clients' files into your own file, parley.jsonc, where they
 can be changed, disabled and labelled. The other file stays as it is; of two
-entries with one name, yours counts. Entries of other clients work without that.`,
+entries with one name, yours counts. Entries of other clients work without that.
+
+Where an entry starts a reference server that is built in here, such as
+"npx -y @modelcontextprotocol/server-memory", the copy can start the built-in one:
+at a terminal you are shown the difference and asked, and --replace agrees to all.`,
+		Example: `  parley config import notes
+  parley config import memory time --replace`,
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withConfig(cmd.Context(), file, func(cfg *config.Config, _ *local.DB) error {
@@ -29,7 +37,7 @@ entries with one name, yours counts. Entries of other clients work without that.
 					return err
 				}
 				for _, name := range args {
-					if err := p.importEntry(cfg, own.Own.Path, name); err != nil {
+					if err := p.importEntry(cmd.Context(), cfg, own.Own.Path, name, replace); err != nil {
 						return err
 					}
 				}
@@ -37,12 +45,13 @@ entries with one name, yours counts. Entries of other clients work without that.
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "have copies of reference servers start the built-in ones")
 	cmd.Flags().StringVar(&file, "config", "", "take them from this `FILE`")
 	return cmd
 }
 
 // importEntry copies one entry.
-func (p *program) importEntry(cfg *config.Config, path, name string) error {
+func (p *program) importEntry(ctx context.Context, cfg *config.Config, path, name string, replace bool) error {
 	s := cfg.Server(name)
 	switch {
 	case s == nil:
@@ -55,6 +64,9 @@ func (p *program) importEntry(cfg *config.Config, path, name string) error {
 	e, err := entryOf(s)
 	if err != nil {
 		return usagef("%q of %s: %w; write it by hand, with variables as ${NAME}", name, s.Source, err)
+	}
+	if e, err = p.offerReplacement(ctx, name, e, replace); err != nil {
+		return err
 	}
 	if err := config.Add(path, name, *e); err != nil {
 		return err

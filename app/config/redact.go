@@ -56,9 +56,9 @@ func redactURL(text string) string {
 
 var secretFlag = regexp.MustCompile(`(?i)(^|[-_.])(api[-_]?key|apikey|key|token|secret|passw(or)?d|pat|auth|authorization|bearer|credentials?)$`)
 
-// redactArgs replaces the values of options whose names say that they are secret, and
-// headers with a value.
-func redactArgs(args []string) []string {
+// RedactArgs replaces the values of options whose names say that they are secret, and
+// headers with a value, for showing a command to people.
+func RedactArgs(args []string) []string {
 	shown := make([]string, len(args))
 	hide := false
 	for i, arg := range args {

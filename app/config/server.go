@@ -129,7 +129,7 @@ type Input struct {
 // list: what looks like a secret is left out.
 func (s *Server) Address() string {
 	if s.Command != "" || s.Transport == TransportStdio {
-		return strings.Join(append([]string{s.Command}, redactArgs(s.Args)...), " ")
+		return strings.Join(append([]string{s.Command}, RedactArgs(s.Args)...), " ")
 	}
 	return redactURL(s.URL)
 }

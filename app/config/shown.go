@@ -76,7 +76,7 @@ func redactList(list *hujson.Array) {
 			args[i] = l.String()
 		}
 	}
-	for i, shown := range redactArgs(args) {
+	for i, shown := range RedactArgs(args) {
 		if shown != args[i] {
 			list.Elements[i].Value = hujson.String(shown)
 		}
