@@ -90,19 +90,29 @@ func TestTools(t *testing.T) {
 	}
 	steps := []struct{ tool, args, want string }{
 		{"read_graph", `{}`, `{"entities":[],"relations":[]}`},
-		{"create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["likes <tea> & \u2028"]},{"name":"Acme","entityType":"firm","observations":[]}]}`,
-			`[{"entityType":"person","name":"Ada","observations":["likes <tea> & ` + "\u2028" + `"]},{"entityType":"firm","name":"Acme","observations":[]}]`},
+		{
+			"create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["likes <tea> & \u2028"]},{"name":"Acme","entityType":"firm","observations":[]}]}`,
+			`[{"entityType":"person","name":"Ada","observations":["likes <tea> & ` + "\u2028" + `"]},{"entityType":"firm","name":"Acme","observations":[]}]`,
+		},
 		{"create_entities", `{"entities":[{"name":"Ada","entityType":"cat","observations":[]}]}`, `[]`},
-		{"create_relations", `{"relations":[{"from":"Ada","to":"Acme","relationType":"works_at"},{"from":"Bob","to":"Acme","relationType":"owns"}]}`,
-			`[{"from":"Ada","relationType":"works_at","to":"Acme"},{"from":"Bob","relationType":"owns","to":"Acme"}]`},
+		{
+			"create_relations", `{"relations":[{"from":"Ada","to":"Acme","relationType":"works_at"},{"from":"Bob","to":"Acme","relationType":"owns"}]}`,
+			`[{"from":"Ada","relationType":"works_at","to":"Acme"},{"from":"Bob","relationType":"owns","to":"Acme"}]`,
+		},
 		{"create_relations", `{"relations":[{"from":"Ada","to":"Acme","relationType":"works_at"}]}`, `[]`},
-		{"add_observations", `{"observations":[{"entityName":"Acme","contents":["makes tea","makes tea"]},{"entityName":"Ada","contents":[]}]}`,
-			`[{"addedObservations":["makes tea"],"entityName":"Acme"},{"addedObservations":[],"entityName":"Ada"}]`},
+		{
+			"add_observations", `{"observations":[{"entityName":"Acme","contents":["makes tea","makes tea"]},{"entityName":"Ada","contents":[]}]}`,
+			`[{"addedObservations":["makes tea"],"entityName":"Acme"},{"addedObservations":[],"entityName":"Ada"}]`,
+		},
 		{"search_nodes", `{"query":"TEA"}`, ""},
-		{"search_nodes", `{"query":"firm"}`,
-			`{"entities":[{"entityType":"firm","name":"Acme","observations":["makes tea"]}],"relations":[{"from":"Ada","relationType":"works_at","to":"Acme"},{"from":"Bob","relationType":"owns","to":"Acme"}]}`},
-		{"open_nodes", `{"names":["nobody","Ada"]}`,
-			`{"entities":[{"entityType":"person","name":"Ada","observations":["likes <tea> & ` + "\u2028" + `"]}],"relations":[{"from":"Ada","relationType":"works_at","to":"Acme"}]}`},
+		{
+			"search_nodes", `{"query":"firm"}`,
+			`{"entities":[{"entityType":"firm","name":"Acme","observations":["makes tea"]}],"relations":[{"from":"Ada","relationType":"works_at","to":"Acme"},{"from":"Bob","relationType":"owns","to":"Acme"}]}`,
+		},
+		{
+			"open_nodes", `{"names":["nobody","Ada"]}`,
+			`{"entities":[{"entityType":"person","name":"Ada","observations":["likes <tea> & ` + "\u2028" + `"]}],"relations":[{"from":"Ada","relationType":"works_at","to":"Acme"}]}`,
+		},
 		{"delete_observations", `{"deletions":[{"entityName":"Acme","observations":["makes tea","no such"]},{"entityName":"nobody","observations":["x"]}]}`, "Observations deleted successfully"},
 		{"delete_relations", `{"relations":[{"from":"Bob","to":"Acme","relationType":"owns"}]}`, "Relations deleted successfully"},
 		{"delete_entities", `{"entityNames":["Ada","nobody"]}`, "Entities deleted successfully"},
@@ -347,7 +357,7 @@ func TestPages(t *testing.T) {
 func TestResources(t *testing.T) {
 	c := connect(t, fileOf(t, `{"type":"entity","name":"Ada L.","entityType":"person","observations":[]}`+"\n"+`{"type":"entity","name":"Bob","entityType":"person","observations":[]}`), nil)
 	for uri, want := range map[string]string{
-		memory.GraphURI:             `{"entities":[{"entityType":"person","name":"Ada L.","observations":[]},{"entityType":"person","name":"Bob","observations":[]}],"relations":[]}`,
+		memory.GraphURI:            `{"entities":[{"entityType":"person","name":"Ada L.","observations":[]},{"entityType":"person","name":"Bob","observations":[]}],"relations":[]}`,
 		"memory://entity/Ada%20L.": `{"entities":[{"entityType":"person","name":"Ada L.","observations":[]}],"relations":[]}`,
 	} {
 		res, err := c.ReadResource(t.Context(), uri, nil)

@@ -43,30 +43,14 @@ type addObservationsOut struct {
 func addingTools(s *store, scopes []string) []server.Feature {
 	return []server.Feature{
 		server.Tool("create_entities", "Remembers new entities with what is known about them. Entities whose names are there already are left as they are: use add_observations for them.",
-			func(ctx context.Context, in createEntitiesIn) (mcp.With[createEntitiesOut], error) {
-				var added []Entity
-				err := s.change(ctx, func(g *graph) (bool, error) {
-					added = g.createEntities(in.Entities)
-					return len(added) > 0, nil
-				})
-				if err != nil {
-					return mcp.With[createEntitiesOut]{}, err
-				}
-				return give(createEntitiesOut{added}, added)
-			}).With(server.ToolOptions{Title: "Create Entities", Annotations: hints(false, false, false), Scopes: scopes}),
+			creating(s, func(g *graph, in createEntitiesIn) []Entity { return g.createEntities(in.Entities) },
+				func(added []Entity) createEntitiesOut { return createEntitiesOut{added} }),
+		).With(server.ToolOptions{Title: "Create Entities", Annotations: hints(false, false, false), Scopes: scopes}),
 
 		server.Tool("create_relations", "Remembers relations between entities, in active voice. Those that are there already are left out.",
-			func(ctx context.Context, in relationsIn) (mcp.With[createRelationsOut], error) {
-				var added []Relation
-				err := s.change(ctx, func(g *graph) (bool, error) {
-					added = g.createRelations(in.Relations)
-					return len(added) > 0, nil
-				})
-				if err != nil {
-					return mcp.With[createRelationsOut]{}, err
-				}
-				return give(createRelationsOut{added}, added)
-			}).With(server.ToolOptions{Title: "Create Relations", Annotations: hints(false, false, false), Scopes: scopes}),
+			creating(s, func(g *graph, in relationsIn) []Relation { return g.createRelations(in.Relations) },
+				func(added []Relation) createRelationsOut { return createRelationsOut{added} }),
+		).With(server.ToolOptions{Title: "Create Relations", Annotations: hints(false, false, false), Scopes: scopes}),
 
 		server.Tool("add_observations", "Adds facts to entities that are there. Fails, and adds nothing, if one of the entities is not.",
 			func(ctx context.Context, in addObservationsIn) (mcp.With[addObservationsOut], error) {
@@ -83,6 +67,21 @@ func addingTools(s *store, scopes []string) []server.Feature {
 				}
 				return give(addObservationsOut{results}, results)
 			}).With(server.ToolOptions{Title: "Add Observations", Annotations: hints(false, false, false), Scopes: scopes}),
+	}
+}
+
+// creating makes a tool of a function that returns what it added, and one that makes the result of that.
+func creating[In, Item, Out any](s *store, do func(g *graph, in In) []Item, result func(added []Item) Out) func(context.Context, In) (mcp.With[Out], error) {
+	return func(ctx context.Context, in In) (mcp.With[Out], error) {
+		var added []Item
+		err := s.change(ctx, func(g *graph) (bool, error) {
+			added = do(g, in)
+			return len(added) > 0, nil
+		})
+		if err != nil {
+			return mcp.With[Out]{}, err
+		}
+		return give(result(added), added)
 	}
 }
 
