@@ -61,7 +61,7 @@ func TestSlowReader(t *testing.T) {
 				cancel()
 				_ = endpoint.Shutdown(ended) // the error is that of its context
 				_ = site.Close()
-				<-served
+				_ = <-served // that it was closed
 			})
 		})
 	}
