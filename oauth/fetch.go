@@ -59,7 +59,7 @@ type Fetcher struct {
 	options   FetchOptions
 	transport *netguard.Transport
 	sender    http.RoundTripper // the transport, and what is around it
-	pair      *Fetcher // the same with loopback, or itself
+	pair      *Fetcher          // the same with loopback, or itself
 }
 
 // NewFetcher makes a Fetcher.
