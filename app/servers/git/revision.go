@@ -1,0 +1,186 @@
+package git
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// badName is the error of a revision that is none.
+func badName(rev string) error {
+	return mcp.Errorf("Ref '%s' did not resolve to an object", rev)
+}
+
+// resolve finds the commit that a revision names: a branch, tag, remote branch or object name,
+// followed by any of ~N, ^N, ^0 and ^{commit}.
+func (r *native) resolve(ctx context.Context, rev string) (*object.Commit, error) {
+	base, steps := rev, ""
+	if at := strings.IndexAny(rev, "~^"); at >= 0 {
+		base, steps = rev[:at], rev[at:]
+	}
+	h, err := r.lookUp(base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.peel(ctx, rev, h)
+	if err != nil {
+		return nil, err
+	}
+	for steps != "" {
+		kind := steps[0]
+		steps = steps[1:]
+		if inner, ok := strings.CutPrefix(steps, "{"); ok && kind == '^' {
+			what, rest, ok := strings.Cut(inner, "}")
+			if !ok || what != "" && what != "commit" {
+				return nil, mcp.Errorf("invalid revision %q: of what stands after '^' only ^{commit} and numbers are understood", rev)
+			}
+			steps = rest
+			continue
+		}
+		digits := len(steps) - len(strings.TrimLeft(steps, "0123456789"))
+		n := 1
+		if digits > 0 {
+			if n, err = strconv.Atoi(steps[:digits]); err != nil {
+				return nil, badName(rev)
+			}
+			steps = steps[digits:]
+		}
+		if steps != "" && steps[0] != '~' && steps[0] != '^' {
+			return nil, badName(rev)
+		}
+		if c, err = r.ancestor(ctx, rev, c, kind, n); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// ancestor is the commit n steps back for '~', the nth parent for '^'.
+func (r *native) ancestor(ctx context.Context, rev string, c *object.Commit, kind byte, n int) (*object.Commit, error) {
+	if kind == '^' {
+		if n == 0 {
+			return c, nil
+		}
+		if n > len(c.ParentHashes) {
+			return nil, badName(rev)
+		}
+		return r.commit(ctx, c.ParentHashes[n-1])
+	}
+	for range n {
+		if len(c.ParentHashes) == 0 {
+			return nil, badName(rev)
+		}
+		var err error
+		if c, err = r.commit(ctx, c.ParentHashes[0]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// lookUp finds what a name stands for, in the order of gitrevisions(7).
+func (r *native) lookUp(name string) (plumbing.Hash, error) {
+	if name == "@" {
+		name = "HEAD"
+	}
+	if len(name) == 40 && plumbing.IsHash(name) {
+		h := plumbing.NewHash(name)
+		if r.store.HasEncodedObject(h) != nil {
+			return h, badName(name)
+		}
+		return h, nil
+	}
+	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
+		full := strings.Replace(pattern, "%", name, 1)
+		if !strings.HasPrefix(full, "refs/") && !pseudoRef(full) {
+			continue
+		}
+		if h, err := r.reference(plumbing.ReferenceName(full)); err == nil {
+			return h, nil
+		}
+	}
+	const fewest = 4
+	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
+		return plumbing.ZeroHash, badName(name)
+	}
+	found, err := r.withPrefix(strings.ToLower(name))
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if len(found) > 1 {
+		found = r.commitsOf(found)
+	}
+	switch len(found) {
+	case 0:
+		return plumbing.ZeroHash, badName(name)
+	case 1:
+		return found[0], nil
+	}
+	return plumbing.ZeroHash, mcp.Errorf("the object name %q is ambiguous; give more of it", name)
+}
+
+// pseudoRef reports whether a name is one of those beside refs/, such as HEAD or MERGE_HEAD.
+func pseudoRef(name string) bool {
+	return name == "HEAD" || strings.HasSuffix(name, "_HEAD") && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
+}
+
+// withPrefix finds the objects whose names begin so.
+func (r *native) withPrefix(prefix string) ([]plumbing.Hash, error) {
+	whole, err := hex.DecodeString(prefix[:len(prefix)&^1])
+	if err != nil {
+		return nil, err
+	}
+	found, err := r.store.HashesWithPrefix(whole)
+	if err != nil {
+		return nil, mcp.Errorf("the objects of the repository cannot be read: %v", err)
+	}
+	seen := make(map[plumbing.Hash]bool, len(found))
+	var out []plumbing.Hash
+	for _, h := range found {
+		if strings.HasPrefix(h.String(), prefix) && !seen[h] {
+			seen[h] = true
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+// commitsOf are those of the objects that are commits or tags.
+func (r *native) commitsOf(list []plumbing.Hash) []plumbing.Hash {
+	var out []plumbing.Hash
+	for _, h := range list {
+		if o, err := r.object(plumbing.AnyObject, h); err == nil && (o.Type() == plumbing.CommitObject || o.Type() == plumbing.TagObject) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// peel follows tags to the commit that they are of.
+func (r *native) peel(ctx context.Context, rev string, h plumbing.Hash) (*object.Commit, error) {
+	for range 10 {
+		o, err := r.object(plumbing.AnyObject, h)
+		if err != nil {
+			return nil, err
+		}
+		switch o.Type() {
+		case plumbing.CommitObject:
+			return r.commit(ctx, h)
+		case plumbing.TagObject:
+			tag, err := object.DecodeTag(r.store, o)
+			if err != nil {
+				return nil, mcp.Errorf("the tag %q cannot be read: %v", rev, err)
+			}
+			h = tag.Target
+		default:
+			return nil, mcp.Errorf("%q is a %s, not a commit", rev, o.Type())
+		}
+	}
+	return nil, mcp.Errorf("the tag %q leads through too many others", rev)
+}

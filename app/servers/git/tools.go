@@ -1,0 +1,360 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
+)
+
+// defaultContext is how many unchanged lines a diff has around a change.
+const defaultContext = 3
+
+// Arguments that may be null, as the original has them. JSON's null is like no argument.
+type optional string
+
+// JSONSchema is the schema of the type.
+func (optional) JSONSchema() string {
+	return `{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`
+}
+
+type repoIn struct {
+	Repo string `json:"repo_path" desc:"The path of the Git repository."`
+}
+
+type diffIn struct {
+	repoIn
+
+	Context int `json:"context_lines" desc:"How many unchanged lines to show around each change." min:"0" max:"100000" default:"3"`
+}
+
+type targetIn struct {
+	repoIn
+
+	Target  string `json:"target" desc:"The branch, tag or commit to compare the working tree with."`
+	Context int    `json:"context_lines" desc:"How many unchanged lines to show around each change." min:"0" max:"100000" default:"3"`
+}
+
+type commitIn struct {
+	repoIn
+
+	Message string `json:"message" desc:"The commit message." maxlen:"1000000"`
+}
+
+type addIn struct {
+	repoIn
+
+	Files []string `json:"files" desc:"Paths of files and folders to stage, relative to the repository. The single path \".\" stages everything." maxlen:"10000"`
+}
+
+type logIn struct {
+	repoIn
+
+	MaxCount int      `json:"max_count" desc:"The most commits to list." default:"10"`
+	Start    optional `json:"start_timestamp,omitzero" desc:"List commits from this time on: a date (2024-01-15, Jan 15 2024), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago, yesterday)."`
+	End      optional `json:"end_timestamp,omitzero" desc:"List commits up to this time, written like start_timestamp."`
+}
+
+type createIn struct {
+	repoIn
+
+	Name string   `json:"branch_name" desc:"The name of the new branch."`
+	Base optional `json:"base_branch,omitzero" desc:"The branch to start from; without it the current one."`
+}
+
+type checkoutIn struct {
+	repoIn
+
+	Name string `json:"branch_name" desc:"The branch to switch to."`
+}
+
+type showIn struct {
+	repoIn
+
+	Revision string `json:"revision" desc:"The commit to show: a branch, a tag, a commit hash, or one of these followed by ~N for the Nth ancestor."`
+}
+
+type branchIn struct {
+	repoIn
+
+	Type        string   `json:"branch_type" desc:"Which branches to list: local, remote or all." enum:"local,remote,all"`
+	Contains    optional `json:"contains,omitzero" desc:"List only branches that contain this commit."`
+	NotContains optional `json:"not_contains,omitzero" desc:"List only branches that do not contain this commit."`
+}
+
+// hints are what the tools claim about themselves.
+func hints(readOnly, destructive, idempotent bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{
+		ReadOnlyHint: new(readOnly), DestructiveHint: new(destructive), IdempotentHint: new(idempotent), OpenWorldHint: new(false),
+	}
+}
+
+// readingTools change nothing.
+func (g *gitServer) readingTools() []server.Feature {
+	o := func(title string) server.ToolOptions {
+		return server.ToolOptions{Title: title, Annotations: hints(true, false, true)}
+	}
+	return []server.Feature{
+		server.Tool("git_status", "Shows the state of the working tree: the branch, staged and unstaged changes, and untracked files.", g.status).
+			With(o("Status")),
+		server.Tool("git_diff_unstaged", "Shows changes in the working tree that are not staged yet, as a unified diff.", g.diffUnstaged).
+			With(o("Unstaged changes")),
+		server.Tool("git_diff_staged", "Shows changes that are staged for the next commit, as a unified diff.", g.diffStaged).
+			With(o("Staged changes")),
+		server.Tool("git_diff", "Shows how the working tree differs from a branch, tag or commit, as a unified diff.", g.diff).
+			With(o("Differences")),
+		server.Tool("git_log", "Lists the commits of the current branch, the newest first, if wanted of a span of time.", g.log).
+			With(o("Log")),
+		server.Tool("git_show", "Shows one commit: its author, date and message, and what it changed.", g.show).
+			With(o("Show a commit")),
+		server.Tool("git_branch", "Lists branches, if wanted those that contain a commit, or do not.", g.branch).
+			With(o("List branches")),
+	}
+}
+
+// writingTools change the repository.
+func (g *gitServer) writingTools() []server.Feature {
+	var scopes []string
+	if g.WriteScope != "" {
+		scopes = []string{g.WriteScope}
+	}
+	o := func(title string, destructive, idempotent bool) server.ToolOptions {
+		return server.ToolOptions{Title: title, Scopes: scopes, Annotations: hints(false, destructive, idempotent)}
+	}
+	return []server.Feature{
+		server.Tool("git_add", "Stages files for the next commit.", g.add).With(o("Stage files", false, true)),
+		server.Tool("git_commit", "Commits what is staged. Hooks are not run.", g.commit).With(o("Commit", false, false)),
+		server.Tool("git_reset", "Unstages everything that is staged; files stay as they are.", g.reset).With(o("Unstage everything", true, true)),
+		server.Tool("git_create_branch", "Creates a branch, without switching to it.", g.createBranch).With(o("Create a branch", false, false)),
+		server.Tool("git_checkout", "Switches to a branch. Refused if that would overwrite local changes.", g.checkout).With(o("Switch branches", false, false)),
+	}
+}
+
+// errCut is what a cutter that is full says.
+var errCut = errors.New("the result is full")
+
+// A cutter takes what is written to it up to a limit.
+type cutter struct {
+	bytes.Buffer
+
+	limit int
+	cut   bool
+}
+
+func (c *cutter) Write(p []byte) (int, error) {
+	room := c.limit - c.Len()
+	if len(p) <= room {
+		return c.Buffer.Write(p)
+	}
+	c.cut = true
+	c.Buffer.Write(p[:max(room, 0)])
+	return max(room, 0), errCut
+}
+
+// result is what was written, after a heading. If it was cut it says so.
+func (g *gitServer) result(heading string, c *cutter) string {
+	text := valid(c.String())
+	if !c.cut {
+		return heading + strings.TrimSuffix(text, "\n")
+	}
+	if at := strings.LastIndexByte(text, '\n'); at > 0 {
+		text = text[:at+1]
+	}
+	return heading + text + fmt.Sprintf("[cut here: the result is longer than %d bytes]", g.Limits.Output)
+}
+
+// cut passes over the error of a cutter that is full: its result says so.
+func cut(c *cutter, err error) error {
+	if c.cut && errors.Is(err, errCut) {
+		return nil
+	}
+	return err
+}
+
+func (g *gitServer) cutter() *cutter { return &cutter{limit: g.Limits.Output} }
+
+func (g *gitServer) short(heading, text string) string {
+	c := g.cutter()
+	if _, err := io.WriteString(c, text); err != nil && !c.cut {
+		return heading
+	}
+	return g.result(heading, c)
+}
+
+func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err error) {
+	err = g.with(ctx, in.Repo, func(e engine) error {
+		text, err = e.status(ctx)
+		return err
+	})
+	return g.short("Repository status:\n", text), err
+}
+
+func (g *gitServer) diffUnstaged(ctx context.Context, in diffIn) (string, error) {
+	return g.diffOf(ctx, in.Repo, diffUnstaged, "", in.Context, "Unstaged changes:\n")
+}
+
+func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
+	return g.diffOf(ctx, in.Repo, diffStaged, "", in.Context, "Staged changes:\n")
+}
+
+func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
+	if err := checkRevision("target", in.Target); err != nil {
+		return "", err
+	}
+	return g.diffOf(ctx, in.Repo, diffTarget, in.Target, in.Context, "Diff with "+in.Target+":\n")
+}
+
+func (g *gitServer) diffOf(ctx context.Context, repo string, what diffKind, target string, lines int, heading string) (string, error) {
+	out := g.cutter()
+	err := g.with(ctx, repo, func(e engine) error {
+		return cut(out, e.diff(ctx, what, target, lines, out))
+	})
+	return g.result(heading, out), err
+}
+
+func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
+	q := logQuery{most: max(in.MaxCount, -1), since: string(in.Start), until: string(in.End), now: g.Now()}
+	for name, text := range map[string]string{"start_timestamp": q.since, "end_timestamp": q.until} {
+		if text != "" {
+			if err := checkText(name, text); err != nil {
+				return "", err
+			}
+		}
+	}
+	out := g.cutter()
+	err := g.with(ctx, in.Repo, func(e engine) error {
+		list, err := e.log(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i, c := range list {
+			text := commitText(c)
+			if q.dated() {
+				text = datedText(c)
+			}
+			if i > 0 {
+				text = "\n" + text
+			}
+			if _, err := io.WriteString(out, text); err != nil {
+				break
+			}
+		}
+		return nil
+	})
+	if out.cut {
+		return g.result("Commit history:\n", out), err
+	}
+	return "Commit history:\n" + valid(out.String()), err
+}
+
+func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
+	if err := checkRevision("revision", in.Revision); err != nil {
+		return "", err
+	}
+	out := g.cutter()
+	err := g.with(ctx, in.Repo, func(e engine) error {
+		w := &showWriter{out: out}
+		err := e.show(ctx, in.Revision, func(c *object.Commit) io.Writer {
+			out.WriteString(commitText(c))
+			return w
+		})
+		if err == nil {
+			err = w.end()
+		}
+		return cut(out, err)
+	})
+	if out.cut {
+		return g.result("", out), err
+	}
+	return valid(out.String()), err
+}
+
+func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err error) {
+	q := branchQuery{kind: in.Type, contains: string(in.Contains), notContains: string(in.NotContains)}
+	for name, rev := range map[string]string{"contains": q.contains, "not_contains": q.notContains} {
+		if rev != "" {
+			if err := checkRevision(name, rev); err != nil {
+				return "", err
+			}
+		}
+	}
+	err = g.with(ctx, in.Repo, func(e engine) error {
+		text, err = e.branches(ctx, q)
+		return err
+	})
+	return g.short("", text), err
+}
+
+func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
+	err := g.change(ctx, in.Repo, func(e engine) error { return e.add(ctx, in.Files) })
+	return "Files staged successfully", err
+}
+
+func (g *gitServer) commit(ctx context.Context, in commitIn) (hash string, err error) {
+	if strings.ContainsRune(in.Message, 0) {
+		return "", mcp.Errorf("the message has a NUL, which a commit message cannot have")
+	}
+	err = g.change(ctx, in.Repo, func(e engine) error {
+		hash, err = e.record(ctx, in.Message, g.Now())
+		return err
+	})
+	return "Changes committed successfully with hash " + hash, err
+}
+
+// sure is the form for staged changes.
+type sure struct {
+	Sure bool `json:"sure" title:"Unstage everything?" default:"false"`
+}
+
+func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
+	if g.Confirm && server.CanElicit(ctx) {
+		staged := g.cutter()
+		err := g.with(ctx, in.Repo, func(e engine) error { return cut(staged, e.diff(ctx, diffStaged, "", 0, staged)) })
+		if err != nil {
+			return "", err
+		}
+		if staged.Len() > 0 {
+			answer, err := server.Elicit[sure](ctx, fmt.Sprintf("Throw away what is staged in %s? Files stay as they are.", in.Repo))
+			if err != nil {
+				return "", err
+			}
+			if !answer.Accepted() || !answer.Value.Sure {
+				return "", mcp.Errorf("the person does not want the staged changes to be reset")
+			}
+		}
+	}
+	err := g.change(ctx, in.Repo, func(e engine) error { return e.reset(ctx) })
+	return "All staged changes reset", err
+}
+
+func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, error) {
+	if err := checkBranchName(in.Name); err != nil {
+		return "", err
+	}
+	if in.Base != "" {
+		if err := checkRevision("base branch", string(in.Base)); err != nil {
+			return "", err
+		}
+	}
+	var from string
+	err := g.change(ctx, in.Repo, func(e engine) (err error) {
+		from, err = e.createBranch(ctx, in.Name, string(in.Base), g.Now())
+		return err
+	})
+	return fmt.Sprintf("Created branch '%s' from '%s'", in.Name, from), err
+}
+
+func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error) {
+	if err := checkRevision("branch name", in.Name); err != nil {
+		return "", err
+	}
+	err := g.change(ctx, in.Repo, func(e engine) error { return e.checkout(ctx, in.Name, g.Now()) })
+	return fmt.Sprintf("Switched to branch '%s'", in.Name), err
+}
