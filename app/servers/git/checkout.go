@@ -92,7 +92,7 @@ func (r *native) checkout(ctx context.Context, rev string, now time.Time) error 
 		branch = oldBranch
 	}
 	for _, e := range w.idx.Entries {
-		if e.Stage != index.Merged {
+		if e.Stage != notConflicted {
 			return mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
 		}
 	}

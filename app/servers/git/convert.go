@@ -160,4 +160,3 @@ func isBinary(content []byte) bool {
 	const looked = 8000
 	return bytes.IndexByte(content[:min(len(content), looked)], 0) >= 0
 }
-

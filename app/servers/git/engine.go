@@ -3,6 +3,8 @@ package git
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -136,6 +138,8 @@ func (r *native) show(ctx context.Context, rev string, out func(*object.Commit) 
 	if err != nil {
 		return err
 	}
+	// Trees have folders in another order than paths have.
+	slices.SortFunc(list, func(a, b *change) int { return strings.Compare(a.path(), b.path()) })
 	p := &patcher{native: r, out: out(c), context: defaultContext, full: true}
 	return p.writeAll(ctx, findRenames(list))
 }

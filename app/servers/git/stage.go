@@ -39,7 +39,7 @@ func (p *place) cleanPaths(files []string) ([]string, error) {
 		if err == nil && !within(real, p.work) {
 			return nil, p.outside(name)
 		}
-		if parent, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil && !within(parent, p.work) {
+		if parent, err := filepath.EvalSymlinks(filepath.Dir(full)); err == nil && rel != "." && !within(parent, p.work) {
 			return nil, p.outside(name)
 		}
 		rel = filepath.ToSlash(rel)
@@ -83,7 +83,7 @@ func (r *native) add(ctx context.Context, files []string) error {
 	}
 	entries := make(map[string]*index.Entry, len(w.idx.Entries))
 	for _, e := range w.idx.Entries {
-		if e.Stage == index.Merged {
+		if e.Stage == notConflicted {
 			entries[e.Name] = e
 		}
 	}
@@ -291,7 +291,7 @@ func (r *native) reset(ctx context.Context) error {
 	}
 	kept := make(map[string]*index.Entry)
 	for _, e := range idx.Entries {
-		if e.Stage == index.Merged && !e.IntentToAdd {
+		if e.Stage == notConflicted && !e.IntentToAdd {
 			kept[e.Name] = e
 		}
 	}
@@ -313,7 +313,7 @@ func (r *native) record(ctx context.Context, message string, now time.Time) (str
 		return "", err
 	}
 	for _, e := range idx.Entries {
-		if e.Stage != index.Merged {
+		if e.Stage != notConflicted {
 			return "", mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
 		}
 	}

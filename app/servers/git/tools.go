@@ -162,7 +162,7 @@ func (c *cutter) Write(p []byte) (int, error) {
 func (g *gitServer) result(heading string, c *cutter) string {
 	text := valid(c.String())
 	if !c.cut {
-		return heading + strings.TrimSuffix(text, "\n")
+		return heading + text
 	}
 	if at := strings.LastIndexByte(text, '\n'); at > 0 {
 		text = text[:at+1]
@@ -216,6 +216,9 @@ func (g *gitServer) diffOf(ctx context.Context, repo string, what diffKind, targ
 	err := g.with(ctx, repo, func(e engine) error {
 		return cut(out, e.diff(ctx, what, target, lines, out))
 	})
+	if !out.cut { // like the texts of git elsewhere, it ends without its last line feed
+		return heading + strings.TrimSuffix(valid(out.String()), "\n"), err
+	}
 	return g.result(heading, out), err
 }
 

@@ -240,7 +240,7 @@ func (w *workTree) unstaged(ctx context.Context) (list []*change, conflicts map[
 		if err := w.step(ctx, "comparing files"); err != nil {
 			return nil, nil, err
 		}
-		if e.Stage != index.Merged {
+		if e.Stage != notConflicted {
 			conflicts[e.Name] |= 1 << (e.Stage - 1)
 			continue
 		}
@@ -276,7 +276,7 @@ func (r *native) staged(ctx context.Context, idx *index.Index) ([]*change, error
 	}
 	for _, e := range idx.Entries {
 		switch {
-		case e.Stage != index.Merged:
+		case e.Stage != notConflicted:
 			delete(all, e.Name)
 		case e.IntentToAdd:
 		case all[e.Name] != nil && all[e.Name].from.file == file{e.Mode, e.Hash}:
@@ -422,3 +422,6 @@ func cleanDir(dir string) string {
 	}
 	return dir
 }
+
+// notConflicted is the stage of an entry without conflict.
+const notConflicted index.Stage = 0
