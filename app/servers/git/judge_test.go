@@ -28,7 +28,7 @@ func cases(t testing.TB) int {
 // hints of git to the person at a terminal, which differ between its versions.
 var hint = regexp.MustCompile(`(?m)^  \(use .*\n`)
 
-// Proves: SRV-GIT. What the reading tools say is what git says, of repositories made by chance.
+// Proves: PART-REF. What the reading tools say is what git says, of repositories made by chance.
 func TestJudgeReading(t *testing.T) {
 	needGitProgram(t)
 	c := serve(t, nil)

@@ -20,7 +20,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -46,39 +45,41 @@ type native struct {
 }
 
 // openNative opens the repository at a place. The caller closes it.
-func openNative(p *place, limits Limits) (r *native, err error) {
-	r = &native{place: p, limits: limits, own: ownSettings()}
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
+func openNative(p *place, limits Limits) (*native, error) {
+	r := &native{place: p, limits: limits, own: ownSettings()}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	return r, nil
+}
+
+func (r *native) open() (err error) {
+	p, limits := r.place, r.limits
 	if r.conf, err = readSettings(filepath.Join(p.common, "config")); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.checkSettings(r.conf, false); err != nil {
-		return nil, err
+		return err
 	}
 	if r.dir, err = os.OpenRoot(p.gitDir); err != nil {
-		return nil, err
+		return err
 	}
 	if r.shared, err = os.OpenRoot(p.common); err != nil {
-		return nil, err
+		return err
 	}
 	if p.work != "" {
 		if r.tree, err = os.OpenRoot(p.work); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	dot := osfs.New(p.gitDir, osfs.WithBoundOS())
-	if p.common != p.gitDir {
-		dot = dotgit.NewRepositoryFilesystem(dot, osfs.New(p.common, osfs.WithBoundOS()))
-	}
 	const cached = 32 * cache.MiByte
+	// Objects and references are shared between linked working trees; HEAD and the index, which are
+	// not, are read and written here.
+	dot := osfs.New(p.common, osfs.WithBoundOS())
 	r.store = filesystem.NewStorageWithOptions(dot, cache.NewObjectLRU(cached), filesystem.Options{
 		KeepDescriptors: true, ExclusiveAccess: true, LargeObjectThreshold: limits.Object,
 	})
-	return r, nil
+	return nil
 }
 
 func (r *native) close() error {
@@ -307,18 +308,36 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // head is what HEAD is: a branch, which may have no commit yet, or a commit.
 func (r *native) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
-	ref, err := r.store.Reference(plumbing.HEAD)
+	name, commit, err := r.pseudo("HEAD")
 	if err != nil {
-		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: %v", err)
+		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: it names neither a branch nor a commit")
 	}
-	if ref.Type() == plumbing.HashReference {
-		return "", ref.Hash(), nil
+	if name == "" {
+		return "", commit, nil
 	}
-	commit, err = r.reference(ref.Target())
+	commit, err = r.reference(name)
 	if errors.Is(err, plumbing.ErrReferenceNotFound) {
-		return ref.Target(), plumbing.ZeroHash, nil
+		return name, plumbing.ZeroHash, nil
 	}
-	return ref.Target(), commit, err
+	return name, commit, err
+}
+
+// pseudo reads a reference beside refs/, such as HEAD or MERGE_HEAD: it names another one, or an
+// object.
+func (r *native) pseudo(name string) (target plumbing.ReferenceName, at plumbing.Hash, err error) {
+	text, err := readInRoot(r.dir, name)
+	if err != nil {
+		return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line = strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(line, "ref:"); ok && strings.HasPrefix(strings.TrimSpace(rest), "refs/") {
+		return plumbing.ReferenceName(strings.TrimSpace(rest)), plumbing.ZeroHash, nil
+	}
+	if hash, _, _ := strings.Cut(line, "\t"); plumbing.IsHash(hash) { // FETCH_HEAD says more
+		return "", plumbing.NewHash(hash), nil
+	}
+	return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
 }
 
 // reference is the object that a reference stands for, through a few others.

@@ -20,7 +20,10 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
+
+const roleVar = "PARLEY_GIT_ROLE"
 
 // testTime is when commits of tests are made.
 var testTime = time.Date(2024, 3, 10, 12, 0, 0, 0, time.UTC)
@@ -35,8 +38,24 @@ func needGitProgram(t testing.TB) string {
 	return path
 }
 
-// alone takes the settings of the person and the environment out of tests of this package.
+// TestMain takes the settings of the person out of the tests of this package. With roleVar the test
+// binary is the server itself, of the git program that the variable names, or of none for "native".
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		o := &git.Options{}
+		if role != "native" {
+			o.Program = role
+		}
+		s, err := git.New(context.Background(), "1.0.0", o)
+		if err == nil {
+			err = stdio.Serve(context.Background(), s)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		os.Exit(0)
+	}
 	home, err := os.MkdirTemp("", "parley-git")
 	if err != nil {
 		panic(err)

@@ -98,7 +98,17 @@ func (r *native) lookUp(name string) (plumbing.Hash, error) {
 	}
 	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
 		full := strings.Replace(pattern, "%", name, 1)
-		if !strings.HasPrefix(full, "refs/") && !pseudoRef(full) {
+		if pseudoRef(full) {
+			if target, at, err := r.pseudo(full); err == nil {
+				if target == "" {
+					return at, nil
+				}
+				if at, err := r.reference(target); err == nil {
+					return at, nil
+				}
+			}
+		}
+		if !strings.HasPrefix(full, "refs/") {
 			continue
 		}
 		if h, err := r.reference(plumbing.ReferenceName(full)); err == nil {

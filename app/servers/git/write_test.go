@@ -25,7 +25,7 @@ func state(t testing.TB, dir string) string {
 	return text + gitIn(t, dir, "diff") + gitIn(t, dir, "for-each-ref")
 }
 
-// Proves: SRV-GIT. What the writing tools make of a repository is what git makes of a copy of it.
+// Proves: PART-REF. What the writing tools make of a repository is what git makes of a copy of it.
 func TestJudgeWriting(t *testing.T) {
 	needGitProgram(t)
 	c := serve(t, nil)
