@@ -121,6 +121,10 @@ var reservations = []reservation{
 		"what YAML means is decided where skills, and where configuration is read",
 	},
 	{
+		"github.com/go-git", "app/servers/git",
+		"repositories, whose contents are of strangers, are read in one place",
+	},
+	{
 		"github.com/tailscale/hujson", "app/config",
 		"JSON with comments is for configuration alone",
 	},
@@ -149,6 +153,8 @@ var dependencies = map[string]map[string]string{
 	},
 	"./app": {
 		"github.com/spf13/cobra":                  "docs/decisions/0007-cobra.md",
+		"github.com/go-git/go-billy/v5":           "docs/decisions/0084-go-git.md",
+		"github.com/go-git/go-git/v5":             "docs/decisions/0084-go-git.md",
 		"github.com/HdrHistogram/hdrhistogram-go": "docs/decisions/0078-hdrhistogram.md",
 		"charm.land/bubbles/v2":                   "docs/decisions/0073-terminal-screen.md",
 		"charm.land/bubbletea/v2":                 "docs/decisions/0073-terminal-screen.md",

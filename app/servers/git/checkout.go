@@ -251,7 +251,25 @@ func (s *switcher) carryOut(ctx context.Context) error {
 		}
 		delete(s.entries, name)
 	}
+	// Attributes say how other files are written, and so they are written before.
+	attributes := func(c *change) bool { return path.Base(c.to.path) == ".gitattributes" }
+	slices.SortStableFunc(s.write, func(a, b *change) int {
+		switch {
+		case attributes(a) && !attributes(b):
+			return -1
+		case attributes(b) && !attributes(a):
+			return 1
+		}
+		return 0
+	})
+	stale := true
 	for _, c := range s.write {
+		if stale && !attributes(c) {
+			stale = false
+			if err := s.reread(); err != nil {
+				return errors.Join(err, s.keepIndex())
+			}
+		}
 		if err := s.step(ctx, "writing files"); err != nil {
 			return errors.Join(err, s.keepIndex())
 		}
@@ -264,13 +282,25 @@ func (s *switcher) carryOut(ctx context.Context) error {
 	return s.keepIndex()
 }
 
+// reread reads the attributes as they are now.
+func (s *switcher) reread() (err error) {
+	s.sortEntries()
+	s.rules, err = s.conversion(s.idx)
+	return err
+}
+
 // keepIndex writes the index of what has been done so far.
 func (s *switcher) keepIndex() error {
+	s.sortEntries()
+	return s.saveIndex(s.idx)
+}
+
+// sortEntries makes the index of the entries.
+func (s *switcher) sortEntries() {
 	s.idx.Entries = s.idx.Entries[:0:0]
 	for _, name := range sortedKeys(s.entries) {
 		s.idx.Entries = append(s.idx.Entries, s.entries[name])
 	}
-	return s.saveIndex(s.idx)
 }
 
 // take removes a file, and the folders that become empty.

@@ -20,9 +20,9 @@ func cases(t testing.TB) int {
 		return n
 	}
 	if testing.Short() || raceEnabled {
-		return 4
+		return 3
 	}
-	return 12
+	return 6
 }
 
 // hints of git to the person at a terminal, which differ between its versions.
@@ -158,7 +158,7 @@ func unquote(s string) string {
 func TestJudgeProgram(t *testing.T) {
 	path := needGitProgram(t)
 	c := serve(t, &git.Options{Program: path})
-	for seed := range cases(t) / 4 {
+	for seed := range 1 + cases(t)/6 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			m := newMaker(t, uint64(seed)+1000)
 			m.history(2 + m.IntN(12))

@@ -3,13 +3,18 @@ package git
 import (
 	"bytes"
 	"context"
+	"crypto/sha1" //nolint:gosec // for its size: it is how git names objects
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -42,6 +47,8 @@ type native struct {
 	files   int // how many entries of trees and folders
 	abbrev  int // how long an abbreviated object name is at least
 	pace    pace
+	names   [][]byte            // see packedNames
+	loose   map[string][]string // names of loose objects by their first two digits
 }
 
 // openNative opens the repository at a place. The caller closes it.
@@ -77,7 +84,7 @@ func (r *native) open() (err error) {
 	// not, are read and written here.
 	dot := osfs.New(p.common, osfs.WithBoundOS())
 	r.store = filesystem.NewStorageWithOptions(dot, cache.NewObjectLRU(cached), filesystem.Options{
-		KeepDescriptors: true, ExclusiveAccess: true, LargeObjectThreshold: limits.Object,
+		KeepDescriptors: true, LargeObjectThreshold: limits.Object,
 	})
 	return nil
 }
@@ -478,15 +485,90 @@ func (r *native) shortest() int {
 
 // packed is how many objects a pack has: the last number of the first table of its index.
 func (r *native) packed(pack plumbing.Hash) uint32 {
-	const header, table = 8, 255 * 4
 	f, err := r.shared.Open("objects/pack/pack-" + pack.String() + ".idx")
 	if err != nil {
 		return 0
 	}
 	defer f.Close()
 	var n [4]byte
-	if _, err := f.ReadAt(n[:], header+table); err != nil {
+	if _, err := f.ReadAt(n[:], packHeader+packTable-4); err != nil {
 		return 0
 	}
-	return uint32(n[0])<<24 | uint32(n[1])<<16 | uint32(n[2])<<8 | uint32(n[3])
+	return binary.BigEndian.Uint32(n[:])
+}
+
+// The index of a pack has a header, a table of 256 numbers, and then the names of all objects.
+const packHeader, packTable = 8, 256 * 4
+
+// packedNames are the names of the objects of each pack, in order, one behind the other.
+func (r *native) packedNames() ([][]byte, error) {
+	if r.names != nil {
+		return r.names, nil
+	}
+	packs, err := r.store.ObjectPacks()
+	if err != nil {
+		return nil, err
+	}
+	r.names = [][]byte{}
+	for _, pack := range packs {
+		n := int64(r.packed(pack))
+		f, err := r.shared.Open("objects/pack/pack-" + pack.String() + ".idx")
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && info.Size() < packHeader+packTable+n*sha1.Size {
+			err = mcp.Errorf("the index of a pack is damaged")
+		}
+		var names []byte
+		if err == nil {
+			names = make([]byte, n*sha1.Size)
+			_, err = f.ReadAt(names, packHeader+packTable)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		r.names = append(r.names, names)
+	}
+	return r.names, nil
+}
+
+// withPrefix finds the objects whose names begin so, with at least two digits.
+func (r *native) withPrefix(prefix string) ([]plumbing.Hash, error) {
+	low, err := hex.DecodeString(prefix + strings.Repeat("0", 2*sha1.Size-len(prefix)))
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.packedNames()
+	if err != nil {
+		return nil, mcp.Errorf("the objects of the repository cannot be read: %v", err)
+	}
+	found := make(map[plumbing.Hash]bool)
+	for _, names := range all {
+		at := func(i int) []byte { return names[i*sha1.Size : (i+1)*sha1.Size] }
+		n := len(names) / sha1.Size
+		for i := sort.Search(n, func(i int) bool { return bytes.Compare(at(i), low) >= 0 }); i < n && strings.HasPrefix(hex.EncodeToString(at(i)), prefix); i++ {
+			found[plumbing.Hash(at(i))] = true
+		}
+	}
+	if r.loose == nil {
+		r.loose = make(map[string][]string)
+	}
+	list, known := r.loose[prefix[:2]]
+	if !known {
+		entries, err := fs.ReadDir(r.shared.FS(), "objects/"+prefix[:2])
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			list = append(list, prefix[:2]+e.Name())
+		}
+		r.loose[prefix[:2]] = list
+	}
+	for _, name := range list {
+		if strings.HasPrefix(name, prefix) && plumbing.IsHash(name) {
+			found[plumbing.NewHash(name)] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found)), nil
 }

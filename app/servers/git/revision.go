@@ -2,7 +2,6 @@ package git
 
 import (
 	"context"
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -138,27 +137,6 @@ func (r *native) lookUp(name string) (plumbing.Hash, error) {
 // pseudoRef reports whether a name is one of those beside refs/, such as HEAD or MERGE_HEAD.
 func pseudoRef(name string) bool {
 	return name == "HEAD" || strings.HasSuffix(name, "_HEAD") && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
-}
-
-// withPrefix finds the objects whose names begin so.
-func (r *native) withPrefix(prefix string) ([]plumbing.Hash, error) {
-	whole, err := hex.DecodeString(prefix[:len(prefix)&^1])
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.store.HashesWithPrefix(whole)
-	if err != nil {
-		return nil, mcp.Errorf("the objects of the repository cannot be read: %v", err)
-	}
-	seen := make(map[plumbing.Hash]bool, len(found))
-	var out []plumbing.Hash
-	for _, h := range found {
-		if strings.HasPrefix(h.String(), prefix) && !seen[h] {
-			seen[h] = true
-			out = append(out, h)
-		}
-	}
-	return out, nil
 }
 
 // commitsOf are those of the objects that are commits or tags.

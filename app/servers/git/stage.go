@@ -221,6 +221,9 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 	if err := w.rules.unsupported(name); err != nil {
 		return err
 	}
+	if old != nil && !old.IntentToAdd && old.Mode == w.mode(info, old.Mode) && w.untouched(info, old) {
+		return nil
+	}
 	e := &index.Entry{Name: name, ModifiedAt: info.ModTime(), Size: uint32(info.Size())} //nolint:gosec // the index has the lower bits
 	was := plumbing.ZeroHash
 	if old != nil {
