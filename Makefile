@@ -94,6 +94,7 @@ soak: flake ## what takes hours: every test many times on a busy machine, fuzzin
 	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/servers/memory
 	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
 	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
+	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/servers/git
 	if [ -d interop/peers/node_modules ]; then cd interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
 	$(MAKE) fuzz FUZZTIME=5m
 

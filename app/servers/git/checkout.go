@@ -314,10 +314,7 @@ func (s *switcher) take(name string) error {
 	if err := s.tree.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if s.tree.Remove(dir) != nil {
-			break // it has other files
-		}
+	for dir := path.Dir(name); dir != "." && s.tree.Remove(dir) == nil; dir = path.Dir(dir) { // until one has other files
 		delete(s.parents, dir)
 	}
 	return nil

@@ -64,7 +64,7 @@ func (g *gitServer) files() server.Feature {
 					ref = "HEAD"
 				}
 				if checkRevision("ref", ref) != nil || dir != "" && checkPath(dir) != nil {
-					return nil, nil
+					return nil, nil //nolint:nilerr // there is nothing to complete it with
 				}
 				err = g.with(ctx, repo, func(e engine) error {
 					_, list, err := e.contents(ctx, ref, dir)

@@ -52,7 +52,6 @@ func compareLines(a, b [][]byte) *lineDiff {
 // keepers returns the lines of own, by index, that are worth comparing. The others, which the
 // other text has nowhere, are marked as changed, and so are frequent lines among these.
 func keepers(own, other []int, start, end int, changed []bool) []int {
-	const none, some, many = 0, 1, 2
 	counts := make(map[int]int, len(other))
 	for _, id := range other {
 		counts[id]++
@@ -69,39 +68,40 @@ func keepers(own, other []int, start, end int, changed []bool) []int {
 			class[i] = many
 		}
 	}
-	// frequent reports whether the frequent line i stands among lines without any match.
-	frequent := func(i int) bool {
-		const window = 100
-		lonely, crowd := 0, 0
-		for _, step := range []int{-1, 1} {
-			found := 0
-			crowd++
-			for j := i + step; j >= max(start, i-window) && j < min(end, i+window+1); j += step {
-				if class[j] == some {
-					break
-				}
-				if class[j] == none {
-					found++
-				} else {
-					crowd++
-				}
-			}
-			if found == 0 {
-				return false
-			}
-			lonely += found
-		}
-		return crowd*4 < crowd+lonely
-	}
 	var kept []int
 	for i := start; i < end; i++ {
-		if class[i] == some || class[i] == many && !frequent(i) {
+		if class[i] == some || class[i] == many && !lost(class, i, start) {
 			kept = append(kept, i)
 		} else {
 			changed[i] = true
 		}
 	}
 	return kept
+}
+
+// How often a line is in the other text.
+const none, some, many uint8 = 0, 1, 2
+
+// lost reports whether the frequent line i stands among lines without any match.
+func lost(class []uint8, i, start int) bool {
+	const window = 100
+	lonely, crowd := 0, 0
+	for _, step := range []int{-1, 1} {
+		found := 0
+		crowd++
+		for j := i + step; j >= max(start, i-window) && j < min(len(class), i+window+1) && class[j] != some; j += step {
+			if class[j] == none {
+				found++
+			} else {
+				crowd++
+			}
+		}
+		if found == 0 {
+			return false
+		}
+		lonely += found
+	}
+	return crowd*4 < crowd+lonely
 }
 
 // squareRoot is a cheap upper bound of the square root.
@@ -189,13 +189,7 @@ func (m *myers) middle(a0, a1, b0, b1 int) (i, j int) {
 	for cost := 1; ; cost++ {
 		f.widen(lowest, highest, -1, fw, o)
 		for d := f.high; d >= f.low; d -= 2 {
-			i := fw[d+1+o]
-			if fw[d-1+o] >= i {
-				i = fw[d-1+o] + 1
-			}
-			for i < a1 && i-d < b1 && m.equal(i, i-d) {
-				i++
-			}
+			i := m.slideDown(max(fw[d+1+o], fw[d-1+o]+1), d, a1, b1)
 			fw[d+o] = i
 			if odd && b.low <= d && d <= b.high && bw[d+o] <= i {
 				return i, i - d
@@ -203,13 +197,7 @@ func (m *myers) middle(a0, a1, b0, b1 int) (i, j int) {
 		}
 		b.widen(lowest, highest, math.MaxInt, bw, o)
 		for d := b.high; d >= b.low; d -= 2 {
-			i := bw[d-1+o]
-			if i >= bw[d+1+o] {
-				i = bw[d+1+o] - 1
-			}
-			for i > a0 && i-d > b0 && m.equal(i-1, i-d-1) {
-				i--
-			}
+			i := m.slideUp(min(bw[d-1+o], bw[d+1+o]-1), d, a0, b0)
 			bw[d+o] = i
 			if !odd && f.low <= d && d <= f.high && i <= fw[d+o] {
 				return i, i - d
@@ -219,6 +207,22 @@ func (m *myers) middle(a0, a1, b0, b1 int) (i, j int) {
 			return m.furthest(f, b, a0, a1, b0, b1)
 		}
 	}
+}
+
+// slideDown follows equal lines from line i of a on diagonal d.
+func (m *myers) slideDown(i, d, a1, b1 int) int {
+	for i < a1 && i-d < b1 && m.equal(i, i-d) {
+		i++
+	}
+	return i
+}
+
+// slideUp follows them backwards.
+func (m *myers) slideUp(i, d, a0, b0 int) int {
+	for i > a0 && i-d > b0 && m.equal(i-1, i-d-1) {
+		i--
+	}
+	return i
 }
 
 // furthest is the point of either direction that has got furthest.
@@ -394,15 +398,14 @@ func bestEnd(g *group, earliest, size int, text [][]byte) int {
 // splitCost says how badly the text is divided before line at: by the indentation of that line,
 // and by a penalty. The weights are git's.
 func splitCost(text [][]byte, at int) (indent, penalty int) {
-	own, before, after := -1, -1, -1
-	blankBefore, blankAfter := 0, 0
+	own := -1
 	if at < len(text) {
 		own = indentOf(text[at])
 	} else {
 		penalty += 21
 	}
-	before, blankBefore = indentFrom(text, at-1, -1)
-	after, blankAfter = indentFrom(text, at+1, 1)
+	before, blankBefore := indentFrom(text, at-1, -1)
+	after, blankAfter := indentFrom(text, at+1, 1)
 	if before == -1 && blankBefore == 0 {
 		penalty++
 	}

@@ -82,13 +82,17 @@ func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 // A showWriter turns what git diff writes into what git_show does: for each file its two paths and
 // the hunks.
 type showWriter struct {
-	out  io.Writer
-	line []byte // the beginning of a line that is not yet complete
-	head bool   // in the header of a file
-	a, b string // the paths that it names
+	out   io.Writer
+	start string // what comes before all of it
+	line  []byte // the beginning of a line that is not yet complete
+	head  bool   // in the header of a file
+	a, b  string // the paths that it names
 }
 
 func (w *showWriter) Write(text []byte) (int, error) {
+	if err := w.begin(); err != nil {
+		return 0, err
+	}
 	n := len(text)
 	for {
 		i := strings.IndexByte(string(text), '\n')
@@ -104,8 +108,18 @@ func (w *showWriter) Write(text []byte) (int, error) {
 	}
 }
 
+func (w *showWriter) begin() error {
+	start := w.start
+	w.start = ""
+	_, err := io.WriteString(w.out, start)
+	return err
+}
+
 // end writes what is left.
 func (w *showWriter) end() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
 	if len(w.line) > 0 {
 		if err := w.take(string(w.line)); err != nil {
 			return err

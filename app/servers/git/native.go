@@ -169,7 +169,7 @@ func (r *native) blob(h plumbing.Hash) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it is only read
 	text, err := io.ReadAll(io.LimitReader(in, r.limits.Object+1))
 	if err == nil && int64(len(text)) > r.limits.Object {
 		err = &tooLargeError{size: int64(len(text)), limit: r.limits.Object}
@@ -386,7 +386,7 @@ func (r *native) readIndex(ctx context.Context) (*index.Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -489,7 +489,7 @@ func (r *native) packed(pack plumbing.Hash) uint32 {
 	if err != nil {
 		return 0
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	var n [4]byte
 	if _, err := f.ReadAt(n[:], packHeader+packTable-4); err != nil {
 		return 0

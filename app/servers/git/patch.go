@@ -85,7 +85,7 @@ func (p *patcher) write(c *change) error {
 }
 
 // modes writes what happened to a file beside its contents.
-func (p *patcher) modes(head io.Writer, c *change) {
+func (p *patcher) modes(head *strings.Builder, c *change) {
 	switch {
 	case c.from == nil:
 		fmt.Fprintf(head, "new file mode %06o\n", uint32(c.to.mode))

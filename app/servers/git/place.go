@@ -192,7 +192,7 @@ func readSmall(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	text, err := io.ReadAll(io.LimitReader(f, maxSmallFile+1))
 	if err == nil && len(text) > maxSmallFile {
 		err = mcp.Errorf("%q is larger than %d bytes", path, maxSmallFile)

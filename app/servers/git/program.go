@@ -212,7 +212,7 @@ func (g *program) text(ctx context.Context, args ...string) (string, error) {
 	if out.cut {
 		return "", mcp.Errorf("git %s says more than %d bytes", args[0], most)
 	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
+	return strings.TrimSuffix(out.text.String(), "\n"), nil
 }
 
 func (g *program) close() error { return nil }
@@ -269,6 +269,7 @@ func (g *program) diff(ctx context.Context, what diffKind, target string, contex
 	}
 	args := []string{"diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--unified=" + strconv.Itoa(context)}
 	switch what {
+	case diffUnstaged:
 	case diffStaged:
 		args = append(args, "--cached")
 	case diffTarget:
@@ -414,7 +415,7 @@ func (g *program) commits(ctx context.Context, list string) ([]*object.Commit, e
 	if err := g.run(ctx, strings.NewReader(list+"\n"), out, "cat-file", "--batch"); err != nil {
 		return nil, err
 	}
-	in := bufio.NewReader(&out.Buffer)
+	in := bufio.NewReader(&out.text)
 	var commits []*object.Commit
 	for {
 		line, err := in.ReadString('\n')
@@ -426,7 +427,7 @@ func (g *program) commits(ctx context.Context, list string) ([]*object.Commit, e
 			return nil, mcp.Errorf("git cat-file says %q", line)
 		}
 		size, err := strconv.Atoi(fields[2])
-		if err != nil || size < 0 || size > out.Len()+in.Buffered() {
+		if err != nil || size < 0 || size > out.text.Len()+in.Buffered() {
 			return nil, mcp.Errorf("git cat-file says %q", line)
 		}
 		content := make([]byte, size+1) // a line feed follows
@@ -556,7 +557,7 @@ func (g *program) contents(ctx context.Context, rev, name string) ([]byte, []str
 		if out.cut {
 			return nil, nil, &tooLargeError{size: g.limits.Object + 1, limit: g.limits.Object}
 		}
-		return out.Bytes(), nil, err
+		return out.text.Bytes(), nil, err
 	case kind != "tree":
 		return nil, nil, mcp.Errorf("%q of %s is no file", name, rev)
 	}

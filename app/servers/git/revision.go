@@ -95,24 +95,8 @@ func (r *native) lookUp(name string) (plumbing.Hash, error) {
 		}
 		return h, nil
 	}
-	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
-		full := strings.Replace(pattern, "%", name, 1)
-		if pseudoRef(full) {
-			if target, at, err := r.pseudo(full); err == nil {
-				if target == "" {
-					return at, nil
-				}
-				if at, err := r.reference(target); err == nil {
-					return at, nil
-				}
-			}
-		}
-		if !strings.HasPrefix(full, "refs/") {
-			continue
-		}
-		if h, err := r.reference(plumbing.ReferenceName(full)); err == nil {
-			return h, nil
-		}
+	if at, ok := r.named(name); ok {
+		return at, nil
 	}
 	const fewest = 4
 	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
@@ -132,6 +116,30 @@ func (r *native) lookUp(name string) (plumbing.Hash, error) {
 		return found[0], nil
 	}
 	return plumbing.ZeroHash, mcp.Errorf("the object name %q is ambiguous; give more of it", name)
+}
+
+// named finds what a reference stands for.
+func (r *native) named(name string) (plumbing.Hash, bool) {
+	for _, pattern := range []string{"%", "refs/%", "refs/tags/%", "refs/heads/%", "refs/remotes/%", "refs/remotes/%/HEAD"} {
+		full := strings.Replace(pattern, "%", name, 1)
+		if pseudoRef(full) {
+			if target, at, err := r.pseudo(full); err == nil {
+				if target == "" {
+					return at, true
+				}
+				if at, err := r.reference(target); err == nil {
+					return at, true
+				}
+			}
+		}
+		if !strings.HasPrefix(full, "refs/") {
+			continue
+		}
+		if h, err := r.reference(plumbing.ReferenceName(full)); err == nil {
+			return h, true
+		}
+	}
+	return plumbing.ZeroHash, false
 }
 
 // pseudoRef reports whether a name is one of those beside refs/, such as HEAD or MERGE_HEAD.

@@ -334,6 +334,9 @@ func (r *native) record(ctx context.Context, message string, now time.Time) (str
 		c.ParentHashes = append(c.ParentHashes, head)
 	}
 	merged, err := readInRoot(r.dir, "MERGE_HEAD")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	for line := range strings.Lines(string(merged)) {
 		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
 	}
@@ -404,7 +407,7 @@ func (r *native) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
 		}
 		slices.SortFunc(n.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
 		o := &plumbing.MemoryObject{}
-		if err := n.Tree.Encode(o); err != nil {
+		if err := n.Encode(o); err != nil {
 			return plumbing.ZeroHash, err
 		}
 		if r.store.HasEncodedObject(o.Hash()) == nil {

@@ -79,6 +79,7 @@ func (r *native) writeHead(ctx context.Context, b *strings.Builder, branch plumb
 	}
 	other, err := r.reference(follows)
 	if err != nil {
+		//nolint:nilerr // that there is none is what is told
 		fmt.Fprintf(b, "Your branch is based on '%s', but the upstream is gone.\n  (use \"git branch --unset-upstream\" to fixup)\n\n", name)
 		return nil
 	}

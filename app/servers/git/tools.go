@@ -22,7 +22,7 @@ type optional string
 
 // JSONSchema is the schema of the type.
 func (optional) JSONSchema() string {
-	return `{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`
+	return `{"type":["string","null"],"default":null}`
 }
 
 type repoIn struct {
@@ -142,25 +142,24 @@ var errCut = errors.New("the result is full")
 
 // A cutter takes what is written to it up to a limit.
 type cutter struct {
-	bytes.Buffer
-
+	text  bytes.Buffer
 	limit int
 	cut   bool
 }
 
 func (c *cutter) Write(p []byte) (int, error) {
-	room := c.limit - c.Len()
+	room := c.limit - c.text.Len()
 	if len(p) <= room {
-		return c.Buffer.Write(p)
+		return c.text.Write(p)
 	}
 	c.cut = true
-	c.Buffer.Write(p[:max(room, 0)])
+	c.text.Write(p[:max(room, 0)])
 	return max(room, 0), errCut
 }
 
 // result is what was written, after a heading. If it was cut it says so.
 func (g *gitServer) result(heading string, c *cutter) string {
-	text := valid(c.String())
+	text := valid(c.text.String())
 	if !c.cut {
 		return heading + text
 	}
@@ -217,7 +216,7 @@ func (g *gitServer) diffOf(ctx context.Context, repo string, what diffKind, targ
 		return cut(out, e.diff(ctx, what, target, lines, out))
 	})
 	if !out.cut { // like the texts of git elsewhere, it ends without its last line feed
-		return heading + strings.TrimSuffix(valid(out.String()), "\n"), err
+		return heading + strings.TrimSuffix(valid(out.text.String()), "\n"), err
 	}
 	return g.result(heading, out), err
 }
@@ -246,7 +245,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 				text = "\n" + text
 			}
 			if _, err := io.WriteString(out, text); err != nil {
-				break
+				return cut(out, err)
 			}
 		}
 		return nil
@@ -254,7 +253,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 	if out.cut {
 		return g.result("Commit history:\n", out), err
 	}
-	return "Commit history:\n" + valid(out.String()), err
+	return "Commit history:\n" + valid(out.text.String()), err
 }
 
 func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
@@ -263,9 +262,9 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 	}
 	out := g.cutter()
 	err := g.with(ctx, in.Repo, func(e engine) error {
-		w := &showWriter{out: out}
+		w := &showWriter{out: out} // it begins with the commit
 		err := e.show(ctx, in.Revision, func(c *object.Commit) io.Writer {
-			out.WriteString(commitText(c))
+			w.start = commitText(c)
 			return w
 		})
 		if err == nil {
@@ -276,7 +275,7 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 	if out.cut {
 		return g.result("", out), err
 	}
-	return valid(out.String()), err
+	return valid(out.text.String()), err
 }
 
 func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err error) {
@@ -323,7 +322,7 @@ func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if staged.Len() > 0 {
+		if staged.text.Len() > 0 {
 			answer, err := server.Elicit[sure](ctx, fmt.Sprintf("Throw away what is staged in %s? Files stay as they are.", in.Repo))
 			if err != nil {
 				return "", err

@@ -319,7 +319,7 @@ func readInRoot(dir *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()          // it is only read
 	if over := info.Size() - most; over > 0 { // the end is what counts in logs
 		if _, err := f.Seek(over, io.SeekStart); err != nil {
 			return nil, err

@@ -70,7 +70,7 @@ func parseAgo(text string, now time.Time) (from, to time.Time, ok bool) {
 	if err != nil || n < 0 || n > most {
 		return from, to, false
 	}
-	t := now
+	var t time.Time
 	switch strings.TrimSuffix(words[1], "s") {
 	case "second", "sec":
 		t = now.Add(-time.Duration(n) * time.Second)

@@ -183,7 +183,7 @@ func (r *native) content(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	text, err := io.ReadAll(io.LimitReader(f, r.limits.Object+1))
 	if err == nil && int64(len(text)) > r.limits.Object {
 		return nil, &tooLargeError{size: info.Size(), limit: r.limits.Object}
