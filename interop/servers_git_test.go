@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Every client uses 'parley serve git'. The repository is made by git, if there is any.
-func TestServeGit(t *testing.T) {
+// Clients of others use 'parley serve git'. The repository is made by git, if there is any.
+func TestServersGitClients(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("git, which makes the repository of this test, is not installed")

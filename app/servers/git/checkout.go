@@ -76,6 +76,9 @@ func (r *native) checkout(ctx context.Context, rev string, now time.Time) error 
 	if err != nil {
 		return err
 	}
+	if r.conf.is("core.sparsecheckout", false) {
+		return needGit("a checkout in a sparse working tree")
+	}
 	target, err := r.resolve(ctx, rev)
 	if err != nil {
 		return err

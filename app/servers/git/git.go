@@ -149,6 +149,9 @@ func (g *gitServer) change(ctx context.Context, path string, f func(engine) erro
 	return g.with(ctx, path, func(e engine) error {
 		g.writes.Lock()
 		defer g.writes.Unlock()
+		if err := context.Cause(ctx); err != nil { // it waited for too long
+			return err
+		}
 		return f(e)
 	})
 }

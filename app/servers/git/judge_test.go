@@ -20,9 +20,9 @@ func cases(t testing.TB) int {
 		return n
 	}
 	if testing.Short() || raceEnabled {
-		return 3
+		return 2
 	}
-	return 6
+	return 4
 }
 
 // hints of git to the person at a terminal, which differ between its versions.

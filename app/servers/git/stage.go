@@ -311,6 +311,9 @@ func (r *native) reset(ctx context.Context) error {
 
 // record makes a commit of what is staged.
 func (r *native) record(ctx context.Context, message string, now time.Time) (string, error) {
+	if err := r.needTree(); err != nil {
+		return "", err
+	}
 	idx, err := r.readIndex(ctx)
 	if err != nil {
 		return "", err

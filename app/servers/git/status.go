@@ -79,9 +79,8 @@ func (r *native) writeHead(ctx context.Context, b *strings.Builder, branch plumb
 	}
 	other, err := r.reference(follows)
 	if err != nil {
-		//nolint:nilerr // that there is none is what is told
 		fmt.Fprintf(b, "Your branch is based on '%s', but the upstream is gone.\n  (use \"git branch --unset-upstream\" to fixup)\n\n", name)
-		return nil
+		return nil //nolint:nilerr // that there is none is what is told
 	}
 	ahead, behind, err := r.apart(ctx, commit, other)
 	if err != nil {

@@ -216,7 +216,7 @@ func (w *workTree) submodule(ctx context.Context, e *index.Entry, info fs.FileIn
 	p := &place{bound: w.bound}
 	dir := filepath.Join(w.work, filepath.FromSlash(e.Name))
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || p.find(dir) != nil || p.check() != nil {
-		return staged, nil
+		return staged, nil //nolint:nilerr // what it is at is not known
 	}
 	sub, err := openNative(p, w.limits)
 	if err != nil {

@@ -194,6 +194,7 @@ func TestEmptyAndBare(t *testing.T) {
 				t.Errorf("log: %s", s)
 			}
 			refused(t, c, "git_status", bared, "work tree")
+			refused(t, c, "git_commit", map[string]any{"repo_path": bare, "message": "m"}, "work tree")
 			refused(t, c, "git_add", map[string]any{"repo_path": bare, "files": []string{"x"}}, "work tree")
 		})
 	}
