@@ -19,26 +19,12 @@ type fileIn struct {
 // files is the template of the files of the one repository, in each of its commits.
 func (g *gitServer) files() server.Feature {
 	repo := g.Repositories[0]
-	read := func(ctx context.Context, in fileIn) ([]byte, error) {
-		if err := checkRevision("ref", in.Ref); err != nil {
-			return nil, err
+	read := func(ctx context.Context, in fileIn) (mcp.ResourceContents, error) {
+		content, err := g.file(ctx, in)
+		if err != nil || isBinary(content) || !utf8.Valid(content) {
+			return mcp.ResourceContents{Blob: content}, err
 		}
-		if err := checkPath(in.Path); err != nil {
-			return nil, err
-		}
-		var content []byte
-		err := g.with(ctx, repo, func(e engine) error {
-			text, names, err := e.contents(ctx, in.Ref, in.Path)
-			if names != nil {
-				text = []byte(strings.Join(names, "\n") + "\n")
-			}
-			if err == nil && len(text) > g.Limits.Output {
-				err = mcp.Errorf("the file has %d bytes, more than %d; raise --max-output if that is what you want", len(text), g.Limits.Output)
-			}
-			content = text
-			return err
-		})
-		return content, err
+		return mcp.ResourceContents{MIMEType: "text/plain", Text: string(content)}, nil
 	}
 	return server.Template("git://repository/{ref}/{+path}", "file", read).With(server.TemplateOptions{
 		Title:       "File of a commit",
@@ -77,6 +63,29 @@ func (g *gitServer) files() server.Feature {
 			},
 		},
 	})
+}
+
+// file reads a file of a commit, or the names in a folder.
+func (g *gitServer) file(ctx context.Context, in fileIn) ([]byte, error) {
+	if err := checkRevision("ref", in.Ref); err != nil {
+		return nil, err
+	}
+	if err := checkPath(in.Path); err != nil {
+		return nil, err
+	}
+	var content []byte
+	err := g.with(ctx, g.Repositories[0], func(e engine) error {
+		text, names, err := e.contents(ctx, in.Ref, in.Path)
+		if names != nil {
+			text = []byte(strings.Join(names, "\n") + "\n")
+		}
+		if err == nil && len(text) > g.Limits.Output {
+			err = mcp.Errorf("the file has %d bytes, more than %d; raise --max-output if that is what you want", len(text), g.Limits.Output)
+		}
+		content = text
+		return err
+	})
+	return content, err
 }
 
 // checkPath refuses paths that no file of a commit has.

@@ -255,7 +255,7 @@ func TestFiles(t *testing.T) {
 			"git://repository/v1/dir/b.txt": "b\n", "git://repository/main/dir": "b.txt\n",
 		} {
 			res, err := c.ReadResource(t.Context(), uri, nil)
-			if err != nil || len(res.Contents) != 1 || string(res.Contents[0].Blob)+res.Contents[0].Text != want {
+			if err != nil || len(res.Contents) != 1 || res.Contents[0].Text != want || res.Contents[0].URI != uri {
 				t.Errorf("%s: %+v %v, want %q", uri, res, err, want)
 			}
 		}
