@@ -117,7 +117,42 @@ func (t *Transport) route(req *http.Request) (context.Context, error) {
 		// proxy, and the address that is dialled there is not checked.
 		return ctx, &BlockedError{URL: shown(req.URL), Reason: "host is not ASCII; through a proxy, write it in Punycode, like xn--bcher-kva.example"}
 	}
+	if t.rules.CheckProxied {
+		if err := t.checkName(ctx, req.URL); err != nil {
+			return ctx, err
+		}
+	}
 	return context.WithValue(ctx, routeKey{}, proxy), nil
+}
+
+// checkName refuses a URL whose name has no address here, or one that must not be
+// dialled.
+func (t *Transport) checkName(ctx context.Context, u *url.URL) error {
+	host := strings.ToLower(u.Hostname())
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil // Check has seen it
+	}
+	resolve := t.rules.Resolve
+	if resolve == nil {
+		resolve = net.DefaultResolver.LookupHost
+	}
+	addresses, err := resolve(ctx, host)
+	if err != nil {
+		return fmt.Errorf("resolve %s before it goes to the proxy: %w", host, err)
+	}
+	if len(addresses) == 0 {
+		return &BlockedError{URL: shown(u), Reason: "name has no address"}
+	}
+	for _, a := range addresses {
+		addr, err := netip.ParseAddr(a)
+		if err != nil {
+			return &BlockedError{URL: shown(u), Reason: "name resolves to no address"}
+		}
+		if reason := t.refuseReason(host, addr); reason != "" {
+			return &BlockedError{URL: shown(u), Reason: reason}
+		}
+	}
+	return nil
 }
 
 func routeOf(ctx context.Context) *url.URL {

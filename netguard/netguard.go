@@ -57,6 +57,12 @@ type Rules struct {
 	// loopback hosts are never reached through it. Hosts that are not ASCII are
 	// refused then: in Punycode they are not.
 	Proxy func(*http.Request) (*url.URL, error)
+	// CheckProxied looks names up here before their requests go to a proxy, and
+	// refuses a name that has no address here, or one that must not be dialled.
+	// The proxy looks the name up again, and may find another address: a name that
+	// changes its address between the two gets through. Default: names that go
+	// to a proxy are not looked up.
+	CheckProxied bool
 	// TLS is the configuration of TLS. Default: the system's roots.
 	TLS *tls.Config
 	// Resolve looks names up, for tests of rebinding; at most 8 addresses are

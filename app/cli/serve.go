@@ -53,7 +53,7 @@ type builtinOptions struct {
 
 // builtins are the servers that the program contains.
 func builtins() []builtin {
-	return []builtin{everythingServer(), filesystemServer(), gitServer(), memoryServer(), thinkingServer(), timeServer()}
+	return []builtin{everythingServer(), filesystemServer(), fetchServer(), gitServer(), memoryServer(), thinkingServer(), timeServer()}
 }
 
 // serveFlags are the flags of the commands below serve.

@@ -280,7 +280,10 @@ require (
 	charm.land/bubbletea/v2 v2.0.10
 	charm.land/lipgloss/v2 v2.0.6
 	filippo.io/age v1.3.2
+	codeberg.org/readeck/go-readability/v2 v2.1.3
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
+	golang.org/x/net v0.62.0
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/fsnotify/fsnotify v1.9.0
@@ -335,6 +338,8 @@ require (
 		"0084-go-git":          "github.com/go-git/go-billy/v5 github.com/go-git/go-git/v5",
 		"0078-hdrhistogram":    "github.com/HdrHistogram/hdrhistogram-go",
 		"0080-fsnotify":        "github.com/fsnotify/fsnotify",
+		"0081-html":            "codeberg.org/readeck/go-readability/v2 github.com/JohannesKaufmann/html-to-markdown/v2",
+		"0083-x-net":           "golang.org/x/net",
 		"0015-websocket":       "github.com/coder/websocket",
 		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
 		"0020-sqlite":          "modernc.org/sqlite",
