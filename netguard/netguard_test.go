@@ -437,3 +437,43 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// With CheckProxied a name is held to the rules before a proxy gets it, although the proxy
+// looks it up again.
+func TestAttackPrivateNameBehindProxy(t *testing.T) {
+	var asked atomic.Int64
+	proxied := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer proxied.Close()
+	at, err := url.Parse(proxied.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{}
+	c := netguard.Client(&netguard.Rules{
+		Plain: true, Proxy: http.ProxyURL(at), CheckProxied: true, AllowHosts: []string{"10.9.0.0/16"},
+		Resolve: func(context.Context, string) ([]string, error) { return addresses, nil },
+	})
+	defer c.CloseIdleConnections()
+	for _, test := range []struct {
+		addresses []string
+		blocked   bool
+	}{
+		{nil, true},
+		{[]string{"10.1.2.3"}, true},
+		{[]string{"93.184.215.14", "169.254.169.254"}, true},
+		{[]string{"::ffff:127.0.0.1"}, true},
+		{[]string{"no-address.example"}, true},
+		{[]string{"93.184.215.14"}, false},
+		{[]string{"10.9.2.3"}, false},
+	} {
+		addresses = test.addresses
+		before := asked.Load()
+		resp, err := c.Get("http://example.com/")
+		if err == nil {
+			_ = resp.Body.Close() // nothing is read of it
+		}
+		if _, blocked := errors.AsType[*netguard.BlockedError](err); blocked != test.blocked || (asked.Load() == before) != test.blocked {
+			t.Errorf("%v: %v, the proxy was asked: %t; want blocked: %t", test.addresses, err, asked.Load() > before, test.blocked)
+		}
+	}
+}

@@ -85,6 +85,8 @@ type Options struct {
 	MaxKept int
 	// KeepTime is how long they are kept. Default 5 min.
 	KeepTime time.Duration
+	// ProgressEvery is how often the progress of a page is told. Default 1 s.
+	ProgressEvery time.Duration
 	// RobotsTime is how long a robots.txt is kept. Default 1 h, at most 24 h.
 	RobotsTime time.Duration
 }
@@ -107,6 +109,7 @@ func (o *Options) withDefaults() Options {
 	opts.MaxFetches = cmp.Or(opts.MaxFetches, 16)
 	opts.MaxKept = cmp.Or(opts.MaxKept, 16<<20)
 	opts.KeepTime = cmp.Or(opts.KeepTime, 5*time.Minute)
+	opts.ProgressEvery = cmp.Or(opts.ProgressEvery, time.Second)
 	opts.RobotsTime = min(cmp.Or(opts.RobotsTime, time.Hour), 24*time.Hour)
 	return opts
 }

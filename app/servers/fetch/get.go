@@ -37,6 +37,7 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	defer f.client.CloseIdleConnections() // robots.txt and the page shared one; nothing outlives the call
 	if err := f.guard.Check(u); err != nil {
 		return nil, failure(ctx, u, err)
 	}
@@ -60,7 +61,7 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, raw, autonomous bool) (*p
 	if resp.StatusCode >= http.StatusBadRequest {
 		return nil, mcp.Errorf("Failed to fetch %s - status code %d", u, resp.StatusCode)
 	}
-	body, err := readAll(ctx, resp)
+	body, err := f.readAll(ctx, resp)
 	if err != nil {
 		return nil, failure(ctx, u, err)
 	}
@@ -83,8 +84,8 @@ func (f *fetcher) open(ctx context.Context, u *url.URL, agent string) (*http.Res
 	return client.Do(req)
 }
 
-// readAll reads a body and tells its progress in bytes, once a second at most.
-func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
+// readAll reads a body and tells its progress in bytes.
+func (f *fetcher) readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	var body bytes.Buffer
 	total, told := float64(max(0, resp.ContentLength)), time.Now()
 	chunk := make([]byte, 64<<10)
@@ -97,7 +98,7 @@ func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n > 0 && time.Since(told) >= time.Second {
+		if n > 0 && time.Since(told) >= f.opts.ProgressEvery {
 			told = time.Now()
 			if err := server.Progress(ctx, float64(body.Len()), total, fmt.Sprintf("read %d bytes", body.Len())); err != nil {
 				return nil, err
@@ -155,10 +156,10 @@ func parseURL(text string) (*url.URL, error) {
 	if u.Opaque != "" || u.Hostname() == "" {
 		return nil, mcp.Errorf("the URL has no host")
 	}
-	host := u.Hostname()
+	host := strings.ToLower(u.Hostname())
 	if !strings.Contains(host, ":") { // an IPv6 address has no other form
 		if host, err = idna.Lookup.ToASCII(host); err != nil {
-			host = strings.ToLower(u.Hostname()) // such as a name with "_", which resolvers take
+			host = strings.ToLower(u.Hostname()) // it stays as it is, such as a name with "_", which resolvers take
 		}
 	}
 	port := u.Port()
