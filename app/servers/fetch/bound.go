@@ -102,6 +102,7 @@ func bound(page string, maxNodes int) ([]byte, error) {
 			b.out.Write(raw)
 		case html.DoctypeToken:
 			b.out.Write(raw)
+		default: // a comment
 		}
 		if b.nodes > maxNodes {
 			return nil, errComplex

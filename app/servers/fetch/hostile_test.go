@@ -98,7 +98,7 @@ func TestAttackRebinding(t *testing.T) {
 // what it can reach.
 func TestAttackThroughProxy(t *testing.T) {
 	proxied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "the proxy got %s", r.URL)
+		_, _ = fmt.Fprintf(w, "the proxy got %s", r.URL)
 	}))
 	defer proxied.Close()
 	at, err := url.Parse(proxied.URL)
@@ -278,11 +278,11 @@ func TestLargeRobots(t *testing.T) {
 			return
 		}
 		// What is behind the first 500 KiB has no rules, even if a line was cut there.
-		fmt.Fprint(w, "User-agent: *\nDisallow: /first\n")
+		_, _ = fmt.Fprint(w, "User-agent: *\nDisallow: /first\n")
 		for range 10 << 10 {
-			fmt.Fprintf(w, "#%s\n", strings.Repeat("x", 1022))
+			_, _ = fmt.Fprintf(w, "#%s\n", strings.Repeat("x", 1022))
 		}
-		fmt.Fprint(w, "Disallow: /\n")
+		_, _ = fmt.Fprint(w, "Disallow: /\n")
 	}))
 	c := s.join(t)
 	if got := fetched(t, c, s.url+"/last"); !strings.HasSuffix(got, "\nhello") {
@@ -319,7 +319,7 @@ func TestSwitchingProtocols(t *testing.T) {
 			return
 		}
 		defer func() { _ = conn.Close() }() // a failure shows on the other side
-		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nsecret")
+		_, _ = fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nsecret")
 	}))
 	refused(t, s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true }), s.url, "switches protocols")
 }
@@ -341,7 +341,7 @@ func TestNoHTTP(t *testing.T) {
 			return
 		}
 		defer func() { _ = conn.Close() }() // a failure shows on the other side
-		fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n")
+		_, _ = fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n")
 	}))
 	refused(t, s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true }), s.url, "Failed to fetch")
 }

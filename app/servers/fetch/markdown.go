@@ -77,6 +77,7 @@ func tame(n *html.Node, indent int, code bool) {
 		tameTable(n)
 	case atom.Td, atom.Th:
 		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "colspan" || a.Key == "rowspan" })
+	default: // nothing else grows
 	}
 	if n.Type == html.TextNode && !code {
 		n.Data = escape.Replace(n.Data)
@@ -102,6 +103,7 @@ func tameTable(t *html.Node) {
 				}
 			}
 			longest = max(longest, cells)
+		default: // is in one of these
 		}
 	}
 	if nested || (rows+1)*longest > maxCells {
@@ -118,6 +120,7 @@ func flatten(n *html.Node) {
 			continue
 		case atom.Caption, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
 			rename(c, atom.Div)
+		default: // stays as it is
 		}
 		flatten(c)
 	}

@@ -68,7 +68,7 @@ func simplify(page string, at *url.URL, maxWork int) (title, markdown string, er
 	parser.DisableJSONLD = true
 	article, err := parser.ParseAndMutate(doc, at)
 	if err != nil || article.Node == nil {
-		return "", "", nil //nolint:nilerr // a page without an article is what the error says
+		return "", "", nil // the error says that there is no article
 	}
 	markdown, err = toMarkdown(article.Node)
 	return article.Title(), markdown, err
