@@ -372,7 +372,7 @@ func TestModules(t *testing.T) {
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
-			want:   []string{"app/go.mod:29: no replace: the module is built with the versions its users get"},
+			want:   []string{"app/go.mod:34: no replace: the module is built with the versions its users get"},
 		},
 		"replace in the workspace": {
 			change: map[string]string{"go.work": "replace golang.org/x/term => ../term\n"},
