@@ -76,8 +76,9 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for _, slow := range []string{
-		strings.Repeat("*a", 500), strings.Repeat("**/", 500) + "b", "+(" + strings.Repeat("+(", 500) + "a" + strings.Repeat(")", 501),
+		strings.Repeat("*a", 500), strings.Repeat("**/", 500) + "b", "+(" + strings.Repeat("+(", 100) + "a" + strings.Repeat(")", 101),
 		strings.Repeat("@(a|", 500), "*(a*)*(a*)*(a*)*(a*)*(a*)b",
+		"*(*(*(*(a))))b", "+(+(+(a)|+(a))|+(+(a)|+(a)))b", "@(!(!(!(a*)*)*)*)b", "+(!(+(!(+(!(a)))))x)b",
 		strings.Repeat("{", 2000) + strings.Repeat("}", 2000),
 	} {
 		p, err := glob.Compile(slow)
@@ -85,8 +86,10 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%.60q...: %v", slow, err)
 			continue
 		}
-		if path := strings.Repeat("a/", 100) + strings.Repeat("a", 255) + "c"; p.Match(path) {
-			t.Errorf("%.60q... matches", slow)
+		for _, path := range []string{strings.Repeat("a/", 100) + strings.Repeat("a", 255) + "c", strings.Repeat("a", 255) + "c"} {
+			if p.Match(path) {
+				t.Errorf("%.60q... matches", slow)
+			}
 		}
 	}
 }
