@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"context"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -16,64 +17,118 @@ type edit struct {
 }
 
 // applyEdits makes the edits one after the other and shows what changed. name is the file
-// in the diff.
-func applyEdits(data []byte, edits []edit, name string) (changed []byte, shown string, err error) {
+// in the diff. Ends of lines that no edit touches stay as they are; what comes in has those
+// that most lines of the file have.
+func applyEdits(ctx context.Context, data []byte, edits []edit, name string) (changed []byte, shown string, err error) {
 	if !utf8.Valid(data) {
 		return nil, "", mcp.Errorf("the file is not text in UTF-8, so an edit would damage it")
 	}
-	windows, lines := strings.Count(string(data), "\r\n"), strings.Count(string(data), "\n")
-	old := unixLines(string(data))
+	old := string(data)
+	windows := 2*strings.Count(old, "\r\n") > strings.Count(old, "\n")
 	now := old
 	for _, e := range edits {
+		if ctx.Err() != nil {
+			return nil, "", context.Cause(ctx)
+		}
 		var ok bool
-		if now, ok = e.apply(now); !ok {
+		if now, ok = e.apply(now, windows); !ok {
 			return nil, "", mcp.Errorf("Could not find exact match for edit:\n%s", e.OldText)
 		}
 	}
-	text := diff.Unified(name, old, now)
+	text := diff.Unified(name, unixLines(old), unixLines(now))
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	shown = fence + "diff\n" + text + fence + "\n\n"
-	if windows > 0 && windows == lines { // the file keeps its ends of lines
-		now = strings.ReplaceAll(now, "\n", "\r\n")
-	}
-	return []byte(now), shown, nil
+	return []byte(now), fence + "diff\n" + text + fence + "\n\n", nil
 }
 
 func unixLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// apply makes one edit: at the first place that is its old text, else at the first lines
-// that are it but for space around them, which keep their indentation.
-func (e edit) apply(content string) (string, bool) {
-	old, next := unixLines(e.OldText), unixLines(e.NewText)
-	if i := strings.Index(content, old); i >= 0 {
-		return content[:i] + next + content[i+len(old):], true
+// apply makes one edit in a text, whose lines end with "\r\n" or "\n".
+func (e edit) apply(text string, windows bool) (string, bool) {
+	content := unixLines(text)
+	begin, end, next, ok := e.find(content)
+	if !ok {
+		return "", false
 	}
-	oldLines, lines := strings.Split(old, "\n"), strings.Split(content, "\n")
-	trimmed := make([]string, len(oldLines))
-	for i, line := range oldLines {
-		trimmed[i] = strings.TrimFunc(line, isSpace)
+	if windows {
+		next = strings.ReplaceAll(next, "\n", "\r\n")
 	}
-	for i := 0; i+len(oldLines) <= len(lines); i++ {
-		if !sameLines(lines[i:i+len(oldLines)], trimmed) {
-			continue
-		}
-		all := append([]string{}, lines[:i]...)
-		all = append(all, indented(strings.Split(next, "\n"), oldLines, indent(lines[i]))...)
-		return strings.Join(append(all, lines[i+len(oldLines):]...), "\n"), true
+	if len(content) < len(text) {
+		begin, end = offset(text, begin), offset(text, end)
 	}
-	return "", false
+	return text[:begin] + next + text[end:], true
 }
 
-func sameLines(lines, trimmed []string) bool {
-	for i, line := range lines {
-		if strings.TrimFunc(line, isSpace) != trimmed[i] {
-			return false
+// offset is where the place of unixLines(text) is in text.
+func offset(text string, place int) int {
+	at := 0
+	for {
+		i := strings.Index(text[at:], "\r\n")
+		if i < 0 || place <= i {
+			return at + place
 		}
+		at, place = at+i+2, place-i-1
 	}
-	return true
+}
+
+// find finds what the edit replaces and what comes in its place: the first place that is
+// its old text, else the first lines that are it but for space around them, which keep
+// their indentation.
+func (e edit) find(content string) (begin, end int, next string, ok bool) {
+	old, next := unixLines(e.OldText), unixLines(e.NewText)
+	if i := strings.Index(content, old); i >= 0 {
+		return i, i + len(old), next, true
+	}
+	oldLines := strings.Split(old, "\n")
+	begin, end, ok = findLines(content, oldLines)
+	if !ok {
+		return 0, 0, "", false
+	}
+	first, _, _ := strings.Cut(content[begin:], "\n")
+	return begin, end, strings.Join(indented(strings.Split(next, "\n"), oldLines, indent(first)), "\n"), true
+}
+
+// findLines finds the first lines of content that differ from those wanted in nothing but
+// space around them. It compares each line with about two (Knuth, Morris and Pratt, 1977):
+// the time does not grow with the product of both, whatever they are.
+func findLines(content string, wanted []string) (begin, end int, ok bool) {
+	lines := make([]string, len(wanted))
+	for i, line := range wanted {
+		lines[i] = strings.TrimFunc(line, isSpace)
+	}
+	back := make([]int, len(lines)) // how many lines before the end of lines[:i+1] are its beginning, too
+	same := 0
+	for i := 1; i < len(lines); i++ {
+		same = further(lines, back, same, lines[i])
+		back[i] = same
+	}
+	same = 0
+	for at := 0; at <= len(content); {
+		line, _, _ := strings.Cut(content[at:], "\n")
+		end = at + len(line)
+		if same = further(lines, back, same, strings.TrimFunc(line, isSpace)); same == len(lines) {
+			begin = end
+			for range lines {
+				begin = strings.LastIndexByte(content[:max(begin, 0)], '\n')
+			}
+			return begin + 1, end, true
+		}
+		at = end + 1
+	}
+	return 0, 0, false
+}
+
+// further is how many lines are the last ones after one more, if so many were before it.
+func further(lines []string, back []int, same int, line string) int {
+	for same > 0 && lines[same] != line {
+		same = back[same-1]
+	}
+	if lines[same] == line {
+		same++
+	}
+	return same
 }
 
 // indented gives the new lines the indentation of the place: the first line has it, and

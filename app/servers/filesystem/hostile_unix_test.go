@@ -4,6 +4,8 @@ package filesystem_test
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -50,4 +52,50 @@ func TestUnreadable(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(f.path("closed"), 0o700) })
 	f.want("search_files", args{"path": ".", "pattern": "**/*.txt"}, f.path("a.txt"))
 	f.refused("directory_tree", args{"path": "."}, "EACCES: permission denied, scandir '"+f.path("closed")+"'")
+}
+
+// What is written over a private file is never to be read by others, not even under the name
+// that it has until it is whole. The owner stays, where the writer may give files away.
+func TestWritePrivate(t *testing.T) {
+	f := start(t, nil, nil)
+	if err := os.Chmod(f.path("a.txt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	owner := os.Getuid()
+	if owner == 0 {
+		owner = 12345
+		if err := os.Chown(f.path("a.txt"), owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			f.want("write_file", args{"path": "a.txt", "content": strings.Repeat("private\n", 200_000)}, "Successfully wrote to a.txt")
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		names, err := filepath.Glob(f.path(".parley-*.tmp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append(names, f.path("a.txt")) {
+			if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has the permissions %v", filepath.Base(name), info.Mode())
+			}
+		}
+	}
+	info, err := os.Stat(f.path("a.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := info.Sys().(*syscall.Stat_t); int(st.Uid) != owner {
+		t.Errorf("the file belongs to %d, want %d", st.Uid, owner)
+	}
 }

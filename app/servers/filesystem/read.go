@@ -163,7 +163,7 @@ func tooLong(most int64) error {
 
 func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (string, error) {
 	var all strings.Builder
-	left := s.opts.MaxRead
+	left, errorsLeft := s.opts.MaxRead, s.opts.MaxRead
 	for i, path := range in.Paths {
 		if err := ctx.Err(); err != nil {
 			return "", context.Cause(ctx)
@@ -173,7 +173,11 @@ func (s *service) readMany(ctx context.Context, d *directories, in readManyIn) (
 		}
 		data, err := d.readFile(path, left)
 		if err != nil {
-			all.WriteString(path + ": Error - " + err.Error())
+			said := path + ": Error - " + err.Error()
+			if errorsLeft -= int64(len(said)); errorsLeft < 0 {
+				return "", mcp.Errorf("the errors of these files alone have more than %s; ask for fewer files", formatSize(s.opts.MaxRead))
+			}
+			all.WriteString(said)
 			continue
 		}
 		left -= int64(len(data))

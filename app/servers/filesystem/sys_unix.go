@@ -4,6 +4,7 @@ package filesystem
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -46,4 +47,14 @@ func rename(from, to place) error {
 		err = &os.LinkError{Op: "rename", Old: from.rel, New: to.rel, Err: err}
 	}
 	return errors.Join(err, a.Close(), b.Close())
+}
+
+// keepOwner gives a new file the owner and the group of the old one, as far as the system
+// allows it: root can, and others can choose among their groups.
+func keepOwner(f *os.File, old fs.FileInfo) {
+	was, ok := old.Sys().(*syscall.Stat_t)
+	if !ok || f.Chown(int(was.Uid), int(was.Gid)) == nil {
+		return
+	}
+	_ = f.Chown(-1, int(was.Gid)) // the file is the writer's then, as with other editors
 }

@@ -96,7 +96,8 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 
 // replace writes a file beside the one that is there, if any, and puts it in its place, so
 // that readers see the one or the other, and so does a machine that failed. Other names of
-// the old file (hard links) keep what it held. The permissions stay.
+// the old file (hard links) keep what it held. The permissions stay,
+// and the owner where the system allows it.
 func (p place) replace(data []byte) (err error) {
 	old, err := p.dir.root.Lstat(p.rel)
 	switch {
@@ -110,7 +111,11 @@ func (p place) replace(data []byte) (err error) {
 		}
 	}
 	root, beside := p.dir.root, filepath.Join(filepath.Dir(p.rel), ".parley-"+rand.Text()+".tmp")
-	f, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	mode := fs.FileMode(0o666)
+	if old != nil {
+		mode = 0o600 // nobody else reads it before it has the permissions of the old file
+	}
+	f, err := root.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -121,7 +126,11 @@ func (p place) replace(data []byte) (err error) {
 	}()
 	_, err = f.Write(data)
 	if old != nil && old.Mode().IsRegular() {
+		keepOwner(f, old) // before the permissions, which would be another's
 		err = errors.Join(err, f.Chmod(old.Mode().Perm()))
+	}
+	if err == nil {
+		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -130,6 +139,9 @@ func (p place) replace(data []byte) (err error) {
 }
 
 func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, error) {
+	if len(in.Edits) > s.opts.MaxEdits {
+		return "", mcp.Errorf("one call makes at most %d edits, and this one has %d; nothing was changed, make several calls", s.opts.MaxEdits, len(in.Edits))
+	}
 	p, err := d.existing("open", in.Path)
 	if err != nil {
 		return "", err
@@ -145,7 +157,7 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil {
 		return "", err
 	}
-	changed, shown, err := applyEdits(data, in.Edits, valid(p.abs))
+	changed, shown, err := applyEdits(ctx, data, in.Edits, valid(p.abs))
 	if err != nil || in.DryRun {
 		return shown, err
 	}
