@@ -118,24 +118,28 @@ func (g *graph) addObservations(list []Observations) ([]Added, error) {
 			return nil, mcp.Errorf("Entity with name %s not found. Nothing was added; create it with create_entities, or look for its exact name with search_nodes", o.EntityName)
 		}
 	}
+	// Each entity is gone through once, however often it is named.
+	there, fresh := make(map[string]map[string]struct{}), make(map[string][]string)
 	results := make([]Added, 0, len(list))
 	for _, o := range list {
-		n := g.byName[o.EntityName]
-		there := make(map[string]struct{}, len(n.Observations))
-		for _, text := range n.Observations {
-			there[text] = struct{}{}
+		if there[o.EntityName] == nil {
+			there[o.EntityName] = set(g.byName[o.EntityName].Observations)
 		}
+		known := there[o.EntityName]
 		added := []string{}
 		for _, text := range o.Contents {
-			if _, old := there[text]; !old {
-				there[text] = struct{}{}
+			if !has(known, text) {
+				known[text] = struct{}{}
 				added = append(added, text)
 			}
 		}
-		if len(added) > 0 {
+		fresh[o.EntityName] = append(fresh[o.EntityName], added...)
+		results = append(results, Added{o.EntityName, added})
+	}
+	for name, added := range fresh {
+		if n := g.byName[name]; len(added) > 0 {
 			n.Observations, n.line = slices.Concat(n.Observations, added), rewrite(n.line)
 		}
-		results = append(results, Added{o.EntityName, added})
 	}
 	return results, nil
 }
@@ -159,12 +163,20 @@ func (g *graph) deleteEntities(names []string) bool {
 
 // deleteObservations reports whether there were any.
 func (g *graph) deleteObservations(list []Deletion) (changed bool) {
+	all := make(map[string]map[string]struct{}) // by the name of the entity, which is gone through once
 	for _, d := range list {
-		n := g.byName[d.EntityName]
+		if all[d.EntityName] == nil {
+			all[d.EntityName] = make(map[string]struct{}, len(d.Observations))
+		}
+		for _, text := range d.Observations {
+			all[d.EntityName][text] = struct{}{}
+		}
+	}
+	for name, gone := range all {
+		n := g.byName[name]
 		if n == nil {
 			continue
 		}
-		gone := set(d.Observations)
 		left := slices.DeleteFunc(slices.Clone(n.Observations), func(text string) bool { return has(gone, text) })
 		if len(left) < len(n.Observations) {
 			n.Observations, n.line, changed = left, rewrite(n.line), true

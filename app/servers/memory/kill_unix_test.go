@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/servers/memory"
@@ -126,4 +127,21 @@ func killed(t *testing.T, path string, after int) (told []string) {
 		t.Fatalf("the process ended by itself after %d entities: %v", len(told), err)
 	}
 	return told
+}
+
+// A pipe that comes in the place of the file is not opened: nobody may be at its other end.
+func TestPipeForFile(t *testing.T) {
+	path := fileOf(t, "")
+	c := connect(t, path, nil)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"read_graph", "create_entities"} {
+		if got := call(t, c, tool, map[string]string{"read_graph": `{}`, "create_entities": `{"entities":[]}`}[tool]); !strings.Contains(got, "is not a file any more") {
+			t.Errorf("%s: %s", tool, got)
+		}
+	}
 }

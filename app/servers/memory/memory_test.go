@@ -419,3 +419,51 @@ func TestSubscription(t *testing.T) {
 		}
 	})
 }
+
+// Where there can be no lock, as in a folder that may not be written to, the memory is read all the
+// same, and not changed.
+func TestNoLock(t *testing.T) {
+	const line = `{"type":"entity","name":"Ada","entityType":"person","observations":[]}`
+	path := fileOf(t, line)
+	if err := os.Mkdir(path+".lock", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, path, nil)
+	if got := call(t, c, "read_graph", `{}`); !strings.Contains(got, `"Ada"`) {
+		t.Errorf("reading: %s", got)
+	}
+	if got := call(t, c, "delete_entities", `{"entityNames":["Ada"]}`); !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "nothing was changed") {
+		t.Errorf("deleting: %s", got)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != line {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// A call that names an entity very often does not go through its observations each time, which would
+// take hours and keep all others waiting.
+func TestEntityNamedOften(t *testing.T) {
+	const many = 40_000
+	var observations, adding, deleting []string
+	for i := range many {
+		observations = append(observations, fmt.Sprintf(`"%d"`, i))
+		adding = append(adding, fmt.Sprintf(`{"entityName":"Ada","contents":["%d"]}`, many+i/2))
+		deleting = append(deleting, fmt.Sprintf(`{"entityName":"Ada","observations":["%d"]}`, i))
+	}
+	path := fileOf(t, `{"type":"entity","name":"Ada","entityType":"person","observations":[`+strings.Join(observations, ",")+`]}`)
+	c := connect(t, path, nil)
+	if got := call(t, c, "add_observations", `{"observations":[`+strings.Join(adding, ",")+`]}`); strings.HasPrefix(got, "error") || strings.Count(got, "entityName") != many {
+		t.Errorf("adding: %.200s", got)
+	}
+	if got := call(t, c, "delete_observations", `{"deletions":[`+strings.Join(deleting, ",")+`]}`); strings.HasPrefix(got, "error") {
+		t.Errorf("deleting: %.200s", got)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left memory.Entity
+	if err := json.Unmarshal(data, &left); err != nil || len(left.Observations) != many/2 || left.Observations[0] != fmt.Sprint(many) {
+		t.Errorf("%d left, %v", len(left.Observations), err)
+	}
+}

@@ -61,11 +61,15 @@ func (s *store) view(ctx context.Context, see func(g *graph) error) error {
 		return err
 	} else if !current {
 		unlock, err := s.lock(ctx)
-		if err != nil {
+		switch {
+		case err == nil:
+			defer unlock()
+		case !errors.Is(err, errNoLock) || s.o.SetAside:
 			return err
 		}
-		defer unlock()
-		if err := s.load(); err != nil {
+		// Without a lock, as in a folder that may not be written to, the file is the one or the
+		// other all the same: it is replaced as a whole.
+		if err := s.load(err == nil); err != nil {
 			return err
 		}
 	}
@@ -87,7 +91,7 @@ func (s *store) change(ctx context.Context, do func(g *graph) (changed bool, err
 	if current, err := s.current(); err != nil {
 		return err
 	} else if !current {
-		if err := s.load(); err != nil {
+		if err := s.load(true); err != nil {
 			return err
 		}
 	}
@@ -114,6 +118,9 @@ func (s *store) acquire(ctx context.Context) error {
 	}
 }
 
+// errNoLock says that there can be no lock, not that another process has it.
+var errNoLock = errors.New("cannot be taken")
+
 // lock takes the lock that processes share.
 func (s *store) lock(ctx context.Context) (unlock func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, s.o.LockWait)
@@ -125,7 +132,7 @@ func (s *store) lock(ctx context.Context) (unlock func(), err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, mcp.Errorf("another process has been using %s for more than %v; nothing was changed, try again", s.path, s.o.LockWait)
 	}
-	return nil, mcp.Errorf("the lock of %s cannot be taken, so nothing was changed: %w", s.path, err)
+	return nil, mcp.Errorf("the lock of %s %w, so nothing was changed: %w", s.path, errNoLock, err)
 }
 
 // current reports whether the graph is what the file has.
@@ -136,6 +143,8 @@ func (s *store) current() (bool, error) {
 		return s.graph != nil && s.stamp == nil, nil
 	case err != nil:
 		return false, mcp.Errorf("the memory cannot be read: %w", err)
+	case !info.Mode().IsRegular(): // opening a pipe could wait for ever
+		return false, mcp.Errorf("%s is not a file any more; nothing was read or changed, a person must look at it", s.path)
 	}
 	return s.graph != nil && s.stamp != nil && same(s.stamp, info), nil
 }
@@ -145,10 +154,12 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// load reads the file, under the lock.
-func (s *store) load() (err error) {
+// load reads the file, under the lock if it is locked.
+func (s *store) load(locked bool) (err error) {
 	s.graph, s.stamp = nil, nil
-	_ = safefile.RemoveTemporary(s.path) // they take room, and harm nothing
+	if locked {
+		_ = safefile.RemoveTemporary(s.path) // they take room, and harm nothing
+	}
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.graph = newGraph()
