@@ -24,6 +24,9 @@ type dirSet struct {
 	current *directories
 	known   bool     // the roots of the client are in current
 	uris    []string // these roots
+	changes int      // how often the client has said that its roots changed
+
+	adopting sync.Mutex // held while roots become directories
 }
 
 // acquire returns the set for one call, which releases it at its end.
@@ -67,24 +70,32 @@ func (s *dirSet) forgetRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = false
+	s.changes++
 }
 
-func (s *dirSet) knowsRoots() bool {
+// state tells whether the roots of the client are in use, and how often they have changed.
+func (s *dirSet) state() (known bool, changes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known
+	return s.known, s.changes
 }
 
-// told notes the roots of the client, and reports whether they are new.
-func (s *dirSet) told(uris []string) bool {
+// news notes the roots of the client, and reports whether they are new.
+func (s *dirSet) news(uris []string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known = true
 	if slices.Equal(s.uris, uris) {
 		return false
 	}
 	s.uris = uris
 	return true
+}
+
+// know notes that the roots of the client are in use, unless they have changed since.
+func (s *dirSet) know(changes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = s.changes == changes
 }
 
 func closeAll(list []*directory) error {
@@ -148,17 +159,9 @@ var errNoDirectory = mcp.Errorf("no directory may be used: start the server with
 // before the first call and when it says that they changed, else inside of each call.
 // Roots name directories of the client's machine, so a client over HTTP is not asked.
 func (s *service) directories(ctx context.Context) (*directories, error) {
-	call := server.CallFrom(ctx)
-	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) && !s.opts.IgnoreRoots &&
-		(!call.Handshake() || !s.dirs.knowsRoots()) {
-		roots, err := server.Roots(ctx)
-		switch {
-		case errors.Is(err, server.ErrAskFailed):
-			s.log.Warn("the client did not tell its roots; the directories stay as they are", "error", err)
-		case err != nil:
+	if server.Caller(ctx) == principal.Local && server.CanRoots(ctx) && !s.opts.IgnoreRoots {
+		if err := s.askRoots(ctx); err != nil {
 			return nil, err
-		default:
-			s.adopt(roots)
 		}
 	}
 	d := s.dirs.acquire()
@@ -169,13 +172,51 @@ func (s *service) directories(ctx context.Context) (*directories, error) {
 	return d, nil
 }
 
-// adopt makes the roots of a client the directories, unless none of them can be used.
-func (s *service) adopt(roots []mcp.Root) {
+// maxAsked is how often a call asks for the roots if they change while it asks.
+const maxAsked = 10
+
+// askRoots asks the client for its roots where it has to be asked. An answer that was on its
+// way when the client said that they changed does not count: it may be the old one.
+func (s *service) askRoots(ctx context.Context) error {
+	for i := range maxAsked {
+		known, changes := s.dirs.state()
+		if known && server.CallFrom(ctx).Handshake() {
+			return nil
+		}
+		roots, err := server.Roots(ctx, &server.AskOptions{Key: fmt.Sprintf("roots-%d", i)})
+		switch {
+		case errors.Is(err, server.ErrAskFailed):
+			s.log.Warn("the client did not tell its roots; the directories stay as they are", "error", err)
+			return nil
+		case err != nil:
+			return err
+		case s.adopt(roots, changes):
+			return nil
+		}
+	}
+	return mcp.Errorf("the roots of the client change all the time; try again")
+}
+
+// adopt makes the roots of a client the directories, unless none of them can be used. It
+// reports whether these are its roots still: changes is how often they had changed before
+// the client was asked.
+func (s *service) adopt(roots []mcp.Root, changes int) bool {
+	s.dirs.adopting.Lock()
+	defer s.dirs.adopting.Unlock()
+	if _, now := s.dirs.state(); now != changes {
+		return false
+	}
+	s.useRoots(roots)
+	s.dirs.know(changes)
+	return true
+}
+
+func (s *service) useRoots(roots []mcp.Root) {
 	uris := make([]string, 0, len(roots))
 	for _, r := range roots {
 		uris = append(uris, r.URI)
 	}
-	if !s.dirs.told(uris) {
+	if !s.dirs.news(uris) {
 		return
 	}
 	d := &directories{maxPath: s.opts.MaxPath}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/servers/filesystem"
@@ -115,4 +116,28 @@ func TestNoDirectories(t *testing.T) {
 	f := &fixture{t: t, client: c}
 	f.refused("list_allowed_directories", args{}, "no directory may be used")
 	f.refused("read_text_file", args{"path": "/etc/passwd"}, "no directory may be used")
+}
+
+// Roots that change while the server waits for the answer that names the old ones are asked
+// for again: what the client took back is not used.
+func TestRootsChangeWhileAsked(t *testing.T) {
+	dir, beside := folders(t)
+	noticed := make(chan struct{}, 1)
+	so := &server.Options{OnRootsChanged: func(context.Context) { noticed <- struct{}{} }}
+	var c *client.Client
+	var asked atomic.Int64
+	o := &client.Options{Versions: []string{"2025-11-25"}, OnRoots: func(ctx context.Context) ([]mcp.Root, error) {
+		if asked.Add(1) > 1 {
+			return []mcp.Root{{URI: rootURI(dir)}}, nil
+		}
+		if err := c.RootsChanged(ctx); err != nil {
+			return nil, err
+		}
+		<-noticed
+		return []mcp.Root{{URI: rootURI(beside)}}, nil
+	}}
+	c = mcptest.Client(t, serve(t, &filesystem.Options{Server: so}, dir), o)
+	f := &fixture{t: t, dir: dir, beside: beside, client: c}
+	f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
+	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
 }
