@@ -50,6 +50,7 @@ type httpExchange struct {
 	http.ResponseWriter
 
 	h        *HTTPRecorder
+	url      *url.URL // of the request
 	link     uint64
 	opens    bool     // the response may begin a session
 	ids      []string // of the requests in it, where there is no session
@@ -59,8 +60,10 @@ type httpExchange struct {
 	events   eventReader
 }
 
-// ServeHTTP records a request and its response.
+// ServeHTTP records a request and its response. What is secret in the headers of both and in the query is
+// masked in the bodies too.
 func (h *HTTPRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = h.r.mask.Header(r.Header), h.r.mask.URL(r.URL.RequestURI()) // the masker remembers what it masks
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxFrame+1))
 	switch {
 	case err != nil:
@@ -70,7 +73,7 @@ func (h *HTTPRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("the body of the request is longer than %d bytes", MaxFrame), http.StatusRequestEntityTooLarge)
 		return
 	}
-	x := &httpExchange{ResponseWriter: w, h: h}
+	x := &httpExchange{ResponseWriter: w, h: h, url: r.URL}
 	messages := readMessages(body)
 	x.join(r, messages)
 	if len(body) > 0 {
@@ -164,6 +167,7 @@ func (x *httpExchange) begin() {
 		return
 	}
 	x.began = true
+	_ = x.h.r.mask.Header(x.Header())
 	x.media, _, _ = mime.ParseMediaType(x.Header().Get("Content-Type")) // "" is none
 	if id := x.Header().Get(headerSession); id != "" && x.opens {
 		x.bind(id)
@@ -192,7 +196,7 @@ func (x *httpExchange) event(name string, data []byte) {
 		x.h.r.Add(Server, time.Now(), x.link, data)
 		return
 	}
-	if u, err := url.Parse(string(data)); err == nil && x.opens {
+	if u, err := x.url.Parse(string(data)); err == nil && x.opens {
 		x.bind(endpoint + u.RequestURI())
 	}
 }
@@ -217,6 +221,7 @@ func (x *httpExchange) end() {
 
 // An eventReader reads a stream of events as it goes by.
 type eventReader struct {
+	begun  bool // a line has ended
 	line   bytes.Buffer
 	name   string
 	data   bytes.Buffer
@@ -246,7 +251,12 @@ func (e *eventReader) read(p []byte, event func(name string, data []byte)) {
 // ended takes a line that has ended.
 func (e *eventReader) ended(event func(name string, data []byte)) {
 	defer e.line.Reset()
-	if e.line.Len() == 0 {
+	line := e.line.Bytes()
+	if !e.begun {
+		e.begun = true
+		line = bytes.TrimPrefix(line, []byte("\ufeff")) // may be at the beginning of the stream
+	}
+	if len(line) == 0 {
 		if e.filled {
 			event(e.name, e.data.Bytes())
 		}
@@ -254,7 +264,7 @@ func (e *eventReader) ended(event func(name string, data []byte)) {
 		e.data.Reset()
 		return
 	}
-	name, value, _ := bytes.Cut(e.line.Bytes(), []byte(":"))
+	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
 	switch string(name) {
 	case "event":

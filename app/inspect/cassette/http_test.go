@@ -164,3 +164,71 @@ func TestHTTPOthers(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// What is secret in the headers and the query of a request, or in the headers of a response, is masked
+// where a body repeats it, and forms are masked by the names of their fields.
+func TestHTTPSecrets(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"plain-hunter2-one", "cookie-two-77", "query-three-88", "code-four-99", "verifier-five-11", "set-six-22", "key-seven-33"}
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "sid=set-six-22; HttpOnly")
+		if r.URL.Path == "/events" {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		var b strings.Builder
+		for _, secret := range secrets {
+			b.WriteString("data: no access with " + secret + " here\n\n")
+		}
+		for c := range strings.SplitSeq(b.String(), "") { // in parts of one byte
+			if _, err := io.WriteString(w, c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, path := range []string{"/mcp", "/events"} {
+		r := httptest.NewRequest(http.MethodPost, path+"?api_key=query-three-88", strings.NewReader("grant_type=x&code=code-four-99&code_verifier=verifier-five-11"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Authorization", "Bearer plain-hunter2-one")
+		r.Header.Set("Cookie", "sid=cookie-two-77")
+		r.Header.Set("X-Api-Key", "key-seven-33")
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		for _, secret := range secrets {
+			if !strings.Contains(w.Body.String(), secret) {
+				t.Errorf("%s: the client did not get %s as it was", path, secret)
+			}
+		}
+	}
+	if all := strings.Join(s.frames(), "\n"); !strings.Contains(all, "no access with") {
+		t.Errorf("the responses were not recorded:\n%s", all)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(s.file.String(), secret) {
+			t.Errorf("%s is in the recording:\n%s", secret, s.file.String())
+		}
+	}
+}
+
+// An address of messages that is relative to that of the stream leads to the stream's connection.
+func TestHTTPRelativeEndpoint(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"messages?s=1", "./messages?s=1", "/a/messages?s=1", "../a/messages?s=1", "http://example.com/a/messages?s=1"} {
+		s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			if _, err := io.WriteString(w, "\ufeffevent: endpoint\ndata: "+address+"\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n\n"); err != nil {
+				t.Error(err)
+			}
+		})
+		s.send(http.MethodGet, "/a/sse", "", "")
+		s.send(http.MethodGet, "/a/sse", "", "")
+		s.send(http.MethodPost, "/a/messages?s=1", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		want := []string{`0 server {"jsonrpc":"2.0","method":"m"}`, `2 server {"jsonrpc":"2.0","method":"m"}`, `0 client {"jsonrpc":"2.0","id":1,"method":"ping"}`}
+		if diff := cmp.Diff(want, s.frames()); diff != "" {
+			t.Errorf("%s: %s", address, diff)
+		}
+	}
+}
