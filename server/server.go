@@ -125,7 +125,7 @@ type Server struct {
 	viewers     []func(c *Call, it Item) bool // Visible of extensions
 	toolMembers []*Extension                  // those with ToolMembers
 	unlisted    *Reader                       // of URIs that nothing else has, or nil
-	onSubscribe func(ctx context.Context, uris []string) (release func())
+	onSubscribe []func(ctx context.Context, uris []string) (release func())
 	mounts      []*mount
 	serve       Func // middleware around the features; made at the first request
 	frozen      atomic.Bool

@@ -28,8 +28,15 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "more than %d subscriptions in one session (Limits.MaxSubscriptions); unsubscribe from some first", c.srv.limits.MaxSubscriptions)
 	}
 	f.follow(p.URI, c.watch)
-	defer c.subscribing([]string{p.URI})()
-	return &mcp.EmptyResult{}, nil
+	subscribed := has
+	defer func() {
+		if !subscribed { // what OnSubscribe was called with panicked
+			f.drop(topicURI + p.URI)
+		}
+	}()
+	res, err := c.subscribing([]string{p.URI}, func() (Result, error) { return &mcp.EmptyResult{}, nil })
+	subscribed = true
+	return res, err
 }
 
 // OnSubscribe has fn called before a client is told that it is subscribed to resources of the
@@ -37,23 +44,38 @@ func (c *Call) subscribe(p *mcp.SubscribeParams) (Result, error) {
 // what must have begun by then, other than what [ResourceOptions].Watch does at its own time. fn may
 // wait, until ctx ends; nil, or release, which is called when the request of the subscription has
 // ended: that of resources/subscribe with its answer, that of subscriptions/listen when the client
-// listens no more. fn is called by many goroutines. OnSubscribe panics after the first request.
+// listens no more. A panic of either is the end of the request with an error, and the releases of
+// others are called all the same. fn is called by many goroutines. Several functions are called one
+// after the other, in the order of the calls of OnSubscribe, and their releases in the opposite one.
+// OnSubscribe panics after the first request.
 func (s *Server) OnSubscribe(fn func(ctx context.Context, uris []string) (release func())) {
 	s.mustBeNew("OnSubscribe")
-	s.onSubscribe = fn
+	s.onSubscribe = append(s.onSubscribe, fn)
 }
 
 // watchesSubscriptions reports whether OnSubscribe was called, here or where something is mounted from.
 func (s *Server) watchesSubscriptions() bool {
-	return s.onSubscribe != nil || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.watchesSubscriptions() })
+	return len(s.onSubscribe) > 0 || slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.srv.watchesSubscriptions() })
 }
 
-// subscribing tells the servers that resources belong to that the caller subscribes to them. release
-// ends what they have begun.
-func (c *Call) subscribing(uris []string) (release func()) {
-	if len(uris) == 0 || !c.srv.watchesSubscriptions() {
-		return func() {}
+// subscribing runs then while the servers that resources belong to know that the caller subscribes to
+// them.
+func (c *Call) subscribing(uris []string, then func() (Result, error)) (Result, error) {
+	if len(uris) > 0 && c.srv.watchesSubscriptions() {
+		for s, uris := range c.byServer(uris) {
+			for _, fn := range s.onSubscribe {
+				if release := fn(c, uris); release != nil {
+					defer release() // also if another one panics
+				}
+			}
+		}
 	}
+	return then()
+}
+
+// byServer sorts the URIs of resources by the servers that they belong to and whose OnSubscribe was
+// called, with the URIs that they have there.
+func (c *Call) byServer(uris []string) map[*Server][]string {
 	own := make(map[*Server][]string)
 	for _, uri := range uris {
 		f, ok := c.find(uri)
@@ -61,7 +83,7 @@ func (c *Call) subscribing(uris []string) (release func()) {
 			continue
 		}
 		for _, p := range f.at {
-			if p.srv.onSubscribe == nil {
+			if len(p.srv.onSubscribe) == 0 {
 				continue
 			}
 			// What mounting put in front of the URI on its way from there.
@@ -70,17 +92,7 @@ func (c *Call) subscribing(uris []string) (release func()) {
 			}
 		}
 	}
-	var releases []func()
-	for s, uris := range own {
-		if r := s.onSubscribe(c, uris); r != nil {
-			releases = append(releases, r)
-		}
-	}
-	return func() {
-		for _, r := range releases {
-			r()
-		}
-	}
+	return own
 }
 
 // unsubscribe serves resources/unsubscribe of the handshake era. Ending what
@@ -115,7 +127,11 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.subscribing(ack.ResourceSubscriptions)()
+	return c.subscribing(ack.ResourceSubscriptions, func() (Result, error) { return c.listening(f, ack) })
+}
+
+// listening acknowledges a subscription, and sends what it is for until it ends.
+func (c *Call) listening(f *feed, ack *mcp.SubscriptionFilter) (Result, error) {
 	tag := mcp.NotificationBase{Meta: mcp.NotificationMeta{SubscriptionID: c.ID()}}
 	params := &mcp.AcknowledgedParams{NotificationBase: tag, Notifications: *ack}
 	if err := c.notify(c, mcp.NotifySubscriptionsAcknowledged, params); err != nil {

@@ -465,3 +465,54 @@ func TestOnSubscribe(t *testing.T) {
 func sameElements(a, b []string) bool {
 	return cmp.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
+
+// Several functions may hear of subscriptions. A panic of one, before or after the answer, keeps none of
+// the others from its end, and a subscription that was refused is none.
+func TestOnSubscribePanics(t *testing.T) {
+	each(t, versions, func(t *testing.T, v string) {
+		for _, when := range []string{"begin", "end"} {
+			synctest.Test(t, func(t *testing.T) {
+				var told logtest.List
+				s := newServer(nil, server.Text("test:a", "a", ""))
+				for _, name := range []string{"1", "2", "3"} {
+					s.OnSubscribe(func(context.Context, []string) func() {
+						if when == "begin" && name == "2" {
+							panic("begin")
+						}
+						told.Add("begun " + name)
+						return func() {
+							told.Add("ended " + name)
+							if when == "end" {
+								panic("end of " + name)
+							}
+						}
+					})
+				}
+				l := join(t, s, v)
+				var reply string
+				switch {
+				case !l.modern():
+					reply = string(l.call("resources/subscribe", `{"uri":"test:a"}`).raw)
+				case when == "begin":
+					reply = string(l.call("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["test:a"]}}`).raw)
+				default:
+					l.cancel(l.listen(`{"resourceSubscriptions":["test:a"]}`, `{"resourceSubscriptions":["test:a"]}`))
+				}
+				synctest.Wait()
+				if reply != "" && !strings.Contains(reply, `"error"`) {
+					t.Errorf("%s: answered with %s", when, reply)
+				}
+				want := []string{"begun 1", "ended 1"}
+				if when == "end" {
+					want = []string{"begun 1", "begun 2", "begun 3", "ended 3", "ended 2", "ended 1"}
+				}
+				if got := told.Take(); !slices.Equal(got, want) {
+					t.Errorf("%s: %q, want %q", when, got, want)
+				}
+				s.ResourceUpdated("test:a")
+				synctest.Wait()
+				l.Silent()
+			})
+		}
+	})
+}
