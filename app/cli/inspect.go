@@ -113,7 +113,7 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
-	questions, err := p.questionnaire(flags, target, method.Asks, stop)
+	questions, err := p.questionnaire(ctx, stop, flags, target, method.Asks)
 	if err != nil {
 		return err
 	}

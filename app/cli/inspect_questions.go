@@ -66,8 +66,9 @@ const maxAsked = 100
 type questionnaire struct {
 	p        *program
 	server   *inspect.Target
-	attended bool // a person is asked
-	quiet    bool // no notes
+	attended bool            // a person is asked
+	quiet    bool            // no notes
+	method   context.Context //nolint:containedctx // of the method that runs, during which questions are answered
 	stop     context.CancelCauseFunc
 
 	mu      sync.Mutex
@@ -77,14 +78,14 @@ type questionnaire struct {
 }
 
 // questionnaire has the questions of a server answered. What the flags do not say is declared if
-// the method may ask.
-func (p *program) questionnaire(flags *inspectFlags, t *inspect.Target, asks bool, stop context.CancelCauseFunc) (*questionnaire, error) {
+// the method may ask, which runs in method, and ends with stop.
+func (p *program) questionnaire(method context.Context, stop context.CancelCauseFunc, flags *inspectFlags, t *inspect.Target, asks bool) (*questionnaire, error) {
 	answers, err := readAnswers(flags.answers)
 	if err != nil {
 		return nil, err
 	}
 	q := &questionnaire{
-		p: p, server: t, answers: answers, stop: stop, quiet: flags.quiet,
+		p: p, server: t, answers: answers, method: method, stop: stop, quiet: flags.quiet,
 		attended: p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet,
 	}
 	elicit, sample := flags.elicit, flags.sample
@@ -106,8 +107,14 @@ func (p *program) questionnaire(flags *inspectFlags, t *inspect.Target, asks boo
 	return q, nil
 }
 
-// next counts a question. The error ends the method: the server asks without end. mu is held.
-func (q *questionnaire) next() error {
+// next counts a question. There is an error if the method has ended, or the question was withdrawn, while
+// it waited for those before, and one that ends the method if the server asks without end. mu is held.
+func (q *questionnaire) next(ctx context.Context) error {
+	for _, life := range []context.Context{q.method, ctx} {
+		if life.Err() != nil {
+			return context.Cause(life)
+		}
+	}
 	if q.asked++; q.asked > maxAsked {
 		return q.fail(&inspect.Error{Exit: inspect.ExitUsage, Code: "too_many_questions", Message: fmt.Sprintf("the server asked more than %d times for input", maxAsked)})
 	}
@@ -157,7 +164,7 @@ func (q *questionnaire) leftOver() {
 func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.next(); err != nil {
+	if err := q.next(ctx); err != nil {
 		return nil, err
 	}
 	var misfit error
@@ -201,7 +208,7 @@ func (q *questionnaire) elicit(ctx context.Context, r *client.ElicitRequest) (*m
 func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.next(); err != nil {
+	if err := q.next(ctx); err != nil {
 		return nil, err
 	}
 	given := q.take((*givenAnswer).word)
@@ -219,7 +226,7 @@ func (q *questionnaire) visit(ctx context.Context, r *client.ElicitRequest) (*mc
 func (q *questionnaire) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.next(); err != nil {
+	if err := q.next(ctx); err != nil {
 		return nil, err
 	}
 	given := q.take(func(a *givenAnswer) bool { return a.text != wordAccept })

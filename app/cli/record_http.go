@@ -61,7 +61,8 @@ func (p *program) recordHTTP(ctx context.Context, t target, s *host.Server, m *m
 			}
 		},
 		Transport:     p.httpClient(ctx, u).Transport,
-		FlushInterval: -1, // at once: a client waits for each message
+		FlushInterval: -1,                                                             // at once: a client waits for each message
+		ErrorLog:      slog.NewLogLogger(p.serverLogger().Handler(), slog.LevelDebug), // of responses that break off
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, "the server gave no answer: "+m.Text(err.Error()), http.StatusBadGateway)
 		},
@@ -111,6 +112,7 @@ func directURL(t target) (*url.URL, error) {
 // the URL goes with requests to the URL's own path.
 func rewriteTo(r *httputil.ProxyRequest, u *url.URL) {
 	r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = u.Scheme, u.Host, u.Host
+	r.Out.URL.Opaque = "" // of a request for "http:example.com/x", which would be sent as it is
 	if u.RawQuery != "" && r.Out.URL.Path == u.Path {
 		if r.Out.URL.RawQuery != "" {
 			r.Out.URL.RawQuery += "&"
