@@ -311,16 +311,21 @@ func TestRedirectLoop(t *testing.T) {
 	}
 }
 
-func TestSwitchingProtocols(t *testing.T) {
-	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// answering is a site that answers with these bytes, whatever it is asked.
+func answering(t *testing.T, answer string) *site {
+	return newSite(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer func() { _ = conn.Close() }() // a failure shows on the other side
-		_, _ = fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nsecret")
+		_, _ = fmt.Fprint(conn, answer)
 	}))
+}
+
+func TestSwitchingProtocols(t *testing.T) {
+	s := answering(t, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nsecret")
 	refused(t, s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true }), s.url, "switches protocols")
 }
 
@@ -334,16 +339,8 @@ func TestHugeHeaders(t *testing.T) {
 }
 
 func TestNoHTTP(t *testing.T) {
-	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = conn.Close() }() // a failure shows on the other side
-		_, _ = fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n")
-	}))
-	refused(t, s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true }), s.url, "Failed to fetch")
+	s := answering(t, "220 mail.example.com ESMTP\r\n")
+	refused(t, s.join(t, func(o *fetch.Options) { o.IgnoreRobots = true }), s.url, "Failed to fetch", "malformed HTTP")
 }
 
 // HTML that is nested deep, or grows in the parser, gives its text or a clear answer.
