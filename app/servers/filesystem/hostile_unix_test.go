@@ -71,8 +71,8 @@ func TestWritePrivate(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 20 {
-			f.want("write_file", args{"path": "a.txt", "content": strings.Repeat("private\n", 200_000)}, "Successfully wrote to a.txt")
+		for range 8 {
+			f.want("write_file", args{"path": "a.txt", "content": strings.Repeat("private\n", 400_000)}, "Successfully wrote to a.txt")
 		}
 	}()
 	for running := true; running; {
