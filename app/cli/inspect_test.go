@@ -188,7 +188,7 @@ func TestInspectMethods(t *testing.T) {
 		{[]string{"resources/list"}, `{"resources":[{"uri":"demo://image","name":"image",`},
 		{[]string{"resources/templates/list"}, `"uriTemplate":"demo://cities/`},
 		{[]string{"resources/read", "--uri", "demo://cities/Peru/Lima"}, `"text":"Lima in Peru is known for fog.\n"`},
-		{[]string{"prompts/list"}, `{"prompts":[{"name":"briefing"`},
+		{[]string{"prompts/list"}, `{"prompts":[{"name":"args-prompt"`},
 		{[]string{"prompts/get", "--prompt-name", "greeting", "--prompt-args", "name=Ada"}, `"text":"Please greet Ada."`},
 		{[]string{"completion/complete", "--prompt-name", "briefing", "--complete-arg-name", "city", "--complete-arg-value", "m", "--prompt-args", "country=Japan"}, `"completion":{"values":[`},
 		{[]string{"prompts/complete", "--complete-ref-type", "ref/resource", "--complete-ref", "demo://cities/{country}/{city}", "--complete-arg-name", "country", "--complete-arg-value", "p"}, `"values":["Peru"]`},

@@ -16,7 +16,7 @@ func everythingServer() builtin {
 	return builtin{
 		name:  bundled,
 		short: "A demonstration that uses every feature of the protocol",
-		risk:  "none: it touches no file, no network and no program",
+		risk:  "none: it touches no file, no network and no program; it tells the names of its environment variables",
 		long: `Serve a demonstration that uses every feature of the protocol: tools of every kind,
 resources that change, prompts, questions to the person and the model, tasks, skills
 and pages. Nothing that it does lasts.`,

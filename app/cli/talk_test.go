@@ -113,20 +113,6 @@ func (k *talk) says(line string) {
 	k.types(line)
 }
 
-// until gives a command again and again until a text is in what it shows: of servers that are
-// still starting, or about to fail.
-func (k *talk) until(command, text string) {
-	k.t.Helper()
-	for range 1000 {
-		k.says(command)
-		shown := k.wait(k.out, k.at, "\n> ")
-		if strings.Contains(k.out.String()[k.at:shown], text) {
-			return
-		}
-	}
-	k.t.Fatalf("%s never shows %q:\n%s", command, text, k.out)
-}
-
 // answers types a line once an answer can be typed.
 func (k *talk) answers(line string) {
 	k.t.Helper()

@@ -84,7 +84,7 @@ func (r *reference) tools(scopes []string) []server.Feature {
 			return weathers[in.Location], nil
 		}).With(server.ToolOptions{Title: "Structured content", Annotations: readOnly}),
 
-		server.Tool("get-env", "Lists the environment variables of the server; values that may be secret are not shown.", environment).
+		server.Tool("get-env", "Lists the environment variables of the server, with the values of a few harmless ones.", environment).
 			With(server.ToolOptions{Title: "Environment", Annotations: readOnly}),
 
 		server.Tool("gzip-file-as-resource", "Compresses the content of a data: URL, and gives it as a resource.", r.compress).
