@@ -3,6 +3,7 @@ package interop_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"github.com/parley-mcp/parley/interop/script"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/streamable"
 	"github.com/parley-mcp/parley/transport/web"
 )
@@ -250,30 +252,45 @@ func TestReverseProxies(t *testing.T) {
 
 // A stream flows while the call goes on: the tool ends only when the client
 // has seen its progress.
+//
+// A proxy in Go may break off a response that begins before it has read the end of the request's
+// body (golang/go#40747), which a quick server meets now and then. Such a call is made again.
 func TestReverseProxiesStream(t *testing.T) {
 	needProxies(t)
 	for _, p := range reverseProxies {
 		for _, version := range []string{modern, legacy} {
 			t.Run(p.name+" "+version, func(t *testing.T) {
 				t.Parallel()
-				seen := make(chan struct{})
+				var seen atomic.Pointer[chan struct{}]
 				s := server.New("streams", "1.0.0", nil)
 				s.Add(server.Tool("wait", "Reports progress, and waits until it was seen.", func(ctx context.Context, _ struct{}) (string, error) {
+					done := *seen.Load()
 					if err := server.Progress(ctx, 1, 2, "half"); err != nil {
 						return "", err
 					}
 					select {
-					case <-seen:
+					case <-done:
 						return "seen", nil
 					case <-ctx.Done():
 						return "", context.Cause(ctx)
 					}
 				}))
 				c := clientBehind(t, p, version, s, streamable.Options{}, "127.0.0.1")
-				var once sync.Once
-				r, err := c.CallTool(bounded(t), "wait", nil, &client.CallOptions{
-					OnProgress: func(float64, float64, string) { once.Do(func() { close(seen) }) },
-				})
+				call := func() (*mcp.CallToolResult, error) {
+					done := make(chan struct{})
+					seen.Store(&done)
+					var once sync.Once
+					return c.CallTool(bounded(t), "wait", nil, &client.CallOptions{
+						OnProgress: func(float64, float64, string) { once.Do(func() { close(done) }) },
+					})
+				}
+				r, err := call()
+				for range 5 {
+					if p.name != "caddy" || !errors.Is(err, transport.ErrInterrupted) {
+						break
+					}
+					r, err = call()
+				}
 				if err != nil || len(r.Content) != 1 || r.Content[0].(*mcp.TextContent).Text != "seen" {
 					t.Errorf("the call gave %+v, %v", r, err)
 				}
