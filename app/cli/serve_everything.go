@@ -26,9 +26,9 @@ and pages. Nothing that it does lasts.`,
 		tasks:    true,
 		readOnly: true,
 		flags: func(*pflag.FlagSet) openBuiltin {
-			return func(_ context.Context, p *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				return everything.New(version(), &everything.Options{
-					WriteScope: o.writeScope, ReadOnly: o.readOnly, Server: &o.server, Logger: p.serverLogger(), Tasks: o.tasks,
+					WriteScope: o.writeScope, ReadOnly: o.readOnly, Server: &o.server, Tasks: o.tasks,
 				}), nil, nil
 			}
 		},

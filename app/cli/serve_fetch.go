@@ -69,7 +69,7 @@ them to it.`,
 }
 
 // open makes the server.
-func (flags *fetchFlags) open(_ context.Context, p *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 	proxy, err := flags.proxyOf()
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +83,7 @@ func (flags *fetchFlags) open(_ context.Context, p *program, _ []string, o *buil
 		return nil, nil, usagef("--timeout and --max-bytes must be greater than 0")
 	}
 	return fetch.New(version(), &fetch.Options{
-		Server: &o.server, Logger: p.serverLogger(), Tasks: o.tasks,
+		Server: &o.server, Tasks: o.tasks,
 		UserAgent: flags.userAgent, IgnoreRobots: flags.ignoreRobots, AllowPrivate: flags.allowPrivate,
 		Proxy: proxy, TrustProxy: flags.trustProxy, Timeout: flags.timeout, MaxBytes: flags.maxBytes,
 	}), nil, nil

@@ -35,11 +35,11 @@ given count.`,
 			f.BoolVar(&opts.Confirm, "confirm", false, "ask the person before an existing file is changed or moved, where the client can")
 			f.BoolVar(&opts.IgnoreRoots, "ignore-roots", false, "keep to the directories given, whatever roots the client has")
 			f.Int64Var(&opts.MaxRead, "max-read", 8<<20, "read at most so many `BYTES` of files in one call")
-			return func(_ context.Context, p *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *program, args []string, o *builtinOptions) (*server.Server, io.Closer, error) {
 				if opts.MaxRead < 1 {
 					return nil, nil, usagef("--max-read: at least 1 byte")
 				}
-				opts.Server, opts.WriteScope, opts.ReadOnly, opts.Logger = &o.server, o.writeScope, o.readOnly, p.serverLogger()
+				opts.Server, opts.WriteScope, opts.ReadOnly = &o.server, o.writeScope, o.readOnly
 				s, closer, err := filesystem.New(version(), args, &opts)
 				if err != nil {
 					return nil, nil, usagef("serve filesystem: %v", err)

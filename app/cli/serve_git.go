@@ -40,11 +40,11 @@ program does everything, with all of these switched off.`,
 			f.IntVar(&o.Limits.Commits, "max-commits", 500_000, "read no more `COMMITS` in one call")
 			f.Int64Var(&o.Limits.Object, "max-object", 64<<20, "look into no file that has more `BYTES`")
 			f.DurationVar(&o.Limits.Time, "timeout", 0, "let the program of --git run no longer (default 1m)")
-			return func(ctx context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(ctx context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 || o.Limits.Time < 0 {
 					return nil, nil, usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1, and --timeout at least 0")
 				}
-				o.WriteScope, o.ReadOnly, o.Server, o.Logger = b.writeScope, b.readOnly, &b.server, p.serverLogger()
+				o.WriteScope, o.ReadOnly, o.Server = b.writeScope, b.readOnly, &b.server
 				s, err := git.New(ctx, version(), &o)
 				return s, nil, err
 			}

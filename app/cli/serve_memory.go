@@ -35,7 +35,7 @@ once; each change is on the disk when its call is answered.`,
 			file := f.String("file", "", "keep the memory in this `FILE` (default: $MEMORY_FILE_PATH, or memory.jsonl in the folder of settings)")
 			f.IntVar(&o.MaxFile, "max-file", memory.DefaultMaxFile, "the most `BYTES` that the file may have")
 			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, in the place of refusing the file")
-			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
+			return func(_ context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.MaxFile <= 0 {
 					return nil, nil, usagef("--max-file must be more than 0")
 				}
@@ -49,7 +49,7 @@ once; each change is on the disk when its call is answered.`,
 						return nil, nil, err
 					}
 				}
-				o.Server, o.ReadOnly, o.WriteScope, o.Logger = &b.server, b.readOnly, b.writeScope, p.serverLogger()
+				o.Server, o.ReadOnly, o.WriteScope = &b.server, b.readOnly, b.writeScope
 				s, err := memory.New(version(), path, &o)
 				if err != nil {
 					return nil, nil, usagef("--file: %w", err)

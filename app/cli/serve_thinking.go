@@ -30,7 +30,7 @@ DISABLE_THOUGHT_LOGGING=true they are not.`,
 		args: cobra.NoArgs,
 		flags: func(*pflag.FlagSet) openBuiltin {
 			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
-				o := thinking.Options{Server: &b.server, Logger: p.serverLogger()}
+				o := thinking.Options{Server: &b.server}
 				if !strings.EqualFold(os.Getenv("DISABLE_THOUGHT_LOGGING"), "true") {
 					o.Thoughts = p.streams.Err
 				}

@@ -28,7 +28,7 @@ environment variable TZ, or of the system; UTC where it tells no name, as Window
 		flags: func(f *pflag.FlagSet) openBuiltin {
 			local := f.String("local-timezone", "", "the local time zone is `ZONE`, such as Europe/Paris (default: that of the system)")
 			return func(_ context.Context, p *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
-				o := timezone.Options{Server: &b.server, Local: *local, Logger: p.serverLogger()}
+				o := timezone.Options{Server: &b.server, Local: *local}
 				if o.Local == "" {
 					var err error
 					if o.Local, err = timezone.LocalName(); err != nil {

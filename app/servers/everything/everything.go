@@ -5,9 +5,9 @@ package everything
 
 import (
 	"cmp"
-	"log/slog"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/ext/apps"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/server"
@@ -30,8 +30,6 @@ type Options struct {
 	// Tasks keeps the tasks that calls of tools become, and is open until the server has
 	// been shut down. Default: the memory of the process.
 	Tasks tasks.Store
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 }
 
 const instructions = `This server demonstrates the Model Context Protocol. Its tools do nothing that
@@ -44,21 +42,9 @@ func New(version string, o *Options) *server.Server {
 		opts = *o
 	}
 	opts.Tick = cmp.Or(opts.Tick, time.Second)
-	var so server.Options
-	if opts.Server != nil {
-		so = *opts.Server
-	}
-	so.Title = "Everything"
-	so.Description = "A demonstration of every feature of the protocol"
-	so.Instructions = instructions
-	if opts.Logger != nil {
-		so.Logger = opts.Logger
-	}
-	var write []string
-	if opts.WriteScope != "" {
-		write = []string{opts.WriteScope}
-	}
-	s := server.New("everything", version, &so)
+	so := servers.Options(opts.Server, "Everything", "A demonstration of every feature of the protocol", instructions)
+	write := servers.Scopes(opts.WriteScope)
+	s := server.New("everything", version, so)
 	s.Add(plainTools()...)
 	s.Add(contentTools()...)
 	s.Add(askingTools(write)...)
@@ -69,7 +55,7 @@ func New(version string, o *Options) *server.Server {
 		opts.Tasks = tasks.Memory()
 	}
 	rules := taskRules()
-	rules.Log = opts.Logger
+	rules.Log = so.Logger
 	tasks.Enable(s, opts.Tasks, rules)
 	s.Add(toggle(s, write))
 	ref := &reference{}
@@ -81,6 +67,6 @@ func New(version string, o *Options) *server.Server {
 	s.Add(prompts()...)
 	s.Add(ref.resources(opts.Tick)...)
 	s.Add(ref.prompts()...)
-	addSkills(s, opts.Logger)
+	addSkills(s, so.Logger)
 	return s
 }

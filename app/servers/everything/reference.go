@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -122,7 +123,7 @@ func environment(context.Context, mcp.None) (string, error) {
 		}
 		values[name] = value
 	}
-	return indented(values)
+	return servers.Indent(values)
 }
 
 // compress makes no requests: it takes data: URLs alone.

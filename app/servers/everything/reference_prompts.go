@@ -2,7 +2,6 @@ package everything
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -157,10 +156,4 @@ func (*reference) prompts() []server.Feature {
 			Complete: map[string]server.Completer{"resourceType": server.Choices("Text", "Blob"), "resourceId": numbers},
 		}),
 	}
-}
-
-// indented is JSON with two spaces for each level.
-func indented(v any) (string, error) {
-	text, err := json.MarshalIndent(v, "", "  ")
-	return string(text), err
 }

@@ -10,12 +10,12 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/netguard"
@@ -39,8 +39,6 @@ type Options struct {
 	// Server is what the server is made with. Its texts are replaced. Default:
 	// the defaults of package server.
 	Server *server.Options
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 	// Tasks keeps the tasks that calls become, and is open until the server has been
 	// shut down. Default: the memory of the process.
 	Tasks tasks.Store
@@ -144,16 +142,8 @@ func newFetcher(o *Options) *fetcher {
 // New makes the server.
 func New(version string, o *Options) *server.Server {
 	f := newFetcher(o)
-	var so server.Options
-	if f.opts.Server != nil {
-		so = *f.opts.Server
-	}
-	so.Title = "Fetch"
-	so.Description = "Gets pages from the web, as markdown"
-	if f.opts.Logger != nil {
-		so.Logger = f.opts.Logger
-	}
-	s := server.New("fetch", version, &so)
+	so := servers.Options(f.opts.Server, "Fetch", "Gets pages from the web, as markdown", "")
+	s := server.New("fetch", version, so)
 	s.Add(server.Tool("fetch", description, f.tool).With(server.ToolOptions{
 		Title:       "Fetch a page",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: new(true), OpenWorldHint: new(true)},
@@ -163,7 +153,7 @@ func New(version string, o *Options) *server.Server {
 		Tools: map[string]tasks.Tool{"fetch": {Mode: tasks.May, After: f.opts.TaskAfter, Repeatable: true}},
 		// A result may have a page of a million characters, some of them of four bytes.
 		MaxResult: 8 << 20,
-		Log:       f.opts.Logger,
+		Log:       so.Logger,
 	})
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -47,8 +48,6 @@ type Options struct {
 	MaxResources int
 	// MaxPath is the most bytes of a path. Default 4,096.
 	MaxPath int
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 }
 
 const instructions = `This server reads and writes files in the directories that list_allowed_directories
@@ -83,7 +82,8 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 	s.opts.MaxVisited = cmp.Or(s.opts.MaxVisited, 200_000)
 	s.opts.MaxResources = cmp.Or(s.opts.MaxResources, 1_000)
 	s.opts.MaxPath = cmp.Or(s.opts.MaxPath, 4_096)
-	s.log = cmp.Or(s.opts.Logger, slog.Default())
+	so := servers.Options(s.opts.Server, "Files", "Reads, writes and searches the files of chosen directories", instructions)
+	s.log = cmp.Or(so.Logger, slog.Default())
 
 	given, err := s.openGiven(directories)
 	if err != nil {
@@ -92,16 +92,6 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 	s.dirs.replace(given)
 	s.watch = newWatcher(s.log)
 
-	var so server.Options
-	if s.opts.Server != nil {
-		so = *s.opts.Server
-	}
-	so.Title = "Files"
-	so.Description = "Reads, writes and searches the files of chosen directories"
-	so.Instructions = instructions
-	if s.opts.Logger != nil {
-		so.Logger = s.opts.Logger
-	}
 	changed := so.OnRootsChanged
 	so.OnRootsChanged = func(ctx context.Context) {
 		s.dirs.forgetRoots()
@@ -109,7 +99,7 @@ func New(version string, directories []string, o *Options) (*server.Server, io.C
 			changed(ctx)
 		}
 	}
-	s.server = server.New("filesystem", version, &so)
+	s.server = server.New("filesystem", version, so)
 	s.server.Add(s.readingTools()...)
 	s.server.Add(s.listingTools()...)
 	if !s.opts.ReadOnly {

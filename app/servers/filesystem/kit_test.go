@@ -1,6 +1,7 @@
 package filesystem_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,9 +55,12 @@ func serve(t testing.TB, o *filesystem.Options, dirs ...string) *server.Server {
 	if o != nil {
 		opts = *o
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
+	var so server.Options
+	if opts.Server != nil {
+		so = *opts.Server
 	}
+	so.Logger = cmp.Or(so.Logger, slog.New(slog.DiscardHandler))
+	opts.Server = &so
 	s, closer, err := filesystem.New("1.0.0", dirs, &opts)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -38,13 +39,9 @@ type moveIn struct {
 // writingTools are the tools that change something.
 func (s *service) writingTools() []server.Feature {
 	o := func(title string, destructive, idempotent bool) server.ToolOptions {
-		opts := server.ToolOptions{Title: title, Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint: new(false), DestructiveHint: new(destructive), IdempotentHint: new(idempotent), OpenWorldHint: new(false),
-		}}
-		if s.opts.WriteScope != "" {
-			opts.Scopes = []string{s.opts.WriteScope}
+		return server.ToolOptions{
+			Title: title, Annotations: servers.Hints(false, destructive, idempotent), Scopes: servers.Scopes(s.opts.WriteScope),
 		}
-		return opts
 	}
 	return []server.Feature{
 		tool(s, "write_file", "Writes a file: a new one, or over all that an existing one holds. "+

@@ -10,10 +10,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -38,8 +38,6 @@ type Options struct {
 	WriteScope string
 	// Limits bound what one call may do.
 	Limits Limits
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 	// Now is the clock, for commits and for times that are seen from now. Default time.Now.
 	Now func() time.Time
 }
@@ -100,17 +98,7 @@ func New(ctx context.Context, version string, o *Options) (*server.Server, error
 			return nil, err
 		}
 	}
-	var so server.Options
-	if g.Server != nil {
-		so = *g.Server
-	}
-	so.Title = "Git"
-	so.Description = "Git repositories of this machine"
-	so.Instructions = instructions
-	if g.Logger != nil {
-		so.Logger = g.Logger
-	}
-	s := server.New("mcp-git", version, &so)
+	s := server.New("mcp-git", version, servers.Options(g.Server, "Git", "Git repositories of this machine", instructions))
 	s.Add(g.readingTools()...)
 	if !g.ReadOnly {
 		s.Add(g.writingTools()...)

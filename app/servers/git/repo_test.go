@@ -165,7 +165,7 @@ func newMaker(t testing.TB, seed uint64) *maker {
 	return &maker{Rand: rand.New(rand.NewPCG(seed, 17)), t: t, dir: t.TempDir()}
 }
 
-// names are paths that are hard on whoever quotes or sorts them.
+// names are paths that are hard to quote or to sort.
 var names = []string{
 	"a.txt", "b.go", "dir/c.txt", "dir/sub/d.go", "dir.txt", "with space.txt", "grün.txt", "quo\"te.txt", "e/f/g/h.txt", "Makefile",
 	"e-x.txt", "e.x", "z/one.py", "z/two.py", "tab\there.txt",

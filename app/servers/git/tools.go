@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -89,17 +90,10 @@ type branchIn struct {
 	NotContains optional `json:"not_contains,omitzero" desc:"List only branches that do not contain this commit."`
 }
 
-// hints are what the tools claim about themselves.
-func hints(readOnly, destructive, idempotent bool) *mcp.ToolAnnotations {
-	return &mcp.ToolAnnotations{
-		ReadOnlyHint: new(readOnly), DestructiveHint: new(destructive), IdempotentHint: new(idempotent), OpenWorldHint: new(false),
-	}
-}
-
 // readingTools change nothing.
 func (g *gitServer) readingTools() []server.Feature {
 	o := func(title string) server.ToolOptions {
-		return server.ToolOptions{Title: title, Annotations: hints(true, false, true)}
+		return server.ToolOptions{Title: title, Annotations: servers.Hints(true, false, true)}
 	}
 	return []server.Feature{
 		server.Tool("git_status", "Shows the state of the working tree: the branch, staged and unstaged changes, and untracked files.", g.status).
@@ -121,12 +115,9 @@ func (g *gitServer) readingTools() []server.Feature {
 
 // writingTools change the repository.
 func (g *gitServer) writingTools() []server.Feature {
-	var scopes []string
-	if g.WriteScope != "" {
-		scopes = []string{g.WriteScope}
-	}
+	scopes := servers.Scopes(g.WriteScope)
 	o := func(title string, destructive, idempotent bool) server.ToolOptions {
-		return server.ToolOptions{Title: title, Scopes: scopes, Annotations: hints(false, destructive, idempotent)}
+		return server.ToolOptions{Title: title, Scopes: scopes, Annotations: servers.Hints(false, destructive, idempotent)}
 	}
 	return []server.Feature{
 		server.Tool("git_add", "Stages files for the next commit.", g.add).With(o("Stage files", false, true)),

@@ -5,9 +5,9 @@ package memory
 
 import (
 	"cmp"
-	"log/slog"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -47,8 +47,6 @@ type Options struct {
 	// added to the name, the next time that it is read. Default: such a file is refused, and stays
 	// as it is.
 	SetAside bool
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 }
 
 const instructions = `This server remembers facts between conversations, in a graph that lasts. Entities have a unique
@@ -72,24 +70,12 @@ func New(version, path string, o *Options) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	var so server.Options
-	if opts.Server != nil {
-		so = *opts.Server
-	}
-	so.Title = "Memory"
-	so.Description = "Facts that last, as a graph of entities, observations and relations"
-	so.Instructions = instructions
-	if opts.Logger != nil {
-		so.Logger = opts.Logger
-	}
-	s := server.New("memory", version, &so)
+	s := server.New("memory", version, servers.Options(opts.Server, "Memory",
+		"Facts that last, as a graph of entities, observations and relations", instructions))
 	st.changed = func() { s.ResourceUpdated(GraphURI) }
 	s.Add(readingTools(st)...)
 	if !opts.ReadOnly {
-		var scopes []string
-		if opts.WriteScope != "" {
-			scopes = []string{opts.WriteScope}
-		}
+		scopes := servers.Scopes(opts.WriteScope)
 		s.Add(addingTools(st, scopes)...)
 		s.Add(deletingTools(st, scopes)...)
 	}

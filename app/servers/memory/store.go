@@ -215,8 +215,8 @@ func (s *store) loadBad(g *graph, bad []badLine) error {
 		s.graph = nil
 		return err
 	}
-	if s.o.Logger != nil {
-		s.o.Logger.Warn("lines that cannot be read were moved", "from", s.path, "to", s.rejected(), "lines", len(bad))
+	if s.o.Server != nil && s.o.Server.Logger != nil {
+		s.o.Server.Logger.Warn("lines that cannot be read were moved", "from", s.path, "to", s.rejected(), "lines", len(bad))
 	}
 	return nil
 }

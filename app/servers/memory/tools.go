@@ -4,16 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
-
-// hints are the annotations of a tool; nothing outside of the graph is touched.
-func hints(reads, deletes, idempotent bool) *mcp.ToolAnnotations {
-	return &mcp.ToolAnnotations{
-		ReadOnlyHint: new(reads), DestructiveHint: new(deletes), IdempotentHint: new(idempotent), OpenWorldHint: new(false),
-	}
-}
 
 type createEntitiesIn struct {
 	Entities []Entity `json:"entities" desc:"The entities to create."`
@@ -45,12 +39,12 @@ func addingTools(s *store, scopes []string) []server.Feature {
 		server.Tool("create_entities", "Remembers new entities with what is known about them. Entities whose names are there already are left as they are: use add_observations for them.",
 			creating(s, func(g *graph, in createEntitiesIn) []Entity { return g.createEntities(in.Entities) },
 				func(added []Entity) createEntitiesOut { return createEntitiesOut{added} }),
-		).With(server.ToolOptions{Title: "Create Entities", Annotations: hints(false, false, false), Scopes: scopes}),
+		).With(server.ToolOptions{Title: "Create Entities", Annotations: servers.Hints(false, false, false), Scopes: scopes}),
 
 		server.Tool("create_relations", "Remembers relations between entities, in active voice. Those that are there already are left out.",
 			creating(s, func(g *graph, in relationsIn) []Relation { return g.createRelations(in.Relations) },
 				func(added []Relation) createRelationsOut { return createRelationsOut{added} }),
-		).With(server.ToolOptions{Title: "Create Relations", Annotations: hints(false, false, false), Scopes: scopes}),
+		).With(server.ToolOptions{Title: "Create Relations", Annotations: servers.Hints(false, false, false), Scopes: scopes}),
 
 		server.Tool("add_observations", "Adds facts to entities that are there. Fails, and adds nothing, if one of the entities is not.",
 			func(ctx context.Context, in addObservationsIn) (mcp.With[addObservationsOut], error) {
@@ -66,7 +60,7 @@ func addingTools(s *store, scopes []string) []server.Feature {
 					return mcp.With[addObservationsOut]{}, err
 				}
 				return give(addObservationsOut{results}, results)
-			}).With(server.ToolOptions{Title: "Add Observations", Annotations: hints(false, false, false), Scopes: scopes}),
+			}).With(server.ToolOptions{Title: "Add Observations", Annotations: servers.Hints(false, false, false), Scopes: scopes}),
 	}
 }
 
@@ -104,15 +98,15 @@ func deletingTools(s *store, scopes []string) []server.Feature {
 	return []server.Feature{
 		server.Tool("delete_entities", "Forgets entities, with all relations that begin or end at them.",
 			deleting(s, "Entities", func(g *graph, in deleteEntitiesIn) bool { return g.deleteEntities(in.EntityNames) }),
-		).With(server.ToolOptions{Title: "Delete Entities", Annotations: hints(false, true, true), Scopes: scopes}),
+		).With(server.ToolOptions{Title: "Delete Entities", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 
 		server.Tool("delete_observations", "Forgets observations of entities.",
 			deleting(s, "Observations", func(g *graph, in deleteObservationsIn) bool { return g.deleteObservations(in.Deletions) }),
-		).With(server.ToolOptions{Title: "Delete Observations", Annotations: hints(false, true, true), Scopes: scopes}),
+		).With(server.ToolOptions{Title: "Delete Observations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 
 		server.Tool("delete_relations", "Forgets relations.",
 			deleting(s, "Relations", func(g *graph, in relationsIn) bool { return g.deleteRelations(in.Relations) }),
-		).With(server.ToolOptions{Title: "Delete Relations", Annotations: hints(false, true, true), Scopes: scopes}),
+		).With(server.ToolOptions{Title: "Delete Relations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 	}
 }
 
@@ -145,7 +139,7 @@ type openIn struct {
 // readingTools change nothing.
 func readingTools(s *store) []server.Feature {
 	options := func(title string) server.ToolOptions {
-		return server.ToolOptions{Title: title, Annotations: hints(true, false, true)}
+		return server.ToolOptions{Title: title, Annotations: servers.Hints(true, false, true)}
 	}
 	return []server.Feature{
 		server.Tool("read_graph", "Gives everything that is remembered. Prefer search_nodes or open_nodes if you know what you look for.",

@@ -8,11 +8,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"strconv"
 	"strings"
 
-	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -38,8 +37,6 @@ type Options struct {
 	// MaxCallers is how many sessions, or callers without one, are remembered; the one that has been
 	// there for longest is forgotten for a new one. Default 1,000.
 	MaxCallers int
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 }
 
 const instructions = `Write down thoughts with sequentialthinking, one in each call, when a problem has several steps or
@@ -64,17 +61,8 @@ func New(version string, o *Options) *server.Server {
 	opts.MaxThought = cmp.Or(opts.MaxThought, DefaultMaxThought)
 	opts.MaxBranches = cmp.Or(opts.MaxBranches, DefaultMaxBranches)
 	opts.MaxCallers = cmp.Or(opts.MaxCallers, DefaultMaxCallers)
-	var so server.Options
-	if opts.Server != nil {
-		so = *opts.Server
-	}
-	so.Title = "Sequential thinking"
-	so.Description = "One tool in which a model thinks step by step"
-	so.Instructions = instructions
-	if opts.Logger != nil {
-		so.Logger = opts.Logger
-	}
-	s := server.New("thinking", version, &so)
+	s := server.New("thinking", version, servers.Options(opts.Server, "Sequential thinking",
+		"One tool in which a model thinks step by step", instructions))
 	s.Use(func(next server.Func) server.Func {
 		return func(c *server.Call) (server.Result, error) {
 			return next(c.WithContext(context.WithValue(c, callerKey{}, c.SessionRef()+" "+c.Principal().LimitKey())))
@@ -82,10 +70,7 @@ func New(version string, o *Options) *server.Server {
 	})
 	t := &thoughts{o: &opts, of: make(map[string]*history)}
 	s.Add(server.Tool("sequentialthinking", description, t.think).With(server.ToolOptions{
-		Title: "Sequential Thinking",
-		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint: new(true), DestructiveHint: new(false), IdempotentHint: new(true), OpenWorldHint: new(false),
-		},
+		Title: "Sequential Thinking", Annotations: servers.Hints(true, false, true),
 	}))
 	return s
 }

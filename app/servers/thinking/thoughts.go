@@ -2,7 +2,6 @@ package thinking
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -55,11 +55,11 @@ func (t *thoughts) think(ctx context.Context, in thoughtIn) (mcp.With[State], er
 		ThoughtNumber: int64(in.ThoughtNumber), TotalThoughts: int64(in.TotalThoughts), NextThoughtNeeded: bool(in.NextThoughtNeeded),
 		Branches: append([]string{}, h.branches...), ThoughtHistoryLength: h.count,
 	}
-	text, err := json.MarshalIndent(state, "", "  ")
+	text, err := servers.Indent(state)
 	if err != nil {
 		return none, err
 	}
-	return mcp.With[State]{Value: state, Content: []mcp.Content{mcp.Text(string(text))}}, nil
+	return mcp.With[State]{Value: state, Content: []mcp.Content{mcp.Text(text)}}, nil
 }
 
 // history is that of a key. The oldest is forgotten for a new one.

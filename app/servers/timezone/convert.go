@@ -1,13 +1,13 @@
 package timezone
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -107,15 +107,9 @@ func difference(seconds int) string {
 	return strings.TrimRight(fmt.Sprintf("%+.2f", float64(seconds)/3600), "0") + "h"
 }
 
-// indent writes JSON with two spaces for each level.
-func indent(v any) (string, error) {
-	text, err := json.MarshalIndent(v, "", "  ")
-	return string(text), err
-}
-
 // give makes the result of a tool: a value, and its JSON as text.
 func give[T any](v T) (mcp.With[T], error) {
-	text, err := indent(v)
+	text, err := servers.Indent(v)
 	if err != nil {
 		return mcp.With[T]{}, err
 	}

@@ -6,11 +6,11 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"log/slog"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones for systems that have none
 
+	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
@@ -26,8 +26,6 @@ type Options struct {
 	Local string
 	// Now tells the time. Default time.Now.
 	Now func() time.Time
-	// Logger takes what peers are not told. Default: see package server.
-	Logger *slog.Logger
 }
 
 // ErrUnknownZone says that a name is not that of a time zone.
@@ -57,17 +55,8 @@ func New(version string, o *Options) (*server.Server, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	var so server.Options
-	if opts.Server != nil {
-		so = *opts.Server
-	}
-	so.Title = "Time"
-	so.Description = "The time in a time zone, and times of one zone in another"
-	so.Instructions = "The local time zone is " + opts.Local + "."
-	if opts.Logger != nil {
-		so.Logger = opts.Logger
-	}
-	s := server.New("time", version, &so)
+	s := server.New("time", version, servers.Options(opts.Server, "Time",
+		"The time in a time zone, and times of one zone in another", "The local time zone is "+opts.Local+"."))
 	s.Add(tools(&opts)...)
 	s.Add(server.Template("time://now/{+timezone}", "current-time", func(_ context.Context, in struct {
 		Timezone string `uri:"timezone"`
@@ -77,7 +66,7 @@ func New(version string, o *Options) (*server.Server, error) {
 		if err != nil {
 			return "", server.ErrNotFound
 		}
-		return indent(now)
+		return servers.Indent(now)
 	}).With(server.TemplateOptions{
 		Title: "Current time", Description: "The current time in a time zone.", MIMEType: "application/json",
 		Cache:    &server.Cache{},
@@ -110,13 +99,6 @@ func load(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// hints are those of tools that look at a clock alone.
-func hints() *mcp.ToolAnnotations {
-	return &mcp.ToolAnnotations{
-		ReadOnlyHint: new(true), DestructiveHint: new(false), IdempotentHint: new(true), OpenWorldHint: new(false),
-	}
-}
-
 type currentIn struct {
 	Timezone string `json:"timezone" desc:"The IANA name of the zone, such as America/New_York."`
 }
@@ -141,7 +123,7 @@ func tools(o *Options) []server.Feature {
 					return mcp.With[Time]{}, err
 				}
 				return give(now)
-			}).With(server.ToolOptions{Title: "Current time", Annotations: hints()}),
+			}).With(server.ToolOptions{Title: "Current time", Annotations: servers.Hints(true, false, true)}),
 
 		server.Tool("convert_time", "Tells what a time of today in one time zone is in another, and the difference of the two."+local,
 			func(_ context.Context, in convertIn) (mcp.With[Conversion], error) {
@@ -150,6 +132,6 @@ func tools(o *Options) []server.Feature {
 					return mcp.With[Conversion]{}, err
 				}
 				return give(c)
-			}).With(server.ToolOptions{Title: "Convert a time", Annotations: hints()}),
+			}).With(server.ToolOptions{Title: "Convert a time", Annotations: servers.Hints(true, false, true)}),
 	}
 }
