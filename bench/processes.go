@@ -3,13 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/parley-mcp/parley/bench/control"
 )
 
 // processorTime is the time, of user and system, that processes and all those that they have
@@ -24,7 +25,7 @@ func processorTime(roots ...int) (time.Duration, error) {
 	for pid := range parents {
 		for up := pid; up > 1; up = parents[up] {
 			if slices.Contains(roots, up) {
-				own, err := threadsTime(pid)
+				own, err := control.ThreadsTime(pid)
 				if err != nil {
 					return 0, err
 				}
@@ -56,29 +57,4 @@ func parentsOf() (map[int]int, error) {
 		}
 	}
 	return parents, nil
-}
-
-// threadsTime is the time of all threads of a process.
-func threadsTime(pid int) (time.Duration, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
-	var sum time.Duration
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such process") {
-			continue // it has ended
-		}
-		if err != nil {
-			return 0, err
-		}
-		spent, _, _ := strings.Cut(string(data), " ")
-		ns, err := strconv.ParseInt(spent, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum, nil
 }

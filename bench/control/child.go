@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -150,34 +151,40 @@ func (c *Child) stats(op string) (Stats, error) {
 	return *a.Stats, nil
 }
 
-// scheduled is the time that the threads of the child had processors for, as the kernel
-// counts it. That of threads that have ended is not in it.
+// scheduled is what is known of a child without the channel.
 func (c *Child) scheduled() (s Stats, err error) {
-	files, err := filepath.Glob(c.proc("task/*/schedstat"))
-	if err != nil {
-		return s, err
+	used, err := ThreadsTime(c.Pid())
+	if err == nil && used == 0 {
+		err = fmt.Errorf("%s has used no processor, as the kernel says", c.cmd.Path)
 	}
-	var total int64
+	s.CPU = used.Microseconds()
+	return s, err
+}
+
+// ThreadsTime is the time that the threads of a process had processors for, as the kernel counts
+// it (proc(5): schedstat). That of threads that have ended is not in it; Go's programs keep theirs.
+func ThreadsTime(pid int) (time.Duration, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	var sum time.Duration
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 			continue // the thread has ended
 		}
 		if err != nil {
-			return s, err
+			return 0, err
 		}
-		first, _, _ := strings.Cut(string(data), " ")
-		n, err := strconv.ParseInt(first, 10, 64)
+		spent, _, _ := strings.Cut(string(data), " ")
+		ns, err := strconv.ParseInt(spent, 10, 64)
 		if err != nil {
-			return s, fmt.Errorf("%s: %w", file, err)
+			return 0, fmt.Errorf("%s: %w", file, err)
 		}
-		total += n
+		sum += time.Duration(ns)
 	}
-	if total == 0 {
-		return s, fmt.Errorf("%s has used no processor, as the kernel says", c.cmd.Path)
-	}
-	s.CPU = total / int64(time.Microsecond)
-	return s, nil
+	return sum, nil
 }
 
 // Run has a child that measures itself make so many calls.
