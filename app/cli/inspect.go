@@ -105,7 +105,7 @@ func (p *program) inspect(cmd *cobra.Command, flags *inspectFlags, words []strin
 	}
 	target.Watcher = watcher
 	args.Emit = p.printLine
-	if p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet {
+	if p.attended(flags) {
 		args.Fill = p.fillArguments
 	}
 	if flags.load.on {

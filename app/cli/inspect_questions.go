@@ -86,7 +86,7 @@ func (p *program) questionnaire(method context.Context, stop context.CancelCause
 	}
 	q := &questionnaire{
 		p: p, server: t, answers: answers, method: method, stop: stop, quiet: flags.quiet,
-		attended: p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet,
+		attended: p.attended(flags),
 	}
 	elicit, sample := flags.elicit, flags.sample
 	if asks {
@@ -105,6 +105,11 @@ func (p *program) questionnaire(method context.Context, stop context.CancelCause
 		return nil, usagef("--answer goes with a method that may ask: tools/call, prompts/get, resources/read, tasks/result")
 	}
 	return q, nil
+}
+
+// attended reports whether the person at the terminal can be asked, and no program reads what is told.
+func (p *program) attended(flags *inspectFlags) bool {
+	return p.streams.InTerminal && !p.json && flags.format == "" && !flags.quiet
 }
 
 // next counts a question. There is an error if the method has ended, or the question was withdrawn, while

@@ -228,6 +228,22 @@ func (s *stuck) tool(name, text string) server.Feature {
 	return server.Tool(name, "Waits.", func(ctx context.Context, _ mcp.None) (string, error) { return s.wait(ctx, text) })
 }
 
+// callsSlow has the process offer a tool that waits, and calls it. It returns when the call is under
+// way; its error comes later.
+func (b *workbench) callsSlow() <-chan error {
+	slow := newStuck()
+	b.offers(slow.tool("slow", "old"))
+	b.restart()
+	synctest.Wait()
+	errs := make(chan error, 1)
+	go func() {
+		_, err := b.call("slow")
+		errs <- err
+	}()
+	<-slow.began
+	return errs
+}
+
 // dialer connects another workbench to its own processes.
 func (b *workbench) dialer(other *workbench) func() transport.Dialer {
 	return func() transport.Dialer { return other }

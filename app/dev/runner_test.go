@@ -262,16 +262,7 @@ func TestSubscription(t *testing.T) {
 // Close ends what is under way, also a start.
 func TestClose(t *testing.T) {
 	eras(t, nil, func(t *testing.T, b *workbench) {
-		slow := newStuck()
-		b.offers(slow.tool("slow", "old"))
-		b.restart()
-		synctest.Wait()
-		errs := make(chan error, 1)
-		go func() {
-			_, err := b.call("slow")
-			errs <- err
-		}()
-		<-slow.began
+		errs := b.callsSlow()
 		b.offers(tool("one"))
 		b.restart()
 		if err := b.runner.Close(); err != nil {

@@ -98,16 +98,7 @@ func TestStopFirstWaits(t *testing.T) {
 // A call that does not end in time fails, and the process ends.
 func TestStopFirstDrain(t *testing.T) {
 	stopFirst(t, func(t *testing.T, b *workbench) {
-		slow := newStuck()
-		b.offers(slow.tool("slow", "old"))
-		b.restart()
-		synctest.Wait()
-		errs := make(chan error, 1)
-		go func() {
-			_, err := b.call("slow")
-			errs <- err
-		}()
-		<-slow.began
+		errs := b.callsSlow()
 		b.offers(tool("one"))
 		start := time.Now()
 		b.restart()
@@ -145,16 +136,7 @@ func TestStopFirstNotStarted(t *testing.T) {
 // The end of the context ends the wait for calls under way.
 func TestStopFirstContext(t *testing.T) {
 	stopFirst(t, func(t *testing.T, b *workbench) {
-		slow := newStuck()
-		b.offers(slow.tool("slow", "old"))
-		b.restart()
-		synctest.Wait()
-		errs := make(chan error, 1)
-		go func() {
-			_, err := b.call("slow")
-			errs <- err
-		}()
-		<-slow.began
+		errs := b.callsSlow()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
