@@ -81,7 +81,8 @@ const mostWaits = 20
 
 // Run calls changed with the files that have changed since Prepare, or since changed was called last,
 // until ctx ends. Many changes in a row are one. What changes while changed runs counts afterwards; a
-// file that does so each time is written by the server or by what builds it, and is left out from then on.
+// file that does so five times in a row is written by the server or by what builds it, and is left out
+// from then on.
 func (w *Watcher) Run(ctx context.Context, changed func(files []string)) error {
 	interval := w.Interval
 	if interval <= 0 {
@@ -138,11 +139,15 @@ func (w *Watcher) differences() ([]string, error) {
 	return slices.DeleteFunc(files, func(f string) bool { return w.ignored[f] }), nil
 }
 
-// notOwn leaves out files that changed while the server was started, twice in a row.
+// mostOwn is how often in a row a file changes while the server is started, until it is taken for one
+// that the start writes. A person who saves again while the last change is built does so a few times.
+const mostOwn = 5
+
+// notOwn leaves out files that changed while the server was started, each of the last mostOwn times.
 func (w *Watcher) notOwn(files []string) []string {
 	own := make(map[string]int, len(files))
 	files = slices.DeleteFunc(files, func(f string) bool {
-		if own[f] = w.own[f] + 1; own[f] < 2 {
+		if own[f] = w.own[f] + 1; own[f] < mostOwn {
 			return false
 		}
 		w.ignored[f] = true
