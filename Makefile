@@ -22,7 +22,7 @@ TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test standalone race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
+.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -42,25 +42,18 @@ lint: $(GOLANGCI) ## run the linters over each module
 test: ## run every test of the workspace
 	$(GO) test work
 
-standalone: ## run the library's tests without the workspace, as its users get it
-	GOWORK=off $(GO) test ./...
-
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
 # The package that takes longest begins first. Programs built so start slowly: what kills
-# them again and again does so ten times without the detector, and four times with it. Faults are
-# tried with 20 seeds, and with 3.
+# them again and again does so five to ten times without the detector, and four times with it. Faults are
+# tried with 20 seeds, and with 3. The library is tested without the workspace, as its users
+# get it.
 race: ## run the tests of the library, the program and contrib with the race detector
-	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./app/cli ./... ./app/... ./contrib/otel/... ./contrib/prometheus/...
+	GOWORK=off GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./...
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
-	@folders=$$(grep -rl --include='*_test.go' --exclude-dir=interop --exclude-dir=examples --exclude-dir=bench --exclude-dir=release '^func Fuzz' . | xargs -n1 dirname | sort -u); \
-	list=$$($(GO) test -list '^Fuzz' $$folders); \
-	awk '/^Fuzz/ {names[++n] = $$1} /^ok/ {for (i = 1; i <= n; i++) print $$2, names[i]; n = 0}' <<<"$$list" | \
-	while read -r package target; do \
-		echo "fuzz $$package $$target"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
-	done
+	FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 microbench: ## run every benchmark of the packages, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem $(ALL)
@@ -91,9 +84,17 @@ soak: flake ## what takes hours: every test many times on a busy machine, fuzzin
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
+	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/cli
+	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/admin
 	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/servers/memory
+	PARLEY_TEST_KILLS=400 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/audit
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/servers/git
+	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/servers/git
 	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
 	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
+	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
+	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
+	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/cli
 	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/servers/git
 	if [ -d interop/peers/node_modules ]; then cd interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
 	$(MAKE) fuzz FUZZTIME=5m
@@ -129,7 +130,7 @@ conformance: ## hold the library to the official conformance suite; needs npm, a
 # -count=1: Go's cache of results does not see what node reads.
 interop: ## talk to the SDKs of others, in both directions; needs npm and a network
 	cd interop/peers && npm ci
-	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 ./...
+	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 20m ./...
 
 examples: ## build the programs of examples and try what the guide shows
 	cd examples && GOWORK=off $(GO) test -count=1 ./...
@@ -149,7 +150,7 @@ cross: ## go vet of everything, tests too, and a build of the program, for Windo
 
 tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools
 
-check: vet lint test standalone race ## all that must pass before a change is done
+check: vet lint test race ## all that must pass before a change is done
 
 # A tool carries its version in its name, so that a new pin builds a new tool.
 # It is built in a folder of its own, so that builds at the same time do not meet.

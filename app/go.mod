@@ -19,6 +19,7 @@ require (
 	github.com/parley-mcp/parley v0.0.0
 	github.com/parley-mcp/parley/contrib/otel v0.0.0
 	github.com/parley-mcp/parley/contrib/prometheus v0.0.0
+	github.com/prometheus/common v0.72.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
@@ -32,6 +33,7 @@ require (
 	golang.org/x/oauth2 v0.37.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
+	golang.org/x/text v0.43.0
 	modernc.org/sqlite v1.61.1
 )
 

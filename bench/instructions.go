@@ -26,7 +26,7 @@ const (
 	fewRequests  = 500
 	manyRequests = 2500
 	// attempts is how often a run is tried: now and then a Go program dies under valgrind.
-	attempts = 4
+	attempts = 10
 )
 
 var errNoValgrind = errors.New("instructions are counted by valgrind, which is not installed")

@@ -18,7 +18,7 @@ func speed(r *report.Run) string { return r.Speed(httpModernJSON, report.CPU, 15
 
 // targets are what was set before the work began, row by row.
 func targets() []report.Target {
-	return []report.Target{
+	return append([]report.Target{
 		{What: "HTTP, JSON: requests/s to the floor", Scenario: httpModernJSON, Metric: report.Rate, To: report.Floor, Unit: pct, AtLeast: 75, Aim: 88},
 		{What: "HTTP, JSON: CPU to the floor", Scenario: httpModernJSON, Metric: report.CPU, To: report.Floor, Unit: x, AtLeast: 1.4, Aim: 1.2, Less: true},
 		{What: "HTTP, JSON: allocations", Scenario: httpModernJSON, Metric: report.Allocs, Per: 1, AtLeast: 60, Aim: 45, Less: true},
@@ -44,10 +44,6 @@ func targets() []report.Target {
 		{What: "idle session with stream", Scenario: idleStream, Metric: report.Memory, Per: 1 << 10, Unit: kib, AtLeast: 32, Aim: 29, Less: true},
 		{What: "in memory, round trip", Scenario: inMemory, Metric: report.Elapsed, Per: 1, Unit: us, AtLeast: 25, Aim: 12, Less: true},
 		{What: "in memory: allocations", Scenario: inMemory, Metric: report.Allocs, Per: 1, AtLeast: 80, Aim: 40, Less: true},
-		{What: "serve filesystem, read 4 KiB: calls/s to the original", Scenario: filesRead, Metric: report.Rate, To: report.Original, Unit: x, AtLeast: 5, Aim: 8},
-		{What: "serve filesystem, read 4 KiB: peak RSS to the original", Scenario: filesRead, Metric: report.PeakRSS, To: report.Original, Unit: x, AtLeast: 0.33, Aim: 0.25, Less: true},
-		{What: "serve filesystem, list 100: calls/s to the original", Scenario: filesList, Metric: report.Rate, To: report.Original, Unit: x, AtLeast: 5, Aim: 8},
-		{What: "serve filesystem, list 100: peak RSS to the original", Scenario: filesList, Metric: report.PeakRSS, To: report.Original, Unit: x, AtLeast: 0.33, Aim: 0.25, Less: true},
 		{What: "client over HTTP: CPU of go-sdk's to ours", Scenario: clientHTTP, Metric: report.CPU, Server: report.GoSDK, To: report.Parley, Unit: x, AtLeast: 3, Aim: 6},
 		{What: "load generator over HTTP: calls/s to the Inspector's", Scenario: loadHTTP, Metric: report.Rate, To: inspectorName, Unit: x, AtLeast: 5, Aim: 8},
 		{What: "load generator over stdio: calls/s to the Inspector's", Scenario: loadStdio, Metric: report.Rate, To: inspectorName, Unit: x, AtLeast: 5, Aim: 8},
@@ -56,5 +52,5 @@ func targets() []report.Target {
 		{What: "bridge --http: CPU to a call over a pipe", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeHTTP, To: wayPipe, Unit: x, AtLeast: 3, Aim: 3, Less: true},
 		{What: "bridge --stdio: CPU to a call over a pipe", Scenario: bridgeOne, Metric: report.CPU, Server: wayBridgeStdio, To: wayPipe, Unit: x, AtLeast: 3, Aim: 3, Less: true},
 		{What: "client over HTTP: allocations of go-sdk's to ours", Scenario: clientHTTP, Metric: report.Allocs, Server: report.GoSDK, To: report.Parley, Unit: x, AtLeast: 3, Aim: 6},
-	}
+	}, referenceTargets()...)
 }

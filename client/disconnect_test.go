@@ -59,6 +59,7 @@ func TestOnDisconnect(t *testing.T) {
 						t.Errorf("the calls took %v", took)
 					}
 					time.Sleep(time.Hour) // fake time: nothing is tried later either
+					synctest.Wait()
 					if len(told) != 1 || told[0] == nil || d.dials != 1 || c.Connected() {
 						t.Errorf("told %v, dialled %d times, connected %t", told, d.dials, c.Connected())
 					}

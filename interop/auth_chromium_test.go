@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -35,6 +36,12 @@ type tab func(actions ...chromedp.Action) error
 // test.
 func chromium(t *testing.T) tab {
 	t.Helper()
+	return chromiumFor(t, patience)
+}
+
+// chromiumFor starts a browser that may take so long for all that it does.
+func chromiumFor(t *testing.T, longest time.Duration) tab {
+	t.Helper()
 	program := os.Getenv("PARLEY_TEST_CHROMIUM")
 	if program == "" {
 		t.Skip("set PARLEY_TEST_CHROMIUM to the program of Chromium to click through the pages with it")
@@ -44,7 +51,7 @@ func chromium(t *testing.T) tab {
 		chromedp.WSURLReadTimeout(patience), chromedp.WindowSize(1000, 800))
 	// The browser is closed, rather than killed with the test's context: its
 	// folder is then its own no longer, and goes.
-	ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, end := context.WithTimeout(context.WithoutCancel(t.Context()), longest)
 	ctx, endProgram := chromedp.NewExecAllocator(ctx, options...)
 	ctx, endTab := chromedp.NewContext(ctx)
 	t.Cleanup(func() {

@@ -128,6 +128,10 @@ func differences() map[string]difference {
 			"400 invalid_request", "400 invalid_grant",
 			"for ours a missing parameter (RFC 6749, section 5.2), for theirs a proof that fails (RFC 7636, section 4.6)",
 		},
+		"code: no redirect URI": {
+			"token", "400 invalid_grant",
+			"OAuth 2.1, section 4.1.3, has no such parameter, so ours compares it only if it is there; PKCE binds the code",
+		},
 		"code: verifier too short": {
 			"400 invalid_grant", "400 invalid_request",
 			"for ours a proof that fails (RFC 7636, section 4.6), for theirs a malformed parameter",

@@ -71,9 +71,6 @@ func differingRegistrations() map[string]difference {
 			"400 invalid_redirect_uri", "201 ",
 			"ours wants the reversed domain name of RFC 8252, section 7.1, which nobody else claims by accident",
 		},
-		"register: site that is no URL": {
-			"201 ", "400 invalid_client_metadata", "ours neither shows nor follows client_uri",
-		},
 		"register: keys twice": {
 			"201 ", "400 invalid_client_metadata", "ours looks at the keys of clients that use them, which this one does not",
 		},

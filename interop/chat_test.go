@@ -159,7 +159,7 @@ func (c *chat) ready(n int) {
 		c.mu.Lock()
 		all := c.shown.String()
 		c.mu.Unlock()
-		if strings.Count(all[strings.LastIndex(all, "> /servers"):], "ready,") == n {
+		if strings.Count(all[strings.LastIndex(all, "/servers"):], "ready,") == n {
 			return
 		}
 		select {

@@ -1,10 +1,17 @@
 package interop_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/transport"
 )
 
 // Clients of others use 'parley serve everything'.
@@ -16,8 +23,8 @@ func TestServersEverythingClients(t *testing.T) {
 				"add", "drop-table", "echo", "fail", "get-annotated-message", "get-env", "get-resource-links", "get-resource-reference",
 				"get-roots-list", "get-structured-content", "get-sum", "get-tiny-audio", "get-tiny-image", "gzip-file-as-resource", "log-messages", "measure-shape", "show-palette",
 				"simulate-backup", "simulate-order", "simulate-research", "simulate-research-query", "toggle-extra-tool",
-				"toggle-subscriber-updates", "trigger-elicitation-request",
-				"trigger-long-running-operation", "trigger-sampling-request", "trigger-url-elicitation", "weather",
+				"toggle-simulated-logging", "toggle-subscriber-updates", "trigger-elicitation-request", "trigger-elicitation-request-async",
+				"trigger-long-running-operation", "trigger-sampling-request", "trigger-sampling-request-async", "trigger-url-elicitation", "weather",
 			},
 			calls: []useCall{{tool: "echo", args: map[string]any{"message": "héllo"}, want: "héllo"}},
 			read:  "demo://text", readWant: "does not change",
@@ -59,6 +66,74 @@ func TestServersEverythingDiffers(t *testing.T) {
 		},
 	}
 	d.run(t)
+}
+
+// What the original lists we have under the same names: tools with their arguments, prompts with theirs,
+// resources and templates, for a client that can be asked everything and runs tasks.
+func TestServersEverythingLists(t *testing.T) {
+	peersDir(t)
+	ours, theirs := everythingLists(t, builtinDialer(t, nil, "everything")), everythingLists(t, originalDialer(t, nil, everythingJS, "stdio"))
+	for name := range theirs {
+		if !ours[name] {
+			t.Errorf("the original has %s", name)
+		}
+	}
+	for _, name := range []string{"tool trigger-url-elicitation errorPath", "tool trigger-sampling-request-async maxTokens", "prompt args-prompt state", "resource demo://resource/static/document/features.md"} {
+		if !theirs[name] {
+			t.Errorf("the original does not list %s: the comparison proves too little", name)
+		}
+	}
+}
+
+// everythingLists are the names of all that a server lists.
+func everythingLists(t *testing.T, d transport.Dialer) map[string]bool {
+	t.Helper()
+	refuse := errors.New("nothing is called")
+	c, err := client.Connect(bounded(t), d, &client.Options{
+		Eras: client.NewEraMemory(), Versions: []string{legacy},
+		Extensions: []client.Extension{{ID: "com.example/tasks", Capabilities: []client.Capability{{
+			Name: "tasks", Revisions: client.CoreTasks,
+			Value: map[string]any{"requests": map[string]any{
+				"sampling": map[string]any{"createMessage": struct{}{}}, "elicitation": map[string]any{"create": struct{}{}},
+			}},
+		}}}},
+		OnElicit:    func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return nil, refuse },
+		OnElicitURL: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) { return nil, refuse },
+		OnSample:    func(context.Context, *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error) { return nil, refuse },
+		OnRoots:     func(context.Context) ([]mcp.Root, error) { return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }() // no request is in flight
+	names := make(map[string]bool)
+	keep := func(err error, words ...string) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[strings.Join(words, " ")] = true
+	}
+	for tool, err := range c.Tools(t.Context()) {
+		keep(err, "tool", tool.Name)
+		var schema struct{ Properties map[string]any }
+		keep(json.Unmarshal(tool.InputSchema, &schema), "tool", tool.Name)
+		for argument := range schema.Properties {
+			keep(nil, "tool", tool.Name, argument)
+		}
+	}
+	for prompt, err := range c.Prompts(t.Context()) {
+		keep(err, "prompt", prompt.Name)
+		for _, argument := range prompt.Arguments {
+			keep(nil, "prompt", prompt.Name, argument.Name)
+		}
+	}
+	for resource, err := range c.Resources(t.Context()) {
+		keep(err, "resource", resource.URI)
+	}
+	for template, err := range c.ResourceTemplates(t.Context()) {
+		keep(err, "template", template.URITemplate)
+	}
+	return names
 }
 
 func everythingCall(r *rand.Rand, i int) toolCall {

@@ -210,10 +210,12 @@ func (g *generator) path() string {
 		"dir1", "dir1/c.txt", "dir1/sub", "dir1/sub/d.go", "dir2", "dir2/X.log", "nothing", "node_modules", ".", "", "new.txt", "new/deep/n.txt",
 		"link.txt", "dirlink", "dirlink/c.txt", "dirlink/sub/d.go", "out", "out/secret.txt", "dangling", "loop", "missing.txt", "missing/x.txt",
 		"a.txt/x", "../outside/secret.txt", "../tree/a.txt", "dir1/../a.txt", "dir1/./c.txt", "../../..", "nul\x00.txt", "sound.WAV", "picture.png", "vector.svg")
-	switch g.r.IntN(5) {
+	switch g.r.IntN(12) {
 	case 0:
+		return name + "/"
+	case 1, 2:
 		return "~/tree/" + name
-	case 1:
+	case 3, 4:
 		return pick(g.r, "./", "dir1/../", "~/outside/../tree/", "~/tree//") + name
 	}
 	return name

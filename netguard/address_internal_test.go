@@ -24,6 +24,7 @@ func TestClassify(t *testing.T) {
 		"198.51.100.1": forbidden, "198.51.101.0": public, "203.0.112.255": public, "203.0.113.1": forbidden,
 		"203.0.114.0": public, "223.255.255.255": public, "224.0.0.0": forbidden, "239.255.255.255": forbidden,
 		"240.0.0.0": forbidden, "255.255.255.255": forbidden, "8.8.8.8": public, "168.63.129.16": guarded,
+		"169.254.0.23": guarded, "169.254.42.42": guarded, "fd00:42::42": guarded, "fe80::a9fe:a9fe": guarded,
 
 		"::": forbidden, "::1": private, "::2": forbidden, "::8.8.8.8": forbidden, "::1:0:0:0": forbidden,
 		"::ffff:8.8.8.8": public, "::ffff:127.0.0.1": private, "::ffff:0.0.0.0": forbidden, "::ffff:0:808:808": forbidden,

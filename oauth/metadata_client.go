@@ -45,27 +45,48 @@ type ClientInformation struct {
 }
 
 // ParseClientMetadata reads what a client says of itself, bounded like
-// [ParseResourceMetadata]. It checks no policy, but refuses a document (a text
-// with a client_id) with a client_secret: those are public (spec 2026-07-28,
-// basic/authorization/client-registration).
+// [ParseResourceMetadata]. It checks no policy. A client_secret, which is no metadata, is ignored (RFC
+// 7591, section 2); documents are read by [ParseClientDocument].
 func ParseClientMetadata(data []byte) (*ClientMetadata, error) {
+	var m ClientMetadata
+	if err := readClient(data, &m); err != nil {
+		return nil, err
+	}
+	m.ClientName = cleanText(m.ClientName, maxText)
+	return &m, nil
+}
+
+// ParseClientDocument reads a client ID metadata document that was fetched from url, and checks it
+// as [ClientMetadata.CheckDocument] does. One with a client_secret is refused: documents are public
+// (spec 2026-07-28, basic/authorization/client-registration).
+func ParseClientDocument(data []byte, url string, loopback bool) (*ClientMetadata, error) {
 	var m struct {
 		ClientMetadata
 		Secret wire.RawValue `json:"client_secret"`
 	}
-	d := document{needed: clientNeeded}
-	if err := d.read(data, &m); err != nil {
-		return nil, fmt.Errorf("client metadata: %w", err)
+	if err := readClient(data, &m); err != nil {
+		return nil, err
 	}
-	if m.ClientID != "" && m.Secret != nil {
-		return nil, errors.New("client metadata: a document must not have a client_secret")
+	if m.Secret != nil {
+		return nil, errors.New("client document: it must not have a client_secret")
 	}
 	m.ClientName = cleanText(m.ClientName, maxText)
+	if err := m.CheckDocument(url, loopback); err != nil {
+		return nil, err
+	}
 	return &m.ClientMetadata, nil
 }
 
+func readClient(data []byte, v any) error {
+	d := document{needed: clientNeeded}
+	if err := d.read(data, v); err != nil {
+		return fmt.Errorf("client metadata: %w", err)
+	}
+	return nil
+}
+
 var clientNeeded = []string{
-	"client_id", "client_secret", "redirect_uris", "grant_types", "response_types",
+	"client_id", "redirect_uris", "grant_types", "response_types",
 	"token_endpoint_auth_method", "jwks_uri", "jwks", "application_type", "dpop_bound_access_tokens",
 }
 

@@ -28,7 +28,8 @@ func TestParseClientMetadata(t *testing.T) {
 			&oauth.ClientMetadata{ClientName: "A B", RedirectURIs: []string{"http://localhost/"}},
 		},
 		{"a secret asked for", `{"client_secret":"x"}`, &oauth.ClientMetadata{}},
-		{"a secret in a document", `{"client_id":"https://a.example/c","client_secret":"x"}`, nil},
+		{"an earlier answer", `{"client_id":"c","client_secret":"x"}`, &oauth.ClientMetadata{ClientID: "c"}},
+		{"a secret of another type", `{"client_secret":1}`, &oauth.ClientMetadata{}},
 		{"redirect URI of another type", `{"redirect_uris":"http://localhost/"}`, nil},
 		{"redirect URI within", `{"redirect_uris":[{"x":1}]}`, nil},
 		{"twice", `{"redirect_uris":[],"redirect_uris":["http://localhost/"]}`, nil},
@@ -39,6 +40,26 @@ func TestParseClientMetadata(t *testing.T) {
 		if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != (c.want == nil) {
 			t.Errorf("%s: error %v (-want +got):\n%s", c.name, err, diff)
 		}
+	}
+}
+
+// Proves: S4: documents are public.
+func TestParseClientDocument(t *testing.T) {
+	t.Parallel()
+	const url = "https://a.example/c"
+	const rest = `"client_id":"` + url + `","client_name":"A\nB","redirect_uris":["https://a.example/cb"]}`
+	got, err := oauth.ParseClientDocument([]byte(`{`+rest), url, false)
+	want := &oauth.ClientMetadata{ClientID: url, ClientName: "A B", RedirectURIs: []string{"https://a.example/cb"}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+	for _, text := range []string{`{"client_secret":"x",` + rest, `{"client_secret":{},` + rest, `{"client_id":"` + url + `"}`, `[]`} {
+		if got, err := oauth.ParseClientDocument([]byte(text), url, false); err == nil {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+	if got, err := oauth.ParseClientDocument([]byte(`{`+rest), url+"/", false); err == nil {
+		t.Errorf("from elsewhere: %+v", got)
 	}
 }
 

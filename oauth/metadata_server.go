@@ -16,6 +16,7 @@ type ServerMetadata struct {
 	RegistrationEndpoint                       string   `json:"registration_endpoint,omitzero"`
 	RevocationEndpoint                         string   `json:"revocation_endpoint,omitzero"`
 	IntrospectionEndpoint                      string   `json:"introspection_endpoint,omitzero"`
+	DeviceAuthorizationEndpoint                string   `json:"device_authorization_endpoint,omitzero"` // RFC 8628, section 4
 	JWKSURI                                    string   `json:"jwks_uri,omitzero"`
 	ScopesSupported                            []string `json:"scopes_supported,omitzero"`
 	ResponseTypesSupported                     []string `json:"response_types_supported,omitzero"`
@@ -76,6 +77,7 @@ func (m *ServerMetadata) checkEndpoints() error {
 		{"registration_endpoint", m.RegistrationEndpoint},
 		{"revocation_endpoint", m.RevocationEndpoint},
 		{"introspection_endpoint", m.IntrospectionEndpoint},
+		{"device_authorization_endpoint", m.DeviceAuthorizationEndpoint},
 		{"jwks_uri", m.JWKSURI},
 	}
 	for _, e := range endpoints {

@@ -66,6 +66,7 @@ const (
 	GrantClientCredentials = "client_credentials"
 	GrantJWTBearer         = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	GrantTokenExchange     = "urn:ietf:params:oauth:grant-type:token-exchange"
+	GrantDeviceCode        = "urn:ietf:params:oauth:grant-type:device_code"
 
 	TokenTypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
 	TokenTypeIDToken     = "urn:ietf:params:oauth:token-type:id_token"

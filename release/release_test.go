@@ -67,8 +67,9 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("sums", func(t *testing.T) { command(t, first, "sha256sum", "--check", "--strict", "SHA256SUMS") })
 	t.Run("bill of materials", func(t *testing.T) { testMaterials(t, first, version) })
-	t.Run("go install", func(t *testing.T) { testInstall(t, proxy, version) })
-	t.Run("go get", func(t *testing.T) { testLibrary(t, repo, proxy, version) })
+	user := users(t, proxy)
+	t.Run("go install", func(t *testing.T) { testInstall(t, user, version) })
+	t.Run("go get", func(t *testing.T) { testLibrary(t, repo, user, version) })
 	t.Run("archive", func(t *testing.T) { testArchive(t, first, version) })
 	t.Run("image", func(t *testing.T) { testImage(t, first, version) })
 	t.Run("debian", func(t *testing.T) { testDebian(t, first, version) })
@@ -110,7 +111,8 @@ func commandWith(t *testing.T, dir string, env []string, name string, args ...st
 }
 
 // users returns the environment of somebody whose GOPROXY has our modules, and
-// who has nothing of them yet.
+// who has nothing of them yet. The settings are those of the release, so that what was compiled
+// for it need not be compiled again.
 func users(t *testing.T, proxy string) []string {
 	t.Helper()
 	cache := t.TempDir()
@@ -118,7 +120,7 @@ func users(t *testing.T, proxy string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(env, "GOPATH="+t.TempDir(), "GOBIN="+t.TempDir())
+	return append(env, "GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0", "GOPATH="+t.TempDir(), "GOBIN="+t.TempDir())
 }
 
 func bin(env []string) string {
@@ -127,8 +129,7 @@ func bin(env []string) string {
 }
 
 // testInstall: the program is installed by name, in an empty folder.
-func testInstall(t *testing.T, proxy, version string) {
-	env := users(t, proxy)
+func testInstall(t *testing.T, env []string, version string) {
 	commandWith(t, t.TempDir(), env, "go", "install", home+"/app/cmd/parley@"+version)
 	parley := filepath.Join(bin(env), "parley")
 	if got := command(t, t.TempDir(), parley, "run", "--allow", "everything/*", "add 2 and 3"); got != "5" {
@@ -140,8 +141,8 @@ func testInstall(t *testing.T, proxy, version string) {
 }
 
 // testLibrary: the first server of the README in a module of its own, called by
-// the program.
-func testLibrary(t *testing.T, repo, proxy, version string) {
+// the installed program.
+func testLibrary(t *testing.T, repo string, env []string, version string) {
 	readme, err := os.ReadFile(filepath.Join(repo, "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -158,12 +159,10 @@ func testLibrary(t *testing.T, repo, proxy, version string) {
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := users(t, proxy)
 	commandWith(t, dir, env, "go", "mod", "init", "example.org/hello")
 	commandWith(t, dir, env, "go", "get", home+"@"+version)
 	commandWith(t, dir, env, "go", "mod", "tidy")
 	commandWith(t, dir, env, "go", "install", ".")
-	commandWith(t, t.TempDir(), env, "go", "install", home+"/app/cmd/parley@"+version)
 	got := command(t, dir, filepath.Join(bin(env), "parley"), "call", "greet", "name=Ada", "--server", filepath.Join(bin(env), "hello"))
 	if got != "Hello, Ada!" {
 		t.Errorf("the server of the README answers %q", got)

@@ -55,7 +55,9 @@ type withContent interface {
 func outputOf[Out any]() (conv func(Out, *textResult) (*mcp.CallToolResult, error), result reflect.Type) {
 	t := reflect.TypeFor[Out]()
 	if w, ok := reflect.New(t).Elem().Interface().(withContent); ok {
-		return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.structured(any(v).(withContent)) }, w.ValueType()
+		return func(v Out, r *textResult) (*mcp.CallToolResult, error) {
+			return r.structured(any(v).(withContent).Parts())
+		}, w.ValueType()
 	}
 	switch t {
 	case reflect.TypeFor[string]():
@@ -76,7 +78,7 @@ func outputOf[Out any]() (conv func(Out, *textResult) (*mcp.CallToolResult, erro
 	case t.Kind() == reflect.Slice && isContent(t.Elem()):
 		return func(v Out, _ *textResult) (*mcp.CallToolResult, error) { return contentList(reflect.ValueOf(v)), nil }, nil
 	}
-	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.json(v) }, t
+	return func(v Out, r *textResult) (*mcp.CallToolResult, error) { return r.structured(v, nil) }, t
 }
 
 var contentType = reflect.TypeFor[mcp.Content]()
@@ -175,25 +177,19 @@ func (r *textResult) of(text string) *mcp.CallToolResult {
 	return &r.result
 }
 
-// json makes a result with structured content, and the same as text for
-// clients of revisions that do not know it.
-func (r *textResult) json(v any) (*mcp.CallToolResult, error) {
+// structured makes a result with structured content and, where there is no other content, the same as
+// text for clients of revisions that do not know it.
+func (r *textResult) structured(v any, content []mcp.Content) (*mcp.CallToolResult, error) {
 	raw, err := wire.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
 	}
-	res := r.of(string(raw))
+	res := &r.result
+	if res.Content = content; len(content) == 0 {
+		res = r.of(string(raw))
+	}
 	res.StructuredContent = raw
 	return res, nil
-}
-
-func (r *textResult) structured(w withContent) (*mcp.CallToolResult, error) {
-	v, content := w.Parts()
-	res, err := r.json(v)
-	if err == nil && len(content) > 0 {
-		res.Content = content
-	}
-	return res, err
 }
 
 // checkContents refuses content that is nil, or a nil pointer.

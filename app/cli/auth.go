@@ -25,7 +25,9 @@ func (p *program) authCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.statusCommand(), p.doctorCommand(), p.issuerCommand(), p.userCommand())
+	cmd.AddCommand(p.statusCommand(), p.doctorCommand(), p.issuerCommand())
+	cmd.AddCommand(p.backupCommand(), p.restoreCommand(), p.migrateCommand(), p.authAuditCommand(), p.authSecretsCommand())
+	cmd.AddCommand(p.adminCommands()...)
 	return cmd
 }
 

@@ -1,88 +1,253 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"net/netip"
 	"os"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/parley-mcp/parley/oauth/issuer"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	auditlog "github.com/parley-mcp/parley/app/audit"
 )
 
-// An audit writes what happens at an authorization server: as lines for people
-// to standard error, or as JSON lines into a file.
-type audit struct {
-	p    *program
-	mu   sync.Mutex
-	file *os.File // nil: for people
-	lost error    // the first line that could not be written
+func (p *program) authAuditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Verify, query and export the audit file of the authorization server",
+		Long: `Verify, query and export the audit file of the authorization server, with the
+files that it was renamed to (FILE.000000001234). A server may be writing to it.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(p.auditVerifyCommand(), p.auditQueryCommand(), p.auditExportCommand())
+	return cmd
 }
 
-func (p *program) openAudit(path string) (*audit, error) {
-	a := &audit{p: p}
-	if path == "" {
-		return a, nil
+func (p *program) auditVerifyCommand() *cobra.Command {
+	var o auditlog.VerifyOptions
+	var flags auditFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Find lines of an audit file that were changed, removed, inserted or moved",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if o.Key, err = auditKey(flags.keyFile); err != nil {
+				return err
+			}
+			chain, err := auditlog.Verify(cmd.Context(), args[0], &o)
+			if err != nil {
+				return auditError(args[0], err)
+			}
+			if p.json {
+				return p.printJSON(chain)
+			}
+			return p.print(chainText(&chain))
+		},
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	cmd.Flags().StringVar(&o.Expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
+	flags.addKey(cmd.Flags())
+	return cmd
+}
+
+func chainText(c *auditlog.Chain) string {
+	from := ""
+	if c.First > 1 {
+		from = fmt.Sprintf(" from number %d on, since older files were removed", c.First)
+	}
+	switch {
+	case c.Authenticated > c.First:
+		from += fmt.Sprintf(", authenticated from number %d on", c.Authenticated)
+	case c.Authenticated > 0:
+		from += ", all authenticated"
+	}
+	return fmt.Sprintf("%d lines%s, the last with the hash\n%s\n", c.Lines, from, c.Hash)
+}
+
+// auditError is an error of reading the audit file at a path.
+func auditError(path string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return usagef("%w", err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// filterFlags say which lines are meant.
+type filterFlags struct {
+	since, until, event, user, client, address string
+	last                                       int
+}
+
+func (f *filterFlags) add(set *pflag.FlagSet, last int) {
+	set.StringVar(&f.since, "since", "", "lines from this `TIME` on: 2026-11-25, 2026-11-25T08:00:00Z, or how long ago, such as 90m or 7d")
+	set.StringVar(&f.until, "until", "", "lines before this `TIME`")
+	set.StringVar(&f.event, "event", "", "lines of this `EVENT`, or of those that begin with it: token is token.issued too, and admin all acts of operators")
+	set.StringVar(&f.user, "user", "", "lines about the user with this `NAME` or subject")
+	set.StringVar(&f.client, "client", "", "lines about the client with this `ID` or name")
+	set.StringVar(&f.address, "address", "", "lines of requests from this `ADDRESS` or network, such as 192.0.2.0/24")
+	about := "at most so `many`, the newest; 0 is all"
+	set.IntVar(&f.last, "limit", last, about)
+}
+
+func (f *filterFlags) filter(now time.Time) (*auditlog.Filter, error) {
+	out := &auditlog.Filter{Event: f.event, User: f.user, Client: f.client, Last: f.last}
+	var err error
+	if out.Since, err = parseMoment("since", f.since, now); err != nil {
+		return nil, err
+	}
+	if out.Until, err = parseMoment("until", f.until, now); err != nil {
+		return nil, err
+	}
+	if f.address != "" {
+		address, failed := netip.ParseAddr(f.address)
+		if failed == nil {
+			address = address.Unmap()
+			out.Address = netip.PrefixFrom(address, address.BitLen())
+		} else if out.Address, failed = netip.ParsePrefix(f.address); failed != nil {
+			return nil, usagef("--address %q: write an address or a network, such as 192.0.2.1 or 192.0.2.0/24", f.address)
+		}
+	}
+	const most = 100_000
+	if f.last < 0 || f.last > most {
+		return nil, usagef("--limit %d: write 1 to %d, or 0 for all lines", f.last, most)
+	}
+	return out, nil
+}
+
+// parseMoment reads a time, a day, or how long ago; zero if there is none.
+func parseMoment(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, usagef("--%s %q: write a day (2026-11-25), a time (2026-11-25T08:00:00Z), or how long ago (90m, 7d)", flag, text)
+}
+
+func (p *program) auditQueryCommand() *cobra.Command {
+	var flags filterFlags
+	cmd := &cobra.Command{
+		Use:   "query FILE",
+		Short: "Show lines of an audit file, oldest first",
+		Example: `  parley auth audit query audit.log --user ada --since 7d
+  parley auth audit query audit.log --event login --address 192.0.2.0/24`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if p.json {
+				list := []json.RawMessage{}
+				err := p.queryAudit(cmd.Context(), args[0], &flags, func(raw []byte) error {
+					list = append(list, json.RawMessage(string(raw)))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				return p.printJSON(struct {
+					Lines []json.RawMessage `json:"lines"`
+				}{list})
+			}
+			return p.queryAudit(cmd.Context(), args[0], &flags, func(raw []byte) error {
+				var e auditEntry
+				if err := json.Unmarshal(raw, &e); err != nil {
+					return fmt.Errorf("a line cannot be shown: %w", err)
+				}
+				return p.println(e.Time.Local().Format(time.DateTime) + " " + e.text())
+			})
+		},
+	}
+	flags.add(cmd.Flags(), 100)
+	return cmd
+}
+
+func (p *program) auditExportCommand() *cobra.Command {
+	var flags filterFlags
+	var out string
+	cmd := &cobra.Command{
+		Use:     "export FILE",
+		Short:   "Write lines of an audit file as they are, JSON lines, to a new file or standard output",
+		Example: `  parley auth audit export audit.log --since 2026-11-01 --until 2026-12-01 --out november.jsonl`,
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.exportAudit(cmd.Context(), args[0], out, &flags)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "-", "new `FILE` to write to; - is standard output")
+	flags.add(cmd.Flags(), 0)
+	return cmd
+}
+
+// queryAudit shows the lines that flags mean, and says what could not be read.
+func (p *program) queryAudit(ctx context.Context, path string, flags *filterFlags, show func(raw []byte) error) error {
+	filter, err := flags.filter(time.Now())
 	if err != nil {
-		return nil, usagef("--audit-file: %w", err)
+		return err
 	}
-	a.file = file
-	return a, nil
+	unreadable, err := auditlog.Query(ctx, path, filter, func(raw []byte, _ *auditlog.Line) error { return show(raw) })
+	if errors.As(err, new(*auditlog.IncompleteError)) {
+		p.note("parley: %s: %v", path, err)
+		err = nil
+	}
+	if unreadable > 0 {
+		p.note("parley: %s: %d lines cannot be read and were left out; 'parley auth audit verify' says which is the first", path, unreadable)
+	}
+	if err != nil {
+		return auditError(path, err)
+	}
+	return nil
 }
 
-// An auditEntry is an event as JSON.
-type auditEntry struct {
-	Time     time.Time `json:"time"`
-	Event    string    `json:"event"`
-	Outcome  string    `json:"outcome"`
-	Client   string    `json:"client,omitzero"`
-	User     string    `json:"user,omitzero"`
-	Grant    string    `json:"grant,omitzero"`
-	Resource string    `json:"resource,omitzero"`
-	Scopes   []string  `json:"scopes,omitzero"`
-	Type     string    `json:"grantType,omitzero"`
-	Remote   string    `json:"remote,omitzero"`
-	Reason   string    `json:"reason,omitzero"`
+func (p *program) exportAudit(ctx context.Context, path, out string, flags *filterFlags) error {
+	if out == "-" {
+		if p.streams.OutTerminal {
+			return p.queryAudit(ctx, path, flags, func(raw []byte) error { return p.println(string(raw)) })
+		}
+		return p.writeAudit(ctx, path, p.streams.Out, flags)
+	}
+	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return usagef("--out: %w", err)
+	}
+	err = p.writeAudit(ctx, path, file, flags)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(out)) // what is half is nothing
+	}
+	return nil
 }
 
-// event takes one event.
-func (a *audit) event(_ context.Context, e issuer.Event) {
-	now := time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.file == nil {
-		a.p.note("%s %s", now.Format(time.TimeOnly), auditLine(e))
-		return
-	}
-	raw, err := json.Marshal(auditEntry{
-		Time: now.UTC(), Event: e.Name, Outcome: e.Outcome, Client: e.Client, User: e.Subject, Grant: e.Grant,
-		Resource: e.Resource, Scopes: e.Scopes, Type: e.GrantType, Remote: e.Remote, Reason: e.Reason,
+// writeAudit writes lines as they are.
+func (p *program) writeAudit(ctx context.Context, path string, to io.Writer, flags *filterFlags) error {
+	w := bufio.NewWriter(to)
+	err := p.queryAudit(ctx, path, flags, func(raw []byte) error {
+		_, err := w.Write(raw)
+		return errors.Join(err, w.WriteByte('\n'))
 	})
-	if err == nil {
-		_, err = a.file.Write(append(raw, '\n'))
-	}
-	if err != nil && a.lost == nil {
-		a.lost = err
-		a.p.note("parley: writing the audit file: %v", err)
-	}
-}
-
-// Close closes the file. Its error says that lines are missing.
-func (a *audit) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.file == nil {
-		return nil
-	}
-	err := a.file.Close()
-	if a.lost != nil {
-		err = a.lost
-	}
 	if err != nil {
-		return fmt.Errorf("writing the audit file: %w", err)
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the lines: %w", err)
 	}
 	return nil
 }

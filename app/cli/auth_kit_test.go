@@ -260,3 +260,14 @@ func (o *output) wait(pattern string, ended <-chan struct{}) string {
 		}
 	}
 }
+
+// shortDir is a folder whose path is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that of the test is too long for sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is a temporary folder
+	return dir
+}

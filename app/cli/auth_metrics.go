@@ -6,10 +6,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel/trace"
 
+	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/telemetry"
 	"github.com/parley-mcp/parley/contrib/prometheus/metrics"
 	"github.com/parley-mcp/parley/oauth"
@@ -22,6 +25,9 @@ type issuerMetrics struct {
 	requests *metrics.Histogram
 	signIns  *metrics.Counter
 	events   *metrics.Counter
+	tokens   *metrics.Counter
+	database *metrics.Histogram
+	server   atomic.Pointer[issuer.Server] // nil until it is there
 }
 
 func newIssuerMetrics() *issuerMetrics {
@@ -30,34 +36,115 @@ func newIssuerMetrics() *issuerMetrics {
 			"How long the authorization server took for requests.", metrics.DefaultBuckets(), "endpoint", "status"),
 		signIns: metrics.NewCounter("parley_auth_logins_total", "How attempts to sign in ended.", "outcome"),
 		events:  metrics.NewCounter("parley_auth_events_total", "What happened, as in the audit.", "event", "outcome"),
+		tokens:  metrics.NewCounter("parley_auth_tokens_issued_total", "Access tokens that were issued.", "grant_type"),
+		database: metrics.NewHistogram("parley_auth_database_operation_duration_seconds",
+			"How long operations on the database took, with what they waited.",
+			[]float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}, "operation", "outcome"),
 	}
 }
 
-func (m *issuerMetrics) page() metrics.Page { return metrics.Page{m.requests, m.signIns, m.events} }
+func (m *issuerMetrics) page() metrics.Page {
+	return metrics.Page{m.requests, m.signIns, m.events, m.tokens, m.database, gauge{
+		"parley_auth_signing_key_created_timestamp_seconds", "When the key was made that signs access tokens now.",
+		[]string{"algorithm"},
+		m.keyCreated,
+	}}
+}
 
-// watch has an authorization server watched as the flags say. The first function
-// that it returns puts what is needed around the server's handler; stop ends it
-// all, and is called once the server has ended.
-func (o *observeFlags) watch(ctx context.Context, p *program, f *pflag.FlagSet, m *issuerMetrics) (around func(h http.Handler, endpoint func(*http.Request) string) http.Handler, stop func(), err error) {
+// A gauge is a metric that is read when the page is.
+type gauge struct {
+	name, help string
+	labels     []string
+	read       func() []metrics.Sample
+}
+
+// Families implements metrics.Source.
+func (g gauge) Families() []metrics.Family {
+	return []metrics.Family{{Name: g.name, Help: g.help, Kind: metrics.KindGauge, Labels: g.labels, Samples: g.read()}}
+}
+
+// keyCreated is no sample if there is no key.
+func (m *issuerMetrics) keyCreated() []metrics.Sample {
+	server := m.server.Load()
+	if server == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), healthTime)
+	defer cancel()
+	key, err := server.SigningKey(ctx)
+	if err != nil {
+		return nil
+	}
+	return []metrics.Sample{{Values: []string{key.Algorithm}, Value: float64(key.Created.Unix())}}
+}
+
+// observeDatabase returns what the database tells of its operations; traced, which may be nil, is told too.
+func (m *issuerMetrics) observeDatabase(traced databaseObserver) databaseObserver {
+	return func(ctx context.Context, operation string) (context.Context, func(error)) {
+		start, ended := time.Now(), func(error) {}
+		if traced != nil {
+			ctx, ended = traced(ctx, operation)
+		}
+		return ctx, func(err error) {
+			outcome := "ok"
+			if err != nil {
+				outcome = "error"
+			}
+			m.database.Observe(time.Since(start).Seconds(), operation, outcome)
+			ended(err)
+		}
+	}
+}
+
+// A databaseObserver is a records.Options.Observe.
+type databaseObserver = func(ctx context.Context, operation string) (context.Context, func(error))
+
+// A watched is what the flags of an authorization server say of metrics and traces.
+type watched struct {
+	counts   *issuerMetrics
+	provider trace.TracerProvider // nil without traces
+	metered  bool
+	stop     func() // ends it all, and is called once the server has ended
+}
+
+// watch begins to show metrics and to send traces, as the flags say.
+func (o *observeFlags) watch(ctx context.Context, p *program, f *pflag.FlagSet, audit *audit) (*watched, error) {
+	w := &watched{counts: newIssuerMetrics(), metered: f.Changed("metrics")}
 	provider, stopTraces, err := o.startTraces(ctx, p, f)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	stopPage, err := o.startPage(ctx, p, f, m.page())
+	stopPage, err := o.startPage(ctx, p, f, append(w.counts.page(), audit.figures()...))
 	if err != nil {
 		stopTraces()
-		return nil, nil, err
+		return nil, err
 	}
-	around = func(h http.Handler, endpoint func(*http.Request) string) http.Handler {
-		if f.Changed("metrics") {
-			h = m.handler(h, endpoint)
+	w.provider, w.stop = provider, func() { stopPage(); stopTraces() }
+	return w, nil
+}
+
+// records are the options of the records at a place.
+func (w *watched) records(dsn string) *records.Options {
+	var traced databaseObserver
+	if w.provider != nil {
+		system := "sqlite"
+		if isURL(dsn) {
+			system = "postgresql"
 		}
-		if provider != nil {
-			h = telemetry.Handler(h, provider, endpoint)
-		}
-		return h
+		traced = telemetry.Operations(w.provider, system)
 	}
-	return around, func() { stopPage(); stopTraces() }, nil
+	return &records.Options{Observe: w.counts.observeDatabase(traced)}
+}
+
+// around puts what is needed around the server's handler.
+func (w *watched) around(h http.Handler, endpoint func(*http.Request) string) http.Handler {
+	if w.metered {
+		h = w.counts.handler(h, endpoint)
+	}
+	if w.provider != nil {
+		h = telemetry.Handler(h, w.provider, endpoint)
+	}
+	return h
 }
 
 // otherLabel stands for what is none of the words that are known.
@@ -100,16 +187,8 @@ func issuerEndpoint(paths []string) func(r *http.Request) string {
 	}
 }
 
-// before counts what the audit is told.
-func (m *issuerMetrics) before(audit func(context.Context, issuer.Event)) func(context.Context, issuer.Event) {
-	return func(ctx context.Context, e issuer.Event) {
-		m.event(e)
-		audit(ctx, e)
-	}
-}
-
 // event counts an event.
-func (m *issuerMetrics) event(e issuer.Event) {
+func (m *issuerMetrics) event(_ context.Context, e issuer.Event) {
 	name, outcome := otherLabel, otherLabel
 	if auditNames[e.Name] {
 		name = e.Name
@@ -121,6 +200,13 @@ func (m *issuerMetrics) event(e issuer.Event) {
 	if how := signInOutcome(e); how != "" {
 		m.signIns.Add(1, how)
 	}
+	if e.Name == "token.issued" {
+		kind := e.GrantType
+		if !grantTypeNames[kind] {
+			kind = otherLabel
+		}
+		m.tokens.Add(1, kind)
+	}
 }
 
 // signInOutcome is how an attempt to sign in ended, or "" if e tells of
@@ -129,8 +215,10 @@ func signInOutcome(e issuer.Event) string {
 	switch {
 	case e.Name == "login" && e.Outcome == "ok":
 		return "ok"
-	case e.Name == "login" && e.Outcome == oauth.AccessDenied && e.Reason == "too many attempts":
+	case e.Name == "login" && e.Outcome == oauth.AccessDenied && strings.HasPrefix(e.Reason, "too many "):
 		return "throttled"
+	case e.Name == "login" && e.Outcome == oauth.AccessDenied && e.Reason == "the user is disabled":
+		return "disabled"
 	case e.Name == "login" && e.Outcome == oauth.AccessDenied:
 		return "refused"
 	case e.Name == "authorize" && e.Reason == "login was cancelled":
@@ -145,15 +233,21 @@ func signInOutcome(e issuer.Event) string {
 // them is made up by a client.
 var (
 	auditNames = words(
-		"authorize", "client.registered", "code.issued", "code.reused", "consent", "grant.revoked", "introspection.refused",
-		"login", "refresh.reused", "revocation.refused", "token.issued", "token.refused", "token.revoked",
+		"account.invitation", "account.password",
+		"authorize", "client.registered", "code.issued", "code.reused", "consent", "consent.revoked", "device.approved",
+		"device.entered", "device.refused", "device.requested", "grant.revoked", "introspection.refused",
+		"login", "logout", "refresh.reused", "revocation.refused", "session.revoked", "token.issued", "token.refused", "token.revoked",
+	)
+	grantTypeNames = words(
+		oauth.GrantAuthorizationCode, oauth.GrantRefreshToken, oauth.GrantClientCredentials, oauth.GrantJWTBearer,
+		oauth.GrantTokenExchange, oauth.GrantDeviceCode,
 	)
 	auditOutcomes = words(
 		"ok", oauth.InvalidRequest, oauth.InvalidClient, oauth.InvalidGrant, oauth.UnauthorizedClient,
 		oauth.UnsupportedGrantType, oauth.UnsupportedResponseType, oauth.UnsupportedTokenType, oauth.InvalidScope,
 		oauth.InvalidTarget, oauth.AccessDenied, oauth.ServerError, oauth.TemporarilyUnavailable, oauth.LoginRequired,
 		oauth.ConsentRequired, oauth.InteractionRequired, oauth.InvalidToken, oauth.InsufficientScope,
-		oauth.InvalidRedirectURI, oauth.InvalidClientMetadata, oauth.InvalidDPoPProof, oauth.UseDPoPNonce,
+		oauth.InvalidRedirectURI, oauth.InvalidClientMetadata, oauth.InvalidDPoPProof, oauth.UseDPoPNonce, oauth.ExpiredToken,
 	)
 )
 

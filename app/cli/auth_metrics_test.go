@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/parley-mcp/parley/app/telemetry/otlptest"
 	"github.com/parley-mcp/parley/oauth"
@@ -45,7 +49,8 @@ func TestAuthServeObserved(t *testing.T) {
 		t.Fatalf("signing in: %s", page)
 	}
 	grant := url.Values{"grant_type": {oauth.GrantAuthorizationCode}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {killRedirect}}
-	if _, trouble := v.token(grant); trouble != "" {
+	refresh, trouble := v.token(grant)
+	if trouble != "" {
 		t.Fatal(trouble)
 	}
 	if _, trouble := v.token(grant); trouble != oauth.InvalidGrant { // a code is good once
@@ -60,6 +65,10 @@ func TestAuthServeObserved(t *testing.T) {
 		sign("often-swordfish", "swordfish-wrong", "sign-in")
 	}
 	sign("swordfish", "", "cancel")
+	if code, out, said := command(t, "auth", "user", "--database", db, "disable", "swordfish"); code != 0 {
+		t.Fatalf("disabling a user: %d\n%s%s", code, out, said)
+	}
+	sign("swordfish", "correct-horse", "sign-in")
 	for i := range 20 { // paths that a stranger makes up
 		get(t, fmt.Sprintf("%s/swordfish/%d", at, i), "")
 	}
@@ -74,6 +83,12 @@ func TestAuthServeObserved(t *testing.T) {
 		`parley_auth_logins_total{outcome="cancelled"} 1`,
 		`parley_auth_logins_total{outcome="throttled"} `,
 		`parley_auth_logins_total{outcome="refused"} `,
+		`parley_auth_logins_total{outcome="disabled"} 1`,
+		`parley_auth_tokens_issued_total{grant_type="authorization_code"} 1`,
+		`parley_auth_database_operation_duration_seconds_count{operation="consume code",outcome="ok"} `,
+		`parley_auth_database_operation_duration_seconds_count{operation="read user",outcome="ok"} `,
+		`parley_auth_audit_lines_total{outcome="written"} `,
+		`parley_auth_audit_pending_lines 0`,
 		`parley_auth_events_total{event="token.issued",outcome="ok"} 1`,
 		`parley_auth_events_total{event="code.reused",outcome="invalid_grant"} 1`,
 		`parley_auth_events_total{event="token.refused",outcome="unsupported_grant_type"} 1`,
@@ -87,6 +102,7 @@ func TestAuthServeObserved(t *testing.T) {
 			t.Errorf("the page lacks %s:\n%s", want, text)
 		}
 	}
+	checkPage(t, text)
 	for _, never := range []string{"swordfish", "horse", code, killClient + `"`, killResource, `event="other"`, `outcome="other"`} {
 		if strings.Contains(text, never) {
 			t.Errorf("%q is on the page:\n%s", never, text)
@@ -96,6 +112,15 @@ func TestAuthServeObserved(t *testing.T) {
 		t.Errorf("at the server's address the page is %d, want 404", status)
 	}
 	p.stop()
+	written, err := os.ReadFile(filepath.Join(p.dir, "audit"))
+	if err != nil || !strings.Contains(string(written), `"userName":"swordfish"`) {
+		t.Errorf("the audit: %v\n%s", err, written)
+	}
+	for _, never := range []string{"horse", "swordfish-wrong", "nobody-swordfish", code, refresh, verifier} {
+		if all := string(written) + p.said.String(); strings.Contains(all, never) {
+			t.Errorf("%q is in the audit, or on standard error:\n%s", never, all)
+		}
+	}
 	names := make(map[string]int)
 	for _, s := range collector.Spans() {
 		names[s.Name]++
@@ -103,7 +128,34 @@ func TestAuthServeObserved(t *testing.T) {
 			t.Errorf("a span tells too much: %s", told)
 		}
 	}
+	if names["read user"] == 0 || names["consume code"] == 0 || names["sweep"] != 0 {
+		t.Errorf("traced of the database: %v", names)
+	}
 	if names["POST token"] != 3 || names["GET authorize"] == 0 || names["GET metadata"] != 1 {
 		t.Errorf("traced %v", names)
+	}
+}
+
+// checkPage reads a page with Prometheus' own parser, and checks what stands on it by Prometheus'
+// conventions.
+func checkPage(t *testing.T, text string) {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("the page cannot be read: %v", err)
+	}
+	for name, f := range families {
+		counts := f.GetType().String() == "COUNTER"
+		if !strings.HasPrefix(name, "parley_auth_") || f.GetHelp() == "" || counts != strings.HasSuffix(name, "_total") {
+			t.Errorf("%s, a %s: %q", name, f.GetType(), f.GetHelp())
+		}
+		if len(f.GetMetric()) > 60 {
+			t.Errorf("%s has %d series", name, len(f.GetMetric()))
+		}
+	}
+	key := families["parley_auth_signing_key_created_timestamp_seconds"].GetMetric()
+	if len(key) != 1 || time.Since(time.Unix(int64(key[0].GetGauge().GetValue()), 0)) > time.Hour {
+		t.Errorf("the signing key: %v", key)
 	}
 }

@@ -67,7 +67,7 @@ func TestUserRemovedWhileServing(t *testing.T) {
 				password string
 				end      []string
 			}{
-				{"first", []string{"add", "ada", "--password-file", filepath.Join(p.dir, "second")}},
+				{"first", []string{"password", "ada", "--password-file", filepath.Join(p.dir, "second")}},
 				{"second", []string{"remove", "ada"}},
 			} {
 				verifier := oauth.NewVerifier()

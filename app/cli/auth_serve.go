@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,16 +28,25 @@ type issuerFlags struct {
 	http     string
 	issuer   string
 	database string
+	// secrets is the source of the key for secrets in the database.
+	secrets string
 
-	resources    []string
-	clients      []string
-	registration bool
-	autoApprove  string
-	lifetime     time.Duration
-	auditFile    string
-	proxies      []string
+	resources     []string
+	clients       []string
+	introspectors []string
+	// introspectorIDs are those of the clients in the files of introspectors.
+	introspectorIDs []string
+	registration    bool
+	autoApprove     string
+	audit           auditFlags
+	proxies         []string
 
-	upstream, upstreamClient, upstreamSecret string
+	upstream, upstreamClient, upstreamSecret, upstreamGroups string
+
+	grants grantFlags
+
+	// admin is where the server is administered; its database, auditFile and auditKey are not used.
+	admin adminFlags
 
 	observeFlags
 }
@@ -51,18 +60,21 @@ func (p *program) issuerCommand() *cobra.Command {
 		Use:   "serve --http ADDRESS",
 		Short: "Run an authorization server for MCP servers",
 		Long: `Run an authorization server: people sign in there, and clients get tokens for
-the MCP servers that --resource names. People are its own users, which 'parley
-auth user add' adds, or those of another provider (--upstream).
+the MCP servers that 'parley auth resource add' adds, and those of --resource.
+People are its own users, which 'parley auth user add' adds, or those of another
+provider (--upstream).
 
-Clients are those of --client, clients with a metadata document, and with
---allow-registration any that registers itself. Its records are an SQLite file,
+Clients are those that 'parley auth client add' adds, those of --client, clients
+with a metadata document, and with --allow-registration any that registers itself. With --allow-device they may sign
+people in on another device, by a code (RFC 8628). Its records are an SQLite file,
 or with --database postgres://… a PostgreSQL database, which several processes
 may share.
 
 With --metrics a page for Prometheus shows requests by endpoint and status, how
-long they take, and how people sign in, without their names, at an address of its
-own. With --otlp traces of requests go to a collector of OpenTelemetry, as with
-'parley serve'.
+long they take, how people sign in, without their names, tokens, refusals, the
+database and the signing key, at an address of its own. With --otlp traces of
+requests go to a collector of OpenTelemetry, as with 'parley serve'. Whether it is
+alive and ready is at /livez and /readyz.
 
 It speaks no TLS. For other machines put a proxy that does in front, on this
 machine or in a network of its own; --issuer is the URL that it shows, and
@@ -82,16 +94,21 @@ machine or in a network of its own; --issuer is the URL that it shows, and
 	f.StringVar(&flags.http, "http", "", "`ADDRESS` to serve at, such as 127.0.0.1:9000")
 	f.StringVar(&flags.issuer, "issuer", "", "public `URL` of the server, as proxies in front show it (default: http://ADDRESS, on this machine)")
 	databaseFlag(f, &flags.database)
+	secretsKeyFlag(f, &flags.secrets)
 	f.StringArrayVar(&flags.resources, "resource", nil, "`URI=SCOPE,SCOPE...` of an MCP server and its scopes; may be given several times")
 	f.StringArrayVar(&flags.clients, "client", nil, "`ID=REDIRECT_URI` of a client; several times, with the same ID for several URIs")
+	f.StringArrayVar(&flags.introspectors, "introspector", nil, "`FILE` with a client that may ask about tokens (RFC 7662), for 'parley serve --introspect': {\"client_id\": …, \"client_secret\": …}; may be given several times")
 	f.BoolVar(&flags.registration, "allow-registration", false, "let clients register themselves")
 	f.StringVar(&flags.autoApprove, "auto-approve", "", "for tests: whoever comes is `USER` and agrees; on this machine alone")
-	f.DurationVar(&flags.lifetime, "access-lifetime", 0, "`TIME` that access tokens last, such as 5m (default 10m)")
-	f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append what happens to, as JSON lines (default: lines beside the results)")
+	flags.grants.add(f)
+	flags.audit.add(f)
 	f.StringArrayVar(&flags.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits and the audit; may be given several times")
 	f.StringVar(&flags.upstream, "upstream", "", "issuer `URL` of an OpenID provider where people sign in")
 	f.StringVar(&flags.upstreamClient, "upstream-client", "", "`ID` of this server there")
 	f.StringVar(&flags.upstreamSecret, "upstream-secret-file", "", "`FILE` with the secret of this server there")
+	f.StringVar(&flags.upstreamGroups, "upstream-groups-claim", "", "`CLAIM` of its ID tokens with the groups of a person, such as groups, for 'parley auth resource scope --group'")
+	f.StringVar(&flags.admin.admin, "admin", "", "`ADDRESS` where 'parley auth user' and other commands administer the server: unix:PATH, for the user that runs it, or HOST:PORT on this machine with --admin-key-file")
+	f.StringVar(&flags.admin.keyFile, "admin-key-file", "", "`FILE` with the key that they must have, in one line")
 	flags.observed(f)
 	return cmd
 }
@@ -105,65 +122,126 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 	if err != nil {
 		return err
 	}
-	audit, err := p.openAudit(flags.auditFile)
+	kept, err := flags.audit.options(set)
+	if err != nil {
+		return err
+	}
+	audit, err := p.openAudit(flags.audit.file, kept)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
-	counts := newIssuerMetrics()
-	options.Audit, options.Logger = counts.before(audit.event), p.serverLogger()
+	watched, err := flags.watch(ctx, p, set, audit)
+	if err != nil {
+		return err
+	}
+	defer watched.stop()
+	options.Audit, options.Observe, options.Logger = audit.event, watched.counts.event, p.serverLogger()
 
-	db, err := openDatabase(ctx, flags.database)
+	db, err := p.openServed(ctx, flags.database, flags.secrets, watched.records(flags.database))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	flags.readResources(options, db)
+	audit.names = &subjectNames{find: db.SubjectName}
 	who, err := loginOf(flags, db, options)
 	if err != nil {
 		return err
 	}
-	watched, stop, err := flags.watch(ctx, p, set, counts)
+	name := new(atomic.Value) // of the issuer, once it is known
+	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, audit, func() string { known, _ := name.Load().(string); return known })
 	if err != nil {
 		return err
 	}
-	defer stop()
-	door := newLateHandler()
+	defer stopAdmin()
+	s := &issuerService{p: p, flags: flags, db: db, login: who, options: options, audit: audit, watched: watched, door: newLateHandler(), name: name}
+	return s.serve(ctx)
+}
+
+// An issuerService is an authorization server that is served.
+type issuerService struct {
+	p       *program
+	flags   *issuerFlags
+	db      *records.DB
+	login   issuer.Login
+	options *issuer.Options
+	audit   *audit
+	watched *watched
+	door    *lateHandler
+	health  *health
+	name    *atomic.Value // the URL of the issuer, a string, once it is known
+
+	tidying sync.WaitGroup // of the server's Run
+}
+
+// serve serves until ctx ends.
+func (s *issuerService) serve(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var tidying sync.WaitGroup
-	defer func() { end(nil); tidying.Wait() }()
+	defer func() { end(nil); s.tidying.Wait() }()
 	listening := false
 	var broken error
-	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
+	err := web.Serve(ctx, s.flags.http, s.door, &web.ServeOptions{
 		Grace:  shutdownTime,
-		Logger: p.serverLogger(),
+		Logger: s.p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
-			name := flags.issuer
-			if name == "" {
-				name = "http://" + reachable(addr)
-			}
-			server, err := issuer.New(name, db, who, options)
-			if err == nil && flags.autoApprove != "" && !loopbackAddr(addr) {
-				err = errNotHere // a name that stands for this machine may lead elsewhere
-			}
-			if err != nil {
+			if err := s.open(ctx, addr); err != nil {
 				broken = usagef("%w", err)
 				end(broken)
 				return
 			}
-			tidying.Go(func() { _ = server.Run(ctx) }) // returns nil, when ctx has ended
-			door.open(flags.front(watched(server, issuerEndpoint(server.Paths()))))
-			p.announceIssuer(ctx, flags, name, reachable(addr), db)
+			s.tidying.Go(func() { s.p.watchSecrets(ctx, s.db, end) })
 		},
 	})
+	if s.health != nil {
+		s.health.Close()
+	}
 	switch {
 	case broken != nil:
 		return broken
+	case errors.As(context.Cause(ctx), new(*usageError)):
+		return context.Cause(ctx)
 	case err != nil && !listening:
 		return usagef("--http: %w", err)
 	}
 	return err
+}
+
+// open makes the server and lets requests in, once its address is known.
+func (s *issuerService) open(ctx context.Context, addr net.Addr) error {
+	name := s.flags.issuer
+	if name == "" {
+		name = "http://" + reachable(addr)
+	}
+	server, err := issuer.New(name, s.db, s.login, s.options)
+	if err == nil && s.flags.autoApprove != "" && !loopbackAddr(addr) {
+		err = errNotHere // a name that stands for this machine may lead elsewhere
+	}
+	if err != nil {
+		return err
+	}
+	s.name.Store(name)
+	s.watched.counts.server.Store(server)
+	s.health = newHealth(s.p.serverLogger(),
+		healthCheck{"database", s.db.Ping},
+		healthCheck{"signing_key", func(ctx context.Context) error {
+			_, err := server.SigningKey(ctx)
+			return err
+		}},
+		healthCheck{"audit", func(context.Context) error {
+			if !s.audit.ready() {
+				return errors.New("the audit file cannot be written")
+			}
+			return nil
+		}},
+	)
+	s.tidying.Go(func() { _ = server.Run(ctx) }) // returns nil, when ctx has ended
+	endpoint := issuerEndpoint(server.Paths())
+	s.door.open(s.health.front(s.flags.front(s.watched.around(s.audit.gate(server, endpoint), endpoint))))
+	s.p.announceIssuer(ctx, s.flags, name, reachable(addr), s.db)
+	return nil
 }
 
 // front is what stands in front of the server.
@@ -192,20 +270,55 @@ func (p *program) announceIssuer(ctx context.Context, flags *issuerFlags, name, 
 		uri, scopes, _ := strings.Cut(flag, "=")
 		p.note("parley: it issues tokens for %s, with the scopes: %s", uri, about(strings.ReplaceAll(scopes, ",", " "), "none"))
 	}
+	p.noteHidden(ctx, flags, db)
 	if strings.HasPrefix(name, "https:") && len(flags.proxies) == 0 {
 		p.note("parley: https ends at a proxy in front; name it with --trusted-proxy, or all who come through it share one limit of attempts")
 	}
-	if len(flags.resources) == 0 {
-		p.note("parley: it issues no tokens; name the MCP servers with --resource")
-	}
+	p.noteStored(ctx, flags, db)
 	switch {
 	case flags.autoApprove != "":
 		p.note("parley: whoever comes is signed in as %s, without a question", flags.autoApprove)
 	case flags.upstream != "":
 		p.note("parley: people sign in at %s, which must know the redirect URI %s/login/callback", flags.upstream, strings.TrimSuffix(name, "/"))
 	default:
-		if users, err := db.ListUsers(ctx); err == nil && len(users) == 0 {
+		if users, err := db.Users(ctx, "", 1); err == nil && len(users) == 0 {
 			p.note("parley: there are no users yet; add one with 'parley auth user add NAME%s'", databaseHint(flags.database))
+		}
+	}
+}
+
+// noteStored tells of the resources of the database.
+func (p *program) noteStored(ctx context.Context, flags *issuerFlags, db *records.DB) {
+	stored, err := db.Resources(ctx)
+	switch {
+	case err != nil:
+		p.note("parley: the resources of the database cannot be read: %v", err)
+	case len(stored) > 0:
+		p.note("parley: it issues tokens for the resources of its database, %d; 'parley auth resource list%s' shows them", len(stored), databaseHint(flags.database))
+	case len(flags.resources) == 0:
+		p.note("parley: it issues no tokens yet; add the MCP servers with 'parley auth resource add URI%s', or name them with --resource", databaseHint(flags.database))
+	}
+	for _, r := range stored {
+		if slices.ContainsFunc(flags.resources, func(flag string) bool { return sameResource(flag, r.URI) }) {
+			p.note("parley: --resource %s hides the resource of this URI in the database", host.EscapeLine(r.URI))
+		}
+	}
+}
+
+// sameResource says whether a --resource flag is about a URI in canonical form.
+func sameResource(flag, uri string) bool {
+	r, err := readResource(flag)
+	return err == nil && r.URI == uri
+}
+
+// noteHidden tells of clients of the database that those of the flags stand before.
+func (p *program) noteHidden(ctx context.Context, flags *issuerFlags, db *records.DB) {
+	told := map[string]bool{}
+	for _, flag := range flags.clients {
+		id, _, _ := strings.Cut(flag, "=")
+		if _, err := db.Client(ctx, id, time.Now()); err == nil && !told[id] {
+			told[id] = true
+			p.note("parley: --client %s hides the client of this id in the database; 'parley auth client show %s' shows that", host.EscapeLine(id), host.EscapeLine(id))
 		}
 	}
 }
@@ -229,8 +342,8 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 			return nil, usagef("give --auto-approve or --upstream, not both")
 		}
 	}
-	if (f.upstream == "") != (f.upstreamClient == "") || f.upstream == "" && f.upstreamSecret != "" {
-		return nil, usagef("--upstream and --upstream-client go together, and --upstream-secret-file with them")
+	if (f.upstream == "") != (f.upstreamClient == "") || f.upstream == "" && (f.upstreamSecret != "" || f.upstreamGroups != "") {
+		return nil, usagef("--upstream and --upstream-client go together, and --upstream-secret-file and --upstream-groups-claim with them")
 	}
 	if err := f.checkValues(); err != nil {
 		return nil, err
@@ -240,8 +353,8 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 		return nil, err
 	}
 	o := &issuer.Options{
-		AccessLifetime: f.lifetime, Registration: issuer.RegistrationPolicy{On: f.registration},
-		Remote: func(r *http.Request) string { return web.ClientAddress(r, trusted) },
+		Registration: issuer.RegistrationPolicy{On: f.registration},
+		Remote:       func(r *http.Request) string { return web.ClientAddress(r, trusted) },
 	}
 	for _, flag := range f.resources {
 		r, err := readResource(flag)
@@ -250,16 +363,20 @@ func (f *issuerFlags) options() (*issuer.Options, error) {
 		}
 		o.Resources = append(o.Resources, r)
 	}
-	if o.Clients, err = readStaticClients(f.clients); err != nil {
+	if o.Clients, err = readStaticClients(f.clients, f.grants.device); err != nil {
 		return nil, err
 	}
+	if err := f.addIntrospectors(o); err != nil {
+		return nil, err
+	}
+	f.grants.set(o)
 	return o, nil
 }
 
 // checkValues refuses values that could not work, under the names that they have here.
 func (f *issuerFlags) checkValues() error {
-	if f.lifetime < 0 || f.lifetime > 0 && f.lifetime < time.Second {
-		return usagef("--access-lifetime %v: it must be a second at least", f.lifetime)
+	if err := f.grants.check(); err != nil {
+		return err
 	}
 	if f.issuer == "" {
 		return nil
@@ -287,12 +404,12 @@ func readResource(flag string) (issuer.Resource, error) {
 	return r, nil
 }
 
-// readStaticClients reads the --client flags.
-func readStaticClients(flags []string) ([]issuer.StaticClient, error) {
+// readStaticClients reads the --client flags. Only clients of devices need no redirect URI.
+func readStaticClients(flags []string, device bool) ([]issuer.StaticClient, error) {
 	var list []issuer.StaticClient
 	for _, flag := range flags {
 		id, redirect, found := strings.Cut(flag, "=")
-		if !found || id == "" {
+		if !found || id == "" || redirect == "" && !device {
 			return nil, usagef("--client %q: write it as ID=REDIRECT_URI", flag)
 		}
 		i := slices.IndexFunc(list, func(c issuer.StaticClient) bool { return c.ID == id })
@@ -303,9 +420,23 @@ func readStaticClients(flags []string) ([]issuer.StaticClient, error) {
 				GrantTypes: []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken},
 			}})
 		}
-		list[i].Metadata.RedirectURIs = append(list[i].Metadata.RedirectURIs, redirect)
+		if redirect != "" {
+			list[i].Metadata.RedirectURIs = append(list[i].Metadata.RedirectURIs, redirect)
+		}
 	}
 	return list, nil
+}
+
+// readResources has the server take resources and groups from its database.
+func (f *issuerFlags) readResources(options *issuer.Options, db *records.DB) {
+	options.MoreResources = func(ctx context.Context) ([]issuer.Resource, error) {
+		all, err := db.Resources(ctx)
+		for i := range all {
+			all[i].Introspectors = append(all[i].Introspectors, f.introspectorIDs...)
+		}
+		return all, err
+	}
+	options.Groups = db.GroupsNow
 }
 
 // loginOf is how people sign in at the server.
@@ -329,6 +460,7 @@ func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issue
 		options.Upstream = issuer.Upstream{Name: u.Host, Scopes: append([]string{"openid"}, scopes...)}
 		made, err := userauth.NewUpstream(userauth.UpstreamOptions{
 			Issuer: flags.upstream, ClientID: flags.upstreamClient, ClientSecret: secret, Scopes: scopes,
+			GroupsClaim: flags.upstreamGroups, OnGroups: db.SetLoginGroups,
 		})
 		if err != nil {
 			return nil, usagef("--upstream: %w", err)
@@ -336,7 +468,7 @@ func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issue
 		return made, nil
 	}
 	options.Subjects = db
-	return userauth.NewPasswords(db, &userauth.PasswordOptions{Remote: options.Remote}), nil
+	return userauth.NewPasswords(db, &userauth.PasswordOptions{Remote: options.Remote, Changes: db, Invitations: db}), nil
 }
 
 // A lateHandler is a handler that comes when the address is known: requests
@@ -362,24 +494,4 @@ func (l *lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-time.After(shutdownTime):
 		http.Error(w, "not ready", http.StatusServiceUnavailable)
 	}
-}
-
-// auditLine is an event in one line, for people.
-func auditLine(e issuer.Event) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s", e.Name, e.Outcome)
-	for _, part := range [][2]string{
-		{"client", e.Client},
-		{"user", e.Subject},
-		{"resource", e.Resource},
-		{"scopes", oauth.JoinScope(e.Scopes)},
-		{"grant", e.GrantType},
-		{"from", e.Remote},
-		{"because", e.Reason},
-	} {
-		if part[1] != "" {
-			fmt.Fprintf(&b, " %s=%q", part[0], host.EscapeLine(part[1]))
-		}
-	}
-	return b.String()
 }

@@ -27,17 +27,17 @@ type process struct {
 
 const killClient, killRedirect, killResource = "cli", "http://127.0.0.1/callback", "https://mcp.example/mcp"
 
-func newProcess(t *testing.T, database string) *process {
+func newProcess(t *testing.T, database string, flags ...string) *process {
 	t.Helper()
 	port, err := pickPort()
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := "127.0.0.1:" + port
-	p := &process{tokenEndpoint: &tokenEndpoint{t, "http://" + address}, args: []string{
+	p := &process{tokenEndpoint: &tokenEndpoint{t, "http://" + address}, args: append([]string{
 		"auth", "serve", "--http", address, "--database", database, "--auto-approve", "ada",
 		"--client", killClient + "=" + killRedirect, "--resource", killResource + "=read",
-	}}
+	}, flags...)}
 	p.start()
 	t.Cleanup(func() {
 		if err := p.cmd.Process.Signal(os.Interrupt); err != nil {

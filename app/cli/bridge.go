@@ -92,7 +92,7 @@ func (b *bridgeFlags) checkTogether(set *pflag.FlagSet) error {
 		return usagef("say where to serve: --http ADDRESS for clients over HTTP, or --stdio for the one that starts this program")
 	case b.stdio && (set.Changed("max-connections") || set.Changed("idle") || b.singleUser):
 		return usagef("--max-connections, --idle and --single-user go with --http: standard input and output belong to one client")
-	case b.singleUser && b.auth != "":
+	case b.singleUser && len(b.auth) > 0:
 		return usagef("--single-user and --auth contradict each other: with --auth the callers are told apart")
 	case b.singleUser && listensEverywhere(b.http):
 		return usagef("--single-user: --http %q can be reached from other machines; leave the host out", b.http)

@@ -29,8 +29,8 @@ func TestInspectAnswersAtTerminal(t *testing.T) {
 		"form declined late": {[]string{"trigger-elicitation-request"}, "y\n/decline\n", "did not answer: decline", nil},
 		"form cancelled":     {[]string{"trigger-elicitation-request"}, "y\nAda\n/cancel\n", "did not answer: cancel", nil},
 		"input ended":        {[]string{"trigger-elicitation-request"}, "y\nAda\n", "did not answer: cancel", nil},
-		"page":               {[]string{"trigger-url-elicitation"}, "y\n", "agreed", []string{"whole address", "https://example.com/parley/demonstration", "Do you visit it"}},
-		"page declined":      {[]string{"trigger-url-elicitation"}, "n\n", "did not go there", nil},
+		"page":               {[]string{"trigger-url-elicitation", "--tool-arg", "errorPath=false"}, "y\n", "agreed", []string{"whole address", "https://example.com/parley/demonstration", "Do you visit it"}},
+		"page declined":      {[]string{"trigger-url-elicitation", "--tool-arg", "errorPath=false"}, "n\n", "did not go there", nil},
 		"model":              {[]string{"trigger-sampling-request", "--tool-arg", "prompt=Who are you?"}, "Nobody.\n", "says: Nobody.", []string{"asks a model. You answer in its place.", "Who are you?"}},
 		"two questions":      {[]string{"drop-table", "--tool-arg", "table=t"}, "y\ny\ny\ny\nlong unused\ny\n", "dropped t", nil},
 	} {

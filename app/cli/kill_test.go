@@ -16,7 +16,7 @@ import (
 	"github.com/parley-mcp/parley/host"
 )
 
-// killsEnv is how often each conversation is killed; default 10.
+// killsEnv is how often each conversation is killed; default 5.
 const killsEnv = "PARLEY_TEST_KILLS"
 
 // A killable is the settings and files of a person whose program is killed.
@@ -165,13 +165,7 @@ func (l *logged) calls() (started map[string]*host.StartRecord, settled map[stri
 // settings of its own.
 func kills(t *testing.T, typed string, args []string, fn func(t *testing.T, k *killable, shown string)) {
 	t.Helper()
-	count := 10
-	if text := os.Getenv(killsEnv); text != "" {
-		var err error
-		if count, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("%s: %v", killsEnv, err)
-		}
-	}
+	count := killCount(t, 5)
 	code, whole := newKillable(t).parley(typed, args...)
 	if code != 0 {
 		t.Fatalf("the conversation ends with %d", code)

@@ -31,6 +31,7 @@ type loginFlags struct {
 	scopes     []string
 	allowHosts []string
 	noBrowser  bool
+	device     bool
 	port       int
 	host       string // of the redirect URI, if it is not the default
 
@@ -47,12 +48,16 @@ trusts, go there in the browser, and keep the tokens. Later commands with
 --server URL use them and renew them. NAME is a server of your configuration;
 what its entry says about signing in is used.
 
+On a machine without a browser --device shows a code and an address to enter it
+at, in a browser anywhere; the authorization server must offer that (RFC 8628).
+
 Tokens are kept in the system's keyring, or where there is none in a file that
 you alone can read; --store chooses, for good. The encrypted file takes its
 passphrase from $PARLEY_PASSPHRASE, or asks.`,
 		Example: `  parley login https://example.com/mcp
   parley login https://example.com/mcp --scope files:write
   parley login https://example.com/mcp --no-browser
+  parley login https://example.com/mcp --device
   parley login tickets`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +71,7 @@ passphrase from $PARLEY_PASSPHRASE, or asks.`,
 	f.StringVar(&flags.document, "client-metadata", "", "`URL` of a document about a client to be known by, with http://127.0.0.1/callback among its redirect_uris")
 	f.StringArrayVar(&flags.scopes, "scope", nil, "`SCOPE` to ask for besides those the server wants; may be given several times")
 	f.BoolVar(&flags.noBrowser, "no-browser", false, "only show the address to open, and read the one that the browser ends at")
+	f.BoolVar(&flags.device, "device", false, "sign in with a browser on another device, which is shown a code to enter there")
 	f.IntVar(&flags.port, "port", 0, "`PORT` on this machine that the browser comes back to (default: any)")
 	f.StringVar(&flags.store, "store", "", "where to keep tokens: `KIND` is keyring, encrypted or file")
 	f.StringVar(&flags.issuer, "issuer", "", "`URL` of the authorization server to choose, if the server names several")
@@ -80,6 +86,8 @@ func (f *loginFlags) check() (secret string, err error) {
 		return "", usagef("give --client-id or --client-metadata, not both")
 	case f.secretFile != "" && f.clientID == "":
 		return "", usagef("--client-secret-file goes with --client-id")
+	case f.device && (f.noBrowser || f.port != 0):
+		return "", usagef("--device needs no browser here; --no-browser and --port do not go with it")
 	case f.port < 0 || f.port > 65535:
 		return "", usagef("--port %d: there are 1 to 65535", f.port)
 	case !slices.Contains([]string{"", secrets.Keyring, secrets.Encrypted, secrets.File}, f.store):

@@ -71,17 +71,6 @@ func (c *census) none() {
 	}
 }
 
-// shortDir is a folder whose path is short enough for sockets.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "p") //nolint:usetesting // that of the test is too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is a temporary folder
-	return dir
-}
-
 // However a conversation ends, also with a call under way, no process of a server is left.
 //
 // Proves: FLOW-SHUTDOWN-H.

@@ -37,6 +37,19 @@ func startHTTP(t *testing.T, flags ...string) (address string, stop func()) {
 	return start(t, `http://([^/]+)/mcp;`, io.Discard, append([]string{"serve", "everything", "--http", "127.0.0.1:0"}, flags...)...)
 }
 
+// A server at a name below localhost is on this machine, for commands that use it as for those that
+// examine it, whether resolvers know the name or not.
+func TestNamesBelowLocalhost(t *testing.T) {
+	t.Parallel()
+	address := "http://app.localhost" + strings.TrimPrefix(serveHTTP(t), "127.0.0.1") + "/mcp"
+	if code, out, said := command(t, "tools", "--server", address); code != 0 || !strings.Contains(out, "echo") {
+		t.Errorf("tools ended with %d\n%s%s", code, out, said)
+	}
+	if code, out, said := command(t, "auth", "doctor", address); code != 0 || !strings.Contains(out, "not 401") {
+		t.Errorf("auth doctor ended with %d\n%s%s", code, out, said)
+	}
+}
+
 // What is under way when the person ends the server finishes, over every
 // transport. Proves: FLOW-SHUTDOWN.
 func TestServeHTTPFinishes(t *testing.T) {

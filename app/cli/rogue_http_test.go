@@ -75,8 +75,6 @@ func TestRogueSites(t *testing.T) {
 			s.inspect, s.other, s.said = 3, 3, "sign in"
 		case status == http.StatusForbidden:
 			s.inspect, s.other = 3, 3
-		case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable: // it is tried again
-			s.inspect = 4
 		}
 		sites[fmt.Sprint("status ", status)] = s
 	}

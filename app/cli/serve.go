@@ -89,7 +89,9 @@ same one: --state-key-file. "openssl rand -hex 32" makes a key.
 With --auth callers need a token of an authorization server, made out to the
 endpoint, or to --resource: with http://127.0.0.1:8080 there one sign-in is good
 for all three endpoints. Tools that change something then need the scope
-NAME:write; with --read-only there are none.
+NAME:write; with --read-only there are none. A token of several servers is checked by
+the one that it names. Its signature is checked, or with --introspect the server is
+asked, which also sees that a token was revoked: --require-fresh says how soon.
 
 Calls of some tools become tasks, for clients that know them. They are kept in
 memory; with --tasks in an SQLite file or a PostgreSQL database, where they survive
@@ -104,6 +106,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
   parley serve everything
   parley serve everything --http 127.0.0.1:8080
   parley serve everything --http 127.0.0.1:8080 --auth http://127.0.0.1:9000 --scope everything:read
+  parley serve everything --http 127.0.0.1:8080 --auth https://login.example --introspect guard.json --require-fresh 30s
   parley serve everything --http 127.0.0.1:8080 --metrics :9090 --otlp http://localhost:4318`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -172,7 +175,7 @@ func (p *program) serve(cmd *cobra.Command, b *builtin, open openBuiltin, args [
 		return err
 	}
 	o := &builtinOptions{readOnly: flags.readOnly}
-	if flags.auth != "" && b.readOnly && !flags.readOnly {
+	if len(flags.auth) > 0 && b.readOnly && !flags.readOnly {
 		o.writeScope = b.name + ":write"
 	}
 	keys, err := readStateKeys(flags.stateKeys)

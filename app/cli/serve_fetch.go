@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/net/http/httpproxy"
 
 	"github.com/parley-mcp/parley/app/servers/fetch"
@@ -79,6 +80,9 @@ func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *buil
 			return nil, nil, usagef("--allow-private %q: write a network such as 10.0.0.0/8, an address or a host name", host)
 		}
 	}
+	if !httpguts.ValidHeaderFieldValue(flags.userAgent) {
+		return nil, nil, usagef("--user-agent must be one line of text")
+	}
 	if flags.timeout <= 0 || flags.maxBytes <= 0 {
 		return nil, nil, usagef("--timeout and --max-bytes must be greater than 0")
 	}
@@ -89,15 +93,15 @@ func (flags *fetchFlags) open(_ context.Context, _ *program, _ []string, o *buil
 	}), nil, nil
 }
 
-// isHost reports whether a text is a network, an address or the name of a host.
+// isHost reports whether a text is a network, an address or the name of a host in ASCII.
 func isHost(text string) bool {
 	if _, err := netip.ParsePrefix(text); err == nil {
 		return true
 	}
-	if _, err := netip.ParseAddr(text); err == nil {
-		return true
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Zone() == ""
 	}
-	return text != "" && !strings.ContainsAny(text, "/:@ ")
+	return text != "" && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
 // proxyOf is the proxy of the flag, or that of the environment.

@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/oauth"
@@ -17,7 +22,8 @@ type guardFlags struct {
 	name       string       // of what is guarded, for people
 	writeScope string       // what tools that change something need, or ""
 	guard      *guard.Guard // nil: no authentication
-	err        error        // why there is none
+	fetch      *oauth.Fetcher
+	err        error // why there is none
 	// strays says that no client that calls by the address of this machine finds
 	// tokens that are good.
 	strays bool
@@ -25,14 +31,25 @@ type guardFlags struct {
 
 // checkAuth refuses what could not work, before anything is served.
 func (s *httpFlags) checkAuth() error {
-	if s.auth == "" {
+	if len(s.auth) == 0 {
 		return nil
 	}
 	if listensEverywhere(s.http) && s.resource == "" {
 		return usagef("--http %q can be reached from other machines; give its public URL with --resource https://…", s.http)
 	}
-	if _, err := oauth.CheckIssuer(s.auth); err != nil {
-		return usagef("--auth %q: %w", s.auth, err)
+	for i, issuer := range s.auth {
+		if _, err := oauth.CheckIssuer(issuer); err != nil {
+			return usagef("--auth %q: %w", issuer, err)
+		}
+		if slices.Contains(s.auth[:i], issuer) {
+			return usagef("--auth %q is given twice", issuer)
+		}
+	}
+	if err := checkPrivate(s.allowPrivate); err != nil {
+		return err
+	}
+	if _, err := s.introspecting(); err != nil {
+		return err
 	}
 	if s.resource != "" {
 		if _, err := oauth.CanonicalResource(s.resource); err != nil {
@@ -55,20 +72,26 @@ func (s *httpFlags) checkAuth() error {
 }
 
 // protect puts the guard in front of the endpoints at addr, and serves its
-// metadata.
-func (g *guardFlags) protect(endpoints http.Handler, addr string) (http.Handler, error) {
-	if g.flags.auth == "" {
+// metadata. What is wrong with the authorization servers is told at once.
+func (g *guardFlags) protect(ctx context.Context, endpoints http.Handler, addr string) (http.Handler, error) {
+	if len(g.flags.auth) == 0 {
 		return endpoints, nil
 	}
 	resource := g.flags.resource
 	if resource == "" {
 		resource = "http://" + addr + streamable.Path
 	}
-	made, err := guard.New(resource, guard.JWT(g.flags.auth, nil), &guard.Options{
-		Scopes:  g.flags.scopes,
-		Name:    g.name,
-		Origins: g.flags.origins,
-		Logger:  g.p.serverLogger(),
+	verifier, err := g.verifier()
+	if err != nil {
+		g.err = err
+		return nil, g.err
+	}
+	made, err := guard.New(resource, verifier, &guard.Options{
+		Scopes:       g.flags.scopes,
+		Name:         g.name,
+		Origins:      g.flags.origins,
+		RequireFresh: g.flags.requireFresh,
+		Logger:       g.p.serverLogger(),
 	})
 	if err != nil {
 		g.err = usagef("--auth and --resource: %w", err)
@@ -76,12 +99,60 @@ func (g *guardFlags) protect(endpoints http.Handler, addr string) (http.Handler,
 	}
 	g.strays = isForeignToken(made.Resource(), "http://"+addr+streamable.Path)
 	g.guard = made
+	if g.err = g.check(ctx); g.err != nil {
+		return nil, g.err
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/", made.Protect(endpoints))
 	for _, path := range made.MetadataPaths() {
 		mux.Handle(path, made.Metadata())
 	}
 	return mux, nil
+}
+
+// verifier verifies the tokens of each authorization server as the flags say.
+func (g *guardFlags) verifier() (guard.Verifier, error) {
+	clients, err := g.flags.introspecting()
+	if err != nil {
+		return nil, err
+	}
+	g.fetch = oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: g.flags.allowPrivate})
+	var all []guard.Verifier
+	for _, issuer := range g.flags.auth {
+		if c := clients[issuer]; c != nil {
+			c.Fetch = g.fetch
+			all = append(all, guard.Introspection(issuer, c))
+			continue
+		}
+		all = append(all, guard.JWT(issuer, &guard.JWTOptions{Fetch: g.fetch, KeysMaxAge: g.flags.keysMaxAge}))
+	}
+	return guard.ByIssuer(all...), nil
+}
+
+// issuerCheckTime is how long the authorization servers are waited for at the start. Requests that
+// come meanwhile wait a little longer.
+const issuerCheckTime = shutdownTime - time.Second
+
+// check tries what the guard needs of the authorization servers. What may pass is told, and is no
+// error.
+func (g *guardFlags) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, issuerCheckTime)
+	defer cancel()
+	err := g.guard.Check(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(err, guard.ErrUnavailable):
+		g.p.note("parley: tokens cannot be checked now, and requests get 503 until they can: %s", host.EscapeLine(joinedLines(err)))
+	default:
+		return usagef("--auth: %s", joinedLines(err))
+	}
+	return nil
+}
+
+// joinedLines is the text of an error that may be several, with the flag in place of the option that
+// the library names.
+func joinedLines(err error) string {
+	return strings.NewReplacer("\n", "; ", "AllowHosts can allow it", "--auth-allow-private can allow it").Replace(err.Error())
 }
 
 // isForeignToken reports whether tokens for a resource on this machine are not for the
@@ -103,7 +174,10 @@ func (g *guardFlags) announce() {
 		}
 		return
 	}
-	g.p.note("parley: callers need a token of %s for %s", host.EscapeLine(g.flags.auth), g.guard.Resource())
+	g.p.note("parley: callers need a token of %s for %s", host.EscapeLine(strings.Join(g.flags.auth, " or ")), g.guard.Resource())
+	if g.flags.requireFresh > 0 {
+		g.p.note("parley: what a revoked token was used for ends within %v", g.flags.requireFresh)
+	}
 	for _, path := range g.guard.MetadataPaths() {
 		g.p.note("parley: clients find that out at %s", path)
 	}
@@ -119,5 +193,8 @@ func (g *guardFlags) announce() {
 func (g *guardFlags) close() {
 	if g.guard != nil {
 		g.guard.Close()
+	}
+	if g.fetch != nil {
+		g.fetch.Close()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -38,9 +39,14 @@ type httpFlags struct {
 	sessionless bool
 	stateKeys   []string
 
-	auth     string
-	resource string
-	scopes   []string
+	auth         []string
+	resource     string
+	scopes       []string
+	introspect   []string
+	requireFresh time.Duration
+	allowPrivate []string
+	// keysMaxAge bounds how long a key of auth is taken; 0 is the default of the library.
+	keysMaxAge time.Duration
 
 	observeFlags
 }
@@ -52,9 +58,13 @@ func (s *httpFlags) guarded(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`NETWORK` of a proxy in front, such as 10.0.0.0/8: its X-Forwarded-For or Forwarded header says who comes, for limits; may be given several times")
 	f.BoolVar(&s.sessionless, "sessionless", false, "keep no sessions for clients of older revisions, so that each request may reach another replica; needs --http")
 	f.StringArrayVar(&s.stateKeys, "state-key-file", nil, "`FILE` with the key that seals what clients carry between requests: 64 hexadecimal digits or 32 bytes, the same for all replicas; the first of several seals, each opens (default: a key of this run)")
-	f.StringVar(&s.auth, "auth", "", "let nobody in without a token of this authorization server: its issuer `URL`")
+	f.StringArrayVar(&s.auth, "auth", nil, "let nobody in without a token of this authorization server: its issuer `URL`; may be given several times")
+	f.StringArrayVar(&s.introspect, "introspect", nil, "ask the server of --auth about each token (RFC 7662), as the client in this `FILE`: {\"client_id\": …, \"client_secret\": …}; once for each server that is to be asked")
+	f.DurationVar(&s.requireFresh, "require-fresh", 0, "see within this `TIME` that a token was revoked, also for streams and calls under way; needs --introspect (default: new requests within 1m)")
+	f.StringArrayVar(&s.allowPrivate, "auth-allow-private", nil, "`NETWORK` inside the company, such as 10.20.0.0/16, where the servers of --auth may be; may be given several times")
 	f.StringVar(&s.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
 	f.StringArrayVar(&s.scopes, "scope", nil, "`SCOPE` that every caller needs; may be given several times")
+	f.DurationVar(&s.keysMaxAge, "keys-max-age", 0, "refuse tokens of a key that the authorization server has revoked within this `TIME`, and all tokens (503) when its keys cannot be had for as long (default: about 6 minutes, and a day while the keys cannot be had)")
 	s.observed(f)
 }
 
@@ -67,10 +77,18 @@ func (s *httpFlags) checkTogether(set *pflag.FlagSet) error {
 		return usagef("--allow-host, --allow-origin and --trusted-proxy go with --http")
 	case s.http == "" && s.sessionless:
 		return usagef("--sessionless goes with --http: standard input and output belong to one client")
-	case s.http == "" && s.auth != "":
+	case s.http == "" && len(s.auth) > 0:
 		return usagef("--auth goes with --http: over standard input and output the caller is known")
-	case s.auth == "" && (s.resource != "" || len(s.scopes) > 0):
+	case len(s.auth) == 0 && (s.resource != "" || len(s.scopes) > 0):
 		return usagef("--resource and --scope go with --auth")
+	case len(s.auth) == 0 && set.Changed("keys-max-age"):
+		return usagef("--keys-max-age goes with --auth")
+	case set.Changed("keys-max-age") && s.keysMaxAge < time.Second:
+		return usagef("--keys-max-age %v: write a second or more, such as 5s", s.keysMaxAge)
+	case len(s.auth) == 0 && (len(s.introspect)+len(s.allowPrivate) > 0 || set.Changed("require-fresh")):
+		return usagef("--introspect, --require-fresh and --auth-allow-private go with --auth")
+	case set.Changed("require-fresh") && s.requireFresh < time.Second:
+		return usagef("--require-fresh %v: write a time of a second or more, such as 30s", s.requireFresh)
 	}
 	return nil
 }
@@ -146,7 +164,7 @@ func (p *program) serveHTTP(ctx context.Context, flags *httpFlags, s *httpServic
 		Logger: p.serverLogger(),
 		Listening: func(addr net.Addr) {
 			listening = true
-			guarded, err := g.protect(mux, reachable(addr))
+			guarded, err := g.protect(ctx, mux, reachable(addr))
 			if err != nil {
 				end(err)
 				return

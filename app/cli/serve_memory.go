@@ -35,6 +35,7 @@ once; each change is on the disk when its call is answered.`,
 			file := f.String("file", "", "keep the memory in this `FILE` (default: $MEMORY_FILE_PATH, or memory.jsonl in the folder of settings)")
 			f.IntVar(&o.MaxFile, "max-file", memory.DefaultMaxFile, "the most `BYTES` that the file may have")
 			f.BoolVar(&o.SetAside, "set-aside", false, "move lines that cannot be read to FILE.rejected, in the place of refusing the file")
+			f.BoolVar(&o.Confirm, "confirm", false, "have the person asked before something is deleted, by clients that can ask")
 			return func(_ context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.MaxFile <= 0 {
 					return nil, nil, usagef("--max-file must be more than 0")

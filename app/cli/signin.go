@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/parley-mcp/parley/host"
@@ -76,6 +77,9 @@ func (p *program) signIns(ctx context.Context) *signIns {
 		NonInteractive:  p.storedOnly || !p.streams.InTerminal && p.login == nil && !p.chatting,
 		Logger:          p.logger(),
 	}
+	if flags.device {
+		s.options.Device = p.showDevice
+	}
 	if flags.issuer != "" {
 		s.options.ChooseServer = chooseIssuer(flags.issuer)
 	}
@@ -136,6 +140,18 @@ func (p *program) authorizer(flags *loginFlags) login.Authorizer {
 		o.Read, o.Refused = p.pastedAddress, refused
 	}
 	return browser.NewReceiver(o)
+}
+
+// showDevice shows the code with which a person signs in on another device. The library has checked
+// that it can be shown.
+func (p *program) showDevice(_ context.Context, q login.DevicePrompt) error {
+	p.note("\nOpen this address in a browser, on any device:\n\n  %s\n\nand enter there the code\n\n  %s\n",
+		host.EscapeLine(q.VerificationURI), host.EscapeLine(q.UserCode))
+	if q.VerificationURIComplete != "" {
+		p.note("This address has the code in it already; compare it with the one above:\n\n  %s\n", host.EscapeLine(q.VerificationURIComplete))
+	}
+	p.note("Waiting for you there, for %s at the most. Ctrl-C ends it.", roundDuration(time.Until(q.Expires)))
+	return nil
 }
 
 // pastedAddress waits for the address of a page. In a conversation it may also be that the

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/transport/web"
 )
 
@@ -131,8 +134,31 @@ var connections = sync.OnceValue(func() http.RoundTripper {
 	}
 	own := shared.Clone()
 	own.MaxIdleConns, own.MaxIdleConnsPerHost = 0, maxIdleConnections // 0 is no limit for all together
+	own.DialContext, own.Proxy = dialLocal(shared.DialContext), directLocal(shared.Proxy)
 	return own
 })
+
+// dialLocal connects to this machine for names below localhost, which resolvers need not know (RFC
+// 6761, section 6.3), and must not send elsewhere: they may be asked over plain http.
+func dialLocal(next func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		name, port, err := net.SplitHostPort(address)
+		if err == nil && net.ParseIP(name) == nil && oauth.LoopbackHost(name) {
+			address = net.JoinHostPort("localhost", port)
+		}
+		return next(ctx, network, address)
+	}
+}
+
+// directLocal uses no proxy for this machine, by whatever name.
+func directLocal(next func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		if next == nil || oauth.LoopbackHost(r.URL.Hostname()) {
+			return nil, nil
+		}
+		return next(r)
+	}
+}
 
 // tapped is a client for HTTP whose requests are shown to p.tap, if there is one.
 func (p *program) tapped() *http.Client {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/parley-mcp/parley/app/face"
 )
 
 // openTerminal makes a pseudo-terminal of 100 columns and 30 lines: what is written to keys is
@@ -141,6 +143,24 @@ func (w *window) types(text string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w.keys, text); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// answers types an answer to the last question of a program, which then ends. What comes too soon
+// after a question is no answer, so it is typed again until the program has ended.
+func (w *window) answers(text string) {
+	w.t.Helper()
+	again, late := time.NewTicker(3*face.Burst), time.After(time.Minute)
+	defer again.Stop()
+	for {
+		select {
+		case <-w.ended:
+			return
+		case <-again.C:
+			w.types(text)
+		case <-late:
+			w.t.Fatalf("the answer %q is not taken", text)
+		}
 	}
 }
 

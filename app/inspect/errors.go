@@ -95,12 +95,12 @@ func Classify(err error) *Error {
 	switch {
 	case isAccess(err, status):
 		e.Exit, e.Code = ExitAuth, codeAuth
+	case status != nil: // whether the time or the number of tries came to its end first
+		e.Code = "http_status"
 	case errors.Is(err, errConnectTimeout):
 		e.Exit, e.Code = ExitUnreachable, codeUnreachable
 	case errors.Is(err, client.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, transport.ErrStalled):
-		e.Exit, e.Code = ExitUnreachable, codeTimeout // also where each attempt had a status
-	case status != nil:
-		e.Code = "http_status"
+		e.Exit, e.Code = ExitUnreachable, codeTimeout
 	case notStarted(err):
 		e.Code = "command_not_started"
 	case errors.As(err, new(*stdio.ExitError)):

@@ -37,7 +37,7 @@ func Replace(path string, data []byte, mode os.FileMode) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
 }
 
 // prefix begins the names of temporary files of the file at path.

@@ -2,5 +2,5 @@
 
 package safefile
 
-// syncFolder has nothing to do: folders are not synced here.
-func syncFolder(string) error { return nil }
+// SyncFolder has nothing to do: folders are not synced here.
+func SyncFolder(string) error { return nil }

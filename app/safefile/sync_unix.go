@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// syncFolder makes what was renamed in a folder last.
-func syncFolder(path string) error {
+// SyncFolder makes what was made, renamed and removed in a folder last: it is on the disk.
+func SyncFolder(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -26,8 +26,14 @@ var names = []string{
 	".github/workflows/test.yml", ".gitignore", ".gitlab-ci.yml", "README.md", "go.mod", "go.sum", "main.go", "main_test.go",
 }
 
-// A new server passes go vet, gofmt and its own tests as it was written, without a network.
+// A new server passes go vet, gofmt and its own tests as it was written, without a network, once the modules
+// that the library needs are there.
 func TestNewServerPasses(t *testing.T) {
+	fetch := exec.CommandContext(t.Context(), "go", "mod", "download") // a workspace has other versions
+	fetch.Dir, fetch.Env = library, append(os.Environ(), "GOWORK=off")
+	if out, err := fetch.CombinedOutput(); err != nil {
+		t.Fatalf("go mod download: %v\n%s", err, out)
+	}
 	dir := filepath.Join(t.TempDir(), "new server") // a space in the path
 	s := &scaffold.Server{Name: "word-counter", Module: "example.com/ada/word-counter", Replace: library}
 	written, err := s.Write(dir)

@@ -3,6 +3,7 @@
 package servers
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/parley-mcp/parley/mcp"
@@ -39,4 +40,22 @@ func Hints(readOnly, destructive, idempotent bool) *mcp.ToolAnnotations {
 func Indent(v any) (string, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	return string(text), err
+}
+
+// sure is the form of Confirm.
+type sure struct {
+	Sure bool `json:"sure" title:"Go ahead"`
+}
+
+// Confirm asks the person whether something may be done, if the client can ask. The error says that
+// they did not agree.
+func Confirm(ctx context.Context, question string) error {
+	if !server.CanElicit(ctx) {
+		return nil
+	}
+	answer, err := server.Elicit[sure](ctx, question)
+	if err == nil && (!answer.Accepted() || !answer.Value.Sure) {
+		err = mcp.Errorf("the person did not agree, and nothing was changed")
+	}
+	return err
 }

@@ -122,20 +122,39 @@ func (h *hashing) verify(ctx context.Context, hash, password string) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	leave, err := h.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	got := argon2.IDKey([]byte(password), want.salt, want.passes, want.memory, want.threads, uint32(len(want.key)))
+	return subtle.ConstantTimeCompare(got, want.key) == 1, nil
+}
+
+// hash is HashPassword, a few at a time; errBusy if it cannot be done for now.
+func (h *hashing) hash(ctx context.Context, password string) (string, error) {
+	leave, err := h.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return HashPassword(password)
+}
+
+// enter waits for a worker, which leave frees again, or returns errBusy.
+func (h *hashing) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case h.queue <- struct{}{}:
-		defer func() { <-h.queue }()
 	default:
-		return false, errBusy
+		return nil, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxQueueTime)
 	defer cancel()
 	select {
 	case h.workers <- struct{}{}:
-		defer func() { <-h.workers }()
+		return func() { <-h.workers; <-h.queue }, nil
 	case <-ctx.Done():
-		return false, errBusy
+		<-h.queue
+		return nil, errBusy
 	}
-	got := argon2.IDKey([]byte(password), want.salt, want.passes, want.memory, want.threads, uint32(len(want.key)))
-	return subtle.ConstantTimeCompare(got, want.key) == 1, nil
 }

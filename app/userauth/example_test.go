@@ -3,6 +3,7 @@ package userauth_test
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -27,11 +28,13 @@ func ExampleNewPasswords() {
 
 type oneUser struct{ name, hash, subject string }
 
-func (u oneUser) User(_ context.Context, name string) (hash, subject string, err error) {
+func (oneUser) NormalName(name string) string { return strings.ToLower(name) }
+
+func (u oneUser) User(_ context.Context, name string) (hash, subject, stamp string, err error) {
 	if name != u.name {
-		return "", "", issuer.ErrNotFound
+		return "", "", "", issuer.ErrNotFound
 	}
-	return u.hash, u.subject, nil
+	return u.hash, u.subject, issuer.Hash(u.hash), nil
 }
 
 // One whose people sign in at the company's OpenID provider.

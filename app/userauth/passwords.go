@@ -21,9 +21,13 @@ import (
 // Users are the people of an authorization server. It may be used by many
 // goroutines at once.
 type Users interface {
-	// User returns the hash of a user's password, as of [HashPassword], and
-	// the subject; issuer.ErrNotFound if there is no such user.
-	User(ctx context.Context, name string) (hash, subject string, err error)
+	// User returns the hash of a user's password, as of [HashPassword], the
+	// subject, and the Person.Stamp of a sign-in now; issuer.ErrNotFound if there
+	// is no such user, or, with the subject, one that may not sign in.
+	User(ctx context.Context, name string) (hash, subject, stamp string, err error)
+	// NormalName returns what all names that User takes for one have in common,
+	// so that attempts under any of them count together.
+	NormalName(name string) string
 }
 
 // PasswordOptions adjust Passwords. The zero value, and nil, are good.
@@ -31,6 +35,10 @@ type PasswordOptions struct {
 	// Remote tells the address that a request comes from: behind a proxy, out
 	// of the header that the proxy sets. Default: the host of RemoteAddr.
 	Remote func(*http.Request) string
+	// Changes lets people change their passwords. Default: they cannot.
+	Changes PasswordChanges
+	// Invitations lets those who were invited choose a password. Default: nobody was.
+	Invitations Invitations
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -40,12 +48,14 @@ type PasswordOptions struct {
 // where the user has signed in before with this password: a cookie, which is no
 // login, gives each of them a count of its own, so that guesses from elsewhere
 // do not shut a user out there. It takes as long for unknown users as for known
-// ones. Its Person.Stamp is issuer.Hash of the password's hash, for
-// Options.Subjects of the issuer.
+// ones.
 type Passwords struct {
 	users  Users
 	remote func(*http.Request) string
 	now    func() time.Time
+
+	changes     PasswordChanges
+	invitations Invitations
 
 	hashing  *hashing
 	throttle *throttle
@@ -54,7 +64,7 @@ type Passwords struct {
 	dummyHash string
 }
 
-var _ issuer.Login = (*Passwords)(nil)
+var _ issuer.AccountLogin = (*Passwords)(nil)
 
 // NewPasswords returns a Login. Options may be nil.
 func NewPasswords(users Users, o *PasswordOptions) *Passwords {
@@ -69,7 +79,7 @@ func NewPasswords(users Users, o *PasswordOptions) *Passwords {
 		options.Now = time.Now
 	}
 	return &Passwords{
-		users: users, remote: options.Remote, now: options.Now,
+		users: users, remote: options.Remote, now: options.Now, changes: options.Changes, invitations: options.Invitations,
 		hashing: newHashing(), throttle: newThrottle(options.Now), known: newThrottle(options.Now), dummyHash: dummyHash,
 	}
 }
@@ -109,22 +119,25 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 	name, password := r.PostForm.Get("name"), r.PostForm.Get("password")
 	if name == "" || len(name) > maxUserName || checkPassword(password) != nil {
 		// No user has such a name or password: no time to hide.
+		v.Refused(r, "", errWrong.Error())
 		p.show(w, v, http.StatusForbidden, name, textWrong)
 		return
 	}
-	attempt, known, wait := p.begin(r, v, name)
+	user := p.users.NormalName(name)
+	attempt, known, wait := p.begin(r, v.URL, name, user)
 	if wait > 0 {
-		v.Refused(r, "too many attempts")
-		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		v.Refused(r, "", "too many attempts")
+		retryAfter(w, wait)
 		p.show(w, v, http.StatusTooManyRequests, name, textSlow)
 		return
 	}
-	subject, stamp, err := p.check(r.Context(), name, password)
+	found, err := p.check(r.Context(), name, password)
 	switch {
-	case errors.Is(err, errWrong):
-		v.Refused(r, errWrong.Error())
+	case errors.Is(err, errWrong), errors.Is(err, errDisabled):
+		v.Refused(r, found.subject, err.Error())
 		p.show(w, v, http.StatusForbidden, name, textWrong)
 	case errors.Is(err, errBusy):
+		v.Refused(r, "", "too many sign in at once")
 		attempt.forget()
 		p.show(w, v, http.StatusServiceUnavailable, name, textBusy)
 	case err != nil:
@@ -132,44 +145,58 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		v.Fail(w, r, err)
 	default:
 		attempt.succeed()
-		p.remember(w, v, name, stamp, known)
-		v.Done(w, r, issuer.Person{Subject: subject, Name: name, AuthTime: p.now(), Stamp: stamp})
+		p.remember(w, v.URL, user, found.hash, known)
+		v.Done(w, r, issuer.Person{Subject: found.subject, Name: user, AuthTime: p.now(), Stamp: found.stamp})
 	}
 }
 
-// begin begins an attempt, or says how long it must wait. known is the id of a
-// known browser.
-func (p *Passwords) begin(r *http.Request, v *issuer.Visit, name string) (a *attempt, known string, wait time.Duration) {
-	if known = p.knownBrowser(r.Context(), r, v, name); known != "" {
-		a, wait = p.known.begin(knownBuckets(name, known))
+func retryAfter(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+}
+
+// begin begins an attempt under a name, whose normal form is user, or says how long it must wait.
+// known is the id of a known browser.
+func (p *Passwords) begin(r *http.Request, loginURL, name, user string) (a *attempt, known string, wait time.Duration) {
+	if known = p.knownBrowser(r.Context(), r, loginURL, name, user); known != "" {
+		a, wait = p.known.begin(knownBuckets(user, known))
 		return a, known, wait
 	}
 	address := (&principal.Principal{Remote: p.remote(r)}).LimitKey()
-	a, wait = p.throttle.begin(unknownBuckets(name, address))
+	a, wait = p.throttle.begin(unknownBuckets(user, address))
 	return a, "", wait
 }
 
-var errWrong = errors.New("name or password is wrong")
+// Why a sign-in was refused. The person is told the same of both.
+var (
+	errWrong    = errors.New("name or password is wrong")
+	errDisabled = errors.New("the user is disabled")
+)
 
-// check returns the subject of a user whose password this is, and the stamp
-// that goes with it, or errWrong after the same work.
-func (p *Passwords) check(ctx context.Context, name, password string) (subject, stamp string, err error) {
-	hash, subject, err := p.users.User(ctx, name)
+// A foundUser is what Users returns.
+type foundUser struct{ hash, subject, stamp string }
+
+// check returns the user whose password this is, or errWrong or errDisabled after the same work, with
+// the subject if there is such a user.
+func (p *Passwords) check(ctx context.Context, name, password string) (u foundUser, err error) {
+	u.hash, u.subject, u.stamp, err = p.users.User(ctx, name)
 	known := err == nil
 	switch {
 	case errors.Is(err, issuer.ErrNotFound):
-		hash = p.dummyHash
+		u.hash = p.dummyHash
 	case err != nil:
-		return "", "", fmt.Errorf("look for user: %w", err)
+		return foundUser{}, fmt.Errorf("look for user: %w", err)
 	}
-	ok, err := p.hashing.verify(ctx, hash, password)
+	ok, err := p.hashing.verify(ctx, u.hash, password)
 	if err != nil {
-		return "", "", err
+		return foundUser{}, err
 	}
-	if !ok || !known {
-		return "", "", errWrong
+	switch {
+	case !known && u.subject != "":
+		return foundUser{subject: u.subject}, errDisabled
+	case !ok || !known:
+		return foundUser{subject: u.subject}, errWrong
 	}
-	return subject, issuer.Hash(hash), nil
+	return u, nil
 }
 
 type passwordForm struct {
@@ -193,9 +220,9 @@ func (p *Passwords) show(w http.ResponseWriter, v *issuer.Visit, status int, nam
 	v.Page(w, status, "Sign in", template.HTML(body.String()))
 }
 
-var passwordPage = template.Must(template.New("password").Parse(`<p>to continue to <strong>{{.Client}}</strong>
+var passwordPage = template.Must(template.New("password").Parse(`{{if .Client}}<p>to continue to <strong>{{.Client}}</strong>
 {{- if not .Verified}} <span class="mark">unverified</span>{{end}}</p>
-{{if .Wrong}}<p class="warn" role="alert">{{.Wrong}}</p>
+{{end}}{{if .Wrong}}<p class="warn" role="alert">{{.Wrong}}</p>
 {{end}}<form method="post" action="{{.Action}}">
 <input type="hidden" name="csrf" value="{{.CSRF}}">
 <label for="name">Name</label>

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -29,6 +30,14 @@ type UpstreamOptions struct {
 	// Scopes that are asked for there, besides openid. Default: profile, email.
 	// The operator should put them into issuer.Options.Upstream as well.
 	Scopes []string
+	// GroupsClaim is the claim of the ID token with the groups of the person, an array of texts or one
+	// text, such as "groups": the first 200 whose names have at most 255 bytes, which can be printed.
+	// Default: groups are not read.
+	GroupsClaim string
+	// OnGroups is told the groups of each person who signs in, none too, if GroupsClaim is set, so that
+	// what was granted before follows them (issuer.Options.Groups). Its error ends the sign-in.
+	// Default: nobody is.
+	OnGroups func(ctx context.Context, subject string, groups []string) error
 	// Accept checks the claims of the ID token, a JSON object, and may change
 	// the Person, or refuse the sign-in with an error: the client is told that
 	// access is denied, but not why. Default: every user of the provider, as
@@ -238,12 +247,47 @@ func (u *Upstream) identify(ctx context.Context, p *upstreamProvider, raw string
 	if claims.AuthTime > 0 && int64(claims.AuthTime) <= u.opts.Now().Unix() {
 		person.AuthTime = time.Unix(int64(claims.AuthTime), 0)
 	}
+	if u.opts.GroupsClaim != "" {
+		person.Groups = groupsIn(whole, u.opts.GroupsClaim)
+	}
 	if u.opts.Accept != nil {
 		if err := u.opts.Accept(ctx, whole, person); err != nil {
 			return nil, fmt.Errorf("%w: %w", errDenied, err)
 		}
 	}
+	if u.opts.OnGroups != nil && u.opts.GroupsClaim != "" {
+		if err := u.opts.OnGroups(ctx, person.Subject, person.Groups); err != nil {
+			return nil, fmt.Errorf("keeping the groups of a person: %w", err)
+		}
+	}
 	return person, nil
+}
+
+// groupsIn reads the groups of a claim: an array of texts, or one text, which is one group whatever is in it.
+// What is neither has none. Names are compared as they are.
+func groupsIn(claims []byte, name string) []string {
+	const most, longest = 200, 255
+	var all map[string]json.RawMessage
+	if json.Unmarshal(claims, &all) != nil {
+		return nil
+	}
+	var names []any
+	if json.Unmarshal(all[name], &names) != nil {
+		var one string
+		if json.Unmarshal(all[name], &one) != nil {
+			return nil
+		}
+		names = []any{one}
+	}
+	var groups []string
+	for _, name := range names {
+		group, ok := name.(string)
+		unfit := !ok || group == "" || len(group) > longest || strings.ContainsFunc(group, func(c rune) bool { return !unicode.IsPrint(c) })
+		if !unfit && len(groups) < most && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
 }
 
 // upstreamSubject is the person's identifier here, which no other provider and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -283,5 +284,92 @@ func TestAttackUpstreamSSRF(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), "is not public") {
 		t.Errorf("the log does not say why: %s", s.log)
+	}
+}
+
+// Bad input: groups of a provider are those of an array or of one text, as they are; what no group can be
+// is left out.
+func TestUpstreamGroups(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	s, provider := upstreamSite(t, func(o *userauth.UpstreamOptions) {
+		o.GroupsClaim = "teams"
+		o.OnGroups = func(_ context.Context, subject string, groups []string) error {
+			if !strings.HasPrefix(subject, o.Issuer+"|") {
+				return errors.New("not a subject of the provider: " + subject)
+			}
+			seen = groups
+			return nil
+		}
+	})
+	many := make([]any, 300)
+	for i := range many {
+		many[i] = "g" + strings.Repeat("x", i%250)
+	}
+	for _, test := range []struct {
+		name  string
+		claim any
+		want  []string
+	}{
+		{"none", nil, nil},
+		{"an array", []any{"CN=a,OU=b", "c", "c"}, []string{"CN=a,OU=b", "c"}},
+		{"a text", "a,b", []string{"a,b"}},
+		{"what no group can be", []any{"", "a\nb", "a\u202eb", strings.Repeat("x", 256), 7, nil, []any{"d"}, "e"}, []string{"e"}},
+		{"an object", map[string]any{"a": true}, nil},
+		{"a look-alike", []any{"\u0430dmins"}, []string{"\u0430dmins"}},
+	} {
+		provider.Claims = func(c map[string]any) {
+			if test.claim != nil {
+				c["teams"] = test.claim
+			}
+		}
+		p := newPerson(t)
+		s.subject(p.code(p.submit(p.open(s.request()), "answer", "approve")))
+		if !slices.Equal(seen, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, seen, test.want)
+		}
+	}
+	provider.Claims = func(c map[string]any) { c["teams"] = many }
+	p := newPerson(t)
+	s.subject(p.code(p.submit(p.open(s.request()), "answer", "approve")))
+	if len(seen) != 200 {
+		t.Errorf("%d groups of 300", len(seen))
+	}
+}
+
+// Bad input: a provider that gives a person another mail address or name changes nothing of who it is here;
+// one that gives the same address to another subject has made another person.
+func TestUpstreamChangedPerson(t *testing.T) {
+	t.Parallel()
+	s, provider := upstreamSite(t, nil)
+	subject := func(sub, name, email string) string {
+		provider.Claims = func(c map[string]any) { c["sub"], c["name"], c["email"] = sub, name, email }
+		p := newPerson(t)
+		return s.subject(p.code(p.submit(p.open(s.request()), "answer", "approve")))
+	}
+	first := subject("7", "Ada", "ada@example.com")
+	if got := subject("7", "Ada Lovelace", "a.lovelace@example.com"); got != first {
+		t.Errorf("with another address %q became %q", first, got)
+	}
+	if got := subject("8", "Ada", "ada@example.com"); got == first {
+		t.Errorf("another subject with the same address is %q, too", got)
+	}
+}
+
+// People of a provider have an account page too, without a password; signing in for it asks them
+// about no client.
+func TestUpstreamAccount(t *testing.T) {
+	t.Parallel()
+	s, _ := upstreamSite(t, nil)
+	p := newPerson(t)
+	shown := p.open(s.url + "/account")
+	if shown.Status != http.StatusOK || !strings.Contains(shown.Body, "Browsers where you are signed in") || strings.Contains(shown.Body, "/account/password") {
+		t.Fatalf("the account page: %d %v %s", shown.Status, shown.Away, shown.Body)
+	}
+	if got := p.open(s.url + "/account/password"); got.Status != http.StatusNotFound {
+		t.Errorf("the page for a password: %d", got.Status)
+	}
+	if got := p.submit(shown, "do", "sign-out"); !strings.Contains(got.Body, "You are signed out") {
+		t.Errorf("after signing out: %d %s", got.Status, got.Body)
 	}
 }

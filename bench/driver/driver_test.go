@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,25 @@ func TestWeb(t *testing.T) {
 	}
 	if !versions[fixture.Modern+" tools/call echo"] || len(versions) != 1 {
 		t.Errorf("headers: %v", versions)
+	}
+}
+
+// A number in the parameters is that of the request, so that it is another one in each.
+func TestNumber(t *testing.T) {
+	var names []string
+	in, out := server(t, func(line string, _ bool, w io.Writer) {
+		_, rest, _ := strings.Cut(line, `"name":"thing `)
+		name, _, _ := strings.Cut(rest, `"`)
+		names = append(names, name)
+		_, _ = io.WriteString(w, answerTo(line))
+	})
+	call := driver.Call{Method: "tools/call", Name: "make", Params: `"name":"thing ` + driver.Number + `"`}
+	if _, err := driver.OpenPipe(in, out, 2, call, driver.Stateless, driver.Result(fixture.Text, 0)).Times(6); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if len(names) != 6 || len(slices.Compact(names)) != 6 || len(names[0]) != len(driver.Number) {
+		t.Errorf("%q", names)
 	}
 }
 

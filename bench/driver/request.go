@@ -16,6 +16,10 @@ const (
 	idMark          = "1000000000"
 )
 
+// Number stands in the parameters of a [Call] for a number that is another one in each request: that of
+// its id.
+const Number = idMark
+
 // A Call is a request as the driver sends it again and again.
 type Call struct {
 	Method, Name string // Name is what the header says: of the tool, or the URI
@@ -72,21 +76,30 @@ func (c Call) message(modern bool) string {
 	return `{"jsonrpc":"2.0","id":` + idMark + `,"method":"` + c.Method + `","params":{` + params + `}}`
 }
 
-// A request is the bytes of a call, and where its id is in them.
+// A request is the bytes of a call, and where its number is in them: the id, and each [Number].
 type request struct {
-	bytes []byte
-	id    []byte // within bytes
+	bytes   []byte
+	numbers [][]byte // within bytes
 }
 
 func newRequest(data []byte) request {
-	at := bytes.Index(data, []byte(`"id":`+idMark)) + len(`"id":`)
-	return request{data, data[at : at+idDigits]}
+	r := request{bytes: data}
+	for at := 0; ; at += idDigits {
+		next := bytes.Index(data[at:], []byte(idMark))
+		if next < 0 {
+			return r
+		}
+		at += next
+		r.numbers = append(r.numbers, data[at:at+idDigits])
+	}
 }
 
 // number sets the id.
 func (r request) number(id uint64) {
 	for i := idDigits - 1; i >= 0; i-- {
-		r.id[i] = byte('0' + id%10)
+		for _, digits := range r.numbers {
+			digits[i] = byte('0' + id%10)
+		}
 		id /= 10
 	}
 }

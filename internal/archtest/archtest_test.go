@@ -292,6 +292,7 @@ require (
 	github.com/go-git/go-git/v5 v5.19.3
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/parley-mcp/parley v0.0.0
+	github.com/prometheus/common v0.72.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/tailscale/hujson v0.0.0
@@ -304,6 +305,7 @@ require (
 	golang.org/x/oauth2 v0.37.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
+	golang.org/x/text v0.43.0
 	modernc.org/sqlite v1.61.1
 )
 `,
@@ -341,6 +343,7 @@ require (
 		"0080-fsnotify":        "github.com/fsnotify/fsnotify",
 		"0081-html":            "codeberg.org/readeck/go-readability/v2 github.com/JohannesKaufmann/html-to-markdown/v2",
 		"0083-x-net":           "golang.org/x/net",
+		"0089-x-text":          "golang.org/x/text",
 		"0015-websocket":       "github.com/coder/websocket",
 		"0019-go-jose":         "github.com/go-jose/go-jose/v4",
 		"0020-sqlite":          "modernc.org/sqlite",

@@ -30,20 +30,53 @@ var (
 // the order of their keys. On error dst is
 // returned as it was; the error is an *[Error].
 func Append(dst []byte, v any) ([]byte, error) {
+	if raw, ok := v.(RawValue); ok && ready(raw) {
+		return append(dst, raw...), nil
+	}
+	out, err := encode(v, func(o json.Options) ([]byte, error) { return appendWith(dst, v, o) })
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// encode calls do with the options that v needs.
+func encode(v any, do func(json.Options) ([]byte, error)) ([]byte, error) {
 	options := encodePlain
 	if hasDuration(reflect.TypeOf(v)) {
 		options = encodeDurations
 	}
-	out, err := appendWith(dst, v, options)
+	out, err := do(options)
 	if err != nil && lacksDuration(err) {
 		// A duration in an interface, which the type did not show.
-		out, err = appendWith(dst, v, encodeDurations)
+		out, err = do(encodeDurations)
 	}
 	if err != nil {
-		return dst, encodeError(err)
+		return nil, encodeError(err)
 	}
 	return out, nil
 }
+
+// ready reports whether a value can be copied as it is: it is valid, and has no white space between
+// its tokens.
+func ready(raw RawValue) bool {
+	if _, end, err := scan(raw, Limits{Depth: maxEncodedDepth}, nil); err != nil || end != len(raw) {
+		return false
+	}
+	for pos := 0; pos < len(raw); pos++ {
+		switch raw[pos] {
+		case '"':
+			end, _ := SkipString(raw, pos)
+			pos = end - 1
+		case ' ', '\t', '\r', '\n':
+			return false
+		}
+	}
+	return true
+}
+
+// maxEncodedDepth is how deep the encoder nests.
+const maxEncodedDepth = 10_000
 
 func appendWith(dst []byte, v any, options json.Options) ([]byte, error) {
 	buf := buffers.Get().(*bytes.Buffer)
@@ -55,8 +88,10 @@ func appendWith(dst []byte, v any, options json.Options) ([]byte, error) {
 	return out, err
 }
 
-// Marshal returns the JSON encoding of v, as [Append] does.
-func Marshal(v any) ([]byte, error) { return Append(nil, v) }
+// Marshal returns the JSON encoding of v, as [Append] does. It takes no more memory than that.
+func Marshal(v any) ([]byte, error) {
+	return encode(v, func(o json.Options) ([]byte, error) { return json.Marshal(v, o) })
+}
 
 // MarshalObject is [Marshal] of what must encode as an object, within lim.
 func MarshalObject(v any, lim Limits) (Object, error) {

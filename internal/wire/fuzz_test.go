@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -204,6 +205,31 @@ func FuzzDecodeParams(f *testing.F) {
 		}
 		if err := o.CheckNames("name", "arguments", "_meta", "options", "ref", "steps", "value", "extra"); err != nil {
 			t.Fatalf("accepted a twin: %v", err)
+		}
+	})
+}
+
+// A value that is copied as it is comes out as the encoder writes it.
+func FuzzAppendRaw(f *testing.F) {
+	seeds(f)
+	f.Add([]byte(`{"a": "b c",  "d":[1 ,2]}`))
+	f.Add([]byte("[\"a\",\n\"b\"]"))
+	f.Add([]byte(`["a b\n\u00e9\/",1.50,-0,{"x":{}}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		raw := wire.RawValue(data)
+		got, err := wire.Append([]byte("before"), raw)
+		want, wantErr := wire.Append([]byte("before["), struct {
+			Raw wire.RawValue `json:"raw"`
+		}{raw})
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("%v, in a struct %v", err, wantErr)
+		}
+		if err != nil {
+			return
+		}
+		inner := strings.TrimSuffix(strings.TrimPrefix(string(want), `before[{"raw":`), "}")
+		if string(got) != "before"+inner {
+			t.Fatalf("%s, in a struct %s", got, want)
 		}
 	})
 }

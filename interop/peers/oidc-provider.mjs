@@ -4,6 +4,9 @@
 //
 //   node oidc-provider.mjs '{"issuer": …, "resource": …, "redirectURI": …, "documents": {URL: URL}}'
 //
+// With opaque and guardKeys, a JWK set, tokens are opaque, and the clients "guard" and "key" may ask
+// about them.
+//
 // documents says where client ID metadata documents are in truth: the provider
 // takes https URLs alone, and reaches no loopback address of itself.
 
@@ -14,6 +17,8 @@ import { errors, Provider } from 'oidc-provider';
 
 const o = JSON.parse(process.argv[2]);
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+const asks = { redirect_uris: [], grant_types: [], response_types: [] };
 
 const server = createServer();
 server.listen(0, '127.0.0.1', () => {
@@ -37,6 +42,13 @@ server.listen(0, '127.0.0.1', () => {
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
       },
+      // Resource servers, which ask about opaque tokens.
+      ...(o.opaque
+        ? [
+            { client_id: 'guard', client_secret: 'guard secret', ...asks },
+            { client_id: 'key', token_endpoint_auth_method: 'private_key_jwt', jwks: o.guardKeys, ...asks },
+          ]
+        : []),
     ],
     clientDefaults: { id_token_signed_response_alg: 'RS256' },
     // Tokens are refreshed without the scope offline_access, too.
@@ -56,7 +68,7 @@ server.listen(0, '127.0.0.1', () => {
         useGrantedResource: () => true,
         getResourceServerInfo: (_ctx, resource) => {
           if (resource !== o.resource && resource !== o.elsewhere) throw new errors.InvalidTarget();
-          return { scope: 'files:read files:write', audience: resource, accessTokenTTL: 600, accessTokenFormat: 'jwt' };
+          return { scope: 'files:read files:write', audience: resource, accessTokenTTL: 600, accessTokenFormat: o.opaque ? 'opaque' : 'jwt' };
         },
       },
     },

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth/guard"
@@ -52,6 +53,18 @@ func trivial(b testing.TB) http.Handler {
 // not counted, and what the endpoint does is one look at the principal.
 func BenchmarkCachedToken(b *testing.B) {
 	bench := setUp(b, &guard.Options{Scopes: []string{"mcp"}})
+	h, r, w := bench.guard.Protect(trivial(b)), prepared(b, bench), sink{http.Header{}}
+	h.ServeHTTP(w, r)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(w, r)
+	}
+}
+
+// BenchmarkCachedTokenFresh is the same with RequireFresh, which registers the request to be ended.
+func BenchmarkCachedTokenFresh(b *testing.B) {
+	bench := &bench{t: b, key: newKey(b, "ES256"), clock: clocktest.New(epoch)}
+	bench.with(newFixed(), &guard.Options{Scopes: []string{"mcp"}, RequireFresh: time.Minute})
 	h, r, w := bench.guard.Protect(trivial(b)), prepared(b, bench), sink{http.Header{}}
 	h.ServeHTTP(w, r)
 	b.ReportAllocs()

@@ -73,6 +73,14 @@ func (c *cache) put(key digest, v *verified, now time.Time) {
 	s.entries[key] = e
 }
 
+// remove forgets a token.
+func (c *cache) remove(key digest) {
+	s := &c.shards[key[0]%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.entries, key)
+}
+
 // drop makes room: of a few entries, which a map yields at random, those that
 // have ended go, or else the one that was used longest ago.
 func (s *shard) drop(now time.Time) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
 	"github.com/parley-mcp/parley/principal"
 )
 
@@ -29,6 +30,7 @@ type Guard struct {
 	document document
 	cache    *cache
 	slots    chan struct{} // one element for each verification under way
+	watcher  *watcher      // nil: requests under way are not verified anew
 	proofs   proofs
 	nonces   *nonces // nil: none are asked for
 	log      *slog.Logger
@@ -55,6 +57,9 @@ func New(resource string, verifier Verifier, o *Options) (*Guard, error) {
 		if err := v.check(); err != nil {
 			return nil, fmt.Errorf("guard: verifier: %w", err)
 		}
+		if g.opts.RequireFresh > 0 && !v.seesRevocation() {
+			return nil, errors.New("guard: RequireFresh needs a verifier that sees revocations, such as Introspection; JWT does not")
+		}
 	}
 	g.issuers = verifier.Issuers()
 	if err := g.opts.check(g.issuers); err != nil {
@@ -70,6 +75,9 @@ func New(resource string, verifier Verifier, o *Options) (*Guard, error) {
 	g.log = g.opts.Logger
 	g.cache = newCache(g.opts.CacheSize)
 	g.slots = make(chan struct{}, g.opts.MaxVerifications)
+	if g.opts.RequireFresh > 0 {
+		g.watcher = newWatcher(g)
+	}
 	g.proofs.init(g.opts.MaxProofs)
 	if g.opts.DPoPNonce {
 		if g.nonces, err = newNonces(g.opts.DPoPNonceKey, g.opts.DPoPNonceAge); err != nil {
@@ -112,8 +120,12 @@ func (g *Guard) Resource() string { return g.resource }
 
 // Close ends fetches of the verifiers of this package that are under way, and
 // waits for them; it closes no fetcher that options brought in. The guard
-// then admits only tokens that are cached.
+// then admits only tokens that are cached, and with RequireFresh what is under
+// way ends when its token is due to be verified.
 func (g *Guard) Close() {
+	if g.watcher != nil {
+		g.watcher.close()
+	}
 	if v, ok := g.verifier.(builtinVerifier); ok {
 		v.close()
 	}
@@ -145,6 +157,12 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		return
 	}
 	ctx := principal.NewContext(r.Context(), v.principal)
+	if g.watcher != nil {
+		var end func()
+		ctx, end = principal.WithRevocation(ctx)
+		defer end()
+		defer g.watcher.watch(token, v, isLongLived(r), end)()
+	}
 	if isLongLived(r) && !v.expires.IsZero() {
 		// A stream, or a WebSocket, must not outlive what let it in.
 		var cancel context.CancelFunc
@@ -184,7 +202,9 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (token string, v *
 			return "", nil, g.answers.of(kindMalformed, g.opts.DPoPRequired)
 		}
 		var kind kind
-		if v, kind = g.verify(r.Context(), token, key, now); v == nil {
+		var wait time.Duration
+		if v, kind, wait = g.verify(r.Context(), token, key, time.Time{}); v == nil {
+			setRetryAfter(w.Header(), wait)
 			return "", nil, g.answers.of(kind, scheme == schemeDPoP || g.opts.DPoPRequired)
 		}
 	}
@@ -210,12 +230,15 @@ type verified struct {
 	principal  *principal.Principal
 	thumbprint string    // of the key that the token is bound to
 	enough     bool      // the scopes do for every request
+	began      time.Time // when its verification did
 	until      time.Time // when it must be verified anew
 	expires    time.Time // zero for never
+	nominal    time.Time // the same without tolerance for clocks that differ
 }
 
-// verify verifies a token that is not cached.
-func (g *Guard) verify(ctx context.Context, token string, key digest, now time.Time) (*verified, kind) {
+// verify verifies a token of which nothing is cached that began after a time. wait is how long it
+// takes at least until one that cannot be verified now can be; 0 is not known.
+func (g *Guard) verify(ctx context.Context, token string, key digest, after time.Time) (v *verified, why kind, wait time.Duration) {
 	within, cancel := context.WithTimeout(ctx, g.opts.VerifyTimeout)
 	defer cancel()
 	select {
@@ -223,29 +246,34 @@ func (g *Guard) verify(ctx context.Context, token string, key digest, now time.T
 		defer func() { <-g.slots }()
 	case <-within.Done():
 		g.logUnverified(ctx, "too many verifications under way")
-		return nil, kindUnavailable
+		return nil, kindUnavailable, 0
 	}
-	if v := g.cache.get(key, now); v != nil {
-		return v, kindNone // another request was quicker
+	now := g.opts.Now()
+	if v := g.cache.get(key, now); v != nil && v.began.After(after) {
+		return v, kindNone, 0 // another request was quicker
 	}
 	t, err := g.verifier.Verify(within, token)
 	if err == nil {
 		err = g.checkToken(t, now)
 	}
+	if doubt, ok := errors.AsType[*jwt.DoubtError](err); ok && errors.Is(err, ErrUnavailable) {
+		g.log.InfoContext(ctx, "token not judged yet", "reason", redact(err, token))
+		return nil, kindUnavailable, doubt.Wait
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrUnavailable) || within.Err() != nil:
 		g.logUnverified(ctx, redact(err, token))
-		return nil, kindUnavailable
+		return nil, kindUnavailable, 0
 	default:
 		g.log.InfoContext(ctx, "token refused", "reason", redact(err, token))
-		return nil, kindInvalid
+		return nil, kindInvalid, 0
 	}
-	v := g.remembered(t, now)
+	v = g.remembered(t, now)
 	if g.opts.CacheAge > 0 {
 		g.cache.put(key, v, now)
 	}
-	return v, kindNone
+	return v, kindNone, 0
 }
 
 // logUnverified logs why a token could not be verified. That its client has
@@ -293,12 +321,21 @@ func (g *Guard) remembered(t *Token, now time.Time) *verified {
 	if t.Thumbprint != "" {
 		p.Challenge = g.dpop
 	}
-	v := &verified{principal: p, thumbprint: t.Thumbprint, enough: true, until: now.Add(g.opts.CacheAge), expires: t.Expiry}
+	v := &verified{
+		principal: p, thumbprint: t.Thumbprint, enough: true,
+		began: now, until: now.Add(g.opts.CacheAge), expires: t.Expiry, nominal: t.nominal,
+	}
+	if v.nominal.IsZero() {
+		v.nominal = t.Expiry
+	}
 	for _, scope := range g.opts.Scopes {
 		v.enough = v.enough && p.Has(scope)
 	}
 	if !t.Expiry.IsZero() && t.Expiry.Before(v.until) {
 		v.until = t.Expiry
+	}
+	if !t.Recheck.IsZero() && t.Recheck.Before(v.until) {
+		v.until = t.Recheck
 	}
 	return v
 }

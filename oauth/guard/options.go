@@ -63,6 +63,13 @@ type Options struct {
 	// anew, at most until it expires; within that time a revocation is not
 	// seen. Default 60 s; -1: each request is verified.
 	CacheAge time.Duration
+	// RequireFresh bounds how long a revocation, or the loss of a scope, may go unseen. CacheAge and
+	// VerifyTimeout are at most this, and what is under way is verified anew, twice as often: streams,
+	// WebSockets and calls end when their token is refused, and when it cannot be verified for so
+	// long. A call whose token has expired meanwhile goes on as without. A batch of a session is
+	// watched until its response ends. The verifier must see revocations: JWT alone does not, and
+	// is refused. Default 0: what CacheAge says, and streams end with their token alone.
+	RequireFresh time.Duration
 	// CacheSize is how many verified tokens are remembered, at least 16. Default
 	// 10,000.
 	CacheSize int
@@ -108,6 +115,10 @@ func (o *Options) filled() Options {
 		d.CacheAge = time.Minute
 	}
 	d.CacheAge = max(d.CacheAge, 0)
+	if d.RequireFresh > 0 {
+		d.CacheAge = min(d.CacheAge, d.RequireFresh)
+		d.VerifyTimeout = min(d.VerifyTimeout, d.RequireFresh)
+	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -146,6 +157,9 @@ func (o *Options) check(issuers []string) error {
 		// Such as from a setting that is not there: it would fit tokens that
 		// name no server.
 		return errors.New("guard: an audience is empty")
+	}
+	if o.RequireFresh < 0 {
+		return fmt.Errorf("guard: RequireFresh %v is negative", o.RequireFresh)
 	}
 	if len(issuers) == 0 || slices.Contains(issuers, "") {
 		return errors.New("guard: the verifier names no issuer")

@@ -3,7 +3,9 @@ package guard
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
@@ -126,7 +128,9 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, a *answer) {
 	}
 	switch a.kind {
 	case kindUnavailable:
-		h.Set("Retry-After", "1")
+		if h.Get("Retry-After") == "" {
+			h.Set("Retry-After", "1")
+		}
 	case kindNonce:
 		h.Set("DPoP-Nonce", g.nonces.fresh(g.opts.Now()))
 	default:
@@ -136,4 +140,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, a *answer) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // the client may have gone
+}
+
+// setRetryAfter says when to try again, if that is known: not before the time has passed.
+func setRetryAfter(h http.Header, wait time.Duration) {
+	if wait > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+	}
 }

@@ -2,9 +2,12 @@ package guard
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -44,6 +47,11 @@ type Token struct {
 	// Thumbprint is that of the key that the token is bound to (cnf.jkt, RFC
 	// 9449, section 6). Empty: a bearer token.
 	Thumbprint string
+	// Recheck is when the token must be verified anew at the latest, if that is
+	// before Options.CacheAge is over. The zero time: then.
+	Recheck time.Time
+
+	nominal time.Time // Expiry without tolerance, if it has some
 }
 
 // ErrUnavailable says that a token cannot be verified at the moment, because an
@@ -56,6 +64,10 @@ var ErrUnavailable = errors.New("tokens cannot be judged")
 type builtinVerifier interface {
 	check() error
 	close()
+	// seesRevocation reports whether a token that was revoked is refused when it is verified.
+	seesRevocation() bool
+	// try tries what verification needs of the issuers; see Guard.Check.
+	try(ctx context.Context) []error
 }
 
 // Func makes a verifier of a function. A token that it returns without issuer
@@ -84,7 +96,7 @@ func (f *function) Verify(ctx context.Context, token string) (*Token, error) {
 // Any accepts what one of several verifiers accepts. A JWT is shown to those of
 // its issuer alone. What is no JWT is shown to all, one after the other, also
 // to those that ask their server by introspection: put only servers together
-// that may see each other's tokens.
+// that may see each other's tokens. For servers that may not there is [ByIssuer].
 func Any(verifiers ...Verifier) Verifier { return anyOf(slices.Clone(verifiers)) }
 
 type anyOf []Verifier
@@ -123,6 +135,26 @@ func (a anyOf) close() {
 	}
 }
 
+func (a anyOf) seesRevocation() bool {
+	return !slices.ContainsFunc(a, func(v Verifier) bool {
+		b, ok := v.(builtinVerifier)
+		return ok && !b.seesRevocation()
+	})
+}
+
+// try tries all at once.
+func (a anyOf) try(ctx context.Context) []error {
+	errs := make([][]error, len(a))
+	var trying sync.WaitGroup
+	for i, v := range a {
+		if v, ok := v.(builtinVerifier); ok {
+			trying.Go(func() { errs[i] = v.try(ctx) })
+		}
+	}
+	trying.Wait()
+	return slices.Concat(errs...)
+}
+
 func (a anyOf) Verify(ctx context.Context, token string) (*Token, error) {
 	issuer := ""
 	if t, err := jwt.Peek(token); err == nil {
@@ -147,6 +179,68 @@ func (a anyOf) Verify(ctx context.Context, token string) (*Token, error) {
 		return nil, errors.New("nobody knows the issuer of the token")
 	}
 	return nil, errors.Join(refusals...)
+}
+
+// ByIssuer shows each token to one verifier alone: a JWT to that of the issuer that it names, and
+// what names no issuer to the only one of verifiers that is not made by [JWT]. If there are several
+// of those, such a token is refused, since the wrong one would get hold of it. No two verifiers may
+// have an issuer in common; issuers are compared letter by letter (RFC 8414, section 3.3).
+func ByIssuer(verifiers ...Verifier) Verifier { return &byIssuer{anyOf: slices.Clone(verifiers)} }
+
+type byIssuer struct{ anyOf }
+
+func (b *byIssuer) check() error {
+	if err := b.anyOf.check(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, v := range b.anyOf {
+		for _, issuer := range v.Issuers() {
+			if seen[issuer] {
+				return fmt.Errorf("two verifiers are for %s", issuer)
+			}
+			seen[issuer] = true
+		}
+	}
+	return nil
+}
+
+func (b *byIssuer) Verify(ctx context.Context, token string) (*Token, error) {
+	v, err := b.of(token)
+	if err != nil {
+		return nil, err
+	}
+	t, err := v.Verify(ctx, token)
+	if err == nil && (t == nil || !slices.Contains(v.Issuers(), t.Issuer)) {
+		return nil, errors.New("the issuer is none of the verifier's")
+	}
+	return t, err
+}
+
+// of is the verifier that a token is shown to.
+func (b *byIssuer) of(token string) (Verifier, error) {
+	if t, err := jwt.Peek(token); err == nil && t.Claims.Issuer != "" {
+		for _, v := range b.anyOf {
+			if slices.Contains(v.Issuers(), t.Claims.Issuer) {
+				return v, nil
+			}
+		}
+		return nil, errors.New("nobody knows the issuer of the token")
+	}
+	var only Verifier
+	for _, v := range b.anyOf {
+		if _, ok := v.(*jwtVerifier); ok {
+			continue
+		}
+		if only != nil {
+			return nil, errors.New("the token names no issuer, and several could be asked about it")
+		}
+		only = v
+	}
+	if only == nil {
+		return nil, errors.New("the token is no JWT that names its issuer")
+	}
+	return only, nil
 }
 
 // A metadataFinder finds the metadata of an issuer.
@@ -175,29 +269,52 @@ func (f metadataFinder) close() {
 	}
 }
 
+// A setupError is one that does not pass by itself: an operator has to change something.
+type setupError struct{ error }
+
+func (e *setupError) Unwrap() error { return e.error }
+
+// unavailable says that tokens cannot be verified now, because of err.
+func unavailable(err error) error {
+	if _, ok := errors.AsType[*setupError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
 // find fetches the metadata: the first document that is there and is that of
-// the issuer.
+// the issuer. The error is a *setupError if a document or an address is a wrong one, or no document
+// is there.
 func (f metadataFinder) find(ctx context.Context) (*oauth.ServerMetadata, error) {
 	places, err := oauth.ServerMetadataURLs(f.issuer)
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", f.issuer, err)
 	}
-	var errs []error
+	var wrong, absent, passing []error
 	for _, place := range places {
 		r, err := f.fetch.Get(ctx, place, nil)
-		if err == nil && (r.Status != 200 || !r.JSON()) {
-			err = fmt.Errorf("%s: status %d and no JSON document", place, r.Status)
+		switch {
+		case err == nil && r.Status == http.StatusOK && r.JSON():
+			m, err := oauth.ParseServerMetadata(r.Body, f.issuer)
+			if err == nil {
+				return m, nil
+			}
+			wrong = append(wrong, fmt.Errorf("%s: %w", place, err))
+		case err == nil && r.Status < http.StatusInternalServerError && r.Status != http.StatusTooManyRequests:
+			absent = append(absent, fmt.Errorf("%s: status %d and no JSON document", place, r.Status))
+		case err == nil:
+			passing = append(passing, fmt.Errorf("%s: status %d", place, r.Status))
+		case errors.As(err, new(*oauth.BlockedError)), errors.As(err, new(*tls.CertificateVerificationError)):
+			wrong = append(wrong, err)
+		default:
+			passing = append(passing, err)
 		}
-		var m *oauth.ServerMetadata
-		if err == nil {
-			m, err = oauth.ParseServerMetadata(r.Body, f.issuer)
-		}
-		if err == nil {
-			return m, nil
-		}
-		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("metadata of %s: %w", f.issuer, errors.Join(errs...))
+	err = fmt.Errorf("metadata of %s: %w", f.issuer, errors.Join(slices.Concat(wrong, passing, absent)...))
+	if len(wrong) > 0 || len(passing) == 0 {
+		err = &setupError{err}
+	}
+	return nil, err
 }
 
 // onLoopback reports whether a URL that is an endpoint is on this machine.

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,17 +15,25 @@ import (
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
+	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
 
-// IntrospectionOptions adjust Introspection. Either ClientID or Authorize is
-// needed.
+// IntrospectionOptions adjust Introspection. Either ClientID, with ClientSecret
+// or Signer, or Authorize is needed.
 type IntrospectionOptions struct {
 	// Endpoint is where tokens are asked about. Default: where the metadata of
 	// the issuer says.
 	Endpoint string
 	// ClientID and ClientSecret are the credentials of this resource server,
-	// sent by HTTP Basic authentication.
+	// sent by HTTP Basic authentication, or in the form if the metadata lists
+	// client_secret_post and not client_secret_basic.
 	ClientID, ClientSecret string
+	// Signer is the private key of ClientID instead of a secret: the client
+	// authenticates by private_key_jwt (RFC 7523, section 3). Algorithm and
+	// KeyID have defaults that suit the key: the usual algorithm, and the
+	// thumbprint (RFC 7638). Default nil.
+	Signer           crypto.Signer
+	Algorithm, KeyID string
 	// Authorize gives a bearer token of this resource server instead. It is
 	// called for each question. Default nil.
 	Authorize func(ctx context.Context) (string, error)
@@ -67,6 +76,7 @@ type introspection struct {
 
 	mu       sync.Mutex
 	endpoint string // "" until it is known
+	inForm   bool   // the secret is sent in the form
 }
 
 func (v *introspection) check() error {
@@ -80,6 +90,37 @@ func (v *introspection) check() error {
 	}
 	if (v.opts.ClientID == "") == (v.opts.Authorize == nil) {
 		return errors.New("introspection needs either ClientID or Authorize")
+	}
+	if v.opts.Signer == nil {
+		return nil
+	}
+	if v.opts.ClientID == "" || v.opts.ClientSecret != "" {
+		return errors.New("introspection: a Signer goes with a ClientID, and without a ClientSecret")
+	}
+	if _, err := jwt.KeyOf(v.opts.Signer, v.opts.Algorithm, v.opts.KeyID); err != nil {
+		return fmt.Errorf("introspection: key of the client: %w", err)
+	}
+	return nil
+}
+
+func (v *introspection) seesRevocation() bool { return true }
+
+// try asks about a token that nobody has: the answer must be that it is not active.
+func (v *introspection) try(ctx context.Context) []error {
+	body, err := v.ask(ctx, oauth.NewSecret())
+	if err == nil {
+		var a struct {
+			Active *bool `json:"active"`
+		}
+		switch err = wire.Decode(body, &a); {
+		case err != nil:
+			err = fmt.Errorf("answer of the introspection endpoint of %s: %w", v.issuer, err)
+		case a.Active == nil || *a.Active:
+			err = &setupError{fmt.Errorf("the introspection endpoint of %s does not say that a made-up token is not active", v.issuer)}
+		}
+	}
+	if err != nil {
+		return []error{unavailable(err)}
 	}
 	return nil
 }
@@ -105,51 +146,112 @@ func (v *introspection) ask(ctx context.Context, token string) ([]byte, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	endpoint, err := v.place(ctx)
+	endpoint, inForm, err := v.place(ctx)
 	if err != nil {
 		return nil, err
 	}
 	header := http.Header{"Accept": {"application/json"}}
-	if v.opts.Authorize != nil {
-		own, err := v.opts.Authorize(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("own token: %w", err)
-		}
-		header.Set("Authorization", "Bearer "+own)
-	} else {
-		// RFC 6749, section 2.3.1: both are form-encoded first.
-		pair := url.QueryEscape(v.opts.ClientID) + ":" + url.QueryEscape(v.opts.ClientSecret)
-		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+	form := url.Values{"token": {token}, "token_type_hint": {"access_token"}}
+	if err := v.authenticate(ctx, header, form, inForm); err != nil {
+		return nil, err
 	}
-	r, err := v.fetch.PostForm(ctx, endpoint, url.Values{"token": {token}, "token_type_hint": {"access_token"}}, header)
+	r, err := v.fetch.PostForm(ctx, endpoint, form, header)
 	if err != nil {
+		if errors.As(err, new(*oauth.BlockedError)) {
+			err = &setupError{err}
+		}
+		return nil, err
+	}
+	if err := v.refusal(endpoint, r); err != nil {
 		return nil, err
 	}
 	if r.Status != http.StatusOK || !r.JSON() || len(r.Body) > maxIntrospection {
-		return nil, fmt.Errorf("status %d and no JSON answer of a usual size", r.Status)
+		return nil, fmt.Errorf("%s: status %d and no JSON answer of a usual size", endpoint, r.Status)
 	}
 	return r.Body, nil
 }
 
-// place is the endpoint, which the metadata is asked for once.
-func (v *introspection) place(ctx context.Context) (string, error) {
+// refusal is the error of an answer that refuses the client, not the token (RFC 7662, section 2.3).
+func (v *introspection) refusal(endpoint string, r *oauth.Response) error {
+	switch {
+	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
+	case r.Status == http.StatusBadRequest && oauth.ParseError(r.Status, r.Body).Code == oauth.InvalidClient:
+	default:
+		return nil
+	}
+	return &setupError{fmt.Errorf("%s refuses the client %q of this server (status %d): check its id, its secret or key, "+
+		"and that it may introspect", endpoint, v.opts.ClientID, r.Status)}
+}
+
+// authenticate adds to a question what proves who asks.
+func (v *introspection) authenticate(ctx context.Context, header http.Header, form url.Values, inForm bool) error {
+	switch {
+	case v.opts.Authorize != nil:
+		own, err := v.opts.Authorize(ctx)
+		if err != nil {
+			return fmt.Errorf("own token: %w", err)
+		}
+		header.Set("Authorization", "Bearer "+own)
+	case v.opts.Signer != nil:
+		assertion, err := v.assertion()
+		if err != nil {
+			return err
+		}
+		form.Set("client_assertion_type", oauth.ClientAssertionJWT)
+		form.Set("client_assertion", assertion)
+	case inForm:
+		form.Set("client_id", v.opts.ClientID)
+		form.Set("client_secret", v.opts.ClientSecret)
+	default:
+		// RFC 6749, section 2.3.1: both are form-encoded first.
+		pair := url.QueryEscape(v.opts.ClientID) + ":" + url.QueryEscape(v.opts.ClientSecret)
+		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
+	}
+	return nil
+}
+
+// assertionLife is the life of a client assertion: clocks may differ a little.
+const assertionLife = time.Minute
+
+// assertion identifies the client by its key (RFC 7523, section 3), to the issuer and nobody else.
+func (v *introspection) assertion() (string, error) {
+	key, err := jwt.KeyOf(v.opts.Signer, v.opts.Algorithm, v.opts.KeyID)
+	if err != nil {
+		return "", fmt.Errorf("key of the client: %w", err)
+	}
+	now := v.opts.Now()
+	signed, err := key.Sign(jwt.TypeJWT, &jwt.Claims{
+		Issuer: v.opts.ClientID, Subject: v.opts.ClientID, Audience: []string{v.issuer},
+		ID: oauth.NewSecret(), IssuedAt: now, Expiry: now.Add(assertionLife),
+	})
+	if err != nil {
+		return "", fmt.Errorf("signing the client assertion: %w", err)
+	}
+	return signed, nil
+}
+
+// place is the endpoint, and whether it takes the secret in the form alone. The metadata is asked
+// for both once.
+func (v *introspection) place(ctx context.Context) (endpoint string, inForm bool, _ error) {
 	v.mu.Lock()
-	endpoint := v.endpoint
+	endpoint, inForm = v.endpoint, v.inForm
 	v.mu.Unlock()
 	if endpoint != "" {
-		return endpoint, nil
+		return endpoint, inForm, nil
 	}
 	m, err := v.find(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if m.IntrospectionEndpoint == "" {
-		return "", fmt.Errorf("the metadata of %s names no introspection endpoint", v.issuer)
+		return "", false, &setupError{fmt.Errorf("the metadata of %s names no introspection endpoint (RFC 7662)", v.issuer)}
 	}
+	listed := m.IntrospectionEndpointAuthMethodsSupported
+	inForm = slices.Contains(listed, oauth.AuthSecretPost) && !slices.Contains(listed, oauth.AuthSecretBasic)
 	v.mu.Lock()
-	v.endpoint = m.IntrospectionEndpoint
+	v.endpoint, v.inForm = m.IntrospectionEndpoint, inForm
 	v.mu.Unlock()
-	return m.IntrospectionEndpoint, nil
+	return m.IntrospectionEndpoint, inForm, nil
 }
 
 // read is what an answer says of a token.
@@ -187,7 +289,8 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 		return nil, fmt.Errorf("token_type %q is not that of an access token that can be checked", a.TokenType)
 	}
 	t := &Token{
-		Issuer: v.issuer, Subject: a.Subject, Client: a.Client, Thumbprint: thumbprint,
+		nominal: unix(a.Expiry),
+		Issuer:  v.issuer, Subject: a.Subject, Client: a.Client, Thumbprint: thumbprint,
 		Expiry: later(unix(a.Expiry), v.opts.Skew), NotBefore: later(unix(a.NotBefore), -v.opts.Skew),
 	}
 	now := v.opts.Now()

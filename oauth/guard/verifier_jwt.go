@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,12 @@ type JWTOptions struct {
 	Types []string
 	// Skew is how far the clock of the issuer may differ. Default 30 s; -1: not at all.
 	Skew time.Duration
+	// KeysMaxAge bounds how long a key that the issuer has dropped is taken: by all caches together,
+	// Options.CacheAge too, at most this long, and one fetch longer. The keys are fetched anew when
+	// half of the time is over, while there are requests; if they cannot be had within it, tokens
+	// cannot be judged (503). A stream that was let in before goes on until its token ends. A second
+	// or more. Default 0: as [JWT] says.
+	KeysMaxAge time.Duration
 	// Extend, if not nil, reads what the usual claims do not say out of the
 	// payload, such as roles, and may change or refuse the token. Default nil.
 	Extend func(payload []byte, t *Token) error
@@ -39,8 +46,11 @@ type JWTOptions struct {
 }
 
 // JWT verifies tokens that are JWTs signed by issuer (RFC 9068). Keys are
-// fetched when first needed, remembered for an hour at most, and used on for a
-// day while fetching fails. o may be nil.
+// fetched when first needed, and again when a token names one that is not known, at most once in
+// 10 s; until then such a token is not judged (503). A key that the issuer has dropped is taken for
+// an hour at most, or for as long as the issuer's Cache-Control says if that is less, plus
+// Options.CacheAge; for a day while the keys cannot be fetched. KeysMaxAge bounds all that. o may be
+// nil.
 func JWT(issuer string, o *JWTOptions) Verifier {
 	v := &jwtVerifier{issuer: issuer}
 	if o != nil {
@@ -64,7 +74,8 @@ type jwtVerifier struct {
 	issuer string
 	opts   JWTOptions
 	keys   jwt.Source
-	end    func() // ends keys
+	remote *jwt.Remote // keys, if they are fetched
+	end    func()      // ends keys
 	err    error
 }
 
@@ -77,6 +88,12 @@ func (v *jwtVerifier) source() (jwt.Source, error) {
 		if !slices.Contains(jwt.DefaultAlgorithms(), name) {
 			return nil, fmt.Errorf("algorithm %q is not for tokens", name)
 		}
+	}
+	switch d := v.opts.KeysMaxAge; {
+	case d != 0 && v.opts.JWKS != nil:
+		return nil, errors.New("KeysMaxAge is for keys that are fetched, not for those of JWKS")
+	case d != 0 && d < time.Second:
+		return nil, fmt.Errorf("KeysMaxAge is %v, and must be a second at least", d)
 	}
 	if v.opts.JWKS != nil {
 		set, err := jwt.ParseSet(v.opts.JWKS)
@@ -93,7 +110,7 @@ func (v *jwtVerifier) source() (jwt.Source, error) {
 		where = v.opts.JWKSURI
 	}
 	f := newFinder(v.issuer, v.opts.Fetch, onLoopback(where))
-	remote := jwt.NewRemote(f.fetch, func(ctx context.Context) (string, error) {
+	v.remote = jwt.NewRemote(f.fetch, func(ctx context.Context) (string, error) {
 		if v.opts.JWKSURI != "" {
 			return v.opts.JWKSURI, nil
 		}
@@ -105,12 +122,12 @@ func (v *jwtVerifier) source() (jwt.Source, error) {
 			return "", err
 		}
 		return m.JWKSURI, nil
-	}, &jwt.RemoteOptions{Now: v.opts.Now})
+	}, &jwt.RemoteOptions{Now: v.opts.Now, Limit: v.opts.KeysMaxAge})
 	v.end = func() {
-		remote.Close()
+		v.remote.Close()
 		f.close()
 	}
-	return remote, nil
+	return v.remote, nil
 }
 
 func (v *jwtVerifier) check() error { return v.err }
@@ -121,34 +138,35 @@ func (v *jwtVerifier) close() {
 	}
 }
 
+func (v *jwtVerifier) seesRevocation() bool { return false }
+
+// try fetches the metadata and the keys.
+func (v *jwtVerifier) try(ctx context.Context) []error {
+	if _, err := v.keys.Find(ctx, "", jwt.DefaultAlgorithms()[0]); err != nil && !errors.As(err, new(*jwt.DoubtError)) {
+		return []error{unavailable(err)}
+	}
+	return nil
+}
+
 // Issuers is part of Verifier.
 func (v *jwtVerifier) Issuers() []string { return []string{v.issuer} }
-
-// refused reports whether an error of package jwt is the token's own fault;
-// with every other the keys could not be had.
-func refused(err error) bool {
-	for _, reason := range []error{
-		jwt.ErrMalformed, jwt.ErrAlgorithm, jwt.ErrType, jwt.ErrNoKey, jwt.ErrSignature,
-		jwt.ErrExpired, jwt.ErrNotYet, jwt.ErrIssuer, jwt.ErrAudience,
-	} {
-		if errors.Is(err, reason) {
-			return true
-		}
-	}
-	return false
-}
 
 // Verify is part of Verifier.
 func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	got, err := jwt.Verify(ctx, token, v.keys, &jwt.Check{
+	keys := v.keys
+	limited := &limitedKeys{remote: v.remote}
+	if v.opts.KeysMaxAge > 0 {
+		keys = limited
+	}
+	got, err := jwt.Verify(ctx, token, keys, &jwt.Check{
 		Algorithms: v.opts.Algorithms, Types: v.opts.Types, Issuer: v.issuer,
 		Skew: v.opts.Skew, Now: v.opts.Now(), NeedExpiry: true,
 	})
 	if err != nil {
-		if refused(err) {
+		if jwt.Refused(err) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -158,8 +176,9 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 	}
 	c := &got.Claims
 	t := &Token{
-		Issuer: c.Issuer, Subject: c.Subject, Client: c.ClientID, Audience: c.Audience, Thumbprint: c.JKT,
-		Expiry: later(c.Expiry, v.opts.Skew), NotBefore: later(c.NotBefore, -v.opts.Skew),
+		nominal: c.Expiry,
+		Issuer:  c.Issuer, Subject: c.Subject, Client: c.ClientID, Audience: c.Audience, Thumbprint: c.JKT,
+		Expiry: later(c.Expiry, v.opts.Skew), NotBefore: later(c.NotBefore, -v.opts.Skew), Recheck: limited.until,
 	}
 	if t.Scopes, err = oauth.ParseScope(c.Scope); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)
@@ -170,6 +189,18 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 		}
 	}
 	return t, nil
+}
+
+// limitedKeys are the keys for one token, which say until when they may be used.
+type limitedKeys struct {
+	remote *jwt.Remote
+	until  time.Time
+}
+
+// Find implements jwt.Source.
+func (l *limitedKeys) Find(ctx context.Context, id, algorithm string) (keys []crypto.PublicKey, err error) {
+	keys, l.until, err = l.remote.FindUntil(ctx, id, algorithm)
+	return keys, err
 }
 
 // later moves a time that is known.

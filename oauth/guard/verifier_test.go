@@ -85,6 +85,104 @@ func TestJWTDiscovery(t *testing.T) {
 	}
 }
 
+// After a change of keys that nobody announced, tokens of the new key are not judged until the keys
+// can be fetched again; those of the key that is gone are taken for no longer than is promised.
+func TestUnplannedKeyChange(t *testing.T) {
+	t.Parallel()
+	f := newFar(t)
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
+	published := b.key
+	f.mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "max-age=300")
+		_, _ = w.Write(jwt.SetJSON(published))
+	})
+	b.with(guard.JWT(issuerID, &guard.JWTOptions{JWKSURI: f.URL + "/keys", Now: b.clock.Now, Fetch: f.fetch}), nil)
+	old := b.token(nil)
+	b.passed(b.bearer(old))
+	b.clock.Add(4 * time.Second)
+	published = newKey(t, "ES256")
+	token := sign(t, published, "at+jwt", usual(nil))
+	w := b.bearer(token)
+	b.refused(w, 503, "")
+	if got := w.Header().Get("Retry-After"); got != "6" || strings.Contains(b.log.String(), "level=ERROR") {
+		t.Errorf("Retry-After is %q; log: %s", got, b.log)
+	}
+	b.clock.Add(6 * time.Second)
+	b.passed(b.bearer(token))
+	b.clock.Add(50 * time.Second) // the guard remembered it for a minute
+	b.refused(b.bearer(old), 401, "invalid_token")
+
+	// The same where no new key makes the guard look: 5 minutes of the set, and one of the guard.
+	published = newKey(t, "ES256")
+	b.clock.Add(5*time.Minute - time.Second)
+	b.passed(b.bearer(token))
+	b.clock.Add(time.Minute)
+	b.refused(b.bearer(token), 401, "invalid_token")
+}
+
+// KeysMaxAge bounds all that keeps the tokens of a key alive that the issuer has dropped: the
+// max-age of the keys, the memory of the guard, and the use of old keys while the issuer errs.
+func TestKeysMaxAge(t *testing.T) {
+	t.Parallel()
+	const most = 2 * time.Second
+	f := newFar(t)
+	b := &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}
+	var published atomic.Pointer[jwt.Key] // nil: the issuer errs
+	published.Store(b.key)
+	f.mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		key := published.Load()
+		if key == nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Cache-Control", "max-age=300")
+		_, _ = w.Write(jwt.SetJSON(key))
+	})
+	b.with(guard.Any(guard.JWT(issuerID, &guard.JWTOptions{
+		JWKSURI: f.URL + "/keys", Now: b.clock.Now, Fetch: f.fetch, KeysMaxAge: most,
+	})), &guard.Options{CacheAge: time.Hour})
+
+	early, late := b.token(nil), b.token(claims{"jti": "2"})
+	b.passed(b.bearer(early))
+	published.Store(newKey(t, "ES256"))
+	b.clock.Add(most - time.Millisecond)
+	b.passed(b.bearer(early))
+	b.passed(b.bearer(late)) // whatever is fetched now, this was judged by the keys of before
+	b.clock.Add(time.Millisecond)
+	// It may be fetched once more before they are called bad, as with every key that is not known.
+	bad := func(tokens ...string) {
+		t.Helper()
+		for _, token := range tokens {
+			if w := b.bearer(token); w.Code != 401 && w.Code != 503 {
+				t.Errorf("status %d for a token of a key that was dropped", w.Code)
+			}
+		}
+		b.clock.Add(most / 4)
+		for _, token := range tokens {
+			b.refused(b.bearer(token), 401, "invalid_token")
+		}
+	}
+	bad(early, late)
+
+	published.Store(b.key)
+	b.clock.Add(most)
+	b.passed(b.bearer(early))
+	published.Store(nil)
+	b.clock.Add(most - time.Millisecond)
+	b.passed(b.bearer(late))
+	b.clock.Add(time.Millisecond)
+	b.refused(b.bearer(early), 503, "")
+	b.refused(b.bearer(late), 503, "")
+	published.Store(b.key)
+	b.clock.Add(most)
+	b.passed(b.bearer(late))
+	b.clock.Add(-time.Hour)
+	published.Store(newKey(t, "ES256"))
+	b.clock.Add(most)
+	bad(b.token(claims{"jti": "3"}))
+}
+
 // Keys come from JWKSURI if it is given; a token of an unknown key does not
 // make the guard fetch again and again.
 func TestJWKSURI(t *testing.T) {

@@ -51,6 +51,17 @@ func (b *brokenStore) AddCode(ctx context.Context, hash string, c *issuer.Code) 
 	return errors.Join(b.fail("AddCode"), b.Store.AddCode(ctx, hash, c))
 }
 
+func (b *brokenStore) AddSession(ctx context.Context, session *issuer.Session) error {
+	return errors.Join(b.fail("AddSession"), b.Store.AddSession(ctx, session))
+}
+
+func (b *brokenStore) Session(ctx context.Context, id string, now time.Time) (*issuer.Session, error) {
+	if err := b.fail("Session"); err != nil {
+		return nil, err
+	}
+	return b.Store.Session(ctx, id, now)
+}
+
 func (b *brokenStore) SetRecord(ctx context.Context, kind, hash string, data []byte, expires time.Time) error {
 	if err := b.fail("SetRecord " + kind); err != nil {
 		return err
@@ -88,8 +99,8 @@ func (b *brokenStore) SetConsent(ctx context.Context, c *issuer.Consent) error {
 func TestAttackErrorTextLeaksToBrowsers(t *testing.T) {
 	t.Parallel()
 	for operation, status := range map[string]int{
-		"Client": http.StatusInternalServerError, "SetRecord request": 0, "Record login": 0, "Record request": http.StatusInternalServerError,
-		"TakeRecord request": http.StatusInternalServerError, "SetRecord login": 0, "Consent": 0, "SetConsent": 0, "AddGrant": 0, "AddCode": 0,
+		"Client": http.StatusInternalServerError, "SetRecord request": 0, "Session": 0, "Record request": http.StatusInternalServerError,
+		"TakeRecord request": http.StatusInternalServerError, "AddSession": 0, "Consent": 0, "SetConsent": 0, "AddGrant": 0, "AddCode": 0,
 	} {
 		store := &brokenStore{Store: issuer.NewMemory(), broken: map[string]bool{}}
 		s := newSiteOn(t, "", store, formLogin{}, registering)
@@ -103,7 +114,7 @@ func TestAttackErrorTextLeaksToBrowsers(t *testing.T) {
 		if strings.Contains(got.body, "Allow") && got.away == nil {
 			got = p.submit(got, "answer", "approve")
 		}
-		if operation == "SetRecord login" {
+		if operation == "AddSession" {
 			store.broken[operation] = false
 			form := p.open(s.request("prompt", "login"))
 			store.broken[operation] = true

@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,18 +34,26 @@ func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	it := &interaction{
-		Client: c.ID, Redirect: target, Given: q.Has("redirect_uri"),
+		Client: c.ID, Redirect: target,
 		Trusted: s.isPreregistered(c) || isDeviceRedirect(target), Expires: s.now().Add(requestLifetime),
 	}
-	if problem := s.readRequest(it, c, q); problem != nil {
+	if problem := s.readRequest(r.Context(), it, c, q); problem != nil {
 		s.answerError(w, r, it, problem, "")
+		return
+	}
+	if err := s.noteClient(r.Context(), c); err != nil {
+		s.answerError(w, r, it, s.broken(r.Context(), "noting a client", err), "")
 		return
 	}
 	it.Browser = Hash(s.browserMark(w, r))
 	if !it.Fresh {
-		if it.Person, err = s.signedIn(r); err != nil {
+		session, err := s.signedIn(r)
+		if err != nil {
 			s.answerError(w, r, it, s.broken(r.Context(), "reading a login", err), "")
 			return
+		}
+		if session != nil {
+			it.Person, it.Session = &session.Person, session.ID
 		}
 	}
 	s.proceed(w, r, c, it)
@@ -104,13 +113,17 @@ func (s *Server) next(ctx context.Context, c *Client, it *interaction) (step, er
 
 // proceed sends the browser where the interaction goes next.
 func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
-	if s.auto != nil {
+	if s.auto != nil && it.Page == "" {
 		person := *s.auto
 		person.AuthTime = s.now()
 		it.Person = &person
-		it.Approved = it.Approved || s.isPreregistered(c) || isDeviceRedirect(it.Redirect)
+		it.Approved = it.Approved || s.isPreregistered(c) || it.Device == "" && isDeviceRedirect(it.Redirect)
 	} else if err := s.dropStalePerson(r, it); err != nil {
 		s.answerError(w, r, it, s.broken(r.Context(), "proceeding", err), "")
+		return
+	}
+	if it.Page != "" {
+		s.proceedToPage(w, r, it)
 		return
 	}
 	next, err := s.next(r.Context(), c, it)
@@ -142,69 +155,113 @@ func (s *Server) proceed(w http.ResponseWriter, r *http.Request, c *Client, it *
 	redirect(w, s.path(page)+"?visit="+handle)
 }
 
+// signInFor has the person sign in and come back to a page of this server.
+func (s *Server) signInFor(w http.ResponseWriter, r *http.Request, page string) {
+	s.proceed(w, r, nil, &interaction{
+		Page: page, Browser: Hash(s.browserMark(w, r)), Expires: s.now().Add(requestLifetime),
+	})
+}
+
+// proceedToPage sends the browser to the page of an interaction, by way of the login if
+// nobody is signed in.
+func (s *Server) proceedToPage(w http.ResponseWriter, r *http.Request, it *interaction) {
+	if it.Person != nil {
+		redirect(w, s.path(it.Page))
+		return
+	}
+	it.Approved = true // no client asks for anything
+	handle, err := s.keepRequest(r.Context(), it)
+	if err != nil {
+		s.answerError(w, r, it, s.broken(r.Context(), "keeping a request", err), "")
+		return
+	}
+	redirect(w, s.path("login")+"?visit="+handle)
+}
+
 // dropStalePerson takes the person out of an interaction who is not there any more,
-// or has another password: the browser must sign in again.
+// has another password, or was signed out of this browser: the browser must sign
+// in again.
 func (s *Server) dropStalePerson(r *http.Request, it *interaction) error {
 	if it.Person == nil {
 		return nil
 	}
 	ok, err := s.current(r.Context(), it.Person.Subject, it.Person.Stamp)
+	if err == nil && ok {
+		_, err = s.store.Session(r.Context(), it.Session, s.now())
+		if ok = !errors.Is(err, ErrNotFound); !ok {
+			err = nil
+		}
+	}
 	if err != nil || ok {
 		return err
 	}
 	s.audit(r.Context(), Event{
-		Name: "login", Outcome: oauth.LoginRequired, Client: it.Client, Subject: it.Person.Subject, Resource: it.Resource,
-		Remote: s.opts.Remote(r), Reason: errPersonGone.Error(),
+		Name: "login", Outcome: oauth.LoginRequired, Client: it.Client, Subject: it.Person.Subject,
+		SubjectName: it.Person.Name, Resource: it.Resource, Remote: s.opts.Remote(r), Reason: errPersonGone.Error(),
 	})
-	it.Person, it.Approved = nil, false
+	it.Person, it.Session, it.Approved = nil, "", false
 	return nil
 }
 
 // issue grants what was asked for and sends the code to the client.
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *interaction) {
 	ctx, now := r.Context(), s.now()
-	res, err := s.resourceFor(it.Resource, c)
+	grant, err := s.newGrant(ctx, c, it)
 	if err != nil {
 		s.answerError(w, r, it, asError(err), "")
 		return
 	}
-	lifetime := s.opts.RefreshLifetime
-	if res.RefreshLifetime > 0 {
-		lifetime = res.RefreshLifetime
-	}
-	// The family outlives its last access token, or that one would be void.
-	lifetime = max(lifetime, s.opts.CodeLifetime+max(s.opts.AccessLifetime, res.AccessLifetime))
-	grant := &Grant{
-		ID: oauth.NewSecret(), ClientID: c.ID, Subject: it.Person.Subject, Scopes: it.Scopes, Resource: it.Resource,
-		Key: it.Key, AuthTime: it.Person.AuthTime, Created: now, Expires: now.Add(lifetime), Claims: it.Person.Claims,
-		Stamp: it.Person.Stamp,
+	if it.Device != "" {
+		s.approveDevice(w, r, it, grant)
+		return
 	}
 	secret := oauth.NewSecret()
 	code := &Code{
 		Grant: grant.ID, ClientID: c.ID, Challenge: it.Challenge, Resource: it.Resource,
-		Key: it.Key, Nonce: it.Nonce, Expires: now.Add(s.opts.CodeLifetime),
-	}
-	if it.Given {
-		code.RedirectURI = it.Redirect
+		Key: it.Key, Nonce: it.Nonce, RedirectURI: it.Redirect, Expires: now.Add(s.opts.CodeLifetime),
 	}
 	if err = s.store.AddGrant(ctx, grant); err == nil {
 		err = s.store.AddCode(ctx, Hash(secret), code)
 	}
 	if err == nil {
-		err = s.remember(ctx, c, it)
+		err = s.remember(ctx, c, it, grant.Scopes)
 	}
-	if err == nil && c.Dynamic {
-		err = s.store.UseClient(ctx, c.ID, now.Add(s.opts.Registration.Used))
+	if err == nil {
+		err = s.useClient(ctx, c)
 	}
 	if err != nil {
 		s.answerError(w, r, it, s.broken(ctx, "storing a code", err), "")
 		return
 	}
 	s.audit(ctx, Event{
-		Name: "code.issued", Outcome: "ok", Client: c.ID, Subject: grant.Subject, Grant: grant.ID, Resource: grant.Resource,
-		Scopes: grant.Scopes, GrantType: oauth.GrantAuthorizationCode, Remote: s.opts.Remote(r),
+		Name: "code.issued", Outcome: "ok", Client: c.ID, ClientName: c.Metadata.ClientName, Subject: grant.Subject,
+		SubjectName: it.Person.Name, Grant: grant.ID, Resource: grant.Resource, Scopes: grant.Scopes,
+		GrantType: oauth.GrantAuthorizationCode, Remote: s.opts.Remote(r),
 	})
 	s.answerClient(w, it, url.Values{"code": {secret}})
+}
+
+// newGrant is what the person of an interaction grants the client.
+func (s *Server) newGrant(ctx context.Context, c *Client, it *interaction) (*Grant, error) {
+	res, scopes, err := s.grantFor(ctx, c, it)
+	if err != nil {
+		return nil, err
+	}
+	now, wait, lifetime := s.now(), s.opts.CodeLifetime, s.opts.RefreshLifetime
+	if res.RefreshLifetime > 0 {
+		lifetime = res.RefreshLifetime
+	}
+	lifetime = bounded(lifetime, c.RefreshLifetime)
+	if it.Device != "" {
+		wait = it.Expires.Sub(now) + s.lastPoll() // a device may come for its tokens until then
+	}
+	// The family outlives its last access token, or that one would be void.
+	lifetime = max(lifetime, wait+max(s.opts.AccessLifetime, res.AccessLifetime))
+	return &Grant{
+		ID: oauth.NewSecret(), ClientID: c.ID, Subject: it.Person.Subject, Scopes: scopes, Resource: it.Resource,
+		Key: it.Key, AuthTime: it.Person.AuthTime, Created: now, Expires: now.Add(lifetime), Claims: it.Person.Claims,
+		Stamp: it.Person.Stamp, Groups: it.Person.Groups,
+	}, nil
 }
 
 // answerError tells the client that it gets nothing. The texts of e are fixed.
@@ -221,9 +278,20 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, it *interac
 		event.Reason = e.Description
 	}
 	if it.Person != nil {
-		event.Subject = it.Person.Subject
+		event.of(it.Person)
+	}
+	if it.Device != "" {
+		event.GrantType = oauth.GrantDeviceCode
+	}
+	if it.Device != "" {
+		s.refuseDevice(w, r, it, e, event)
+		return
 	}
 	s.audit(r.Context(), event)
+	if it.Page != "" {
+		s.refusePage(w, r, max(e.Status, http.StatusBadRequest), "You are not signed in. Open the page again to try once more.")
+		return
+	}
 	params := url.Values{"error": {e.Code}, "error_description": {e.Description}}
 	if it.Trusted || it.Approved || r.Method == http.MethodPost {
 		s.answerClient(w, it, params)

@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"context"
 	"net/url"
 	"strings"
 
@@ -23,7 +24,7 @@ const (
 
 // readRequest reads the parameters of a request whose client and redirect URI
 // are verified into it. State comes first, since errors carry it too.
-func (s *Server) readRequest(it *interaction, c *Client, q url.Values) *oauth.Error {
+func (s *Server) readRequest(ctx context.Context, it *interaction, c *Client, q url.Values) *oauth.Error {
 	if len(q["state"]) == 1 && len(q.Get("state")) <= maxState {
 		it.State = q.Get("state")
 	}
@@ -46,7 +47,7 @@ func (s *Server) readRequest(it *interaction, c *Client, q url.Values) *oauth.Er
 	if problem := it.readPrompt(q.Get("prompt")); problem != nil {
 		return problem
 	}
-	return s.readTarget(it, c, q)
+	return s.readTarget(ctx, it, c, q)
 }
 
 // checkForm checks what concerns all parameters, and refuses what would change
@@ -105,8 +106,8 @@ func (it *interaction) readPrompt(prompt string) *oauth.Error {
 }
 
 // readTarget reads for what and how much the request asks.
-func (s *Server) readTarget(it *interaction, c *Client, q url.Values) *oauth.Error {
-	res, err := s.resourceFor(q.Get("resource"), c)
+func (s *Server) readTarget(ctx context.Context, it *interaction, c *Client, q url.Values) *oauth.Error {
+	res, err := s.resourceFor(ctx, q.Get("resource"), c)
 	if err != nil {
 		return asError(err)
 	}

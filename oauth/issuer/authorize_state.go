@@ -16,16 +16,18 @@ import (
 // and belongs to the browser's mark. Each step takes it away and stores what
 // became of it under a new handle, so that no step happens twice.
 type interaction struct {
+	// Page is the page of this server, such as "device", that the person signs in for; then there is no client.
+	Page     string `json:"page,omitzero"`
 	Client   string `json:"client"`
-	Redirect string `json:"redirect"`
-	// Given says that the request named the redirect URI.
-	Given bool `json:"given,omitzero"`
+	Redirect string `json:"redirect,omitzero"`
+	// Device is the keyed hash of the user code, if the answer is for a device: then there is no Redirect.
+	Device string `json:"device,omitzero"`
 	// Trusted says that browsers may be sent to Redirect without asking the person.
 	Trusted   bool     `json:"trusted,omitzero"`
 	State     string   `json:"state,omitzero"`
 	Scopes    []string `json:"scopes,omitzero"`
 	Resource  string   `json:"resource"`
-	Challenge string   `json:"challenge"`
+	Challenge string   `json:"challenge,omitzero"`
 	Key       string   `json:"key,omitzero"`
 	Nonce     string   `json:"nonce,omitzero"`
 	Hint      string   `json:"hint,omitzero"`
@@ -38,6 +40,7 @@ type interaction struct {
 	// Person is nil until somebody signed in; Approved says that the person
 	// there agreed.
 	Person   *Person   `json:"person,omitzero"`
+	Session  string    `json:"session,omitzero"` // of the person
 	Approved bool      `json:"approved,omitzero"`
 	Expires  time.Time `json:"expires"`
 }
@@ -46,7 +49,6 @@ type interaction struct {
 const (
 	kindRequest = "request"
 	kindTrip    = "trip"
-	kindLogin   = "login"
 	kindSettled = "settled"
 )
 
@@ -75,6 +77,23 @@ func (s *Server) request(ctx context.Context, handle, mark string) (*interaction
 	return &it, nil
 }
 
+// waitingClient returns the client of an interaction, if it still has the redirect URI: by now
+// it may be another process, with another configuration, or the client's document may have changed.
+// For a page of this server it is nil.
+func (s *Server) waitingClient(ctx context.Context, it *interaction) (*Client, error) {
+	if it.Page != "" {
+		return nil, nil
+	}
+	c, err := s.client(ctx, it.Client)
+	if err != nil {
+		return nil, err
+	}
+	if it.Device == "" && !s.redirects.registered(c, it.Redirect) {
+		return nil, invalidRequest("redirect_uri is not registered for this client any more")
+	}
+	return c, nil
+}
+
 // takeRequest takes an interaction away: of any number of callers one gets it.
 func (s *Server) takeRequest(ctx context.Context, hash string) (*interaction, error) {
 	var it interaction
@@ -85,11 +104,15 @@ func (s *Server) takeRequest(ctx context.Context, hash string) (*interaction, er
 }
 
 func (s *Server) storeRecord(ctx context.Context, kind, secret string, v any, lifetime time.Duration) error {
+	return s.putRecord(ctx, kind, Hash(secret), v, lifetime)
+}
+
+func (s *Server) putRecord(ctx context.Context, kind, hash string, v any, lifetime time.Duration) error {
 	data, err := wire.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encoding a %s: %w", kind, err)
 	}
-	if err := s.store.SetRecord(ctx, kind, Hash(secret), data, s.now().Add(lifetime)); err != nil {
+	if err := s.store.SetRecord(ctx, kind, hash, data, s.now().Add(lifetime)); err != nil {
 		return fmt.Errorf("storing a %s: %w", kind, err)
 	}
 	return nil
@@ -133,12 +156,18 @@ type finishedInteraction struct {
 // adopt gives an interaction to another window of the browser, or to another
 // browser, as long as no person has signed in or agreed to anything in it: it is
 // worth no more than the link that it began with. So those who open two windows
-// at once, of which each brings a mark, need not start again. It says whether
-// it did, and has answered.
+// at once, of which each brings a mark, need not start again. A device's is worth the
+// code, which was entered in the first browser: another one is sent to the page that
+// asks for it, so that nobody is led past the comparison (RFC 8628, section 5.4). It
+// says whether it did, and has answered.
 func (s *Server) adopt(w http.ResponseWriter, r *http.Request, handle, mark string) bool {
 	var it interaction
 	if mark == "" || s.readRecord(r.Context(), kindRequest, Hash(handle), &it) != nil || it.Person != nil || it.Approved {
 		return false
+	}
+	if it.Device != "" {
+		redirect(w, s.path("device"))
+		return true
 	}
 	taken, err := s.takeRequest(r.Context(), Hash(handle))
 	if err != nil {

@@ -246,6 +246,18 @@ func TestCodeIsBound(t *testing.T) {
 	}
 }
 
+// A code remembers where it was sent, also if the request left the only redirect URI out.
+func TestCodeRemembersRedirect(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "", formLogin{}, nil)
+	p := s.person()
+	code := p.code(p.submit(p.signIn(s.request("redirect_uri", "-"), "ada"), "answer", "approve"))
+	got, err := s.store.ConsumeCode(t.Context(), issuer.Hash(code), s.clock.Now())
+	if err != nil || got.RedirectURI != webRedirect {
+		t.Errorf("code is %+v, %v", got, err)
+	}
+}
+
 // Whatever the query, nobody is sent to an address that the client did not
 // register. Attack: open redirect.
 func FuzzAuthorize(f *testing.F) {

@@ -28,7 +28,7 @@ func (s *Server) identify(q *tokenRequest, endpoint string) error {
 		return cmp.Or(s.count(q, endpoint, ""), err)
 	}
 	q.client, q.public = c, accepts(c, oauth.AuthNone)
-	q.event.Client = c.ID
+	q.event.by(c)
 	return s.count(q, endpoint, c.ID)
 }
 
@@ -59,7 +59,9 @@ func (s *Server) authenticate(q *tokenRequest) (*Client, error) {
 		return nil, refuseWait(wait)
 	}
 	if err := s.checkCredentials(q, c, given); err != nil {
-		s.allow(q.Request, "guess", c.ID)
+		if asError(err).Code == oauth.InvalidClient {
+			s.allow(q.Request, "guess", c.ID)
+		}
 		return nil, err
 	}
 	return c, nil
@@ -162,7 +164,7 @@ func parseBasic(headers []string) (id, secret string, err error) {
 // isPreregistered says whether the operator knows a client: it registered neither
 // itself, nor by a document that any client can publish.
 func (s *Server) isPreregistered(c *Client) bool {
-	return s.configured(c) != nil || !c.Dynamic && !isDocument(c.ID)
+	return s.static[c.ID] != nil || !c.Dynamic && !isDocument(c.ID)
 }
 
 // audiences are the names of this issuer that an assertion for it may have.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -45,13 +46,28 @@ func (s *Server) checkClientAssertion(q *tokenRequest, c *Client, assertion stri
 		Algorithms: algorithms, Types: []string{"", jwt.TypeJWT, "client-authentication+jwt"},
 		Issuer: c.ID, Audience: audiences, Skew: assertionSkew, Now: q.now, NeedExpiry: true,
 	})
-	if err == nil {
-		err = checkAssertionClaims(&token.Claims, c.ID, audiences, q.now)
-	}
 	if err != nil {
+		return refuseAssertion(oauth.InvalidClient, "client authentication was refused", err)
+	}
+	if err := checkAssertionClaims(&token.Claims, c.ID, audiences, q.now); err != nil {
 		return refuse(oauth.InvalidClient, "client authentication was refused", err)
 	}
 	return s.useOnce(q, "client "+c.ID, &token.Claims, oauth.InvalidClient)
+}
+
+// refuseAssertion refuses a JWT that did not verify; with keys that cannot be had now it may be a
+// good one, and its client is told to come again.
+func refuseAssertion(code, text string, err error) error {
+	if jwt.Refused(err) {
+		return refuse(code, text, err)
+	}
+	return &refusal{
+		out: &oauth.Error{
+			Code: oauth.TemporarilyUnavailable, Description: "the keys of the assertion cannot be had now",
+			Status: http.StatusServiceUnavailable,
+		},
+		reason: err,
+	}
 }
 
 func checkAssertionClaims(claims *jwt.Claims, id string, audiences []string, now time.Time) error {

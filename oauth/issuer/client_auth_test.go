@@ -72,7 +72,7 @@ func TestClientAuthentication(t *testing.T) {
 			if (a.text("error") == oauth.InvalidClient) != (a.Status == http.StatusUnauthorized) {
 				t.Errorf("status %d with %s", a.Status, a.Raw)
 			}
-			if challenge := a.Header.Get("WWW-Authenticate"); a.Status == http.StatusUnauthorized && len(tt.extras) > 0 && !strings.HasPrefix(challenge, "Basic ") {
+			if challenge := a.Header.Get("WWW-Authenticate"); (a.Status == http.StatusUnauthorized) != strings.HasPrefix(challenge, "Basic ") {
 				t.Errorf("WWW-Authenticate is %q", challenge)
 			}
 		})

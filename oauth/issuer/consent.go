@@ -21,12 +21,12 @@ func (s *Server) serveConsent(w http.ResponseWriter, r *http.Request) {
 		s.refuseRequest(w, r, handle, err)
 		return
 	}
-	c, err := s.client(ctx, it.Client)
+	c, err := s.waitingClient(ctx, it)
 	if err != nil {
 		s.refuseTarget(w, r, err)
 		return
 	}
-	if it.Person == nil && !s.login.External() {
+	if it.Page != "" || it.Person == nil && !s.login.External() {
 		redirect(w, s.path("login")+"?visit="+handle)
 		return
 	}
@@ -57,15 +57,22 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *Client, it *i
 		s.answerError(w, r, it, &oauth.Error{Code: oauth.AccessDenied, Description: "the person said no"}, "consent was denied")
 		return
 	case "switch":
+		event := Event{Name: "logout", Outcome: "ok", Remote: s.opts.Remote(r)}
+		event.by(c)
+		if it.Person != nil {
+			event.of(it.Person)
+			s.audit(r.Context(), event)
+		}
 		s.signOut(w, r)
-		it.Person, it.Fresh = nil, true
+		it.Person, it.Session, it.Fresh = nil, "", true
 	case "approve":
 		it.Approved = true
 		event := Event{
-			Name: "consent", Outcome: "ok", Client: c.ID, Resource: it.Resource, Scopes: it.Scopes, Remote: s.opts.Remote(r),
+			Name: "consent", Outcome: "ok", Resource: it.Resource, Scopes: it.Scopes, Remote: s.opts.Remote(r),
 		}
+		event.by(c)
 		if it.Person != nil {
-			event.Subject = it.Person.Subject
+			event.of(it.Person)
 		}
 		s.audit(r.Context(), event)
 	}
@@ -75,22 +82,23 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, c *Client, it *i
 // mayRemember says whether a consent may stand for later requests. A client that
 // registered itself, or has its document fetched, is only known by where its
 // answers go: on this device every program can be there in its place, so it is
-// asked about each time (RFC 8252, section 8.6).
+// asked about each time (RFC 8252, section 8.6). Nor does it stand for a device, which
+// is anywhere and may be a stranger's (RFC 8628, section 5.4).
 func (s *Server) mayRemember(c *Client, it *interaction) bool {
-	if s.opts.ConsentLifetime < 0 {
+	if s.opts.ConsentLifetime < 0 || it.Device != "" {
 		return false
 	}
 	return s.isPreregistered(c) || !isDeviceRedirect(it.Redirect)
 }
 
-// remember keeps the consent of the person who is signed in by now.
-func (s *Server) remember(ctx context.Context, c *Client, it *interaction) error {
+// remember keeps the consent of the person who is signed in by now, to what was granted.
+func (s *Server) remember(ctx context.Context, c *Client, it *interaction, scopes []string) error {
 	if !it.Approved || s.auto != nil || !s.mayRemember(c, it) {
 		return nil
 	}
 	now := s.now()
 	return s.store.SetConsent(ctx, &Consent{
-		Subject: it.Person.Subject, ClientID: c.ID, Resource: it.Resource, Scopes: it.Scopes,
+		Subject: it.Person.Subject, ClientID: c.ID, Resource: it.Resource, Scopes: scopes,
 		Redirect: it.Redirect, Created: now, Expires: now.Add(s.opts.ConsentLifetime),
 	})
 }
@@ -112,7 +120,15 @@ func (s *Server) remembered(ctx context.Context, c *Client, it *interaction) (bo
 	if !oauth.MatchRedirectURI(old.Redirect, it.Redirect, true) {
 		return false, nil
 	}
-	return includes(old.Scopes, it.Scopes), nil
+	res, scopes, err := s.grantFor(ctx, c, it)
+	if errors.Is(err, errNoneOfScopes) {
+		return false, nil // which the page of the question finds, too
+	}
+	if err != nil || old.Created.Before(res.Since) {
+		return false, err
+	}
+	stands := func(name string) bool { return res.stands(name, &Grant{Created: old.Created}) }
+	return includes(slices.DeleteFunc(old.Scopes, func(name string) bool { return !stands(name) }), scopes), nil
 }
 
 // A question is what the consent page shows. All of it but the fixed text is
@@ -128,7 +144,11 @@ type question struct {
 	// that it goes to whatever program has claimed the scheme.
 	Host       string
 	Local, App bool
-	Redirect   string
+	// Device says that the answer goes to a device, instead.
+	Device   bool
+	Redirect string
+	// Nothing says that the person may grant none of what is asked for.
+	Nothing bool
 	// Elsewhere: the document is of another host than the redirect URI.
 	Elsewhere bool
 	Resource  string
@@ -142,18 +162,19 @@ type question struct {
 }
 
 func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, c *Client, it *interaction, handle string) {
-	res, err := s.resourceFor(it.Resource, c)
-	if err != nil {
+	res, scopes, err := s.grantFor(r.Context(), c, it)
+	nothing := err == errNoneOfScopes //nolint:errorlint // it is that very one, and another account may grant some
+	if err != nil && !nothing {
 		s.refuseTarget(w, r, err)
 		return
 	}
 	name, host, verified := s.introduce(c, it.Redirect)
 	q := &question{
 		Title: "Allow access?", Client: name, Verified: verified, Voucher: documentHost(c.ID),
-		Host: host, Redirect: it.Redirect, Resource: res.Name, URI: res.URI, Scopes: describe(res, it.Scopes),
+		Host: host, Redirect: it.Redirect, Resource: res.Name, URI: res.URI, Scopes: describe(res, scopes),
 		External: it.Person == nil, Upstream: s.opts.Upstream,
 		CSRF:   csrf(s.cookies.read(r, s.cookies.browser), handle),
-		Action: s.path("consent") + "?visit=" + handle,
+		Action: s.path("consent") + "?visit=" + handle, Device: it.Device != "", Nothing: nothing,
 	}
 	if it.Person != nil {
 		q.Person = it.Person.Name
@@ -166,16 +187,18 @@ func (s *Server) showConsent(w http.ResponseWriter, r *http.Request, c *Client, 
 		s.brokenPage(w, r, "reading a stored redirect URI", err)
 		return
 	}
-	q.App = !isWeb(target)
-	q.Local = !q.App && isDeviceRedirect(it.Redirect)
-	q.Elsewhere = !verified && q.Voucher != "" && !q.Local && !q.App && !strings.EqualFold(q.Voucher, target.Host)
+	q.App = !q.Device && !isWeb(target)
+	q.Local = !q.Device && !q.App && isDeviceRedirect(it.Redirect)
+	q.Elsewhere = !q.Device && !verified && q.Voucher != "" && !q.Local && !q.App && !strings.EqualFold(q.Voucher, target.Host)
 	s.writePage(w, http.StatusOK, "consent", q)
 }
 
 // introduce is what people are told of a client: its name, the host that a
 // redirect URI leads to, and whether the name is the operator's word.
 func (s *Server) introduce(c *Client, uri string) (name, host string, verified bool) {
-	if u, err := url.Parse(uri); err == nil {
+	if uri == "" {
+		host = "a device"
+	} else if u, err := url.Parse(uri); err == nil {
 		if host = u.Host; !isWeb(u) {
 			host = u.Scheme + ":"
 		}

@@ -159,6 +159,23 @@ func (d *documents) makeRoom(now time.Time) bool {
 	return len(d.cache) < d.policy.MaxCached
 }
 
+// known returns the client of a document if it was fetched and is remembered, else nil. It fetches
+// nothing.
+func (d *documents) known(id string) *Client {
+	d.mu.Lock()
+	doc := d.cache[id]
+	d.mu.Unlock()
+	if doc == nil {
+		return nil
+	}
+	select {
+	case <-doc.done:
+		return doc.client
+	default:
+		return nil
+	}
+}
+
 // fill fetches a document and lets those go who wait for it. While it cannot be
 // reached the one before goes on (RFC 5861, section 4), within MaxAge: or all
 // people of a client would be signed out whenever its site is down.
@@ -207,11 +224,11 @@ func (d *documents) read(id string, resp *oauth.Response) (*Client, error) {
 	case len(resp.Body) > d.policy.MaxSize:
 		return nil, errors.New("document is too large")
 	}
-	m, err := oauth.ParseClientMetadata(resp.Body)
+	m, err := oauth.ParseClientDocument(resp.Body, id, d.loopback)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.CheckDocument(id, d.loopback); err != nil {
+	if err := checkPages(m); err != nil {
 		return nil, err
 	}
 	if m.TokenEndpointAuthMethod == "" {

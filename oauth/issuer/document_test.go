@@ -83,6 +83,24 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// A redirect URI that the client no longer has when the person agrees gets no code.
+func TestRedirectIsGone(t *testing.T) {
+	t.Parallel()
+	redirects := []string{webRedirect, "https://client.example/other"}
+	host := publish(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=600")
+		document(w, r, "redirect_uris", redirects)
+	})
+	s := newSite(t, "", formLogin{}, nil)
+	p := s.person()
+	question := p.signIn(s.request("client_id", host.URL+"/client.json"), "ada")
+	redirects = redirects[1:]
+	s.clock.Add(11 * time.Minute)
+	if got := p.submit(question, "answer", "approve"); got.away != nil || got.status != http.StatusBadRequest {
+		t.Errorf("consent: %d %v", got.status, got.away)
+	}
+}
+
 // Attack: CIMD abuse: SSRF, redirects, wrong id, impersonation of localhost,
 // logos, secrets, floods. Proves: S4.
 func TestAttackCIMDAbuse(t *testing.T) {
@@ -126,6 +144,7 @@ func TestAttackCIMDAbuse(t *testing.T) {
 			"key without keys": func(w http.ResponseWriter, r *http.Request) {
 				document(w, r, "token_endpoint_auth_method", "private_key_jwt")
 			},
+			"page":         func(w http.ResponseWriter, r *http.Request) { document(w, r, "client_uri", "javascript:alert(1)") },
 			"no name":      func(w http.ResponseWriter, r *http.Request) { document(w, r, "client_name", "") },
 			"no redirects": func(w http.ResponseWriter, r *http.Request) { document(w, r, "redirect_uris", []string{}) },
 			"bad redirects": func(w http.ResponseWriter, r *http.Request) {

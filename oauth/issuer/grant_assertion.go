@@ -124,7 +124,7 @@ func (s *Server) verifyAssertion(ctx context.Context, q *tokenRequest, a *assert
 		Skew: assertionSkew, Now: q.now, NeedExpiry: true,
 	})
 	if err != nil {
-		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+		return nil, refuseAssertion(oauth.InvalidGrant, badAssertion, err)
 	}
 	if token.Claims.Subject == "" {
 		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("sub is missing"))
@@ -165,6 +165,9 @@ func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *assertionI
 	if err != nil {
 		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
 	}
+	if len(bound) == 0 {
+		bound = res.Default // the enterprise left it to us, which is not to the client
+	}
 	g := &Grant{ClientID: q.client.ID, Subject: a.Issuer + "|" + claims.Subject, AuthTime: claims.AuthTime}
 	if a.Workload != nil {
 		mapped, err := a.Workload(ctx, claims.Subject, token.Raw)
@@ -203,7 +206,7 @@ func (s *Server) assertedResource(q *tokenRequest, claims *jwt.Claims) (*Resourc
 	if named == "" {
 		return nil, refuse(oauth.InvalidTarget, "the request names no resource", nil)
 	}
-	res, err := s.resourceFor(named, q.client)
+	res, err := s.resourceFor(q.Context(), named, q.client)
 	if err != nil {
 		return nil, err
 	}
@@ -230,22 +233,35 @@ func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *asserti
 	if id := q.form["client_id"]; id != "" && id != mapped.ClientID {
 		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("workload is another client"))
 	}
-	c := &Client{ID: mapped.ClientID}
-	if static := s.static[mapped.ClientID]; static != nil {
-		c = &static.Client
-	}
-	res, err := s.resourceFor(q.form["resource"], c)
+	c, err := s.workloadClient(ctx, mapped.ClientID, q.now)
 	if err != nil {
 		return nil, err
 	}
-	// A workload without scopes has none: the mapping says what it may do.
-	bound := mapped.Scopes
-	if bound == nil {
-		bound = []string{}
+	res, err := s.resourceFor(ctx, q.form["resource"], c)
+	if err != nil {
+		return nil, err
 	}
 	return s.answerAssertion(ctx, q, &access{
 		client: c, resource: res, grant: &Grant{ClientID: c.ID, Subject: mapped.Subject}, platform: a.Issuer,
-	}, bound)
+	}, mapped.Scopes) // without scopes it has none: the mapping says what it may do
+}
+
+// workloadClient is the client that a workload is: what an operator says of one with its id holds, and there
+// need be none.
+func (s *Server) workloadClient(ctx context.Context, id string, now time.Time) (*Client, error) {
+	if static := s.static[id]; static != nil {
+		return static, nil
+	}
+	c, err := s.store.Client(ctx, id, now)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &Client{ID: id}, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the client of a workload: %w", err)
+	case c.Disabled:
+		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("client of the workload is disabled"))
+	}
+	return c, nil
 }
 
 func unmapped(err error) error {
@@ -256,14 +272,23 @@ func unmapped(err error) error {
 }
 
 // answerAssertion issues a token for what is asked for, as far as bound and the
-// client permit; a nil bound is none.
+// client permit.
 func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, a *access, bound []string) (*oauth.TokenResponse, error) {
 	asked, err := q.form.scopes()
 	if err != nil {
 		return nil, err
 	}
-	if a.scopes, err = s.boundScopes(a.resource, a.client, asked, bound); err != nil {
+	if a.scopes, err = s.boundedScopes(a.resource, a.client, asked, bound); err != nil {
 		return nil, err
+	}
+	if a.platform == "" { // the mapping says what a workload may do
+		had := len(a.scopes)
+		if a.scopes, err = s.scopesOf(ctx, a.resource, a.client, a.grant, a.scopes); err != nil {
+			return nil, err
+		}
+		if len(a.scopes) == 0 && had > 0 {
+			return nil, errScope("none of the scopes may be had")
+		}
 	}
 	a.grant.Scopes = a.scopes
 	if err := s.startGrant(ctx, q, a.resource, a.grant); err != nil {
@@ -272,11 +297,10 @@ func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, a *access
 	return s.accessToken(ctx, q, a)
 }
 
-func (s *Server) boundScopes(res *Resource, c *Client, asked, bound []string) ([]string, error) {
-	if bound == nil {
-		return s.grantableScopes(res, c, asked)
-	}
-	allowed := s.allowedScopes(res, c)
+// boundedScopes are the scopes of those asked for that bound includes and the client may have:
+// all of them if none is asked for.
+func (s *Server) boundedScopes(res *Resource, c *Client, asked, bound []string) ([]string, error) {
+	allowed := allowedScopes(res, c)
 	asked = withoutOffline(asked)
 	if len(asked) == 0 {
 		return intersect(oauth.UnionScopes(bound), allowed), nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,6 +98,8 @@ func TestIDJAG(t *testing.T) {
 		"nothing in common":         {nil, []string{"scope", "admin"}, oauth.InvalidScope, ""},
 		"scopes that are not ours":  {func(c *claims) { c.Scope = "read chat.history" }, nil, "ok", "read"},
 		"no scopes":                 {func(c *claims) { c.Scope = "" }, nil, "ok", "read"},
+		"no scopes, more asked":     {func(c *claims) { c.Scope = "" }, []string{"scope", "read write"}, "ok", "read"},
+		"no scopes, others asked":   {func(c *claims) { c.Scope = "" }, []string{"scope", "admin"}, oauth.InvalidScope, ""},
 		"the resource named":        {nil, []string{"resource", mcpServer}, "ok", "read write"},
 		"another resource named":    {nil, []string{"resource", otherServer}, oauth.InvalidTarget, ""},
 		"another server's resource": {func(c *claims) { c.Resource = []string{"https://evil.example"} }, nil, oauth.InvalidTarget, ""},
@@ -230,6 +233,43 @@ func TestAssertionKeysAreDiscovered(t *testing.T) {
 	if a := p.d.token(p.grant(nil), basic("agent", secret)); a.brief() != "ok" {
 		t.Errorf("the keys are not remembered: %d %s", a.Status, a.Raw)
 	}
+}
+
+// An assertion whose keys cannot be had now is not called a bad one, and the operator is told. One
+// whose key may have been published a moment ago is not either.
+func TestAssertionKeysAreAway(t *testing.T) {
+	t.Parallel()
+	var answer webtest.Switch
+	keys := webtest.Serve(t, &answer)
+	idp := &provider{key: newKey(t), typ: jwt.TypeIDJAG, iss: enterprise}
+	d := newDesk(t, nil, func(o *issuer.Options) {
+		o.Loopback = true
+		o.Assertions = []issuer.AssertionIssuer{{Issuer: enterprise, JWKSURI: keys.URL, IDJAG: true}}
+	})
+	idp.d = d
+	answer.Set(webtest.Answer(http.StatusBadGateway, ""))
+	form := idp.grant(nil)
+	if a := d.token(form, basic("agent", secret)); a.Status != http.StatusServiceUnavailable || a.brief() != oauth.TemporarilyUnavailable {
+		t.Errorf("without keys: %d %s", a.Status, a.Raw)
+	}
+	if log := d.events.String(); !strings.Contains(log, `level=ERROR msg="request failed"`) || !strings.Contains(log, "status 502") {
+		t.Errorf("the operator was not told: %s", log)
+	}
+	answer.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(newKey(t)))))
+	d.clock.Add(10 * time.Second)
+	if got := d.token(form, basic("agent", secret)).brief(); got != oauth.InvalidGrant {
+		t.Errorf("a key that is not published: %s", got)
+	}
+	d.clock.Add(time.Second)
+	answer.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(idp.key))))
+	idp.key = newKey(t)
+	fresh := idp.grant(nil)
+	if a := d.token(fresh, basic("agent", secret)); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") != "9" {
+		t.Errorf("a key that may be new: %d %s, Retry-After %q", a.Status, a.Raw, a.Header.Get("Retry-After"))
+	}
+	answer.Set(webtest.Answer(http.StatusOK, string(jwt.SetJSON(idp.key))))
+	d.clock.Add(9 * time.Second)
+	d.want(fresh, basic("agent", secret))
 }
 
 // What is wrong with an issuer of assertions is said when the server starts,

@@ -66,7 +66,7 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	case !ok:
 		return nil, refuse(oauth.InvalidGrant, badCode, errPersonGone)
 	}
-	scopes, err := s.narrowedScopes(res, q.client, g.Scopes, nil) // some may not be configured any more
+	scopes, err := s.narrowedScopes(ctx, res, q.client, g, nil) // some may not be configured any more
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,9 @@ func (s *Server) checkCode(q *tokenRequest, c *Code, verifier string) error {
 	switch {
 	case c.ClientID != q.client.ID:
 		return refuse(oauth.InvalidGrant, badCode, errors.New("code of another client"))
-	case c.RedirectURI != "" && q.form["redirect_uri"] != c.RedirectURI:
+	// OAuth 2.1, section 4.1.3, has no redirect_uri here: the challenge binds the code to its
+	// client. One that is there, as in RFC 6749, must be where the code was sent.
+	case q.form["redirect_uri"] != "" && c.RedirectURI != "" && q.form["redirect_uri"] != c.RedirectURI:
 		return refuse(oauth.InvalidGrant, badCode, errors.New("another redirect_uri"))
 	case !oauth.VerifyS256(verifier, c.Challenge):
 		return refuse(oauth.InvalidGrant, badCode, errors.New("verifier does not fit the challenge"))
@@ -97,9 +99,12 @@ func (s *Server) checkCode(q *tokenRequest, c *Code, verifier string) error {
 // grantedResource is the resource of a grant; a request may name it, but no
 // other (RFC 8707, section 2.2).
 func (s *Server) grantedResource(q *tokenRequest, g *Grant) (*Resource, error) {
-	res, err := s.resourceFor(g.Resource, q.client)
+	res, err := s.resourceFor(q.Context(), g.Resource, q.client)
 	if err != nil {
 		return nil, err
+	}
+	if g.Created.Before(res.Since) {
+		return nil, refuse(oauth.InvalidGrant, "the grant is not valid", errors.New("resource was removed since"))
 	}
 	if named := q.form["resource"]; named != "" {
 		if canonical, err := oauth.CanonicalResource(named); err != nil || canonical != res.URI {

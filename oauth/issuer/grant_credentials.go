@@ -13,7 +13,7 @@ func (s *Server) serveCredentials(ctx context.Context, q *tokenRequest) (*oauth.
 	if q.public || !s.isPreregistered(q.client) {
 		return nil, refuse(oauth.UnauthorizedClient, "this grant type is for clients that are registered by the operator", nil)
 	}
-	res, err := s.resourceFor(q.form["resource"], q.client)
+	res, err := s.resourceFor(q.Context(), q.form["resource"], q.client)
 	if err != nil {
 		return nil, err
 	}
@@ -25,9 +25,15 @@ func (s *Server) serveCredentials(ctx context.Context, q *tokenRequest) (*oauth.
 	if err != nil {
 		return nil, err
 	}
-	g := &Grant{ClientID: q.client.ID, Scopes: scopes}
+	g := &Grant{ClientID: q.client.ID}
+	if g.Scopes, err = s.scopesOf(ctx, res, q.client, g, scopes); err != nil {
+		return nil, err
+	}
+	if len(asked) > 0 && len(g.Scopes) < len(scopes) {
+		return nil, errScope("a scope is for the people of some groups, and not for this client")
+	}
 	if err := s.startGrant(ctx, q, res, g); err != nil {
 		return nil, err
 	}
-	return s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
+	return s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: g.Scopes})
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
-	"github.com/parley-mcp/parley/oauth/internal/jwt"
 )
 
 const badSubjectToken = "the subject token cannot be exchanged"
@@ -33,7 +32,7 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if target == "" {
 		target = q.form["audience"]
 	}
-	res, err := s.resourceFor(target, q.client)
+	res, err := s.resourceFor(ctx, target, q.client)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +43,24 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := s.exchangedScopes(res, q.client, subject, asked)
+	had, err := s.liveScopes(ctx, subject, from)
 	if err != nil {
 		return nil, err
 	}
-	act, err := actor(s.ownSubject(q.client), subject.Raw)
+	scopes, err := s.exchangedScopes(res, q.client, had, asked)
+	if err != nil {
+		return nil, err
+	}
+	if subject.grant != nil && !subject.workload {
+		had := len(scopes)
+		if scopes, err = s.scopesOf(ctx, res, q.client, &Grant{Subject: subject.grant.Subject, Groups: subject.grant.Groups}, scopes); err != nil {
+			return nil, err
+		}
+		if len(scopes) == 0 && had > 0 {
+			return nil, errScope("none of the scopes may be had")
+		}
+	}
+	act, err := actor(ownSubject(q.client), subject.Raw)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +83,10 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 // the first does not become one that permits all at the second: there are the
 // default scopes, those of the same name that the first token has, and what the
 // configuration lists for the client.
-func (s *Server) exchangedScopes(res *Resource, c *Client, subject *jwt.Token, asked []string) ([]string, error) {
+func (s *Server) exchangedScopes(res *Resource, c *Client, had, asked []string) ([]string, error) {
 	scopes, err := s.grantableScopes(res, c, asked)
-	if config := s.configured(c); err != nil || config != nil && len(config.Scopes) > 0 {
+	if err != nil || len(c.Scopes) > 0 {
 		return scopes, err
-	}
-	had, err := oauth.ParseScope(subject.Claims.Scope)
-	if err != nil {
-		return nil, fmt.Errorf("reading the scopes of a token: %w", err)
 	}
 	if !includes(res.impliedScopes(oauth.UnionScopes(res.Default, had)), scopes) {
 		return nil, errScope("more scopes than were granted")
@@ -105,14 +113,16 @@ func checkExchange(f form) error {
 
 // subjectToken verifies the token to exchange and returns the resource that it
 // was issued for, of which the client must be an introspector.
-func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*jwt.Token, *Resource, error) {
-	token, err := s.ownToken(ctx, q.form["subject_token"], q.now)
+func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*ownToken, *Resource, error) {
+	token, err := s.verifyOwn(ctx, q.form["subject_token"], q.now)
 	if err != nil {
 		return nil, nil, err
 	}
 	var from *Resource
 	if token != nil {
-		from = s.introspected(token, q.client)
+		if from, err = s.introspected(ctx, token, q.client); err != nil {
+			return nil, nil, err
+		}
 	}
 	// A client that may not introspect the token is not told whether it is good.
 	if from == nil {

@@ -68,14 +68,42 @@ func (s *Server) introspect(w http.ResponseWriter, q *tokenRequest) (*introspect
 	if raw == "" {
 		return nil, refuse(oauth.InvalidRequest, "token is required", nil)
 	}
-	token, err := s.ownToken(q.Context(), raw, q.now)
+	token, err := s.verifyOwn(q.Context(), raw, q.now)
 	if err != nil {
 		return nil, err
 	}
-	if token == nil || s.introspected(token, c) == nil {
+	if token == nil {
 		return &introspection{}, nil
 	}
-	return describeToken(token), nil
+	res, err := s.introspected(q.Context(), token, c)
+	if err != nil || res == nil {
+		return &introspection{}, err
+	}
+	answer := describeToken(token.Token)
+	scopes, err := s.liveScopes(q.Context(), token, res)
+	if err != nil {
+		return nil, err
+	}
+	answer.Scope = oauth.JoinScope(scopes)
+	return answer, nil
+}
+
+// liveScopes are those that the client of a token may still have at its resource.
+func (s *Server) liveScopes(ctx context.Context, t *ownToken, res *Resource) ([]string, error) {
+	scopes, err := oauth.ParseScope(t.Claims.Scope)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scopes of a token: %w", err)
+	}
+	// A grant may have fewer scopes than when the token was issued. That of a token
+	// which was exchanged is for another resource.
+	if t.grant != nil && t.grant.Resource == res.URI {
+		scopes = intersect(scopes, res.impliedScopes(t.grant.Scopes))
+	}
+	scopes = intersect(scopes, allowedScopes(res, t.client))
+	if t.grant == nil || t.workload {
+		return scopes, nil
+	}
+	return s.scopesOf(ctx, res, t.client, t.grant, scopes)
 }
 
 func describeToken(token *jwt.Token) *introspection {
@@ -94,12 +122,22 @@ func describeToken(token *jwt.Token) *introspection {
 	return answer
 }
 
-// ownToken verifies an access token of this issuer. One that is not genuine,
+// An ownToken is an access token of this issuer, with its client and its grant, if it has one,
+// as they are now.
+type ownToken struct {
+	*jwt.Token
+	client *Client
+	grant  *Grant
+	// workload says that it was issued for a workload, whose mapping says what it may do.
+	workload bool
+}
+
+// verifyOwn verifies an access token of this issuer. One that is not genuine,
 // has expired or was revoked is nil; the error is one of our own.
-func (s *Server) ownToken(ctx context.Context, raw string, now time.Time) (*jwt.Token, error) {
+func (s *Server) verifyOwn(ctx context.Context, raw string, now time.Time) (*ownToken, error) {
 	// The keys are there before the token is looked at, so that what goes
 	// wrong with the store is no verdict on the token.
-	if _, _, err := s.keys.set(ctx, keysReload); err != nil {
+	if _, err := s.keys.set(ctx, keysReload); err != nil {
 		return nil, err
 	}
 	token, err := jwt.Verify(ctx, raw, s.keys, &jwt.Check{
@@ -115,57 +153,59 @@ func (s *Server) ownToken(ctx context.Context, raw string, now time.Time) (*jwt.
 	if revoked {
 		return nil, nil
 	}
-	if ok, err := s.clientExists(ctx, token, now); err != nil || !ok {
+	own := &ownToken{Token: token}
+	if err := s.setClient(ctx, own, now); err != nil || own.client == nil {
 		return nil, err
 	}
-	if ok, err := s.personExists(ctx, token, now); err != nil || !ok {
-		return nil, err
+	if token.Claims.Grant == "" {
+		return own, nil
 	}
-	return token, nil
-}
-
-// personExists says whether the person is still there who signed in for a token.
-func (s *Server) personExists(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
-	if s.opts.Subjects == nil || token.Claims.Grant == "" {
-		return true, nil
-	}
-	g, err := s.store.Grant(ctx, token.Claims.Grant, now)
+	own.grant, err = s.store.Grant(ctx, token.Claims.Grant, now)
 	switch {
 	case errors.Is(err, ErrRevoked), errors.Is(err, ErrNotFound):
-		return false, nil
+		return nil, nil
 	case err != nil:
-		return false, fmt.Errorf("reading the grant of a token: %w", err)
-	case g.Stamp == "":
-		return true, nil // no person signed in for it
+		return nil, fmt.Errorf("reading the grant of a token: %w", err)
+	case own.grant.Stamp == "":
+		return own, nil // no person signed in for it
 	}
-	return s.current(ctx, g.Subject, g.Stamp)
+	ok, err := s.current(ctx, own.grant.Subject, own.grant.Stamp)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return own, nil
 }
 
-// clientExists says whether the client of a token is still one of ours:
-// what the operator takes out of the configuration is void at once. Documents
+// setClient finds the client of a token, which stays nil if it is none of ours any more:
+// what the operator takes out of the configuration, or disables, is void at once. Documents
 // are not fetched for that.
-func (s *Server) clientExists(ctx context.Context, token *jwt.Token, now time.Time) (bool, error) {
-	id := token.Claims.ClientID
-	switch _, configured := s.static[id]; {
-	case configured:
-		return true, nil
-	case isDocument(id):
-		return s.docs.check(id) == nil, nil
-	}
-	platform, err := platformOf(token)
+func (s *Server) setClient(ctx context.Context, t *ownToken, now time.Time) error {
+	id := t.Claims.ClientID
+	platform, err := platformOf(t.Token)
 	if err != nil {
-		return false, nil //nolint:nilerr // a bad token is an answer here, not an error
+		return nil //nolint:nilerr // a bad token is an answer here, not an error
 	}
-	if platform != "" {
-		return slices.ContainsFunc(s.issuers, func(a *assertionIssuer) bool { return !a.IDJAG && a.Issuer == platform }), nil
+	t.workload = platform != ""
+	switch {
+	case s.static[id] != nil:
+		t.client = s.static[id]
+	case isDocument(id):
+		if s.docs.check(id) == nil {
+			t.client = &Client{ID: id}
+		}
+	case t.workload && !slices.ContainsFunc(s.issuers, func(a *assertionIssuer) bool { return !a.IDJAG && a.Issuer == platform }):
+	default:
+		c, err := s.store.Client(ctx, id, now)
+		switch {
+		case err == nil && !c.Disabled:
+			t.client = c
+		case errors.Is(err, ErrNotFound) && t.workload:
+			t.client = &Client{ID: id}
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return fmt.Errorf("reading the client of a token: %w", err)
+		}
 	}
-	switch _, err := s.store.Client(ctx, id, now); {
-	case errors.Is(err, ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("reading the client of a token: %w", err)
-	}
-	return true, nil
+	return nil
 }
 
 // platformOf is the platform of the workload that a token was issued to; empty
@@ -190,11 +230,18 @@ func platformOf(token *jwt.Token) (string, error) {
 var ownAlgorithms = []string{"ES256", "EdDSA", "RS256"}
 
 // introspected returns the resource that a token is for, if the client may
-// see into its tokens.
-func (s *Server) introspected(token *jwt.Token, c *Client) *Resource {
-	res := s.resources.byURI[token.Claims.Audience[0]]
-	if res == nil || !slices.Contains(res.Introspectors, c.ID) {
-		return nil
+// see into its tokens, and the client of the token may still have the resource; else nil.
+func (s *Server) introspected(ctx context.Context, token *ownToken, c *Client) (*Resource, error) {
+	all, err := s.resources.current(ctx)
+	if err != nil {
+		return nil, s.broken(ctx, "asking for the resources", err)
 	}
-	return res
+	res := all.byURI[token.Claims.Audience[0]]
+	if res != nil && token.grant != nil && token.grant.Resource == res.URI && token.grant.Created.Before(res.Since) {
+		return nil, nil
+	}
+	if res == nil || !slices.Contains(res.Introspectors, c.ID) || !mayHave(token.client, res) {
+		return nil, nil
+	}
+	return res, nil
 }

@@ -110,3 +110,26 @@ func TestTokenOfNobody(t *testing.T) {
 		t.Error("a token of a client that was removed is active")
 	}
 }
+
+// What the configuration takes away is not in what resource servers are told of a token: a scope, or
+// the resource of a client.
+func TestTokenOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil, nil)
+	wide := d.want(redeem("public", d.code("public", func(g *issuer.Grant, _ *issuer.Code) { g.Scopes = []string{"read", "write"} })))
+	told := func(change func(*issuer.Options)) *answer {
+		return send(d.open(change), "introspect", params("token", wide.text("access_token")), basic("rs", secret))
+	}
+	if a := told(nil); a.text("scope") != "read write" {
+		t.Errorf("as it was: %s", a.Raw)
+	}
+	if a := told(func(o *issuer.Options) { o.Resources[0].Scopes = o.Resources[0].Scopes[:1] }); a.Body["active"] != true || a.text("scope") != "read" {
+		t.Errorf("without the scope write: %s", a.Raw)
+	}
+	if a := told(func(o *issuer.Options) { o.Clients[0].Scopes = []string{"write"} }); a.text("scope") != "write" {
+		t.Errorf("for a client that may write alone: %s", a.Raw)
+	}
+	if a := told(func(o *issuer.Options) { o.Clients[0].Resources = []string{otherServer} }); a.Body["active"] != false {
+		t.Errorf("for a client that may not have the resource: %s", a.Raw)
+	}
+}

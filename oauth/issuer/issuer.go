@@ -17,6 +17,12 @@ type Options struct {
 	// request for another is refused with invalid_target; one without a
 	// resource is for the only one, if there is one alone. Default none.
 	Resources []Resource
+	// MoreResources tells resources beside these, of a database say, which may change
+	// while the server runs: it is asked once a second at most. Those that cannot be, or
+	// have the URI of another, are left out; an error fails the requests that need a
+	// resource. Their AccessLifetime is at most AccessLifetime, or that of the longest of
+	// Resources. Default: none.
+	MoreResources func(ctx context.Context) ([]Resource, error)
 	// Clients are registered by configuration. Default none.
 	Clients []StaticClient
 	// Documents says which client ID metadata documents are taken. Default:
@@ -37,9 +43,10 @@ type Options struct {
 	// resource says. RefreshLifetime is that of the whole family: default 30
 	// days. RefreshIdle is how long a refresh token may lie unused: default 14 days.
 	CodeLifetime, AccessLifetime, RefreshLifetime, RefreshIdle time.Duration
-	// RefreshGrace is how long after its rotation a refresh token of a public
-	// client yields the same successor once more, for clients of several
-	// processes that race. Default 0: its reuse revokes the family.
+	// RefreshGrace is how long after its rotation a refresh token yields the same
+	// successor once more, as long as nobody has used that: for clients that lost the
+	// answer, or of several processes that race. Default 0: its reuse revokes the
+	// family (RFC 9700, section 4.14.2), also if the client lost the answer.
 	RefreshGrace time.Duration
 	// ConsentLifetime is how long a consent is remembered, so that the same
 	// request of the same client is not asked again. Default 30 days; -1: never
@@ -54,6 +61,13 @@ type Options struct {
 	// are out stay good to their end for those who verify them without
 	// introspection. Default: all persons stay.
 	Subjects Subjects
+	// Groups tells the groups that a person is in now, for scopes that are for some; login are
+	// the Person.Groups of the login. It is asked whenever such a scope is granted, refreshed or
+	// introspected, so that who leaves a group has no more of it. Default: login.
+	Groups func(ctx context.Context, subject string, login []string) ([]string, error)
+	// Device says whether devices without a browser may ask for tokens (RFC
+	// 8628). Default: they may not.
+	Device DevicePolicy
 	// DPoPNonce asks for nonces in DPoP proofs. Default false.
 	DPoPNonce bool
 	// TokenEndpointAudience takes client assertions whose audience is the token
@@ -63,8 +77,13 @@ type Options struct {
 	// that name no valid one, may make to an endpoint in a minute. Default 120; -1 none.
 	RateLimit int
 	// Audit is told what happened, without secrets. Default: Logger, at level
-	// Info. It must not block.
+	// Info. It must not block. Of events that anybody can cause, such as
+	// refused sign-ins, 100 of a kind are told one by one, and ten a minute;
+	// those beyond that are counted, and told as one Event once a minute.
 	Audit func(ctx context.Context, e Event)
+	// Observe is told what happened too, of every event and at once, for metrics. It must not
+	// block. Default: none.
+	Observe func(ctx context.Context, e Event)
 	// Fetch gets documents and keys. Default: oauth.NewFetcher(nil).
 	Fetch *oauth.Fetcher
 	// Loopback lets issuer and documents be http on loopback. Default: whether
@@ -102,6 +121,9 @@ type Resource struct {
 	// Introspectors are the ids of confidential clients that may introspect
 	// tokens for this resource. Default none.
 	Introspectors []string
+	// Since voids grants and consents from before: the resource was removed meanwhile.
+	// Default: it was not.
+	Since time.Time
 	// ExchangeTo are the URIs of other resources, tokens for which the
 	// Introspectors may get in exchange for one for this resource that a client
 	// sent them (RFC 8693). They may have the Default scopes there, those of the
@@ -117,6 +139,12 @@ type Scope struct {
 	Description string
 	// Implies are narrower scopes that it includes.
 	Implies []string
+	// Groups are those whose people alone may grant it, or a scope that implies it. A client
+	// that acts for itself has it only if its own Scopes name it. Default: everybody may.
+	Groups []string
+	// Since voids the scope in grants and consents from before: it was removed meanwhile.
+	// Default: it was not.
+	Since time.Time
 }
 
 // A StaticClient is a client that the operator registers.
@@ -133,6 +161,8 @@ type StaticClient struct {
 	Resources, Scopes []string
 	// Subject is the subject of the client when it acts for itself. Default: its ID.
 	Subject string
+	// AccessLifetime and RefreshLifetime shorten those of the resource. Default: they do not.
+	AccessLifetime, RefreshLifetime time.Duration
 }
 
 // A DocumentPolicy says which client ID metadata documents are taken.
@@ -166,7 +196,8 @@ type Upstream struct {
 type RegistrationPolicy struct {
 	// On lets any client register.
 	On bool
-	// MaxClients is how many there may be. Default 10,000.
+	// MaxClients is how many there may be. Beyond that those without a good grant
+	// that expire first make room. Default 10,000.
 	MaxClients int
 	// Unused is how long a client stays that was never used. Default 24 h;
 	// Used how long after its last use: default 90 days.
@@ -178,6 +209,19 @@ type RegistrationPolicy struct {
 	// configuration. Any app on a device can claim such a scheme, so RFC 8252,
 	// section 7.1, wants a domain name in reverse, which is always taken. Default none.
 	Schemes []string
+}
+
+// A DevicePolicy says how devices without a browser get tokens (RFC 8628).
+type DevicePolicy struct {
+	// On serves the device authorization endpoint, the page at which people enter
+	// the code of their device, and the grant type, for clients that are registered
+	// for [oauth.GrantDeviceCode]. Clients may then register for it themselves,
+	// where they may register at all.
+	On bool
+	// Lifetime is how long a person has to enter the code. Default 10 min.
+	Lifetime time.Duration
+	// Interval is how long a device waits between two requests. Default 5 s.
+	Interval time.Duration
 }
 
 // An AssertionIssuer signs JWTs that are taken as grants (RFC 7523).
@@ -192,7 +236,8 @@ type AssertionIssuer struct {
 	Algorithms []string
 	// IDJAG says that it is an enterprise's identity provider, whose JWTs are
 	// ID-JAGs for authenticated clients; otherwise it is a platform whose
-	// workloads present their own JWTs.
+	// workloads present their own JWTs. An ID-JAG without a scope gives at most
+	// Resource.Default.
 	IDJAG bool
 	// Workload maps the subject of a workload's JWT to what it may do, or
 	// refuses it with an error, which is logged. Required for workloads. For an
@@ -216,9 +261,15 @@ type Event struct {
 	// Outcome is "ok" or the OAuth error code.
 	Outcome                          string
 	Client, Subject, Grant, Resource string
-	Scopes                           []string
-	GrantType                        string
-	Remote                           string
+	// SubjectName and ClientName are what the person and the client are called, where that is known
+	// here; what a client that registered itself, or another site, says of them is not verified.
+	SubjectName, ClientName string
+	Scopes                  []string
+	GrantType               string
+	Remote                  string
 	// Reason is what the log may know and the caller may not.
 	Reason string
+	// Count is how many events of this Name, Outcome and Reason this one stands for, which were not
+	// told one by one; 0 is itself alone.
+	Count int
 }

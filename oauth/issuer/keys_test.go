@@ -46,6 +46,34 @@ func (d *desk) signedBy() string {
 	return `"` + d.claims(a.text("access_token")).KeyID + `"`
 }
 
+// A swapped store is another one from one moment to the next.
+type swappedStore struct{ issuer.Store }
+
+// What happens to the keys in the store, by another process, holds here within a minute, also in a
+// server that nobody runs; a new key is known at once.
+func TestUnplannedKeyChange(t *testing.T) {
+	t.Parallel()
+	store := &swappedStore{issuer.NewMemory()}
+	d := newDesk(t, store, nil)
+	old := d.signedBy()
+	twin := &desk{t: t, store: issuer.NewMemory(), clock: d.clock, events: d.events, signer: d.signer}
+	twin.server = twin.open(nil)
+	fresh := twin.signIn("public").text("access_token")
+	d.clock.Add(time.Second)
+	store.Store = twin.store
+	if !d.active(fresh) {
+		t.Error("a token of a key that another process has just made is not active")
+	}
+	store.Store = issuer.NewMemory()
+	d.clock.Add(time.Minute)
+	if got := d.signedBy(); got == old || got == twin.signedBy() {
+		t.Error("a key that is gone from the store still signs")
+	}
+	if d.active(fresh) {
+		t.Error("a token of a key that is gone is active")
+	}
+}
+
 // A key is published before it signs, longer than anybody caches the set, and
 // after it signed last, longer than its tokens live. Two processes always
 // agree.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/oauth"
@@ -43,6 +45,9 @@ type Person struct {
 	AuthTime time.Time `json:"auth_time,omitzero"`
 	// Claims are further claims for access tokens, as a JSON object. Default none.
 	Claims []byte `json:"claims,omitzero"`
+	// Groups are those that the person is in, for scopes that are for some; at most 200, of
+	// 1 to 255 bytes each. Default none.
+	Groups []string `json:"groups,omitzero"`
 	// Stamp is what Options.Subjects recognises this proof by, of at most 255
 	// bytes: something that changes with the password, say. It is stored as it
 	// is. Default none.
@@ -73,9 +78,15 @@ func (s *Server) current(ctx context.Context, subject, stamp string) (bool, erro
 // errPersonGone is why a code or a refresh token is refused.
 var errPersonGone = errors.New("the person is not there any more, or has another password")
 
+// maxGroups is how many groups a person can be in.
+const maxGroups = 200
+
 func (p *Person) check() error {
 	if p.Subject == "" || len(p.Subject) > 255 || len(p.Name) > 1024 || len(p.Stamp) > 255 {
 		return errors.New("subject must have 1 to 255 bytes, name at most 1,024, stamp at most 255")
+	}
+	if len(p.Groups) > maxGroups || slices.ContainsFunc(p.Groups, func(g string) bool { return g == "" || len(g) > 255 }) {
+		return fmt.Errorf("there must be at most %d groups, of 1 to 255 bytes each", maxGroups)
 	}
 	if p.Claims != nil {
 		if _, err := wire.ParseObject(p.Claims, wire.Limits{Bytes: 16 << 10}); err != nil {
@@ -114,7 +125,8 @@ type Visit struct {
 	// site: URL + "/callback".
 	URL string
 	// Client is the requesting client, and Host where the person will be sent in the end.
-	// The client says so itself, unless Verified.
+	// The client says so itself, unless Verified. Both are empty if the person signs in
+	// for a page of this server.
 	Client, Host string
 	Verified     bool
 	// Hint is the person that the client expects (login_hint), or empty. It proves nothing.
@@ -185,25 +197,30 @@ func (v *Visit) Done(w http.ResponseWriter, r *http.Request, p Person) {
 	if !v.take(w, r) {
 		return
 	}
-	if err := s.signIn(w, r, &p); err != nil {
+	id, err := s.signIn(w, r, &p)
+	if err != nil {
 		s.answerError(w, r, v.it, s.broken(r.Context(), "keeping a login", err), "")
 		return
 	}
-	s.audit(r.Context(), Event{
-		Name: "login", Outcome: "ok", Client: v.it.Client, Subject: p.Subject, Resource: v.it.Resource, Remote: s.opts.Remote(r),
-	})
-	v.it.Person, v.it.Fresh = &p, false
+	event := Event{Name: "login", Outcome: "ok", Resource: v.it.Resource, Remote: s.opts.Remote(r)}
+	event.by(v.client)
+	event.of(&p)
+	s.audit(r.Context(), event)
+	v.it.Person, v.it.Session, v.it.Fresh = &p, id, false
 	s.proceed(w, r, v.client, v.it)
 }
 
 // Refused tells the audit log that the Login did not believe the browser, and
-// why: a wrong password, say. The visit goes on; the Login answers. reason must
-// hold nothing that was typed in.
-func (v *Visit) Refused(r *http.Request, reason string) {
-	v.server.audit(r.Context(), Event{
-		Name: "login", Outcome: oauth.AccessDenied, Client: v.it.Client, Resource: v.it.Resource,
+// why: a wrong password, say. The visit goes on; the Login answers. subject is
+// the person whose account it was about, if there is such a one, else empty.
+// reason is one of a few fixed texts, and holds nothing that was typed in.
+func (v *Visit) Refused(r *http.Request, subject, reason string) {
+	event := Event{
+		Name: "login", Outcome: oauth.AccessDenied, Subject: subject, Resource: v.it.Resource,
 		Remote: v.server.opts.Remote(r), Reason: reason,
-	})
+	}
+	event.by(v.client)
+	v.server.audit(r.Context(), event)
 }
 
 // Cancel ends the visit: the person does not want to sign in, or may not. The
@@ -264,12 +281,16 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request) {
 		redirect(w, s.path("consent")+"?visit="+handle)
 		return
 	}
-	c, problem := s.client(r.Context(), it.Client)
+	c, problem := s.waitingClient(r.Context(), it)
 	if problem != nil {
 		s.refuseTarget(w, r, problem)
 		return
 	}
-	name, host, verified := s.introduce(c, it.Redirect)
+	var name, host string
+	verified := it.Page != ""
+	if c != nil {
+		name, host, verified = s.introduce(c, it.Redirect)
+	}
 	path := strings.TrimSuffix(s.path("login"), "/")
 	s.login.ServeLogin(w, r, &Visit{
 		Path: path, URL: s.endpoint("login"), Client: name, Host: host, Verified: verified,
@@ -307,49 +328,67 @@ func (s *Server) enter(r *http.Request, mark string) (handle string, data []byte
 	return handle, t.Data, nil
 }
 
-// signIn stores the login in the browser's cookie. The login has a secret of
-// its own each time, so that none can be planted beforehand.
-func (s *Server) signIn(w http.ResponseWriter, r *http.Request, p *Person) error {
+// signIn stores the session and gives the browser its cookie. The session has a
+// secret of its own each time, so that none can be planted beforehand. It returns
+// the ID of the session.
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request, p *Person) (string, error) {
 	s.signOut(w, r)
-	secret := oauth.NewSecret()
-	if err := s.storeRecord(r.Context(), kindLogin, secret, &session{Issuer: s.issuer, Person: *p}, s.opts.LoginLifetime); err != nil {
-		return err
+	secret, now := oauth.NewSecret(), s.now()
+	made := &Session{
+		ID: Hash(secret), Issuer: s.issuer, Person: *p, Remote: s.opts.Remote(r), Agent: agent(r),
+		Created: now, Used: now, Expires: now.Add(s.opts.LoginLifetime),
+	}
+	if err := s.store.AddSession(r.Context(), made); err != nil {
+		return "", fmt.Errorf("storing a session: %w", err)
 	}
 	s.cookies.set(w, s.cookies.login, secret)
-	return nil
+	return made.ID, nil
 }
 
-// A session is a browser whose person is known.
-type session struct {
-	Issuer string `json:"issuer"`
-	Person Person `json:"person"`
+// agent is what a browser says of itself, in what a store can keep.
+func agent(r *http.Request) string {
+	const longest = 255
+	text := r.UserAgent()
+	text = strings.Map(func(c rune) rune {
+		if c < ' ' || c == unicode.ReplacementChar {
+			return -1
+		}
+		return c
+	}, text[:min(len(text), longest)])
+	return strings.ToValidUTF8(text, "")
 }
 
-// signedIn returns the person of a browser, or nil.
-func (s *Server) signedIn(r *http.Request) (*Person, error) {
+// useInterval is how often the use of a session is noted.
+const useInterval = time.Minute
+
+// signedIn returns the session of a browser, or nil.
+func (s *Server) signedIn(r *http.Request) (*Session, error) {
 	secret := s.cookies.read(r, s.cookies.login)
 	if secret == "" {
 		return nil, nil
 	}
-	var found session
-	err := s.readRecord(r.Context(), kindLogin, Hash(secret), &found)
+	now := s.now()
+	found, err := s.store.Session(r.Context(), Hash(secret), now)
 	if errors.Is(err, ErrNotFound) || err == nil && found.Issuer != s.issuer {
 		return nil, nil
+	}
+	if err == nil && now.Sub(found.Used) >= useInterval {
+		err = s.store.UseSession(r.Context(), found.ID, now)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &found.Person, nil
+	return found, nil
 }
 
-// signOut forgets the login of a browser.
+// signOut forgets the session of a browser.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	secret := s.cookies.read(r, s.cookies.login)
 	if secret == "" {
 		return
 	}
 	s.cookies.set(w, s.cookies.login, "")
-	if err := s.takeRecord(r.Context(), kindLogin, Hash(secret), &session{}); err != nil && !errors.Is(err, ErrNotFound) {
-		s.log.ErrorContext(r.Context(), "forgetting a login", "error", err.Error())
+	if err := s.store.RemoveSession(r.Context(), Hash(secret)); err != nil {
+		s.log.ErrorContext(r.Context(), "forgetting a session", "error", err.Error())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type memory struct {
 	revoked  map[string]time.Time // jti of an access token, to its expiry
 	used     map[[2]string]time.Time
 	consents map[[3]string]*Consent
+	sessions map[string]*Session
 	records  map[[2]string]*record
 	keys     map[string]*Key // by slot
 }
@@ -61,6 +63,7 @@ func NewMemory() Store {
 		revoked:  map[string]time.Time{},
 		used:     map[[2]string]time.Time{},
 		consents: map[[3]string]*Consent{},
+		sessions: map[string]*Session{},
 		records:  map[[2]string]*record{},
 		keys:     map[string]*Key{},
 	}
@@ -80,95 +83,11 @@ func isExpired(expires, now time.Time) bool { return !now.Before(expires) }
 // isExpiredIfSet is isExpired for what may stay for ever, with the zero time.
 func isExpiredIfSet(expires, now time.Time) bool { return !expires.IsZero() && isExpired(expires, now) }
 
-func cloneClient(c *Client) *Client {
-	out := *c
-	m := &out.Metadata
-	m.RedirectURIs = slices.Clone(m.RedirectURIs)
-	m.GrantTypes = slices.Clone(m.GrantTypes)
-	m.ResponseTypes = slices.Clone(m.ResponseTypes)
-	m.Contacts = slices.Clone(m.Contacts)
-	m.JWKS = slices.Clone(m.JWKS)
-	out.Created, out.Expires = seconds(c.Created), seconds(c.Expires)
-	return &out
-}
-
-// AddClient scans the clients if there is a limit.
-func (m *memory) AddClient(_ context.Context, c *Client, limit int) (*Client, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c.Dynamic {
-		if old := m.clients[m.digests[c.Digest]]; c.Digest != "" && old != nil && !isExpiredIfSet(old.Expires, c.Created) {
-			return cloneClient(old), nil
-		}
-		if limit > 0 && m.countDynamic(c.Created) >= limit {
-			return nil, ErrFull
-		}
-	}
-	m.dropClient(c.ID)
-	stored := cloneClient(c)
-	m.clients[c.ID] = stored
-	if c.Dynamic && c.Digest != "" {
-		m.digests[c.Digest] = c.ID
-	}
-	return cloneClient(stored), nil
-}
-
-func (m *memory) countDynamic(now time.Time) int {
-	n := 0
-	for _, c := range m.clients {
-		if c.Dynamic && !isExpiredIfSet(c.Expires, now) {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *memory) dropClient(id string) {
-	c := m.clients[id]
-	if c == nil {
-		return
-	}
-	delete(m.clients, id)
-	if m.digests[c.Digest] == id {
-		delete(m.digests, c.Digest)
-	}
-}
-
-func (m *memory) Client(_ context.Context, id string, now time.Time) (*Client, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.clients[id]
-	if c == nil || isExpiredIfSet(c.Expires, now) {
-		return nil, ErrNotFound
-	}
-	return cloneClient(c), nil
-}
-
-func (m *memory) UseClient(_ context.Context, id string, expires time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.clients[id]; c != nil && !c.Expires.IsZero() && expires.After(c.Expires) {
-		c.Expires = seconds(expires)
-	}
-	return nil
-}
-
-func (m *memory) RemoveClient(_ context.Context, id string, _ time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.dropClient(id)
-	for _, g := range m.grants {
-		if g.ClientID == id {
-			g.revoked = true
-		}
-	}
-	return nil
-}
-
 func cloneGrant(g *Grant) *Grant {
 	out := *g
 	out.Scopes = slices.Clone(g.Scopes)
 	out.Claims = bytes.Clone(g.Claims)
+	out.Groups = slices.Clone(g.Groups)
 	out.AuthTime, out.Created, out.Expires = seconds(g.AuthTime), seconds(g.Created), seconds(g.Expires)
 	return &out
 }
@@ -308,7 +227,7 @@ func (m *memory) RotateRefresh(_ context.Context, old, hash string, next *Refres
 		return ErrNotFound
 	}
 	g := m.grants[r.Grant]
-	if !r.Rotated.IsZero() && (hash != r.successor || !now.Before(r.Rotated.Add(grace))) {
+	if !r.Rotated.IsZero() && (hash != r.successor || !now.Before(r.Rotated.Add(grace)) || !m.isCurrent(hash, now)) {
 		g.revoked = true
 		return ErrReused
 	}
@@ -324,6 +243,12 @@ func (m *memory) RotateRefresh(_ context.Context, old, hash string, next *Refres
 	r.Rotated, r.successor = seconds(now), hash
 	m.refresh[hash] = holdRefresh(next)
 	return nil
+}
+
+// isCurrent says whether a refresh token is there and was not rotated.
+func (m *memory) isCurrent(hash string, now time.Time) bool {
+	r := m.refresh[hash]
+	return m.present(r, now) && r.Rotated.IsZero()
 }
 
 func (m *memory) RevokeToken(_ context.Context, id string, expires time.Time) error {
@@ -393,6 +318,51 @@ func (m *memory) RemoveConsents(_ context.Context, subject, client string) error
 	return nil
 }
 
+func cloneSession(s *Session) *Session {
+	out := *s
+	out.Person.Claims = bytes.Clone(s.Person.Claims)
+	out.Person.Groups = slices.Clone(s.Person.Groups)
+	out.Person.AuthTime = seconds(s.Person.AuthTime)
+	out.Created, out.Used, out.Expires = seconds(s.Created), seconds(s.Used), seconds(s.Expires)
+	return &out
+}
+
+func (m *memory) AddSession(_ context.Context, s *Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[s.ID] != nil {
+		return errors.New("session is there already")
+	}
+	m.sessions[s.ID] = cloneSession(s)
+	return nil
+}
+
+func (m *memory) Session(_ context.Context, id string, now time.Time) (*Session, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sessions[id]
+	if s == nil || isExpired(s.Expires, now) {
+		return nil, ErrNotFound
+	}
+	return cloneSession(s), nil
+}
+
+func (m *memory) UseSession(_ context.Context, id string, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.sessions[id]; s != nil && now.After(s.Used) {
+		s.Used = seconds(now)
+	}
+	return nil
+}
+
+func (m *memory) RemoveSession(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, id)
+	return nil
+}
+
 func (m *memory) SetRecord(_ context.Context, kind, hash string, data []byte, expires time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -454,6 +424,52 @@ func (m *memory) Keys(_ context.Context, now time.Time) ([]*Key, error) {
 	return out, nil
 }
 
+// signingKey is a key that is no secret and has not expired, or nil. It scans the keys.
+func (m *memory) signingKey(id string, now time.Time) *Key {
+	for _, k := range m.keys {
+		if k.ID == id && k.Algorithm != SecretAlgorithm && !isExpired(k.Expires, now) {
+			return k
+		}
+	}
+	return nil
+}
+
+func (m *memory) RetireKey(_ context.Context, id string, from, now time.Time) (*Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.signingKey(id, now)
+	switch {
+	case k == nil:
+		return nil, ErrNotFound
+	case k.State == KeyRevoked:
+		return cloneKey(k), ErrRevoked
+	}
+	if from = seconds(from); from.Before(k.Retires) {
+		k.Retires, k.Expires = from, k.Expires.Add(from.Sub(k.Retires))
+	}
+	if !seconds(now).Before(from) {
+		k.State = KeyRetired
+	}
+	return cloneKey(k), nil
+}
+
+func (m *memory) RevokeKey(_ context.Context, id string, now time.Time) (*Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.signingKey(id, now)
+	if k == nil {
+		return nil, ErrNotFound
+	}
+	if k.State != KeyRevoked {
+		k.State, k.Private = KeyRevoked, nil
+		if now = seconds(now); now.Before(k.Retires) {
+			k.Retires = now
+		}
+		maps.DeleteFunc(m.keys, func(_ string, k *Key) bool { return k.Algorithm == SecretAlgorithm })
+	}
+	return cloneKey(k), nil
+}
+
 // Sweep takes the lock anew for each kind, so that no request waits for all.
 func (m *memory) Sweep(ctx context.Context, now time.Time) (int, error) {
 	n := 0
@@ -473,6 +489,7 @@ func (m *memory) Sweep(ctx context.Context, now time.Time) (int, error) {
 		func() int { return sweep(m.revoked, func(e time.Time) bool { return isExpired(e, now) }) },
 		func() int { return sweep(m.used, func(e time.Time) bool { return isExpired(e, now) }) },
 		func() int { return sweep(m.consents, func(c *Consent) bool { return isExpired(c.Expires, now) }) },
+		func() int { return sweep(m.sessions, func(s *Session) bool { return isExpired(s.Expires, now) }) },
 		func() int { return sweep(m.records, func(r *record) bool { return isExpired(r.expires, now) }) },
 		func() int { return sweep(m.keys, func(k *Key) bool { return isExpired(k.Expires, now) }) },
 	} {

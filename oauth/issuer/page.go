@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // The pages work without scripts, and load nothing from anywhere.
@@ -18,6 +19,9 @@ var (
 	pageStyle string
 
 	pages = template.Must(template.New("pages").Funcs(template.FuncMap{
+		"day":   func(t time.Time) string { return t.Format(time.DateOnly) },
+		"exact": func(t time.Time) string { return t.Format(time.RFC3339) },
+		"time":  func(t time.Time) string { return t.Format("2006-01-02 15:04 UTC") },
 		"style": func() template.CSS { return template.CSS(pageStyle) }, // #nosec G203 -- our own file
 	}).Parse(pageText))
 
@@ -57,8 +61,8 @@ type frame struct {
 // open eyes.
 type redirectPage struct{ Title, Text, Host, Target string }
 
-// A message is a page that says one thing.
-type message struct{ Title, Text string }
+// A message is a page that says one thing, and may lead on.
+type message struct{ Title, Text, Link, LinkText string }
 
 func (s *Server) writePage(w http.ResponseWriter, status int, name string, data any) {
 	var page bytes.Buffer

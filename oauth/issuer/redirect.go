@@ -44,7 +44,7 @@ var reservedSchemes = []string{
 // check is oauth.CheckRedirectURI, and refuses what would show people
 // another host than the one that gets the code, or collide with what an answer
 // carries.
-func (s *redirects) check(uri string, native bool) error {
+func (r *redirects) check(uri string, native bool) error {
 	if len(uri) > maxRedirect {
 		return errors.New("redirect URI is too long")
 	}
@@ -52,7 +52,7 @@ func (s *redirects) check(uri string, native bool) error {
 		return errors.New("redirect URI has characters beyond ASCII")
 	}
 	form := uri
-	if scheme, _, _ := strings.Cut(uri, ":"); native && slices.Contains(s.schemes, strings.ToLower(scheme)) {
+	if scheme, _, _ := strings.Cut(uri, ":"); native && slices.Contains(r.schemes, strings.ToLower(scheme)) {
 		form = "private." + uri // all rules but that of the dot
 	}
 	if err := oauth.CheckRedirectURI(form, native); err != nil {
@@ -77,12 +77,12 @@ func (s *redirects) check(uri string, native bool) error {
 // registered says whether a client registered the redirect URI that a request
 // gives: exactly, or but for the port of a native client on loopback (RFC 8252,
 // section 7.3).
-func (s *redirects) registered(c *Client, given string) bool {
+func (r *redirects) registered(c *Client, given string) bool {
 	native := c.Metadata.ApplicationType == applicationNative
 	return slices.ContainsFunc(c.Metadata.RedirectURIs, func(uri string) bool {
 		// What was registered has been checked; what is given with another
 		// port is checked here.
-		return oauth.MatchRedirectURI(uri, given, native) && s.check(given, native) == nil
+		return oauth.MatchRedirectURI(uri, given, native) && r.check(given, native) == nil
 	})
 }
 

@@ -105,7 +105,7 @@ func (s *Server) refreshAccess(ctx context.Context, q *tokenRequest, g *Grant) (
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := s.narrowedScopes(res, q.client, g.Scopes, asked)
+	scopes, err := s.narrowedScopes(ctx, res, q.client, g, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (s *Server) refreshAccess(ctx context.Context, q *tokenRequest, g *Grant) (
 
 // rotate replaces a refresh token.
 func (s *Server) rotate(ctx context.Context, q *tokenRequest, g *Grant, held *Refresh, token string) (string, error) {
-	next, grace, err := s.successor(ctx, q, held, token)
+	next, grace, err := s.successor(ctx, held, token)
 	if err != nil {
 		return "", err
 	}
@@ -136,8 +136,8 @@ func (s *Server) rotate(ctx context.Context, q *tokenRequest, g *Grant, held *Re
 // successor is the token that comes after token. Where there is a grace it is
 // the same for every request: made of the token with a secret, so that it
 // cannot be forged, and it need not be stored to be given out twice.
-func (s *Server) successor(ctx context.Context, q *tokenRequest, held *Refresh, token string) (string, time.Duration, error) {
-	if !q.public || s.opts.RefreshGrace <= 0 {
+func (s *Server) successor(ctx context.Context, held *Refresh, token string) (string, time.Duration, error) {
+	if s.opts.RefreshGrace <= 0 {
 		return oauth.NewSecret(), 0, nil
 	}
 	next, err := s.keys.derive(ctx, held.Created, "refresh", token)

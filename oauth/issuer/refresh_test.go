@@ -59,8 +59,8 @@ func TestAttackRefreshReplay(t *testing.T) {
 }
 
 // Clients of several processes that race get the same successor within the
-// grace; a thief who comes later still ends the family, and confidential
-// clients have no grace.
+// grace, confidential ones too; a thief who comes later still ends the family, and so
+// does one who comes within the grace when the successor was used.
 func TestRefreshGrace(t *testing.T) {
 	t.Parallel()
 	grace := func(o *issuer.Options) { o.RefreshGrace = 10 * time.Second }
@@ -98,9 +98,16 @@ func TestRefreshGrace(t *testing.T) {
 
 	a := d.want(redeem("web", d.code("web")), basic("web", secret))
 	form = refreshWith("web", a.text("refresh_token"))
-	d.want(form, basic("web", secret))
+	next := d.want(form, basic("web", secret)).text("refresh_token")
+	if got := d.want(form, basic("web", secret)).text("refresh_token"); got != next {
+		t.Error("a confidential client gets another successor within the grace")
+	}
+	last := d.want(refreshWith("web", next), basic("web", secret))
 	if got := d.token(form, basic("web", secret)).brief(); got != oauth.InvalidGrant {
-		t.Errorf("a confidential client within the grace: %s", got)
+		t.Errorf("within the grace, when the successor was used: %s", got)
+	}
+	if d.active(last.text("access_token")) {
+		t.Error("the family outlived a reuse after the use of the successor")
 	}
 }
 

@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (s *Server) serveRegister(w http.ResponseWriter, r *http.Request) {
 		s.refuseJSON(w, r, e, "")
 		return
 	}
-	event.Client = answer.ClientID
+	event.Client, event.ClientName = answer.ClientID, m.ClientName
 	s.audit(r.Context(), event)
 	answerJSON(w, http.StatusCreated, answer)
 }
@@ -125,11 +126,26 @@ func digestOf(m *oauth.ClientMetadata) (string, error) {
 // normalise fills in what a client that registers left out, and drops what it
 // cannot have here.
 func (s *Server) normalise(m *oauth.ClientMetadata) error {
+	if err := checkPages(m); err != nil {
+		return err
+	}
 	m.ClientID, m.Scope = "", ""
 	m.LogoURI = "" // never loaded, so it is not needed
 	if err := s.setType(m); err != nil {
 		return err
 	}
+	if err := s.setFlows(m); err != nil {
+		return err
+	}
+	if m.TokenEndpointAuthMethod == "" {
+		m.TokenEndpointAuthMethod = oauth.AuthSecretBasic // RFC 7591, section 2: the default
+	}
+	return checkAuthentication(m)
+}
+
+// setFlows keeps the grant and response types that a client which registers may have.
+func (s *Server) setFlows(m *oauth.ClientMetadata) error {
+	onlyDevice := s.onlyDevice(m)
 	if len(m.ResponseTypes) == 0 {
 		m.ResponseTypes = []string{"code"}
 	}
@@ -137,14 +153,26 @@ func (s *Server) normalise(m *oauth.ClientMetadata) error {
 		m.GrantTypes = []string{oauth.GrantAuthorizationCode}
 	}
 	m.ResponseTypes = keepOnly(m.ResponseTypes, "code")
-	m.GrantTypes = keepOnly(m.GrantTypes, oauth.GrantAuthorizationCode, oauth.GrantRefreshToken)
+	known := []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken}
+	if s.opts.Device.On {
+		known = append(known, oauth.GrantDeviceCode)
+	}
+	m.GrantTypes = keepOnly(m.GrantTypes, known...)
+	if onlyDevice {
+		m.ResponseTypes = nil
+		return nil
+	}
 	if len(m.ResponseTypes) == 0 || !slices.Contains(m.GrantTypes, oauth.GrantAuthorizationCode) {
 		return invalidMetadata("clients that register get codes, with grant type authorization_code and response type code")
 	}
-	if m.TokenEndpointAuthMethod == "" {
-		m.TokenEndpointAuthMethod = oauth.AuthSecretBasic // RFC 7591, section 2: the default
-	}
-	return checkAuthentication(m)
+	return nil
+}
+
+// onlyDevice says whether a client that registers has no use for a browser: it
+// asks for the device flow and not for codes, so that it needs no redirect URI.
+func (s *Server) onlyDevice(m *oauth.ClientMetadata) bool {
+	return s.opts.Device.On && slices.Contains(m.GrantTypes, oauth.GrantDeviceCode) &&
+		!slices.Contains(m.GrantTypes, oauth.GrantAuthorizationCode)
 }
 
 func keepOnly(list []string, known ...string) []string {
@@ -169,7 +197,7 @@ func (s *Server) setType(m *oauth.ClientMetadata) error {
 	default:
 		return invalidMetadata("application_type must be native or web")
 	}
-	if n := len(m.RedirectURIs); n == 0 || n > maxRedirects {
+	if n := len(m.RedirectURIs); n == 0 && !s.onlyDevice(m) || n > maxRedirects {
 		return &oauth.Error{Code: oauth.InvalidRedirectURI, Description: fmt.Sprintf("there must be 1 to %d redirect URIs", maxRedirects)}
 	}
 	for _, uri := range m.RedirectURIs {
@@ -194,10 +222,32 @@ func inferType(uris []string) string {
 	return applicationNative
 }
 
+// checkPages checks the URIs of pages about a client: they are stored, and whatever shows them to
+// people must be able to make links of them.
+func checkPages(m *oauth.ClientMetadata) error {
+	for _, page := range []struct{ name, uri string }{
+		{"client_uri", m.ClientURI}, {"logo_uri", m.LogoURI}, {"policy_uri", m.PolicyURI}, {"tos_uri", m.TOSURI},
+	} {
+		if page.uri == "" {
+			continue
+		}
+		u, err := url.Parse(page.uri)
+		if err != nil || !isWeb(u) || u.Hostname() == "" || u.User != nil {
+			return invalidMetadata(page.name + " must be an http or https URL")
+		}
+	}
+	return nil
+}
+
 // checkAuthentication checks that a client can use the method it names.
 func checkAuthentication(m *oauth.ClientMetadata) error {
 	if alg := m.TokenEndpointAuthSigningAlg; alg != "" && !slices.Contains(jwt.DefaultAlgorithms(), alg) {
 		return invalidMetadata("token_endpoint_auth_signing_alg is not supported")
+	}
+	if m.JWKSURI != "" {
+		if _, err := oauth.CheckEndpoint(m.JWKSURI); err != nil {
+			return invalidMetadata("jwks_uri must be an https URL")
+		}
 	}
 	switch m.TokenEndpointAuthMethod {
 	case oauth.AuthNone, oauth.AuthSecretBasic, oauth.AuthSecretPost:
@@ -209,11 +259,6 @@ func checkAuthentication(m *oauth.ClientMetadata) error {
 		if len(m.JWKS) > 0 {
 			if _, err := parseKeys(m.JWKS); err != nil {
 				return invalidMetadata("jwks has no public key that can be used")
-			}
-		}
-		if m.JWKSURI != "" {
-			if _, err := oauth.CheckEndpoint(m.JWKSURI); err != nil {
-				return invalidMetadata("jwks_uri must be an https URL")
 			}
 		}
 		return nil
@@ -239,40 +284,73 @@ func invalidMetadata(text string) *oauth.Error {
 	return &oauth.Error{Code: oauth.InvalidClientMetadata, Description: text}
 }
 
-// staticClients makes clients of the configuration. What they may do is the
-// operator's word, but their redirect URIs are under the same rules.
-func (s *Server) staticClients(list []StaticClient) (map[string]*registered, error) {
-	clients := make(map[string]*registered, len(list))
+// NewClient makes a client of what an operator says of it, with the defaults in place, for
+// [Store.AddClient] say; Created is for the caller to set. What it may do is the operator's
+// word, but its redirect URIs are under the same rules as others; schemes are
+// [RegistrationPolicy.Schemes]. The error says what is wrong with it.
+func NewClient(config StaticClient, schemes []string) (*Client, error) {
+	redirects, err := newRedirects(schemes)
+	if err != nil {
+		return nil, err
+	}
+	return redirects.newClient(&config)
+}
+
+func (r *redirects) newClient(config *StaticClient) (*Client, error) {
+	c := &Client{
+		ID: config.ID, Metadata: config.Metadata, Scopes: slices.Clone(config.Scopes), Subject: config.Subject,
+		AccessLifetime: config.AccessLifetime, RefreshLifetime: config.RefreshLifetime,
+	}
+	if c.ID == "" || len(c.ID) > maxClientID {
+		return nil, fmt.Errorf("client %q: an id has 1 to %d bytes", c.ID, maxClientID)
+	}
+	if c.AccessLifetime < 0 || c.RefreshLifetime < 0 {
+		return nil, fmt.Errorf("client %q: a lifetime is negative", c.ID)
+	}
+	for _, given := range config.Resources {
+		uri, err := oauth.CanonicalResource(given)
+		if err != nil {
+			return nil, fmt.Errorf("client %q: resource %q: %w", c.ID, given, err)
+		}
+		c.Resources = append(c.Resources, uri)
+	}
+	if config.Secret != "" {
+		c.SecretHash = Hash(config.Secret)
+	}
+	fillStatic(c)
+	m := &c.Metadata
+	for _, uri := range m.RedirectURIs {
+		if err := r.check(uri, m.ApplicationType == applicationNative); err != nil {
+			return nil, fmt.Errorf("client %q: %q: %w", c.ID, uri, err)
+		}
+	}
+	if usesSecret(m) != (config.Secret != "") {
+		return nil, fmt.Errorf("client %q: secret and token_endpoint_auth_method %s do not fit", c.ID, m.TokenEndpointAuthMethod)
+	}
+	if err := cmp.Or(checkAuthentication(m), checkPages(m)); err != nil {
+		return nil, fmt.Errorf("client %q: %w", c.ID, err)
+	}
+	return cloneClient(c), nil
+}
+
+// staticClients makes clients of the configuration, which may have its resources alone, unless
+// there are more.
+func (s *Server) staticClients(list []StaticClient) (map[string]*Client, error) {
+	clients := make(map[string]*Client, len(list))
 	for _, config := range list {
-		c := &registered{Client: Client{ID: config.ID, Metadata: config.Metadata}, config: config}
-		c.config.Resources = slices.Clone(config.Resources)
-		for i, given := range config.Resources {
-			uri, err := oauth.CanonicalResource(given)
-			if err != nil || s.resources.byURI[uri] == nil {
-				return nil, fmt.Errorf("client %q: there is no resource %q", config.ID, given)
-			}
-			c.config.Resources[i] = uri
+		c, err := s.redirects.newClient(&config)
+		if err != nil {
+			return nil, err
 		}
-		m := &c.Metadata
-		if config.ID == "" || len(config.ID) > maxClientID || clients[config.ID] != nil {
-			return nil, fmt.Errorf("client %q: an id must be there, and once", config.ID)
+		if clients[c.ID] != nil {
+			return nil, fmt.Errorf("client %q is there twice", c.ID)
 		}
-		if config.Secret != "" {
-			c.SecretHash = Hash(config.Secret)
-		}
-		fillStatic(&c.Client)
-		for _, uri := range m.RedirectURIs {
-			if err := s.redirects.check(uri, m.ApplicationType == applicationNative); err != nil {
-				return nil, fmt.Errorf("client %q: %w", config.ID, err)
+		for _, uri := range c.Resources {
+			if s.opts.MoreResources == nil && s.resources.fixed.byURI[uri] == nil {
+				return nil, fmt.Errorf("client %q: there is no resource %q", c.ID, uri)
 			}
 		}
-		if usesSecret(m) != (config.Secret != "") {
-			return nil, fmt.Errorf("client %q: secret and token_endpoint_auth_method %s do not fit", config.ID, m.TokenEndpointAuthMethod)
-		}
-		if err := checkAuthentication(m); err != nil {
-			return nil, fmt.Errorf("client %q: %w", config.ID, err)
-		}
-		clients[config.ID] = c
+		clients[c.ID] = c
 	}
 	return clients, nil
 }

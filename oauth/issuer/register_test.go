@@ -44,7 +44,7 @@ func TestRegister(t *testing.T) {
 		},
 		{
 			"too much is dropped",
-			`{"redirect_uris":["com.example.app:/cb"],"client_id":"mine","logo_uri":"https://x.example/l.png","scope":"admin","token_endpoint_auth_method":"none",` +
+			`{"redirect_uris":["com.example.app:/cb"],"client_id":"mine","client_secret":"s","logo_uri":"https://x.example/l.png","scope":"admin","token_endpoint_auth_method":"none",` +
 				`"grant_types":["authorization_code","client_credentials","implicit"],"response_types":["code","token"],"unknown":[1]}`,
 			oauth.ClientMetadata{
 				RedirectURIs: []string{"com.example.app:/cb"}, ApplicationType: "native",
@@ -102,6 +102,12 @@ func TestRegister(t *testing.T) {
 		"keys at http":  {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://k.example"}`, oauth.InvalidClientMetadata, 400},
 		"no keys in it": {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}}`, oauth.InvalidClientMetadata, 400},
 		"secret key":    {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}}`, oauth.InvalidClientMetadata, 400},
+		"keys at data":  {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_method":"none","jwks_uri":"data:,x"}`, oauth.InvalidClientMetadata, 400},
+		"client page":   {`{"redirect_uris":["https://c.example/cb"],"client_uri":"javascript:alert(1)"}`, oauth.InvalidClientMetadata, 400},
+		"logo":          {`{"redirect_uris":["https://c.example/cb"],"logo_uri":"data:image/svg+xml,x"}`, oauth.InvalidClientMetadata, 400},
+		"policy":        {`{"redirect_uris":["https://c.example/cb"],"policy_uri":"/policy"}`, oauth.InvalidClientMetadata, 400},
+		"terms":         {`{"redirect_uris":["https://c.example/cb"],"tos_uri":"https://good.example@evil.example/"}`, oauth.InvalidClientMetadata, 400},
+		"tabs in it":    {`{"redirect_uris":["https://c.example/cb"],"client_uri":"java\tscript:alert(1)"}`, oauth.InvalidClientMetadata, 400},
 		"algorithm":     {`{"redirect_uris":["https://c.example/cb"],"token_endpoint_auth_signing_alg":"none"}`, oauth.InvalidClientMetadata, 400},
 		"no dot":        {`{"redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback"]}`, oauth.InvalidRedirectURI, 400},
 		"grant":         {`{"redirect_uris":["https://c.example/cb"],"grant_types":["client_credentials"]}`, oauth.InvalidClientMetadata, 400},
@@ -135,12 +141,9 @@ func TestAttackDCRFlood(t *testing.T) {
 			t.Fatal("the same registration twice made two clients")
 		}
 	}
-	s.registerClient(metadata(1))
+	unused := s.registerClient(metadata(1))
 	s.registerClient(metadata(2))
-	status, body := s.post("/register", "application/json", metadata(3))
-	if status != http.StatusServiceUnavailable || oauth.ParseError(status, []byte(body)).Code != oauth.TemporarilyUnavailable {
-		t.Errorf("a client too many: %d %s", status, body)
-	}
+	s.clock.Add(time.Second) // of those that expire at once any may go first
 
 	// The name is that of a known client; the page says that nobody checked it.
 	p := s.person()
@@ -151,11 +154,22 @@ func TestAttackDCRFlood(t *testing.T) {
 	p.code(p.submit(question, "answer", "approve"))
 
 	// Those that were never used make room; the one that was used stays.
-	s.clock.Add(2 * time.Hour)
-	s.registerClient(metadata(3))
-	s.registerClient(metadata(4))
+	granted := []string{s.registerClient(metadata(3)), s.registerClient(metadata(4))}
+	if _, err := s.store.Client(t.Context(), unused, s.clock.Now()); !errors.Is(err, issuer.ErrNotFound) {
+		t.Errorf("a client that was never used makes no room: %v", err)
+	}
 	if _, err := s.store.Client(t.Context(), first, s.clock.Now()); err != nil {
 		t.Errorf("the client that was used is gone: %v", err)
+	}
+	for _, id := range granted {
+		g := &issuer.Grant{ID: "grant of " + id, ClientID: id, Created: s.clock.Now(), Expires: s.clock.Now().Add(time.Hour)}
+		if err := s.store.AddGrant(t.Context(), g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, body := s.post("/register", "application/json", metadata(5))
+	if status != http.StatusServiceUnavailable || oauth.ParseError(status, []byte(body)).Code != oauth.TemporarilyUnavailable {
+		t.Errorf("a client too many: %d %s", status, body)
 	}
 	s.clock.Add(25 * time.Hour)
 	if _, err := s.store.Client(t.Context(), first, s.clock.Now()); !errors.Is(err, issuer.ErrNotFound) {

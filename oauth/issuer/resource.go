@@ -1,14 +1,20 @@
 package issuer
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// A registry knows the protected resources. It never changes.
+// A registry knows protected resources. It never changes.
 type registry struct {
 	byURI map[string]*Resource
 	order []*Resource
@@ -19,29 +25,142 @@ type registry struct {
 func newRegistry(resources []Resource) (*registry, error) {
 	g := &registry{byURI: map[string]*Resource{}}
 	for _, given := range resources {
-		r, err := checkResource(given)
-		if err != nil {
+		if err := g.add(given); err != nil {
 			return nil, err
 		}
-		if g.byURI[r.URI] != nil {
-			return nil, fmt.Errorf("resource %q is there twice", r.URI)
-		}
-		g.byURI[r.URI] = r
-		g.order = append(g.order, r)
 	}
 	for _, r := range g.order {
-		for i, target := range r.ExchangeTo {
-			uri, err := oauth.CanonicalResource(target)
-			if err != nil || g.byURI[uri] == nil {
-				return nil, fmt.Errorf("resource %q: tokens are exchanged for %q, which is no resource", r.URI, target)
-			}
-			r.ExchangeTo[i] = uri
+		if err := g.checkTargets(r); err != nil {
+			return nil, err
 		}
 	}
 	return g, nil
 }
 
-func checkResource(r Resource) (*Resource, error) {
+func (g *registry) add(given Resource) error {
+	r, err := CheckResource(given)
+	if err != nil {
+		return err
+	}
+	if g.byURI[r.URI] != nil {
+		return fmt.Errorf("resource %q is there twice", r.URI)
+	}
+	g.byURI[r.URI] = r
+	g.order = append(g.order, r)
+	return nil
+}
+
+// checkTargets brings ExchangeTo into canonical form.
+func (g *registry) checkTargets(r *Resource) error {
+	for i, target := range r.ExchangeTo {
+		uri, err := oauth.CanonicalResource(target)
+		if err != nil || g.byURI[uri] == nil {
+			return fmt.Errorf("resource %q: tokens are exchanged for %q, which is no resource", r.URI, target)
+		}
+		r.ExchangeTo[i] = uri
+	}
+	return nil
+}
+
+// sourceAge is how old what Options.MoreResources said may be.
+const sourceAge = time.Second
+
+// resources are those of the configuration, and those of a source, which is asked again
+// when what it said is too old.
+type resources struct {
+	fixed  *registry
+	source func(ctx context.Context) ([]Resource, error) // or nil
+	log    *slog.Logger
+	now    func() time.Time
+
+	mu     sync.Mutex
+	all    *registry // nil before the source was asked
+	read   time.Time
+	asking *sourceAnswer // nil if the source is not being asked
+}
+
+// A sourceAnswer is what a source says to all who wait for it.
+type sourceAnswer struct {
+	done chan struct{} // closed once the others are set
+	all  *registry
+	err  error
+}
+
+// sourceTime is how long a source may take.
+const sourceTime = 5 * time.Second
+
+// last are the resources as far as they are known, without asking the source.
+func (r *resources) last() *registry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return cmp.Or(r.all, r.fixed)
+}
+
+// current are the resources as they are. However many need them, the source is asked once, and
+// nobody waits longer than for the own context.
+func (r *resources) current(ctx context.Context) (*registry, error) {
+	if r.source == nil {
+		return r.fixed, nil
+	}
+	r.mu.Lock()
+	now := r.now()
+	if age := now.Sub(r.read); r.all != nil && age >= 0 && age < sourceAge {
+		defer r.mu.Unlock()
+		return r.all, nil
+	}
+	answer := r.asking
+	if answer == nil {
+		answer = &sourceAnswer{done: make(chan struct{})}
+		r.asking = answer
+		go r.ask(context.WithoutCancel(ctx), answer, now)
+	}
+	r.mu.Unlock()
+	select {
+	case <-answer.done:
+		return answer.all, answer.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ask asks the source for all who wait for an answer.
+func (r *resources) ask(ctx context.Context, answer *sourceAnswer, now time.Time) {
+	defer close(answer.done)
+	ctx, cancel := context.WithTimeout(ctx, sourceTime)
+	defer cancel()
+	more, err := r.source(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking = nil
+	if err != nil {
+		answer.err = err
+		return
+	}
+	r.all, r.read = r.merge(ctx, more), now
+	answer.all = r.all
+}
+
+// merge adds resources to those of the configuration, as far as they can be.
+func (r *resources) merge(ctx context.Context, more []Resource) *registry {
+	all := &registry{byURI: maps.Clone(r.fixed.byURI), order: slices.Clone(r.fixed.order)}
+	for _, given := range more {
+		if err := all.add(given); err != nil {
+			r.log.DebugContext(ctx, "resource is left out", "reason", err.Error())
+		}
+	}
+	for _, one := range all.order[len(r.fixed.order):] {
+		one.ExchangeTo = slices.DeleteFunc(one.ExchangeTo, func(target string) bool {
+			uri, err := oauth.CanonicalResource(target)
+			return err != nil || all.byURI[uri] == nil || uri != target
+		})
+	}
+	return all
+}
+
+// CheckResource returns a resource with its URI in canonical form and the defaults in place.
+// The error says what is wrong with it; that the URIs of ExchangeTo are those of resources is
+// not asked.
+func CheckResource(r Resource) (*Resource, error) {
 	uri, err := oauth.CanonicalResource(r.URI)
 	if err != nil {
 		return nil, fmt.Errorf("resource %q: %w", r.URI, err)
@@ -73,6 +192,9 @@ func checkResource(r Resource) (*Resource, error) {
 		}
 	}
 	for _, scope := range r.Scopes {
+		if slices.Contains(scope.Groups, "") {
+			return nil, fmt.Errorf("resource %q: a group of scope %q has no name", uri, scope.Name)
+		}
 		for _, narrower := range scope.Implies {
 			if !names[narrower] {
 				return nil, fmt.Errorf("resource %q: scope %q implies %q, which is no scope", uri, scope.Name, narrower)
@@ -89,26 +211,30 @@ func checkResource(r Resource) (*Resource, error) {
 
 // resourceFor returns the resource that a client names, or the only one that
 // it may have, if it names none. The error is an *oauth.Error, invalid_target
-// (RFC 8707, section 2).
-func (s *Server) resourceFor(uri string, c *Client) (*Resource, error) {
+// (RFC 8707, section 2), or server_error.
+func (s *Server) resourceFor(ctx context.Context, uri string, c *Client) (*Resource, error) {
+	all, err := s.resources.current(ctx)
+	if err != nil {
+		return nil, s.broken(ctx, "asking for the resources", err)
+	}
 	if uri == "" {
-		return s.onlyResource(c)
+		return all.only(c)
 	}
 	canonical, err := oauth.CanonicalResource(uri)
 	if err != nil {
 		return nil, errTarget("the resource is not an absolute URL without fragment")
 	}
-	r := s.resources.byURI[canonical]
-	if r == nil || !s.mayHave(c, r) {
+	r := all.byURI[canonical]
+	if r == nil || !mayHave(c, r) {
 		return nil, errTarget("no tokens are issued for this resource")
 	}
 	return r, nil
 }
 
-func (s *Server) onlyResource(c *Client) (*Resource, error) {
+func (g *registry) only(c *Client) (*Resource, error) {
 	var only *Resource
-	for _, r := range s.resources.order {
-		if !s.mayHave(c, r) {
+	for _, r := range g.order {
+		if !mayHave(c, r) {
 			continue
 		}
 		if only != nil {
@@ -122,25 +248,9 @@ func (s *Server) onlyResource(c *Client) (*Resource, error) {
 	return only, nil
 }
 
-// mayHave says whether a client may have tokens for a resource at all: those
-// of the configuration may be bound to some.
-func (s *Server) mayHave(c *Client, r *Resource) bool {
-	config := s.configured(c)
-	if config == nil || len(config.Resources) == 0 {
-		return true
-	}
-	return slices.Contains(config.Resources, r.URI)
-}
-
-// configured is what the configuration says of a client; nil for others.
-func (s *Server) configured(c *Client) *StaticClient {
-	if c == nil {
-		return nil
-	}
-	if r := s.static[c.ID]; r != nil {
-		return &r.config
-	}
-	return nil
+// mayHave says whether a client may have tokens for a resource at all.
+func mayHave(c *Client, r *Resource) bool {
+	return c == nil || len(c.Resources) == 0 || slices.Contains(c.Resources, r.URI)
 }
 
 // grantableScopes returns the scopes that a client gets when it asks for
@@ -150,7 +260,7 @@ func (s *Server) configured(c *Client) *StaticClient {
 // invalid_scope.
 func (s *Server) grantableScopes(res *Resource, c *Client, asked []string) ([]string, error) {
 	asked = withoutOffline(asked)
-	allowed := s.allowedScopes(res, c)
+	allowed := allowedScopes(res, c)
 	if len(asked) == 0 {
 		return intersect(res.Default, allowed), nil
 	}
@@ -162,9 +272,9 @@ func (s *Server) grantableScopes(res *Resource, c *Client, asked []string) ([]st
 }
 
 // allowedScopes are the scopes of a resource that a client may ever have.
-func (s *Server) allowedScopes(res *Resource, c *Client) []string {
-	if config := s.configured(c); config != nil && len(config.Scopes) > 0 {
-		return res.impliedScopes(config.Scopes)
+func allowedScopes(res *Resource, c *Client) []string {
+	if c != nil && len(c.Scopes) > 0 {
+		return res.impliedScopes(c.Scopes)
 	}
 	return res.names()
 }
@@ -198,16 +308,19 @@ func (r *Resource) impliedScopes(scopes []string) []string {
 
 // narrowedScopes are those of a token that comes from a grant: all that was
 // granted, or what is asked for, if the grant includes it (RFC 6749, section
-// 6: never more). What a client may have no longer is left out; if nothing
+// 6: never more). What a client or its person may have no longer is left out; if nothing
 // remains that is an error, since an answer cannot tell it from all.
-func (s *Server) narrowedScopes(res *Resource, c *Client, granted, asked []string) ([]string, error) {
+func (s *Server) narrowedScopes(ctx context.Context, res *Resource, c *Client, g *Grant, asked []string) ([]string, error) {
 	wanted := oauth.UnionScopes(withoutOffline(asked))
 	if len(wanted) == 0 {
-		wanted = granted
-	} else if !includes(res.impliedScopes(granted), wanted) {
+		wanted = g.Scopes
+	} else if !includes(res.impliedScopes(g.Scopes), wanted) {
 		return nil, errScope("more scopes than were granted")
 	}
-	scopes := intersect(wanted, s.allowedScopes(res, c))
+	scopes, err := s.scopesOf(ctx, res, c, g, intersect(wanted, allowedScopes(res, c)))
+	if err != nil {
+		return nil, err
+	}
 	if len(scopes) == 0 && len(wanted) > 0 {
 		return nil, errScope("none of the scopes may be had")
 	}

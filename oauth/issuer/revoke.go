@@ -54,7 +54,7 @@ func (s *Server) revoke(w http.ResponseWriter, q *tokenRequest) error {
 	if !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("reading a refresh token: %w", err)
 	}
-	access, err := s.ownToken(ctx, token, q.now)
+	access, err := s.verifyOwn(ctx, token, q.now)
 	if err != nil {
 		return err
 	}

@@ -30,23 +30,18 @@ type Server struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	static    map[string]*registered
+	static    map[string]*Client // of the configuration
 	issuers   []*assertionIssuer
 	keys      *keyring
-	resources *registry
+	resources *resources
 	redirects *redirects
 	docs      *documents
 	rates     *rates
+	guesses   *guesses
+	limit     *auditLimit
 	cookies   cookies
+	pages     []AccountPage // of the login
 	routes    map[string]http.Handler
-	metadata  []byte
-}
-
-// registered is a client of the configuration with what bounds it. The URIs of
-// Resources are in canonical form.
-type registered struct {
-	Client
-	config StaticClient
 }
 
 // New makes a Server. The issuer identifier is an https URL without query, or
@@ -77,9 +72,11 @@ func New(issuer string, store Store, login Login, o *Options) (*Server, error) {
 	if s.redirects, err = newRedirects(s.opts.Registration.Schemes); err != nil {
 		return nil, err
 	}
-	if s.resources, err = newRegistry(s.opts.Resources); err != nil {
+	fixed, err := newRegistry(s.opts.Resources)
+	if err != nil {
 		return nil, err
 	}
+	s.resources = &resources{fixed: fixed, source: s.opts.MoreResources, log: s.log, now: s.now}
 	if s.static, err = s.staticClients(s.opts.Clients); err != nil {
 		return nil, err
 	}
@@ -92,9 +89,11 @@ func New(issuer string, store Store, login Login, o *Options) (*Server, error) {
 	s.keys = newKeyring(s)
 	s.docs = newDocuments(s.opts.Documents, s.redirects, s.opts.Loopback && s.local, s.now)
 	s.rates = newRates(s.opts.RateLimit, s.now)
+	s.guesses = newGuesses(s.now)
+	s.limit = newAuditLimit(s.now)
 	s.cookies = newCookies(base)
-	if s.metadata, err = s.describe(); err != nil {
-		return nil, err
+	if l, ok := login.(AccountLogin); ok {
+		s.pages = l.AccountPages()
 	}
 	if s.routes, err = s.newRoutes(); err != nil {
 		return nil, err
@@ -133,6 +132,8 @@ func (o *Options) fill(loopback bool) {
 	o.Registration.Unused = cmp.Or(o.Registration.Unused, 24*time.Hour)
 	o.Registration.Used = cmp.Or(o.Registration.Used, 90*24*time.Hour)
 	o.Registration.MaxSize = cmp.Or(o.Registration.MaxSize, 16<<10)
+	o.Device.Lifetime = cmp.Or(o.Device.Lifetime, 10*time.Minute)
+	o.Device.Interval = cmp.Or(o.Device.Interval, 5*time.Second)
 	o.Documents.MaxSize = cmp.Or(o.Documents.MaxSize, 16<<10)
 	o.Documents.MaxCached = cmp.Or(o.Documents.MaxCached, 1000)
 	o.Documents.MaxAge = cmp.Or(o.Documents.MaxAge, 24*time.Hour)
@@ -146,10 +147,14 @@ func (o *Options) check() error {
 	for name, d := range map[string]time.Duration{
 		"KeyLifetime": o.KeyLifetime, "CodeLifetime": o.CodeLifetime, "AccessLifetime": o.AccessLifetime,
 		"RefreshLifetime": o.RefreshLifetime, "RefreshIdle": o.RefreshIdle, "LoginLifetime": o.LoginLifetime,
+		"Device.Lifetime": o.Device.Lifetime, "Device.Interval": o.Device.Interval,
 	} {
 		if d < time.Second {
 			return fmt.Errorf("%s is %v, and must be a second at least", name, d)
 		}
+	}
+	if o.Device.Interval >= o.Device.Lifetime {
+		return fmt.Errorf("Device.Interval is %v, and must be shorter than Device.Lifetime, which is %v", o.Device.Interval, o.Device.Lifetime)
 	}
 	return nil
 }
@@ -169,7 +174,7 @@ func (s *Server) path(name string) string {
 // wraps nothing; why it was is in the log.
 func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	if c, ok := s.static[id]; ok {
-		return &c.Client, nil
+		return c, nil
 	}
 	if isDocument(id) {
 		c, err := s.docs.client(ctx, id)
@@ -189,8 +194,28 @@ func (s *Server) client(ctx context.Context, id string) (*Client, error) {
 	case err != nil:
 		s.log.ErrorContext(ctx, "reading a client", "client", id, "error", err.Error())
 		return nil, &oauth.Error{Code: oauth.ServerError, Description: "try again later", Status: http.StatusInternalServerError}
+	case c.Disabled:
+		return nil, errUnknownClient()
 	}
 	return c, nil
+}
+
+// useClient notes that a client was granted something, so that it stays.
+func (s *Server) useClient(ctx context.Context, c *Client) error {
+	if !c.Dynamic {
+		return nil
+	}
+	return s.store.UseClient(ctx, c.ID, s.now().Add(s.opts.Registration.Used))
+}
+
+// noteClient notes that a person is asked for a client, which has not been granted anything yet:
+// clients that only registered make room before it does.
+func (s *Server) noteClient(ctx context.Context, c *Client) error {
+	now, unused := s.now(), s.opts.Registration.Unused
+	if !c.Dynamic || c.Expires.IsZero() || c.Expires.After(now.Add(unused)) {
+		return nil
+	}
+	return s.store.UseClient(ctx, c.ID, now.Add(2*unused))
 }
 
 func errUnknownClient() *oauth.Error {

@@ -31,6 +31,13 @@ func (s *Server) newRoutes() (map[string]http.Handler, error) {
 	if s.opts.Registration.On {
 		routes[s.path("register")] = open(s.serveRegister, http.MethodPost)
 	}
+	if s.opts.Device.On {
+		routes[s.path("device_authorization")] = open(s.serveDeviceAuthorization, http.MethodPost)
+		routes[s.path("device")] = s.browser("device", s.serveDevice)
+	}
+	if err := s.addAccount(routes); err != nil {
+		return nil, err
+	}
 	places, err := oauth.ServerMetadataURLs(s.issuer)
 	if err != nil {
 		return nil, fmt.Errorf("issuer: %w", err)
@@ -83,8 +90,8 @@ func (s *Server) isOwnHost(r *http.Request) bool {
 // sweepInterval is how often Run looks for what is due.
 const sweepInterval = time.Minute
 
-// Run sweeps the store and makes the signing keys that are due, until ctx ends.
-// It then returns nil: what goes wrong on the way is logged and tried again. A
+// Run sweeps the store, makes the signing keys and tells the counts of the audit that are due, until
+// ctx ends. It then returns nil: what goes wrong on the way is logged and tried again. A
 // server works without Run, but its store grows.
 func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(sweepInterval)
@@ -93,6 +100,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.maintain(ctx)
 		select {
 		case <-ctx.Done():
+			s.tellCounted(context.WithoutCancel(ctx), true)
 			return nil
 		case <-tick.C:
 		}
@@ -100,6 +108,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) maintain(ctx context.Context) {
+	s.tellCounted(ctx, false)
 	if err := s.keys.maintain(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		s.log.ErrorContext(ctx, "making signing keys", "error", err.Error())
 	}
@@ -152,6 +161,11 @@ func (s *Server) browser(endpoint string, h http.HandlerFunc) http.Handler {
 			return
 		}
 		if wait, ok := s.allow(r, endpoint, ""); !ok {
+			if endpoint == "login" {
+				s.audit(r.Context(), Event{
+					Name: "login", Outcome: oauth.AccessDenied, Remote: s.opts.Remote(r), Reason: "too many requests",
+				})
+			}
 			setRetryAfter(w.Header(), wait)
 			s.refusePage(w, r, http.StatusTooManyRequests, "Too many requests came from your network. Wait a little and try again.")
 			return

@@ -404,6 +404,7 @@ func TestNew(t *testing.T) {
 		}}, false},
 		{"unknown algorithm", "https://as.example", formLogin{}, &issuer.Options{SigningAlgorithm: "HS256"}, false},
 		{"negative time", "https://as.example", formLogin{}, &issuer.Options{CodeLifetime: -1}, false},
+		{"devices that poll too late", "https://as.example", formLogin{}, &issuer.Options{Device: issuer.DevicePolicy{Lifetime: time.Minute, Interval: time.Minute}}, false},
 		{"scheme", "https://as.example", formLogin{}, schemes("cursor"), true},
 		{"scheme that runs code", "https://as.example", formLogin{}, schemes("javascript"), false},
 		{"scheme with a colon", "https://as.example", formLogin{}, schemes("cursor:"), false},

@@ -231,3 +231,21 @@ func TestTokenOfRemovedPerson(t *testing.T) {
 		t.Errorf("the token is good: exchanged with %s", got)
 	}
 }
+
+// Attack: a page that waits for consent is answered in a browser that the operator has signed
+// out meanwhile.
+func TestAttackConsentAfterSignOut(t *testing.T) {
+	t.Parallel()
+	store := issuer.NewMemory()
+	s := newSiteOn(t, "", store, formLogin{}, registering)
+	p := s.person()
+	question := p.signIn(s.request(), "ada")
+	if n, err := store.RemoveSessions(t.Context(), "ada", "", s.clock.Now()); n != 1 || err != nil {
+		t.Fatalf("RemoveSessions: %d, %v", n, err)
+	}
+	got := p.submit(question, "answer", "approve")
+	if got.away != nil || !strings.Contains(got.body, `name="password"`) {
+		t.Fatalf("the answer counts: %v %s", got.away, got.body)
+	}
+	p.code(p.submit(p.submit(got, "user", "ada", "password", "right"), "answer", "approve"))
+}

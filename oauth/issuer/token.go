@@ -3,7 +3,6 @@ package issuer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -43,6 +42,7 @@ var grants = map[string]func(*Server, context.Context, *tokenRequest) (*oauth.To
 	oauth.GrantClientCredentials: (*Server).serveCredentials,
 	oauth.GrantJWTBearer:         (*Server).redeemAssertion,
 	oauth.GrantTokenExchange:     (*Server).exchangeToken,
+	oauth.GrantDeviceCode:        (*Server).redeemDevice,
 }
 
 // serveToken is the token endpoint (RFC 6749, section 3.2). What it answers is
@@ -71,7 +71,7 @@ func (s *Server) token(w http.ResponseWriter, q *tokenRequest) (*oauth.TokenResp
 		return nil, refuse(oauth.InvalidRequest, "grant_type is missing", nil)
 	}
 	serve, ok := grants[grantType]
-	if !ok {
+	if !ok || grantType == oauth.GrantDeviceCode && !s.opts.Device.On {
 		return nil, refuse(oauth.UnsupportedGrantType, "this grant type is not supported", nil)
 	}
 	q.event.GrantType = grantType
@@ -193,13 +193,19 @@ func (s *Server) refuseClient(w http.ResponseWriter, q *tokenRequest, err error)
 		}
 	}
 	if out.Code == oauth.InvalidClient {
+		// RFC 6749, section 5.2, and RFC 9110, section 15.5.2: MUST have a challenge.
 		out.Status = http.StatusUnauthorized
-		if q.Header.Get("Authorization") != "" {
-			w.Header().Set("WWW-Authenticate", `Basic realm="client"`)
-		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="client"`)
 	}
 	if wait, ok := errors.AsType[*waitError](err); ok {
 		setRetryAfter(w.Header(), wait.wait)
+	}
+	if doubt, ok := errors.AsType[*jwt.DoubtError](err); ok {
+		setRetryAfter(w.Header(), doubt.Wait)
+	}
+	if out.Code == oauth.AuthorizationPending || out.Code == oauth.SlowDown {
+		answerJSON(w, http.StatusBadRequest, out) // a device that waits is no event
+		return
 	}
 	q.event.Outcome, q.event.Reason = out.Code, reason
 	s.audit(q.Context(), q.event)
@@ -209,7 +215,7 @@ func (s *Server) refuseClient(w http.ResponseWriter, q *tokenRequest, err error)
 // A waitError is the reason of a refusal that ends by itself.
 type waitError struct{ wait time.Duration }
 
-func (e *waitError) Error() string { return fmt.Sprintf("too many requests: next in %v", e.wait) }
+func (e *waitError) Error() string { return "too many requests" }
 
 // count counts a request of a client, or of an unknown one.
 func (s *Server) count(q *tokenRequest, endpoint, client string) error {

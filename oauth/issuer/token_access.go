@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,9 +40,16 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 	if err := requireProof(q, a.client, a.resource); err != nil {
 		return nil, err
 	}
-	expires := s.accessExpiry(q.now, a.resource, a.grant.Expires)
+	expires := s.accessExpiry(q.now, a.resource, a.client, a.grant.Expires)
 	if !a.until.IsZero() && a.until.Before(expires) {
 		expires = a.until
+	}
+	key, end, err := s.keys.signing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if end.Before(expires) {
+		expires = end
 	}
 	extra, err := furtherClaims(a)
 	if err != nil {
@@ -53,7 +61,7 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 		Scope: oauth.JoinScope(a.scopes), Grant: a.grant.ID, AuthTime: a.grant.AuthTime, Extra: extra,
 	}
 	if claims.Subject == "" {
-		claims.Subject = s.ownSubject(a.client)
+		claims.Subject = ownSubject(a.client)
 	}
 	answer := &oauth.TokenResponse{
 		TokenType: "Bearer", Scope: claims.Scope,
@@ -63,24 +71,22 @@ func (s *Server) accessToken(ctx context.Context, q *tokenRequest, a *access) (*
 	if q.proof != nil {
 		claims.JKT, answer.TokenType = q.proof.Thumbprint, "DPoP"
 	}
-	key, err := s.keys.signing(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if answer.AccessToken, err = key.Sign(jwt.TypeAccessToken, claims); err != nil {
 		return nil, fmt.Errorf("signing an access token: %w", err)
 	}
-	q.event.Client, q.event.Subject, q.event.Grant, q.event.Resource = a.client.ID, claims.Subject, a.grant.ID, a.resource.URI
+	q.event.by(a.client)
+	q.event.Subject, q.event.Grant, q.event.Resource = claims.Subject, a.grant.ID, a.resource.URI
 	return answer, nil
 }
 
-// accessExpiry is when an access token for a resource expires, which its grant
+// accessExpiry is when an access token of a client for a resource expires, which its grant
 // bounds.
-func (s *Server) accessExpiry(now time.Time, res *Resource, grant time.Time) time.Time {
+func (s *Server) accessExpiry(now time.Time, res *Resource, c *Client, grant time.Time) time.Time {
 	lifetime := res.AccessLifetime
 	if lifetime <= 0 {
 		lifetime = s.opts.AccessLifetime
 	}
+	lifetime = min(bounded(lifetime, c.AccessLifetime), s.longestAccess())
 	expires := now.Add(lifetime).UTC().Truncate(time.Second)
 	if grant.Before(expires) {
 		return grant
@@ -88,13 +94,26 @@ func (s *Server) accessExpiry(now time.Time, res *Resource, grant time.Time) tim
 	return expires
 }
 
-// ownSubject is the subject of a client that acts for itself.
-func (s *Server) ownSubject(c *Client) string {
-	if config := s.configured(c); config != nil && config.Subject != "" {
-		return config.Subject
+// longestAccess is the lifetime of the access tokens of the configuration that are good
+// longest: keys verify that long after they signed.
+func (s *Server) longestAccess() time.Duration {
+	longest := s.opts.AccessLifetime
+	for _, r := range s.opts.Resources {
+		longest = max(longest, r.AccessLifetime)
 	}
-	return c.ID
+	return longest
 }
+
+// bounded is a lifetime that another one bounds, unless that is zero.
+func bounded(lifetime, bound time.Duration) time.Duration {
+	if bound > 0 && bound < lifetime {
+		return bound
+	}
+	return lifetime
+}
+
+// ownSubject is the subject of a client that acts for itself.
+func ownSubject(c *Client) string { return cmp.Or(c.Subject, c.ID) }
 
 // furtherClaims are those of a grant that say nothing which is ours to say,
 // act, and the platform of a workload.

@@ -327,7 +327,7 @@ func TestCodeIsChecked(t *testing.T) {
 		"another verifier":      {[]string{"code_verifier", strings.Repeat("b", 43)}, oauth.InvalidGrant, true},
 		"challenge as verifier": {[]string{"code_verifier", oauth.ChallengeS256(verifier)}, oauth.InvalidGrant, true},
 		"another redirect":      {[]string{"redirect_uri", webRedirect + "/"}, oauth.InvalidGrant, true},
-		"no redirect":           {[]string{"redirect_uri", "-"}, oauth.InvalidGrant, true},
+		"another redirect host": {[]string{"redirect_uri", "https://evil.example/cb"}, oauth.InvalidGrant, true},
 		"another resource":      {[]string{"resource", otherServer}, oauth.InvalidTarget, true},
 		"an unknown resource":   {[]string{"resource", "https://evil.example"}, oauth.InvalidTarget, true},
 		"no resource at all":    {[]string{"resource", "::"}, oauth.InvalidTarget, true},
@@ -358,6 +358,10 @@ func TestCodeIsChecked(t *testing.T) {
 	code = d.code("public", func(_ *issuer.Grant, c *issuer.Code) { c.RedirectURI = "" })
 	if got := d.token(change(redeem("public", code), "redirect_uri", "-")).brief(); got != "ok" {
 		t.Errorf("no redirect URI in either request: %s", got)
+	}
+	// OAuth 2.1, section 4.1.3: the parameter is gone.
+	if got := d.token(change(redeem("public", d.code("public")), "redirect_uri", "-")).brief(); got != "ok" {
+		t.Errorf("no redirect URI in the token request: %s", got)
 	}
 }
 

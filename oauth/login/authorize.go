@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
 		return nil, err
 	}
 	for again := false; ; again = true {
-		s, creds, err := c.authorize(ctx, p)
+		s, creds, err := c.askPerson(ctx, p)
 		if err == nil {
 			return s, nil
 		}
@@ -58,6 +59,14 @@ func (c *Client) signIn(ctx context.Context, p *plan) (*session, error) {
 		}
 		c.unregister(ctx, creds)
 	}
+}
+
+// askPerson takes the person through a browser: here, or on another device.
+func (c *Client) askPerson(ctx context.Context, p *plan) (*session, *Credentials, error) {
+	if c.o.Device != nil {
+		return c.authorizeDevice(ctx, p)
+	}
+	return c.authorize(ctx, p)
 }
 
 // confirmSignIn makes sure that a person may be sent to the browser.
@@ -70,15 +79,20 @@ func (c *Client) confirmSignIn(ctx context.Context, p *plan) error {
 		return nil
 	}
 	p.asked = true
-	prompt := Prompt{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: slices.Clone(p.scopes), Why: p.why}
-	if p.why == ReasonServerChanged {
-		prompt.PreviousIssuer = p.before.Issuer
-	}
-	if err := c.o.Confirm(ctx, prompt); err != nil {
+	if err := c.o.Confirm(ctx, p.prompt()); err != nil {
 		p.asked = !isSignInRequired(err)
 		return fmt.Errorf("sign in to %s: %w", p.resourceID(), err)
 	}
 	return nil
+}
+
+// prompt is what a person is told.
+func (p *plan) prompt() Prompt {
+	prompt := Prompt{Resource: p.resourceID(), Issuer: p.meta.Issuer, Scopes: slices.Clone(p.scopes), Why: p.why}
+	if p.why == ReasonServerChanged {
+		prompt.PreviousIssuer = p.before.Issuer
+	}
+	return prompt
 }
 
 // obtainByGrant makes tokens without a person. Only credentials that were registered beforehand, or
@@ -170,14 +184,16 @@ func (p *plan) authorizationURL(creds *Credentials, r *authorizationRequest) (*u
 	return oauth.CheckAuthorizationURL(u.String())
 }
 
-// accept says whether a response is the one to this request, once.
+// accept says whether a response is the one to this request, once: check finds what is wrong with it
+// otherwise, so that nobody waits for another.
 func (r *authorizationRequest) accept(answer url.Values) bool {
 	return r.matchesState(answer) && r.used.CompareAndSwap(false, true)
 }
 
 func (r *authorizationRequest) matchesState(answer url.Values) bool {
-	state := answer["state"]
-	return len(state) == 1 && subtle.ConstantTimeCompare([]byte(state[0]), []byte(r.state)) == 1
+	return answer.Has("state") && !slices.ContainsFunc(answer["state"], func(state string) bool {
+		return subtle.ConstantTimeCompare([]byte(state), []byte(r.state)) != 1
+	})
 }
 
 // check reads a response: state, issuer (RFC 9207, section 2.4; spec 2026-07-28,
@@ -198,14 +214,19 @@ func (r *authorizationRequest) check(answer url.Values) (code string, err error)
 	case len(iss) == 0 && r.meta.AuthorizationResponseIssParameterSupported:
 		return refuse("the response does not say which authorization server it came from, as the server's metadata promises (iss, RFC 9207)")
 	}
-	if len(answer["error"]) > 0 {
+	for _, name := range slices.Sorted(maps.Keys(answer)) {
+		if len(answer[name]) > 1 { // RFC 6749, section 3.1: MUST NOT
+			return refuse("the response has a parameter more than once: " + printable(name, 64))
+		}
+	}
+	if answer.Has("error") {
 		return "", &AuthorizationError{
 			Issuer: r.meta.Issuer, Code: printable(answer.Get("error"), 64),
 			Description: printable(answer.Get("error_description"), 512),
 		}
 	}
-	if codes := answer["code"]; len(codes) != 1 || codes[0] == "" {
-		return refuse("the response has no code")
+	if answer.Get("code") == "" {
+		return refuse("the response has neither a code nor an error")
 	}
 	return answer.Get("code"), nil
 }

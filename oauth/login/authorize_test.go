@@ -75,29 +75,41 @@ func TestAttackMixUp(t *testing.T) {
 	}
 }
 
-// Proves: C21: responses that are not to this request are dropped; parameters
-// that are there twice too.
+// Proves: C21: responses that are not to this request are dropped. One that is, and breaks a rule,
+// ends the sign-in with what is wrong with it.
 func TestResponseRefused(t *testing.T) {
 	t.Parallel()
-	tests := map[string]func(url.Values){
-		"no state":     func(v url.Values) { v.Del("state") },
-		"wrong state":  func(v url.Values) { v.Set("state", oauth.NewSecret()) },
-		"two states":   func(v url.Values) { v.Add("state", v.Get("state")) },
-		"two issuers":  func(v url.Values) { v.Add("iss", v.Get("iss")) },
-		"two codes":    func(v url.Values) { v.Add("code", "x") },
-		"no code":      func(v url.Values) { v.Del("code") },
-		"empty code":   func(v url.Values) { v.Set("code", "") },
-		"empty issuer": func(v url.Values) { v.Set("iss", "") },
+	const dropped = "was not accepted"
+	tests := map[string]struct {
+		tamper func(url.Values)
+		want   string
+	}{
+		"no state":          {func(v url.Values) { v.Del("state") }, dropped},
+		"wrong state":       {func(v url.Values) { v.Set("state", oauth.NewSecret()) }, dropped},
+		"two states":        {func(v url.Values) { v.Add("state", oauth.NewSecret()) }, dropped},
+		"state twice":       {func(v url.Values) { v.Add("state", v.Get("state")) }, "more than once: state"},
+		"two issuers":       {func(v url.Values) { v.Add("iss", v.Get("iss")) }, "names several issuers"},
+		"two codes":         {func(v url.Values) { v.Add("code", "x") }, "more than once: code"},
+		"two errors":        {func(v url.Values) { v["error"] = []string{"access_denied", "access_denied"} }, "more than once: error"},
+		"another twice":     {func(v url.Values) { v["session"] = []string{"a", "b"} }, "more than once: session"},
+		"no code":           {func(v url.Values) { v.Del("code") }, "neither a code nor an error"},
+		"empty code":        {func(v url.Values) { v.Set("code", "") }, "neither a code nor an error"},
+		"empty issuer":      {func(v url.Values) { v.Set("iss", "") }, "from another authorization server"},
+		"nothing but state": {func(v url.Values) { v.Del("code"); v.Del("iss") }, "does not say which authorization server"},
 	}
-	for name, tamper := range tests {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			as, rs := newServers(t)
-			b := &browser{tamper: func(v url.Values, _ *url.URL) url.Values { tamper(v); return v }}
+			b := &browser{tamper: func(v url.Values, _ *url.URL) url.Values { test.tamper(v); return v }}
 			c, _ := newClient(t, login.Options{Authorizer: b})
 			_, _, err := get(t, c.HTTPClient(nil), rs.url())
 			if _, tokens, _, _ := as.seen(); err == nil || len(tokens) != 0 {
-				t.Errorf("error %v, %d token requests", err, len(tokens))
+				t.Fatalf("error %v, %d token requests", err, len(tokens))
+			}
+			_, refused := errors.AsType[*login.AuthorizationError](err)
+			if !strings.Contains(err.Error(), test.want) || refused == (test.want == dropped) {
+				t.Errorf("error %v, want one that says %q", err, test.want)
 			}
 		})
 	}

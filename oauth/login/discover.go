@@ -293,7 +293,9 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 	if m.TokenEndpoint == "" {
 		return lacks(StepServer, "the metadata has no token_endpoint", "RFC 8414, section 2", adviceTellServer)
 	}
-	for _, endpoint := range []string{m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.RevocationEndpoint} {
+	for _, endpoint := range []string{
+		m.AuthorizationEndpoint, m.TokenEndpoint, m.RegistrationEndpoint, m.RevocationEndpoint, m.DeviceAuthorizationEndpoint,
+	} {
 		if endpoint == "" {
 			continue
 		}
@@ -310,6 +312,13 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 	}
 	if c.o.Grant != nil {
 		return nil // no authorization endpoint, no PKCE
+	}
+	if c.o.Device != nil {
+		if m.DeviceAuthorizationEndpoint == "" {
+			return lacks(StepServer, "the server offers no sign-in on another device: its metadata has no device_authorization_endpoint",
+				"RFC 8628, section 4", "sign in with a browser, or ask its operator to allow this")
+		}
+		return nil
 	}
 	if m.AuthorizationEndpoint == "" {
 		return lacks(StepServer, "the metadata has no authorization_endpoint", "RFC 8414, section 2",

@@ -132,7 +132,8 @@ func (a *authServer) serveRegister(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&m)
 	a.registered = append(a.registered, m)
 	var redirects []string
-	for _, v := range m["redirect_uris"].([]any) {
+	list, _ := m["redirect_uris"].([]any) // devices have none
+	for _, v := range list {
 		redirects = append(redirects, v.(string))
 	}
 	if a.redirect != nil && !a.redirect(redirects[0]) {

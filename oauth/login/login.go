@@ -43,6 +43,9 @@ type Options struct {
 	Store Store
 	// Authorizer takes the person through the browser. Default browser.NewReceiver(nil).
 	Authorizer Authorizer
+	// Device shows a person a code to sign in with in a browser on another device (RFC 8628), in the
+	// place of the Authorizer: for machines that no browser can reach. Default nil: the Authorizer.
+	Device func(ctx context.Context, p DevicePrompt) error
 	// Fetch makes all requests but those to resources. Default oauth.NewFetcher(nil).
 	Fetch *oauth.Fetcher
 
@@ -90,7 +93,7 @@ type Options struct {
 	StepUps int
 	// Margin is the life in a token at which it is refreshed. Default 30 s.
 	Margin time.Duration
-	// SignInTimeout bounds one sign-in, from discovery to the token. Default 5 min.
+	// SignInTimeout bounds one sign-in, from discovery to the token. Default 5 min, with Device 15 min.
 	SignInTimeout time.Duration
 
 	// Loopback lets resources elsewhere name authorization servers on this machine. Default false.
@@ -167,6 +170,9 @@ func New(o *Options) *Client {
 	c.o.ClientName = cmp.Or(c.o.ClientName, "Parley")
 	c.o.StepUps = cmp.Or(c.o.StepUps, 3)
 	c.o.Margin = cmp.Or(c.o.Margin, 30*time.Second)
+	if c.o.Device != nil { // servers commonly give a person 10 to 30 minutes
+		c.o.SignInTimeout = cmp.Or(c.o.SignInTimeout, 15*time.Minute)
+	}
 	c.o.SignInTimeout = cmp.Or(c.o.SignInTimeout, 5*time.Minute)
 	c.log = cmp.Or(c.o.Logger, slog.New(slog.DiscardHandler))
 	c.local = c.o.Fetch.Loopback()

@@ -83,8 +83,10 @@ func (c *Client) storedRegistration(ctx context.Context, m *oauth.ServerMetadata
 	if err != nil || !ok || id != "" && r.ClientID != id {
 		return nil, err
 	}
-	// Attack: metadata that keeps the issuer but moves the token endpoint would have the secret.
-	if r.Issuer != m.Issuer || r.ClientID == "" || r.TokenEndpoint != m.TokenEndpoint {
+	// Attack: metadata that keeps the issuer but moves an endpoint would have the secret. A client
+	// with redirect URIs sends nothing to that of devices.
+	if r.Issuer != m.Issuer || r.ClientID == "" || r.TokenEndpoint != m.TokenEndpoint ||
+		len(r.RedirectURIs) == 0 && r.DeviceEndpoint != m.DeviceAuthorizationEndpoint {
 		return nil, nil
 	}
 	creds := r.credentials()
@@ -100,7 +102,8 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	if err := c.mayRegister(m); err != nil {
 		return nil, err
 	}
-	body, err := wire.Marshal(c.clientMetadata(m, redirect, p.dpop != nil))
+	metadata := c.clientMetadata(m, redirect, p.dpop != nil)
+	body, err := wire.Marshal(metadata)
 	if err != nil {
 		return nil, fmt.Errorf("write a registration: %w", err)
 	}
@@ -121,8 +124,8 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	}
 	r := registration{
 		Issuer: m.Issuer, ClientID: info.ClientID, Secret: info.ClientSecret,
-		Method: info.TokenEndpointAuthMethod, TokenEndpoint: m.TokenEndpoint,
-		RedirectURIs: []string{redirect}, Expires: info.ClientSecretExpiresAt,
+		Method: info.TokenEndpointAuthMethod, TokenEndpoint: m.TokenEndpoint, DeviceEndpoint: m.DeviceAuthorizationEndpoint,
+		RedirectURIs: metadata.RedirectURIs, Expires: info.ClientSecretExpiresAt,
 	}
 	if r.Method == "" { // RFC 7591, section 3.2.1: all metadata is returned; some servers do not
 		r.Method = registrationMethod(m)
@@ -136,9 +139,9 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	return r.credentials(), nil
 }
 
-// clientMetadata is what the client says of itself.
+// clientMetadata is what the client says of itself. Without a redirect URI it asks for the device flow.
 func (c *Client) clientMetadata(m *oauth.ServerMetadata, redirect string, bound bool) *oauth.ClientMetadata {
-	return &oauth.ClientMetadata{
+	about := &oauth.ClientMetadata{
 		ClientName: c.o.ClientName, ClientURI: c.o.ClientURI,
 		SoftwareID: c.o.SoftwareID, SoftwareVersion: c.o.SoftwareVersion,
 		ApplicationType: applicationType(redirect), RedirectURIs: []string{redirect}, ResponseTypes: []string{"code"},
@@ -146,6 +149,11 @@ func (c *Client) clientMetadata(m *oauth.ServerMetadata, redirect string, bound 
 		GrantTypes:              []string{oauth.GrantAuthorizationCode, oauth.GrantRefreshToken},
 		TokenEndpointAuthMethod: registrationMethod(m), DPoPBoundAccessTokens: bound,
 	}
+	if redirect == "" {
+		about.RedirectURIs, about.ResponseTypes = nil, []string{}
+		about.GrantTypes = []string{oauth.GrantDeviceCode, oauth.GrantRefreshToken}
+	}
+	return about
 }
 
 // registrationMethod is how a client that has nothing yet wants to authenticate: as little as the

@@ -68,10 +68,11 @@ type registration struct {
 	ClientID string `json:"client_id"`
 	Secret   string `json:"client_secret,omitzero"`
 	Method   string `json:"method,omitzero"`
-	// TokenEndpoint is where the secret may be sent.
-	TokenEndpoint string   `json:"token_endpoint"`
-	RedirectURIs  []string `json:"redirect_uris,omitzero"`
-	Expires       int64    `json:"expires,omitzero"`
+	// TokenEndpoint and DeviceEndpoint are where the secret may be sent.
+	TokenEndpoint  string   `json:"token_endpoint"`
+	DeviceEndpoint string   `json:"device_authorization_endpoint,omitzero"`
+	RedirectURIs   []string `json:"redirect_uris,omitzero"`
+	Expires        int64    `json:"expires,omitzero"`
 }
 
 func (r *registration) credentials() *Credentials {

@@ -149,7 +149,9 @@ func (h *Handler) serveArray(a *activeRequest, f *revision.Facts, items []jsonrp
 			x := st.newExchange(item.In, a)
 			running.Go(func() {
 				defer x.abandon()
-				h.core.Serve(a.context(), &x.Exchange)
+				ctx, end := principal.UntilRevoked(a.context(), a.r.Context())
+				defer end()
+				h.core.Serve(ctx, &x.Exchange)
 			})
 		case item.In == nil && !item.Err.Notification:
 			h.refused(a, item.Err.Err)

@@ -196,7 +196,9 @@ func (s *session) serve(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
 	a.primeSoon(s.facts)
 	defer a.conclude(st) // also if the handler ends its goroutine
 	defer a.x.abandon()
-	run := s.admit(a.context(), &a.x.Exchange)
+	ctx, end := principal.UntilRevoked(a.context(), a.r.Context())
+	defer end()
+	run := s.admit(ctx, &a.x.Exchange)
 	if run == nil {
 		return
 	}
@@ -224,8 +226,10 @@ func (s *session) serveMany(a *activeRequest, st *stream, items []jsonrpc.BatchI
 // begin has one request of several handled, whose answer goes to st.
 func (s *session) begin(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
 	x := st.newExchange(m, a)
-	run := s.admit(a.context(), &x.Exchange)
+	ctx, end := principal.UntilRevoked(a.context(), a.r.Context())
+	run := s.admit(ctx, &x.Exchange)
 	if run == nil {
+		end()
 		x.abandon()
 		return
 	}
@@ -235,6 +239,7 @@ func (s *session) begin(a *activeRequest, st *stream, m *jsonrpc.Incoming) {
 		defer s.h.responses.Release()
 		defer s.release()
 		defer x.abandon()
+		defer end()
 		run()
 	}()
 }

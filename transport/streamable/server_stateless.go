@@ -7,6 +7,7 @@ import (
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
+	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -35,7 +36,9 @@ func (h *Handler) serveAlone(a *activeRequest, m *jsonrpc.Incoming) {
 	defer a.conclude(st)
 	defer a.x.abandon()
 	h.begun(a)
-	h.core.Serve(a.context(), &a.x.Exchange)
+	ctx, end := principal.UntilRevoked(a.context(), a.r.Context())
+	defer end()
+	h.core.Serve(ctx, &a.x.Exchange)
 }
 
 // begin makes the stream of a request that belongs to no session.

@@ -50,8 +50,6 @@ func askingTools(write []string) []server.Feature {
 				Title: "Drop a table", Scopes: write,
 				Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)},
 			}),
-		server.Tool("trigger-url-elicitation", "Asks the person to visit a page.", visit).
-			With(server.ToolOptions{Title: "Ask to visit a page", Annotations: readOnly}),
 		server.Tool("trigger-sampling-request", "Asks the model of the client, with the person's consent.", sample).
 			With(server.ToolOptions{Title: "Ask the model", Annotations: readOnly}),
 		server.Tool("get-roots-list", "Lists the directories that the client works in.", roots).
@@ -108,26 +106,16 @@ func drop(ctx context.Context, in dropIn) (string, error) {
 	return fmt.Sprintf("dropped %s, because: %s (ticket %d)", in.Table, second.Value.Reason, ticket), nil
 }
 
-// visit sends the person to a page of a reserved domain, which never is one.
-func visit(ctx context.Context, _ mcp.None) (string, error) {
-	agreed, err := server.ElicitURL(ctx, "https://example.com/parley/demonstration",
-		"Please look at this page. It does not matter what you do there.",
-		func(context.Context) (bool, error) { return true, nil })
-	if err != nil {
-		return "", err
-	}
-	if !agreed {
-		return "The person did not go there.", nil
-	}
-	return "The person agreed to go there.", nil
-}
-
-func sample(ctx context.Context, in sampleIn) (string, error) {
-	answer, err := server.Sample(ctx, &mcp.CreateMessageParams{
+func askModel(ctx context.Context, in *sampleIn) (*mcp.CreateMessageResult, error) {
+	return server.Sample(ctx, &mcp.CreateMessageParams{
 		Messages:     []mcp.SamplingMessage{{Role: mcp.RoleUser, Content: mcp.Contents{mcp.Text(in.Prompt)}}},
 		SystemPrompt: "You answer for a demonstration server.",
 		MaxTokens:    in.MaxTokens,
 	})
+}
+
+func sample(ctx context.Context, in sampleIn) (string, error) {
+	answer, err := askModel(ctx, &in)
 	if err != nil {
 		return "", err
 	}

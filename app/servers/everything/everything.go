@@ -19,10 +19,11 @@ type Options struct {
 	// Server is what the server is made with, for tests. Its texts are
 	// replaced. Default: the defaults of package server.
 	Server *server.Options
-	// Tick is how often the resource demo://ticks changes. Default 1 s.
+	// Tick is how often the resource demo://ticks changes; what is simulated for sessions and
+	// subscribers comes a fifth as often. Default 1 s.
 	Tick time.Duration
 	// WriteScope is a scope that callers must have been granted to use the
-	// tools that change something: drop-table and the two that toggle something. Default
+	// tools that change something: drop-table and those that toggle something. Default
 	// none: all callers may use them.
 	WriteScope string
 	// ReadOnly leaves these tools out. Default false.
@@ -31,9 +32,6 @@ type Options struct {
 	// been shut down. Default: the memory of the process.
 	Tasks tasks.Store
 }
-
-const instructions = `This server demonstrates the Model Context Protocol. Its tools do nothing that
-lasts: "add" and "echo" are good for a first try, "drop-table" only pretends.`
 
 // New makes the server. It owns nothing that outlives its sessions.
 func New(version string, o *Options) *server.Server {
@@ -60,12 +58,15 @@ func New(version string, o *Options) *server.Server {
 	s.Add(toggle(s, write))
 	ref := &reference{}
 	s.Add(ref.tools(write)...)
+	s.Add(ref.asking()...)
+	s.Add(newSimulatedLog(s, 5*opts.Tick).feature(write))
 	if opts.ReadOnly {
-		s.RemoveTools("drop-table", "toggle-extra-tool", "toggle-subscriber-updates")
+		s.RemoveTools("drop-table", "toggle-extra-tool", "toggle-simulated-logging", "toggle-subscriber-updates")
 	}
 	s.Add(resources(opts.Tick)...)
 	s.Add(prompts()...)
 	s.Add(ref.resources(opts.Tick)...)
+	s.Add(documents()...)
 	s.Add(ref.prompts()...)
 	addSkills(s, so.Logger)
 	return s

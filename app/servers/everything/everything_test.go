@@ -178,7 +178,12 @@ func TestResources(t *testing.T) {
 			uris = append(uris, r.URI)
 		}
 		if diff := cmp.Diff([]string{
-			"demo://image", "demo://text", "demo://ticks",
+			"demo://image",
+			"demo://resource/static/document/architecture.md", "demo://resource/static/document/extension.md",
+			"demo://resource/static/document/features.md", "demo://resource/static/document/how-it-works.md",
+			"demo://resource/static/document/instructions.md", "demo://resource/static/document/startup.md",
+			"demo://resource/static/document/structure.md",
+			"demo://text", "demo://ticks",
 			"skill://greeting-style/SKILL.md", "skill://table-review/SKILL.md", "skill://table-review/references/checklist.md",
 			"ui://everything/palette.html",
 		}, uris); diff != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/parley-mcp/parley/server"
 )
 
-// What is in this file and in reference_prompts.go has the names, arguments and texts that
+// What is in this file, reference_asking.go and reference_prompts.go has the names, arguments and texts that
 // @modelcontextprotocol/server-everything gives it, so that what was written for that server works with
 // this one. docs/guide/server-everything.md lists what differs.
 
@@ -61,8 +61,9 @@ type queryIn struct {
 type reference struct {
 	updates atomic.Bool // resources pretend to change
 
-	mu    sync.Mutex
-	files []file // compressed ones, the oldest first
+	mu      sync.Mutex
+	files   []file   // compressed ones, the oldest first
+	refused []string // calls of trigger-url-elicitation, the oldest first
 }
 
 type file struct {

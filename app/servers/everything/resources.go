@@ -33,6 +33,9 @@ var cities = []city{
 	{"Lima", "Peru", "fog"},
 }
 
+// unchanging is for what does not change.
+var unchanging = &server.Cache{TTL: time.Hour, Public: true}
+
 type cityIn struct {
 	Country string `uri:"country"`
 	City    string `uri:"city"`
@@ -42,15 +45,14 @@ type cityIn struct {
 // family with variables.
 func resources(tick time.Duration) []server.Feature {
 	start := time.Now()
-	long := &server.Cache{TTL: time.Hour, Public: true}
 	return []server.Feature{
 		server.Text(textURI, "text", staticText).With(server.ResourceOptions{
-			Title: "Text", Description: "A text that does not change.", MIMEType: "text/plain", Cache: long,
+			Title: "Text", Description: "A text that does not change.", MIMEType: "text/plain", Cache: unchanging,
 		}),
 		server.Resource(imageURI, "image", func(context.Context) ([]byte, error) {
 			return picture(), nil
 		}).With(server.ResourceOptions{
-			Title: "Image", Description: "A very small picture.", MIMEType: "image/png", Cache: long,
+			Title: "Image", Description: "A very small picture.", MIMEType: "image/png", Cache: unchanging,
 		}),
 		server.Resource(ticksURI, "ticks", func(context.Context) (string, error) {
 			return fmt.Sprintf("tick %d\n", time.Since(start)/tick), nil
@@ -77,7 +79,7 @@ func resources(tick time.Duration) []server.Feature {
 			}
 			return "", server.ErrNotFound
 		}).With(server.TemplateOptions{
-			Title: "City", Description: "What a city is known for.", MIMEType: "text/plain", Cache: long,
+			Title: "City", Description: "What a city is known for.", MIMEType: "text/plain", Cache: unchanging,
 			Complete: map[string]server.Completer{"country": countries, "city": citiesOf},
 		}),
 	}

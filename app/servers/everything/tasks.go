@@ -18,7 +18,10 @@ func taskRules() *tasks.Options {
 			"simulate-research":              {Mode: tasks.May, Repeatable: true},
 			"simulate-backup":                {Mode: tasks.Must},
 			"simulate-research-query":        {Mode: tasks.Must, Repeatable: true},
-			"simulate-order":                 {Mode: tasks.May, Begins: true, Repeatable: true},
+			// These two are an ordinary call for a client that knows no tasks, and wait for its answer as a task.
+			"trigger-elicitation-request-async": {Mode: tasks.May, Repeatable: true},
+			"trigger-sampling-request-async":    {Mode: tasks.May, Repeatable: true},
+			"simulate-order":                    {Mode: tasks.May, Begins: true, Repeatable: true},
 		},
 		PollInterval: 500 * time.Millisecond,
 	}

@@ -74,7 +74,8 @@ type Options struct {
 	// 1,000,000.
 	MaxPrompt int
 	// MaxWork bounds the simplification of a page: the sum over its nodes of
-	// 32 and their depth. Default 8,000,000, which is some 200,000 nodes.
+	// 32 and their depth, and over the lines of its texts of twice the lists and
+	// quotes around them. Default 8,000,000, which is some 200,000 nodes.
 	MaxWork int
 	// MaxFetches is how many calls get pages at once; others wait. Default 16.
 	MaxFetches int
@@ -117,10 +118,10 @@ type fetcher struct {
 	opts       Options
 	guard      *netguard.Transport // of client, to check URLs before anything is asked
 	client     *http.Client
-	robots     *cache[*robots] // by origin
-	pages      *cache[*page]   // by URL and form
-	fetches    chan struct{}   // holds one for each call that gets a page
-	conversion chan struct{}   // and one for each page that is being simplified
+	robots     *cache[*siteRobots] // by origin
+	pages      *cache[*page]       // by URL and form
+	fetches    chan struct{}       // holds one for each call that gets a page
+	conversion chan struct{}       // and one for each page that is being simplified
 }
 
 func newFetcher(o *Options) *fetcher {
@@ -132,7 +133,7 @@ func newFetcher(o *Options) *fetcher {
 	client := netguard.Client(rules)
 	return &fetcher{
 		opts: opts, client: client, guard: netguard.NewTransport(rules),
-		robots:     newCache[*robots](4<<20, opts.RobotsTime),
+		robots:     newCache[*siteRobots](4<<20, opts.RobotsTime),
 		pages:      newCache[*page](opts.MaxKept, opts.KeepTime),
 		fetches:    make(chan struct{}, opts.MaxFetches),
 		conversion: make(chan struct{}, min(4, runtime.GOMAXPROCS(0))),

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -115,6 +116,10 @@ func failure(ctx context.Context, u *url.URL, err error) error {
 	return mcp.Errorf("Failed to fetch %s: %s", shown(u.String()), reason(err))
 }
 
+// maxReason is how many characters of an error a model is shown; some quote what the site
+// sent.
+const maxReason = 300
+
 // reason says in words for the model why a request failed, without the URLs of
 // redirects, which may have secrets in them.
 func reason(err error) string {
@@ -128,16 +133,25 @@ func reason(err error) string {
 	if large, ok := errors.AsType[*netguard.TooLargeError](err); ok {
 		return fmt.Sprintf("it is larger than %d bytes, which is the most that this server reads", large.Limit)
 	}
-	if of, ok := errors.AsType[*url.Error](err); ok {
-		if of.Timeout() {
-			return "the site did not answer in time"
-		}
-		err = of.Err
-	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return "the site did not answer in time"
 	}
-	return err.Error()
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		err = of.Err
+	}
+	if strings.HasPrefix(err.Error(), "failed to parse Location header") { // net/http quotes it
+		return "it redirects to what is no URL"
+	}
+	return abbreviate(err.Error(), maxReason)
+}
+
+// abbreviate returns a text of at most so many characters.
+func abbreviate(text string, length int) string {
+	part, next := cut(strings.ToValidUTF8(text, "\ufffd"), 0, length)
+	if next > 0 {
+		part += "…"
+	}
+	return part
 }
 
 // parseURL reads a URL as a browser would: without the white space around it, with its
@@ -145,10 +159,11 @@ func reason(err error) string {
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
-		if of, ok := errors.AsType[*url.Error](err); ok {
-			err = of.Err // the URL is told already
+		of, ok := errors.AsType[*url.Error](err)
+		if !ok || strings.Contains(text, "@") { // the error may quote a password
+			return nil, mcp.Errorf("it is no URL")
 		}
-		return nil, mcp.Errorf("it is no URL: %s", err)
+		return nil, mcp.Errorf("it is no URL: %s", of.Err) // the URL is told already
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, mcp.Errorf("only URLs that begin with http:// or https:// can be fetched")
@@ -195,15 +210,18 @@ func escapeQuery(query string) string {
 	return b.String()
 }
 
-// shown is a URL as errors show it: without user and password, and not longer than a
-// few lines.
+// userInfo matches what stands before the host of a text that should be a URL.
+var userInfo = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*:)?(//)?.*@`)
+
+// shown is a URL as errors show it: without user and password, also if it is malformed,
+// and not longer than a few lines.
 func shown(text string) string {
-	if u, err := url.Parse(text); err == nil && u.User != nil {
+	switch u, err := url.Parse(text); {
+	case err != nil, u.Opaque != "":
+		text = userInfo.ReplaceAllString(text, "$1$2")
+	case u.User != nil:
 		u.User = nil
 		text = u.String()
 	}
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	return text
+	return abbreviate(text, 500)
 }

@@ -1,9 +1,70 @@
 package filesystem
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 )
+
+// A meddler is a context that does something when it is looked at first: edits look at theirs after the file
+// was read.
+type meddler struct {
+	context.Context //nolint:containedctx // it is a context
+
+	once func()
+}
+
+func (m *meddler) Err() error {
+	m.once()
+	return m.Context.Err()
+}
+
+// What another program writes while a file is edited is not lost: the edit is refused.
+func TestEditMeetsAnother(t *testing.T) {
+	dir := t.TempDir()
+	made, closer, err := New("1", []string{dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	s, ok := closer.(*service)
+	if !ok || made != s.server {
+		t.Fatalf("%T", closer)
+	}
+	path := filepath.Join(dir, "a.txt")
+	for what, other := range map[string]string{"in place": "one TWO", "with more": "one two three", "with the same": "one two"} {
+		if err := os.WriteFile(path, []byte("one two"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := s.dirs.acquire()
+		ctx := &meddler{t.Context(), sync.OnceFunc(func() {
+			if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
+				t.Error(err)
+			}
+		})}
+		_, err := s.edit(ctx, d, editIn{Path: path, Edits: []edit{{"one", "1"}}})
+		s.dirs.release(d)
+		want := other
+		if same := other == "one two"; same {
+			want = "1 two"
+			if err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "another program has changed") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s: %q, want %q, %v", what, got, want, err)
+		}
+		if left, err := filepath.Glob(filepath.Join(dir, ".parley-*")); err != nil || len(left) > 0 {
+			t.Errorf("%s: %q are left, %v", what, left, err)
+		}
+	}
+}
 
 // What Windows takes for devices, streams and other names is refused there.
 func TestWindowsNames(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/parley-mcp/parley/mcp"
@@ -52,56 +52,62 @@ func (s *service) listingTools() []server.Feature {
 	}
 }
 
+// An entry is a name in a directory, and what kind of thing it names.
+type entry struct {
+	name string
+	kind fs.FileMode // the bits of fs.ModeType
+}
+
+func (e entry) isDir() bool  { return e.kind.IsDir() }
+func (e entry) isLink() bool { return e.kind&fs.ModeSymlink != 0 }
+
 // entries are those of a directory, in the order of their bytes, and at most so many.
 // There are more if more is true; which of them are left out is then for the system to say.
-func (p place) entries(ctx context.Context, most int) (list []fs.DirEntry, more bool, err error) {
+func (p place) entries(ctx context.Context, most int) (list []entry, more bool, err error) {
 	f, err := p.openDir()
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	for len(list) <= most {
-		if ctx.Err() != nil {
-			return nil, false, context.Cause(ctx)
-		}
-		part, err := f.ReadDir(min(1_000, most+1-len(list)))
-		list = append(list, part...)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, false, err
-		}
+	if list, err = readEntries(ctx, f, most+1); err != nil {
+		return nil, false, err
 	}
 	if more = len(list) > most; more {
 		list = list[:most]
 	}
-	slices.SortFunc(list, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(list, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return list, more, nil
 }
 
 // openDir opens a directory, and nothing else.
 func (p place) openDir() (*os.File, error) {
 	f, err := p.dir.root.OpenFile(p.rel, os.O_RDONLY|directoryOnly|nonblock, 0)
-	if err != nil {
-		return nil, err
+	if err != nil || directoryOnly != 0 {
+		return f, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "scandir", Path: p.rel, Err: notDirectory}
+		err = &fs.PathError{Op: "scandir", Path: p.rel, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return listable(f)
+	return f, nil
 }
 
 // readDir is entries of a path.
-func (s *service) readDir(ctx context.Context, d *directories, path string) (p place, list []fs.DirEntry, note string, err error) {
-	if p, err = d.existing("scandir", path); err != nil {
+func (s *service) readDir(ctx context.Context, d *directories, path string) (p place, list []entry, note string, err error) {
+	if p, err = d.place(path); err != nil {
 		return p, nil, "", err
 	}
+	// Links that stay in the directory are followed by the system, which is quicker.
 	list, more, err := p.entries(ctx, s.opts.MaxEntries)
+	if err != nil {
+		if p, err = d.existing("scandir", path); err != nil {
+			return p, nil, "", err
+		}
+		list, more, err = p.entries(ctx, s.opts.MaxEntries)
+	}
 	if more {
 		note = fmt.Sprintf("Only %d entries are shown, and there are more. Look for the others with search_files.", len(list))
 	}
@@ -117,13 +123,13 @@ func (s *service) list(ctx context.Context, d *directories, in pathIn) (out, not
 		}
 		b.WriteString(mark(e))
 		b.WriteByte(' ')
-		b.WriteString(e.Name())
+		b.WriteString(e.name)
 	}
 	return valid(b.String()), note, err
 }
 
-func mark(e fs.DirEntry) string {
-	if e.IsDir() {
+func mark(e entry) string {
+	if e.isDir() {
 		return "[DIR]"
 	}
 	return "[FILE]"
@@ -140,34 +146,34 @@ func (s *service) listSizes(ctx context.Context, d *directories, in sizesIn) (ou
 		if i%1_000 == 0 && ctx.Err() != nil {
 			return "", "", context.Cause(ctx)
 		}
-		size := d.size(p.child(e.Name()), e)
-		sizes[e.Name()] = size
-		if !e.IsDir() {
+		size := d.size(p.child(e.name), e)
+		sizes[e.name] = size
+		if !e.isDir() {
 			files, total = files+1, total+size
 		}
 	}
-	slices.SortStableFunc(list, func(a, b fs.DirEntry) int {
+	slices.SortStableFunc(list, func(a, b entry) int {
 		if in.SortBy == "size" {
-			return cmp.Compare(sizes[b.Name()], sizes[a.Name()])
+			return cmp.Compare(sizes[b.name], sizes[a.name])
 		}
-		return compareNames(a.Name(), b.Name())
+		return compareNames(a.name, b.name)
 	})
 	var b strings.Builder
 	for _, e := range list {
 		size := ""
-		if !e.IsDir() {
-			size = formatSize(sizes[e.Name()])
+		if !e.isDir() {
+			size = formatSize(sizes[e.name])
 			size = strings.Repeat(" ", max(0, 10-len(size))) + size
 		}
-		b.WriteString(mark(e) + " " + pad(valid(e.Name()), 30) + " " + size + "\n")
+		b.WriteString(mark(e) + " " + pad(valid(e.name), 30) + " " + size + "\n")
 	}
 	fmt.Fprintf(&b, "\nTotal: %d files, %d directories\nCombined size: %s", files, int64(len(list))-files, formatSize(total))
 	return b.String(), note, nil
 }
 
 // size is that of an entry, or of what a link leads to; 0 if that cannot be told.
-func (d *directories) size(p place, e fs.DirEntry) int64 {
-	if e.Type()&fs.ModeSymlink != 0 {
+func (d *directories) size(p place, e entry) int64 {
+	if e.isLink() {
 		to, exists, err := d.locate(p.abs)
 		if err != nil || !exists {
 			return 0

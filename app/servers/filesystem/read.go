@@ -76,8 +76,16 @@ func readAll(f *os.File, size, most int64) ([]byte, error) {
 	if size > most {
 		return nil, tooLarge(size, most)
 	}
-	data := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
-	if _, err := data.ReadFrom(io.LimitReader(f, most+1)); err != nil {
+	buf := make([]byte, size+bytes.MinRead)
+	read, err := f.Read(buf)
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && read > 0 && int64(read) == size: // all that it had
+		return buf[:read], nil
+	case err != nil:
+		return nil, err
+	}
+	data := bytes.NewBuffer(buf[:read])
+	if _, err := data.ReadFrom(io.LimitReader(f, most+1-int64(read))); err != nil {
 		return nil, err
 	}
 	if n := int64(data.Len()); n > most { // it grew meanwhile, or said nothing of its size
@@ -235,7 +243,7 @@ func (p place) open() (*os.File, fs.FileInfo, error) {
 	if err == nil {
 		err = regular(info)
 	}
-	if err == nil && inKernel(f) {
+	if err == nil && inKernel(f, info) {
 		err = errNotRegular
 	}
 	if err != nil {

@@ -88,12 +88,12 @@ func (s *service) listResources(ctx context.Context) ([]mcp.Resource, error) {
 			}
 			visited += len(entries)
 			for _, e := range entries {
-				p := at.child(e.Name())
+				p := at.child(e.name)
 				switch {
-				case strings.HasPrefix(e.Name(), ".") || !utf8.ValidString(e.Name()):
-				case e.IsDir():
+				case strings.HasPrefix(e.name, ".") || !utf8.ValidString(e.name):
+				case e.isDir():
 					below = append(below, p)
-				case e.Type().IsRegular():
+				case e.kind.IsRegular():
 					list = append(list, resource(p))
 				}
 				if len(list) == s.opts.MaxResources {
@@ -136,11 +136,11 @@ func (s *service) complete(ctx context.Context, value string, _ map[string]strin
 		return list, nil // nothing to suggest
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), prefix) || !utf8.ValidString(e.Name()) {
+		if !strings.HasPrefix(e.name, prefix) || !utf8.ValidString(e.name) {
 			continue
 		}
-		name := shown(filepath.Join(parent, e.Name()))
-		if e.IsDir() {
+		name := shown(filepath.Join(parent, e.name))
+		if e.isDir() {
 			name += "/"
 		}
 		if !slices.Contains(list, name) {

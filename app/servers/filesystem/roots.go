@@ -24,6 +24,7 @@ type dirSet struct {
 	current *directories
 	known   bool     // the roots of the client are in current
 	uris    []string // these roots
+	failed  []string // those of them that could not be opened
 	changes int      // how often the client has said that its roots changed
 
 	adopting sync.Mutex // held while roots become directories
@@ -80,15 +81,18 @@ func (s *dirSet) state() (known bool, changes int) {
 	return s.known, s.changes
 }
 
-// news notes the roots of the client, and reports whether they are new.
-func (s *dirSet) news(uris []string) bool {
+// roots are those that the client told last, and those of them that could not be opened.
+func (s *dirSet) roots() (uris, failed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Equal(s.uris, uris) {
-		return false
-	}
-	s.uris = uris
-	return true
+	return s.uris, s.failed
+}
+
+// note remembers the roots that the client told, and those of them that could not be opened.
+func (s *dirSet) note(uris, failed []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uris, s.failed = uris, failed
 }
 
 // know notes that the roots of the client are in use, unless they have changed since.
@@ -181,6 +185,7 @@ func (s *service) askRoots(ctx context.Context) error {
 	for i := range maxAsked {
 		known, changes := s.dirs.state()
 		if known && server.CallFrom(ctx).Handshake() {
+			s.tryAgain()
 			return nil
 		}
 		roots, err := server.Roots(ctx, &server.AskOptions{Key: fmt.Sprintf("roots-%d", i)})
@@ -206,40 +211,70 @@ func (s *service) adopt(roots []mcp.Root, changes int) bool {
 	if _, now := s.dirs.state(); now != changes {
 		return false
 	}
-	s.useRoots(roots)
-	s.dirs.know(changes)
-	return true
-}
-
-func (s *service) useRoots(roots []mcp.Root) {
 	uris := make([]string, 0, len(roots))
 	for _, r := range roots {
 		uris = append(uris, r.URI)
 	}
-	if !s.dirs.news(uris) {
+	s.useRoots(uris)
+	s.dirs.know(changes)
+	return true
+}
+
+// tryAgain opens roots that could not be opened before, such as directories that were made since.
+func (s *service) tryAgain() {
+	s.dirs.adopting.Lock()
+	defer s.dirs.adopting.Unlock()
+	uris, _ := s.dirs.roots()
+	s.useRoots(uris)
+}
+
+// useRoots makes roots the directories, unless that changes nothing or none of them can be opened.
+func (s *service) useRoots(uris []string) {
+	last, failed := s.dirs.roots()
+	fresh := !slices.Equal(last, uris)
+	if !fresh && !slices.ContainsFunc(failed, canOpen) {
 		return
 	}
 	d := &directories{maxPath: s.opts.MaxPath}
+	failed = nil
 	for _, uri := range uris {
-		path, err := rootPath(uri)
-		var dir *directory
-		if err == nil {
-			dir, err = openDirectory(path)
-		}
+		dir, err := openRoot(uri)
 		if err != nil {
-			s.log.Warn("a root of the client cannot be used and is left out", "root", uri, "error", err)
+			failed = append(failed, uri)
+			if fresh {
+				s.log.Warn("a root of the client cannot be used and is left out", "root", uri, "error", err)
+			}
 			continue
 		}
 		dir.name = dir.real
 		d.list = append(d.list, dir)
 	}
+	s.dirs.note(uris, failed)
 	if len(d.list) == 0 {
-		s.log.Warn("the client has no root that can be used; the directories stay as they are")
+		if fresh {
+			s.log.Warn("the client has no root that can be used; the directories stay as they are")
+		}
 		return
 	}
 	s.log.Info("the roots of the client are the directories now", "directories", d.names(", "))
 	s.dirs.replace(d)
 	s.server.ResourcesChanged()
+}
+
+func canOpen(uri string) bool {
+	dir, err := openRoot(uri)
+	if err == nil {
+		_ = dir.root.Close() // it was only looked at
+	}
+	return err == nil
+}
+
+func openRoot(uri string) (*directory, error) {
+	path, err := rootPath(uri)
+	if err != nil {
+		return nil, err
+	}
+	return openDirectory(path)
 }
 
 // rootPath is the path of a root: a file URI, or a path as some clients send it.

@@ -2,6 +2,7 @@ package filesystem_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -140,4 +141,39 @@ func TestRootsChangeWhileAsked(t *testing.T) {
 	f := &fixture{t: t, dir: dir, beside: beside, client: c}
 	f.refused("read_text_file", args{"path": filepath.Join(beside, "secret")}, "Access denied")
 	f.want("list_allowed_directories", args{}, "Allowed directories:\n"+dir)
+}
+
+// A root that could not be opened is tried again at each call, whether the client says that its roots
+// changed or not.
+func TestRootsAreTriedAgain(t *testing.T) {
+	dir, beside := folders(t)
+	late := filepath.Join(beside, "late")
+	build := func(tb testing.TB, o *server.Options) *server.Server {
+		return serve(tb, &filesystem.Options{Server: o}, dir)
+	}
+	for name, first := range map[string][]mcp.Root{
+		"beside another": {{URI: rootURI(beside)}, {URI: rootURI(late)}},
+		"alone":          {{URI: rootURI(late)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &client.Options{OnRoots: func(context.Context) ([]mcp.Root, error) { return first, nil }}
+			mcptest.EachEra(t, build, o, func(t *testing.T, era mcptest.Era, c *client.Client) {
+				if err := os.RemoveAll(late); err != nil {
+					t.Fatal(err)
+				}
+				f := &fixture{t: t, dir: dir, client: c}
+				before, after := "Allowed directories:\n"+dir, "Allowed directories:\n"+late
+				if len(first) > 1 {
+					before, after = "Allowed directories:\n"+beside, "Allowed directories:\n"+beside+"\n"+late
+				}
+				f.want("list_allowed_directories", args{}, before)
+				f.want("list_allowed_directories", args{}, before)
+				if err := os.Mkdir(late, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				f.want("list_allowed_directories", args{}, after)
+				f.want("write_file", args{"path": filepath.Join(late, "a"), "content": "x"}, "Successfully wrote to "+filepath.Join(late, "a"))
+			}, mcptest.Over("mem"), fresh)
+		})
+	}
 }

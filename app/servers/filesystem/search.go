@@ -34,7 +34,7 @@ type tour struct {
 	visited int
 	// visit is called for each entry with its path from top on, with slashes. It tells
 	// whether the tour goes into a directory, or ends.
-	visit func(p place, rel string, e fs.DirEntry) (enter bool, err error)
+	visit func(p place, rel string, e entry) (enter bool, err error)
 	// failed is called if a directory below top cannot be read.
 	failed func(p place, err error) error
 }
@@ -54,17 +54,17 @@ func (t *tour) run() error {
 }
 
 // through visits the entries of one directory.
-func (t *tour) through(at place, prefix string, list []fs.DirEntry) error {
+func (t *tour) through(at place, prefix string, list []entry) error {
 	for _, e := range list {
 		if err := t.count(); err != nil {
 			return err
 		}
-		p, rel := at.child(e.Name()), prefix+e.Name()
+		p, rel := at.child(e.name), prefix+e.name
 		enter, err := t.visit(p, rel, e)
 		if err != nil {
 			return err
 		}
-		if !enter || !e.IsDir() {
+		if !enter || !e.isDir() {
 			continue
 		}
 		below, _, err := p.entries(t.ctx, t.most-t.visited)
@@ -132,20 +132,20 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 	children := map[string]*[]*treeEntry{".": &tree}
 	shown := 0
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
-	t.visit = func(_ place, rel string, e fs.DirEntry) (bool, error) {
+	t.visit = func(_ place, rel string, e entry) (bool, error) {
 		if matchAny(leave, rel) {
 			return false, nil
 		}
 		if shown++; shown > s.opts.MaxEntries {
 			return false, errCut
 		}
-		entry := &treeEntry{Name: valid(e.Name()), Type: "file"}
-		if e.IsDir() {
-			entry.Type, entry.Children = "directory", &[]*treeEntry{}
-			children[rel] = entry.Children
+		shownEntry := &treeEntry{Name: valid(e.name), Type: "file"}
+		if e.isDir() {
+			shownEntry.Type, shownEntry.Children = "directory", &[]*treeEntry{}
+			children[rel] = shownEntry.Children
 		}
 		parent := children[filepath.ToSlash(filepath.Dir(rel))]
-		*parent = append(*parent, entry)
+		*parent = append(*parent, shownEntry)
 		return true, nil
 	}
 	t.failed = func(p place, err error) error { return d.explain("scandir", p.abs, err) }
@@ -175,8 +175,8 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 	}
 	var found []string
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
-	t.visit = func(p place, rel string, e fs.DirEntry) (bool, error) {
-		if e.Type()&fs.ModeSymlink != 0 {
+	t.visit = func(p place, rel string, e entry) (bool, error) {
+		if e.isLink() {
 			if _, _, err := d.locate(p.abs); err != nil {
 				return false, nil //nolint:nilerr // it leads out, or nowhere
 			}

@@ -15,7 +15,7 @@ func renameAt(from int, name string, to int, newName string) error {
 }
 
 // inKernel reports whether a file is a view of the kernel's; macOS has none.
-func inKernel(*os.File) bool { return false }
+func inKernel(*os.File, fs.FileInfo) bool { return false }
 
 // times are when something was made, and when it was read last.
 func times(_ place, info fs.FileInfo) (created, accessed time.Time) {

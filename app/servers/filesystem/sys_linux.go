@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,12 @@ func renameAt(from int, name string, to int, newName string) error {
 	return err
 }
 
-// inKernel reports whether a file is none, but a view of the kernel's, as below /proc.
-func inKernel(f *os.File) bool {
+// inKernel reports whether a file is none, but a view of the kernel's, as below /proc. No such view is on
+// a device, so the major number of its device is 0, as it is in some other file systems.
+func inKernel(f *os.File, info fs.FileInfo) bool {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && unix.Major(st.Dev) != 0 {
+		return false
+	}
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return false

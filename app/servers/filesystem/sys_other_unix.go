@@ -17,7 +17,7 @@ func renameAt(from int, name string, to int, newName string) error {
 }
 
 // inKernel reports whether a file is a view of the kernel's.
-func inKernel(*os.File) bool { return false }
+func inKernel(*os.File, fs.FileInfo) bool { return false }
 
 // times are when something was made, and when it was read last, which is not told here.
 func times(_ place, info fs.FileInfo) (created, accessed time.Time) {

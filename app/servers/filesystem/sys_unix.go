@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -18,18 +16,6 @@ const (
 	// directoryOnly refuses what is no directory without opening it.
 	directoryOnly = syscall.O_DIRECTORY
 )
-
-var notDirectory = syscall.ENOTDIR
-
-// listable makes a file of an open directory whose entries are read without a system call
-// for each, as package os makes it for directories below an os.Root. It takes f over.
-func listable(f *os.File) (*os.File, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
-}
 
 // rename moves an entry, also from one of the directories to another. Nothing that exists
 // is overwritten, as far as the system can promise it.

@@ -16,8 +16,6 @@ const (
 	directoryOnly = 0
 )
 
-var notDirectory = syscall.ENOTDIR
-
 // listable makes a file whose entries are read quickly; Windows tells all of them at once.
 func listable(f *os.File) (*os.File, error) { return f, nil }
 
@@ -34,7 +32,7 @@ func rename(from, to place) error {
 }
 
 // inKernel reports whether a file is a view of the kernel's; Windows has none.
-func inKernel(*os.File) bool { return false }
+func inKernel(*os.File, fs.FileInfo) bool { return false }
 
 // times are when something was made, and when it was read last.
 func times(_ place, info fs.FileInfo) (created, accessed time.Time) {

@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,21 +57,12 @@ func (s *service) writingTools() []server.Feature {
 	}
 }
 
-// confirm asks the person whether something may be done, where that is wanted and the
-// client can ask.
+// confirm asks the person whether something may be done, where that is wanted.
 func (s *service) confirm(ctx context.Context, question string) error {
-	if !s.opts.Confirm || !server.CanElicit(ctx) {
+	if !s.opts.Confirm {
 		return nil
 	}
-	answer, err := server.Elicit[sure](ctx, question)
-	if err == nil && (!answer.Accepted() || !answer.Value.Sure) {
-		err = mcp.Errorf("the person did not agree, and nothing was changed")
-	}
-	return err
-}
-
-type sure struct {
-	Sure bool `json:"sure" title:"Go ahead"`
+	return servers.Confirm(ctx, question)
 }
 
 func (s *service) write(ctx context.Context, d *directories, in writeIn) (string, error) {
@@ -85,7 +77,7 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 	}
 	s.writes.Lock()
 	defer s.writes.Unlock()
-	if err := p.replace([]byte(in.Content)); err != nil {
+	if err := p.replace([]byte(in.Content), nil); err != nil {
 		return "", d.explain("open", p.abs, err)
 	}
 	return "Successfully wrote to " + in.Path, nil
@@ -94,8 +86,9 @@ func (s *service) write(ctx context.Context, d *directories, in writeIn) (string
 // replace writes a file beside the one that is there, if any, and puts it in its place, so
 // that readers see the one or the other, and so does a machine that failed. Other names of
 // the old file (hard links) keep what it held. The permissions stay,
-// and the owner where the system allows it.
-func (p place) replace(data []byte) (err error) {
+// and the owner where the system allows it. An error of check, which is called last and may be
+// nil, leaves the old file there.
+func (p place) replace(data []byte, check func() error) (err error) {
 	old, err := p.dir.root.Lstat(p.rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -129,7 +122,10 @@ func (p place) replace(data []byte) (err error) {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
 		return err
 	}
 	return root.Rename(beside, p.rel)
@@ -158,7 +154,13 @@ func (s *service) edit(ctx context.Context, d *directories, in editIn) (string, 
 	if err != nil || in.DryRun {
 		return shown, err
 	}
-	return shown, d.explain("open", p.abs, p.replace(changed))
+	return shown, d.explain("open", p.abs, p.replace(changed, func() error {
+		now, err := d.readFile(p.abs, s.opts.MaxRead)
+		if err == nil && !bytes.Equal(now, data) {
+			err = mcp.Errorf("another program has changed %s meanwhile, so nothing was written; read it again", valid(p.abs))
+		}
+		return err
+	}))
 }
 
 func (s *service) makeDirectory(_ context.Context, d *directories, in makeIn) (string, error) {

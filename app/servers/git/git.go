@@ -7,13 +7,14 @@
 package git
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/parley-mcp/parley/app/servers"
+	"github.com/parley-mcp/parley/app/servers/git/program"
+	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/server"
 )
 
@@ -37,34 +38,9 @@ type Options struct {
 	// WriteScope is a scope that callers must have been granted to use these tools. Default none.
 	WriteScope string
 	// Limits bound what one call may do.
-	Limits Limits
+	Limits repo.Limits
 	// Now is the clock, for commits and for times that are seen from now. Default time.Now.
 	Now func() time.Time
-}
-
-// Limits bound what one call may do. Each zero field means the default that is told.
-type Limits struct {
-	// Output is the most bytes of a result; what is longer is cut, and the result says so. Default
-	// 1 MiB.
-	Output int
-	// Files is the most files and folders that are looked at, in commits, the index and the working
-	// tree together. Default 500,000.
-	Files int
-	// Commits is the most commits that are read. Default 500,000.
-	Commits int
-	// Object is the most bytes of a file whose contents are looked at. Default 64 MiB.
-	Object int64
-	// Time is the longest that the git program may run, for Options.Program. Default 1 minute.
-	Time time.Duration
-}
-
-func (l Limits) defaults() Limits {
-	l.Output = cmp.Or(l.Output, 1<<20)
-	l.Files = cmp.Or(l.Files, 500_000)
-	l.Commits = cmp.Or(l.Commits, 500_000)
-	l.Object = cmp.Or(l.Object, 64<<20)
-	l.Time = cmp.Or(l.Time, time.Minute)
-	return l
 }
 
 const instructions = `Tools for Git repositories. Each takes repo_path, the folder of the repository. ` +
@@ -84,17 +60,17 @@ func New(ctx context.Context, version string, o *Options) (*server.Server, error
 	if o != nil {
 		g.Options = *o
 	}
-	g.Limits = g.Limits.defaults()
+	g.Limits = g.Limits.Defaults()
 	if g.Now == nil {
 		g.Now = time.Now
 	}
 	if g.Program != "" {
-		if err := checkProgram(ctx, g.Program); err != nil {
+		if err := program.Check(ctx, g.Program); err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range g.Repositories {
-		if _, err := realPath(path); err != nil {
+		if _, err := repo.RealPath(path); err != nil {
 			return nil, err
 		}
 	}
@@ -110,36 +86,23 @@ func New(ctx context.Context, version string, o *Options) (*server.Server, error
 }
 
 // with opens the repository of a call, and closes it after f.
-func (g *gitServer) with(ctx context.Context, path string, f func(engine) error) (err error) {
-	allowed, err := g.allowed(ctx)
+func (g *gitServer) with(ctx context.Context, path string, f func(repository) error) (err error) {
+	r, err := g.open(ctx, path)
 	if err != nil {
 		return err
 	}
-	p, err := locate(path, allowed)
-	if err != nil {
-		return err
-	}
-	var e engine
-	if g.Program != "" {
-		e, err = openProgram(ctx, p, g.Program, g.Limits)
-	} else {
-		e, err = openNative(p, g.Limits)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.close()) }()
-	return f(e)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return f(r)
 }
 
 // change is with for what changes a repository.
-func (g *gitServer) change(ctx context.Context, path string, f func(engine) error) error {
-	return g.with(ctx, path, func(e engine) error {
+func (g *gitServer) change(ctx context.Context, path string, f func(repository) error) error {
+	return g.with(ctx, path, func(r repository) error {
 		g.writes.Lock()
 		defer g.writes.Unlock()
 		if err := context.Cause(ctx); err != nil { // it waited for too long
 			return err
 		}
-		return f(e)
+		return f(r)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/app/servers/git"
+	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -150,24 +151,42 @@ func TestLimits(t *testing.T) {
 	for i := range 300 {
 		put(t, filepath.Join(dir, "many", fmt.Sprint(i)), "x\n")
 	}
-	repo := map[string]any{"repo_path": dir}
-	both(t, git.Options{Limits: git.Limits{Output: 5000}}, func(t *testing.T, c *client.Client) {
-		text := must(t, c, "git_diff_unstaged", repo)
+	args := map[string]any{"repo_path": dir}
+	both(t, git.Options{Limits: repo.Limits{Output: 5000}}, func(t *testing.T, c *client.Client) {
+		text := must(t, c, "git_diff_unstaged", args)
 		if len(text) > 5200 || !strings.HasSuffix(text, "\n[cut here: the result is longer than 5000 bytes]") || !strings.HasPrefix(text, "Unstaged changes:\ndiff --git a/a.txt b/a.txt\n") {
 			t.Errorf("%d bytes: %.100q ... %q", len(text), text, text[max(0, len(text)-100):])
 		}
 	})
-	refused(t, serve(t, &git.Options{Limits: git.Limits{Files: 200}}), "git_status", repo, "more than 200 files")
-	refused(t, serve(t, &git.Options{Limits: git.Limits{Commits: 1}}), "git_log", repo, "more than 1 commits")
-	small := serve(t, &git.Options{Limits: git.Limits{Object: 1000}})
-	if text := must(t, small, "git_diff_unstaged", repo); !strings.Contains(text, "are not compared") {
+	refused(t, serve(t, &git.Options{Limits: repo.Limits{Files: 200}}), "git_status", args, "more than 200 files")
+	refused(t, serve(t, &git.Options{Limits: repo.Limits{Commits: 1}}), "git_log", args, "more than 1 commits")
+	small := serve(t, &git.Options{Limits: repo.Limits{Object: 1000}})
+	if text := must(t, small, "git_diff_unstaged", args); !strings.Contains(text, "are not compared") {
 		t.Errorf("a large file is compared: %.300q", text)
 	}
-	if text := must(t, small, "git_status", repo); !strings.Contains(text, "modified:   a.txt") {
+	if text := must(t, small, "git_status", args); !strings.Contains(text, "modified:   a.txt") {
 		t.Errorf("status: %s", text)
 	}
-	slow := serve(t, &git.Options{Program: needGitProgram(t), Limits: git.Limits{Time: time.Nanosecond}})
-	refused(t, slow, "git_status", repo, "--timeout")
+	slow := serve(t, &git.Options{Program: needGitProgram(t), Limits: repo.Limits{Time: time.Nanosecond}})
+	refused(t, slow, "git_status", args, "--timeout")
+}
+
+// A file of packed references that is too large is not read.
+func TestLargePackedRefs(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	gitIn(t, dir, "pack-refs", "--all")
+	c := serve(t, nil)
+	args := map[string]any{"repo_path": dir, "branch_type": "local"}
+	must(t, c, "git_branch", args)
+	if err := os.Truncate(filepath.Join(dir, ".git", "packed-refs"), 100<<20); err != nil { // it grows
+		t.Fatal(err)
+	}
+	if used := allocated(func() {
+		refused(t, c, "git_branch", args, ".git/packed-refs has 104857600 bytes, more than 67108864, needs git itself")
+	}); used > 10<<20 {
+		t.Errorf("%d bytes were used", used)
+	}
 }
 
 type rootsTest struct {
@@ -214,7 +233,7 @@ func TestRoots(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	needGitProgram(t)
 	dir := simple(t)
-	repo := map[string]any{"repo_path": dir}
+	args := map[string]any{"repo_path": dir}
 	asked, sure := 0, false
 	c := serve(t, &git.Options{Confirm: true}, &client.Options{
 		OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -222,23 +241,23 @@ func TestConfirm(t *testing.T) {
 			return client.Accept(map[string]any{"sure": sure})
 		},
 	})
-	must(t, c, "git_reset", repo)
+	must(t, c, "git_reset", args)
 	if asked != 0 {
 		t.Error("the person is asked although nothing is staged")
 	}
 	put(t, filepath.Join(dir, "a.txt"), "staged\n")
 	gitIn(t, dir, "add", ".")
-	refused(t, c, "git_reset", repo, "does not want")
+	refused(t, c, "git_reset", args, "did not agree")
 	if s := gitIn(t, dir, "diff", "--cached", "--name-only"); s != "a.txt\n" || asked != 1 {
 		t.Errorf("staged: %q, asked %d times", s, asked)
 	}
 	sure = true
-	must(t, c, "git_reset", repo)
+	must(t, c, "git_reset", args)
 	if s := gitIn(t, dir, "diff", "--cached", "--name-only"); s != "" || asked != 2 {
 		t.Errorf("staged: %q, asked %d times", s, asked)
 	}
 	gitIn(t, dir, "add", ".")
-	must(t, serve(t, &git.Options{Confirm: true}), "git_reset", repo) // it cannot ask
+	must(t, serve(t, &git.Options{Confirm: true}), "git_reset", args) // it cannot ask
 }
 
 // Files of commits are resources, and their names are completed.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/servers/git"
+	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -196,6 +197,36 @@ func TestHostileRepositories(t *testing.T) {
 		dir := make("included", config("[include]\n\tpath = "+filepath.Join(gitDir, "config")+"\n"))
 		refused(t, serve(t, &git.Options{Program: needGitProgram(t)}), "git_status", map[string]any{"repo_path": dir}, "includes")
 		must(t, serve(t, nil), "git_status", map[string]any{"repo_path": dir}) // it reads no includes
+		away := "[include]\n\tpath = " + filepath.Join(gitDir, "config") + "\n"
+		for name, change := range map[string]func(dir string){
+			"in an included file": func(dir string) {
+				config("[include]\n\tpath = more\n")(dir)
+				put(t, filepath.Join(dir, ".git", "more"), away)
+			},
+			"in config.worktree": func(dir string) {
+				config("[extensions]\n\tworktreeConfig = true\n")(dir)
+				put(t, filepath.Join(dir, ".git", "config.worktree"), away)
+			},
+			"in a circle": config("[include]\n\tpath = config\n"),
+		} {
+			dir := make("included "+name, change)
+			refused(t, serve(t, &git.Options{Program: needGitProgram(t)}), "git_status", map[string]any{"repo_path": dir}, "includes")
+		}
+	})
+	t.Run("files to ignore", func(t *testing.T) {
+		dir := make("ignoring", config("[core]\n\texcludesFile = "+filepath.Join(other, "ignored")+"\n\tattributesFile = "+filepath.Join(other, "attributes")+"\n"))
+		put(t, filepath.Join(other, "ignored"), "*.log\n")
+		put(t, filepath.Join(other, "attributes"), "*.txt binary\n")
+		put(t, filepath.Join(dir, "x.log"), "not ignored\n")
+		put(t, filepath.Join(dir, "a.txt"), "not binary\n")
+		both(t, git.Options{}, func(t *testing.T, c *client.Client) {
+			if text := must(t, c, "git_status", map[string]any{"repo_path": dir}); !strings.Contains(text, "x.log") {
+				t.Errorf("a file outside of the repository says what is ignored: %s", text)
+			}
+			if text := must(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir}); !strings.Contains(text, "+not binary") {
+				t.Errorf("a file outside of the repository says what is binary: %s", text)
+			}
+		})
 	})
 }
 
@@ -275,7 +306,7 @@ func TestHostileObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both(t, git.Options{Limits: git.Limits{Files: 10000}}, func(t *testing.T, c *client.Client) {
+	both(t, git.Options{Limits: repo.Limits{Files: 10000}}, func(t *testing.T, c *client.Client) {
 		for _, tool := range []struct{ name, arg string }{{"git_diff", "target"}, {"git_show", "revision"}, {"git_checkout", "branch_name"}} {
 			refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "bomb"}, "10000 files")
 			refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: strings.Repeat("ab", 20)}, "did not resolve")

@@ -40,7 +40,12 @@ func needGitProgram(t testing.TB) string {
 
 // TestMain takes the settings of the person out of the tests of this package. With roleVar the test
 // binary is the server itself, of the git program that the variable names, or of none for "native".
+// With writerVar it is a process that is killed.
 func TestMain(m *testing.M) {
+	if what := os.Getenv(writerVar); what != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(what))
+		os.Exit(writerFailed)
+	}
 	if role := os.Getenv(roleVar); role != "" {
 		o := &git.Options{}
 		if role != "native" {

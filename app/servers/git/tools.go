@@ -1,22 +1,17 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/object"
-
 	"github.com/parley-mcp/parley/app/servers"
+	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 )
-
-// defaultContext is how many unchanged lines a diff has around a change.
-const defaultContext = 3
 
 // Arguments that may be null, as the original has them. JSON's null is like no argument.
 type optional string
@@ -128,30 +123,10 @@ func (g *gitServer) writingTools() []server.Feature {
 	}
 }
 
-// errCut is what a cutter that is full says.
-var errCut = errors.New("the result is full")
-
-// A cutter takes what is written to it up to a limit.
-type cutter struct {
-	text  bytes.Buffer
-	limit int
-	cut   bool
-}
-
-func (c *cutter) Write(p []byte) (int, error) {
-	room := c.limit - c.text.Len()
-	if len(p) <= room {
-		return c.text.Write(p)
-	}
-	c.cut = true
-	c.text.Write(p[:max(room, 0)])
-	return max(room, 0), errCut
-}
-
 // result is what was written, after a heading. If it was cut it says so.
-func (g *gitServer) result(heading string, c *cutter) string {
-	text := valid(c.text.String())
-	if !c.cut {
+func (g *gitServer) result(heading string, c *repo.Output) string {
+	text := valid(c.Text.String())
+	if !c.Full {
 		return heading + text
 	}
 	if at := strings.LastIndexByte(text, '\n'); at > 0 {
@@ -160,76 +135,76 @@ func (g *gitServer) result(heading string, c *cutter) string {
 	return heading + text + fmt.Sprintf("[cut here: the result is longer than %d bytes]", g.Limits.Output)
 }
 
-// cut passes over the error of a cutter that is full: its result says so.
-func cut(c *cutter, err error) error {
-	if c.cut && errors.Is(err, errCut) {
+// cut passes over the error of an output that is full: its result says so.
+func cut(c *repo.Output, err error) error {
+	if c.Full && errors.Is(err, repo.ErrFull) {
 		return nil
 	}
 	return err
 }
 
-func (g *gitServer) cutter() *cutter { return &cutter{limit: g.Limits.Output} }
+func (g *gitServer) output() *repo.Output { return &repo.Output{Limit: g.Limits.Output} }
 
 func (g *gitServer) short(heading, text string) string {
-	c := g.cutter()
-	if _, err := io.WriteString(c, text); err != nil && !c.cut {
+	c := g.output()
+	if _, err := io.WriteString(c, text); err != nil && !c.Full {
 		return heading
 	}
 	return g.result(heading, c)
 }
 
 func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err error) {
-	err = g.with(ctx, in.Repo, func(e engine) error {
-		text, err = e.status(ctx)
+	err = g.with(ctx, in.Repo, func(r repository) error {
+		text, err = r.Status(ctx)
 		return err
 	})
 	return g.short("Repository status:\n", text), err
 }
 
 func (g *gitServer) diffUnstaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, diffUnstaged, "", in.Context, "Unstaged changes:\n")
+	return g.diffOf(ctx, in.Repo, repo.DiffUnstaged, "", in.Context, "Unstaged changes:\n")
 }
 
 func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, diffStaged, "", in.Context, "Staged changes:\n")
+	return g.diffOf(ctx, in.Repo, repo.DiffStaged, "", in.Context, "Staged changes:\n")
 }
 
 func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
-	if err := checkRevision("target", in.Target); err != nil {
+	if err := repo.CheckRevision("target", in.Target); err != nil {
 		return "", err
 	}
-	return g.diffOf(ctx, in.Repo, diffTarget, in.Target, in.Context, "Diff with "+in.Target+":\n")
+	return g.diffOf(ctx, in.Repo, repo.DiffTarget, in.Target, in.Context, "Diff with "+in.Target+":\n")
 }
 
-func (g *gitServer) diffOf(ctx context.Context, repo string, what diffKind, target string, lines int, heading string) (string, error) {
-	out := g.cutter()
-	err := g.with(ctx, repo, func(e engine) error {
-		return cut(out, e.diff(ctx, what, target, lines, out))
+func (g *gitServer) diffOf(ctx context.Context, repo string, what repo.DiffKind, target string, lines int, heading string) (string, error) {
+	out := g.output()
+	err := g.with(ctx, repo, func(r repository) error {
+		return cut(out, r.Diff(ctx, what, target, lines, out))
 	})
-	if !out.cut { // like the texts of git elsewhere, it ends without its last line feed
-		return heading + strings.TrimSuffix(valid(out.text.String()), "\n"), err
+	if !out.Full { // like the texts of git elsewhere, it ends without its last line feed
+		return heading + strings.TrimSuffix(valid(out.Text.String()), "\n"), err
 	}
 	return g.result(heading, out), err
 }
 
 func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
-	q := logQuery{most: max(in.MaxCount, -1), since: string(in.Start), until: string(in.End), now: g.Now()}
-	for name, text := range map[string]string{"start_timestamp": q.since, "end_timestamp": q.until} {
+	q := repo.LogQuery{Most: max(in.MaxCount, -1), Since: string(in.Start), Until: string(in.End), Now: g.Now()}
+	for name, text := range map[string]string{"start_timestamp": q.Since, "end_timestamp": q.Until} {
 		if text != "" {
-			if err := checkText(name, text); err != nil {
+			if err := repo.CheckText(name, text); err != nil {
 				return "", err
 			}
 		}
 	}
-	out := g.cutter()
-	err := g.with(ctx, in.Repo, func(e engine) error {
-		list, err := e.log(ctx, q)
+	out := g.output()
+	err := g.with(ctx, in.Repo, func(r repository) error {
+		list, err := r.Log(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i, c := range list {
 			text := commitText(c)
-			if q.dated() {
+			if q.Dated() {
 				text = datedText(c)
 			}
 			if i > 0 {
@@ -241,52 +216,55 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 		}
 		return nil
 	})
-	if out.cut {
+	if out.Full {
 		return g.result("Commit history:\n", out), err
 	}
-	return "Commit history:\n" + valid(out.text.String()), err
+	return "Commit history:\n" + valid(out.Text.String()), err
 }
 
 func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
-	if err := checkRevision("revision", in.Revision); err != nil {
+	if err := repo.CheckRevision("revision", in.Revision); err != nil {
 		return "", err
 	}
-	out := g.cutter()
-	err := g.with(ctx, in.Repo, func(e engine) error {
-		w := &showWriter{out: out} // it begins with the commit
-		err := e.show(ctx, in.Revision, func(c *object.Commit) io.Writer {
-			w.start = commitText(c)
-			return w
-		})
+	out := g.output()
+	err := g.with(ctx, in.Repo, func(r repository) error {
+		c, err := r.Find(ctx, in.Revision)
+		if err != nil {
+			return err
+		}
+		w := &showWriter{out: out}
+		if _, err = io.WriteString(out, commitText(c)); err == nil {
+			err = r.Show(ctx, c, w)
+		}
 		if err == nil {
 			err = w.end()
 		}
 		return cut(out, err)
 	})
-	if out.cut {
+	if out.Full {
 		return g.result("", out), err
 	}
-	return valid(out.text.String()), err
+	return valid(out.Text.String()), err
 }
 
 func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err error) {
-	q := branchQuery{kind: in.Type, contains: string(in.Contains), notContains: string(in.NotContains)}
-	for name, rev := range map[string]string{"contains": q.contains, "not_contains": q.notContains} {
+	q := repo.BranchQuery{Kind: in.Type, Contains: string(in.Contains), NotContains: string(in.NotContains)}
+	for name, rev := range map[string]string{"contains": q.Contains, "not_contains": q.NotContains} {
 		if rev != "" {
-			if err := checkRevision(name, rev); err != nil {
+			if err := repo.CheckRevision(name, rev); err != nil {
 				return "", err
 			}
 		}
 	}
-	err = g.with(ctx, in.Repo, func(e engine) error {
-		text, err = e.branches(ctx, q)
+	err = g.with(ctx, in.Repo, func(r repository) error {
+		text, err = r.Branches(ctx, q)
 		return err
 	})
 	return g.short("", text), err
 }
 
 func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
-	err := g.change(ctx, in.Repo, func(e engine) error { return e.add(ctx, in.Files) })
+	err := g.change(ctx, in.Repo, func(r repository) error { return r.Add(ctx, in.Files) })
 	return "Files staged successfully", err
 }
 
@@ -294,60 +272,51 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (hash string, err e
 	if strings.ContainsRune(in.Message, 0) {
 		return "", mcp.Errorf("the message has a NUL, which a commit message cannot have")
 	}
-	err = g.change(ctx, in.Repo, func(e engine) error {
-		hash, err = e.record(ctx, in.Message, g.Now())
+	err = g.change(ctx, in.Repo, func(r repository) error {
+		hash, err = r.Commit(ctx, in.Message, g.Now())
 		return err
 	})
 	return "Changes committed successfully with hash " + hash, err
 }
 
-// sure is the form for staged changes.
-type sure struct {
-	Sure bool `json:"sure" title:"Unstage everything?" default:"false"`
-}
-
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 	if g.Confirm && server.CanElicit(ctx) {
-		staged := g.cutter()
-		err := g.with(ctx, in.Repo, func(e engine) error { return cut(staged, e.diff(ctx, diffStaged, "", 0, staged)) })
+		staged := g.output()
+		err := g.with(ctx, in.Repo, func(r repository) error { return cut(staged, r.Diff(ctx, repo.DiffStaged, "", 0, staged)) })
 		if err != nil {
 			return "", err
 		}
-		if staged.text.Len() > 0 {
-			answer, err := server.Elicit[sure](ctx, fmt.Sprintf("Throw away what is staged in %s? Files stay as they are.", in.Repo))
-			if err != nil {
+		if staged.Text.Len() > 0 {
+			if err := servers.Confirm(ctx, fmt.Sprintf("Throw away what is staged in %s? Files stay as they are.", in.Repo)); err != nil {
 				return "", err
-			}
-			if !answer.Accepted() || !answer.Value.Sure {
-				return "", mcp.Errorf("the person does not want the staged changes to be reset")
 			}
 		}
 	}
-	err := g.change(ctx, in.Repo, func(e engine) error { return e.reset(ctx) })
+	err := g.change(ctx, in.Repo, func(r repository) error { return r.Reset(ctx) })
 	return "All staged changes reset", err
 }
 
 func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, error) {
-	if err := checkBranchName(in.Name); err != nil {
+	if err := repo.CheckBranchName(in.Name); err != nil {
 		return "", err
 	}
 	if in.Base != "" {
-		if err := checkRevision("base branch", string(in.Base)); err != nil {
+		if err := repo.CheckRevision("base branch", string(in.Base)); err != nil {
 			return "", err
 		}
 	}
 	var from string
-	err := g.change(ctx, in.Repo, func(e engine) (err error) {
-		from, err = e.createBranch(ctx, in.Name, string(in.Base), g.Now())
+	err := g.change(ctx, in.Repo, func(r repository) (err error) {
+		from, err = r.CreateBranch(ctx, in.Name, string(in.Base), g.Now())
 		return err
 	})
 	return fmt.Sprintf("Created branch '%s' from '%s'", in.Name, from), err
 }
 
 func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error) {
-	if err := checkRevision("branch name", in.Name); err != nil {
+	if err := repo.CheckRevision("branch name", in.Name); err != nil {
 		return "", err
 	}
-	err := g.change(ctx, in.Repo, func(e engine) error { return e.checkout(ctx, in.Name, g.Now()) })
+	err := g.change(ctx, in.Repo, func(r repository) error { return r.Checkout(ctx, in.Name, g.Now()) })
 	return fmt.Sprintf("Switched to branch '%s'", in.Name), err
 }

@@ -37,7 +37,7 @@ func TestJudgeWriting(t *testing.T) {
 // The same with the git program.
 func TestJudgeWritingProgram(t *testing.T) {
 	c := serve(t, &git.Options{Program: needGitProgram(t)})
-	for seed := range 1 + cases(t)/6 {
+	for seed := range programCases(t) {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) { compareWriting(t, c, uint64(seed)+600) })
 	}
 }
@@ -198,4 +198,162 @@ func TestEmptyAndBare(t *testing.T) {
 			refused(t, c, "git_add", map[string]any{"repo_path": bare, "files": []string{"x"}}, "work tree")
 		})
 	}
+}
+
+// A checkout loses nothing that git keeps: files that are staged but in no commit, and links and files
+// that are not tracked, where the other branch has a folder or a file in their place.
+func TestCheckoutKeeps(t *testing.T) {
+	needGitProgram(t)
+	for name, make := range map[string]func(dir string){
+		"staged in a folder": func(dir string) {
+			put(t, filepath.Join(dir, "file", "staged.txt"), "mine\n")
+			gitIn(t, dir, "add", "file")
+		},
+		"staged and changed": func(dir string) {
+			put(t, filepath.Join(dir, "file", "staged.txt"), "mine\n")
+			gitIn(t, dir, "add", "file")
+			put(t, filepath.Join(dir, "file", "staged.txt"), "more\n")
+		},
+		"staged file":          func(dir string) { put(t, filepath.Join(dir, "folder"), "mine\n"); gitIn(t, dir, "add", "folder") },
+		"untracked file":       func(dir string) { put(t, filepath.Join(dir, "folder"), "mine\n") },
+		"untracked in folder":  func(dir string) { put(t, filepath.Join(dir, "file", "mine.txt"), "mine\n") },
+		"untracked repository": func(dir string) { gitIn(t, dir, "init", "-q", "file") },
+		"untracked link to folder": func(dir string) {
+			put(t, filepath.Join(dir, "elsewhere", "x"), "x\n")
+			link(t, "elsewhere", filepath.Join(dir, "folder"))
+		},
+		"untracked link to nothing": func(dir string) { link(t, "nowhere", filepath.Join(dir, "folder")) },
+		"link to git's own":         func(dir string) { link(t, ".git", filepath.Join(dir, "folder")) },
+		"link for a file":           func(dir string) { link(t, ".git/config", filepath.Join(dir, "file")) },
+		"ignored file": func(dir string) {
+			put(t, filepath.Join(dir, ".git", "info", "exclude"), "folder\n")
+			put(t, filepath.Join(dir, "folder"), "mine\n")
+		},
+		"empty folder": func(dir string) { mkdir(t, filepath.Join(dir, "file")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := simple(t)
+			gitIn(t, dir, "checkout", "-q", "-b", "both")
+			put(t, filepath.Join(dir, "file"), "theirs\n")
+			put(t, filepath.Join(dir, "folder", "config"), "theirs\n")
+			gitIn(t, dir, "add", ".")
+			gitIn(t, dir, "commit", "-q", "-m", "both")
+			gitIn(t, dir, "checkout", "-q", "main")
+			make(dir)
+			theirs := copyOf(t, dir)
+			text, failed := call(t, serve(t, nil), "git_checkout", map[string]any{"repo_path": dir, "branch_name": "both"})
+			_, err := tryGit(theirs, nil, "checkout", "-q", "both")
+			if name == "staged in a folder" { // which git loses
+				if !failed {
+					t.Errorf("git_checkout gives %q", text)
+				}
+				return
+			}
+			if failed != (err != nil) {
+				t.Errorf("git_checkout gives %q (failed: %t), git %v", text, failed, err)
+			}
+			if d := cmp.Diff(state(t, theirs), state(t, dir)); d != "" {
+				t.Errorf("the repositories differ (-git +ours):\n%s", d)
+			}
+		})
+	}
+}
+
+func link(t testing.TB, to, at string) {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Skip(err)
+	}
+}
+
+func mkdir(t testing.TB, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While git holds the index or a branch nothing is changed. What git and the server stage at the same
+// time is all there.
+func TestLocks(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	put(t, filepath.Join(dir, "new.txt"), "new\n")
+	before := state(t, dir)
+	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
+		repo := map[string]any{"repo_path": dir}
+		lock := filepath.Join(dir, ".git", "index.lock")
+		put(t, lock, "")
+		refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"new.txt"}}, "index.lock")
+		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "other"}, "index.lock")
+		refused(t, c, "git_reset", repo, "index.lock")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		coming := filepath.Join(dir, ".git", "refs", "heads", "coming.lock") // a branch that another program makes
+		put(t, coming, "")
+		if list := must(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "all"}); strings.Contains(list, "coming") {
+			t.Errorf("a lock is listed as a branch: %s", list)
+		}
+		must(t, c, "git_log", repo)
+		if err := os.Remove(coming); err != nil {
+			t.Fatal(err)
+		}
+		lock = filepath.Join(dir, ".git", "refs", "heads", "main.lock")
+		put(t, lock, "")
+		refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "main.lock")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		if s := state(t, dir); s != before {
+			t.Errorf("the repository was changed:\n%s\n%s", before, s)
+		}
+	})
+	c := serve(t, nil)
+	lock := filepath.Join(dir, ".git", "HEAD.lock")
+	put(t, lock, "")
+	gitIn(t, dir, "branch", "earlier", "HEAD~1")
+	before = state(t, dir)
+	refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "earlier"}, "HEAD.lock")
+	if s := state(t, dir); s != before {
+		t.Errorf("the repository was changed:\n%s\n%s", before, s)
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	const files = 40
+	for i := range 2 * files {
+		put(t, filepath.Join(dir, fmt.Sprintf("%d.txt", i)), "x\n")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; i < files; {
+			if _, err := tryGit(dir, nil, "add", fmt.Sprintf("%d.txt", i)); err == nil { // else it is locked
+				i++
+			}
+		}
+	}()
+	for i := files; i < 2*files; {
+		if text, failed := call(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{fmt.Sprintf("%d.txt", i)}}); !failed {
+			i++
+		} else if !strings.Contains(text, "index.lock") {
+			t.Fatal(text)
+		}
+	}
+	<-done
+	if n := strings.Count(gitIn(t, dir, "diff", "--cached", "--name-only"), ".txt\n"); n != 2*files {
+		t.Errorf("%d of %d files are staged", n, 2*files)
+	}
+}
+
+// An empty folder is nothing to stage, which is no error, as with git; what is not there is one.
+func TestAddEmptyFolder(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	mkdir(t, filepath.Join(dir, "empty"))
+	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
+		must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"empty"}})
+		refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"missing"}}, "did not match any files")
+	})
 }

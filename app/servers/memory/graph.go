@@ -204,6 +204,45 @@ func (g *graph) rememberEdges() {
 	}
 }
 
+// entitiesOf are those of the names that deleteEntities would find.
+func (g *graph) entitiesOf(names []string) []string {
+	ends := make(map[string]struct{}, 2*len(g.edges))
+	for i := range g.edges {
+		ends[g.edges[i].From], ends[g.edges[i].To] = struct{}{}, struct{}{}
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return g.byName[name] == nil && !has(ends, name) })
+}
+
+// observationsOf are those that deleteObservations would find.
+func (g *graph) observationsOf(list []Deletion) (found []string) {
+	there := make(map[string]map[string]struct{}) // by the name of the entity, which is gone through once
+	for _, d := range list {
+		n := g.byName[d.EntityName]
+		if n == nil {
+			continue
+		}
+		if there[d.EntityName] == nil {
+			there[d.EntityName] = set(n.Observations)
+		}
+		for _, text := range d.Observations {
+			if has(there[d.EntityName], text) {
+				found = append(found, d.EntityName+": "+text)
+			}
+		}
+	}
+	return found
+}
+
+// relationsOf are those that deleteRelations would find.
+func (g *graph) relationsOf(list []Relation) (found []string) {
+	for _, r := range list {
+		if has(g.known, r) {
+			found = append(found, r.From+" "+r.RelationType+" "+r.To)
+		}
+	}
+	return found
+}
+
 // search finds the entities that have the text in their name, type or observations, in any case.
 func (g *graph) search(query string) (found []*node) {
 	query = strings.ToLower(query)

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,43 +58,56 @@ func parse(data []byte) (*graph, []badLine) {
 	return g, bad
 }
 
-// read adds what a line has.
+// read adds what a line has. The names of members are taken in their exact spelling: "Name" is another
+// program's.
 func (g *graph) read(line []byte) error {
-	var l struct {
-		Type         string    `json:"type"`
-		Name         *string   `json:"name"`
-		EntityType   *string   `json:"entityType"`
-		Observations []*string `json:"observations"`
-		From         *string   `json:"from"`
-		To           *string   `json:"to"`
-		RelationType *string   `json:"relationType"`
+	var m map[string]any // a struct would ignore the case of names
+	if err := json.Unmarshal(line, &m); m == nil || err != nil && !isNumberError(err) {
+		return errors.New("it is not a JSON object, or was cut off")
 	}
-	err := json.Unmarshal(line, &l)
-	if l.Type != typeEntity && l.Type != typeRelation {
-		if !json.Valid(line) || line[0] != '{' {
-			return fmt.Errorf("it is not a JSON object, or was cut off")
-		}
-		g.foreign = append(g.foreign, line)
-		return nil
+	switch m["type"] {
+	case typeEntity:
+		return g.readEntity(line, m)
+	case typeRelation:
+		return g.readRelation(line, m)
 	}
-	if err != nil {
-		return fmt.Errorf("it is not what a line of type %s is: %w", l.Type, err)
+	g.foreign = append(g.foreign, line)
+	return nil
+}
+
+// isNumberError reports whether JSON has no other fault than a number that Go cannot hold. The rest was
+// decoded, and no member of ours is a number.
+func isNumberError(err error) bool {
+	_, is := errors.AsType[*json.UnmarshalTypeError](err)
+	return is
+}
+
+func (g *graph) readEntity(line []byte, m map[string]any) error {
+	name, named := m["name"].(string)
+	entityType, typed := m["entityType"].(string)
+	list, listed := m["observations"].([]any)
+	good := named && typed && (listed || m["observations"] == nil)
+	n := &node{Entity: Entity{Name: name, EntityType: entityType}, line: line}
+	for _, o := range list {
+		text, is := o.(string)
+		good = good && is
+		n.Observations = append(n.Observations, text)
 	}
-	if l.Type == typeEntity {
-		if l.Name == nil || l.EntityType == nil || slices.Contains(l.Observations, nil) {
-			return fmt.Errorf("an entity has the texts name and entityType, and texts as observations")
-		}
-		n := &node{Entity: Entity{Name: *l.Name, EntityType: *l.EntityType}, line: line}
-		for _, o := range l.Observations {
-			n.Observations = append(n.Observations, *o)
-		}
-		g.addNode(n)
-		return nil
+	if !good {
+		return errors.New("an entity has the texts name and entityType, and texts as observations")
 	}
-	if l.From == nil || l.To == nil || l.RelationType == nil {
-		return fmt.Errorf("a relation has the texts from, to and relationType")
+	g.addNode(n)
+	return nil
+}
+
+func (g *graph) readRelation(line []byte, m map[string]any) error {
+	from, begins := m["from"].(string)
+	to, ends := m["to"].(string)
+	relationType, typed := m["relationType"].(string)
+	if !begins || !ends || !typed {
+		return errors.New("a relation has the texts from, to and relationType")
 	}
-	g.addEdge(edge{Relation{*l.From, *l.To, *l.RelationType}, line})
+	g.addEdge(edge{Relation{from, to, relationType}, line})
 	return nil
 }
 
@@ -151,20 +165,20 @@ func (n *node) encode() ([]byte, error) {
 	if err != nil || len(n.line) == 0 {
 		return line, err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(n.line[1:], &members); err != nil {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(n.line[1:], &m); err != nil {
 		return nil, err
 	}
 	for _, own := range []string{"type", "name", "entityType", "observations"} {
-		delete(members, own)
+		delete(m, own)
 	}
 	line = line[:len(line)-1]
-	for _, name := range slices.Sorted(maps.Keys(members)) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		key, err := encodeJSON(name)
 		if err != nil {
 			return nil, err
 		}
-		line = append(append(append(append(line, ','), key...), ':'), members[name]...)
+		line = append(append(append(append(line, ','), key...), ':'), m[name]...)
 	}
 	return append(line, '}'), nil
 }

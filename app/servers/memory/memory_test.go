@@ -161,7 +161,7 @@ func TestBadInput(t *testing.T) {
 		"half a line":                 {file: good + "\n" + good[:30], tool: "read_graph", args: `{}`, want: "line 2: it is not a JSON object, or was cut off"},
 		"half a line, and a change":   {file: good[:30], tool: "create_entities", args: `{"entities":[{"name":"B","entityType":"t","observations":[]}]}`, want: "left as it is"},
 		"an entity without a name":    {file: `{"type":"entity","entityType":"t","observations":[]}`, tool: "read_graph", args: `{}`, want: "line 1: an entity has"},
-		"a name that is a number":     {file: `{"type":"entity","name":5,"entityType":"t","observations":[]}`, tool: "read_graph", args: `{}`, want: "line 1: it is not what a line of type entity is"},
+		"a name that is a number":     {file: `{"type":"entity","name":5,"entityType":"t","observations":[]}`, tool: "read_graph", args: `{}`, want: "line 1: an entity has"},
 		"a relation without an end":   {file: `{"type":"relation","from":"A","relationType":"r"}`, tool: "read_graph", args: `{}`, want: "line 1: a relation has"},
 		"an observation that is null": {file: `{"type":"entity","name":"A","entityType":"t","observations":[null]}`, tool: "read_graph", args: `{}`, want: "line 1: an entity has"},
 		"a large file":                {file: strings.Repeat(good+"\n", 100), o: memory.Options{MaxFile: 1000}, tool: "read_graph", args: `{}`, want: "at most 1000 are read"},
@@ -213,6 +213,27 @@ func TestLinesOfOthersAreKept(t *testing.T) {
 	}, "\n")
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
 		t.Errorf("%s\nwant\n%s\n%v", got, want, err)
+	}
+}
+
+// Members whose names differ from ours in case alone are another program's, as for the original.
+func TestNamesOfMembersAreExact(t *testing.T) {
+	const file = `{"type":"entity","name":"A","Name":"B","NAME":5,"entityType":"t","entitytype":"u","observations":["one"],"Observations":["two"],"Type":"relation","huge":1e999}
+{"type":"relation","from":"A","From":"B","to":"A","TO":null,"relationType":"r","relationtype":"s"}
+{"Type":"entity","Name":"C","entityType":"t","observations":[]}`
+	path := fileOf(t, file)
+	c := connect(t, path, nil)
+	const graph = `{"entities":[{"entityType":"t","name":"A","observations":["one"]}],"relations":[{"from":"A","relationType":"r","to":"A"}]}`
+	if got := compact(t, call(t, c, "read_graph", `{}`)); got != graph {
+		t.Errorf("%s, want %s", got, graph)
+	}
+	if got := call(t, c, "add_observations", `{"observations":[{"entityName":"A","contents":["new"]}]}`); strings.HasPrefix(got, "error") {
+		t.Error(got)
+	}
+	const first = `{"type":"entity","name":"A","entityType":"t","observations":["one","new"],"NAME":5,"Name":"B","Observations":["two"],"Type":"relation","entitytype":"u","huge":1e999}`
+	_, others, _ := strings.Cut(file, "\n")
+	if got, err := os.ReadFile(path); err != nil || string(got) != first+"\n"+others {
+		t.Errorf("the file is %s, %v", got, err)
 	}
 }
 
@@ -465,5 +486,80 @@ func TestEntityNamedOften(t *testing.T) {
 	var left memory.Entity
 	if err := json.Unmarshal(data, &left); err != nil || len(left.Observations) != many/2 || left.Observations[0] != fmt.Sprint(many) {
 		t.Errorf("%d left, %v", len(left.Observations), err)
+	}
+}
+
+// With Confirm the person is asked before something that is there goes, if the client can ask; without an
+// answer nothing happens.
+func TestConfirm(t *testing.T) {
+	const file = `{"type":"entity","name":"Ada","entityType":"person","observations":["likes tea"]}
+{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}`
+	for _, agree := range []bool{false, true} {
+		var asked []string
+		path := fileOf(t, file)
+		o := &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			asked = append(asked, r.Params.Message)
+			return client.Accept(map[string]bool{"sure": agree})
+		}}
+		build := func(tb testing.TB, so *server.Options) *server.Server {
+			s, err := memory.New("1.0.0", path, &memory.Options{Confirm: true, Server: so})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return s
+		}
+		mcptest.EachEra(t, build, o, func(t *testing.T, _ mcptest.Era, c *client.Client) {
+			if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range []struct{ tool, args, question string }{
+				{"delete_observations", `{"deletions":[{"entityName":"Ada","observations":["likes tea","is tall"]},{"entityName":"Eve","observations":["x"]}]}`, `Forget these observations: "Ada: likes tea"?`},
+				{"delete_relations", `{"relations":[{"from":"Ada","to":"Bob","relationType":"knows"},{"from":"Ada","to":"Bob","relationType":"likes"}]}`, `Forget these relations: "Ada knows Bob"?`},
+				{"delete_entities", `{"entityNames":["Ada","Eve"]}`, `Forget these entities: "Ada"?`},
+			} {
+				asked = nil
+				if got := call(t, c, test.tool, test.args); strings.HasPrefix(got, "error") == agree {
+					t.Errorf("%s: %s", test.tool, got)
+				}
+				if diff := cmp.Diff([]string{test.question}, asked); diff != "" {
+					t.Errorf("%s: %s", test.tool, diff)
+				}
+			}
+			asked = nil
+			if got := call(t, c, "delete_entities", `{"entityNames":["Eve"]}`); strings.HasPrefix(got, "error") || asked != nil {
+				t.Errorf("what is not there: %s, asked %q", got, asked)
+			}
+			want := map[bool]string{true: "", false: file}[agree]
+			if got, err := os.ReadFile(path); err != nil || string(got) != want {
+				t.Errorf("%s, %v", got, err)
+			}
+		}, mcptest.Over("mem"), mcptest.In("2026-07-28", "2025-11-25", "2025-06-18")) // those that have forms
+	}
+	path := fileOf(t, file)
+	if got := call(t, connect(t, path, &memory.Options{Confirm: true}), "delete_entities", `{"entityNames":["Ada"]}`); got != "Entities deleted successfully" {
+		t.Errorf("a client that cannot ask: %s", got)
+	}
+}
+
+// A long list is shown in part.
+func TestConfirmMany(t *testing.T) {
+	var lines, names []string
+	for i := range 100 {
+		name := fmt.Sprintf("%s%d", strings.Repeat("x", 200), i)
+		lines = append(lines, fmt.Sprintf(`{"type":"entity","name":%q,"entityType":"t","observations":[]}`, name))
+		names = append(names, fmt.Sprintf("%q", name))
+	}
+	asked := ""
+	s, err := memory.New("1.0.0", fileOf(t, strings.Join(lines, "\n")), &memory.Options{Confirm: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mcptest.Client(t, s, &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+		asked = r.Params.Message
+		return client.Decline()
+	}})
+	got := call(t, c, "delete_entities", `{"entityNames":[`+strings.Join(names, ",")+`]}`)
+	if !strings.HasPrefix(got, "error: the person did not agree") || len(asked) > 1000 || !strings.HasSuffix(asked, " and 90 more?") {
+		t.Errorf("%s; asked %s", got, asked)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +18,9 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// A store is the graph in its file. Each change reads the file if another process has changed it, and
-// replaces it as a whole, under a lock that processes share. It may be used by many goroutines.
+// A store is the graph in its file. A change reads the file if another process has changed it, and
+// replaces it as a whole, under a lock that processes share. Changes that come while another is made
+// are then made together: the file is replaced once for all of them. It may be used by many goroutines.
 type store struct {
 	path    string // with no link
 	o       *Options
@@ -26,6 +29,9 @@ type store struct {
 	busy  chan struct{} // holds a value while a goroutine uses what follows
 	graph *graph        // nil: not read yet
 	stamp fs.FileInfo   // the file as graph was read from, or written to it; nil: there was none
+
+	waitingMu sync.Mutex
+	waiting   []*pending // in the order in which they came
 
 	written atomic.Pointer[fs.FileInfo] // the file as the last change of this process left it
 }
@@ -76,18 +82,84 @@ func (s *store) view(ctx context.Context, see func(g *graph) error) error {
 	return see(s.graph)
 }
 
+// A pending change waits for the goroutine that makes changes.
+type pending struct {
+	do   func(g *graph) (changed bool, err error)
+	err  error
+	done chan struct{} // closed when err is set
+}
+
 // change calls do with the graph as it is in the file, and writes the file if do reports a change. After
-// an error of do nothing has changed: do must return it before it changes the graph.
+// an error of do nothing has changed: do must return it before it changes the graph. do may be called
+// again if what it did could not be written together with other changes.
 func (s *store) change(ctx context.Context, do func(g *graph) (changed bool, err error)) error {
-	if err := s.acquire(ctx); err != nil {
-		return err
+	c := &pending{do: do, done: make(chan struct{})}
+	s.waitingMu.Lock()
+	s.waiting = append(s.waiting, c)
+	s.waitingMu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		if s.withdraw(c) {
+			return context.Cause(ctx)
+		}
+	case s.busy <- struct{}{}:
+		s.makeWaiting(ctx, c)
 	}
+	<-c.done
+	return c.err
+}
+
+// withdraw reports whether c was still waiting. It is not made then.
+func (s *store) withdraw(c *pending) bool {
+	s.waitingMu.Lock()
+	defer s.waitingMu.Unlock()
+	at := slices.Index(s.waiting, c)
+	if at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+	}
+	return at >= 0
+}
+
+// makeWaiting makes the changes that wait, of which own is the caller's, unless it was made already, and
+// releases what acquire takes.
+func (s *store) makeWaiting(ctx context.Context, own *pending) {
 	defer func() { <-s.busy }()
+	s.waitingMu.Lock()
+	all := s.waiting
+	s.waiting = nil
+	s.waitingMu.Unlock()
 	unlock, err := s.lock(ctx)
-	if err != nil {
-		return err
+	if err != nil && ctx.Err() != nil && slices.Contains(all, own) {
+		// Only this call was cancelled: one of the other callers makes the other changes.
+		s.waitingMu.Lock()
+		s.waiting = append(slices.DeleteFunc(all, func(c *pending) bool { return c == own }), s.waiting...)
+		s.waitingMu.Unlock()
+		all = []*pending{own}
 	}
-	defer unlock()
+	if err == nil {
+		defer unlock()
+		if err = s.make(all); err != nil && len(all) > 1 {
+			for _, c := range all { // one of them may be what cannot be written
+				if err := s.make([]*pending{c}); err != nil {
+					c.err = err
+				}
+			}
+			err = nil
+		}
+	}
+	for _, c := range all {
+		if err != nil {
+			c.err = err
+		}
+		close(c.done)
+	}
+}
+
+// make makes changes, under the lock, and writes them. An error is that of all of them, and none was
+// made then; errors of their functions are in them.
+func (s *store) make(changes []*pending) error {
 	if current, err := s.current(); err != nil {
 		return err
 	} else if !current {
@@ -95,9 +167,13 @@ func (s *store) change(ctx context.Context, do func(g *graph) (changed bool, err
 			return err
 		}
 	}
-	changed, err := do(s.graph)
-	if err != nil || !changed {
-		return err
+	changed := false
+	for _, c := range changes {
+		did, err := c.do(s.graph)
+		changed, c.err = changed || did && err == nil, err
+	}
+	if !changed {
+		return nil
 	}
 	if err := s.save(); err != nil {
 		s.graph = nil // it has what the file has not

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/parley-mcp/parley/app/servers"
 	"github.com/parley-mcp/parley/mcp"
@@ -97,28 +98,58 @@ type Deleted struct {
 func deletingTools(s *store, scopes []string) []server.Feature {
 	return []server.Feature{
 		server.Tool("delete_entities", "Forgets entities, with all relations that begin or end at them.",
-			deleting(s, "Entities", func(g *graph, in deleteEntitiesIn) bool { return g.deleteEntities(in.EntityNames) }),
+			deleting(s, "Entities", func(g *graph, in deleteEntitiesIn) bool { return g.deleteEntities(in.EntityNames) },
+				func(g *graph, in deleteEntitiesIn) []string { return g.entitiesOf(in.EntityNames) }),
 		).With(server.ToolOptions{Title: "Delete Entities", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 
 		server.Tool("delete_observations", "Forgets observations of entities.",
-			deleting(s, "Observations", func(g *graph, in deleteObservationsIn) bool { return g.deleteObservations(in.Deletions) }),
+			deleting(s, "Observations", func(g *graph, in deleteObservationsIn) bool { return g.deleteObservations(in.Deletions) },
+				func(g *graph, in deleteObservationsIn) []string { return g.observationsOf(in.Deletions) }),
 		).With(server.ToolOptions{Title: "Delete Observations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 
 		server.Tool("delete_relations", "Forgets relations.",
-			deleting(s, "Relations", func(g *graph, in relationsIn) bool { return g.deleteRelations(in.Relations) }),
+			deleting(s, "Relations", func(g *graph, in relationsIn) bool { return g.deleteRelations(in.Relations) },
+				func(g *graph, in relationsIn) []string { return g.relationsOf(in.Relations) }),
 		).With(server.ToolOptions{Title: "Delete Relations", Annotations: servers.Hints(false, true, true), Scopes: scopes}),
 	}
 }
 
-// deleting makes a tool of a function that reports whether it deleted anything.
-func deleting[In any](s *store, what string, do func(g *graph, in In) bool) func(context.Context, In) (mcp.With[Deleted], error) {
+// deleting makes a tool of a function that reports whether it deleted anything, and one that names what
+// it would delete.
+func deleting[In any](s *store, what string, do func(g *graph, in In) bool, names func(g *graph, in In) []string) func(context.Context, In) (mcp.With[Deleted], error) {
 	return func(ctx context.Context, in In) (mcp.With[Deleted], error) {
+		if s.o.Confirm && server.CanElicit(ctx) {
+			var there []string
+			err := s.view(ctx, func(g *graph) error {
+				there = names(g, in)
+				return nil
+			})
+			if err == nil && len(there) > 0 {
+				err = servers.Confirm(ctx, fmt.Sprintf("Forget these %s: %s?", strings.ToLower(what), some(there)))
+			}
+			if err != nil {
+				return mcp.With[Deleted]{}, err
+			}
+		}
 		if err := s.change(ctx, func(g *graph) (bool, error) { return do(g, in), nil }); err != nil {
 			return mcp.With[Deleted]{}, err
 		}
 		said := what + " deleted successfully"
 		return mcp.With[Deleted]{Value: Deleted{true, said}, Content: []mcp.Content{mcp.Text(said)}}, nil
 	}
+}
+
+// some are texts as a person is shown them: the first of them, shortened.
+func some(list []string) string {
+	const most, length = 10, 80
+	var shown []string
+	for _, text := range list[:min(len(list), most)] {
+		shown = append(shown, fmt.Sprintf("%.*q", length, text))
+	}
+	if more := len(list) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), more)
+	}
+	return strings.Join(shown, ", ")
 }
 
 type pageIn struct {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ type Options struct {
 	// the store: both hold no values.
 	NoRows error
 	Known  []error
+	// Observe is told of each operation by its name, one of a fixed set: it returns the context of the
+	// operation, and what is called with its error once it has ended. Default: nobody is told.
+	Observe func(ctx context.Context, operation string) (context.Context, func(error))
 }
 
 // A DB is an open database. It may be used by many goroutines at once, and any
@@ -51,6 +55,7 @@ type DB struct {
 
 	options Options
 	config  *pgx.ConnConfig // of PostgreSQL
+	path    string          // of SQLite
 	// turn is held by the transaction that writes SQLite. Others get it in the order in
 	// which they came, so that none waits for much longer than the rest.
 	turn chan struct{}
@@ -64,19 +69,13 @@ type DB struct {
 func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	options.Wait = cmp.Or(options.Wait, 10*time.Second)
 	var d *DB
-	var err error
-	switch scheme, rest, _ := strings.Cut(dsn, ":"); scheme {
-	case "":
-		return nil, errors.New("open database: neither a path nor a URL")
-	case "postgres", "postgresql":
+	path, postgres, err := parseDSN(dsn)
+	switch {
+	case err != nil:
+	case postgres:
 		d, err = openPostgres(dsn, &options)
-	case "sqlite":
-		d, err = openSQLite(ctx, rest, &options)
 	default:
-		if strings.HasPrefix(rest, "//") {
-			return nil, errors.New("open database: the URL must begin with postgres://") // it may hold a password
-		}
-		d, err = openSQLite(ctx, dsn, &options)
+		d, err = openSQLite(ctx, path, &options)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -87,6 +86,23 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	return d, nil
+}
+
+// parseDSN says whether a dsn is the URL of a PostgreSQL database, or else the path of an SQLite file.
+func parseDSN(dsn string) (path string, postgres bool, err error) {
+	switch scheme, rest, _ := strings.Cut(dsn, ":"); scheme {
+	case "":
+		return "", false, errors.New("neither a path nor a URL")
+	case "postgres", "postgresql":
+		return "", true, nil
+	case "sqlite":
+		return rest, false, nil
+	default:
+		if strings.HasPrefix(rest, "//") {
+			return "", false, errors.New("the URL must begin with postgres://") // it may hold a password
+		}
+		return dsn, false, nil
+	}
 }
 
 // Close closes the database once its operations have ended.
@@ -101,12 +117,35 @@ func (d *DB) Close() error {
 	return nil
 }
 
+// Observe tells Options.Observe of an operation. The errors of the store are answers, and told as
+// none.
+func (d *DB) Observe(ctx context.Context, operation string) (context.Context, func(error)) {
+	if d.options.Observe == nil {
+		return ctx, func(error) {}
+	}
+	ctx, ended := d.options.Observe(ctx, operation)
+	return ctx, func(err error) {
+		if d.options.isAnswer(err) {
+			err = nil
+		}
+		ended(err)
+	}
+}
+
+// isAnswer says whether an error is one of the store.
+func (o *Options) isAnswer(err error) bool {
+	return errors.Is(err, sql.ErrNoRows) || o.NoRows != nil && errors.Is(err, o.NoRows) ||
+		slices.ContainsFunc(o.Known, func(known error) bool { return errors.Is(err, known) })
+}
+
 // maxTries is how often a transaction is tried that lost to another one.
 const maxTries = 8
 
 // Change runs f in a transaction, again if another transaction was in its way.
 // If f returns an error nothing has changed.
-func (d *DB) Change(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+func (d *DB) Change(ctx context.Context, doing string, f func(*sql.Tx) error) (err error) {
+	ctx, ended := d.Observe(ctx, doing)
+	defer func() { ended(err) }()
 	for try := 1; ; try++ {
 		err := d.once(ctx, f)
 		if err == nil {
@@ -173,7 +212,9 @@ func (d *DB) Exec(ctx context.Context, doing, statement string, args ...any) (in
 }
 
 // Find reads one row, or returns Options.NoRows.
-func (d *DB) Find(ctx context.Context, doing, statement string, args []any, into ...any) error {
+func (d *DB) Find(ctx context.Context, doing, statement string, args []any, into ...any) (err error) {
+	ctx, ended := d.Observe(ctx, doing)
+	defer func() { ended(err) }()
 	if err := d.Read.QueryRowContext(ctx, statement, args...).Scan(into...); err != nil {
 		return fmt.Errorf("%s: %w", doing, d.options.plain(err))
 	}

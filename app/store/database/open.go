@@ -105,7 +105,7 @@ func openSQLite(ctx context.Context, path string, o *Options) (*DB, error) {
 	}
 	read.SetMaxOpenConns(connections)
 	read.SetMaxIdleConns(connections)
-	return &DB{Write: write, Read: read, turn: make(chan struct{}, 1), Dialect: Dialect{
+	return &DB{Write: write, Read: read, path: path, turn: make(chan struct{}, 1), Dialect: Dialect{
 		types: strings.NewReplacer(" BYTES ", " BLOB ", " NUMBERED ", " INTEGER PRIMARY KEY AUTOINCREMENT "),
 	}}, nil
 }

@@ -4,35 +4,41 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
 // wrap says what was being done, without values.
-func (d *DB) wrap(doing string, err error) error { return d.db.Plain(doing, err) }
+func (d *DB) wrap(doing string, err error) error {
+	if errors.As(err, new(*SealError)) || errors.Is(err, ErrUnsealed) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return d.db.Plain(doing, err)
+}
 
 type grantData struct {
 	Scopes   []string `json:"scopes,omitzero"`
-	Resource string   `json:"resource,omitzero"`
 	Key      string   `json:"key,omitzero"`
 	AuthTime int64    `json:"auth_time,omitzero"`
 	Claims   []byte   `json:"claims,omitzero"`
 	Stamp    string   `json:"stamp,omitzero"`
+	Groups   []string `json:"groups,omitzero"`
 }
 
 // AddGrant implements issuer.Store.
 func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 	const doing = "add grant"
 	data, err := encode(&grantData{
-		Scopes: g.Scopes, Resource: g.Resource, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp,
+		Scopes: g.Scopes, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp, Groups: g.Groups,
 	})
 	if err != nil {
 		return d.wrap(doing, err)
 	}
-	return d.add(ctx, doing, `INSERT INTO grants (id, client_id, subject, revoked, created, expires, data)
-		VALUES ($1, $2, $3, 0, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		g.ID, g.ClientID, g.Subject, unix(g.Created), unix(g.Expires), data)
+	return d.add(ctx, doing, `INSERT INTO grants (id, client_id, subject, resource, revoked, created, expires, data)
+		VALUES ($1, $2, $3, $4, 0, $5, $6, $7) ON CONFLICT DO NOTHING`,
+		g.ID, g.ClientID, g.Subject, g.Resource, unix(g.Created), unix(g.Expires), data)
 }
 
 // add runs an INSERT that does nothing if the row is there, which is an error.
@@ -44,28 +50,42 @@ func (d *DB) add(ctx context.Context, doing, statement string, args ...any) erro
 	return err
 }
 
-// Grant implements issuer.Store.
-func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant, error) {
-	const doing = "read grant"
-	g := issuer.Grant{ID: id}
-	var revoked, created, expires int64
+const grantColumns = `grants.id, client_id, grants.subject, resource, revoked, grants.created, expires, data`
+
+// scanGrant reads grantColumns, and whether the grant was revoked.
+func scanGrant(row scanner, more ...any) (g *issuer.Grant, revoked bool, err error) {
+	g = new(issuer.Grant)
+	var is, created, expires int64
 	var data string
-	err := d.db.Find(ctx, doing, `SELECT client_id, subject, revoked, created, expires, data FROM grants WHERE id = $1 AND expires > $2`,
-		[]any{id, unix(now)}, &g.ClientID, &g.Subject, &revoked, &created, &expires, &data)
-	if err != nil {
-		return nil, err
+	into := []any{&g.ID, &g.ClientID, &g.Subject, &g.Resource, &is, &created, &expires, &data}
+	if err := row.Scan(append(into, more...)...); err != nil {
+		return nil, false, err
 	}
 	var rest grantData
 	if err := decode(data, &rest); err != nil {
-		return nil, d.wrap(doing, err)
+		return nil, false, err
 	}
-	g.Scopes, g.Resource, g.Key, g.Claims = rest.Scopes, rest.Resource, rest.Key, rest.Claims
-	g.Stamp = rest.Stamp
+	g.Scopes, g.Key, g.Claims, g.Stamp, g.Groups = rest.Scopes, rest.Key, rest.Claims, rest.Stamp, rest.Groups
 	g.AuthTime, g.Created, g.Expires = moment(rest.AuthTime), moment(created), moment(expires)
-	if revoked == 1 {
-		return &g, d.wrap(doing, issuer.ErrRevoked)
+	return g, is == 1, nil
+}
+
+// Grant implements issuer.Store.
+func (d *DB) Grant(ctx context.Context, id string, now time.Time) (*issuer.Grant, error) {
+	const doing = "read grant"
+	var g *issuer.Grant
+	revoked := false
+	err := d.scanRow(ctx, doing, func(row scanner) (err error) {
+		g, revoked, err = scanGrant(row)
+		return err
+	}, `SELECT `+grantColumns+` FROM grants WHERE id = $1 AND expires > $2`, id, unix(now))
+	switch {
+	case err != nil:
+		return nil, err
+	case revoked:
+		return g, d.wrap(doing, issuer.ErrRevoked)
 	}
-	return &g, nil
+	return g, nil
 }
 
 // RevokeGrant implements issuer.Store.
@@ -76,17 +96,7 @@ func (d *DB) RevokeGrant(ctx context.Context, id string, _ time.Time) error {
 
 // RevokeGrants implements issuer.Store.
 func (d *DB) RevokeGrants(ctx context.Context, subject, client string, now time.Time) (int, error) {
-	const doing = "revoke grants"
-	const live = `UPDATE grants SET revoked = 1 WHERE revoked = 0 AND expires > $1 AND `
-	switch {
-	case subject != "" && client != "":
-		return d.db.Exec(ctx, doing, live+`subject = $2 AND client_id = $3`, unix(now), subject, client)
-	case subject != "":
-		return d.db.Exec(ctx, doing, live+`subject = $2`, unix(now), subject)
-	case client != "":
-		return d.db.Exec(ctx, doing, live+`client_id = $2`, unix(now), client)
-	}
-	return 0, errors.New("revoke grants: neither a person nor a client")
+	return d.RevokeMatching(ctx, Filter{Subject: subject, Client: client}, now)
 }
 
 // revoke revokes a family within a transaction.

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	_ "modernc.org/sqlite"
 
 	"github.com/parley-mcp/parley/app/store/databasetest"
@@ -236,7 +238,7 @@ func TestOddClientID(t *testing.T) {
 				if _, err := db.Client(t.Context(), id, epoch); !errors.Is(err, issuer.ErrNotFound) {
 					t.Errorf("client: error %v", err)
 				}
-				if _, _, err := db.User(t.Context(), id); !errors.Is(err, issuer.ErrNotFound) {
+				if _, _, _, err := db.User(t.Context(), id); !errors.Is(err, issuer.ErrNotFound) {
 					t.Errorf("user: error %v", err)
 				}
 				if first, err := db.UseID(t.Context(), id, id, epoch.Add(time.Hour), epoch); err != nil || !first {
@@ -291,16 +293,16 @@ func testUsers(t *testing.T, db *records.DB) {
 			t.Errorf("AddUser(%q) succeeds", bad)
 		}
 	}
-	if _, err := db.AddUser(ctx, "Ada", "other", epoch.Add(time.Second)); err != nil {
-		t.Errorf("AddUser of another case: %v", err)
+	if _, err := db.AddUser(ctx, " Eve  Smith ", "other", epoch.Add(time.Second)); err != nil {
+		t.Errorf("AddUser of a name in parts: %v", err)
 	}
 	old := &issuer.Grant{ID: "old", ClientID: "c", Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}
 	if err := db.AddGrant(ctx, old); err != nil {
 		t.Fatal(err)
 	}
 	wantCurrent(t, db, subject, "hash1", true)
-	if err := db.SetPassword(ctx, "ada", "hash3"); err != nil {
-		t.Error(err)
+	if u, err := db.SetPassword(ctx, "Ada", "hash3"); err != nil || u.Subject != subject || u.Name != "ada" {
+		t.Errorf("SetPassword: %+v, %v", u, err)
 	}
 	wantCurrent(t, db, subject, "hash1", false)
 	wantCurrent(t, db, subject, "hash3", true)
@@ -308,14 +310,16 @@ func testUsers(t *testing.T, db *records.DB) {
 	if _, err := db.Grant(ctx, "old", epoch); !errors.Is(err, issuer.ErrRevoked) {
 		t.Errorf("grant under another password: error %v", err)
 	}
-	if err := db.SetPassword(ctx, "nobody", "hash"); !errors.Is(err, issuer.ErrNotFound) {
-		t.Errorf("SetPassword of nobody: error %v", err)
+	for _, name := range []string{"ada", "ADA", " Ada ", "\uff21da"} {
+		hash, got, stamp, err := db.User(ctx, name)
+		if err != nil || hash != "hash3" || got != subject || stamp != issuer.Hash("hash3") {
+			t.Errorf("User %q: %q %q %q %v", name, hash, got, stamp, err)
+		}
+		if u, err := db.FindUser(ctx, name); err != nil || u.Name != "ada" || u.Subject != subject {
+			t.Errorf("FindUser %q: %+v, %v", name, u, err)
+		}
 	}
-	hash, got, err := db.User(ctx, "ada")
-	if err != nil || hash != "hash3" || got != subject {
-		t.Errorf("User: %q %q %v", hash, got, err)
-	}
-	users, err := db.ListUsers(ctx)
+	users, err := db.Users(ctx, "", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,15 +327,29 @@ func testUsers(t *testing.T, db *records.DB) {
 	for _, u := range users {
 		names[u.Name] = u.Created
 	}
-	if diff := cmp.Diff(map[string]time.Time{"ada": epoch, "Ada": epoch.Add(time.Second)}, names); diff != "" {
-		t.Errorf("ListUsers (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]time.Time{"ada": epoch, "eve smith": epoch.Add(time.Second)}, names); diff != "" {
+		t.Errorf("Users (-want +got):\n%s", diff)
 	}
+	for i, u := range users {
+		rest, err := db.Users(ctx, u.Name, 10)
+		if diff := cmp.Diff(users[i+1:], rest, cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("Users after %s: %v (-want +got):\n%s", u.Name, err, diff)
+		}
+	}
+	testSignOut(t, db, "ada")
 
 	// With the user goes what the user granted, and a later one is another.
 	grant := &issuer.Grant{ID: "g", ClientID: "c", Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}
 	consent := &issuer.Consent{Subject: subject, ClientID: "c", Resource: "r", Created: epoch, Expires: epoch.Add(time.Hour)}
-	if err := errors.Join(db.AddGrant(ctx, grant), db.SetConsent(ctx, consent), db.RemoveUser(ctx, "ada")); err != nil {
+	_, err = db.RemoveUser(ctx, "nobody")
+	if !errors.Is(err, issuer.ErrNotFound) {
+		t.Errorf("RemoveUser of nobody: error %v", err)
+	}
+	if err := errors.Join(db.AddGrant(ctx, grant), db.SetConsent(ctx, consent)); err != nil {
 		t.Fatal(err)
+	}
+	if u, err := db.RemoveUser(ctx, "ADA"); err != nil || u.Subject != subject || u.Name != "ada" {
+		t.Fatalf("RemoveUser: %+v, %v", u, err)
 	}
 	wantCurrent(t, db, subject, "hash3", false)
 	if _, err := db.Grant(ctx, "g", epoch); !errors.Is(err, issuer.ErrRevoked) {
@@ -340,11 +358,63 @@ func testUsers(t *testing.T, db *records.DB) {
 	if _, err := db.Consent(ctx, subject, "c", "r", epoch); !errors.Is(err, issuer.ErrNotFound) {
 		t.Errorf("consent of a removed user: error %v", err)
 	}
-	if err := db.RemoveUser(ctx, "ada"); !errors.Is(err, issuer.ErrNotFound) {
+	if _, err := db.RemoveUser(ctx, "ada"); !errors.Is(err, issuer.ErrNotFound) {
 		t.Errorf("RemoveUser again: error %v", err)
 	}
 	if again, err := db.AddUser(ctx, "ada", "hash", epoch); err != nil || again == subject {
 		t.Errorf("a later user of the same name has the subject of the first: %v", err)
+	}
+}
+
+// testSignOut signs a user out, disables and enables the user: what began before
+// each of them is over for good, and only a sign-in afterwards is current.
+func testSignOut(t *testing.T, db *records.DB, name string) {
+	t.Helper()
+	ctx := t.Context()
+	_, subject, stamp, err := db.User(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		what     string
+		do       func(context.Context, string) (*records.User, error)
+		disabled bool
+	}{
+		{"SignOut", db.SignOut, false},
+		{"SignOut again", db.SignOut, false},
+		{"DisableUser", db.DisableUser, true},
+		{"DisableUser again", db.DisableUser, true},
+		{"EnableUser", db.EnableUser, false},
+	} {
+		id := name + " " + strconv.Itoa(i)
+		if err := db.AddGrant(ctx, &issuer.Grant{ID: id, Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		if u, err := step.do(ctx, strings.ToUpper(name)); err != nil || u.Subject != subject || u.Name != name || u.Disabled != step.disabled {
+			t.Errorf("%s: %+v, %v", step.what, u, err)
+		}
+		if ok, err := db.Current(ctx, subject, stamp); ok || err != nil {
+			t.Errorf("%s: a sign-in before it is current: %v, %v", step.what, ok, err)
+		}
+		if _, err := db.Grant(ctx, id, epoch); step.what != "EnableUser" && !errors.Is(err, issuer.ErrRevoked) {
+			t.Errorf("%s: a grant before it: error %v", step.what, err)
+		}
+		if u, err := db.FindUser(ctx, name); err != nil || u.Disabled != step.disabled || u.Subject != subject {
+			t.Errorf("%s: FindUser %+v, %v", step.what, u, err)
+		}
+		_, _, next, err := db.User(ctx, name)
+		if step.disabled != errors.Is(err, issuer.ErrNotFound) {
+			t.Errorf("%s: User: error %v", step.what, err)
+		}
+		if next != "" {
+			if ok, err := db.Current(ctx, subject, next); !ok || err != nil {
+				t.Errorf("%s: a sign-in after it is not current: %v, %v", step.what, ok, err)
+			}
+			stamp = next
+		}
+		if _, err := step.do(ctx, "nobody"); !errors.Is(err, issuer.ErrNotFound) {
+			t.Errorf("%s of nobody: error %v", step.what, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/store/database"
+	"github.com/parley-mcp/parley/app/store/seal"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
@@ -19,13 +20,24 @@ type Options struct {
 	// Wait is how long SQLite waits for another process that writes.
 	// Default 10 s.
 	Wait time.Duration
+	// Observe is told of each operation by its name, such as "read client", one of a fixed set: it
+	// returns the context of the operation, and what is called with its error once it has ended.
+	// Default: nobody is told.
+	Observe func(ctx context.Context, operation string) (context.Context, func(error))
+	// SecretsKey wraps the key that seals the secrets which are read back: private keys, and what
+	// waits for a person. With it Open seals those that are there, and from then on the database
+	// can be served with it alone. Default: none; then they are in clear, or cannot be read.
+	SecretsKey seal.Wrapper
 }
 
 // A DB is an issuer.Store, and the users of an authorization server. All that
 // was answered is on the disk. Its errors never contain values. It may be used
 // by many goroutines at once, and any number of processes may have the same
 // database open.
-type DB struct{ db *database.DB }
+type DB struct {
+	db    *database.DB
+	vault vault
+}
 
 var (
 	_ issuer.Store    = (*DB)(nil)
@@ -38,20 +50,33 @@ var (
 // is readable by its owner alone, and so is its folder if that is new too; an
 // existing file that others can read is refused. Options may be nil.
 func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
-	options := database.Options{
-		Version: "schema_version", Migrations: migrations, Holds: "private keys", NoRows: issuer.ErrNotFound,
-		Known: []error{
-			issuer.ErrNotFound, issuer.ErrFull, issuer.ErrConsumed, issuer.ErrReused, issuer.ErrRevoked, ErrExists, errTaken,
-		},
-	}
-	if o != nil {
-		options.Connections, options.Wait = o.Connections, o.Wait
-	}
-	db, err := database.Open(ctx, dsn, options)
+	db, err := database.Open(ctx, dsn, databaseOptions(o))
 	if err != nil {
 		return nil, err
 	}
-	return &DB{db: db}, nil
+	d := &DB{db: db, vault: vault{keys: make(map[int64]*seal.DataKey)}}
+	if o != nil && o.SecretsKey != nil {
+		d.vault.open, d.vault.wrapper = true, o.SecretsKey
+		if err := d.unlock(ctx); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
+	return d, nil
+}
+
+// databaseOptions are those of the tables here. o may be nil.
+func databaseOptions(o *Options) database.Options {
+	options := database.Options{
+		Version: "schema_version", Migrations: migrations, Holds: "private keys", NoRows: issuer.ErrNotFound,
+		Known: []error{
+			issuer.ErrNotFound, issuer.ErrFull, issuer.ErrConsumed, issuer.ErrReused, issuer.ErrRevoked,
+			ErrExists, ErrNoSecret, ErrTooMany, ErrManyGroups, ErrDisabled, errTaken, ErrSealed, errLooksSealed,
+		},
+	}
+	if o != nil {
+		options.Connections, options.Wait, options.Observe = o.Connections, o.Wait, o.Observe
+	}
+	return options
 }
 
 // Close closes the database once its operations have ended.
@@ -76,4 +101,53 @@ func moment(seconds int64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()
+}
+
+// A scanner is a row.
+type scanner interface{ Scan(into ...any) error }
+
+// list reads all rows of a statement.
+func list[T any](ctx context.Context, d *DB, doing string, scan func(scanner) (*T, error), statement string, args ...any) (all []*T, err error) {
+	err = d.eachRow(ctx, doing, func(row scanner) error {
+		v, err := scan(row)
+		if err == nil {
+			all = append(all, v)
+		}
+		return err
+	}, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// scanRow calls scan with the row of a statement. Its errors are wrapped.
+func (d *DB) scanRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) error {
+	ctx, ended := d.db.Observe(ctx, doing)
+	err := scan(d.db.Read.QueryRowContext(ctx, statement, args...))
+	ended(err)
+	if err != nil {
+		return d.wrap(doing, err)
+	}
+	return nil
+}
+
+// eachRow calls scan with each row of a statement, until it returns an error.
+func (d *DB) eachRow(ctx context.Context, doing string, scan func(scanner) error, statement string, args ...any) (err error) {
+	ctx, ended := d.db.Observe(ctx, doing)
+	defer func() { ended(err) }()
+	rows, err := d.db.Read.QueryContext(ctx, statement, args...)
+	if err != nil {
+		return d.wrap(doing, err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return d.wrap(doing, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return d.wrap(doing, err)
+	}
+	return nil
 }

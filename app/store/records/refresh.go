@@ -85,8 +85,16 @@ func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.R
 			return err
 		}
 		again := rotated != 0
-		if again && (hash != successor || !now.Before(moment(rotated).Add(grace))) {
-			reused = true
+		if again {
+			reused = hash != successor || !now.Before(moment(rotated).Add(grace))
+			if !reused {
+				reused, err = isSpent(ctx, tx, successor, now)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if reused {
 			return revoke(ctx, tx, grant)
 		}
 		if revoked {
@@ -105,4 +113,14 @@ func (d *DB) RotateRefresh(ctx context.Context, old, hash string, next *issuer.R
 		err = d.wrap(doing, issuer.ErrReused)
 	}
 	return err
+}
+
+// isSpent says whether a refresh token was rotated, or is gone. The row of its grant is held.
+func isSpent(ctx context.Context, tx *sql.Tx, hash string, now time.Time) (bool, error) {
+	var rotated int64
+	err := tx.QueryRowContext(ctx, `SELECT rotated FROM refresh_tokens WHERE hash = $1 AND gone > $2`, hash, unix(now)).Scan(&rotated)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	return rotated != 0, err
 }

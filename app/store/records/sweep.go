@@ -19,6 +19,7 @@ var sweeps = []struct{ table, key, gone string }{
 	{"revoked_tokens", "id", "expires <= $1"},
 	{"used_ids", "key", "expires <= $1"},
 	{"consents", "key", "expires <= $1"},
+	{"sessions", "id", "expires <= $1"},
 	{"records", "kind, hash", "expires <= $1"},
 	{"keys", "slot", "expires <= $1"},
 }

@@ -1,10 +1,8 @@
 package records
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -61,9 +59,9 @@ func (d *DB) SetConsent(ctx context.Context, c *issuer.Consent) error {
 	if err != nil {
 		return d.wrap(doing, err)
 	}
-	_, err = d.db.Exec(ctx, doing, `INSERT INTO consents (key, subject, client_id, expires, data) VALUES ($1, $2, $3, $4, $5)
+	_, err = d.db.Exec(ctx, doing, `INSERT INTO consents (key, subject, client_id, resource, expires, data) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (key) DO UPDATE SET expires = excluded.expires, data = excluded.data`,
-		joined(c.Subject, c.ClientID, c.Resource), c.Subject, c.ClientID, unix(c.Expires), data)
+		joined(c.Subject, c.ClientID, c.Resource), c.Subject, c.ClientID, c.Resource, unix(c.Expires), data)
 	return err
 }
 
@@ -98,100 +96,46 @@ func (d *DB) SetRecord(ctx context.Context, kind, hash string, data []byte, expi
 	if data == nil {
 		data = []byte{} // which is not NULL
 	}
-	_, err := d.db.Exec(ctx, "set record", `INSERT INTO records (kind, hash, expires, data) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (kind, hash) DO UPDATE SET expires = excluded.expires, data = excluded.data`, kind, hash, unix(expires), data)
-	return err
+	return d.changeSealed(ctx, "set record", func(tx *sql.Tx, sealed sealer) error {
+		data, err := sealed(data, recordPlace(kind, hash)...)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO records (kind, hash, expires, data) VALUES ($1, $2, $3, $4)
+				ON CONFLICT (kind, hash) DO UPDATE SET expires = excluded.expires, data = excluded.data`, kind, hash, unix(expires), data)
+		}
+		return err
+	})
 }
 
 // Record implements issuer.Store.
 func (d *DB) Record(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
+	const doing = "read record"
 	var data []byte
-	err := d.db.Find(ctx, "read record", `SELECT data FROM records WHERE kind = $1 AND hash = $2 AND expires > $3`,
+	err := d.db.Find(ctx, doing, `SELECT data FROM records WHERE kind = $1 AND hash = $2 AND expires > $3`,
 		[]any{kind, hash, unix(now)}, &data)
 	if err != nil {
 		return nil, err
 	}
-	return data, nil
+	return d.openRecord(ctx, doing, kind, hash, data)
+}
+
+func (d *DB) openRecord(ctx context.Context, doing, kind, hash string, data []byte) ([]byte, error) {
+	clear, err := d.open(ctx, data, recordPlace(kind, hash)...)
+	if err != nil {
+		return nil, d.wrap(doing, err)
+	}
+	return clear, nil
 }
 
 // TakeRecord implements issuer.Store.
 func (d *DB) TakeRecord(ctx context.Context, kind, hash string, now time.Time) ([]byte, error) {
+	const doing = "take record"
 	var data []byte
-	err := d.db.Change(ctx, "take record", func(tx *sql.Tx) error {
+	err := d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `DELETE FROM records WHERE kind = $1 AND hash = $2 AND expires > $3 RETURNING data`,
 			kind, hash, unix(now)).Scan(&data)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return data, nil
-}
-
-type keyData struct {
-	Algorithm string `json:"algorithm"`
-	Private   []byte `json:"private"`
-}
-
-const keyColumns = `slot, id, created, retires, expires, data`
-
-// AddKey implements issuer.Store.
-func (d *DB) AddKey(ctx context.Context, k *issuer.Key, now time.Time) (*issuer.Key, error) {
-	const doing = "add key"
-	data, err := encode(&keyData{Algorithm: k.Algorithm, Private: k.Private})
-	if err != nil {
-		return nil, d.wrap(doing, err)
-	}
-	var stored *issuer.Key
-	err = d.db.Change(ctx, doing, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6)
-			ON CONFLICT (slot) DO UPDATE SET id = excluded.id, created = excluded.created, retires = excluded.retires,
-			expires = excluded.expires, data = excluded.data WHERE keys.expires <= $7`,
-			k.Slot, k.ID, unix(k.Created), unix(k.Retires), unix(k.Expires), data, unix(now))
-		if err != nil {
-			return err
-		}
-		stored, err = scanKey(tx.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE slot = $1`, k.Slot))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return stored, nil
-}
-
-func scanKey(row interface{ Scan(into ...any) error }) (*issuer.Key, error) {
-	var k issuer.Key
-	var created, retires, expires int64
-	var data string
-	if err := row.Scan(&k.Slot, &k.ID, &created, &retires, &expires, &data); err != nil {
-		return nil, err
-	}
-	var rest keyData
-	if err := decode(data, &rest); err != nil {
-		return nil, err
-	}
-	k.Algorithm, k.Private = rest.Algorithm, bytes.Clone(rest.Private)
-	k.Created, k.Retires, k.Expires = moment(created), moment(retires), moment(expires)
-	return &k, nil
-}
-
-// Keys implements issuer.Store.
-func (d *DB) Keys(ctx context.Context, now time.Time) (keys []*issuer.Key, err error) {
-	const doing = "read keys"
-	rows, err := d.db.Read.QueryContext(ctx, `SELECT `+keyColumns+` FROM keys WHERE expires > $1 ORDER BY created, slot`, unix(now))
-	if err != nil {
-		return nil, d.wrap(doing, err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		k, err := scanKey(rows)
-		if err != nil {
-			return nil, d.wrap(doing, err)
-		}
-		keys = append(keys, k)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, d.wrap(doing, err)
-	}
-	return keys, nil
+	return d.openRecord(ctx, doing, kind, hash, data)
 }

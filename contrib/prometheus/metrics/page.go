@@ -135,8 +135,12 @@ func (f *Family) line(b *bytes.Buffer, suffix string, values []string, le string
 	}
 	if le != "" {
 		pair(b, sep, "le", le)
+		sep = ','
 	}
-	b.WriteString("} " + number(value) + "\n")
+	if sep == ',' {
+		b.WriteByte('}')
+	}
+	b.WriteString(" " + number(value) + "\n")
 }
 
 func pair(b *bytes.Buffer, sep byte, name, value string) {

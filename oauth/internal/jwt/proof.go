@@ -30,7 +30,7 @@ type Proof struct {
 // ProofCheck says what a DPoP proof must be.
 type ProofCheck struct {
 	Method string
-	URL    string // compared after normalisation, without query
+	URL    string // compared after normalisation, without query and fragment
 	// Algorithms are what is taken. Default DefaultAlgorithms.
 	Algorithms []string
 	// AccessToken is hashed and compared with ath, if not empty.
@@ -155,9 +155,7 @@ func tokenHash(token string) string {
 
 // bareURL is a URL as htu names it.
 func bareURL(raw string) (string, error) {
-	raw, _, _ = strings.Cut(raw, "#")
-	raw, _, _ = strings.Cut(raw, "?")
-	u, err := url.Parse(raw)
+	u, err := url.Parse(withoutQuery(raw))
 	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil {
 		// The error of url.Parse shows the URL, which may hold secrets.
 		return "", errors.New("not an absolute URL")
@@ -165,20 +163,19 @@ func bareURL(raw string) (string, error) {
 	return u.String(), nil
 }
 
-// sameTarget compares the htu of a proof with the URL of a request, whose query
-// and fragment do not count. An htu has none (RFC 9449, sections 4.2 and 4.3).
+// sameTarget compares the htu of a proof with the URL of a request. Query and fragment do not
+// count on either side (RFC 9449, section 4.3): some clients leave them in an htu.
 func sameTarget(htu, target string) bool {
-	if strings.ContainsAny(htu, "?#") {
-		return false
-	}
-	a, ok := normalURL(htu)
-	if !ok {
-		return false
-	}
-	target, _, _ = strings.Cut(target, "#")
-	target, _, _ = strings.Cut(target, "?")
-	b, ok := normalURL(target)
-	return ok && a == b
+	a, known := normalURL(withoutQuery(htu))
+	b, ok := normalURL(withoutQuery(target))
+	return known && ok && a == b
+}
+
+// withoutQuery cuts query and fragment off a URL.
+func withoutQuery(raw string) string {
+	raw, _, _ = strings.Cut(raw, "#")
+	raw, _, _ = strings.Cut(raw, "?")
+	return raw
 }
 
 // normalURL brings an http(s) URL without query and fragment into a normal

@@ -142,7 +142,12 @@ func TestRemoteUnknownKeys(t *testing.T) {
 	s.expect(t, "100 unknown ids at once", 1)
 	find(t, r, "old", 1)
 	c.Add(10*time.Second - 1)
-	find(t, r, "new", 0)
+	for _, wait := range []time.Duration{1, 1} { // it may be there by now
+		doubt, ok := errors.AsType[*jwt.DoubtError](findErr(t, r, "new"))
+		if !ok || doubt.Wait != wait {
+			t.Errorf("a key that may be new: %v", doubt)
+		}
+	}
 	s.expect(t, "just before the interval is over", 1)
 
 	// A key that came by rotation is found after the interval.
@@ -171,6 +176,42 @@ func TestRemoteUnknownKeys(t *testing.T) {
 	stranger.Wait()
 	find(t, r, "old", 0) // it was withdrawn
 	s.expect(t, "in the end", 3)
+}
+
+// A key that the set lacks is in doubt until the set was fetched since it was asked for, and then
+// it is not: a token of it is no good.
+func TestRemoteDoubt(t *testing.T) {
+	t.Parallel()
+	s := newKeyServer(t, keyOf(t, "old"))
+	c := clocktest.New(noon)
+	r := newRemote(t, s, &jwt.RemoteOptions{Now: c.Now})
+	inDoubt := func(id string, wait time.Duration) {
+		t.Helper()
+		if doubt, ok := errors.AsType[*jwt.DoubtError](findErr(t, r, id)); !ok || doubt.Wait != wait {
+			t.Errorf("key %q: %v, want a wait of %v", id, doubt, wait)
+		}
+	}
+	find(t, r, "old", 1)
+	c.Add(time.Second)
+	inDoubt("made up", 9*time.Second)
+	inDoubt("new", 9*time.Second)
+	s.publish(keyOf(t, "new"))
+	c.Add(9 * time.Second)
+	find(t, r, "new", 1)
+	s.expect(t, "once the interval is over", 2)
+	c.Add(time.Second)
+	find(t, r, "made up", 0)
+	find(t, r, "made up", 0)
+	inDoubt("newer", 9*time.Second)
+	s.expect(t, "for known and unknown keys", 2)
+	// Also once strangers have filled all room.
+	for i := range 2000 {
+		inDoubt(fmt.Sprint("made up ", i), 9*time.Second)
+	}
+	c.Add(9 * time.Second)
+	find(t, r, "made up", 0)
+	find(t, r, "one more", 0)
+	s.expect(t, "the next interval", 3)
 }
 
 // A set is used for its time, which the server may shorten.

@@ -61,6 +61,19 @@ var (
 	ErrAudience  = errors.New("audience is another")
 )
 
+// Refused reports whether an error of [Verify] is the token's own fault; with every other the keys
+// could not be had, and the token may be good.
+func Refused(err error) bool {
+	for _, reason := range []error{
+		ErrMalformed, ErrAlgorithm, ErrType, ErrNoKey, ErrSignature, ErrExpired, ErrNotYet, ErrIssuer, ErrAudience,
+	} {
+		if errors.Is(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
 const (
 	maxToken = 64 << 10
 	// maxTries is how many keys are tried for a token that names none.
@@ -70,7 +83,7 @@ const (
 // Verify checks a compact JWS of at most 64 KiB: form, type, algorithm, key,
 // signature, then claims. Headers jku, jwk, x5u, x5c are ignored and crit is
 // refused. The payload is strict JSON (no duplicate members). An error that is
-// none of those above is the Source's: the token may be good.
+// none of those above is the Source's: nothing else speaks against the token.
 func Verify(ctx context.Context, token string, keys Source, c *Check) (*Token, error) {
 	if c == nil {
 		c = &Check{}
@@ -88,7 +101,7 @@ func Verify(ctx context.Context, token string, keys Source, c *Check) (*Token, e
 	}
 	found, err := keys.Find(ctx, p.keyID, p.algorithm)
 	if err != nil {
-		return nil, fmt.Errorf("find the key of a token: %w", err)
+		return nil, p.withoutKey(c, fmt.Errorf("find the key of a token: %w", err))
 	}
 	if err := p.verify(found); err != nil {
 		return nil, err
@@ -102,6 +115,19 @@ func Verify(ctx context.Context, token string, keys Source, c *Check) (*Token, e
 		return nil, err
 	}
 	return t, nil
+}
+
+// withoutKey is the error of a token whose key could not be had: its own fault if it would be
+// refused with any key, such as a token of another issuer, else the failure to find the key.
+func (p *parts) withoutKey(c *Check, failure error) error {
+	t, err := p.open()
+	if err == nil {
+		err = c.claims(&t.Claims)
+	}
+	if err != nil {
+		return err
+	}
+	return failure
 }
 
 // Peek reads the claims of a token without verifying anything: to choose the

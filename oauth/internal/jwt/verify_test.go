@@ -270,6 +270,32 @@ func TestVerifyForeignSource(t *testing.T) {
 	}
 }
 
+// A token that would be refused with any key is refused also while its key cannot be had, so
+// that a guard need not ask its clients to come again with it.
+func TestVerifyWithoutKeys(t *testing.T) {
+	t.Parallel()
+	k, down := keyOf(t, "k"), errors.New("down")
+	for name, c := range map[string]struct {
+		claims func(*jwt.Claims)
+		want   error
+	}{
+		"good":           {func(*jwt.Claims) {}, down},
+		"other issuer":   {func(c *jwt.Claims) { c.Issuer += "/" }, jwt.ErrIssuer},
+		"other audience": {func(c *jwt.Claims) { c.Audience = []string{audience + "/"} }, jwt.ErrAudience},
+		"expired":        {func(c *jwt.Claims) { c.Expiry = check().Now.Add(-time.Hour) }, jwt.ErrExpired},
+	} {
+		made := claims()
+		c.claims(made)
+		token, err := k.Sign("at+jwt", made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := jwt.Verify(t.Context(), token, source{err: down}, check()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
 // Proves: R13: errors show nothing of a token.
 func TestVerifyErrorsAreQuiet(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ func grant(id, subject, client string) *issuer.Grant {
 	return &issuer.Grant{
 		ID: id, ClientID: client, Subject: subject, Scopes: []string{"b", "a"},
 		Resource: "https://api.example/mcp", Key: "thumbprint",
-		AuthTime: at(-time.Minute), Stamp: "stamp", Created: start, Expires: at(24 * time.Hour),
+		AuthTime: at(-time.Minute), Stamp: "stamp", Groups: []string{"a, b", "c"}, Created: start, Expires: at(24 * time.Hour),
 		Claims: []byte(`{"email":"p@example.com"}`),
 	}
 }

@@ -53,6 +53,59 @@ func testConsents(t *testing.T, s issuer.Store) {
 	succeed(t, "RemoveConsents of nobody", s.RemoveConsents(ctx, "p", ""))
 }
 
+func session(id, subject string) *issuer.Session {
+	return &issuer.Session{
+		ID: id, Issuer: "https://issuer.example", Remote: "192.0.2.1", Agent: "Mozilla/5.0 — ✓",
+		Person:  issuer.Person{Subject: subject, Name: "Ada", AuthTime: start, Claims: []byte(`{"a":1}`), Stamp: "stamp", Groups: []string{"a, b", "c"}},
+		Created: start, Used: start, Expires: at(time.Hour),
+	}
+}
+
+func testSessions(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	_, err := s.Session(ctx, "a", start)
+	fail(t, "a session that is not there", err, issuer.ErrNotFound)
+	for _, id := range []string{"a", "b", "c"} {
+		succeed(t, "AddSession", s.AddSession(ctx, session(id, "p")))
+	}
+	succeed(t, "AddSession of another person", s.AddSession(ctx, session("d", "q")))
+	if err := s.AddSession(ctx, session("a", "q")); err == nil {
+		t.Error("a session takes the place of another")
+	}
+	got, err := s.Session(ctx, "a", start)
+	succeed(t, "Session", err)
+	equal(t, "Session", got, session("a", "p"))
+	_, err = s.Session(ctx, "a", at(time.Hour+time.Second))
+	fail(t, "an expired session", err, issuer.ErrNotFound)
+
+	succeed(t, "UseSession", s.UseSession(ctx, "a", at(2*time.Minute)))
+	succeed(t, "UseSession, earlier", s.UseSession(ctx, "a", at(time.Minute)))
+	succeed(t, "UseSession of none", s.UseSession(ctx, "none", start))
+	got, err = s.Session(ctx, "a", start)
+	succeed(t, "Session", err)
+	equal(t, "its last use", got.Used, at(2*time.Minute))
+
+	succeed(t, "RemoveSession", s.RemoveSession(ctx, "a"))
+	succeed(t, "RemoveSession again", s.RemoveSession(ctx, "a"))
+	_, err = s.Session(ctx, "a", start)
+	fail(t, "a removed session", err, issuer.ErrNotFound)
+	n, err := s.RemoveSessions(ctx, "p", "c", start)
+	succeed(t, "RemoveSessions but one", err)
+	equal(t, "sessions that were removed but one", n, 1)
+	_, err = s.Session(ctx, "c", start)
+	succeed(t, "the session that stays", err)
+	n, err = s.RemoveSessions(ctx, "p", "", start)
+	succeed(t, "RemoveSessions", err)
+	equal(t, "sessions that were removed", n, 1)
+	_, err = s.Session(ctx, "b", start)
+	fail(t, "a session of a person whose sessions were removed", err, issuer.ErrNotFound)
+	_, err = s.Session(ctx, "d", start)
+	succeed(t, "the session of another person", err)
+	n, err = s.RemoveSessions(ctx, "p", "", start)
+	succeed(t, "RemoveSessions again", err)
+	equal(t, "sessions that were removed", n, 0)
+}
+
 func testRecords(t *testing.T, s issuer.Store) {
 	ctx := t.Context()
 	data := []byte("\x00\xff data")

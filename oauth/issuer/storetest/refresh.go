@@ -131,6 +131,17 @@ func testGrace(t *testing.T, s issuer.Store) {
 	_, err = s.Grant(ctx, "h", start)
 	fail(t, "the grant", err, issuer.ErrRevoked)
 
+	// A client that has used the successor has had the answer: the token comes from another one.
+	succeed(t, "AddGrant", s.AddGrant(ctx, grant("j", "p", "c")))
+	succeed(t, "AddRefresh", s.AddRefresh(ctx, "j1", refresh("j")))
+	next := func(old, hash string) error {
+		return s.RotateRefresh(ctx, old, hash, successor("j", start), grace, start)
+	}
+	succeed(t, "RotateRefresh", next("j1", "j2"))
+	succeed(t, "RotateRefresh of the successor", next("j2", "j3"))
+	fail(t, "within the grace, after the use of the successor", next("j1", "j2"), issuer.ErrReused)
+	fail(t, "the current token", next("j3", "j4"), issuer.ErrRevoked)
+
 	add(t, s, "i", "i1")
 	succeed(t, "RotateRefresh", s.RotateRefresh(ctx, "i1", "i2", successor("i", start), 0, start))
 	fail(t, "no grace", s.RotateRefresh(ctx, "i1", "i2", successor("i", start), 0, start), issuer.ErrReused)

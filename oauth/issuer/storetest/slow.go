@@ -120,6 +120,46 @@ func (s *slow) RemoveConsents(ctx context.Context, subject, client string) error
 	return s.s.RemoveConsents(ctx, subject, client)
 }
 
+func (s *slow) AddSession(ctx context.Context, session *issuer.Session) error {
+	defer s.wait()()
+	return s.s.AddSession(ctx, session)
+}
+
+func (s *slow) Session(ctx context.Context, id string, now time.Time) (*issuer.Session, error) {
+	defer s.wait()()
+	return s.s.Session(ctx, id, now)
+}
+
+func (s *slow) UseSession(ctx context.Context, id string, now time.Time) error {
+	defer s.wait()()
+	return s.s.UseSession(ctx, id, now)
+}
+
+func (s *slow) RemoveSession(ctx context.Context, id string) error {
+	defer s.wait()()
+	return s.s.RemoveSession(ctx, id)
+}
+
+func (s *slow) RemoveSessions(ctx context.Context, subject, except string, now time.Time) (int, error) {
+	defer s.wait()()
+	return s.s.RemoveSessions(ctx, subject, except, now)
+}
+
+func (s *slow) SessionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Session, string, error) {
+	defer s.wait()()
+	return s.s.SessionsOf(ctx, subject, after, limit, now)
+}
+
+func (s *slow) ConsentsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Consent, string, error) {
+	defer s.wait()()
+	return s.s.ConsentsOf(ctx, subject, after, limit, now)
+}
+
+func (s *slow) ConnectionsOf(ctx context.Context, subject, after string, limit int, now time.Time) ([]*issuer.Connection, string, error) {
+	defer s.wait()()
+	return s.s.ConnectionsOf(ctx, subject, after, limit, now)
+}
+
 func (s *slow) SetRecord(ctx context.Context, kind, hash string, data []byte, expires time.Time) error {
 	defer s.wait()()
 	return s.s.SetRecord(ctx, kind, hash, data, expires)
@@ -143,6 +183,16 @@ func (s *slow) AddKey(ctx context.Context, k *issuer.Key, now time.Time) (*issue
 func (s *slow) Keys(ctx context.Context, now time.Time) ([]*issuer.Key, error) {
 	defer s.wait()()
 	return s.s.Keys(ctx, now)
+}
+
+func (s *slow) RetireKey(ctx context.Context, id string, from, now time.Time) (*issuer.Key, error) {
+	defer s.wait()()
+	return s.s.RetireKey(ctx, id, from, now)
+}
+
+func (s *slow) RevokeKey(ctx context.Context, id string, now time.Time) (*issuer.Key, error) {
+	defer s.wait()()
+	return s.s.RevokeKey(ctx, id, now)
 }
 
 func (s *slow) Sweep(ctx context.Context, now time.Time) (int, error) {

@@ -39,6 +39,7 @@ func Test(t *testing.T, open func(t testing.TB) issuer.Store) {
 		"client digests":      testDigests,
 		"client digests race": testDigestRace,
 		"clients are limited": testFull,
+		"clients make room":   testMakeRoom,
 		"clients are removed": testRemoveClient,
 		"grants":              testGrants,
 		"grants are revoked":  testRevokeGrants,
@@ -54,10 +55,14 @@ func Test(t *testing.T, open func(t testing.TB) issuer.Store) {
 		"ids":                 testIDs,
 		"ids race":            testIDRace,
 		"consents":            testConsents,
+		"sessions":            testSessions,
+		"lists of a person":   testLists,
 		"records":             testRecords,
 		"records race":        testRecordRace,
 		"keys":                testKeys,
 		"keys race":           testKeyRace,
+		"keys are retired":    testRetireKey,
+		"keys are revoked":    testRevokeKey,
 		"sweep":               testSweep,
 		"values are copies":   testCopies,
 		"odd strings":         testStrings,
@@ -140,6 +145,8 @@ func staticClient() *issuer.Client {
 			ApplicationType:         "web",
 			DPoPBoundAccessTokens:   true,
 		},
+		Resources: []string{"https://mcp.example/mcp"}, Scopes: []string{"read"}, Subject: "robot",
+		AccessLifetime: time.Minute, RefreshLifetime: time.Hour,
 	}
 }
 
@@ -166,7 +173,7 @@ func testClients(t *testing.T, s issuer.Store) {
 	succeed(t, "Client", err)
 	equal(t, "Client, which never expires", got, want)
 
-	want.Metadata.ClientName, want.SecretHash = "renamed", ""
+	want.Metadata.ClientName, want.SecretHash, want.Disabled = "renamed", "", true
 	_, err = s.AddClient(ctx, want, 1)
 	succeed(t, "AddClient in place of the first", err)
 	got, err = s.Client(ctx, "static", start)
@@ -235,15 +242,52 @@ func testFull(t *testing.T, s issuer.Store) {
 	_, err := s.AddClient(ctx, staticClient(), 3)
 	succeed(t, "AddClient", err)
 	errs := race(func(i int) error {
-		_, err := s.AddClient(ctx, dynamicClient(name("c", i), name("d", i)), 3)
+		c := dynamicClient(name("c", i), name("d", i))
+		c.Expires = time.Time{} // so that it makes no room
+		_, err := s.AddClient(ctx, c, 3)
 		return err
 	})
 	equal(t, "clients that found room", count(errs, nil), 3)
 	equal(t, "clients that did not", count(errs, issuer.ErrFull), racers-3)
-	late := dynamicClient("late", "late")
-	late.Created, late.Expires = at(2*time.Hour), at(3*time.Hour)
-	_, err = s.AddClient(ctx, late, 3)
-	succeed(t, "AddClient after the others expired", err)
+}
+
+// testMakeRoom proves which clients make room for another, and that those with a good grant do not.
+func testMakeRoom(t *testing.T, s issuer.Store) {
+	ctx := t.Context()
+	for i, id := range []string{"granted", "used", "revoked", "unused", "disabled"} {
+		c := dynamicClient(id, id)
+		c.Disabled = id == "disabled"
+		_, err := s.AddClient(ctx, c, 5)
+		succeed(t, "AddClient", err)
+		if id == "granted" || id == "revoked" {
+			succeed(t, "AddGrant", s.AddGrant(ctx, grant(name("g", i), "p", id)))
+		}
+	}
+	succeed(t, "UseClient", s.UseClient(ctx, "used", at(3*time.Hour)))
+	succeed(t, "RevokeGrant", s.RevokeGrant(ctx, name("g", 2), start))
+	succeed(t, "SetConsent", s.SetConsent(ctx, consent("p", "unused", "r")))
+	succeed(t, "SetConsent", s.SetConsent(ctx, consent("p", "granted", "r")))
+	for i, gone := range []string{"revoked", "unused"} {
+		id := name("new", i)
+		c := dynamicClient(id, id)
+		c.Created, c.Expires = at(time.Minute), at(2*time.Hour)
+		_, err := s.AddClient(ctx, c, 5)
+		succeed(t, "AddClient to a full store", err)
+		_, err = s.Client(ctx, gone, at(time.Minute))
+		fail(t, "the client that made room: "+gone, err, issuer.ErrNotFound)
+		for _, stays := range []string{"granted", "used", "disabled", id} {
+			_, err = s.Client(ctx, stays, at(time.Minute))
+			succeed(t, "a client that stays: "+stays, err)
+		}
+	}
+	_, err := s.Consent(ctx, "p", "unused", "r", start)
+	fail(t, "Consent to the client that made room", err, issuer.ErrNotFound)
+	_, err = s.Consent(ctx, "p", "granted", "r", start)
+	succeed(t, "Consent to another client", err)
+	_, err = s.AddClient(ctx, dynamicClient("late", "late"), 1)
+	fail(t, "AddClient with a limit that only clients with grants could meet", err, issuer.ErrFull)
+	_, err = s.Client(ctx, "used", start)
+	succeed(t, "a client beside one that found no room", err)
 }
 
 func testRemoveClient(t *testing.T, s issuer.Store) {
@@ -252,6 +296,8 @@ func testRemoveClient(t *testing.T, s issuer.Store) {
 	succeed(t, "AddClient", err)
 	succeed(t, "AddGrant", s.AddGrant(ctx, grant("g", "p", "static")))
 	succeed(t, "AddGrant", s.AddGrant(ctx, grant("other", "p", "another")))
+	succeed(t, "SetConsent", s.SetConsent(ctx, consent("p", "static", "r")))
+	succeed(t, "SetConsent", s.SetConsent(ctx, consent("p", "another", "r")))
 	succeed(t, "RemoveClient", s.RemoveClient(ctx, "static", start))
 	succeed(t, "RemoveClient again", s.RemoveClient(ctx, "static", start))
 	_, err = s.Client(ctx, "static", start)
@@ -260,4 +306,8 @@ func testRemoveClient(t *testing.T, s issuer.Store) {
 	fail(t, "Grant of the removed client", err, issuer.ErrRevoked)
 	_, err = s.Grant(ctx, "other", start)
 	succeed(t, "Grant of another client", err)
+	_, err = s.Consent(ctx, "p", "static", "r", start)
+	fail(t, "Consent to the removed client", err, issuer.ErrNotFound)
+	_, err = s.Consent(ctx, "p", "another", "r", start)
+	succeed(t, "Consent to another client", err)
 }

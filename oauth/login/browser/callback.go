@@ -60,7 +60,7 @@ func (c *callbackPage) read(r *http.Request) (url.Values, int) {
 		return nil, http.StatusRequestURITooLong
 	}
 	values, ok := parseResponse(r.URL.RawQuery)
-	if !ok || !isResponse(values) {
+	if !ok {
 		return nil, http.StatusBadRequest
 	}
 	return values, http.StatusOK

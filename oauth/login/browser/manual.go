@@ -179,7 +179,7 @@ func parsePasted(text, redirect string) (url.Values, error) {
 	}
 	query, _, _ = strings.Cut(query, "#")
 	values, ok := parseResponse(query)
-	if !ok || !isResponse(values) {
+	if !ok || len(values["code"])+len(values["error"]) != 1 { // the person may have copied a part
 		return nil, &pasteError{"that address has no answer in it", redirect}
 	}
 	return values, nil

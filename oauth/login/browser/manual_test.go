@@ -65,8 +65,12 @@ func TestManual(t *testing.T) {
 		{"authorization URL", "", authorizeURL, "that is another address"},
 		{"redirect URI query is missing", "https://app.example/cb?x=1", "https://app.example/cb?" + query, "that is another address"},
 		{"code alone", "", "abc", "a code alone is not enough"},
-		{"no answer", "", own + "?state=good", "no answer in it"},
-		{"parameter twice", "", own + "?" + query + "&code=e", "no answer in it"},
+		{"no answer", "", own + "?scope=good", "no answer in it"},
+		{"no answer, another state", "", own + "?state=bad", "no answer in it"},
+		{"cut off before the code", "", own + "?state=good", "no answer in it"},
+		{"code twice", "", own + "?" + query + "&code=d", "no answer in it"},
+		{"code and error", "", own + "?" + query + "&error=access_denied", "no answer in it"},
+		{"state twice", "", own + "?" + query + "&state=good", "belongs to another sign-in"},
 		{"other sign-in", "", own + "?code=c&state=bad", "belongs to another sign-in"},
 		{"too long", "", own + "?" + query + strings.Repeat("x", 17<<10), "too long"},
 	} {
@@ -201,7 +205,7 @@ func TestManualEnds(t *testing.T) {
 func FuzzPaste(f *testing.F) {
 	for _, s := range []string{
 		"http://127.0.0.1:41765/callback?code=c&state=good", "code=c&state=good", "?error=x&state=good", "abc",
-		"127.0.0.1:41765/callback?state=good&code=%zz", "://?=&", "code=\xff&state=good#x",
+		"127.0.0.1:41765/callback?state=good&code=%zz", "://?=&", "code=\xff&state=good#x", "state=good",
 	} {
 		f.Add(s)
 	}

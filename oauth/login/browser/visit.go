@@ -80,23 +80,15 @@ func inBackground[T any](ctx context.Context, running *sync.WaitGroup, f func(co
 	return out
 }
 
-// parseResponse reads the parameters of a response: none may be there twice (RFC 6749, section
-// 3.1).
+// parseResponse reads the parameters of what may be a response. Whether it is one, and a good one,
+// accept and its caller say: a bad response to our request ends the visit as a good one does.
 func parseResponse(query string) (url.Values, bool) {
 	if len(query) > maxCallbackQuery || strings.Count(query, "&") >= maxCallbackParams {
 		return nil, false
 	}
 	values, err := url.ParseQuery(query)
-	for _, v := range values {
-		if len(v) != 1 {
-			return nil, false
-		}
-	}
-	return values, err == nil
+	return values, err == nil && (values.Has("state") || values.Has("code") || values.Has("error"))
 }
-
-// isResponse reports whether parameters can be a response at all.
-func isResponse(values url.Values) bool { return values.Has("code") || values.Has("error") }
 
 // A verdict is what became of a response.
 type verdict int

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+
+	"github.com/parley-mcp/parley/app/store/records"
+)
+
+func databaseFlag(f *pflag.FlagSet, database *string) {
+	f.StringVar(database, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…, with the password in $PGPASSWORD or $PGPASSFILE (default: "+databaseName+" in the program's folder)")
+}
+
+// databaseHint repeats the flag for a command that the person may copy,
+// unless a password may be in it.
+func databaseHint(database string) string {
+	switch {
+	case database == "":
+		return ""
+	case isURL(database):
+		return " --database …"
+	}
+	return " --database " + word(database)
+}
+
+// openDatabase opens the records of the authorization server. o may be nil.
+func openDatabase(ctx context.Context, dsn string, o *records.Options) (*records.DB, error) {
+	named := dsn != ""
+	dsn, err := databasePlace(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db, err := records.Open(ctx, dsn, o)
+	switch {
+	case err == nil:
+		return db, nil
+	case named:
+		return nil, openingError(ctx, "--database", "the records", err)
+	}
+	return nil, fmt.Errorf("opening the records: %w", err)
+}
+
+// databasePlace is where the records are: what the flag says, or the program's folder.
+func databasePlace(dsn string) (string, error) {
+	if dsn != "" {
+		return dsn, nil
+	}
+	return configPath(databaseName)
+}
+
+// openingError is the error of opening a database that a flag names.
+func openingError(ctx context.Context, flag, what string, err error) error {
+	var network *net.OpError
+	switch {
+	case errors.As(err, &network):
+		return &unreachableError{fmt.Errorf("opening %s: %w", what, err)}
+	case ctx.Err() == nil:
+		return usagef("%s: %w", flag, err)
+	}
+	return fmt.Errorf("opening %s: %w", what, err)
+}
+
+// withDatabase opens the records for as long as fn runs.
+func withDatabase(ctx context.Context, dsn string, fn func(db *records.DB) error) error {
+	db, err := openDatabase(ctx, dsn, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(db), db.Close())
+}

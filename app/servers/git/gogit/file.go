@@ -1,0 +1,157 @@
+package gogit
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-billy/v5"
+
+	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// openRegular opens a file to read it. A pipe, which would keep the call waiting, is not there, nor
+// is a device.
+func openRegular(dir *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	info, err := dir.Stat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|repo.Nonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err = f.Stat() // it may have been replaced
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		_ = f.Close() // it was only opened
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// openFolder opens a folder of the working tree. No link is followed on the way: one may take the place of
+// a folder at any time, and lead to git's own files. With create what is missing is made.
+func openFolder(tree *os.Root, dir string, create bool) (*os.Root, error) {
+	at, err := tree.OpenRoot(".")
+	if err != nil || dir == "." {
+		return at, err
+	}
+	for name := range strings.SplitSeq(dir, "/") {
+		var next *os.Root
+		if create {
+			err = makeFolder(at, name)
+		}
+		if err == nil {
+			next, err = openChild(at, name)
+		}
+		if err = errors.Join(err, at.Close()); err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// openChild opens a folder that is in another one, and is no link.
+func openChild(dir *os.Root, name string) (*os.Root, error) {
+	child, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := child.Stat(".")
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = dir.Lstat(name); err == nil && !os.SameFile(opened, there) {
+			err = mcp.Errorf("the folder %q was replaced in the meantime", name)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, child.Close())
+	}
+	return child, nil
+}
+
+// makeFolder makes a folder unless it is there. A file that is in its place is removed.
+func makeFolder(dir *os.Root, name string) error {
+	info, err := dir.Lstat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return nil
+	case err == nil:
+		err = dir.Remove(name)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Mkdir(name, 0o777)
+}
+
+// remove removes a file or an empty folder of the working tree.
+func remove(tree *os.Root, name string) error {
+	dir, err := openFolder(tree, path.Dir(name), false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Remove(path.Base(name)), dir.Close())
+}
+
+// readInRoot reads a regular file, up to a limit.
+func readInRoot(dir *os.Root, name string) ([]byte, error) {
+	const most = 16 << 20
+	f, info, err := openRegular(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()          // it is only read
+	if over := info.Size() - most; over > 0 { // the end is what counts in logs
+		if _, err := f.Seek(over, io.SeekStart); err != nil {
+			return nil, err
+		}
+	}
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// readSettings reads a file of the working tree that says what is ignored or converted, and is no link.
+func readSettings(tree *os.Root, name string) ([]byte, error) {
+	info, err := tree.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > repo.MaxSmallFile {
+		return nil, fs.ErrNotExist
+	}
+	return readInRoot(tree, name)
+}
+
+// A regularFiles file system has no pipes and devices, and shows no locks: one that is being written is
+// no reference.
+type regularFiles struct{ billy.Filesystem }
+
+// ReadDir lists a folder.
+func (r regularFiles) ReadDir(name string) ([]fs.FileInfo, error) {
+	list, err := r.Filesystem.ReadDir(name)
+	return slices.DeleteFunc(list, func(i fs.FileInfo) bool { return strings.HasSuffix(i.Name(), ".lock") }), err
+}
+
+// Open opens a file to read it.
+func (r regularFiles) Open(name string) (billy.File, error) {
+	return r.OpenFile(name, os.O_RDONLY, 0)
+}
+
+// OpenFile opens a file.
+func (r regularFiles) OpenFile(name string, flag int, perm fs.FileMode) (billy.File, error) {
+	if info, err := r.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return r.Filesystem.OpenFile(name, flag|repo.Nonblock, perm)
+}

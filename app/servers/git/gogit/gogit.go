@@ -1,0 +1,435 @@
+// Package gogit reads and writes Git repositories in this process, with the formats of go-git. It starts
+// no program, whatever a repository says. It writes what git does, byte for byte.
+package gogit
+
+import (
+	"bytes"
+	"context" //nolint:gosec // for its size: it is how git names objects
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A Repository is read and written by this process. It starts no program: no hook, filter,
+// pager, monitor or command of any kind that a repository names. It is for one call and one
+// goroutine.
+type Repository struct {
+	place *repo.Place
+
+	limits   repo.Limits
+	progress Progress
+	store    *filesystem.Storage // for references, and to write objects
+	objects  *objects
+	conf     repo.Settings // of the repository
+	own      repo.Settings // of the person
+	// The folders, which nothing is read or written outside of. tree is nil for a bare repository.
+	tree, dir, shared *os.Root
+
+	commits   int // how many commits were read
+	files     int // how many entries of trees and folders
+	indexLock *lockFile
+	abbrev    int // how long an abbreviated object name is at least
+	steps     int // how many things were looked at
+}
+
+// Progress is called now and then with how many things were looked at. Its error ends the work.
+type Progress func(ctx context.Context, done int, what string) error
+
+// Open opens the repository at a place. The caller closes it.
+func Open(p *repo.Place, limits repo.Limits, progress Progress) (*Repository, error) {
+	r := &Repository{place: p, limits: limits, progress: progress, own: repo.OwnSettings()}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Repository) open() (err error) {
+	p, limits := r.place, r.limits
+	if r.conf, err = repo.ReadSettings(filepath.Join(p.Common, "config")); err != nil {
+		return err
+	}
+	if err := p.CheckSettings(r.conf); err != nil {
+		return err
+	}
+	if r.dir, err = os.OpenRoot(p.GitDir); err != nil {
+		return err
+	}
+	if r.shared, err = os.OpenRoot(p.Common); err != nil {
+		return err
+	}
+	if p.Work != "" {
+		if r.tree, err = os.OpenRoot(p.Work); err != nil {
+			return err
+		}
+	}
+	const cached = 32 * cache.MiByte
+	// Objects and references are shared between linked working trees; HEAD and the index, which are
+	// not, are read and written here.
+	dot := regularFiles{osfs.New(p.Common, osfs.WithBoundOS())}
+	r.objects = &objects{dir: r.shared, limit: limits.Object}
+	r.store = filesystem.NewStorageWithOptions(dot, cache.NewObjectLRU(cached), filesystem.Options{
+		KeepDescriptors: true, LargeObjectThreshold: limits.Object,
+	})
+	return nil
+}
+
+// Close ends the use of the repository.
+func (r *Repository) Close() error {
+	var errs []error
+	if r.objects != nil {
+		errs = append(errs, r.objects.close())
+	}
+	if r.store != nil {
+		errs = append(errs, r.store.Close())
+	}
+	for _, root := range []*os.Root{r.tree, r.dir, r.shared} {
+		if root != nil {
+			errs = append(errs, root.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// step counts one thing that was looked at, and ends when the call was cancelled.
+func (r *Repository) step(ctx context.Context, what string) error {
+	const every = 2000
+	if r.steps++; r.steps%every != 0 {
+		return nil
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if r.progress == nil {
+		return nil
+	}
+	return r.progress(ctx, r.steps, what)
+}
+
+// readCommit reads a commit.
+func (r *Repository) readCommit(ctx context.Context, h plumbing.Hash) (*object.Commit, error) {
+	if r.commits++; r.commits > r.limits.Commits {
+		return nil, mcp.Errorf("more than %d commits would have to be read; ask for less, or raise --max-commits", r.limits.Commits)
+	}
+	if err := r.step(ctx, "reading commits"); err != nil {
+		return nil, err
+	}
+	o, err := r.object(plumbing.CommitObject, h)
+	if err != nil {
+		return nil, err
+	}
+	return object.DecodeCommit(r.store, o)
+}
+
+// object reads an object that is not larger than the limit.
+func (r *Repository) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.EncodedObject, error) {
+	o, err := r.objects.read(h)
+	var large *repo.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return nil, large
+	case errors.Is(err, plumbing.ErrObjectNotFound):
+		return nil, mcp.Errorf("the object %s is not in the repository, which may be a shallow or partial clone, or damaged", h)
+	case err != nil:
+		return nil, mcp.Errorf("the object %s cannot be read: %v", h, err)
+	case t != plumbing.AnyObject && o.Type() != t:
+		return nil, mcp.Errorf("the object %s is a %s, not a %s", h, o.Type(), t)
+	}
+	return o, nil
+}
+
+// blob reads the contents of a file in the repository.
+func (r *Repository) blob(h plumbing.Hash) ([]byte, error) {
+	o, err := r.object(plumbing.BlobObject, h)
+	if err != nil {
+		return nil, err
+	}
+	in, err := o.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(in)
+}
+
+// A file is what a tree or the index has at a path.
+type file struct {
+	mode filemode.FileMode
+	hash plumbing.Hash
+}
+
+// entries reads a tree of the repository. The zero hash is an empty one.
+func (r *Repository) entries(ctx context.Context, h plumbing.Hash) ([]object.TreeEntry, error) {
+	if h.IsZero() {
+		return nil, nil
+	}
+	o, err := r.object(plumbing.TreeObject, h)
+	if err != nil {
+		return nil, err
+	}
+	var tree object.Tree
+	if err := tree.Decode(o); err != nil {
+		return nil, mcp.Errorf("the tree %s cannot be read: %v", h, err)
+	}
+	if err := r.count(ctx, len(tree.Entries)); err != nil {
+		return nil, err
+	}
+	return tree.Entries, nil
+}
+
+// count counts entries of trees and folders against the limit.
+func (r *Repository) count(ctx context.Context, n int) error {
+	if r.files += n; r.files > r.limits.Files {
+		return mcp.Errorf("more than %d files would have to be looked at; raise --max-files if that is what you want", r.limits.Files)
+	}
+	return r.step(ctx, "reading files")
+}
+
+// flatten gives all files of a tree by their paths.
+func (r *Repository) flatten(ctx context.Context, tree plumbing.Hash) (map[string]file, error) {
+	out := make(map[string]file)
+	err := r.compareTrees(ctx, plumbing.ZeroHash, tree, "", func(path string, _, to *file) error {
+		out[path] = *to
+		return nil
+	})
+	return out, err
+}
+
+// compareTrees calls f for each file that differs, nil standing for none.
+func (r *Repository) compareTrees(ctx context.Context, a, b plumbing.Hash, dir string, f func(path string, from, to *file) error) error {
+	if a == b {
+		return nil
+	}
+	from, err := r.entries(ctx, a)
+	if err != nil {
+		return err
+	}
+	to, err := r.entries(ctx, b)
+	if err != nil {
+		return err
+	}
+	if strings.Count(dir, "/") > maxDepth {
+		return mcp.Errorf("the folders of a commit are nested more than %d deep", maxDepth)
+	}
+	names := make(map[string][2]*file, len(from))
+	for side, list := range [][]object.TreeEntry{from, to} {
+		for _, e := range list {
+			if err := checkEntry(dir, e); err != nil {
+				return err
+			}
+			pair := names[e.Name]
+			pair[side] = &file{e.Mode, e.Hash}
+			names[e.Name] = pair
+		}
+	}
+	for _, name := range sortedKeys(names) {
+		if err := r.compareEntries(ctx, names[name][0], names[name][1], path.Join(dir, name), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxDepth is how deep folders may be nested.
+const maxDepth = 500
+
+// checkEntry refuses names in trees that would lead elsewhere when they are written to a disk.
+func checkEntry(dir string, e object.TreeEntry) error {
+	if !repo.ValidName(e.Name) {
+		return mcp.Errorf("a commit of the repository has an entry %q, which is refused", path.Join(dir, e.Name))
+	}
+	return nil
+}
+
+// compareEntries compares what two trees have under one name.
+func (r *Repository) compareEntries(ctx context.Context, from, to *file, path string, f func(path string, from, to *file) error) error {
+	if from != nil && to != nil && *from == *to {
+		return nil
+	}
+	dirs := [2]plumbing.Hash{}
+	files := [2]*file{from, to}
+	anyDir := false
+	for i, e := range files {
+		if e != nil && e.mode == filemode.Dir {
+			dirs[i], files[i], anyDir = e.hash, nil, true
+		}
+	}
+	if files[0] != nil || files[1] != nil {
+		if err := f(path, files[0], files[1]); err != nil {
+			return err
+		}
+	}
+	if anyDir {
+		return r.compareTrees(ctx, dirs[0], dirs[1], path, f)
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// head is what HEAD is: a branch, which may have no commit yet, or a commit.
+func (r *Repository) head() (branch plumbing.ReferenceName, commit plumbing.Hash, err error) {
+	name, commit, err := r.pseudo("HEAD")
+	if err != nil {
+		return "", plumbing.ZeroHash, mcp.Errorf("HEAD cannot be read: it names neither a branch nor a commit")
+	}
+	if name == "" {
+		return "", commit, nil
+	}
+	commit, err = r.reference(name)
+	if errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return name, plumbing.ZeroHash, nil
+	}
+	return name, commit, err
+}
+
+// pseudo reads a reference beside refs/, such as HEAD or MERGE_HEAD: it names another one, or an
+// object.
+func (r *Repository) pseudo(name string) (target plumbing.ReferenceName, at plumbing.Hash, err error) {
+	text, err := readInRoot(r.dir, name)
+	if err != nil {
+		return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line = strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(line, "ref:"); ok && strings.HasPrefix(strings.TrimSpace(rest), "refs/") {
+		return plumbing.ReferenceName(strings.TrimSpace(rest)), plumbing.ZeroHash, nil
+	}
+	if hash, _, _ := strings.Cut(line, "\t"); plumbing.IsHash(hash) { // FETCH_HEAD says more
+		return "", plumbing.NewHash(hash), nil
+	}
+	return "", plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+}
+
+// reference is the object that a reference stands for, through a few others.
+func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
+	for range 5 {
+		ref, err := r.store.Reference(name)
+		if err != nil {
+			return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+		}
+		if ref.Type() == plumbing.HashReference {
+			return ref.Hash(), nil
+		}
+		name = ref.Target()
+	}
+	return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+}
+
+// headTree is the tree of the current commit, or the zero hash.
+func (r *Repository) headTree(ctx context.Context) (plumbing.Hash, error) {
+	_, h, err := r.head()
+	if err != nil || h.IsZero() {
+		return plumbing.ZeroHash, err
+	}
+	c, err := r.readCommit(ctx, h)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return c.TreeHash, nil
+}
+
+// readIndex reads what is staged, sorted by path.
+func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
+	const entry = 64 // bytes that an entry has at least
+	idx := &index.Index{Version: 2}
+	f, info, err := openRegular(r.dir, "index")
+	if errors.Is(err, fs.ErrNotExist) {
+		return idx, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	var head [12]byte                // a signature, the version and how many entries there are
+	if _, err := f.ReadAt(head[:], 0); err == nil && int64(binary.BigEndian.Uint32(head[8:])) > int64(r.limits.Files) || info.Size()/entry > int64(r.limits.Files)*8 {
+		return nil, mcp.Errorf("the index of the repository has more than %d files; raise --max-files if that is what you want", r.limits.Files)
+	}
+	if err := index.NewDecoder(f).Decode(idx); err != nil {
+		if errors.Is(err, index.ErrUnknownExtension) || errors.Is(err, index.ErrUnsupportedVersion) {
+			return nil, repo.NeedGit("an index of this kind (%v)", err)
+		}
+		return nil, mcp.Errorf("the index of the repository cannot be read: %v", err)
+	}
+	idx.ModTime = info.ModTime()
+	for _, e := range idx.Entries {
+		if !repo.ValidPath(e.Name) {
+			return nil, mcp.Errorf("the index of the repository has an entry %q, which is refused", e.Name)
+		}
+		if e.Mode == filemode.Dir {
+			return nil, repo.NeedGit("a sparse index")
+		}
+	}
+	return idx, r.count(ctx, len(idx.Entries))
+}
+
+// lockIndex keeps git from changing the index until it is written or the lock is released.
+func (r *Repository) lockIndex() (release func(), err error) {
+	if r.indexLock, err = lock(r.dir, "index"); err != nil {
+		return nil, err
+	}
+	return r.indexLock.release, nil
+}
+
+// writeIndex replaces the index, which is locked.
+func (r *Repository) writeIndex(idx *index.Index) error {
+	idx.Version = 2
+	for _, e := range idx.Entries {
+		if e.IntentToAdd || e.SkipWorktree {
+			idx.Version = 3
+		}
+	}
+	var b bytes.Buffer
+	if err := index.NewEncoder(&b).Encode(idx); err != nil {
+		return err
+	}
+	return r.indexLock.replace(b.Bytes())
+}
+
+// shorten abbreviates an object name to where it is unique, as git does.
+func (r *Repository) shorten(h plumbing.Hash) string {
+	if h.IsZero() {
+		return strings.Repeat("0", r.shortest())
+	}
+	text := h.String()
+	for n := r.shortest(); n < len(text); n++ {
+		found, err := r.objects.withPrefix(text[:n])
+		if err != nil || len(found) < 1 || len(found) == 1 && found[0] == h {
+			return text[:n]
+		}
+	}
+	return text
+}
+
+// shortest is how long abbreviations are at least: longer the more objects are packed.
+func (r *Repository) shortest() int {
+	if r.abbrev != 0 {
+		return r.abbrev
+	}
+	r.abbrev = max(7, (bits.Len64(uint64(max(0, r.objects.count())))+1)/2)
+	return r.abbrev
+}

@@ -1,0 +1,245 @@
+package gogit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/parley-mcp/parley/app/servers/git/linediff"
+	"github.com/parley-mcp/parley/app/servers/git/repo"
+)
+
+// A patcher writes changes as git diff does.
+type patcher struct {
+	*Repository
+
+	out     io.Writer
+	context int  // lines around each change
+	full    bool // whole names of objects
+	rules   *conversion
+}
+
+func (p *patcher) writeAll(ctx context.Context, list []*change) error {
+	for _, c := range list {
+		if err := p.step(ctx, "writing a diff"); err != nil {
+			return err
+		}
+		if c.from != nil && c.to != nil && kind(c.from.mode) != kind(c.to.mode) {
+			// A file that became a link, say, goes and comes.
+			if err := p.write(&change{from: c.from}); err != nil {
+				return err
+			}
+			c = &change{to: c.to}
+		}
+		if err := p.write(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kind is what a mode is of: a file, a link or a submodule.
+func kind(m filemode.FileMode) filemode.FileMode {
+	if m == filemode.Symlink || m == filemode.Submodule {
+		return m
+	}
+	return filemode.Regular
+}
+
+// write writes one change.
+func (p *patcher) write(c *change) error {
+	a, b := c.from, c.to
+	if a == nil {
+		a = &side{path: b.path}
+	}
+	if b == nil {
+		b = &side{path: a.path}
+	}
+	var head strings.Builder
+	fmt.Fprintf(&head, "diff --git %s %s\n", repo.QuotePath("a/"+a.path), repo.QuotePath("b/"+b.path))
+	p.modes(&head, c)
+	if a.hash != b.hash || c.from == nil || c.to == nil {
+		fmt.Fprintf(&head, "index %s..%s", p.name(a.hash), p.name(b.hash))
+		if c.from != nil && c.to != nil && a.mode == b.mode {
+			fmt.Fprintf(&head, " %06o", uint32(a.mode))
+		}
+		head.WriteByte('\n')
+	}
+	if _, err := io.WriteString(p.out, head.String()); err != nil {
+		return err
+	}
+	if a.hash == b.hash && !a.hash.IsZero() {
+		return nil
+	}
+	return p.contents(c, a.path, b.path)
+}
+
+// modes writes what happened to a file beside its contents.
+func (p *patcher) modes(head *strings.Builder, c *change) {
+	switch {
+	case c.from == nil:
+		fmt.Fprintf(head, "new file mode %06o\n", uint32(c.to.mode))
+		return
+	case c.to == nil:
+		fmt.Fprintf(head, "deleted file mode %06o\n", uint32(c.from.mode))
+		return
+	case c.from.mode != c.to.mode:
+		fmt.Fprintf(head, "old mode %06o\nnew mode %06o\n", uint32(c.from.mode), uint32(c.to.mode))
+	}
+	if c.from.path != c.to.path {
+		fmt.Fprintf(head, "similarity index %d%%\nrename from %s\nrename to %s\n", c.score, repo.QuotePath(c.from.path), repo.QuotePath(c.to.path))
+	}
+}
+
+func (p *patcher) name(h plumbing.Hash) string {
+	if p.full {
+		return h.String()
+	}
+	return p.shorten(h)
+}
+
+// contents writes how the contents differ.
+func (p *patcher) contents(c *change, a, b string) error {
+	labelA, labelB := repo.QuotePath("a/"+a), repo.QuotePath("b/"+b)
+	if c.from == nil {
+		labelA = "/dev/null"
+	}
+	if c.to == nil {
+		labelB = "/dev/null"
+	}
+	old, err := contentOf(c.from)
+	var now []byte
+	if err == nil {
+		now, err = contentOf(c.to)
+	}
+	var large *repo.TooLargeError
+	if errors.As(err, &large) {
+		_, err := fmt.Fprintf(p.out, "Files %s and %s are not compared: %v\n", labelA, labelB, large)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if p.binary(b, old, now) {
+		_, err := fmt.Fprintf(p.out, "Binary files %s and %s differ\n", labelA, labelB)
+		return err
+	}
+	if bytes.Equal(old, now) {
+		return nil
+	}
+	return p.hunks(labelA, labelB, linediff.Lines(old), linediff.Lines(now))
+}
+
+func contentOf(s *side) ([]byte, error) {
+	if s == nil {
+		return nil, nil
+	}
+	return s.read()
+}
+
+// binary reports whether a file is not to be shown as text.
+func (p *patcher) binary(name string, contents ...[]byte) bool {
+	if p.rules != nil {
+		switch p.rules.attribute(name, "diff") {
+		case "unset":
+			return true
+		case "set":
+			return false
+		}
+		if p.rules.attribute(name, "binary") == "set" {
+			return true
+		}
+	}
+	for _, c := range contents {
+		if repo.IsBinary(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// hunks writes the parts of two texts that differ.
+func (p *patcher) hunks(labelA, labelB string, a, b [][]byte) error {
+	d := linediff.Compare(a, b)
+	out := new(bytes.Buffer)
+	fmt.Fprintf(out, "--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
+	function, looked := "", 0
+	for _, h := range d.Hunks(p.context) {
+		fmt.Fprintf(out, "@@ -%s +%s @@", span(h.A0, h.A1), span(h.B0, h.B1))
+		for i := h.A0 - 1; i >= looked; i-- {
+			if f, ok := functionLine(a[i]); ok {
+				function = f
+				break
+			}
+		}
+		looked = h.A0
+		if function != "" {
+			out.WriteString(" " + function)
+		}
+		out.WriteByte('\n')
+		for i, j := h.A0, h.B0; i < h.A1 || j < h.B1; {
+			switch {
+			case i < h.A1 && d.Removed[i]:
+				writeLine(out, '-', a[i])
+				i++
+			case j < h.B1 && d.Added[j]:
+				writeLine(out, '+', b[j])
+				j++
+			default:
+				writeLine(out, ' ', a[i])
+				i++
+				j++
+			}
+		}
+		if _, err := out.WriteTo(p.out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tab follows a name with a space, so that what reads the patch knows its end.
+func tab(label string) string {
+	if strings.Contains(label, " ") {
+		return "\t"
+	}
+	return ""
+}
+
+func writeLine(out *bytes.Buffer, sign byte, line []byte) {
+	out.WriteByte(sign)
+	out.Write(line)
+	if len(line) == 0 || line[len(line)-1] != '\n' {
+		out.WriteString("\n\\ No newline at end of file\n")
+	}
+}
+
+// span writes lines start to end, which are counted from 0, as a hunk names them.
+func span(start, end int) string {
+	switch end - start {
+	case 0:
+		return fmt.Sprintf("%d,0", start)
+	case 1:
+		return fmt.Sprint(start + 1)
+	}
+	return fmt.Sprintf("%d,%d", start+1, end-start)
+}
+
+// functionLine is a line that tells where in a file one is: it begins with a letter, '_' or '$'.
+func functionLine(line []byte) (string, bool) {
+	const longest = 80
+	if len(line) == 0 {
+		return "", false
+	}
+	if c := line[0]; c != '_' && c != '$' && (c|0x20 < 'a' || c|0x20 > 'z') {
+		return "", false
+	}
+	line = line[:min(len(line), longest)]
+	return string(bytes.TrimRight(line, " \t\n\v\f\r")), true
+}

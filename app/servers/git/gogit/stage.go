@@ -1,0 +1,403 @@
+package gogit
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Add stages files, folders and what patterns match; of files that are gone, that they are.
+func (r *Repository) Add(ctx context.Context, files []string) error {
+	names, err := r.place.CleanPaths(files)
+	if err != nil {
+		return err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return err
+	}
+	defer release()
+	w, err := r.openTree(ctx)
+	if err != nil {
+		return err
+	}
+	chosen := make(map[string]bool)
+	for i, name := range names {
+		if strings.HasPrefix(files[i], ":") {
+			return repo.NeedGit("the path %q, which begins with ':',", files[i])
+		}
+		found, err := w.match(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			chosen[f] = true
+		}
+	}
+	entries := make(map[string]*index.Entry, len(w.idx.Entries))
+	for _, e := range w.idx.Entries {
+		if e.Stage == notConflicted {
+			entries[e.Name] = e
+		}
+	}
+	for _, name := range sortedKeys(chosen) {
+		if err := w.stage(ctx, name, entries); err != nil {
+			return err
+		}
+	}
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool { return chosen[e.Name] })
+	for _, name := range sortedKeys(chosen) {
+		if e := entries[name]; e != nil {
+			w.idx.Entries = append(w.idx.Entries, e)
+		}
+	}
+	w.dropCovered(entries, chosen)
+	return r.saveIndex(w.idx)
+}
+
+// dropCovered removes entries beneath a path that is a file now, and files that are folders now.
+func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen map[string]bool) {
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool {
+		for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
+			if chosen[dir] && entries[dir] != nil {
+				return true
+			}
+		}
+		return false
+	})
+	dirs := make(map[string]bool)
+	for name := range chosen {
+		if entries[name] != nil {
+			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+				dirs[dir] = true
+			}
+		}
+	}
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool { return dirs[e.Name] })
+}
+
+// match finds what a path stands for: tracked files and new ones that are not ignored.
+func (w *workTree) match(ctx context.Context, name string) ([]string, error) {
+	pattern := strings.ContainsAny(name, "*?[")
+	hit := func(file string) bool {
+		if name == "." || file == name || strings.HasPrefix(file, name+"/") {
+			return true
+		}
+		return pattern && globMatch(name, file)
+	}
+	var out []string
+	s := w.search()
+	s.whole = true
+	for _, e := range w.idx.Entries {
+		if hit(e.Name) {
+			out = append(out, e.Name)
+		}
+	}
+	info, err := w.tree.Lstat(name)
+	exists := err == nil
+	if exists && !info.IsDir() && s.files[name] {
+		return out, nil // the common case: no need to look further
+	}
+	if exists && !w.parents.real(w.tree, name) {
+		return nil, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
+	}
+	before := len(out)
+	err = s.walk(ctx, "", w.excludes(), false, func(found string) error {
+		if strings.HasSuffix(found, "/") && hit(strings.TrimSuffix(found, "/")) {
+			return repo.NeedGit("%q is a repository of its own; to add it as a submodule", strings.TrimSuffix(found, "/"))
+		}
+		if hit(found) {
+			out = append(out, found)
+		}
+		return nil
+	})
+	if err == nil && exists && len(out) == before && before == 0 && name != "." && w.ignored(name, info.IsDir()) {
+		return nil, mcp.Errorf("The following paths are ignored by one of your .gitignore files:\n%s", name)
+	}
+	if err == nil && len(out) == 0 && name != "." && (!exists || !info.IsDir()) { // an empty folder is nothing to stage
+		return nil, mcp.Errorf("pathspec '%s' did not match any files", name)
+	}
+	return out, err
+}
+
+// ignored reports whether a path that exists is ignored.
+func (w *workTree) ignored(name string, dir bool) bool {
+	patterns := w.excludes()
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		file := path.Join(path.Join(parts[:i]...), ".gitignore")
+		if text, err := readSettings(w.tree, file); err == nil {
+			patterns = append(patterns, ignorePatterns(text, parts[:i])...)
+		}
+		if gitignore.NewMatcher(patterns).Match(parts[:i+1], dir || i < len(parts)-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// globMatch matches a pattern as git does for paths: '*' matches '/' too.
+func globMatch(pattern, name string) bool {
+	slash := func(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
+	ok, err := path.Match(slash(pattern), slash(name))
+	return err == nil && ok
+}
+
+// stage makes the entry of a file, or takes it away if the file is gone.
+func (w *workTree) stage(ctx context.Context, name string, entries map[string]*index.Entry) error {
+	if err := w.step(ctx, "staging files"); err != nil {
+		return err
+	}
+	old := entries[name]
+	info, err := w.tree.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || !w.parents.real(w.tree, name) {
+		delete(entries, name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if old != nil && old.Mode == filemode.Submodule {
+		now, err := w.submodule(ctx, old, info)
+		if err == nil && now != nil {
+			old.Hash = now.hash
+		}
+		return err
+	}
+	if info.IsDir() {
+		delete(entries, name) // a folder took its place
+		return nil
+	}
+	if err := w.rules.unsupported(name); err != nil {
+		return err
+	}
+	if old != nil && !old.IntentToAdd && old.Mode == w.mode(info, old.Mode) && w.untouched(info, old) {
+		return nil
+	}
+	e := &index.Entry{Name: name, ModifiedAt: info.ModTime(), Size: uint32(info.Size())} //nolint:gosec // the index has the lower bits
+	was := plumbing.ZeroHash
+	if old != nil {
+		e.Mode, was = old.Mode, old.Hash
+	}
+	e.Mode = w.mode(info, e.Mode)
+	text, err := w.clean(name, was)
+	if err != nil {
+		return err
+	}
+	if e.Hash, err = w.save(plumbing.BlobObject, text); err != nil {
+		return err
+	}
+	entries[name] = e
+	return nil
+}
+
+// save writes an object unless it is there.
+func (r *Repository) save(t plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
+	h := plumbing.ComputeHash(t, content)
+	if r.objects.has(h) {
+		return h, nil
+	}
+	o := &plumbing.MemoryObject{}
+	o.SetType(t)
+	if _, err := o.Write(content); err != nil {
+		return h, err
+	}
+	return r.store.SetEncodedObject(o)
+}
+
+// saveIndex writes the index. Entries that may have been changed after their time was taken are
+// marked, so that they are read the next time.
+func (r *Repository) saveIndex(idx *index.Index) error {
+	for _, e := range idx.Entries {
+		if !idx.ModTime.IsZero() && !e.ModifiedAt.Before(idx.ModTime) && e.Mode != filemode.Submodule {
+			e.ModifiedAt, e.Size = time.Time{}, 0
+		}
+	}
+	// What the index keeps about trees no longer holds.
+	idx.Cache, idx.ResolveUndo, idx.EndOfIndexEntry = nil, nil, nil
+	return r.writeIndex(idx)
+}
+
+// Reset makes the index that of the current commit.
+func (r *Repository) Reset(ctx context.Context) error {
+	if err := r.place.NeedTree(); err != nil {
+		return err
+	}
+	_, head, err := r.head()
+	if err != nil {
+		return err
+	}
+	if head.IsZero() {
+		return mcp.Errorf("the current branch has no commits yet, so there is nothing to reset to")
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return err
+	}
+	defer release()
+	idx, err := r.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := r.headTree(ctx)
+	if err != nil {
+		return err
+	}
+	files, err := r.flatten(ctx, tree)
+	if err != nil {
+		return err
+	}
+	kept := make(map[string]*index.Entry)
+	for _, e := range idx.Entries {
+		if e.Stage == notConflicted && !e.IntentToAdd {
+			kept[e.Name] = e
+		}
+	}
+	idx.Entries = idx.Entries[:0:0]
+	for _, name := range sortedKeys(files) {
+		e := kept[name]
+		if e == nil || e.Hash != files[name].hash || e.Mode != files[name].mode {
+			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash}
+		}
+		idx.Entries = append(idx.Entries, e)
+	}
+	return r.saveIndex(idx)
+}
+
+// Commit makes a commit of what is staged.
+func (r *Repository) Commit(ctx context.Context, message string, now time.Time) (string, error) {
+	if err := r.place.NeedTree(); err != nil {
+		return "", err
+	}
+	release, err := r.lockIndex()
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	idx, err := r.readIndex(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range idx.Entries {
+		if e.Stage != notConflicted {
+			return "", mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
+		}
+	}
+	tree, err := r.writeTree(idx.Entries)
+	if err != nil {
+		return "", err
+	}
+	branch, head, err := r.head()
+	if err != nil {
+		return "", err
+	}
+	c := &object.Commit{TreeHash: tree, Message: message}
+	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
+	if !head.IsZero() {
+		c.ParentHashes = append(c.ParentHashes, head)
+	}
+	merged, err := readInRoot(r.dir, "MERGE_HEAD")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for line := range strings.Lines(string(merged)) {
+		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
+	}
+	o := &plumbing.MemoryObject{}
+	if err := c.Encode(o); err != nil {
+		return "", err
+	}
+	h, err := r.store.SetEncodedObject(o)
+	if err != nil {
+		return "", err
+	}
+	what := "commit"
+	switch {
+	case head.IsZero():
+		what = "commit (initial)"
+	case len(merged) > 0:
+		what = "commit (merge)"
+	}
+	if err := r.move(branch, head, h, what+": "+repo.Subject(message), now); err != nil {
+		return "", err
+	}
+	for _, name := range repo.MergeFiles {
+		if err := r.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return h.String(), nil
+}
+
+func (r *Repository) signature(kind string, now time.Time) object.Signature {
+	name, email := repo.Identity(kind, r.conf, r.own)
+	return object.Signature{Name: name, Email: email, When: now}
+}
+
+// writeTree writes the trees of the index, which is sorted by path, and returns the topmost.
+func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
+	type node struct {
+		object.Tree
+
+		dirs map[string]*node
+	}
+	top := &node{}
+	for _, e := range entries {
+		if e.IntentToAdd {
+			continue
+		}
+		at := top
+		parts := strings.Split(e.Name, "/")
+		for _, dir := range parts[:len(parts)-1] {
+			if at.dirs == nil {
+				at.dirs = make(map[string]*node)
+			}
+			if at.dirs[dir] == nil {
+				at.dirs[dir] = &node{}
+			}
+			at = at.dirs[dir]
+		}
+		at.Entries = append(at.Entries, object.TreeEntry{Name: parts[len(parts)-1], Mode: e.Mode, Hash: e.Hash})
+	}
+	var write func(n *node) (plumbing.Hash, error)
+	write = func(n *node) (plumbing.Hash, error) {
+		for name, dir := range n.dirs {
+			h, err := write(dir)
+			if err != nil {
+				return h, err
+			}
+			n.Entries = append(n.Entries, object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: h})
+		}
+		slices.SortFunc(n.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
+		o := &plumbing.MemoryObject{}
+		if err := n.Encode(o); err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if r.objects.has(o.Hash()) {
+			return o.Hash(), nil
+		}
+		return r.store.SetEncodedObject(o)
+	}
+	return write(top)
+}
+
+// sortName is what a tree is sorted by: folders as if their names ended with a slash.
+func sortName(e object.TreeEntry) string {
+	if e.Mode == filemode.Dir {
+		return e.Name + "/"
+	}
+	return e.Name
+}

@@ -1,0 +1,310 @@
+package gogit
+
+import (
+	"container/heap"
+	"context"
+	"sort"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// byDate is a queue of commits, the newest first.
+type byDate []*queued
+
+type queued struct {
+	commit *object.Commit
+	order  int // of those with the same date, what came first
+}
+
+func (q byDate) Len() int { return len(q) }
+func (q byDate) Less(i, j int) bool {
+	a, b := q[i].commit.Committer.When.Unix(), q[j].commit.Committer.When.Unix()
+	return a > b || a == b && q[i].order < q[j].order
+}
+func (q byDate) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *byDate) Push(x any)   { *q = append(*q, x.(*queued)) } //nolint:forcetypeassert // only this package pushes
+func (q *byDate) Pop() any {
+	last := len(*q) - 1
+	x := (*q)[last]
+	*q = (*q)[:last]
+	return x
+}
+
+// history calls f for the commits that can be reached, the newest first, until it says stop.
+func (r *Repository) history(ctx context.Context, from plumbing.Hash, f func(*object.Commit) (more bool)) error {
+	shallow := r.grafts()
+	seen := map[plumbing.Hash]bool{from: true}
+	var queue byDate
+	order := 0
+	push := func(h plumbing.Hash) error {
+		c, err := r.readCommit(ctx, h)
+		if err != nil {
+			return err
+		}
+		order++
+		heap.Push(&queue, &queued{c, order})
+		return nil
+	}
+	if err := push(from); err != nil {
+		return err
+	}
+	for len(queue) > 0 {
+		c := heap.Pop(&queue).(*queued).commit //nolint:forcetypeassert // as above
+		if !f(c) {
+			return nil
+		}
+		if shallow[c.Hash] {
+			continue
+		}
+		for _, parent := range c.ParentHashes {
+			if seen[parent] {
+				continue
+			}
+			seen[parent] = true
+			if err := push(parent); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// grafts are the commits whose parents a shallow clone does not have.
+func (r *Repository) grafts() map[plumbing.Hash]bool {
+	text, err := readInRoot(r.shared, "shallow")
+	if err != nil {
+		return nil
+	}
+	out := make(map[plumbing.Hash]bool)
+	for line := range strings.Lines(string(text)) {
+		out[plumbing.NewHash(strings.TrimSpace(line))] = true
+	}
+	return out
+}
+
+// reach is the set of commits that can be reached from one.
+func (r *Repository) reach(ctx context.Context, from plumbing.Hash) (map[plumbing.Hash]bool, error) {
+	set := make(map[plumbing.Hash]bool)
+	err := r.history(ctx, from, func(c *object.Commit) bool {
+		set[c.Hash] = true
+		return true
+	})
+	return set, err
+}
+
+// apart counts the commits that only one of two can reach.
+func (r *Repository) apart(ctx context.Context, a, b plumbing.Hash) (ahead, behind int, err error) {
+	if a == b {
+		return 0, 0, nil
+	}
+	ours, err := r.reach(ctx, a)
+	if err != nil {
+		return 0, 0, err
+	}
+	theirs, err := r.reach(ctx, b)
+	if err != nil {
+		return 0, 0, err
+	}
+	for h := range ours {
+		if !theirs[h] {
+			ahead++
+		}
+	}
+	for h := range theirs {
+		if !ours[h] {
+			behind++
+		}
+	}
+	return ahead, behind, nil
+}
+
+// Log lists commits from HEAD on, at most n, of a span of time.
+func (r *Repository) Log(ctx context.Context, q repo.LogQuery) ([]*repo.Commit, error) {
+	since, until, err := q.Times()
+	if err != nil {
+		return nil, err
+	}
+	_, head, err := r.head()
+	if err != nil {
+		return nil, err
+	}
+	if head.IsZero() {
+		return nil, mcp.Errorf("the current branch has no commits yet")
+	}
+	var out []*repo.Commit
+	if q.Most == 0 {
+		return nil, nil
+	}
+	err = r.history(ctx, head, func(c *object.Commit) bool {
+		when := c.Committer.When
+		if (since.IsZero() || !when.Before(since)) && (until.IsZero() || !when.After(until)) {
+			out = append(out, commitOf(c))
+		}
+		return len(out) != q.Most
+	})
+	return out, err
+}
+
+// Branches lists branches as `git branch` does.
+func (r *Repository) Branches(ctx context.Context, q repo.BranchQuery) (string, error) {
+	keep, err := r.branchFilter(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	refs, err := r.references()
+	if err != nil {
+		return "", err
+	}
+	head, at, err := r.head()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if head == "" && q.Kind != "remote" {
+		if ok, err := keep(at); err != nil {
+			return "", err
+		} else if ok {
+			how, name := r.detached(at)
+			b.WriteString("* (HEAD detached " + how + " " + name + ")\n")
+		}
+	}
+	for _, ref := range refs {
+		line, ok := branchLine(ref, head, q.Kind)
+		if !ok {
+			continue
+		}
+		h := ref.Hash()
+		if ref.Type() != plumbing.HashReference {
+			if h, err = r.reference(ref.Name()); err != nil {
+				continue // a reference to a branch that is gone
+			}
+		}
+		if ok, err := keep(h); err != nil {
+			return "", err
+		} else if ok {
+			b.WriteString(line + "\n")
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// branchLine is the line of a branch, if the kind is to be shown.
+func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, kind string) (string, bool) {
+	name := ref.Name()
+	switch {
+	case name.IsBranch() && kind != "remote":
+		if name == head {
+			return "* " + name.Short(), true
+		}
+		return "  " + name.Short(), true
+	case name.IsRemote() && kind != "local":
+		line := "  " + strings.TrimPrefix(string(name), "refs/remotes/")
+		if kind == "all" {
+			line = "  " + strings.TrimPrefix(string(name), "refs/")
+		}
+		if ref.Type() == plumbing.SymbolicReference {
+			line += " -> " + strings.TrimPrefix(string(ref.Target()), "refs/remotes/")
+		}
+		return line, true
+	}
+	return "", false
+}
+
+// branchFilter makes the test that commits of branches have to pass.
+func (r *Repository) branchFilter(ctx context.Context, q repo.BranchQuery) (func(plumbing.Hash) (bool, error), error) {
+	wanted := func(rev string) (plumbing.Hash, error) {
+		if rev == "" {
+			return plumbing.ZeroHash, nil
+		}
+		c, err := r.resolve(ctx, rev)
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		return c.Hash, nil
+	}
+	with, err := wanted(q.Contains)
+	if err != nil {
+		return nil, err
+	}
+	without, err := wanted(q.NotContains)
+	if err != nil {
+		return nil, err
+	}
+	known := [2]map[plumbing.Hash]bool{{with: true}, {without: true}}
+	return func(tip plumbing.Hash) (bool, error) {
+		for i, target := range []plumbing.Hash{with, without} {
+			if target.IsZero() {
+				continue
+			}
+			has, err := r.leadsTo(ctx, tip, known[i])
+			if err != nil || has != (i == 0) {
+				return false, err
+			}
+		}
+		return true, nil
+	}, nil
+}
+
+// leadsTo reports whether a commit is, or has among its ancestors, one that known says true of. It
+// fills known in on the way, so that no commit is read twice.
+func (r *Repository) leadsTo(ctx context.Context, tip plumbing.Hash, known map[plumbing.Hash]bool) (bool, error) {
+	shallow := r.grafts()
+	parents := make(map[plumbing.Hash][]plumbing.Hash)
+	for stack := []plumbing.Hash{tip}; len(stack) > 0; {
+		h := stack[len(stack)-1]
+		if _, ok := known[h]; ok {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		list, read := parents[h]
+		if !read {
+			c, err := r.readCommit(ctx, h)
+			if err != nil {
+				return false, err
+			}
+			if !shallow[h] {
+				list = c.ParentHashes
+			}
+			parents[h] = list
+		}
+		has, open := false, 0
+		for _, p := range list {
+			yes, ok := known[p]
+			has = has || yes
+			if !ok {
+				open++
+				if !read {
+					stack = append(stack, p)
+				}
+			}
+		}
+		if has || open == 0 || read {
+			known[h] = has
+		}
+	}
+	return known[tip], nil
+}
+
+// references lists all references by name.
+func (r *Repository) references() ([]*plumbing.Reference, error) {
+	iter, err := r.store.IterReferences()
+	if err != nil {
+		return nil, mcp.Errorf("the references of the repository cannot be read: %v", err)
+	}
+	defer iter.Close()
+	var refs []*plumbing.Reference
+	err = iter.ForEach(func(ref *plumbing.Reference) error {
+		if len(refs) >= r.limits.Files {
+			return mcp.Errorf("the repository has more than %d references", r.limits.Files)
+		}
+		refs = append(refs, ref)
+		return nil
+	})
+	sort.Slice(refs, func(i, j int) bool { return refs[i].Name() < refs[j].Name() })
+	return refs, err
+}

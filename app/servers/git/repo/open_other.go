@@ -1,0 +1,6 @@
+//go:build !unix
+
+package repo
+
+// Nonblock has no meaning here.
+const Nonblock = 0

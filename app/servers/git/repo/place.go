@@ -1,0 +1,235 @@
+package repo
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// A Place is where the parts of a repository lie. All paths are absolute and without symbolic
+// links, and lie within bound.
+type Place struct {
+	Bound  string // the folder that nothing of the repository may lie outside of
+	Work   string // the working tree; "" for a bare repository
+	GitDir string
+	Common string // gitDir, or the one that a linked working tree shares with others
+}
+
+// MaxSmallFile is the most bytes of a file of settings: .git, config, alternates, .gitignore.
+const MaxSmallFile = 1 << 20
+
+// MaxPackedRefs is the most bytes of packed-refs, the file of branches and tags that git has packed. It is
+// read through to list them. Git itself has no such limit.
+const MaxPackedRefs = 64 << 20
+
+// RealPath resolves a path that a caller gave.
+func RealPath(path string) (string, error) {
+	if path == "" || strings.ContainsRune(path, 0) || len(path) > MaxName {
+		return "", mcp.Errorf("invalid path %q", path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", mcp.Errorf("invalid path %q", path)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", mcp.Errorf("there is no %q", path)
+		}
+		return "", mcp.Errorf("invalid path %q", path)
+	}
+	return real, nil
+}
+
+// Within reports whether path is dir or beneath it. Both are real paths.
+func Within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// Locate finds the repository at path. With allowed folders it has to lie within one of them.
+func Locate(path string, allowed []string) (*Place, error) {
+	real, err := RealPath(path)
+	if err != nil {
+		return nil, err
+	}
+	bound := ""
+	for _, dir := range allowed {
+		if dir, err := RealPath(dir); err == nil && Within(real, dir) {
+			bound = dir
+		}
+	}
+	switch {
+	case bound == "" && len(allowed) > 0:
+		return nil, mcp.Errorf("repository path %q is outside the allowed repository %q", path, strings.Join(allowed, `", "`))
+	case bound == "":
+		bound = real
+	}
+	if filepath.Base(real) == ".git" {
+		return nil, mcp.Errorf("%q is the folder of git's own files; give the folder that has it", path)
+	}
+	p := &Place{Bound: bound}
+	if err := p.find(real); err != nil {
+		return nil, err
+	}
+	return p, p.check()
+}
+
+// Submodule finds the repository of a submodule, whose parts have to lie within the same bound.
+func (p *Place) Submodule(name string) (*Place, error) {
+	dir := filepath.Join(p.Work, filepath.FromSlash(name))
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+		return nil, err
+	}
+	sub := &Place{Bound: p.Bound}
+	if err := sub.find(dir); err != nil {
+		return nil, err
+	}
+	return sub, sub.check()
+}
+
+// NeedTree refuses what a bare repository cannot do.
+func (p *Place) NeedTree() error {
+	if p.Work == "" {
+		return mcp.Errorf("this operation must be run in a work tree, and this is a bare repository")
+	}
+	return nil
+}
+
+// find sets the parts of the repository whose folder is dir.
+func (p *Place) find(dir string) error {
+	dot := filepath.Join(dir, ".git")
+	info, err := os.Stat(dot)
+	switch {
+	case err == nil && info.IsDir():
+		p.Work, p.GitDir = dir, dot
+	case err == nil && info.Mode().IsRegular():
+		text, err := ReadSmall(dot)
+		if err != nil {
+			return err
+		}
+		to, ok := bytes.CutPrefix(text, []byte("gitdir: "))
+		if !ok {
+			return mcp.Errorf("%q is not a valid Git repository: its .git file does not say where it is", dir)
+		}
+		p.Work, p.GitDir = dir, JoinIn(dir, strings.TrimRight(string(to), "\r\n"))
+	case isGitDir(dir):
+		p.GitDir = dir
+	default:
+		return mcp.Errorf("%q is not a valid Git repository", dir)
+	}
+	if p.GitDir, err = p.inside(p.GitDir, "its .git"); err != nil {
+		return err
+	}
+	p.Common = p.GitDir
+	text, err := ReadSmall(filepath.Join(p.GitDir, "commondir"))
+	if err == nil {
+		p.Common, err = p.inside(JoinIn(p.GitDir, strings.TrimSpace(string(text))), "its commondir")
+		if err != nil {
+			return err
+		}
+	}
+	if !isGitDir(p.Common) {
+		return mcp.Errorf("%q is not a valid Git repository", dir)
+	}
+	return nil
+}
+
+// check looks for parts of the repository that lead out of it.
+func (p *Place) check() error {
+	for _, name := range []string{"HEAD", "config", "config.worktree", "index", "objects", "objects/info", "objects/pack", "refs", "packed-refs", "logs", "info"} {
+		for _, dir := range []string{p.GitDir, p.Common} {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			if _, err := os.Lstat(path); err != nil {
+				continue
+			}
+			if _, err := p.inside(path, ".git/"+name); err != nil {
+				return err
+			}
+		}
+	}
+	text, err := ReadSmall(filepath.Join(p.Common, "objects", "info", "alternates"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, err := p.inside(JoinIn(filepath.Join(p.Common, "objects"), line), "objects/info/alternates"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packedRefs is the size of packed-refs.
+func (p *Place) packedRefs() int64 {
+	info, err := os.Stat(filepath.Join(p.Common, "packed-refs"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// alternates reports whether the repository takes objects of another one.
+func (p *Place) alternates() bool {
+	text, err := ReadSmall(filepath.Join(p.Common, "objects", "info", "alternates"))
+	return err == nil && len(bytes.TrimSpace(text)) > 0
+}
+
+// inside resolves path, which is what of the repository, and refuses it if it lies outside.
+func (p *Place) inside(path, what string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", mcp.Errorf("the repository is refused: %s leads to something that is not there", what)
+	}
+	if !Within(real, p.Bound) {
+		return "", mcp.Errorf("the repository is refused: %s leads outside of %q; if it belongs there, "+
+			"start the server with --repository and a folder that has both", what, p.Bound)
+	}
+	return real, nil
+}
+
+// JoinIn is path, seen from dir unless it is absolute.
+func JoinIn(dir, path string) string {
+	if path = filepath.FromSlash(path); filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// isGitDir reports whether dir holds the files of a repository.
+func isGitDir(dir string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !info.IsDir() {
+			return false
+		}
+	}
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+	return err == nil
+}
+
+// ReadSmall reads a file of Settings, which must not be large.
+func ReadSmall(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() { // opening a pipe would wait
+		return nil, fs.ErrNotExist
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|Nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	text, err := io.ReadAll(io.LimitReader(f, MaxSmallFile+1))
+	if err == nil && len(text) > MaxSmallFile {
+		err = mcp.Errorf("%q is larger than %d bytes", path, MaxSmallFile)
+	}
+	return text, err
+}

@@ -1,0 +1,152 @@
+// Package repo has what is the same for each way to work on Git repositories: where a repository lies
+// and what belongs to it, its Settings, the limits of a call, what is asked for, and how paths, times
+// and errors are written. Packages gogit and program do the work.
+package repo
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Limits bound what one call may do. Each zero field means the default that is told.
+type Limits struct {
+	// Output is the most bytes of a result; what is longer is cut, and the result says so. Default
+	// 1 MiB.
+	Output int
+	// Files is the most files and folders that are looked at, in commits, the index and the working
+	// tree together. Default 500,000.
+	Files int
+	// Commits is the most commits that are read. Default 500,000.
+	Commits int
+	// Object is the most bytes of a file whose contents are looked at. Default 64 MiB.
+	Object int64
+	// Time is the longest that the git program may run, for Options.Program. Default 1 minute.
+	Time time.Duration
+}
+
+// Defaults are the limits with the defaults in place of zeros.
+func (l Limits) Defaults() Limits {
+	l.Output = cmp.Or(l.Output, 1<<20)
+	l.Files = cmp.Or(l.Files, 500_000)
+	l.Commits = cmp.Or(l.Commits, 500_000)
+	l.Object = cmp.Or(l.Object, 64<<20)
+	l.Time = cmp.Or(l.Time, time.Minute)
+	return l
+}
+
+// A Commit is what a commit says about itself.
+type Commit struct {
+	Hash    string
+	Author  Signature
+	Message string
+}
+
+// A Signature says by whom and when a commit was made.
+type Signature struct {
+	Name, Email string
+	When        time.Time
+}
+
+// A DiffKind says what is compared.
+type DiffKind int
+
+// What Diff compares.
+const (
+	DiffUnstaged DiffKind = iota // the index with the working tree
+	DiffStaged                   // the current commit with the index
+	DiffTarget                   // a commit with the working tree
+)
+
+// DefaultContext is how many unchanged lines a diff has around a change.
+const DefaultContext = 3
+
+// A LogQuery says which commits are listed: at most so many, -1 being all, and between two times
+// as texts, "" being any.
+type LogQuery struct {
+	Most         int
+	Since, Until string
+	Now          time.Time
+}
+
+// A BranchQuery says which branches are listed.
+type BranchQuery struct {
+	Kind                  string // local, remote, all
+	Contains, NotContains string // commits, or ""
+}
+
+// Dated reports whether commits of a span of time are asked for.
+func (q *LogQuery) Dated() bool { return q.Since != "" || q.Until != "" }
+
+// Times are the two times; a zero one is none.
+func (q *LogQuery) Times() (since, until time.Time, err error) {
+	if q.Since != "" {
+		from, _, ok := ParseTime(q.Since, q.Now)
+		if !ok {
+			return since, until, badTime("start_timestamp", q.Since)
+		}
+		since = from
+	}
+	if q.Until != "" {
+		_, to, ok := ParseTime(q.Until, q.Now)
+		if !ok {
+			return since, until, badTime("end_timestamp", q.Until)
+		}
+		until = to
+	}
+	return since, until, nil
+}
+
+func badTime(name, value string) error {
+	return mcp.Errorf("%s %q is not understood: give a date (2024-01-15), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago); "+
+		"other ways to write it need git itself, which the server uses when it is started with --git", name, value)
+}
+
+// MaxName is the most bytes of a revision, a branch or a path.
+const MaxName = 4096
+
+// MergeFiles are files of git's own about what a commit ends: a merge, a cherry-pick or a revert.
+var MergeFiles = []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
+
+// BadName is the error of a revision that is none.
+func BadName(rev string) error {
+	return mcp.Errorf("Ref '%s' did not resolve to an object", rev)
+}
+
+// NeedGit is the error of what only the git program can do.
+func NeedGit(what string, args ...any) error {
+	return mcp.Errorf(what+" needs git itself: start the server with --git and the path of the git program", args...)
+}
+
+// TooLargeError is the error of contents that are larger than Limits.Object.
+type TooLargeError struct{ Size, Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("an object of %d bytes is larger than %d bytes; raise --max-object if that is what you want", e.Size, e.Limit)
+}
+
+// Unwrap has the text reach the caller.
+func (e *TooLargeError) Unwrap() error { return mcp.Errorf("%s", e.Error()) }
+
+// IsBinary reports whether a text is none: it has a NUL near its beginning.
+func IsBinary(content []byte) bool {
+	const looked = 8000
+	return bytes.IndexByte(content[:min(len(content), looked)], 0) >= 0
+}
+
+// Subject is the first paragraph of a message, on one line.
+func Subject(message string) string {
+	var words []string
+	for line := range strings.Lines(strings.TrimLeft(message, "\n")) {
+		line = strings.TrimRight(line, " \t\r\n\v\f")
+		if line == "" {
+			break
+		}
+		words = append(words, line)
+	}
+	return strings.Join(words, " ")
+}

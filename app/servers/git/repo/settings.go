@@ -1,0 +1,217 @@
+package repo
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/format/config"
+
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// Settings are variables of git configuration by their names, such as "branch.main.merge", with
+// the section and the last part in lower case. The last value of a variable is the one that counts.
+type Settings map[string][]string
+
+// ReadSettings reads one file; one that is not there is empty. Includes are not followed.
+func ReadSettings(path string) (Settings, error) {
+	s := make(Settings)
+	text, err := ReadSmall(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return s, nil
+		}
+		return nil, err
+	}
+	parsed := config.New()
+	if err := config.NewDecoder(bytes.NewReader(text)).Decode(parsed); err != nil {
+		return nil, mcp.Errorf("the configuration %q cannot be read: %v", path, err)
+	}
+	for _, section := range parsed.Sections {
+		s.take(strings.ToLower(section.Name), section.Options)
+		for _, sub := range section.Subsections {
+			s.take(strings.ToLower(section.Name)+"."+sub.Name, sub.Options)
+		}
+	}
+	return s, nil
+}
+
+func (s Settings) take(prefix string, options config.Options) {
+	for _, o := range options {
+		key := prefix + "." + strings.ToLower(o.Key)
+		s[key] = append(s[key], o.Value)
+	}
+}
+
+// Get is the value of a variable, or "".
+func (s Settings) Get(name string) string {
+	if v := s[name]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
+}
+
+// Is reports whether a variable is true; missing is what it is without being set.
+func (s Settings) Is(name string, missing bool) bool {
+	v, ok := s[name]
+	if !ok {
+		return missing
+	}
+	switch strings.ToLower(v[len(v)-1]) {
+	case "", "true", "yes", "on", "1":
+		return true
+	}
+	return false
+}
+
+// OwnSettings are those of the person that runs the server. A repository does not decide what
+// they are.
+func OwnSettings() Settings {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	all := make(Settings)
+	for _, path := range []string{filepath.Join(configHome(home), "git", "config"), filepath.Join(home, ".gitconfig")} {
+		s, err := ReadSettings(path)
+		if err != nil {
+			continue // what git itself would not take is not for the caller to repair
+		}
+		for name, values := range s {
+			all[name] = append(all[name], values...)
+		}
+	}
+	return all
+}
+
+func configHome(home string) string {
+	return cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+}
+
+// OwnFile is the path of a file that the person's settings name, such as core.excludesFile, or else
+// of the one of this name beside them; "" without a home. A repository does not decide it.
+func OwnFile(own Settings, setting, name string) string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	file := own.Get(setting)
+	if rest, ok := strings.CutPrefix(file, "~/"); ok {
+		return filepath.Join(home, filepath.FromSlash(rest))
+	}
+	return cmp.Or(file, filepath.Join(configHome(home), "git", name))
+}
+
+// Identity is the name and address for new commits: of the environment, the configuration of the
+// repository or the person, or else of the system. kind is "author" or "committer".
+func Identity(kind string, repo, own Settings) (name, email string) {
+	env := "GIT_" + strings.ToUpper(kind) + "_"
+	name = cmp.Or(os.Getenv(env+"NAME"), repo.Get(kind+".name"), repo.Get("user.name"), own.Get(kind+".name"), own.Get("user.name"))
+	email = cmp.Or(os.Getenv(env+"EMAIL"), repo.Get(kind+".email"), repo.Get("user.email"), own.Get(kind+".email"), own.Get("user.email"))
+	if name == "" || email == "" {
+		login := "unknown"
+		if u, err := user.Current(); err == nil {
+			login = u.Username
+		}
+		host, err := os.Hostname()
+		if err != nil {
+			host = "localhost"
+		}
+		name, email = cmp.Or(name, login), cmp.Or(email, login+"@"+host)
+	}
+	clean := strings.NewReplacer("\n", "", "<", "", ">", "", "\x00", "")
+	return strings.TrimSpace(clean.Replace(name)), strings.TrimSpace(clean.Replace(email))
+}
+
+// CheckSettings refuses repositories whose settings lead out of them, ask for a format that only git
+// itself knows, or have more references than are read without it.
+func (p *Place) CheckSettings(s Settings) error {
+	if err := p.checkTree(s); err != nil {
+		return err
+	}
+	version, err := strconv.Atoi(cmp.Or(s.Get("core.repositoryformatversion"), "0"))
+	if err != nil || version > 1 {
+		return NeedGit("a repository of format version %q", s.Get("core.repositoryformatversion"))
+	}
+	for name, values := range s {
+		switch name {
+		case "extensions.noop", "extensions.worktreeconfig", "extensions.preciousobjects", "extensions.partialclone":
+		case "extensions.objectformat", "extensions.compatobjectformat":
+			if values[len(values)-1] != "sha1" {
+				return NeedGit("a repository with object names of %s", values[len(values)-1])
+			}
+		default:
+			if strings.HasPrefix(name, "extensions.") && version == 1 {
+				return NeedGit("a repository with the extension %s", strings.TrimPrefix(name, "extensions."))
+			}
+		}
+	}
+	if p.alternates() {
+		return NeedGit("a repository that takes objects of another one (objects/info/alternates)")
+	}
+	if size := p.packedRefs(); size > MaxPackedRefs {
+		return NeedGit("a repository whose .git/packed-refs has %d bytes, more than %d,", size, MaxPackedRefs)
+	}
+	return nil
+}
+
+// checkTree refuses settings that name another working tree.
+func (p *Place) checkTree(s Settings) error {
+	tree := s.Get("core.worktree")
+	if tree == "" {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(JoinIn(p.GitDir, tree))
+	if err != nil || real != p.Work {
+		return mcp.Errorf("the repository is refused: its core.worktree names another folder than its own")
+	}
+	return nil
+}
+
+// CheckFiles refuses repositories whose settings lead out of them, in any file that git reads them
+// from: those of the repository and of its working tree, and what these include.
+func (p *Place) CheckFiles() error {
+	for _, path := range []string{filepath.Join(p.Common, "config"), filepath.Join(p.GitDir, "config.worktree")} {
+		if err := p.checkFile(path, maxIncludes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxIncludes is how deep git follows includes.
+const maxIncludes = 10
+
+func (p *Place) checkFile(path string, left int) error {
+	s, err := ReadSettings(path)
+	if err != nil {
+		return err
+	}
+	if err := p.checkTree(s); err != nil {
+		return err
+	}
+	for name, values := range s {
+		section, _, _ := strings.Cut(name, ".")
+		if section != "include" && section != "includeif" {
+			continue
+		}
+		for _, to := range values {
+			file, err := p.inside(JoinIn(filepath.Dir(path), to), "a file that its configuration includes")
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				return mcp.Errorf("the repository is refused: its configuration includes files more than %d deep", maxIncludes)
+			}
+			if err := p.checkFile(file, left-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
