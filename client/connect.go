@@ -121,7 +121,6 @@ func (cn *conn) Closed(err error) {
 	}
 	cn.died.Do(func() {
 		cn.cause = err
-		close(cn.done)
 		cn.finished(err)
 		cn.c.lost(cn)
 	})
@@ -218,9 +217,11 @@ func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Rou
 	return in, err
 }
 
-// lost is called once when a connection has ended by itself.
+// lost is called once when a connection has ended. Who sees that it is done does not get
+// it from live any more.
 func (c *Client) lost(cn *conn) {
 	c.mu.Lock()
+	close(cn.done)
 	final := false
 	if c.cur == cn {
 		c.cur = nil
