@@ -89,8 +89,9 @@ type Line struct {
 	mine     string // what was sent from here and has no record yet
 	asking   *asking
 	waiting  []*host.Question
-	base     *step // what is asked for apart from questions; nil for messages
-	prompted *step // whose prompt stands at the end of the output
+	base     *step   // what is asked for apart from questions; nil for messages
+	prompted *step   // whose prompt stands at the end of the output
+	held     *string // a line that is taken once the task has ended
 	progress map[string]time.Time
 	stopped  bool // the person has cancelled, and typed nothing since
 	ended    bool // the input has
@@ -109,6 +110,8 @@ type event struct {
 type task struct {
 	what   string
 	cancel context.CancelFunc
+	// past says that a run has ended meanwhile: a task that sent its message is about to end.
+	past bool
 }
 
 // A step is what the next line is for.
@@ -219,6 +222,10 @@ func (l *Line) next(ctx context.Context) error {
 		l.task = nil
 		after()
 		l.catchUp()
+		if held := l.held; held != nil {
+			l.held = nil
+			l.take(ctx, *held)
+		}
 	case <-l.opts.Interrupts:
 		l.interrupted()
 	case <-ctx.Done():
@@ -328,7 +335,7 @@ func (l *Line) await(ctx context.Context) {
 	case l.ended && !l.behind():
 		l.leave(ctx)
 		return
-	case l.ended, s == nil && (l.opts.Discard == nil || l.opts.QuestionsOnly):
+	case l.ended, l.held != nil, s == nil && (l.opts.Discard == nil || l.opts.QuestionsOnly):
 		return
 	}
 	if s != nil && l.prompted != s {
@@ -435,7 +442,7 @@ func (l *Line) start(ctx context.Context, what string, f func(ctx context.Contex
 		return
 	}
 	taskCtx, cancel := context.WithCancel(ctx)
-	l.task = &task{what, cancel}
+	l.task = &task{what: what, cancel: cancel}
 	taskCtx = l.session.Context(taskCtx)
 	l.tasks.Go(func() {
 		defer cancel()

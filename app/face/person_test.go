@@ -112,6 +112,41 @@ func TestLineDiscard(t *testing.T) {
 	}
 }
 
+// A slow session has the caller of Send wait until a run has ended and more.
+type slow struct {
+	*session
+	returns chan struct{}
+}
+
+func (s *slow) Send(ctx context.Context, in host.Input) error {
+	err := s.session.Send(ctx, in)
+	<-s.returns
+	return err
+}
+
+// Who reads that a run is done may go on at once, however late the call returns that began
+// the run. Proves: PART-USER.
+func TestLineNextAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &slow{newSession(func(*session, host.Input) {}), make(chan struct{})}
+	p := sit(t, servers(), s, face.LineOptions{Discard: func() {}})
+	p.sees("> ")
+	p.types("One.\n")
+	p.sees("Done: 1 turn")
+	p.types("Two.\n")
+	s.returns <- struct{}{}
+	p.sees("Done: 1 turn")
+	p.types("/cancel\n")
+	p.sees("Cancelling.")
+	s.returns <- struct{}{}
+	if err := p.leaves(); err != nil {
+		t.Error(err)
+	}
+	if len(s.sent) != 2 || s.sent[1].Text != "Two." || strings.Contains(p.out.String(), "still under way") {
+		t.Errorf("sent: %+v; shown:\n%s", s.sent, p.out)
+	}
+}
+
 // Lines that come right after the question, or right after one another from then on, are
 // the rest of a paste, which is told once. Attack: a text to be pasted that holds an answer.
 func TestLineBurst(t *testing.T) {

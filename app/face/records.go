@@ -27,6 +27,9 @@ func (l *Line) record(r *host.Record) {
 		l.running = true
 	case *host.RunEndRecord:
 		l.running = false
+		if l.task != nil {
+			l.task.past = true
+		}
 		clear(l.progress)
 	case *host.ProgressRecord:
 		if !l.due(b.Call) {
@@ -99,9 +102,12 @@ func (l *Line) take(ctx context.Context, text string) {
 		s = messageStep
 	}
 	command, isCommand := strings.CutPrefix(text, "/")
+	word := strings.TrimSpace(text)
 	switch {
-	case strings.TrimSpace(text) == wordQuit:
+	case word == wordQuit:
 		l.over = true
+	case l.task != nil && l.task.past && l.asking == nil && word != wordCancel:
+		l.held = &text // the person was told of the end of the run
 	case s.commands && isCommand && !strings.HasPrefix(command, "/"):
 		l.commands.Run(ctx, command)
 	case s.take != nil:
