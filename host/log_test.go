@@ -473,7 +473,8 @@ func TestCloseInterrupts(t *testing.T) {
 	})
 }
 
-// Progress reaches who watches, and is not in the log.
+// Progress reaches who watches, and is not in the log. Who sees the result of a call first is not
+// told afterwards how far it was.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, &host.Options{Policy: allowing(t, "*")}, map[string]transport.Handler{"one": serverOf(t,
@@ -482,7 +483,25 @@ func TestProgress(t *testing.T) {
 				time.Sleep(time.Second)
 				return "", err
 			}))})
-		s := begin(t, h, &scripted{turns: []turn{use("one__work", "{}")}})
+		var s *host.Session
+		late := func(*host.Request) []host.Piece {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			results := 0
+			for r, err := range s.Watch(ctx, 0) {
+				switch r.Body.(type) {
+				case *host.ResultRecord:
+					results++
+				case *host.ProgressRecord:
+					t.Errorf("progress after the result: %+v, %v", r, err)
+				}
+			}
+			if results != 1 {
+				t.Errorf("%d results while the run goes on", results)
+			}
+			return say("end")
+		}
+		s = begin(t, h, &scripted{turns: []turn{use("one__work", "{}"), late}})
 		var seen []host.ProgressRecord
 		done := make(chan struct{})
 		go func() {

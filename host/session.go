@@ -412,7 +412,7 @@ func (s *Session) Watch(ctx context.Context, since int64) iter.Seq2[Record, erro
 func (s *Session) progressSince(tick int64) []Record {
 	var list []liveProgress
 	for _, p := range s.progress {
-		if p.tick > tick {
+		if p.tick > tick && s.state.started[p.body.Call] { // it has no result yet
 			list = append(list, p)
 		}
 	}
