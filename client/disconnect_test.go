@@ -141,14 +141,16 @@ func TestOnDisconnectThenClose(t *testing.T) {
 			r.conn.end()
 			return nil, errSilent
 		}}}
-		closes := make(chan struct{}, 1)
+		closes, closed := make(chan struct{}, 1), make(chan struct{})
 		c := dial(t, mem.New(s, nil), &client.Options{OnDisconnect: func(error) { closes <- struct{}{} }})
 		go func() {
+			defer close(closed)
 			<-closes
 			_ = c.Close()
 		}()
 		if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, transport.ErrInterrupted) {
 			t.Errorf("error %v, want ErrInterrupted", err)
 		}
+		<-closed
 	})
 }
