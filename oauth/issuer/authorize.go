@@ -211,7 +211,14 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 		s.answerError(w, r, it, asError(err), "")
 		return
 	}
-	if it.Device != "" {
+	switch err := s.store.AddGrant(ctx, grant); {
+	case errors.Is(err, ErrRevoked):
+		s.refuseLate(w, r, it)
+		return
+	case err != nil:
+		s.answerError(w, r, it, s.broken(ctx, "storing a grant", err), "")
+		return
+	case it.Device != "":
 		s.approveDevice(w, r, it, grant)
 		return
 	}
@@ -220,10 +227,7 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 		Grant: grant.ID, ClientID: c.ID, Challenge: it.Challenge, Resource: it.Resource,
 		Key: it.Key, Nonce: it.Nonce, RedirectURI: it.Redirect, Expires: now.Add(s.opts.CodeLifetime),
 	}
-	if err = s.store.AddGrant(ctx, grant); err == nil {
-		err = s.store.AddCode(ctx, Hash(secret), code)
-	}
-	if err == nil {
+	if err = s.store.AddCode(ctx, Hash(secret), code); err == nil {
 		err = s.remember(ctx, c, it, grant.Scopes)
 	}
 	if err == nil {
@@ -239,6 +243,16 @@ func (s *Server) issue(w http.ResponseWriter, r *http.Request, c *Client, it *in
 		GrantType: oauth.GrantAuthorizationCode, Remote: s.opts.Remote(r),
 	})
 	s.answerClient(w, it, url.Values{"code": {secret}})
+}
+
+// refuseLate refuses an interaction whose client, or person, is no longer the one that it was at the
+// beginning of this request.
+func (s *Server) refuseLate(w http.ResponseWriter, r *http.Request, it *interaction) {
+	if _, err := s.waitingClient(r.Context(), it); err != nil {
+		s.refuseTarget(w, r, err)
+		return
+	}
+	s.answerError(w, r, it, &oauth.Error{Code: oauth.LoginRequired, Description: "sign in again"}, ErrRevoked.Error())
 }
 
 // newGrant is what the person of an interaction grants the client.
@@ -260,7 +274,7 @@ func (s *Server) newGrant(ctx context.Context, c *Client, it *interaction) (*Gra
 	return &Grant{
 		ID: oauth.NewSecret(), ClientID: c.ID, Subject: it.Person.Subject, Scopes: scopes, Resource: it.Resource,
 		Key: it.Key, AuthTime: it.Person.AuthTime, Created: now, Expires: now.Add(lifetime), Claims: it.Person.Claims,
-		Stamp: it.Person.Stamp, Groups: it.Person.Groups,
+		Stamp: it.Person.Stamp, Groups: it.Person.Groups, ClientStamp: c.Stamp,
 	}, nil
 }
 

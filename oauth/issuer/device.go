@@ -292,21 +292,11 @@ func (s *Server) answerDevice(ctx context.Context, q *tokenRequest, d *deviceReq
 	if err != nil {
 		return nil, fmt.Errorf("reading the grant of a device: %w", err)
 	}
-	res, err := s.grantedResource(q, g)
+	a, err := s.redeemable(ctx, q, g, nil, badDevice)
 	if err != nil {
 		return nil, err
 	}
-	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return nil, refuse(oauth.InvalidGrant, badDevice, errors.Join(errPersonGone, s.store.RevokeGrant(ctx, g.ID, q.now)))
-	}
-	scopes, err := s.narrowedScopes(ctx, res, q.client, g, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
+	answer, err := s.accessToken(ctx, q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +307,7 @@ func (s *Server) answerDevice(ctx context.Context, q *tokenRequest, d *deviceReq
 	if err != nil {
 		return nil, err
 	}
-	answer.RefreshToken, err = s.firstRefresh(ctx, q, g, res)
+	answer.RefreshToken, err = s.firstRefresh(ctx, q, a)
 	if err != nil {
 		return nil, errors.Join(err, s.store.RevokeGrant(ctx, g.ID, q.now)) // nothing will come of it any more
 	}

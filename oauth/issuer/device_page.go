@@ -113,14 +113,10 @@ func (s *Server) showDevice(w http.ResponseWriter, status int, mark, given, wron
 	s.writePage(w, status, "device", page)
 }
 
-// approveDevice gives a grant to the device of an interaction. The first answer
+// approveDevice gives a grant, which is stored, to the device of an interaction. The first answer
 // counts, of whichever browser: a later one finds the user code gone.
 func (s *Server) approveDevice(w http.ResponseWriter, r *http.Request, it *interaction, grant *Grant) {
 	ctx := r.Context()
-	if err := s.store.AddGrant(ctx, grant); err != nil {
-		s.brokenPage(w, r, "storing a grant", err)
-		return
-	}
 	if err := s.answerUserCode(ctx, it, &deviceAnswer{Grant: grant.ID}); err != nil {
 		if dropped := s.store.RevokeGrant(ctx, grant.ID, s.now()); dropped != nil {
 			s.log.ErrorContext(ctx, "revoking a grant that no device gets", "error", dropped.Error())

@@ -168,7 +168,7 @@ func (s *Server) redeemIDJAG(ctx context.Context, q *tokenRequest, a *assertionI
 	if len(bound) == 0 {
 		bound = res.Default // the enterprise left it to us, which is not to the client
 	}
-	g := &Grant{ClientID: q.client.ID, Subject: a.Issuer + "|" + claims.Subject, AuthTime: claims.AuthTime}
+	g := &Grant{ClientID: q.client.ID, Subject: a.Issuer + "|" + claims.Subject, Asserted: true, AuthTime: claims.AuthTime}
 	if a.Workload != nil {
 		mapped, err := a.Workload(ctx, claims.Subject, token.Raw)
 		if err != nil || mapped == nil || mapped.Subject == "" {
@@ -233,7 +233,10 @@ func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *asserti
 	if id := q.form["client_id"]; id != "" && id != mapped.ClientID {
 		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("workload is another client"))
 	}
-	c, err := s.workloadClient(ctx, mapped.ClientID, q.now)
+	c, err := s.workloadClient(ctx, mapped.ClientID)
+	if errors.Is(err, errDisabled) {
+		return nil, refuse(oauth.InvalidGrant, badAssertion, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -242,26 +245,8 @@ func (s *Server) redeemWorkload(ctx context.Context, q *tokenRequest, a *asserti
 		return nil, err
 	}
 	return s.answerAssertion(ctx, q, &access{
-		client: c, resource: res, grant: &Grant{ClientID: c.ID, Subject: mapped.Subject}, platform: a.Issuer,
+		client: c, resource: res, grant: &Grant{ClientID: c.ID, Subject: mapped.Subject, Asserted: true}, platform: a.Issuer,
 	}, mapped.Scopes) // without scopes it has none: the mapping says what it may do
-}
-
-// workloadClient is the client that a workload is: what an operator says of one with its id holds, and there
-// need be none.
-func (s *Server) workloadClient(ctx context.Context, id string, now time.Time) (*Client, error) {
-	if static := s.static[id]; static != nil {
-		return static, nil
-	}
-	c, err := s.store.Client(ctx, id, now)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return &Client{ID: id}, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading the client of a workload: %w", err)
-	case c.Disabled:
-		return nil, refuse(oauth.InvalidGrant, badAssertion, errors.New("client of the workload is disabled"))
-	}
-	return c, nil
 }
 
 func unmapped(err error) error {
@@ -278,23 +263,14 @@ func (s *Server) answerAssertion(ctx context.Context, q *tokenRequest, a *access
 	if err != nil {
 		return nil, err
 	}
-	if a.scopes, err = s.boundedScopes(a.resource, a.client, asked, bound); err != nil {
+	scopes, err := s.boundedScopes(a.resource, a.client, asked, bound)
+	if err != nil {
 		return nil, err
 	}
-	if a.platform == "" { // the mapping says what a workload may do
-		had := len(a.scopes)
-		if a.scopes, err = s.scopesOf(ctx, a.resource, a.client, a.grant, a.scopes); err != nil {
-			return nil, err
-		}
-		if len(a.scopes) == 0 && had > 0 {
-			return nil, errScope("none of the scopes may be had")
-		}
-	}
-	a.grant.Scopes = a.scopes
-	if err := s.startGrant(ctx, q, a.resource, a.grant); err != nil {
+	if a.scopes, err = s.allowedSome(ctx, a, scopes); err != nil {
 		return nil, err
 	}
-	return s.accessToken(ctx, q, a)
+	return s.startGrant(ctx, q, a)
 }
 
 // boundedScopes are the scopes of those asked for that bound includes and the client may have:
@@ -307,7 +283,7 @@ func (s *Server) boundedScopes(res *Resource, c *Client, asked, bound []string) 
 	}
 	scopes := intersect(intersect(oauth.UnionScopes(asked), res.impliedScopes(bound)), allowed)
 	if len(scopes) == 0 {
-		return nil, errScope("none of the scopes may be had")
+		return nil, errNoScopes()
 	}
 	return scopes, nil
 }

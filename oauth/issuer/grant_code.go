@@ -56,25 +56,15 @@ func (s *Server) answerCode(ctx context.Context, q *tokenRequest, c *Code, verif
 	if g.ClientID != q.client.ID {
 		return nil, refuse(oauth.InvalidGrant, badCode, errors.New("grant is of another client"))
 	}
-	res, err := s.grantedResource(q, g)
+	a, err := s.redeemable(ctx, q, g, nil, badCode)
 	if err != nil {
 		return nil, err
 	}
-	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return nil, refuse(oauth.InvalidGrant, badCode, errPersonGone)
-	}
-	scopes, err := s.narrowedScopes(ctx, res, q.client, g, nil) // some may not be configured any more
+	answer, err := s.accessToken(ctx, q, a)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
-	if err != nil {
-		return nil, err
-	}
-	answer.RefreshToken, err = s.firstRefresh(ctx, q, g, res)
+	answer.RefreshToken, err = s.firstRefresh(ctx, q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +92,6 @@ func (s *Server) grantedResource(q *tokenRequest, g *Grant) (*Resource, error) {
 	res, err := s.resourceFor(q.Context(), g.Resource, q.client)
 	if err != nil {
 		return nil, err
-	}
-	if g.Created.Before(res.Since) {
-		return nil, refuse(oauth.InvalidGrant, "the grant is not valid", errors.New("resource was removed since"))
 	}
 	if named := q.form["resource"]; named != "" {
 		if canonical, err := oauth.CanonicalResource(named); err != nil || canonical != res.URI {

@@ -25,15 +25,12 @@ func (s *Server) serveCredentials(ctx context.Context, q *tokenRequest) (*oauth.
 	if err != nil {
 		return nil, err
 	}
-	g := &Grant{ClientID: q.client.ID}
-	if g.Scopes, err = s.scopesOf(ctx, res, q.client, g, scopes); err != nil {
+	a := &access{grant: &Grant{ClientID: q.client.ID}, client: q.client, resource: res}
+	if a.scopes, err = s.allowed(ctx, a, scopes); err != nil {
 		return nil, err
 	}
-	if len(asked) > 0 && len(g.Scopes) < len(scopes) {
+	if len(asked) > 0 && len(a.scopes) < len(scopes) {
 		return nil, errScope("a scope is for the people of some groups, and not for this client")
 	}
-	if err := s.startGrant(ctx, q, res, g); err != nil {
-		return nil, err
-	}
-	return s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: g.Scopes})
+	return s.startGrant(ctx, q, a)
 }

@@ -36,41 +36,30 @@ func (s *Server) exchangeToken(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(from.ExchangeTo, res.URI) {
+	if !slices.Contains(from.resource.ExchangeTo, res.URI) {
 		return nil, refuse(oauth.InvalidTarget, "tokens are not exchanged for this resource", nil)
 	}
 	asked, err := q.form.scopes()
 	if err != nil {
 		return nil, err
 	}
-	had, err := s.liveScopes(ctx, subject, from)
-	if err != nil {
-		return nil, err
-	}
-	scopes, err := s.exchangedScopes(res, q.client, had, asked)
-	if err != nil {
-		return nil, err
-	}
-	if subject.grant != nil && !subject.workload {
-		had := len(scopes)
-		if scopes, err = s.scopesOf(ctx, res, q.client, &Grant{Subject: subject.grant.Subject, Groups: subject.grant.Groups}, scopes); err != nil {
-			return nil, err
-		}
-		if len(scopes) == 0 && had > 0 {
-			return nil, errScope("none of the scopes may be had")
-		}
-	}
-	act, err := actor(ownSubject(q.client), subject.Raw)
+	scopes, err := s.exchangedScopes(res, q.client, from.scopes, asked)
 	if err != nil {
 		return nil, err
 	}
 	g := &Grant{
-		ID: subject.Claims.Grant, ClientID: q.client.ID, Subject: subject.Claims.Subject,
+		ID: subject.grant.ID, ClientID: q.client.ID, Subject: subject.grant.Subject, Groups: subject.grant.Groups,
 		AuthTime: subject.Claims.AuthTime, Expires: subject.Claims.Expiry,
 	}
-	answer, err := s.accessToken(ctx, q, &access{
-		grant: g, client: q.client, resource: res, scopes: scopes, act: act, until: subject.Claims.Expiry,
-	})
+	a := &access{grant: g, client: q.client, resource: res, platform: subject.platform, until: subject.Claims.Expiry}
+	if a.scopes, err = s.allowedSome(ctx, a, scopes); err != nil {
+		return nil, err
+	}
+	g.Subject = subject.Claims.Subject // of a client that acts for itself, too
+	if a.act, err = actor(ownSubject(q.client), subject.Raw); err != nil {
+		return nil, err
+	}
+	answer, err := s.accessToken(ctx, q, a)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +100,14 @@ func checkExchange(f form) error {
 	return nil
 }
 
-// subjectToken verifies the token to exchange and returns the resource that it
-// was issued for, of which the client must be an introspector.
-func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*ownToken, *Resource, error) {
+// subjectToken verifies the token to exchange and returns what it says now at its resource, of which the
+// client must be an introspector.
+func (s *Server) subjectToken(ctx context.Context, q *tokenRequest) (*ownToken, *access, error) {
 	token, err := s.verifyOwn(ctx, q.form["subject_token"], q.now)
 	if err != nil {
 		return nil, nil, err
 	}
-	var from *Resource
+	var from *access
 	if token != nil {
 		if from, err = s.introspected(ctx, token, q.client); err != nil {
 			return nil, nil, err

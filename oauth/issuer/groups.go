@@ -37,32 +37,6 @@ func (r *Resource) stands(name string, g *Grant) bool {
 	return i < 0 || g.Created.IsZero() || !g.Created.Before(r.Scopes[i].Since)
 }
 
-// scopesOf are the scopes of some that a client may have now by a grant: those that were not
-// removed since it was made, and that are not for the groups of other people. A client that acts for
-// itself is in no group, and has what it is bounded to by name.
-func (s *Server) scopesOf(ctx context.Context, res *Resource, c *Client, g *Grant, scopes []string) ([]string, error) {
-	scopes = slices.DeleteFunc(slices.Clone(scopes), func(name string) bool { return !res.stands(name, g) })
-	if !slices.ContainsFunc(res.Scopes, func(scope Scope) bool { return len(scope.Groups) > 0 }) {
-		return scopes, nil
-	}
-	limited := func(name string) bool { return len(res.limits(name)) > 0 }
-	var groups []string
-	if g.Subject != "" && slices.ContainsFunc(scopes, limited) {
-		var err error
-		if groups, err = s.groupsOf(ctx, g.Subject, g.Groups); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(scopes, func(name string) bool {
-		return slices.ContainsFunc(res.limits(name), func(limit *Scope) bool {
-			if g.Subject == "" {
-				return !slices.Contains(c.Scopes, limit.Name)
-			}
-			return len(intersect(limit.Groups, groups)) == 0
-		})
-	}), nil
-}
-
 // errNoneOfScopes says that somebody else would have to be asked.
 var errNoneOfScopes = &oauth.Error{Code: oauth.AccessDenied, Description: "the person may grant none of these scopes"}
 
@@ -81,7 +55,8 @@ func (s *Server) grantFor(ctx context.Context, c *Client, it *interaction) (*Res
 	if it.Person == nil {
 		return res, asked, nil
 	}
-	scopes, err := s.scopesOf(ctx, res, c, &Grant{Subject: it.Person.Subject, Groups: it.Person.Groups}, asked)
+	person := &Grant{Subject: it.Person.Subject, Groups: it.Person.Groups}
+	scopes, err := s.allowed(ctx, &access{grant: person, client: c, resource: res}, asked)
 	switch {
 	case err != nil:
 		return nil, nil, s.broken(ctx, "looking what a person may grant", err)

@@ -75,35 +75,13 @@ func (s *Server) introspect(w http.ResponseWriter, q *tokenRequest) (*introspect
 	if token == nil {
 		return &introspection{}, nil
 	}
-	res, err := s.introspected(q.Context(), token, c)
-	if err != nil || res == nil {
+	a, err := s.introspected(q.Context(), token, c)
+	if err != nil || a == nil {
 		return &introspection{}, err
 	}
 	answer := describeToken(token.Token)
-	scopes, err := s.liveScopes(q.Context(), token, res)
-	if err != nil {
-		return nil, err
-	}
-	answer.Scope = oauth.JoinScope(scopes)
+	answer.Scope = oauth.JoinScope(a.scopes)
 	return answer, nil
-}
-
-// liveScopes are those that the client of a token may still have at its resource.
-func (s *Server) liveScopes(ctx context.Context, t *ownToken, res *Resource) ([]string, error) {
-	scopes, err := oauth.ParseScope(t.Claims.Scope)
-	if err != nil {
-		return nil, fmt.Errorf("reading the scopes of a token: %w", err)
-	}
-	// A grant may have fewer scopes than when the token was issued. That of a token
-	// which was exchanged is for another resource.
-	if t.grant != nil && t.grant.Resource == res.URI {
-		scopes = intersect(scopes, res.impliedScopes(t.grant.Scopes))
-	}
-	scopes = intersect(scopes, allowedScopes(res, t.client))
-	if t.grant == nil || t.workload {
-		return scopes, nil
-	}
-	return s.scopesOf(ctx, res, t.client, t.grant, scopes)
 }
 
 func describeToken(token *jwt.Token) *introspection {
@@ -122,14 +100,15 @@ func describeToken(token *jwt.Token) *introspection {
 	return answer
 }
 
-// An ownToken is an access token of this issuer, with its client and its grant, if it has one,
-// as they are now.
+// An ownToken is an access token of this issuer, with its grant and the clients as they are now.
 type ownToken struct {
 	*jwt.Token
-	client *Client
-	grant  *Grant
-	// workload says that it was issued for a workload, whose mapping says what it may do.
-	workload bool
+	grant *Grant
+	// client is the client that the token was issued to; granted is the one of the grant, which is another
+	// if the token was exchanged.
+	client, granted *Client
+	// platform is the issuer that vouched for the workload of the grant; empty for clients.
+	platform string
 }
 
 // verifyOwn verifies an access token of this issuer. One that is not genuine,
@@ -154,58 +133,40 @@ func (s *Server) verifyOwn(ctx context.Context, raw string, now time.Time) (*own
 		return nil, nil
 	}
 	own := &ownToken{Token: token}
-	if err := s.setClient(ctx, own, now); err != nil || own.client == nil {
-		return nil, err
-	}
-	if token.Claims.Grant == "" {
-		return own, nil
-	}
 	own.grant, err = s.store.Grant(ctx, token.Claims.Grant, now)
 	switch {
 	case errors.Is(err, ErrRevoked), errors.Is(err, ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the grant of a token: %w", err)
-	case own.grant.Stamp == "":
-		return own, nil // no person signed in for it
 	}
-	ok, err := s.current(ctx, own.grant.Subject, own.grant.Stamp)
-	if err != nil || !ok {
+	if ok, err := s.setClients(ctx, own); err != nil || !ok {
+		return nil, err
+	}
+	if ok, err := s.personStays(ctx, own.grant); err != nil || !ok {
 		return nil, err
 	}
 	return own, nil
 }
 
-// setClient finds the client of a token, which stays nil if it is none of ours any more:
-// what the operator takes out of the configuration, or disables, is void at once. Documents
-// are not fetched for that.
-func (s *Server) setClient(ctx context.Context, t *ownToken, now time.Time) error {
-	id := t.Claims.ClientID
-	platform, err := platformOf(t.Token)
-	if err != nil {
-		return nil //nolint:nilerr // a bad token is an answer here, not an error
+// setClients finds the clients of a token, and says whether they are still there: what the operator takes out
+// of the configuration, or disables, is void at once, with what came of it by exchange.
+func (s *Server) setClients(ctx context.Context, t *ownToken) (ok bool, err error) {
+	if t.platform, err = platformOf(t.Token); err != nil {
+		return false, nil //nolint:nilerr // a bad token is an answer here, not an error
 	}
-	t.workload = platform != ""
-	switch {
-	case s.static[id] != nil:
-		t.client = s.static[id]
-	case isDocument(id):
-		if s.docs.check(id) == nil {
-			t.client = &Client{ID: id}
-		}
-	case t.workload && !slices.ContainsFunc(s.issuers, func(a *assertionIssuer) bool { return !a.IDJAG && a.Issuer == platform }):
-	default:
-		c, err := s.store.Client(ctx, id, now)
-		switch {
-		case err == nil && !c.Disabled:
-			t.client = c
-		case errors.Is(err, ErrNotFound) && t.workload:
-			t.client = &Client{ID: id}
-		case err != nil && !errors.Is(err, ErrNotFound):
-			return fmt.Errorf("reading the client of a token: %w", err)
-		}
+	isTrusted := func(a *assertionIssuer) bool { return !a.IDJAG && a.Issuer == t.platform }
+	if t.platform != "" && !slices.ContainsFunc(s.issuers, isTrusted) {
+		return false, nil
 	}
-	return nil
+	if t.granted, err = s.holder(ctx, t.grant.ClientID, t.platform != ""); err != nil || t.granted == nil {
+		return false, err
+	}
+	t.client = t.granted
+	if t.Claims.ClientID != t.grant.ClientID {
+		t.client, err = s.holder(ctx, t.Claims.ClientID, false)
+	}
+	return t.client != nil, err
 }
 
 // platformOf is the platform of the workload that a token was issued to; empty
@@ -228,20 +189,3 @@ func platformOf(token *jwt.Token) (string, error) {
 
 // ownAlgorithms are those that this server may ever have signed with.
 var ownAlgorithms = []string{"ES256", "EdDSA", "RS256"}
-
-// introspected returns the resource that a token is for, if the client may
-// see into its tokens, and the client of the token may still have the resource; else nil.
-func (s *Server) introspected(ctx context.Context, token *ownToken, c *Client) (*Resource, error) {
-	all, err := s.resources.current(ctx)
-	if err != nil {
-		return nil, s.broken(ctx, "asking for the resources", err)
-	}
-	res := all.byURI[token.Claims.Audience[0]]
-	if res != nil && token.grant != nil && token.grant.Resource == res.URI && token.grant.Created.Before(res.Since) {
-		return nil, nil
-	}
-	if res == nil || !slices.Contains(res.Introspectors, c.ID) || !mayHave(token.client, res) {
-		return nil, nil
-	}
-	return res, nil
-}

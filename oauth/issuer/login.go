@@ -75,9 +75,6 @@ func (s *Server) current(ctx context.Context, subject, stamp string) (bool, erro
 	return ok, nil
 }
 
-// errPersonGone is why a code or a refresh token is refused.
-var errPersonGone = errors.New("the person is not there any more, or has another password")
-
 // maxGroups is how many groups a person can be in.
 const maxGroups = 200
 

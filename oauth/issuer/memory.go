@@ -98,6 +98,9 @@ func (m *memory) AddGrant(_ context.Context, g *Grant) error {
 	if m.grants[g.ID] != nil {
 		return errors.New("grant is there already")
 	}
+	if c := m.clients[g.ClientID]; g.ClientStamp != "" && (c == nil || c.Stamp != g.ClientStamp) {
+		return ErrRevoked
+	}
 	m.grants[g.ID] = &family{Grant: *cloneGrant(g)}
 	return nil
 }

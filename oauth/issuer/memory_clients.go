@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/parley-mcp/parley/oauth"
 )
 
 func cloneClient(c *Client) *Client {
@@ -32,8 +34,12 @@ func (m *memory) AddClient(_ context.Context, c *Client, limit int) (*Client, er
 			return nil, err
 		}
 	}
-	m.dropClient(c.ID)
 	stored := cloneClient(c)
+	stored.Stamp = oauth.NewSecret()
+	if old := m.clients[c.ID]; old != nil && !c.Disabled && !isExpiredIfSet(old.Expires, c.Created) {
+		stored.Stamp = old.Stamp
+	}
+	m.dropClient(c.ID)
 	m.clients[c.ID] = stored
 	if c.Dynamic && c.Digest != "" {
 		m.digests[c.Digest] = c.ID

@@ -16,11 +16,11 @@ const badRefresh = "the refresh token is not valid"
 // is registered for refresh_token and the resource permits it. offline_access
 // makes no difference: it is not advertised (spec 2026-07-28,
 // basic/authorization: clients ask for it only if it is).
-func (s *Server) firstRefresh(ctx context.Context, q *tokenRequest, g *Grant, res *Resource) (string, error) {
-	if res.NoRefresh || !slices.Contains(grantTypes(q.client), oauth.GrantRefreshToken) {
+func (s *Server) firstRefresh(ctx context.Context, q *tokenRequest, a *access) (string, error) {
+	if a.resource.NoRefresh || !slices.Contains(grantTypes(q.client), oauth.GrantRefreshToken) {
 		return "", nil
 	}
-	r := &Refresh{Grant: g.ID, ClientID: q.client.ID, Created: q.now, Expires: s.refreshExpiry(q.now, g)}
+	r := &Refresh{Grant: a.grant.ID, ClientID: q.client.ID, Created: q.now, Expires: s.refreshExpiry(q.now, a.grant)}
 	if q.public && q.proof != nil {
 		// RFC 9449, section 5: MUST be bound to the key. Confidential clients
 		// prove who they are and may change theirs.
@@ -72,13 +72,6 @@ func (s *Server) redeemRefresh(ctx context.Context, q *tokenRequest) (*oauth.Tok
 	if err != nil && !errors.Is(err, ErrRevoked) {
 		return nil, fmt.Errorf("reading the grant of a refresh token: %w", err)
 	}
-	switch ok, err := s.current(ctx, g.Subject, g.Stamp); {
-	case err != nil:
-		return nil, err
-	case !ok:
-		gone := s.store.RevokeGrant(ctx, g.ID, q.now)
-		return nil, refuse(oauth.InvalidGrant, badRefresh, errors.Join(errPersonGone, gone))
-	}
 	// That the grant is revoked is for the rotation to find: it also sees reuse.
 	answer, err := s.refreshAccess(ctx, q, g)
 	if err != nil {
@@ -94,22 +87,18 @@ func (s *Server) redeemRefresh(ctx context.Context, q *tokenRequest) (*oauth.Tok
 // refreshAccess makes the new access token. It is made before the rotation, so
 // that what fails here costs the client nothing.
 func (s *Server) refreshAccess(ctx context.Context, q *tokenRequest, g *Grant) (*oauth.TokenResponse, error) {
-	res, err := s.grantedResource(q, g)
-	if err != nil {
-		return nil, err
-	}
-	if res.NoRefresh {
-		return nil, refuse(oauth.InvalidGrant, badRefresh, errors.New("resource permits no refresh tokens any more"))
-	}
 	asked, err := q.form.scopes()
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := s.narrowedScopes(ctx, res, q.client, g, asked)
+	a, err := s.redeemable(ctx, q, g, asked, badRefresh)
 	if err != nil {
 		return nil, err
 	}
-	return s.accessToken(ctx, q, &access{grant: g, client: q.client, resource: res, scopes: scopes})
+	if a.resource.NoRefresh {
+		return nil, refuse(oauth.InvalidGrant, badRefresh, errors.New("resource permits no refresh tokens any more"))
+	}
+	return s.accessToken(ctx, q, a)
 }
 
 // rotate replaces a refresh token.

@@ -306,27 +306,6 @@ func (r *Resource) impliedScopes(scopes []string) []string {
 	return out
 }
 
-// narrowedScopes are those of a token that comes from a grant: all that was
-// granted, or what is asked for, if the grant includes it (RFC 6749, section
-// 6: never more). What a client or its person may have no longer is left out; if nothing
-// remains that is an error, since an answer cannot tell it from all.
-func (s *Server) narrowedScopes(ctx context.Context, res *Resource, c *Client, g *Grant, asked []string) ([]string, error) {
-	wanted := oauth.UnionScopes(withoutOffline(asked))
-	if len(wanted) == 0 {
-		wanted = g.Scopes
-	} else if !includes(res.impliedScopes(g.Scopes), wanted) {
-		return nil, errScope("more scopes than were granted")
-	}
-	scopes, err := s.scopesOf(ctx, res, c, g, intersect(wanted, allowedScopes(res, c)))
-	if err != nil {
-		return nil, err
-	}
-	if len(scopes) == 0 && len(wanted) > 0 {
-		return nil, errScope("none of the scopes may be had")
-	}
-	return scopes, nil
-}
-
 // includes says whether all of scopes are within.
 func includes(within, scopes []string) bool { return len(intersect(scopes, within)) == len(scopes) }
 

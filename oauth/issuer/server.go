@@ -169,37 +169,6 @@ func (s *Server) path(name string) string {
 	return strings.TrimSuffix(s.base.EscapedPath(), "/") + "/" + name
 }
 
-// client returns a client: of the configuration, registered, or by its
-// document. The error is an *oauth.Error with a text that may go out, and
-// wraps nothing; why it was is in the log.
-func (s *Server) client(ctx context.Context, id string) (*Client, error) {
-	if c, ok := s.static[id]; ok {
-		return c, nil
-	}
-	if isDocument(id) {
-		c, err := s.docs.client(ctx, id)
-		if err != nil {
-			s.log.InfoContext(ctx, "client ID metadata document was refused", "client", id, "reason", err.Error())
-			return nil, &oauth.Error{Code: oauth.InvalidClient, Description: "the client ID metadata document cannot be used"}
-		}
-		return c, nil
-	}
-	if id == "" || len(id) > maxClientID {
-		return nil, errUnknownClient()
-	}
-	c, err := s.store.Client(ctx, id, s.now())
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, errUnknownClient()
-	case err != nil:
-		s.log.ErrorContext(ctx, "reading a client", "client", id, "error", err.Error())
-		return nil, &oauth.Error{Code: oauth.ServerError, Description: "try again later", Status: http.StatusInternalServerError}
-	case c.Disabled:
-		return nil, errUnknownClient()
-	}
-	return c, nil
-}
-
 // useClient notes that a client was granted something, so that it stays.
 func (s *Server) useClient(ctx context.Context, c *Client) error {
 	if !c.Dynamic {
@@ -217,10 +186,3 @@ func (s *Server) noteClient(ctx context.Context, c *Client) error {
 	}
 	return s.store.UseClient(ctx, c.ID, now.Add(2*unused))
 }
-
-func errUnknownClient() *oauth.Error {
-	return &oauth.Error{Code: oauth.InvalidClient, Description: "unknown client"}
-}
-
-// maxClientID is the size in bytes of the longest client_id.
-const maxClientID = 2048

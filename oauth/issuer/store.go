@@ -42,7 +42,12 @@ type Store interface {
 	RemoveClient(ctx context.Context, id string, now time.Time) error
 
 	// AddGrant stores what a person, or a client for itself, was granted: the
-	// family of all codes and tokens that come from it.
+	// family of all codes and tokens that come from it. It stores nothing and returns
+	// ErrRevoked if the client has another Stamp than g.ClientStamp by now, or is not
+	// there any more: a grant that is given at the moment a client is disabled or removed
+	// is revoked with the others or never there. Without a ClientStamp no client is looked
+	// for. A store that has the people too returns ErrRevoked if the person is disabled, or
+	// another Stamp is theirs by now.
 	AddGrant(ctx context.Context, g *Grant) error
 	// Grant returns a grant, or ErrNotFound; ErrRevoked with the grant if it
 	// was revoked.
@@ -170,6 +175,10 @@ type Client struct {
 	// Disabled clients are refused like unknown ones, and their tokens are not
 	// active, until they are enabled.
 	Disabled bool
+	// Stamp is the store's, whatever AddClient is given: a client that is added has one that no client
+	// had before, and another once it is disabled. One that is replaced keeps it, unless by one that is
+	// disabled. Empty for clients that are in no store.
+	Stamp string
 	// Digest is a hash of the metadata of a dynamic client: the same
 	// registration twice is one client.
 	Digest  string
@@ -199,6 +208,11 @@ type Grant struct {
 	AuthTime time.Time
 	// Stamp is the Person.Stamp of the login; empty without one.
 	Stamp string
+	// Asserted says that another issuer asserted the Subject (AssertionIssuer): nobody signed in here,
+	// and Options.Subjects is not asked.
+	Asserted bool
+	// ClientStamp is the Client.Stamp of the client that was given the grant.
+	ClientStamp string
 	// Groups are the Person.Groups of the login.
 	Groups  []string
 	Created time.Time

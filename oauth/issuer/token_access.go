@@ -3,6 +3,7 @@ package issuer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,7 +31,7 @@ var ownClaims = []string{
 	"cnf", "gid", "nonce", "auth_time", "act", claimPlatform,
 }
 
-// claimPlatform is a claim of the tokens of workloads: the issuer that isPreregistered
+// claimPlatform is a claim of the tokens of workloads: the issuer that vouches
 // for them, without which they are nobody.
 const claimPlatform = "workload_issuer"
 
@@ -149,16 +150,22 @@ func furtherClaims(a *access) (wire.RawValue, error) {
 	return append(out, '}'), nil
 }
 
-// startGrant stores a grant that has no code and no refresh token: it is there
-// so that its one access token can be revoked with others.
-func (s *Server) startGrant(ctx context.Context, q *tokenRequest, res *Resource, g *Grant) error {
-	g.ID, g.Resource, g.Created = oauth.NewSecret(), res.URI, q.now
-	g.Expires = q.now.Add(max(s.opts.AccessLifetime, res.AccessLifetime))
+// startGrant stores a grant that has no code and no refresh token, so that its one access token can be
+// revoked with others, and makes that token.
+func (s *Server) startGrant(ctx context.Context, q *tokenRequest, a *access) (*oauth.TokenResponse, error) {
+	g := a.grant
+	g.ID, g.Resource, g.Scopes, g.Created = oauth.NewSecret(), a.resource.URI, a.scopes, q.now
+	g.ClientStamp = a.client.Stamp
+	g.Expires = q.now.Add(max(s.opts.AccessLifetime, a.resource.AccessLifetime))
 	if q.proof != nil {
 		g.Key = q.proof.Thumbprint
 	}
-	if err := s.store.AddGrant(ctx, g); err != nil {
-		return fmt.Errorf("storing a grant: %w", err)
+	err := s.store.AddGrant(ctx, g)
+	if errors.Is(err, ErrRevoked) {
+		return nil, refuse(oauth.InvalidGrant, "the client or the person is not there any more", err)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("storing a grant: %w", err)
+	}
+	return s.accessToken(ctx, q, a)
 }

@@ -24,9 +24,9 @@ import (
 type Dialect struct {
 	// Postgres says that it is PostgreSQL.
 	Postgres bool
-	// Lock ends a SELECT whose row is to be changed: in SQLite the transaction
-	// has the whole database from its beginning.
-	Lock string
+	// Lock ends a SELECT whose row is to be changed, Share one whose row is to stay as it is until the
+	// transaction ends: in SQLite the transaction has the whole database from its beginning.
+	Lock, Share string
 	// types are what stands in migrations for those of this database.
 	types *strings.Replacer
 }
@@ -59,7 +59,7 @@ func openPostgres(dsn string, o *Options) (*DB, error) {
 	db.SetMaxIdleConns(connections)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	return &DB{Write: db, Read: db, config: config, Dialect: Dialect{
-		Postgres: true, Lock: " FOR UPDATE",
+		Postgres: true, Lock: " FOR UPDATE", Share: " FOR SHARE",
 		types: strings.NewReplacer(" BYTES ", " BYTEA ", " NUMBERED ", " BIGSERIAL PRIMARY KEY "),
 	}}, nil
 }

@@ -32,7 +32,7 @@ func encodeClient(c *issuer.Client) (string, error) {
 	})
 }
 
-const clientColumns = `id, dynamic, disabled, digest, created, expires, data`
+const clientColumns = `id, dynamic, disabled, digest, created, expires, stamp, data`
 
 // AddClient implements issuer.Store. Dynamic clients are added one at a time,
 // so that their number and their digests hold.
@@ -61,11 +61,12 @@ func (d *DB) AddClient(ctx context.Context, c *issuer.Client, limit int) (*issue
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO clients (`+clientColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		return tx.QueryRowContext(ctx, `INSERT INTO clients (`+clientColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (id) DO UPDATE SET dynamic = excluded.dynamic, disabled = excluded.disabled, digest = excluded.digest,
-			created = excluded.created, expires = excluded.expires, data = excluded.data`,
-			c.ID, flag(c.Dynamic), flag(c.Disabled), c.Digest, unix(c.Created), unix(c.Expires), data)
-		return err
+			created = excluded.created, expires = excluded.expires, data = excluded.data,
+			stamp = CASE WHEN excluded.disabled = 1 OR clients.expires <> 0 AND clients.expires <= excluded.created
+				THEN excluded.stamp ELSE clients.stamp END RETURNING stamp`,
+			c.ID, flag(c.Dynamic), flag(c.Disabled), c.Digest, unix(c.Created), unix(c.Expires), oauth.NewSecret(), data).Scan(&stored.Stamp)
 	})
 	if err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func (d *DB) CreateClient(ctx context.Context, c *issuer.Client) error {
 	}
 	return d.db.Change(ctx, "create client", func(tx *sql.Tx) error {
 		var id string
-		err := tx.QueryRowContext(ctx, `INSERT INTO clients (`+clientColumns+`) VALUES ($1, 0, 0, '', $2, 0, $3)
-			ON CONFLICT (id) DO NOTHING RETURNING id`, c.ID, unix(c.Created), data).Scan(&id)
+		err := tx.QueryRowContext(ctx, `INSERT INTO clients (`+clientColumns+`) VALUES ($1, 0, 0, '', $2, 0, $3, $4)
+			ON CONFLICT (id) DO NOTHING RETURNING id`, c.ID, unix(c.Created), oauth.NewSecret(), data).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrExists
 		}
@@ -157,7 +158,7 @@ func copyClient(c *issuer.Client) (*issuer.Client, error) {
 		return nil, err
 	}
 	out := &issuer.Client{
-		ID: c.ID, Dynamic: c.Dynamic, Disabled: c.Disabled, Digest: c.Digest,
+		ID: c.ID, Dynamic: c.Dynamic, Disabled: c.Disabled, Stamp: c.Stamp, Digest: c.Digest,
 		Created: moment(unix(c.Created)), Expires: moment(unix(c.Expires)),
 	}
 	return out, decodeClient(data, out)
@@ -178,7 +179,7 @@ func scanClient(row scanner) (*issuer.Client, error) {
 	var c issuer.Client
 	var dynamic, disabled, created, expires int64
 	var data string
-	if err := row.Scan(&c.ID, &dynamic, &disabled, &c.Digest, &created, &expires, &data); err != nil {
+	if err := row.Scan(&c.ID, &dynamic, &disabled, &c.Digest, &created, &expires, &c.Stamp, &data); err != nil {
 		return nil, err
 	}
 	c.Dynamic, c.Disabled, c.Created, c.Expires = dynamic == 1, disabled == 1, moment(created), moment(expires)
@@ -255,16 +256,16 @@ func (d *DB) Clients(ctx context.Context, after string, limit int, now time.Time
 		after, unix(now), limit)
 }
 
-// DisableClient disables a client and revokes what was granted to it. It returns issuer.ErrNotFound if
-// there is no such client.
+// DisableClient disables a client, gives it another stamp, and revokes what was granted to it. It returns
+// issuer.ErrNotFound if there is no such client.
 func (d *DB) DisableClient(ctx context.Context, id string, now time.Time) error {
-	return d.changeClient(ctx, "disable client", id, 1, now, revokeOfClient)
+	return d.changeClient(ctx, "disable client", id, now, revokeOfClient, `disabled = 1, stamp = $3`, oauth.NewSecret())
 }
 
 // EnableClient enables a client again; what was revoked stays so. It returns issuer.ErrNotFound if there
 // is no such client.
 func (d *DB) EnableClient(ctx context.Context, id string, now time.Time) error {
-	return d.changeClient(ctx, "enable client", id, 0, now, nil)
+	return d.changeClient(ctx, "enable client", id, now, nil, `disabled = 0`)
 }
 
 // ErrNoSecret says that a client does not authenticate with a secret.
@@ -299,19 +300,20 @@ func (d *DB) SetClientSecret(ctx context.Context, id, hash string, now time.Time
 	})
 }
 
-// changeClient sets whether a client is disabled, and does what follows from it, if that is not nil, in
-// the same transaction.
+// changeClient sets columns of a client, to values that are $3 and later, and does what follows from it, if
+// that is not nil, in the same transaction.
 func (d *DB) changeClient(
-	ctx context.Context, doing, id string, disabled int64, now time.Time,
-	then func(ctx context.Context, tx *sql.Tx, id string) error,
+	ctx context.Context, doing, id string, now time.Time,
+	then func(ctx context.Context, tx *sql.Tx, id string) error, set string, args ...any,
 ) error {
 	if !storable(id) {
 		return d.wrap(doing, issuer.ErrNotFound)
 	}
+	args = append([]any{id, unix(now)}, args...)
 	return d.db.Change(ctx, doing, func(tx *sql.Tx) error {
 		var found string
-		err := tx.QueryRowContext(ctx, `UPDATE clients SET disabled = $1 WHERE id = $2 AND (expires = 0 OR expires > $3)
-			RETURNING id`, disabled, id, unix(now)).Scan(&found)
+		err := tx.QueryRowContext(ctx, `UPDATE clients SET `+set+` WHERE id = $1 AND (expires = 0 OR expires > $2) RETURNING id`,
+			args...).Scan(&found)
 		if err != nil || then == nil {
 			return err
 		}

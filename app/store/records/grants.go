@@ -25,6 +25,9 @@ type grantData struct {
 	Claims   []byte   `json:"claims,omitzero"`
 	Stamp    string   `json:"stamp,omitzero"`
 	Groups   []string `json:"groups,omitzero"`
+	Asserted bool     `json:"asserted,omitzero"`
+	// ClientStamp is the stamp of the client when the grant was made.
+	ClientStamp string `json:"client_stamp,omitzero"`
 }
 
 // AddGrant implements issuer.Store.
@@ -32,20 +35,64 @@ func (d *DB) AddGrant(ctx context.Context, g *issuer.Grant) error {
 	const doing = "add grant"
 	data, err := encode(&grantData{
 		Scopes: g.Scopes, Key: g.Key, AuthTime: unix(g.AuthTime), Claims: g.Claims, Stamp: g.Stamp, Groups: g.Groups,
+		Asserted: g.Asserted, ClientStamp: g.ClientStamp,
 	})
 	if err != nil {
 		return d.wrap(doing, err)
 	}
-	return d.add(ctx, doing, `INSERT INTO grants (id, client_id, subject, resource, revoked, created, expires, data)
-		VALUES ($1, $2, $3, $4, 0, $5, $6, $7) ON CONFLICT DO NOTHING`,
-		g.ID, g.ClientID, g.Subject, g.Resource, unix(g.Created), unix(g.Expires), data)
+	return d.db.Change(ctx, doing, func(tx *sql.Tx) error {
+		if err := d.mayGrant(ctx, tx, g); err != nil {
+			return err
+		}
+		return insert(ctx, tx, `INSERT INTO grants (id, client_id, subject, resource, revoked, created, expires, data)
+			VALUES ($1, $2, $3, $4, 0, $5, $6, $7) ON CONFLICT DO NOTHING`,
+			g.ID, g.ClientID, g.Subject, g.Resource, unix(g.Created), unix(g.Expires), data)
+	})
 }
 
-// add runs an INSERT that does nothing if the row is there, which is an error.
+// mayGrant says whether client and user of a grant are as they were when it was made, or issuer.ErrRevoked.
+// Their rows are held until the transaction ends: what disables one of them then finds the grant. There is no
+// user of another provider, nor one who was removed, whose subject nobody gets again.
+func (d *DB) mayGrant(ctx context.Context, tx *sql.Tx, g *issuer.Grant) error {
+	if g.ClientStamp != "" {
+		var stamp string
+		err := tx.QueryRowContext(ctx, `SELECT stamp FROM clients WHERE id = $1`+d.db.Dialect.Share, g.ClientID).Scan(&stamp)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && stamp != g.ClientStamp {
+			return issuer.ErrRevoked
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var hash string
+	var signedOut, disabled int64
+	err := tx.QueryRowContext(ctx, `SELECT hash, signed_out, disabled FROM users WHERE subject = $1`+d.db.Dialect.Share, g.Subject).
+		Scan(&hash, &signedOut, &disabled)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	case disabled == 1, g.Stamp != "" && g.Stamp != stampOf(hash, signedOut):
+		return issuer.ErrRevoked
+	}
+	return nil
+}
+
+// add runs insert in a transaction.
 func (d *DB) add(ctx context.Context, doing, statement string, args ...any) error {
-	n, err := d.db.Exec(ctx, doing, statement, args...)
+	return d.db.Change(ctx, doing, func(tx *sql.Tx) error { return insert(ctx, tx, statement, args...) })
+}
+
+// insert runs an INSERT that does nothing if the row is there, which is errTaken.
+func insert(ctx context.Context, tx *sql.Tx, statement string, args ...any) error {
+	result, err := tx.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
 	if err == nil && n == 0 {
-		err = d.wrap(doing, errTaken)
+		err = errTaken
 	}
 	return err
 }
@@ -66,6 +113,7 @@ func scanGrant(row scanner, more ...any) (g *issuer.Grant, revoked bool, err err
 		return nil, false, err
 	}
 	g.Scopes, g.Key, g.Claims, g.Stamp, g.Groups = rest.Scopes, rest.Key, rest.Claims, rest.Stamp, rest.Groups
+	g.Asserted, g.ClientStamp = rest.Asserted, rest.ClientStamp
 	g.AuthTime, g.Created, g.Expires = moment(rest.AuthTime), moment(created), moment(expires)
 	return g, is == 1, nil
 }

@@ -125,24 +125,29 @@ func (d *DB) SetLoginGroups(ctx context.Context, subject string, groups []string
 // GroupsNow returns the groups that a person is in: those that GroupsOf returns, and those that were noted
 // at the last sign-in, or login if none were.
 func (d *DB) GroupsNow(ctx context.Context, subject string, login []string) ([]string, error) {
-	own, err := d.GroupsOf(ctx, subject)
+	const doing = "read groups"
+	groups := login
+	var own []string
+	err := d.eachRow(ctx, doing, func(row scanner) error {
+		var name, data sql.NullString
+		if err := row.Scan(&name, &data); err != nil {
+			return err
+		}
+		if name.Valid {
+			own = append(own, name.String)
+		}
+		if !data.Valid {
+			return nil
+		}
+		groups = nil
+		return decode(data.String, &groups)
+	}, `SELECT memberships.name, login_groups.data FROM (SELECT CAST($1 AS TEXT) AS subject) AS person
+		LEFT JOIN memberships ON memberships.subject = person.subject
+		LEFT JOIN login_groups ON login_groups.subject = person.subject ORDER BY memberships.name`, subject)
 	if err != nil {
 		return nil, err
 	}
-	const doing = "read groups of a sign-in"
-	var data string
-	err = d.db.Read.QueryRowContext(ctx, `SELECT data FROM login_groups WHERE subject = $1`, subject).Scan(&data)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return slices.Concat(login, own), nil
-	case err != nil:
-		return nil, d.wrap(doing, err)
-	}
-	var last []string
-	if err := decode(data, &last); err != nil {
-		return nil, d.wrap(doing, err)
-	}
-	return slices.Concat(last, own), nil
+	return slices.Concat(groups, own), nil
 }
 
 // Memberships returns who is in which group: of one group or person, unless these are empty. They

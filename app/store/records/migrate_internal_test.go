@@ -24,6 +24,7 @@ func TestMigrate(t *testing.T) {
 			}
 			for _, statement := range []string{
 				`INSERT INTO users (name, subject, created, hash) VALUES ('ada', 's', 5, 'hash')`,
+				`INSERT INTO clients (id, dynamic, digest, created, expires, data) VALUES ('c', 0, '', 5, 0, '{}')`,
 				`INSERT INTO grants (id, client_id, subject, revoked, created, expires, data)
 					VALUES ('g', 'c', 's', 0, 5, 4000000000, '{"scopes":["a"],"resource":"https://mcp.example/mcp"}')`,
 				`INSERT INTO grants (id, client_id, subject, revoked, created, expires, data) VALUES ('h', 'c', '', 0, 5, 4000000000, '{}')`,
@@ -49,6 +50,14 @@ func TestMigrate(t *testing.T) {
 			}
 			if g, err := db.Grant(ctx, "h", now); err != nil || g.Resource != "" {
 				t.Errorf("the grant without a resource is %+v, %v", g, err)
+			}
+			c, err := db.Client(ctx, "c", now)
+			if err != nil || c.Stamp == "" {
+				t.Fatalf("the client is %+v, %v", c, err)
+			}
+			made := &issuer.Grant{ID: "made", ClientID: "c", ClientStamp: c.Stamp, Created: now, Expires: now.Add(time.Hour)}
+			if err := db.AddGrant(ctx, made); err != nil {
+				t.Errorf("a grant to the client: %v", err)
 			}
 			if k, err := db.RevokeKey(ctx, "k", now); err != nil || k.State != issuer.KeyRevoked || len(k.Private) != 0 {
 				t.Errorf("the key is revoked: %+v, %v", k, err)

@@ -387,8 +387,13 @@ func testSignOut(t *testing.T, db *records.DB, name string) {
 		{"EnableUser", db.EnableUser, false},
 	} {
 		id := name + " " + strconv.Itoa(i)
-		if err := db.AddGrant(ctx, &issuer.Grant{ID: id, Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)}); err != nil {
+		before, err := db.FindUser(ctx, name)
+		if err != nil {
 			t.Fatal(err)
+		}
+		err = db.AddGrant(ctx, &issuer.Grant{ID: id, Subject: subject, Created: epoch, Expires: epoch.Add(time.Hour)})
+		if before.Disabled != errors.Is(err, issuer.ErrRevoked) || !before.Disabled && err != nil {
+			t.Fatalf("%s: a grant before it, disabled %v: error %v", step.what, before.Disabled, err)
 		}
 		if u, err := step.do(ctx, strings.ToUpper(name)); err != nil || u.Subject != subject || u.Name != name || u.Disabled != step.disabled {
 			t.Errorf("%s: %+v, %v", step.what, u, err)
@@ -396,7 +401,7 @@ func testSignOut(t *testing.T, db *records.DB, name string) {
 		if ok, err := db.Current(ctx, subject, stamp); ok || err != nil {
 			t.Errorf("%s: a sign-in before it is current: %v, %v", step.what, ok, err)
 		}
-		if _, err := db.Grant(ctx, id, epoch); step.what != "EnableUser" && !errors.Is(err, issuer.ErrRevoked) {
+		if _, err := db.Grant(ctx, id, epoch); !before.Disabled && !errors.Is(err, issuer.ErrRevoked) {
 			t.Errorf("%s: a grant before it: error %v", step.what, err)
 		}
 		if u, err := db.FindUser(ctx, name); err != nil || u.Disabled != step.disabled || u.Subject != subject {

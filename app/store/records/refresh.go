@@ -32,18 +32,10 @@ func insertRefresh(ctx context.Context, tx *sql.Tx, hash string, r *issuer.Refre
 	if err != nil {
 		return err
 	}
-	result, err := tx.ExecContext(ctx, `INSERT INTO refresh_tokens
+	return insert(ctx, tx, `INSERT INTO refresh_tokens
 		(hash, grant_id, successor, created, expires, rotated, family, gone, data)
 		VALUES ($1, $2, '', $3, $4, 0, $5, $6, $7) ON CONFLICT DO NOTHING`,
 		hash, r.Grant, unix(r.Created), unix(r.Expires), family, min(family, unix(r.Expires)), data)
-	if err != nil {
-		return err
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 0 {
-		err = errTaken
-	}
-	return err
 }
 
 // Refresh implements issuer.Store.

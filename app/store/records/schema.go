@@ -95,4 +95,7 @@ var migrations = [][]string{{
 }, {
 	// A user without a hash was invited, and cannot sign in; hash here is that of the secret in the link.
 	`CREATE TABLE invitations (subject TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, expires BIGINT NOT NULL)`,
+}, {
+	// stamp is the Client.Stamp, which is never empty.
+	`ALTER TABLE clients ADD COLUMN stamp TEXT NOT NULL DEFAULT '0'`,
 }}

@@ -43,6 +43,8 @@ func Test(t *testing.T, open func(t testing.TB) issuer.Store) {
 		"clients are removed": testRemoveClient,
 		"grants":              testGrants,
 		"grants are revoked":  testRevokeGrants,
+		"stamps":              testStamps,
+		"stamps race":         testStampRace,
 		"codes":               testCodes,
 		"codes race":          testCodeRace,
 		"refresh":             testRefresh,
@@ -168,17 +170,17 @@ func testClients(t *testing.T, s issuer.Store) {
 	want := staticClient()
 	got, err := s.AddClient(ctx, want, 0)
 	succeed(t, "AddClient", err)
-	equal(t, "AddClient", got, want)
+	equal(t, "AddClient", unstamped(t, got), want)
 	got, err = s.Client(ctx, "static", at(100*365*24*time.Hour))
 	succeed(t, "Client", err)
-	equal(t, "Client, which never expires", got, want)
+	equal(t, "Client, which never expires", unstamped(t, got), want)
 
 	want.Metadata.ClientName, want.SecretHash, want.Disabled = "renamed", "", true
 	_, err = s.AddClient(ctx, want, 1)
 	succeed(t, "AddClient in place of the first", err)
 	got, err = s.Client(ctx, "static", start)
 	succeed(t, "Client", err)
-	equal(t, "Client after it was replaced", got, want)
+	equal(t, "Client after it was replaced", unstamped(t, got), want)
 	succeed(t, "UseClient of one that never expires", s.UseClient(ctx, "static", at(time.Minute)))
 	_, err = s.Client(ctx, "static", at(time.Hour))
 	succeed(t, "a client that never expires, after use", err)
@@ -188,7 +190,7 @@ func testClients(t *testing.T, s issuer.Store) {
 	succeed(t, "AddClient", err)
 	got, err = s.Client(ctx, "dynamic", at(time.Hour-time.Second))
 	succeed(t, "Client", err)
-	equal(t, "dynamic client", got, dynamic)
+	equal(t, "dynamic client", unstamped(t, got), dynamic)
 	_, err = s.Client(ctx, "dynamic", at(time.Hour+time.Second))
 	fail(t, "an expired client", err, issuer.ErrNotFound)
 
