@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/printable"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
@@ -269,8 +269,7 @@ func checkScopeCount(r *issuer.Resource) error {
 
 // checkText refuses what people cannot be shown in a line.
 func checkText(name, text string, longest int) error {
-	if utf8.RuneCountInString(text) > longest || strings.TrimSpace(text) != text ||
-		strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if utf8.RuneCountInString(text) > longest || strings.TrimSpace(text) != text || !printable.Line(text) {
 		return fmt.Errorf("%s has at most %d characters, which can be printed, and no space around it", name, longest)
 	}
 	return nil

@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/parley-mcp/parley/app/printable"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
@@ -282,8 +282,7 @@ func groupsIn(claims []byte, name string) []string {
 	var groups []string
 	for _, name := range names {
 		group, ok := name.(string)
-		unfit := !ok || group == "" || len(group) > longest || strings.ContainsFunc(group, func(c rune) bool { return !unicode.IsPrint(c) })
-		if !unfit && len(groups) < most && !slices.Contains(groups, group) {
+		if ok && printable.Name(group, longest) && len(groups) < most && !slices.Contains(groups, group) {
 			groups = append(groups, group)
 		}
 	}

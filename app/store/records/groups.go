@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/parley-mcp/parley/app/printable"
 )
 
 // maxGroupName is the size in bytes of the longest name of a group.
@@ -35,8 +35,7 @@ const changingGroups = 0x7061726c65790005
 
 // GoodGroup says whether a group can have a name.
 func GoodGroup(name string) bool {
-	return name != "" && len(name) <= maxGroupName && utf8.ValidString(name) && strings.TrimSpace(name) == name &&
-		!strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) })
+	return printable.Name(name, maxGroupName) && strings.TrimSpace(name) == name
 }
 
 // A Membership is a person in a group.
@@ -125,25 +124,22 @@ func (d *DB) SetLoginGroups(ctx context.Context, subject string, groups []string
 // GroupsNow returns the groups that a person is in: those that GroupsOf returns, and those that were noted
 // at the last sign-in, or login if none were.
 func (d *DB) GroupsNow(ctx context.Context, subject string, login []string) ([]string, error) {
-	const doing = "read groups"
 	groups := login
 	var own []string
-	err := d.eachRow(ctx, doing, func(row scanner) error {
-		var name, data sql.NullString
-		if err := row.Scan(&name, &data); err != nil {
+	err := d.eachRow(ctx, "read groups", func(row scanner) error {
+		var text string
+		var atLogin int64
+		if err := row.Scan(&text, &atLogin); err != nil {
 			return err
 		}
-		if name.Valid {
-			own = append(own, name.String)
+		if atLogin == 1 {
+			groups = nil
+			return decode(text, &groups)
 		}
-		if !data.Valid {
-			return nil
-		}
-		groups = nil
-		return decode(data.String, &groups)
-	}, `SELECT memberships.name, login_groups.data FROM (SELECT CAST($1 AS TEXT) AS subject) AS person
-		LEFT JOIN memberships ON memberships.subject = person.subject
-		LEFT JOIN login_groups ON login_groups.subject = person.subject ORDER BY memberships.name`, subject)
+		own = append(own, text)
+		return nil
+	}, `SELECT name, 0 AS at_login FROM memberships WHERE subject = $1
+		UNION ALL SELECT data, 1 FROM login_groups WHERE subject = $1 ORDER BY at_login, 1`, subject)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/secure/precis"
 
+	"github.com/parley-mcp/parley/app/printable"
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
@@ -55,10 +55,7 @@ var (
 const maxName = 255
 
 // goodName says whether a name could ever be that of a user.
-func goodName(name string) bool {
-	return name != "" && len(name) <= maxName && utf8.ValidString(name) &&
-		!strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) })
-}
+func goodName(name string) bool { return printable.Name(name, maxName) }
 
 // An AlikeError says that a name could be taken for that of a user who is there.
 type AlikeError struct {
