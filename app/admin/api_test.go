@@ -158,35 +158,31 @@ func TestAlikeNames(t *testing.T) {
 // leave it in the one state or the other.
 func TestTwoOperators(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := database(t)
-			operators := []*admin.Admin{admin.New(openDB(t, dsn), nil), admin.New(openDB(t, dsn), nil)}
-			do := func(a *admin.Admin, path, parameters string) error {
-				_, err := a.Run(t.Context(), "test", admin.Find(path), []byte(parameters))
-				return err
-			}
-			errs := make([]error, len(operators))
-			var wg sync.WaitGroup
-			for i, a := range operators {
-				wg.Go(func() { errs[i] = do(a, "user add", `{"name":"ada","password":"correct-horse"}`) })
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		operators := []*admin.Admin{admin.New(openDB(t, dsn), nil), admin.New(openDB(t, dsn), nil)}
+		do := func(a *admin.Admin, path, parameters string) error {
+			_, err := a.Run(t.Context(), "test", admin.Find(path), []byte(parameters))
+			return err
+		}
+		errs := make([]error, len(operators))
+		var wg sync.WaitGroup
+		for i, a := range operators {
+			wg.Go(func() { errs[i] = do(a, "user add", `{"name":"ada","password":"correct-horse"}`) })
+		}
+		wg.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("adding a user: %v and %v", errs[0], errs[1])
+		}
+		for range 5 {
+			for i, path := range []string{"user disable", "user enable"} {
+				wg.Go(func() { errs[i] = do(operators[i], path, `{"name":"ada"}`) })
 			}
 			wg.Wait()
-			if (errs[0] == nil) == (errs[1] == nil) {
-				t.Fatalf("adding a user: %v and %v", errs[0], errs[1])
+			if errs[0] != nil || errs[1] != nil {
+				t.Fatal(errs)
 			}
-			for range 5 {
-				for i, path := range []string{"user disable", "user enable"} {
-					wg.Go(func() { errs[i] = do(operators[i], path, `{"name":"ada"}`) })
-				}
-				wg.Wait()
-				if errs[0] != nil || errs[1] != nil {
-					t.Fatal(errs)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // Attack: a page in the operator's browser, or another user of the machine, comes to the

@@ -118,61 +118,58 @@ func TestKeysUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, _ := newKeySite(t, database(t))
-			c := s.crowd()
-			old, token := s.signer()
-			c.tokens = [][2]string{{token, old}}
-			c.work(time.Now().Add(calm))
-			if _, err := s.try("key rotate", `{"overlap":"5s"}`); err != nil {
-				t.Fatal(err)
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s, _ := newKeySite(t, dsn)
+		c := s.crowd()
+		old, token := s.signer()
+		c.tokens = [][2]string{{token, old}}
+		c.work(time.Now().Add(calm))
+		if _, err := s.try("key rotate", `{"overlap":"5s"}`); err != nil {
+			t.Fatal(err)
+		}
+		c.work(time.Now().Add(5*time.Second + calm))
+		signer, _ := s.signer()
+		planned := c.take()
+		for _, try := range planned {
+			if try.status != http.StatusOK {
+				t.Errorf("a planned rotation: status %d for a token of %s, %s", try.status, try.key, try.authorization)
 			}
-			c.work(time.Now().Add(5*time.Second + calm))
-			signer, _ := s.signer()
-			planned := c.take()
-			for _, try := range planned {
-				if try.status != http.StatusOK {
-					t.Errorf("a planned rotation: status %d for a token of %s, %s", try.status, try.key, try.authorization)
-				}
+		}
+		for _, key := range []string{old, signer} {
+			if !slices.ContainsFunc(planned, func(try try) bool { return try.key == key }) || old == signer {
+				t.Errorf("no token of %s was used", key)
 			}
-			for _, key := range []string{old, signer} {
-				if !slices.ContainsFunc(planned, func(try try) bool { return try.key == key }) || old == signer {
-					t.Errorf("no token of %s was used", key)
-				}
-			}
+		}
 
-			stolen, _ := s.mint(s.first)
-			if _, err := s.try("key revoke", `{"id":"`+signer+`"}`); err != nil {
-				t.Fatal(err)
+		stolen, _ := s.mint(s.first)
+		if _, err := s.try("key revoke", `{"id":"`+signer+`"}`); err != nil {
+			t.Fatal(err)
+		}
+		revoked := time.Now()
+		c.work(revoked.Add(bound + calm))
+		c.mu.Lock()
+		c.tokens = append(c.tokens, [2]string{stolen, signer})
+		c.mu.Unlock()
+		c.work(time.Now().Add(calm))
+		accepted, refused := 0, 0
+		for _, try := range c.take() {
+			late := try.began.Sub(revoked) >= bound
+			switch {
+			case try.key == signer && late && try.status == http.StatusOK:
+				t.Errorf("%v after the key was revoked its token is accepted", try.began.Sub(revoked))
+			case try.key == signer && try.status != http.StatusOK:
+				refused++
+			case try.key != signer && late && try.status != http.StatusOK:
+				t.Errorf("%v after another key was revoked: status %d, %s", try.began.Sub(revoked), try.status, try.authorization)
+			case try.key != signer && late:
+				accepted++
 			}
-			revoked := time.Now()
-			c.work(revoked.Add(bound + calm))
-			c.mu.Lock()
-			c.tokens = append(c.tokens, [2]string{stolen, signer})
-			c.mu.Unlock()
-			c.work(time.Now().Add(calm))
-			accepted, refused := 0, 0
-			for _, try := range c.take() {
-				late := try.began.Sub(revoked) >= bound
-				switch {
-				case try.key == signer && late && try.status == http.StatusOK:
-					t.Errorf("%v after the key was revoked its token is accepted", try.began.Sub(revoked))
-				case try.key == signer && try.status != http.StatusOK:
-					refused++
-				case try.key != signer && late && try.status != http.StatusOK:
-					t.Errorf("%v after another key was revoked: status %d, %s", try.began.Sub(revoked), try.status, try.authorization)
-				case try.key != signer && late:
-					accepted++
-				}
-			}
-			if refused == 0 || accepted == 0 {
-				t.Errorf("%d tokens of the key were refused, and %d of others accepted", refused, accepted)
-			}
-			t.Logf("%d requests during the rotation; after the revocation %d were refused", len(planned), refused)
-		})
-	}
+		}
+		if refused == 0 || accepted == 0 {
+			t.Errorf("%d tokens of the key were refused, and %d of others accepted", refused, accepted)
+		}
+		t.Logf("%d requests during the rotation; after the revocation %d were refused", len(planned), refused)
+	})
 }
 
 // crowd makes a crowd before a server with a guard.

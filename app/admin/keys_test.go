@@ -163,279 +163,264 @@ const reload = 2 * time.Second // within it each server sees what was done
 // Proves: what the guide says of keys, in docs/guide/authorization.md
 func TestKeyActs(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, shift := newKeySite(t, database(t))
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s, shift := newKeySite(t, dsn)
 
-			// Planned: the successor is published before it signs.
-			first, token := s.signer()
-			for range 2 { // another operator does the same
-				change := s.do("key rotate", `{}`).(*admin.KeyChange)
-				if len(change.Keys) != 1 || change.Keys[0].ID != first || change.Keys[0].State != "signing" ||
-					change.Keys[0].Signs.Sub(change.Keys[0].Verifies) != -65*time.Minute {
-					t.Errorf("rotate: %+v", change)
-				}
-				shift(reload)
+		// Planned: the successor is published before it signs.
+		first, token := s.signer()
+		for range 2 { // another operator does the same
+			change := s.do("key rotate", `{}`).(*admin.KeyChange)
+			if len(change.Keys) != 1 || change.Keys[0].ID != first || change.Keys[0].State != "signing" ||
+				change.Keys[0].Signs.Sub(change.Keys[0].Verifies) != -65*time.Minute {
+				t.Errorf("rotate: %+v", change)
 			}
-			if got, _ := s.signer(); got != first || len(s.published(s.first)) != 2 || len(s.states()) != 2 {
-				t.Errorf("after rotate %s signs, want %s; states %v", got, first, s.states())
-			}
-			shift(issuer.KeyOverlap)
-			second, later := s.signer()
-			if second == first {
-				t.Error("the key signs after its time")
-			}
-			s.keyIs("rotated", first, token, "retired", true, true)
-			shift(-time.Hour)
-			if got, _ := s.signer(); got != second {
-				t.Errorf("after the clock stepped back %s signs, want %s", got, second)
-			}
-			shift(time.Hour)
+			shift(reload)
+		}
+		if got, _ := s.signer(); got != first || len(s.published(s.first)) != 2 || len(s.states()) != 2 {
+			t.Errorf("after rotate %s signs, want %s; states %v", got, first, s.states())
+		}
+		shift(issuer.KeyOverlap)
+		second, later := s.signer()
+		if second == first {
+			t.Error("the key signs after its time")
+		}
+		s.keyIs("rotated", first, token, "retired", true, true)
+		shift(-time.Hour)
+		if got, _ := s.signer(); got != second {
+			t.Errorf("after the clock stepped back %s signs, want %s", got, second)
+		}
+		shift(time.Hour)
 
-			s.do("key retire", `{"id":"`+second+`"}`)
-			shift(reload)
-			third, last := s.signer()
-			s.keyIs("retired", second, later, "retired", true, true)
+		s.do("key retire", `{"id":"`+second+`"}`)
+		shift(reload)
+		third, last := s.signer()
+		s.keyIs("retired", second, later, "retired", true, true)
 
-			s.do("key revoke", `{"id":"`+third+`"}`)
-			shift(reload)
-			fourth, _ := s.signer()
-			s.keyIs("revoked", third, last, "revoked", false, false)
-			s.do("key revoke", `{"id":"`+second+`"}`)
-			shift(reload)
-			s.keyIs("retired and revoked", second, later, "revoked", false, false)
-			shift(-time.Hour)
-			s.keyIs("revoked, and the clock stepped back", third, last, "revoked", false, false)
-			if got, _ := s.signer(); got != fourth {
-				t.Errorf("after the clock stepped back %s signs, want %s", got, fourth)
-			}
-			shift(time.Hour)
+		s.do("key revoke", `{"id":"`+third+`"}`)
+		shift(reload)
+		fourth, _ := s.signer()
+		s.keyIs("revoked", third, last, "revoked", false, false)
+		s.do("key revoke", `{"id":"`+second+`"}`)
+		shift(reload)
+		s.keyIs("retired and revoked", second, later, "revoked", false, false)
+		shift(-time.Hour)
+		s.keyIs("revoked, and the clock stepped back", third, last, "revoked", false, false)
+		if got, _ := s.signer(); got != fourth {
+			t.Errorf("after the clock stepped back %s signs, want %s", got, fourth)
+		}
+		shift(time.Hour)
 
-			// The successor, before it signs; then all that are left.
-			s.do("key rotate", `{"overlap":"30m"}`)
-			shift(reload)
-			s.signer()
-			for key, state := range s.states() {
-				if state == "next" {
-					s.do("key retire", `{"id":"`+key+`"}`)
-				}
+		// The successor, before it signs; then all that are left.
+		s.do("key rotate", `{"overlap":"30m"}`)
+		shift(reload)
+		s.signer()
+		for key, state := range s.states() {
+			if state == "next" {
+				s.do("key retire", `{"id":"`+key+`"}`)
 			}
-			shift(reload)
-			if got, _ := s.signer(); got != fourth || len(s.published(s.second)) != 4 {
-				t.Errorf("%s signs, want %s; states %v", got, fourth, s.states())
+		}
+		shift(reload)
+		if got, _ := s.signer(); got != fourth || len(s.published(s.second)) != 4 {
+			t.Errorf("%s signs, want %s; states %v", got, fourth, s.states())
+		}
+		_, token = s.signer()
+		for key := range s.states() {
+			s.do("key revoke", `{"id":"`+key+`"}`)
+		}
+		shift(reload)
+		s.keyIs("the last", fourth, token, "revoked", false, false)
+		if key, token := s.signer(); s.states()[key] != "signing" || !s.active(s.second, token) || len(s.published(s.first)) != 1 {
+			t.Errorf("after all were revoked: states %v", s.states())
+		}
+		for _, act := range s.audit.take() {
+			if text := act.Verb + " " + act.Outcome; strings.HasSuffix(act.Verb, "list") || !strings.HasSuffix(text, " ok") {
+				t.Errorf("audit: %+v", act)
+			} else if _, named := act.Parameters["id"]; !named && act.Verb != "key rotate" {
+				t.Errorf("the audit does not name the key: %+v", act)
 			}
-			_, token = s.signer()
-			for key := range s.states() {
-				s.do("key revoke", `{"id":"`+key+`"}`)
-			}
-			shift(reload)
-			s.keyIs("the last", fourth, token, "revoked", false, false)
-			if key, token := s.signer(); s.states()[key] != "signing" || !s.active(s.second, token) || len(s.published(s.first)) != 1 {
-				t.Errorf("after all were revoked: states %v", s.states())
-			}
-			for _, act := range s.audit.take() {
-				if text := act.Verb + " " + act.Outcome; strings.HasSuffix(act.Verb, "list") || !strings.HasSuffix(text, " ok") {
-					t.Errorf("audit: %+v", act)
-				} else if _, named := act.Parameters["id"]; !named && act.Verb != "key rotate" {
-					t.Errorf("the audit does not name the key: %+v", act)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // Operators who do the same or different things at once end up with one key that signs, in both
 // servers.
 func TestKeyActsAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, shift := newKeySite(t, database(t))
-			seen := map[string]bool{}
-			for round, verbs := range [][]string{
-				{"key rotate"}, {"key retire"}, {"key revoke"}, {"key retire", "key revoke"}, {"key rotate", "key retire", "key revoke"},
-			} {
-				signer, token := s.signer()
-				if seen[signer] {
-					t.Errorf("round %d: the key signs again", round)
-				}
-				seen[signer] = true
-				var operators sync.WaitGroup
-				for _, verb := range verbs {
-					for range 4 {
-						operators.Go(func() {
-							parameters := `{"id":"` + signer + `"}`
-							if verb == "key rotate" {
-								parameters = `{"overlap":"5s"}`
-							}
-							_, err := s.operator.Run(t.Context(), admin.Find(verb), []byte(parameters))
-							if e, ok := errors.AsType[*admin.Error](err); err != nil && (!ok || e.Code != admin.Conflict) {
-								t.Errorf("round %d: %s: %v", round, verb, err)
-							}
-						})
-					}
-				}
-				operators.Wait()
-				shift(reload)
-				s.signer()
-				shift(5 * time.Second)
-				s.signer()
-				if revoked := slices.Contains(verbs, "key revoke"); s.active(s.first, token) == revoked || s.active(s.second, token) == revoked {
-					t.Errorf("round %d: a token of the key is active: %v", round, revoked)
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s, shift := newKeySite(t, dsn)
+		seen := map[string]bool{}
+		for round, verbs := range [][]string{
+			{"key rotate"}, {"key retire"}, {"key revoke"}, {"key retire", "key revoke"}, {"key rotate", "key retire", "key revoke"},
+		} {
+			signer, token := s.signer()
+			if seen[signer] {
+				t.Errorf("round %d: the key signs again", round)
+			}
+			seen[signer] = true
+			var operators sync.WaitGroup
+			for _, verb := range verbs {
+				for range 4 {
+					operators.Go(func() {
+						parameters := `{"id":"` + signer + `"}`
+						if verb == "key rotate" {
+							parameters = `{"overlap":"5s"}`
+						}
+						_, err := s.operator.Run(t.Context(), admin.Find(verb), []byte(parameters))
+						if e, ok := errors.AsType[*admin.Error](err); err != nil && (!ok || e.Code != admin.Conflict) {
+							t.Errorf("round %d: %s: %v", round, verb, err)
+						}
+					})
 				}
 			}
-			signing := 0
-			for _, state := range s.states() {
-				if state == "signing" {
-					signing++
-				}
+			operators.Wait()
+			shift(reload)
+			s.signer()
+			shift(5 * time.Second)
+			s.signer()
+			if revoked := slices.Contains(verbs, "key revoke"); s.active(s.first, token) == revoked || s.active(s.second, token) == revoked {
+				t.Errorf("round %d: a token of the key is active: %v", round, revoked)
 			}
-			if signing != 1 {
-				t.Errorf("%d keys sign: %v", signing, s.states())
+		}
+		signing := 0
+		for _, state := range s.states() {
+			if state == "signing" {
+				signing++
 			}
-		})
-	}
+		}
+		if signing != 1 {
+			t.Errorf("%d keys sign: %v", signing, s.states())
+		}
+	})
 }
 
 // What cannot be done is refused, with what to do.
 func TestKeyRefusals(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, shift := newKeySite(t, database(t))
-			refused := func(path, parameters string, code admin.Code, want string) {
-				t.Helper()
-				_, err := s.try(path, parameters)
-				if e, ok := errors.AsType[*admin.Error](err); !ok || e.Code != code || !strings.Contains(e.Message, want) {
-					t.Errorf("%s %s: %v, want %s %q", path, parameters, err, code, want)
-				}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s, shift := newKeySite(t, dsn)
+		refused := func(path, parameters string, code admin.Code, want string) {
+			t.Helper()
+			_, err := s.try(path, parameters)
+			if e, ok := errors.AsType[*admin.Error](err); !ok || e.Code != code || !strings.Contains(e.Message, want) {
+				t.Errorf("%s %s: %v, want %s %q", path, parameters, err, code, want)
 			}
-			refused("key rotate", `{}`, admin.Conflict, "makes one when it starts")
-			key, _ := s.signer()
-			secret := &issuer.Key{
-				ID: "secret/9/9", Slot: "secret/9/9", Algorithm: issuer.SecretAlgorithm, Private: []byte("x"),
-				Retires: time.Now().Add(time.Hour), Expires: time.Now().Add(time.Hour),
-			}
-			if _, err := s.db.AddKey(t.Context(), secret, time.Now()); err != nil {
-				t.Fatal(err)
-			}
-			for _, verb := range []string{"key retire", "key revoke"} {
-				refused(verb, `{}`, admin.Invalid, `"id"`)
-				refused(verb, `{"id":"none"}`, admin.NotFound, "'parley auth key list' lists them")
-				refused(verb, `{"id":"secret/9/9"}`, admin.NotFound, "there is no key")
-				refused(verb, `{"id":"\u0000"}`, admin.Invalid, "cannot be stored")
-				refused(verb, `{"id":"`+key+`%"}`, admin.NotFound, "there is no key")
-			}
-			refused("key rotate", `{"overlap":"soon"}`, admin.Invalid, "such as 10m")
-			refused("key rotate", `{"overlap":"4s"}`, admin.Invalid, "5s at least")
-			refused("key rotate", `{"overlap":"-1h"}`, admin.Invalid, "5s at least")
-			s.do("key revoke", `{"id":"`+key+`"}`)
-			refused("key retire", `{"id":"`+key+`"}`, admin.Conflict, "was revoked")
-			s.do("key revoke", `{"id":"`+key+`"}`)
-			for range 50 {
-				shift(reload)
-				_, id := s.mint(s.first)
-				if _, err := s.try("key retire", `{"id":"`+id+`"}`); err != nil {
-					break
-				}
-			}
+		}
+		refused("key rotate", `{}`, admin.Conflict, "makes one when it starts")
+		key, _ := s.signer()
+		secret := &issuer.Key{
+			ID: "secret/9/9", Slot: "secret/9/9", Algorithm: issuer.SecretAlgorithm, Private: []byte("x"),
+			Retires: time.Now().Add(time.Hour), Expires: time.Now().Add(time.Hour),
+		}
+		if _, err := s.db.AddKey(t.Context(), secret, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"key retire", "key revoke"} {
+			refused(verb, `{}`, admin.Invalid, `"id"`)
+			refused(verb, `{"id":"none"}`, admin.NotFound, "'parley auth key list' lists them")
+			refused(verb, `{"id":"secret/9/9"}`, admin.NotFound, "there is no key")
+			refused(verb, `{"id":"\u0000"}`, admin.Invalid, "cannot be stored")
+			refused(verb, `{"id":"`+key+`%"}`, admin.NotFound, "there is no key")
+		}
+		refused("key rotate", `{"overlap":"soon"}`, admin.Invalid, "such as 10m")
+		refused("key rotate", `{"overlap":"4s"}`, admin.Invalid, "5s at least")
+		refused("key rotate", `{"overlap":"-1h"}`, admin.Invalid, "5s at least")
+		s.do("key revoke", `{"id":"`+key+`"}`)
+		refused("key retire", `{"id":"`+key+`"}`, admin.Conflict, "was revoked")
+		s.do("key revoke", `{"id":"`+key+`"}`)
+		for range 50 {
 			shift(reload)
 			_, id := s.mint(s.first)
-			refused("key retire", `{"id":"`+id+`"}`, admin.Conflict, "50 keys are published")
-			refused("key rotate", `{}`, admin.Conflict, "wait until some have expired")
-			s.do("key revoke", `{"id":"`+id+`"}`) // which is never refused
-			if got := len(s.published(s.second)); got > 50 {
-				t.Errorf("%d keys are published", got)
+			if _, err := s.try("key retire", `{"id":"`+id+`"}`); err != nil {
+				break
 			}
-		})
-	}
+		}
+		shift(reload)
+		_, id := s.mint(s.first)
+		refused("key retire", `{"id":"`+id+`"}`, admin.Conflict, "50 keys are published")
+		refused("key rotate", `{}`, admin.Conflict, "wait until some have expired")
+		s.do("key revoke", `{"id":"`+id+`"}`) // which is never refused
+		if got := len(s.published(s.second)); got > 50 {
+			t.Errorf("%d keys are published", got)
+		}
+	})
 }
 
 // The list has the states of the keys, and neither private parts nor secrets of the issuer.
 func TestKeyList(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := openDB(t, database(t))
-			now := time.Now().UTC().Truncate(time.Second)
-			for i, k := range []struct {
-				id, slot string
-				state    issuer.KeyState
-				retires  time.Duration
-			}{
-				{"stolen", "ES256/1000000000/1", issuer.KeyRevoked, time.Hour},
-				{"old", "ES256/1000000000/1/1", issuer.KeyActive, -time.Minute},
-				{"ended", "ES256/1000000000/1/2", issuer.KeyRetired, time.Hour},
-				{"now", "ES256/1000000000/1/3", issuer.KeyActive, time.Minute},
-				{"coming", "ES256/1000000000/1/10", issuer.KeyActive, 2 * time.Hour},
-				{"hidden", "secret/1000000000/1", issuer.KeyActive, time.Hour},
-			} {
-				algorithm, _, _ := strings.Cut(k.slot, "/")
-				_, err := db.AddKey(t.Context(), &issuer.Key{
-					ID: k.id, Slot: k.slot, Algorithm: algorithm, Private: []byte("private-" + k.id), State: k.state,
-					Created: now.Add(time.Duration(i) * time.Second), Retires: now.Add(k.retires), Expires: now.Add(5 * time.Hour),
-				}, now)
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			result, err := admin.New(db, nil).Run(context.WithoutCancel(t.Context()), "test", admin.Find("key list"), []byte(`{}`))
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := openDB(t, dsn)
+		now := time.Now().UTC().Truncate(time.Second)
+		for i, k := range []struct {
+			id, slot string
+			state    issuer.KeyState
+			retires  time.Duration
+		}{
+			{"stolen", "ES256/1000000000/1", issuer.KeyRevoked, time.Hour},
+			{"old", "ES256/1000000000/1/1", issuer.KeyActive, -time.Minute},
+			{"ended", "ES256/1000000000/1/2", issuer.KeyRetired, time.Hour},
+			{"now", "ES256/1000000000/1/3", issuer.KeyActive, time.Minute},
+			{"coming", "ES256/1000000000/1/10", issuer.KeyActive, 2 * time.Hour},
+			{"hidden", "secret/1000000000/1", issuer.KeyActive, time.Hour},
+		} {
+			algorithm, _, _ := strings.Cut(k.slot, "/")
+			_, err := db.AddKey(t.Context(), &issuer.Key{
+				ID: k.id, Slot: k.slot, Algorithm: algorithm, Private: []byte("private-" + k.id), State: k.state,
+				Created: now.Add(time.Duration(i) * time.Second), Retires: now.Add(k.retires), Expires: now.Add(5 * time.Hour),
+			}, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var states []string
-			for _, k := range result.(*admin.KeyList).Keys {
-				states = append(states, k.ID+" "+k.State)
-			}
-			if want := []string{"stolen revoked", "old retired", "ended retired", "now signing", "coming next"}; !slices.Equal(states, want) {
-				t.Errorf("keys %q, want %q", states, want)
-			}
-			raw, err := json.Marshal(result)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if shown := string(raw) + result.Text(); strings.Contains(shown, "rivate") || strings.Contains(shown, "hidden") {
-				t.Errorf("the list shows what is private: %s", shown)
-			}
-		})
-	}
+		}
+		result, err := admin.New(db, nil).Run(context.WithoutCancel(t.Context()), "test", admin.Find("key list"), []byte(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var states []string
+		for _, k := range result.(*admin.KeyList).Keys {
+			states = append(states, k.ID+" "+k.State)
+		}
+		if want := []string{"stolen revoked", "old retired", "ended retired", "now signing", "coming next"}; !slices.Equal(states, want) {
+			t.Errorf("keys %q, want %q", states, want)
+		}
+		raw, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown := string(raw) + result.Text(); strings.Contains(shown, "rivate") || strings.Contains(shown, "hidden") {
+			t.Errorf("the list shows what is private: %s", shown)
+		}
+	})
 }
 
 // A key that is revoked or retired ends access tokens or nothing, and no person has to sign in again.
 func TestEndsOfKeys(t *testing.T) {
 	t.Parallel()
-	for name, database := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, database(t))
-			s.addUser("ada")
-			p := s.signIn("app", "ada")
-			for _, tt := range []struct {
-				act  string
-				want ends
-			}{{"key retire", ends{}}, {"key revoke", ends{access: true}}} {
-				codes := map[string]string{}
-				for _, server := range []string{s.first, s.second} {
-					codes[server] = p.authorize(s.first, "app", nil)
-				}
-				for key, state := range s.states() {
-					if state == "signing" {
-						s.do(tt.act, `{"id":"`+key+`"}`)
-					}
-				}
-				<-time.After(reload) // which the guide promises
-				access := p.access
-				for server, code := range codes {
-					p.access = access // that of before the act
-					if got := s.ended(server, p, code); got != tt.want {
-						t.Errorf("%s: ended %+v, want %+v", tt.act, got, tt.want)
-					}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s := newSite(t, dsn)
+		s.addUser("ada")
+		p := s.signIn("app", "ada")
+		for _, tt := range []struct {
+			act  string
+			want ends
+		}{{"key retire", ends{}}, {"key revoke", ends{access: true}}} {
+			codes := map[string]string{}
+			for _, server := range []string{s.first, s.second} {
+				codes[server] = p.authorize(s.first, "app", nil)
+			}
+			for key, state := range s.states() {
+				if state == "signing" {
+					s.do(tt.act, `{"id":"`+key+`"}`)
 				}
 			}
-		})
-	}
+			<-time.After(reload) // which the guide promises
+			access := p.access
+			for server, code := range codes {
+				p.access = access // that of before the act
+				if got := s.ended(server, p, code); got != tt.want {
+					t.Errorf("%s: ended %+v, want %+v", tt.act, got, tt.want)
+				}
+			}
+		}
+	})
 }

@@ -21,36 +21,32 @@ var options = database.Options{
 // fails changes nothing.
 func TestChange(t *testing.T) {
 	t.Parallel()
-	for name, dsn := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := dsn(t)
-			var db *database.DB
-			for range 2 {
-				opened, err := database.Open(t.Context(), dsn, options)
-				db = databasetest.Opened(t, opened, err)
-			}
-			known := errors.New("known")
-			with := options
-			with.Known = []error{known}
-			opened, err := database.Open(t.Context(), dsn, with)
-			other := databasetest.Opened(t, opened, err)
-			err = other.Change(t.Context(), "count", func(tx *sql.Tx) error {
-				_, err := tx.ExecContext(t.Context(), `UPDATE t SET data = $1`, []byte("changed"))
-				return errors.Join(err, known)
-			})
-			if !errors.Is(err, known) || err.Error() != "count: known" {
-				t.Errorf("error %v", err)
-			}
-			var data []byte
-			if err := db.Find(t.Context(), "look", `SELECT data FROM t`, nil, &data); err != nil || string(data) != "x" {
-				t.Errorf("%q, error %v", data, err)
-			}
-			if err := db.Find(t.Context(), "look", `SELECT data FROM t WHERE id = 7`, nil, &data); !errors.Is(err, options.NoRows) {
-				t.Errorf("error %v", err)
-			}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		var db *database.DB
+		for range 2 {
+			opened, err := database.Open(t.Context(), dsn, options)
+			db = databasetest.Opened(t, opened, err)
+		}
+		known := errors.New("known")
+		with := options
+		with.Known = []error{known}
+		opened, err := database.Open(t.Context(), dsn, with)
+		other := databasetest.Opened(t, opened, err)
+		err = other.Change(t.Context(), "count", func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(t.Context(), `UPDATE t SET data = $1`, []byte("changed"))
+			return errors.Join(err, known)
 		})
-	}
+		if !errors.Is(err, known) || err.Error() != "count: known" {
+			t.Errorf("error %v", err)
+		}
+		var data []byte
+		if err := db.Find(t.Context(), "look", `SELECT data FROM t`, nil, &data); err != nil || string(data) != "x" {
+			t.Errorf("%q, error %v", data, err)
+		}
+		if err := db.Find(t.Context(), "look", `SELECT data FROM t WHERE id = 7`, nil, &data); !errors.Is(err, options.NoRows) {
+			t.Errorf("error %v", err)
+		}
+	})
 }
 
 // A process that is stopped in the middle of a transaction holds what it has locked for a

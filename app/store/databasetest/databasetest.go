@@ -22,6 +22,17 @@ import (
 // All are SQLite and Postgres by name.
 var All = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
 
+// Each runs a test with a database of each kind, side by side.
+func Each(t *testing.T, test func(t *testing.T, dsn string)) {
+	t.Helper()
+	for name, database := range All {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, database(t))
+		})
+	}
+}
+
 // SQLite names a file that is not there yet, in a folder that is not there either.
 func SQLite(t testing.TB) string {
 	t.Helper()

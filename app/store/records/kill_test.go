@@ -82,19 +82,15 @@ func newRefresh(grant string) *issuer.Refresh {
 // synchronous=FULL says.)
 func TestKillNeverRevives(t *testing.T) {
 	t.Parallel()
-	for name, open := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := open(t)
-			spent := 0
-			for range 6 {
-				spent += killAndLook(t, dsn)
-			}
-			if spent < 12 {
-				t.Errorf("only %d codes and tokens were spent before the processes ended", spent)
-			}
-		})
-	}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		spent := 0
+		for range 6 {
+			spent += killAndLook(t, dsn)
+		}
+		if spent < 12 {
+			t.Errorf("only %d codes and tokens were spent before the processes ended", spent)
+		}
+	})
 }
 
 // killAndLook lets a process spend, kills it after a random number of

@@ -16,45 +16,42 @@ import (
 // again, nor is what is granted afterwards by those who read the client, or signed in, before.
 func TestGrantWhileDisabled(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, db := t.Context(), open(t, make(t))
-			made := &issuer.Client{ID: "c", Created: epoch}
-			if err := db.CreateClient(ctx, made); err != nil {
-				t.Fatal(err)
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		ctx, db := t.Context(), open(t, dsn)
+		made := &issuer.Client{ID: "c", Created: epoch}
+		if err := db.CreateClient(ctx, made); err != nil {
+			t.Fatal(err)
+		}
+		subject, err := db.AddUser(ctx, "ada", "hash", epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 5 {
+			c, err := db.Client(ctx, "c", epoch)
+			if err != nil || c.Stamp == "" {
+				t.Fatalf("the client is %+v, %v", c, err)
 			}
-			subject, err := db.AddUser(ctx, "ada", "hash", epoch)
+			_, _, stamp, err := db.User(ctx, "ada")
 			if err != nil {
 				t.Fatal(err)
 			}
-			for round := range 5 {
-				c, err := db.Client(ctx, "c", epoch)
-				if err != nil || c.Stamp == "" {
-					t.Fatalf("the client is %+v, %v", c, err)
-				}
-				_, _, stamp, err := db.User(ctx, "ada")
-				if err != nil {
-					t.Fatal(err)
-				}
-				who := "client " + strconv.Itoa(round)
-				testGrantWhile(t, db, &issuer.Grant{ID: who, ClientID: "c", ClientStamp: c.Stamp}, func() error {
-					return db.DisableClient(ctx, "c", epoch)
-				}, func() error { return db.EnableClient(ctx, "c", epoch) })
-				if now, err := db.Client(ctx, "c", epoch); err != nil || now.Stamp == c.Stamp {
-					t.Errorf("the client has its stamp again: %v", err)
-				}
-				who = "user " + strconv.Itoa(round)
-				testGrantWhile(t, db, &issuer.Grant{ID: who, ClientID: "d", Subject: subject, Stamp: stamp}, func() error {
-					_, err := db.DisableUser(ctx, "ada")
-					return err
-				}, func() error {
-					_, err := db.EnableUser(ctx, "ada")
-					return err
-				})
+			who := "client " + strconv.Itoa(round)
+			testGrantWhile(t, db, &issuer.Grant{ID: who, ClientID: "c", ClientStamp: c.Stamp}, func() error {
+				return db.DisableClient(ctx, "c", epoch)
+			}, func() error { return db.EnableClient(ctx, "c", epoch) })
+			if now, err := db.Client(ctx, "c", epoch); err != nil || now.Stamp == c.Stamp {
+				t.Errorf("the client has its stamp again: %v", err)
 			}
-		})
-	}
+			who = "user " + strconv.Itoa(round)
+			testGrantWhile(t, db, &issuer.Grant{ID: who, ClientID: "d", Subject: subject, Stamp: stamp}, func() error {
+				_, err := db.DisableUser(ctx, "ada")
+				return err
+			}, func() error {
+				_, err := db.EnableUser(ctx, "ada")
+				return err
+			})
+		}
+	})
 }
 
 // testGrantWhile adds grants like one while disable runs, and after enable.

@@ -86,27 +86,23 @@ func TestOpenErrors(t *testing.T) {
 // Several processes, or here several DBs, make the tables of one database at once.
 func TestOpenRace(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := make(t)
-			var wg sync.WaitGroup
-			for range 6 {
-				wg.Go(func() {
-					db, err := records.Open(t.Context(), dsn, &records.Options{Connections: 2})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer db.Close()
-					if _, err := db.UseID(t.Context(), "i", "j", epoch.Add(time.Hour), epoch); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-		})
-	}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				db, err := records.Open(t.Context(), dsn, &records.Options{Connections: 2})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer db.Close()
+				if _, err := db.UseID(t.Context(), "i", "j", epoch.Add(time.Hour), epoch); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
 }
 
 // A new file is opened although another program writes to it at this moment: it
@@ -191,62 +187,56 @@ func TestReopen(t *testing.T) {
 // No error of the store shows what was to be stored.
 func TestErrorsHoldNoValues(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const secret = "very-secret"
-			db, err := records.Open(t.Context(), make(t), nil)
-			if err != nil {
-				t.Fatal(err)
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		const secret = "very-secret"
+		db, err := records.Open(t.Context(), dsn, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := t.Context()
+		code := &issuer.Code{Grant: secret, Nonce: secret, Expires: epoch}
+		errs := map[string]error{
+			"code":               db.AddCode(ctx, secret, code),
+			"code that is there": db.AddCode(ctx, secret, code),
+		}
+		_, errs["unknown grant"] = db.Grant(ctx, secret, epoch)
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		errs["cancelled"] = db.AddCode(ended, secret+"2", code)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		errs["closed"] = db.AddCode(ctx, secret+"3", code)
+		_, errs["closed, reading"] = db.Grant(ctx, secret, epoch)
+		if errs["code"] != nil || !errors.Is(errs["cancelled"], context.Canceled) || !errors.Is(errs["unknown grant"], issuer.ErrNotFound) {
+			t.Errorf("errors %v", errs)
+		}
+		delete(errs, "code")
+		for doing, err := range errs {
+			if err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: error %v", doing, err)
 			}
-			ctx := t.Context()
-			code := &issuer.Code{Grant: secret, Nonce: secret, Expires: epoch}
-			errs := map[string]error{
-				"code":               db.AddCode(ctx, secret, code),
-				"code that is there": db.AddCode(ctx, secret, code),
-			}
-			_, errs["unknown grant"] = db.Grant(ctx, secret, epoch)
-			ended, cancel := context.WithCancel(ctx)
-			cancel()
-			errs["cancelled"] = db.AddCode(ended, secret+"2", code)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
-			errs["closed"] = db.AddCode(ctx, secret+"3", code)
-			_, errs["closed, reading"] = db.Grant(ctx, secret, epoch)
-			if errs["code"] != nil || !errors.Is(errs["cancelled"], context.Canceled) || !errors.Is(errs["unknown grant"], issuer.ErrNotFound) {
-				t.Errorf("errors %v", errs)
-			}
-			delete(errs, "code")
-			for doing, err := range errs {
-				if err == nil || strings.Contains(err.Error(), secret) {
-					t.Errorf("%s: error %v", doing, err)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // What a stranger calls itself is not found, rather than a failure.
 func TestOddClientID(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t, make(t))
-			for _, id := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
-				if _, err := db.Client(t.Context(), id, epoch); !errors.Is(err, issuer.ErrNotFound) {
-					t.Errorf("client: error %v", err)
-				}
-				if _, _, _, err := db.User(t.Context(), id); !errors.Is(err, issuer.ErrNotFound) {
-					t.Errorf("user: error %v", err)
-				}
-				if first, err := db.UseID(t.Context(), id, id, epoch.Add(time.Hour), epoch); err != nil || !first {
-					t.Errorf("id: %v, error %v", first, err)
-				}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := open(t, dsn)
+		for _, id := range []string{"", "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
+			if _, err := db.Client(t.Context(), id, epoch); !errors.Is(err, issuer.ErrNotFound) {
+				t.Errorf("client: error %v", err)
 			}
-		})
-	}
+			if _, _, _, err := db.User(t.Context(), id); !errors.Is(err, issuer.ErrNotFound) {
+				t.Errorf("user: error %v", err)
+			}
+			if first, err := db.UseID(t.Context(), id, id, epoch.Add(time.Hour), epoch); err != nil || !first {
+				t.Errorf("id: %v, error %v", first, err)
+			}
+		}
+	})
 }
 
 // A sweep takes more than one portion.
@@ -271,12 +261,9 @@ func TestSweepPortions(t *testing.T) {
 
 func TestUsers(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testUsers(t, open(t, make(t)))
-		})
-	}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		testUsers(t, open(t, dsn))
+	})
 }
 
 func testUsers(t *testing.T, db *records.DB) {

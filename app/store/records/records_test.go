@@ -30,35 +30,32 @@ func TestPostgres(t *testing.T) {
 // With all connections there already, transactions truly run at once.
 func TestWarmRace(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := open(t, make(t))
-			for round := range 10 {
-				id := strconv.Itoa(round)
-				if err := errors.Join(
-					db.AddGrant(t.Context(), &issuer.Grant{ID: id, ClientID: "c", Created: epoch, Expires: epoch.Add(time.Hour)}),
-					db.AddGrant(t.Context(), &issuer.Grant{ID: "code " + id, ClientID: "c", Created: epoch, Expires: epoch.Add(time.Hour)}),
-					db.AddCode(t.Context(), id, &issuer.Code{Grant: "code " + id, ClientID: "c", Expires: epoch.Add(time.Minute)}),
-					db.AddRefresh(t.Context(), id, newRefresh(id)),
-					db.SetRecord(t.Context(), "k", id, nil, epoch.Add(time.Minute)),
-				); err != nil {
-					t.Fatal(err)
-				}
-				for what, take := range map[string]func(i int) error{
-					"record": func(int) error { _, err := db.TakeRecord(t.Context(), "k", id, epoch); return err },
-					"code":   func(int) error { _, err := db.ConsumeCode(t.Context(), id, epoch); return err },
-					"refresh": func(i int) error {
-						return db.RotateRefresh(t.Context(), id, id+" "+strconv.Itoa(i), newRefresh(id), 0, epoch)
-					},
-				} {
-					if n := winners(take); n != 1 {
-						t.Errorf("%d callers got the one %s", n, what)
-					}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := open(t, dsn)
+		for round := range 10 {
+			id := strconv.Itoa(round)
+			if err := errors.Join(
+				db.AddGrant(t.Context(), &issuer.Grant{ID: id, ClientID: "c", Created: epoch, Expires: epoch.Add(time.Hour)}),
+				db.AddGrant(t.Context(), &issuer.Grant{ID: "code " + id, ClientID: "c", Created: epoch, Expires: epoch.Add(time.Hour)}),
+				db.AddCode(t.Context(), id, &issuer.Code{Grant: "code " + id, ClientID: "c", Expires: epoch.Add(time.Minute)}),
+				db.AddRefresh(t.Context(), id, newRefresh(id)),
+				db.SetRecord(t.Context(), "k", id, nil, epoch.Add(time.Minute)),
+			); err != nil {
+				t.Fatal(err)
+			}
+			for what, take := range map[string]func(i int) error{
+				"record": func(int) error { _, err := db.TakeRecord(t.Context(), "k", id, epoch); return err },
+				"code":   func(int) error { _, err := db.ConsumeCode(t.Context(), id, epoch); return err },
+				"refresh": func(i int) error {
+					return db.RotateRefresh(t.Context(), id, id+" "+strconv.Itoa(i), newRefresh(id), 0, epoch)
+				},
+			} {
+				if n := winners(take); n != 1 {
+					t.Errorf("%d callers got the one %s", n, what)
 				}
 			}
-		})
-	}
+		}
+	})
 }
 
 // winners is how many of several callers at once got no error.

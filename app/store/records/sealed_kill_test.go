@@ -84,14 +84,7 @@ func TestKilledSeal(t *testing.T) {
 			usual := 400 * time.Millisecond
 			for round := 0; round < 5 || killed == 0 && round < 15; round++ {
 				dsn := make(t)
-				before, err := records.Open(t.Context(), dsn, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				fill(t, before)
-				if err := before.Close(); err != nil {
-					t.Fatal(err)
-				}
+				fillInClear(t, dsn)
 				key, text := seal.GenerateKey()
 				if killAfter(t, "once "+text+" "+dsn, "opening", usual) {
 					usual = max(usual/2, time.Millisecond)
@@ -114,27 +107,22 @@ func TestKilledSeal(t *testing.T) {
 // also by a server that runs, and the next rotation leaves one data key.
 func TestKilledReseal(t *testing.T) {
 	t.Parallel()
-	for name, make := range databasetest.All {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dsn := make(t)
-			key, text := seal.GenerateKey()
-			server := openWith(t, dsn, key)
-			fill(t, server)
-			for range 4 {
-				killAfter(t, "again "+text+" "+dsn, "opened", 500*time.Millisecond)
-				check(t, server)
-				check(t, openWith(t, dsn, key))
-			}
-			db := openWith(t, dsn, key)
-			if _, err := db.RotateSecrets(t.Context(), key, &records.RotateOptions{Reseal: true, Wait: time.Nanosecond}); err != nil {
-				t.Fatal(err)
-			}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		key, text := seal.GenerateKey()
+		server := openFilled(t, dsn, key)
+		for range 4 {
+			killAfter(t, "again "+text+" "+dsn, "opened", 500*time.Millisecond)
 			check(t, server)
-			var keys int
-			if err := raw(t, dsn).QueryRowContext(t.Context(), `SELECT count(*) FROM data_keys`).Scan(&keys); err != nil || keys != 1 {
-				t.Errorf("%d data keys, error %v", keys, err)
-			}
-		})
-	}
+			check(t, openWith(t, dsn, key))
+		}
+		db := openWith(t, dsn, key)
+		if _, err := db.RotateSecrets(t.Context(), key, &records.RotateOptions{Reseal: true, Wait: time.Nanosecond}); err != nil {
+			t.Fatal(err)
+		}
+		check(t, server)
+		var keys int
+		if err := raw(t, dsn).QueryRowContext(t.Context(), `SELECT count(*) FROM data_keys`).Scan(&keys); err != nil || keys != 1 {
+			t.Errorf("%d data keys, error %v", keys, err)
+		}
+	})
 }
