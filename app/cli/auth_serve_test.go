@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -22,6 +23,7 @@ type process struct {
 	*tokenEndpoint
 	args  []string
 	cmd   *exec.Cmd
+	said  output     // by all that were started
 	ended chan error // of the process
 }
 
@@ -52,25 +54,46 @@ func newProcess(t *testing.T, database string, flags ...string) *process {
 
 func (p *process) start() {
 	p.t.Helper()
+	_, p.cmd, p.ended = spawn(p.t, "authorization server is", &p.said, p.args...)
+}
+
+// spawn starts the program as a process, and returns what it says in the parentheses of a pattern. All
+// that it says goes to said; ended gets the error of its end.
+func spawn(t *testing.T, pattern string, said *output, args ...string) (value string, cmd *exec.Cmd, ended chan error) {
+	t.Helper()
 	path, err := exec.LookPath("parley")
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
-	p.cmd = exec.CommandContext(context.WithoutCancel(p.t.Context()), path, p.args...)
-	var said output
-	p.cmd.Stderr = &said
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
+	cmd = exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
+	var own output
+	cmd.Stderr = io.MultiWriter(&own, said)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	ended, over := make(chan error, 1), make(chan struct{})
-	p.ended = ended
+	over := make(chan struct{})
+	ended = make(chan error, 1)
 	go func() {
 		defer close(over)
-		ended <- p.cmd.Wait()
+		ended <- cmd.Wait()
 	}()
-	if said.wait("authorization server is", over) == "" {
-		p.t.Fatalf("the authorization server did not start:\n%s", &said)
+	if value = own.wait(pattern, over); value == "" {
+		t.Fatalf("parley %s did not start:\n%s", strings.Join(args, " "), &own)
 	}
+	return value, cmd, ended
+}
+
+// startChild is spawn of a process that ends with the test.
+func startChild(t *testing.T, pattern string, args ...string) (value string) {
+	t.Helper()
+	said := new(output)
+	value, cmd, ended := spawn(t, pattern, said, args...)
+	t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(os.Interrupt), <-ended); err != nil {
+			t.Errorf("parley %s: %v\n%s", strings.Join(args, " "), err, said)
+		}
+	})
+	return value
 }
 
 // kill ends it as the machine's kernel would, and starts it anew.
