@@ -55,8 +55,9 @@ func databasePlace(dsn string) (string, error) {
 // openingError is the error of opening a database that a flag names.
 func openingError(ctx context.Context, flag, what string, err error) error {
 	var network *net.OpError
+	var host *net.DNSError
 	switch {
-	case errors.As(err, &network):
+	case errors.As(err, &network), errors.As(err, &host):
 		return &unreachableError{fmt.Errorf("opening %s: %w", what, err)}
 	case ctx.Err() == nil:
 		return usagef("%s: %w", flag, err)

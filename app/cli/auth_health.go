@@ -139,6 +139,8 @@ func (h *health) run() {
 			if h.last.Checks[c.name] != state {
 				h.log.Error("not ready", "check", c.name, "error", errs[i].Error())
 			}
+		} else if before := h.last.Checks[c.name]; before != "" && before != healthOK {
+			h.log.Warn("ready again", "check", c.name)
 		}
 		report.Checks[c.name] = state
 	}

@@ -85,10 +85,46 @@ func TestAuthHealth(t *testing.T) {
 }
 
 // A relay stands in front of a database: while it is frozen nothing goes through, and connections
-// stay open.
+// stay open; while it is away connections are cut, and new ones too.
 type relay struct {
 	address string
 	frozen  sync.RWMutex
+
+	mu    sync.Mutex
+	away  bool
+	conns map[net.Conn]bool // from clients
+}
+
+// goAway cuts all connections, and new ones until comeBack.
+func (r *relay) goAway() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = true
+	for c := range r.conns {
+		_ = c.Close() // that it is closed already is no matter
+	}
+}
+
+func (r *relay) comeBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = false
+}
+
+// enter keeps a connection, or says that the relay is away.
+func (r *relay) enter(c net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
+		r.conns[c] = true
+	}
+	return !r.away
+}
+
+func (r *relay) leave(c net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -97,7 +133,7 @@ func newRelay(t *testing.T, to string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{address: ln.Addr().String()}
+	r := &relay{address: ln.Addr().String(), conns: map[net.Conn]bool{}}
 	var group sync.WaitGroup
 	t.Cleanup(func() { _ = ln.Close(); group.Wait() })
 	group.Go(func() {
@@ -106,7 +142,12 @@ func newRelay(t *testing.T, to string) *relay {
 			if err != nil {
 				return
 			}
+			if !r.enter(from) {
+				_ = from.Close()
+				continue
+			}
 			group.Go(func() {
+				defer r.leave(from)
 				there, err := net.Dial("tcp", to)
 				if err != nil {
 					t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,6 +60,9 @@ type DB struct {
 	// turn is held by the transaction that writes SQLite. Others get it in the order in
 	// which they came, so that none waits for much longer than the rest.
 	turn chan struct{}
+	// doubt says that the database may not take changes: none was made yet by CheckWrites, or one
+	// failed since then.
+	doubt atomic.Bool
 }
 
 // Open opens a database, makes its tables or brings them up to date. dsn is
@@ -81,6 +85,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	d.options = options
+	d.doubt.Store(true)
 	if err := d.migrate(ctx); err != nil {
 		_ = d.Close() // the first error says more
 		return nil, fmt.Errorf("open database: %w", err)
@@ -151,6 +156,9 @@ func (d *DB) Change(ctx context.Context, doing string, f func(*sql.Tx) error) (e
 		if err == nil {
 			return nil
 		}
+		if cannotWrite(err) {
+			d.doubt.Store(true)
+		}
 		if try == maxTries || !lost(err) {
 			return fmt.Errorf("%s: %w", doing, d.options.plain(err))
 		}
@@ -162,6 +170,20 @@ func (d *DB) Change(ctx context.Context, doing string, f func(*sql.Tx) error) (e
 			return fmt.Errorf("%s: %w", doing, ctx.Err())
 		}
 	}
+}
+
+// CheckWrites runs f, which writes and takes back what it wrote, when the database is opened and after
+// changes that failed since it was full or could only be read. Otherwise it does nothing, so that it can
+// be asked often. Its error says that changes fail.
+func (d *DB) CheckWrites(ctx context.Context, doing string, f func(*sql.Tx) error) error {
+	if !d.doubt.Swap(false) { // a change that fails meanwhile sets it again
+		return nil
+	}
+	err := d.Change(ctx, doing, f)
+	if err != nil {
+		d.doubt.Store(true)
+	}
+	return err
 }
 
 func (d *DB) once(ctx context.Context, f func(*sql.Tx) error) error {

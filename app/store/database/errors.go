@@ -37,6 +37,9 @@ func (o *Options) plain(err error) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return e // it shows addresses alone
 	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return e // it shows the host alone
+	}
 	if pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the connection to the database was lost; try again")
 	}
@@ -50,8 +53,9 @@ var meanings = map[string]string{
 	"28P01": ": user or password is wrong",
 	"3D000": ": there is no such database",
 	"3F000": ": there is no such schema; see search_path in the URL",
+	"25006": ": it can only be read, as a standby; name the server that takes changes",
 	"42501": ": this user may not do that",
-	"53100": ": its disk is full",
+	"53100": ": its disk is full; make room there",
 	"53300": ": it has too many connections",
 	"57P01": ": it ended the connection; try again",
 	"57P03": ": it is starting or stopping; try again",
@@ -75,11 +79,11 @@ func (e *SQLiteError) Damaged() bool {
 
 // sqliteMeanings are those of primary result codes.
 var sqliteMeanings = map[int]string{
-	sqliteBusy: ": another program writes to the file, for longer than is waited",
-	8:          ": the file can only be read",
-	10:         ": the file cannot be read or written",
-	13:         ": the disk is full",
-	14:         ": the file cannot be opened",
+	sqliteBusy:     ": another program writes to the file, for longer than is waited",
+	sqliteReadOnly: ": the file can only be read; the user of this program must be able to write to it, its folder and its disk",
+	sqliteIO:       ": the file cannot be read or written; look whether its disk is full or fails",
+	sqliteFull:     ": the disk is full; make room on it",
+	sqliteCantOpen: ": the file cannot be opened; the user of this program must be able to read and write it and its folder",
 
 	sqliteCorrupt:    ": the file is damaged",
 	sqliteNoDatabase: ": the file is no database",
@@ -92,6 +96,21 @@ func lost(err error) bool {
 		return e.Code == "40001" || e.Code == "40P01" // serialization, deadlock
 	}
 	return pgconn.SafeToRetry(err)
+}
+
+// cannotWrite says whether an error is about the database as a whole: nothing can be written to it
+// until somebody has done something, or it is back.
+func cannotWrite(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "25006" || e.Code == "53100" || e.Code == "58030" // read only, disk full, input or output
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqliteReadOnly, sqliteIO, sqliteFull, sqliteCantOpen:
+			return true
+		}
+	}
+	return false
 }
 
 // ErrUnreadable says that a row holds what this program does not write.

@@ -134,7 +134,11 @@ func untilFree(ctx context.Context, wait time.Duration, f func(context.Context) 
 // Primary result codes of SQLite.
 const (
 	sqliteBusy       = 5
+	sqliteReadOnly   = 8
+	sqliteIO         = 10
 	sqliteCorrupt    = 11
+	sqliteFull       = 13
+	sqliteCantOpen   = 14
 	sqliteNoDatabase = 26
 )
 

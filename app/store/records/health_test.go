@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
@@ -50,6 +54,60 @@ func TestSubjectName(t *testing.T) {
 			t.Error("a database that is closed works")
 		}
 	})
+}
+
+// A file that can only be read does not work, and the error says what to do.
+func TestPingReadOnly(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() <= 0 {
+		t.Skip("files cannot be kept from this user")
+	}
+	file := filepath.Join(t.TempDir(), "data.db")
+	if err := errors.Join(open(t, file).Close(), os.Chmod(file, 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	db := open(t, file)
+	for range 2 {
+		if err := db.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "the file can only be read; the user of this program must be able to write") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+// Once a change has failed because the disk of PostgreSQL is full, the database does not work until one
+// succeeds.
+func TestPingFull(t *testing.T) {
+	t.Parallel()
+	dsn := databasetest.Postgres(t)
+	db := open(t, dsn)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	execute(`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a secret' USING ERRCODE = '53100'; END $$`)
+	execute(`CREATE TRIGGER full_disk BEFORE INSERT ON revoked_tokens EXECUTE FUNCTION full_disk()`)
+	if err := db.RevokeToken(t.Context(), "id", epoch); err == nil {
+		t.Error("the disk is not full")
+	}
+	for range 2 {
+		if err := db.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "its disk is full; make room there") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("error %v", err)
+		}
+	}
+	execute(`DROP TRIGGER full_disk ON revoked_tokens`)
+	if err := db.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // Each operation is told by its name, in the context that it was given, with the errors that are no
