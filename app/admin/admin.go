@@ -24,6 +24,9 @@ type Options struct {
 	// Issuer returns the URL of the authorization server, for links; "" if it is not known (yet).
 	// Default: it is not known.
 	Issuer func() string
+	// NoPasswords says why the server looks at no passwords, and what to do instead. Verbs that give
+	// a user one are refused with it. Default: it looks at them.
+	NoPasswords string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }

@@ -40,6 +40,9 @@ func (i *Invitation) Text() string {
 }
 
 func inviteUser(ctx context.Context, a *Admin, in *userInvitation) (*Invitation, error) {
+	if err := a.passwordsCount(); err != nil {
+		return nil, err
+	}
 	base, err := a.issuerURL(in.Issuer)
 	if err != nil {
 		return nil, err

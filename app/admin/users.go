@@ -77,6 +77,9 @@ type userPassword struct {
 }
 
 func addUser(ctx context.Context, a *Admin, in *userPassword) (*UserChange, error) {
+	if err := a.passwordsCount(); err != nil {
+		return nil, err
+	}
 	hash, err := userauth.HashPassword(in.Password)
 	if err != nil {
 		return nil, errorf(Invalid, "%w", err)
@@ -100,7 +103,18 @@ func alikeUser(alike *records.AlikeError, name string) error {
 	return errorf(Conflict, "there is a user %q, and %q could be taken for it; take another name", alike.User, name)
 }
 
+// passwordsCount refuses to give a user a password that the server would never ask for.
+func (a *Admin) passwordsCount() error {
+	if a.opts.NoPasswords == "" {
+		return nil
+	}
+	return errorf(Conflict, "%s", a.opts.NoPasswords)
+}
+
 func setPassword(ctx context.Context, a *Admin, in *userPassword) (*UserChange, error) {
+	if err := a.passwordsCount(); err != nil {
+		return nil, err
+	}
 	hash, err := userauth.HashPassword(in.Password)
 	if err != nil {
 		return nil, errorf(Invalid, "%w", err)

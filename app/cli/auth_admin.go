@@ -264,10 +264,8 @@ func adminKey(address, file string) (string, error) {
 }
 
 // startAdmin serves the administration of the records until stop is called, if there is an
-// address for it. issuer tells the URL of the server.
-func (p *program) startAdmin(
-	ctx context.Context, flags *adminFlags, db *records.DB, audit *audit, issuer func() string,
-) (stop func(), err error) {
+// address for it.
+func (p *program) startAdmin(ctx context.Context, flags *adminFlags, db *records.DB, o *admin.Options) (stop func(), err error) {
 	if flags.admin == "" {
 		if flags.keyFile != "" {
 			return nil, usagef("--admin-key-file goes with --admin")
@@ -282,8 +280,7 @@ func (p *program) startAdmin(
 	if err != nil {
 		return nil, usagef("--admin %s: %w", flags.admin, err)
 	}
-	served := admin.New(db, &admin.Options{Audit: audit.act, Ready: audit.ready, Issuer: issuer})
-	handler := admin.NewHandler(served, &admin.HandlerOptions{Key: key, Logger: p.serverLogger()})
+	handler := admin.NewHandler(admin.New(db, o), &admin.HandlerOptions{Key: key, Logger: p.serverLogger()})
 	ctx, end := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

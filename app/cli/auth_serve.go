@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/admin"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/host"
@@ -150,7 +151,10 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 		return err
 	}
 	name := new(atomic.Value) // of the issuer, once it is known
-	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, audit, func() string { known, _ := name.Load().(string); return known })
+	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, &admin.Options{
+		Audit: audit.act, Ready: audit.ready, NoPasswords: flags.noPasswords(),
+		Issuer: func() string { known, _ := name.Load().(string); return known },
+	})
 	if err != nil {
 		return err
 	}
@@ -469,6 +473,19 @@ func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issue
 	}
 	options.Subjects = db
 	return userauth.NewPasswords(db, &userauth.PasswordOptions{Remote: options.Remote, Changes: db, Invitations: db}), nil
+}
+
+// noPasswords tells an operator why passwords are of no use at the server; "" if they are.
+func (f *issuerFlags) noPasswords() string {
+	switch {
+	case f.autoApprove != "":
+		return "this server asks nobody for a password: whoever comes is signed in as " + f.autoApprove +
+			" (--auto-approve); start it without that flag first"
+	case f.upstream != "":
+		return "this server asks nobody for a password: people sign in with their accounts at " + f.upstream + " (--upstream); " +
+			"add people and change passwords there"
+	}
+	return ""
 }
 
 // A lateHandler is a handler that comes when the address is known: requests

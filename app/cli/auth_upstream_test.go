@@ -119,3 +119,47 @@ func TestClientMetadata(t *testing.T) {
 		}
 	}
 }
+
+// Where people sign in at another provider nobody is given a password: the server refuses it, and the
+// link that is made on its database, where nobody knows, leads to the provider.
+func TestUpstreamPasswords(t *testing.T) {
+	there := oidctest.New(t)
+	for name, test := range map[string]struct {
+		flags []string
+		words string
+	}{
+		"upstream":     {[]string{"--upstream", there.URL, "--upstream-client", "parley"}, "with their accounts at " + there.URL + " (--upstream)"},
+		"auto-approve": {[]string{"--auto-approve", "ada"}, "signed in as ada (--auto-approve)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newEmptyPlace(t)
+			key := kept(t, "0123456789abcdef")
+			database := filepath.Join(p.dir, "issuer.db")
+			p.issuer = p.start(`authorization server is (\S+);`, append([]string{
+				"auth", "serve", "--http", "127.0.0.1:0", "--database", database, "--admin", "127.0.0.1:0", "--admin-key-file", key,
+			}, test.flags...)...)
+			address := p.said.wait(`administration at ([0-9.:]+);`, nil)
+			for _, args := range [][]string{
+				{"invite", "bob"},
+				{"add", "bob", "--password-file", kept(t, "correct-horse")},
+				{"password", "bob", "--password-file", kept(t, "correct-horse")},
+			} {
+				code, out, said := command(t, append(append([]string{"auth", "user"}, args...), "--admin", address, "--admin-key-file", key)...)
+				if code != 1 || out != "" || !strings.Contains(said, test.words) {
+					t.Errorf("%v: exit code %d, %s%s", args, code, out, said)
+				}
+			}
+			if name != "upstream" {
+				return // there is no account page either
+			}
+			code, out, said := command(t, "auth", "user", "invite", "bob", "--database", database, "--issuer", p.issuer)
+			if code != 0 {
+				t.Fatalf("invite: exit code %d, %s", code, said)
+			}
+			link := strings.Split(out, "\n")[1]
+			if status, body := get(t, link, ""); status != http.StatusGone || !strings.Contains(body, "Sign in at "+strings.TrimPrefix(there.URL, "http://")) {
+				t.Errorf("%s: %d %s", link, status, body)
+			}
+		})
+	}
+}

@@ -249,17 +249,17 @@ func (p *Passwords) showForm(w http.ResponseWriter, v *issuer.AccountVisit, stat
 	if f.Old {
 		f.Back = v.Account
 	}
-	p.page(w, v, status, f.Title, "form", f)
+	writeAccountPage(w, v, status, f.Title, "form", f)
 }
 
 // An accountMessage says one thing.
 type accountMessage struct{ Title, Text, Link, LinkText string }
 
 func (p *Passwords) say(w http.ResponseWriter, v *issuer.AccountVisit, status int, m *accountMessage) {
-	p.page(w, v, status, m.Title, "message", m)
+	writeAccountPage(w, v, status, m.Title, "message", m)
 }
 
-func (p *Passwords) page(w http.ResponseWriter, v *issuer.AccountVisit, status int, title, name string, data any) {
+func writeAccountPage(w http.ResponseWriter, v *issuer.AccountVisit, status int, title, name string, data any) {
 	var body bytes.Buffer
 	if err := accountPages.ExecuteTemplate(&body, name, data); err != nil {
 		http.Error(w, "something went wrong", http.StatusInternalServerError)

@@ -55,12 +55,13 @@ type UpstreamOptions struct {
 type Upstream struct {
 	opts    UpstreamOptions
 	client  *http.Client
+	host    string        // of the provider
 	lock    chan struct{} // guards what follows
 	found   *upstreamProvider
 	foundAt time.Time // or when it was last tried
 }
 
-var _ issuer.Login = (*Upstream)(nil)
+var _ issuer.AccountLogin = (*Upstream)(nil)
 
 // NewUpstream checks the options. The provider is first asked when a person
 // signs in.
@@ -85,11 +86,29 @@ func NewUpstream(o UpstreamOptions) (*Upstream, error) {
 	if oauth.LoopbackHost(base.Hostname()) {
 		fetch = fetch.Loopback()
 	}
-	return &Upstream{opts: o, client: fetchClient(fetch), lock: make(chan struct{}, 1)}, nil
+	return &Upstream{opts: o, client: fetchClient(fetch), host: base.Host, lock: make(chan struct{}, 1)}, nil
 }
 
 // External implements issuer.Login: the person is asked before leaving.
 func (u *Upstream) External() bool { return true }
+
+// AccountPages implements issuer.AccountLogin: at the addresses of the pages for passwords, which a link
+// of an invitation leads to, or one that somebody kept, it says that there are none.
+func (u *Upstream) AccountPages() []issuer.AccountPage {
+	return []issuer.AccountPage{
+		{Name: pagePassword, Open: true, Serve: u.serveNoPassword},
+		{Name: pageInvitation, Open: true, Serve: u.serveNoPassword},
+	}
+}
+
+func (u *Upstream) serveNoPassword(w http.ResponseWriter, r *http.Request, v *issuer.AccountVisit) {
+	v.Refused(r, "", "people sign in at another provider")
+	writeAccountPage(w, v, http.StatusGone, "You need no password here", "message", &accountMessage{
+		Title: "You need no password here",
+		Text:  "People sign in to this server with their accounts at " + u.host + ". If you have none there, ask the one who sent you here.",
+		Link:  v.Account, LinkText: "Sign in at " + u.host,
+	})
+}
 
 // A pendingLogin is the state of a redirect to the provider.
 type pendingLogin struct {

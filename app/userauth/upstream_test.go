@@ -366,10 +366,26 @@ func TestUpstreamAccount(t *testing.T) {
 	if shown.Status != http.StatusOK || !strings.Contains(shown.Body, "Browsers where you are signed in") || strings.Contains(shown.Body, "/account/password") {
 		t.Fatalf("the account page: %d %v %s", shown.Status, shown.Away, shown.Body)
 	}
-	if got := p.open(s.url + "/account/password"); got.Status != http.StatusNotFound {
-		t.Errorf("the page for a password: %d", got.Status)
-	}
 	if got := p.submit(shown, "do", "sign-out"); !strings.Contains(got.Body, "You are signed out") {
 		t.Errorf("after signing out: %d %s", got.Status, got.Body)
+	}
+}
+
+// A link of an invitation, which an operator can make on the database of any server, says that people
+// sign in elsewhere, and leads there.
+func TestUpstreamInvitation(t *testing.T) {
+	t.Parallel()
+	s, there := upstreamSite(t, nil)
+	p := newPerson(t)
+	host := strings.TrimPrefix(there.URL, "http://")
+	for _, address := range []string{userauth.InvitationLink(s.url, "secret"), s.url + "/account/password"} {
+		got := p.open(address)
+		if got.Status != http.StatusGone || !strings.Contains(got.Body, "with their accounts at "+host) ||
+			!strings.Contains(got.Body, `<a href="/account">Sign in at `+host+`</a>`) || strings.Contains(got.Body, "<form") {
+			t.Errorf("%s: %d %s", address, got.Status, got.Body)
+		}
+	}
+	if got := p.open(s.url + "/account"); !strings.Contains(got.Body, "Browsers where you are signed in") || len(there.Asked()) != 1 {
+		t.Errorf("the link leads to %d %s", got.Status, got.Body)
 	}
 }
