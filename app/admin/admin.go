@@ -24,6 +24,10 @@ type Options struct {
 	// Issuer returns the URL of the authorization server, for links; "" if it is not known (yet).
 	// Default: it is not known.
 	Issuer func() string
+	// AuditFile is the file that Audit writes to, for the verbs that read it, and AuditKey the key
+	// that authenticates its lines, if it has one. Default: there is no file.
+	AuditFile string
+	AuditKey  []byte
 	// NoPasswords says why the server looks at no passwords, and what to do instead. Verbs that give
 	// a user one are refused with it. Default: it looks at them.
 	NoPasswords string
@@ -48,13 +52,14 @@ type Act struct {
 // An Admin does the verbs on the records of an authorization server. It may be used by many
 // goroutines at once.
 type Admin struct {
-	db   *records.DB
-	opts Options
+	db      *records.DB
+	opts    Options
+	readers chan struct{} // one element for each request that reads the audit
 }
 
 // New returns an Admin. Options may be nil.
 func New(db *records.DB, o *Options) *Admin {
-	a := &Admin{db: db}
+	a := &Admin{db: db, readers: make(chan struct{}, maxReaders)}
 	if o != nil {
 		a.opts = *o
 	}
@@ -74,8 +79,16 @@ func New(db *records.DB, o *Options) *Admin {
 }
 
 // Run does a verb for an actor. Its parameters are a JSON object. An error that the actor can
-// do something about is an *Error.
+// do something about is an *Error. Verbs that stream are for Stream.
 func (a *Admin) Run(ctx context.Context, actor string, v *Verb, parameters []byte) (Result, error) {
+	return a.Stream(ctx, actor, v, parameters, func([]byte) error { return errors.New("the verb answers with lines") })
+}
+
+// Stream does a verb as Run does. What the verb answers with before the result goes to write, line by
+// line; a line is valid until write returns.
+func (a *Admin) Stream(
+	ctx context.Context, actor string, v *Verb, parameters []byte, write func(line []byte) error,
+) (Result, error) {
 	if !v.Reads && !a.opts.Ready() {
 		return nil, errorf(Unavailable, "the audit of the server cannot be written, and nothing is changed without it; its log says why")
 	}
@@ -84,7 +97,7 @@ func (a *Admin) Run(ctx context.Context, actor string, v *Verb, parameters []byt
 	var result Result
 	if err == nil {
 		act.Parameters = v.visible(input)
-		result, err = v.do(ctx, a, input)
+		result, err = v.do(ctx, a, input, write)
 	}
 	if err != nil {
 		act.Outcome = string(codeOf(err))

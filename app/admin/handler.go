@@ -36,7 +36,9 @@ type HandlerOptions struct {
 
 // NewHandler returns the API: POST /v1/user/disable {"name":"ada"} does the verb "user
 // disable". It answers with the result, or with {"error":{"code":"not_found","message":...}}.
-// It takes requests to this machine by names of loopback alone, and none of browsers.
+// A verb that streams answers with lines, and with its result in the trailer Parley-Result; the
+// connection ends before that if they are not all. It takes requests to this machine by names of loopback
+// alone, and none of browsers.
 func NewHandler(a *Admin, o *HandlerOptions) http.Handler {
 	h := &handler{admin: a, log: slog.New(slog.DiscardHandler)}
 	if o != nil {
@@ -55,15 +57,25 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	result, err := h.serve(w, r)
-	if err != nil {
+	lines := newLineWriter(w)
+	result, err := h.serve(w, r, lines)
+	lines.extend()
+	switch {
+	case err != nil && lines.begun:
+		if r.Context().Err() == nil {
+			h.log.ErrorContext(r.Context(), "administration", "error", err.Error())
+		}
+		panic(http.ErrAbortHandler) // the status was sent, and the client must see that lines are missing
+	case err != nil:
 		h.refuse(w, r, err)
-		return
+	case lines.begun:
+		lines.end(result)
+	default:
+		answer(w, http.StatusOK, result)
 	}
-	answer(w, http.StatusOK, result)
 }
 
-func (h *handler) serve(w http.ResponseWriter, r *http.Request) (Result, error) {
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, lines *lineWriter) (Result, error) {
 	words, under := strings.CutPrefix(r.URL.Path, prefix)
 	v := Find(strings.ReplaceAll(words, "/", " "))
 	actor, err := h.caller(r)
@@ -91,7 +103,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (Result, error) 
 	if err != nil {
 		return nil, errorf(Invalid, "the request cannot be read")
 	}
-	return h.admin.Run(r.Context(), actor, v, raw)
+	if !v.Streams {
+		return h.admin.Run(r.Context(), actor, v, raw)
+	}
+	result, err := h.admin.Stream(r.Context(), actor, v, raw, lines.write)
+	if err == nil {
+		err = lines.flush()
+	}
+	return result, err
 }
 
 // caller says who makes a request.

@@ -21,9 +21,12 @@ type Verb struct {
 	Reads bool
 	// Fields are its parameters.
 	Fields []Field
+	// Streams says that it answers with lines, before its result.
+	Streams bool
 
 	input  reflect.Type
-	do     func(ctx context.Context, a *Admin, input any) (Result, error)
+	long   bool // it may take minutes
+	do     func(ctx context.Context, a *Admin, input any, write func(line []byte) error) (Result, error)
 	result func() Result
 }
 
@@ -75,7 +78,7 @@ func Find(path string) *Verb {
 func Verbs() []*Verb { return slices.Clone(verbs) }
 
 // verbs is the table of what an operator can do.
-var verbs = slices.Concat(userVerbs, groupVerbs, clientVerbs, resourceVerbs, givenVerbs, keyVerbs)
+var verbs = slices.Concat(userVerbs, groupVerbs, clientVerbs, resourceVerbs, givenVerbs, keyVerbs, auditVerbs)
 
 // verb makes a row of the table. In is a struct whose fields have tags: json, and "arg", the
 // name of an argument; "help"; and "kind", which is "secret", "secret-file", "file" or "required". Fields of
@@ -85,10 +88,22 @@ func verb[In, Out any, Pointer interface {
 	Result
 }](path, short string, do func(ctx context.Context, a *Admin, in *In) (Pointer, error),
 ) *Verb {
+	return streamed(path, short, false, func(ctx context.Context, a *Admin, in *In, _ func([]byte) error) (Pointer, error) {
+		return do(ctx, a, in)
+	})
+}
+
+// streamed makes a row of a verb that may answer with lines, which it gives to write. A line is valid
+// until write returns.
+func streamed[In, Out any, Pointer interface {
+	*Out
+	Result
+}](path, short string, streams bool, do func(ctx context.Context, a *Admin, in *In, write func(line []byte) error) (Pointer, error),
+) *Verb {
 	v := &Verb{
-		Path: path, Short: short, input: reflect.TypeFor[In](),
-		do: func(ctx context.Context, a *Admin, input any) (Result, error) {
-			out, err := do(ctx, a, input.(*In))
+		Path: path, Short: short, Streams: streams, input: reflect.TypeFor[In](),
+		do: func(ctx context.Context, a *Admin, input any, write func(line []byte) error) (Result, error) {
+			out, err := do(ctx, a, input.(*In), write)
 			if err != nil {
 				return nil, err
 			}
@@ -107,6 +122,12 @@ func verb[In, Out any, Pointer interface {
 // reading makes a row of a verb that changes nothing.
 func reading(v *Verb) *Verb {
 	v.Reads = true
+	return v
+}
+
+// long makes a row of a verb that may take minutes.
+func long(v *Verb) *Verb {
+	v.long = true
 	return v
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -38,6 +40,29 @@ type Filter struct {
 	Address netip.Prefix
 	// Last is how many lines are meant at most, the newest. Default 0: all.
 	Last int
+	// LastBytes is how many bytes the lines of Last may have together: more are a *[TooLargeError].
+	// Default 0: any number.
+	LastBytes int
+}
+
+// A TooLargeError says that the newest lines have more bytes than Filter.LastBytes.
+type TooLargeError struct{ Lines, Bytes int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the newest %d lines have more than %d bytes", e.Lines, e.Bytes)
+}
+
+// ParseAddress reads an address, or a network such as 192.0.2.0/24, for a Filter.
+func ParseAddress(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		address = address.Unmap()
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return network, fmt.Errorf("%q is no address or network; write 192.0.2.1 or 192.0.2.0/24", text)
+	}
+	return network, nil
 }
 
 // Query calls visit with each line of the log at path that the filter means, oldest first, and with
@@ -45,7 +70,7 @@ type Filter struct {
 // left out. Memory is bounded by Last, or by the longest line. The error is as that of Read.
 func Query(ctx context.Context, path string, f *Filter, visit func(raw []byte, l *Line) error) (unreadable int, err error) {
 	newest := make([][]byte, 0, min(f.Last, 1024))
-	next := 0 // where the oldest of newest is, once it is full
+	next, size := 0, 0 // where the oldest of newest is, once it is full; the bytes of newest
 	err = Read(ctx, path, func(raw []byte) error {
 		if f.User != "" && !mayHave(raw, f.User) || f.Client != "" && !mayHave(raw, f.Client) {
 			return nil
@@ -61,13 +86,21 @@ func Query(ctx context.Context, path string, f *Filter, visit func(raw []byte, l
 		case f.Last == 0:
 			return visit(raw, &l)
 		case len(newest) < f.Last:
+			size += len(raw)
 			newest = append(newest, bytes.Clone(raw))
 		default:
+			size += len(raw) - len(newest[next])
 			newest[next] = append(newest[next][:0], raw...)
 			next = (next + 1) % f.Last
 		}
+		if f.LastBytes > 0 && size > f.LastBytes {
+			return &TooLargeError{f.Last, f.LastBytes}
+		}
 		return nil
 	})
+	if errors.As(err, new(*TooLargeError)) {
+		return unreadable, err
+	}
 	for i := range newest {
 		raw := newest[(next+i)%len(newest)]
 		var l Line

@@ -112,3 +112,35 @@ func TestQueryDamaged(t *testing.T) {
 		}
 	}
 }
+
+// The newest lines are kept in memory, up to a bound.
+func TestQueryBytes(t *testing.T) {
+	path := queried(t)
+	for _, c := range []struct{ last, bytes, want int }{
+		{8, 8000, 8},
+		{8, 1000, 0},
+		{2, 1000, 2},
+		{0, 1, 8}, // none are kept
+	} {
+		got := 0
+		_, err := audit.Query(t.Context(), path, &audit.Filter{Last: c.last, LastBytes: c.bytes}, func([]byte, *audit.Line) error {
+			got++
+			return nil
+		})
+		if got != c.want || errors.As(err, new(*audit.TooLargeError)) != (c.want == 0) {
+			t.Errorf("the newest %d in %d bytes: %d, want %d; %v", c.last, c.bytes, got, c.want, err)
+		}
+	}
+}
+
+func TestParseAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "192.0.2.0/24": "192.0.2.0/24", "2001:db8::1": "2001:db8::1/128",
+		"": "", "here": "", "192.0.2.0/33": "",
+	} {
+		got, err := audit.ParseAddress(text)
+		if (err != nil) != (want == "") || err == nil && got.String() != want {
+			t.Errorf("%q is %v, %v; want %q", text, got, err, want)
+		}
+	}
+}

@@ -41,6 +41,12 @@ type adminFlags struct {
 	auditKey  string // a file
 }
 
+// addAdmin adds the flags that lead to a server.
+func (f *adminFlags) addAdmin(set *pflag.FlagSet) {
+	set.StringVar(&f.admin, "admin", "", "act through the server that has this `ADDRESS` as its --admin: unix:PATH, or HOST:PORT with --admin-key-file")
+	set.StringVar(&f.keyFile, "admin-key-file", "", "`FILE` with the key of the server's administration")
+}
+
 // adminCommands are the commands of an operator, one for each noun.
 func (p *program) adminCommands() []*cobra.Command {
 	var commands []*cobra.Command
@@ -63,8 +69,7 @@ open too: it sees what was changed at its next request, or within 2 seconds.`,
 		}
 		f := cmd.PersistentFlags()
 		databaseFlag(f, &flags.database)
-		f.StringVar(&flags.admin, "admin", "", "act through the server that has this `ADDRESS` as its --admin: unix:PATH, or HOST:PORT with --admin-key-file")
-		f.StringVar(&flags.keyFile, "admin-key-file", "", "`FILE` with the key of the server's administration")
+		flags.addAdmin(f)
 		f.StringVar(&flags.auditFile, "audit-file", "", "`FILE` to append what is changed to, as JSON lines; with --admin the server's own audit has it")
 		f.StringVar(&flags.auditKey, "audit-key-file", "", "`FILE` with the key of the audit file, if its server has one")
 		for _, v := range admin.Verbs() {
@@ -231,19 +236,33 @@ func throughServer(ctx context.Context, flags *adminFlags, v *admin.Verb, raw []
 	if flags.database != "" || flags.auditFile != "" || flags.auditKey != "" {
 		return nil, usagef("with --admin the server has its own --database and --audit-file")
 	}
-	key, err := adminKey(flags.admin, flags.keyFile)
+	client, err := flags.client()
 	if err != nil {
 		return nil, err
 	}
-	client, err := admin.NewClient(flags.admin, key)
-	if err != nil {
-		return nil, usagef("--admin %q: %w", flags.admin, err)
-	}
 	result, err := client.Run(ctx, v, raw)
-	if errors.As(err, new(*net.OpError)) {
-		return nil, &unreachableError{err}
+	return result, reachedError(err)
+}
+
+// client is one of the API of the server of --admin.
+func (f *adminFlags) client() (*admin.Client, error) {
+	key, err := adminKey(f.admin, f.keyFile)
+	if err != nil {
+		return nil, err
 	}
-	return result, err
+	client, err := admin.NewClient(f.admin, key)
+	if err != nil {
+		return nil, usagef("--admin %q: %w", f.admin, err)
+	}
+	return client, nil
+}
+
+// reachedError is an error of a client of the API, which may be that there is no server, or none any more.
+func reachedError(err error) error {
+	if errors.As(err, new(*net.OpError)) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &unreachableError{err}
+	}
+	return err
 }
 
 // adminKey reads the key that goes with an address of an administration.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/admin"
 	auditlog "github.com/parley-mcp/parley/app/audit"
 )
 
@@ -24,28 +24,40 @@ func (p *program) authAuditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Verify, query and export the audit file of the authorization server",
 		Long: `Verify, query and export the audit file of the authorization server, with the
-files that it was renamed to (FILE.000000001234). A server may be writing to it.`,
+files that it was renamed to (FILE.000000001234). A server may be writing to it.
+
+With --admin a server reads its own audit, and no FILE is given.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(p.auditVerifyCommand(), p.auditQueryCommand(), p.auditExportCommand())
+	flags := &adminFlags{}
+	flags.addAdmin(cmd.PersistentFlags())
+	cmd.AddCommand(p.auditVerifyCommand(flags), p.auditQueryCommand(flags), p.auditExportCommand(flags))
 	return cmd
 }
 
-func (p *program) auditVerifyCommand() *cobra.Command {
-	var o auditlog.VerifyOptions
+func (p *program) auditVerifyCommand(at *adminFlags) *cobra.Command {
+	var expect string
 	var flags auditFlags
 	cmd := &cobra.Command{
-		Use:   "verify FILE",
+		Use:   "verify [FILE]",
 		Short: "Find lines of an audit file that were changed, removed, inserted or moved",
-		Args:  usageArgs(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.Key, err = auditKey(flags.keyFile); err != nil {
+		Args:  usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if at.admin != "" && flags.keyFile != "" {
+				return usagef("--audit-key-file goes with a FILE: with --admin the server has its own, which stays there")
+			}
+			key, err := auditKey(flags.keyFile)
+			if err != nil {
 				return err
 			}
-			chain, err := auditlog.Verify(cmd.Context(), args[0], &o)
+			source, err := at.auditSource(args, key)
 			if err != nil {
-				return auditError(args[0], err)
+				return err
+			}
+			chain, err := source.verify(cmd.Context(), expect)
+			if err != nil {
+				return auditError(source.name(), err)
 			}
 			if p.json {
 				return p.printJSON(chain)
@@ -53,7 +65,7 @@ func (p *program) auditVerifyCommand() *cobra.Command {
 			return p.print(chainText(&chain))
 		},
 	}
-	cmd.Flags().StringVar(&o.Expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
+	cmd.Flags().StringVar(&expect, "expect", "", "`HASH` that an earlier verify printed, which a line must have, or the one before the first")
 	flags.addKey(cmd.Flags())
 	return cmd
 }
@@ -72,12 +84,15 @@ func chainText(c *auditlog.Chain) string {
 	return fmt.Sprintf("%d lines%s, the last with the hash\n%s\n", c.Lines, from, c.Hash)
 }
 
-// auditError is an error of reading the audit file at a path.
-func auditError(path string, err error) error {
-	if errors.Is(err, os.ErrNotExist) {
+// auditError is an error of reading the audit with a name.
+func auditError(name string, err error) error {
+	switch {
+	case errors.As(err, new(*unreachableError)):
+		return err
+	case errors.Is(err, os.ErrNotExist), errors.As(err, new(*admin.Error)):
 		return usagef("%w", err)
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // filterFlags say which lines are meant.
@@ -107,11 +122,7 @@ func (f *filterFlags) filter(now time.Time) (*auditlog.Filter, error) {
 		return nil, err
 	}
 	if f.address != "" {
-		address, failed := netip.ParseAddr(f.address)
-		if failed == nil {
-			address = address.Unmap()
-			out.Address = netip.PrefixFrom(address, address.BitLen())
-		} else if out.Address, failed = netip.ParsePrefix(f.address); failed != nil {
+		if out.Address, err = auditlog.ParseAddress(f.address); err != nil {
 			return nil, usagef("--address %q: write an address or a network, such as 192.0.2.1 or 192.0.2.0/24", f.address)
 		}
 	}
@@ -146,18 +157,23 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--%s %q: write a day (2026-11-25), a time (2026-11-25T08:00:00Z), or how long ago (90m, 7d)", flag, text)
 }
 
-func (p *program) auditQueryCommand() *cobra.Command {
+func (p *program) auditQueryCommand(at *adminFlags) *cobra.Command {
 	var flags filterFlags
 	cmd := &cobra.Command{
-		Use:   "query FILE",
+		Use:   "query [FILE]",
 		Short: "Show lines of an audit file, oldest first",
 		Example: `  parley auth audit query audit.log --user ada --since 7d
-  parley auth audit query audit.log --event login --address 192.0.2.0/24`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+  parley auth audit query audit.log --event login --address 192.0.2.0/24
+  parley auth audit query --admin unix:run/admin --user ada`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			source, err := at.auditSource(args, nil)
+			if err != nil {
+				return err
+			}
 			if p.json {
 				list := []json.RawMessage{}
-				err := p.queryAudit(cmd.Context(), args[0], &flags, func(raw []byte) error {
+				err := p.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
 					list = append(list, json.RawMessage(string(raw)))
 					return nil
 				})
@@ -168,7 +184,7 @@ func (p *program) auditQueryCommand() *cobra.Command {
 					Lines []json.RawMessage `json:"lines"`
 				}{list})
 			}
-			return p.queryAudit(cmd.Context(), args[0], &flags, func(raw []byte) error {
+			return p.queryAudit(cmd.Context(), source, &flags, func(raw []byte) error {
 				var e auditEntry
 				if err := json.Unmarshal(raw, &e); err != nil {
 					return fmt.Errorf("a line cannot be shown: %w", err)
@@ -181,16 +197,20 @@ func (p *program) auditQueryCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) auditExportCommand() *cobra.Command {
+func (p *program) auditExportCommand(at *adminFlags) *cobra.Command {
 	var flags filterFlags
 	var out string
 	cmd := &cobra.Command{
-		Use:     "export FILE",
+		Use:     "export [FILE]",
 		Short:   "Write lines of an audit file as they are, JSON lines, to a new file or standard output",
 		Example: `  parley auth audit export audit.log --since 2026-11-01 --until 2026-12-01 --out november.jsonl`,
-		Args:    usageArgs(cobra.ExactArgs(1)),
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.exportAudit(cmd.Context(), args[0], out, &flags)
+			source, err := at.auditSource(args, nil)
+			if err != nil {
+				return err
+			}
+			return p.exportAudit(cmd.Context(), source, out, &flags)
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "-", "new `FILE` to write to; - is standard output")
@@ -199,37 +219,33 @@ func (p *program) auditExportCommand() *cobra.Command {
 }
 
 // queryAudit shows the lines that flags mean, and says what could not be read.
-func (p *program) queryAudit(ctx context.Context, path string, flags *filterFlags, show func(raw []byte) error) error {
+func (p *program) queryAudit(ctx context.Context, source auditSource, flags *filterFlags, show func(raw []byte) error) error {
 	filter, err := flags.filter(time.Now())
 	if err != nil {
 		return err
 	}
-	unreadable, err := auditlog.Query(ctx, path, filter, func(raw []byte, _ *auditlog.Line) error { return show(raw) })
-	if errors.As(err, new(*auditlog.IncompleteError)) {
-		p.note("parley: %s: %v", path, err)
-		err = nil
-	}
-	if unreadable > 0 {
-		p.note("parley: %s: %d lines cannot be read and were left out; 'parley auth audit verify' says which is the first", path, unreadable)
+	read, err := source.query(ctx, filter, show)
+	for line := range strings.Lines(read.Text()) {
+		p.note("parley: %s: %s", source.name(), strings.TrimSpace(line))
 	}
 	if err != nil {
-		return auditError(path, err)
+		return auditError(source.name(), err)
 	}
 	return nil
 }
 
-func (p *program) exportAudit(ctx context.Context, path, out string, flags *filterFlags) error {
+func (p *program) exportAudit(ctx context.Context, source auditSource, out string, flags *filterFlags) error {
 	if out == "-" {
 		if p.streams.OutTerminal {
-			return p.queryAudit(ctx, path, flags, func(raw []byte) error { return p.println(string(raw)) })
+			return p.queryAudit(ctx, source, flags, func(raw []byte) error { return p.println(string(raw)) })
 		}
-		return p.writeAudit(ctx, path, p.streams.Out, flags)
+		return p.writeAudit(ctx, source, p.streams.Out, flags)
 	}
 	file, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return usagef("--out: %w", err)
 	}
-	err = p.writeAudit(ctx, path, file, flags)
+	err = p.writeAudit(ctx, source, file, flags)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(out)) // what is half is nothing
 	}
@@ -237,9 +253,9 @@ func (p *program) exportAudit(ctx context.Context, path, out string, flags *filt
 }
 
 // writeAudit writes lines as they are.
-func (p *program) writeAudit(ctx context.Context, path string, to io.Writer, flags *filterFlags) error {
+func (p *program) writeAudit(ctx context.Context, source auditSource, to io.Writer, flags *filterFlags) error {
 	w := bufio.NewWriter(to)
-	err := p.queryAudit(ctx, path, flags, func(raw []byte) error {
+	err := p.queryAudit(ctx, source, flags, func(raw []byte) error {
 		_, err := w.Write(raw)
 		return errors.Join(err, w.WriteByte('\n'))
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/admin"
+	auditlog "github.com/parley-mcp/parley/app/audit"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/host"
@@ -151,10 +152,7 @@ func (p *program) serveIssuer(ctx context.Context, set *pflag.FlagSet, flags *is
 		return err
 	}
 	name := new(atomic.Value) // of the issuer, once it is known
-	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, &admin.Options{
-		Audit: audit.act, Ready: audit.ready, NoPasswords: flags.noPasswords(),
-		Issuer: func() string { known, _ := name.Load().(string); return known },
-	})
+	stopAdmin, err := p.startAdmin(ctx, &flags.admin, db, flags.adminOptions(audit, kept, name))
 	if err != nil {
 		return err
 	}
@@ -473,6 +471,19 @@ func loginOf(flags *issuerFlags, db *records.DB, options *issuer.Options) (issue
 	}
 	options.Subjects = db
 	return userauth.NewPasswords(db, &userauth.PasswordOptions{Remote: options.Remote, Changes: db, Invitations: db}), nil
+}
+
+// adminOptions are those of the administration. kept are those of the audit file, nil if there is none;
+// name is that of the issuer, once it is known.
+func (f *issuerFlags) adminOptions(audit *audit, kept *auditlog.Options, name *atomic.Value) *admin.Options {
+	o := &admin.Options{
+		Audit: audit.act, Ready: audit.ready, NoPasswords: f.noPasswords(),
+		Issuer: func() string { known, _ := name.Load().(string); return known },
+	}
+	if kept != nil {
+		o.AuditFile, o.AuditKey = f.audit.file, kept.Key
+	}
+	return o
 }
 
 // noPasswords tells an operator why passwords are of no use at the server; "" if they are.

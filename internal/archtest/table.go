@@ -70,7 +70,7 @@ var rows = []row{
 	{"app/tui", "public app/face app/tui/style app/tui/panel"},
 	{"app/store/records", "public app/printable app/store/database app/store/seal"},
 	{"app/store/tasks app/store/local", "public app/store/database"},
-	{"app/admin", "public app/printable app/store/records app/userauth"},
+	{"app/admin", "public app/audit app/printable app/store/records app/userauth"},
 	{"app/userauth", "public app/printable"},
 	{"app/audit", "public app/safefile"},
 	{"app/store/secrets", "public app/safefile"},
