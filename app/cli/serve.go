@@ -74,7 +74,8 @@ input and output, or with --http to any that connects. With --list it tells whic
 servers there are, and what they can do to this machine.
 
 Over HTTP the endpoint is /mcp, for clients of every revision; old clients find
-HTTP+SSE at /sse, and WebSocket is at /ws. An address without host, such as
+HTTP+SSE at /sse, and WebSocket is at /ws. Whether the server is alive and ready is
+at /livez and /readyz. An address without host, such as
 :8080, is reached from this machine alone. Nobody is asked who they are: do
 not open it to others.
 

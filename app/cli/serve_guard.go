@@ -23,7 +23,9 @@ type guardFlags struct {
 	writeScope string       // what tools that change something need, or ""
 	guard      *guard.Guard // nil: no authentication
 	fetch      *oauth.Fetcher
-	err        error // why there is none
+	// introspected are the issuers that are asked about tokens.
+	introspected map[string]bool
+	err          error // why there is none
 	// strays says that no client that calls by the address of this machine finds
 	// tokens that are good.
 	strays bool
@@ -117,10 +119,11 @@ func (g *guardFlags) verifier() (guard.Verifier, error) {
 		return nil, err
 	}
 	g.fetch = oauth.NewFetcher(&oauth.FetchOptions{AllowHosts: g.flags.allowPrivate})
+	g.introspected = make(map[string]bool)
 	var all []guard.Verifier
 	for _, issuer := range g.flags.auth {
 		if c := clients[issuer]; c != nil {
-			c.Fetch = g.fetch
+			c.Fetch, g.introspected[issuer] = g.fetch, true
 			all = append(all, guard.Introspection(issuer, c))
 			continue
 		}
@@ -147,6 +150,19 @@ func (g *guardFlags) check(ctx context.Context) error {
 		return usagef("--auth: %s", joinedLines(err))
 	}
 	return nil
+}
+
+// healthChecks say for each authorization server whether its tokens can be judged.
+func (g *guardFlags) healthChecks() []healthCheck {
+	checks := make([]healthCheck, 0, len(g.flags.auth))
+	for _, issuer := range g.flags.auth {
+		name := "keys of " + issuer
+		if g.introspected[issuer] {
+			name = "introspection at " + issuer
+		}
+		checks = append(checks, healthCheck{name, func(ctx context.Context) error { return g.guard.Ready(ctx, issuer) }})
+	}
+	return checks
 }
 
 // joinedLines is the text of an error that may be several, with the flag in place of the option that

@@ -159,6 +159,12 @@ func (p *program) serveHTTP(ctx context.Context, flags *httpFlags, s *httpServic
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	listening := false
+	var health *health // once there is one
+	defer func() {
+		if health != nil {
+			health.Close()
+		}
+	}()
 	err = web.Serve(ctx, flags.http, door, &web.ServeOptions{
 		Grace:  shutdownTime,
 		Logger: p.serverLogger(),
@@ -169,7 +175,9 @@ func (p *program) serveHTTP(ctx context.Context, flags *httpFlags, s *httpServic
 				end(err)
 				return
 			}
-			door.open(guarded)
+			// In front of the guard; no endpoint has its paths.
+			health = newHealth(p.serverLogger(), g.healthChecks()...)
+			door.open(health.front(guarded))
 			s.start()
 			p.note("parley: %s %q at http://%s%s; Ctrl-C ends it", s.what, s.name, reachable(addr), streamable.Path)
 			g.announce()

@@ -105,6 +105,52 @@ func TestCheckSeveral(t *testing.T) {
 	}
 }
 
+// A guard is ready for an issuer that answered within CacheAge, or answers now; no more questions are
+// asked than that takes.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	s, keys := newIntrospector(t), newIntrospector(t)
+	s.body = `{"active":false}`
+	keys.serve("/keys", map[string]any{"keys": []any{}})
+	clock := clocktest.New(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+	const function = "https://issuer.example"
+	g, err := guard.New(resource, guard.ByIssuer(
+		guard.Introspection(s.URL, &guard.IntrospectionOptions{
+			ClientID: "rs", ClientSecret: "hush", Endpoint: s.URL + "/introspect", Fetch: s.fetch, Now: clock.Now,
+		}),
+		guard.JWT(keys.URL, &guard.JWTOptions{JWKSURI: keys.URL + "/keys", Fetch: keys.fetch}),
+		guard.Func(function, nil),
+	), &guard.Options{CacheAge: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	expect := func(when, issuer, want string, asked int) {
+		t.Helper()
+		err := g.Ready(t.Context(), issuer)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush")) {
+			t.Errorf("%s: %v, want %q", when, err, want)
+		}
+		if s.asked != asked {
+			t.Errorf("%s: %d questions, want %d", when, s.asked, asked)
+		}
+	}
+	expect("at first", s.URL, "", 1)
+	clock.Add(19 * time.Second)
+	expect("within the time", s.URL, "", 1)
+	clock.Add(2 * time.Second)
+	s.status = http.StatusBadGateway
+	expect("when it fails", s.URL, "status 502", 2)
+	expect("when it still fails", s.URL, "status 502", 3)
+	s.status = http.StatusUnauthorized
+	expect("when it refuses the client", s.URL, "refuses the client", 4)
+	s.status = http.StatusOK
+	expect("when it answers again", s.URL, "", 5)
+	expect("of another verifier", function, "", 5)
+	expect("of nobody", "https://other.example", "none of the issuers", 5)
+	expect("without keys", keys.URL, "no keys", 5)
+}
+
 // The client proves who it is by its key (RFC 7523, section 3), for the issuer alone and each time
 // anew, or by its secret in the form where the issuer takes it there alone.
 func TestIntrospectionCredentials(t *testing.T) {

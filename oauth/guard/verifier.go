@@ -68,6 +68,9 @@ type builtinVerifier interface {
 	seesRevocation() bool
 	// try tries what verification needs of the issuers; see Guard.Check.
 	try(ctx context.Context) []error
+	// ready says whether tokens of one of its issuers can be judged; see Guard.Ready.
+	ready(ctx context.Context, issuer string, within time.Duration) error
+	Issuers() []string
 }
 
 // Func makes a verifier of a function. A token that it returns without issuer

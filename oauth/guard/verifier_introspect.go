@@ -75,8 +75,9 @@ type introspection struct {
 	opts IntrospectionOptions
 
 	mu       sync.Mutex
-	endpoint string // "" until it is known
-	inForm   bool   // the secret is sent in the form
+	endpoint string    // "" until it is known
+	inForm   bool      // the secret is sent in the form
+	answered time.Time // when the last question was answered; the zero time if it was not
 }
 
 func (v *introspection) check() error {
@@ -141,8 +142,20 @@ func (v *introspection) Verify(ctx context.Context, token string) (*Token, error
 	return v.read(o)
 }
 
-// ask sends the question.
+// ask sends the question, and notes whether it was answered.
 func (v *introspection) ask(ctx context.Context, token string) ([]byte, error) {
+	body, err := v.send(ctx, token)
+	var answered time.Time
+	if err == nil {
+		answered = v.opts.Now()
+	}
+	v.mu.Lock()
+	v.answered = answered
+	v.mu.Unlock()
+	return body, err
+}
+
+func (v *introspection) send(ctx context.Context, token string) ([]byte, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}

@@ -94,6 +94,7 @@ const fetchTimeout = time.Minute
 var (
 	errClosed = errors.New("key source is closed")
 	errOld    = errors.New("key set is too old")
+	errNoKeys = errors.New("key set has no keys that signatures can be verified with")
 )
 
 // NewRemote makes a Remote. url is called when a fetch is due, so that a
@@ -142,6 +143,48 @@ func (r *Remote) FindUntil(ctx context.Context, id, algorithm string) ([]crypto.
 	case <-ctx.Done():
 		return nil, time.Time{}, fmt.Errorf("wait for the key set: %w", context.Cause(ctx))
 	}
+}
+
+// Ready says whether there is a set with keys that may be used. If there is none it is fetched, when a
+// fetch is due; the error is as that of Find. A set that is not fresh any more is fetched anew, and may be
+// used meanwhile.
+func (r *Remote) Ready(ctx context.Context) error {
+	f, err := r.prepare(true)
+	if f == nil {
+		return err
+	}
+	select {
+	case <-f.done:
+		_, err := r.prepare(false)
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the key set: %w", context.Cause(ctx))
+	}
+}
+
+// prepare says whether the set may be used, or returns the fetch to wait for, which it starts if one is
+// due. Without mayFetch it answers in any case: the caller has waited for a fetch.
+func (r *Remote) prepare(mayFetch bool) (*flight, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errClosed
+	}
+	now := r.o.Now()
+	usable := r.set != nil && (r.usable(now) || !mayFetch && r.o.Limit > 0 && r.err == nil)
+	fresh := usable && now.Before(r.expires) && !now.Before(r.began)
+	if mayFetch && !fresh && r.flight == nil && r.due(now, usable) {
+		r.start(now)
+	}
+	switch {
+	case usable && len(r.set.keys) == 0:
+		return nil, errNoKeys
+	case usable:
+		return nil, nil
+	case mayFetch && r.flight != nil:
+		return r.flight, nil
+	}
+	return nil, cmp.Or(r.err, errOld)
 }
 
 // Close ends a fetch that is under way and waits for it. Find finds nothing

@@ -43,8 +43,8 @@ type health struct {
 
 // A healthReport is what readyz answers.
 type healthReport struct {
-	Status string            `json:"status"`          // "ok" or "failed"
-	Checks map[string]string `json:"checks,omitzero"` // "ok", "failed" or "timeout"
+	Status string            `json:"status"`           // "ok" or "failed"
+	Checks map[string]string `json:"checks,omitempty"` // "ok", "failed" or "timeout"
 }
 
 const (
