@@ -212,6 +212,11 @@ func (p *program) onRecords(ctx context.Context, flags *adminFlags, v *admin.Ver
 	if flags.auditKey != "" && flags.auditFile == "" {
 		return nil, usagef("--audit-key-file goes with --audit-file")
 	}
+	if !beginsDatabase(v.Path) {
+		if err := needDatabase(flags.database); err != nil {
+			return nil, err
+		}
+	}
 	if flags.auditFile != "" {
 		key, opening := auditKey(flags.auditKey)
 		if opening != nil {

@@ -49,7 +49,7 @@ A PostgreSQL database is saved with pg_dump.`,
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return withDatabase(ctx, dsn, func(db *records.DB) error {
+			return withOldDatabase(ctx, dsn, func(db *records.DB) error {
 				if err := db.Backup(ctx, args[0]); err != nil {
 					return savingError(err, "FILE")
 				}

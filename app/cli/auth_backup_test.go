@@ -112,9 +112,11 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 		return path
 	}
-	good := filepath.Join(folder, "good")
-	if code, _, said := run(t, "", "auth", "backup", good, "--database", filepath.Join(folder, "new.db")); code != 0 {
-		t.Fatal(said)
+	good, full := filepath.Join(folder, "good"), filepath.Join(folder, "full.db")
+	for _, args := range [][]string{{"resource", "add", "https://mcp.example/mcp"}, {"backup", good}} {
+		if code, _, said := run(t, "", append(append([]string{"auth"}, args...), "--database", full)...); code != 0 {
+			t.Fatal(said)
+		}
 	}
 	whole, err := os.ReadFile(good)
 	if err != nil {

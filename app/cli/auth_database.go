@@ -8,23 +8,24 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/parley-mcp/parley/app/store/database"
 	"github.com/parley-mcp/parley/app/store/records"
 )
 
-func databaseFlag(f *pflag.FlagSet, database *string) {
-	f.StringVar(database, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…, with the password in $PGPASSWORD or $PGPASSFILE (default: "+databaseName+" in the program's folder)")
+func databaseFlag(f *pflag.FlagSet, dsn *string) {
+	f.StringVar(dsn, "database", "", "records of the authorization server: the `PATH` of an SQLite file, or postgres://…, with the password in $PGPASSWORD or $PGPASSFILE (default: "+databaseName+" in the program's folder)")
 }
 
 // databaseHint repeats the flag for a command that the person may copy,
 // unless a password may be in it.
-func databaseHint(database string) string {
+func databaseHint(dsn string) string {
 	switch {
-	case database == "":
+	case dsn == "":
 		return ""
-	case isURL(database):
+	case isURL(dsn):
 		return " --database …"
 	}
-	return " --database " + word(database)
+	return " --database " + word(dsn)
 }
 
 // openDatabase opens the records of the authorization server. o may be nil.
@@ -50,6 +51,40 @@ func databasePlace(dsn string) (string, error) {
 		return dsn, nil
 	}
 	return configPath(databaseName)
+}
+
+// needDatabase is an error if the database is a file that is not there. A command that reads or
+// changes what is there would make an empty one of a mistyped path, and find nothing in it.
+func needDatabase(dsn string) error {
+	place, err := databasePlace(dsn)
+	if err != nil {
+		return err
+	}
+	missing, err := database.Missing(place)
+	switch {
+	case err != nil:
+		return usagef("--database: %w", err)
+	case missing != "":
+		return usagef("there is no database %s; name the right one with --database, or make one with 'parley auth user add NAME' or 'parley auth serve'", word(missing))
+	}
+	return nil
+}
+
+// beginsDatabase says whether a verb of an operator may be the first that is done with a database.
+func beginsDatabase(verb string) bool {
+	switch verb {
+	case "user add", "user invite", "client add", "resource add":
+		return true
+	}
+	return false
+}
+
+// withOldDatabase is withDatabase for records that must be there already.
+func withOldDatabase(ctx context.Context, dsn string, fn func(db *records.DB) error) error {
+	if err := needDatabase(dsn); err != nil {
+		return err
+	}
+	return withDatabase(ctx, dsn, fn)
 }
 
 // openingError is the error of opening a database that a flag names.

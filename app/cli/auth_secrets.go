@@ -244,7 +244,7 @@ func (p *program) authSecretsCommand() *cobra.Command {
 		Use: "show", Short: "Show whether the private keys in the records are encrypted, and by which key",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDatabase(cmd.Context(), dsn, func(db *records.DB) error { return p.printSecrets(cmd.Context(), db) })
+			return withOldDatabase(cmd.Context(), dsn, func(db *records.DB) error { return p.printSecrets(cmd.Context(), db) })
 		},
 	}, p.rotateSecretsCommand(&dsn))
 	return cmd
@@ -283,7 +283,7 @@ func (p *program) rotateSecrets(ctx context.Context, dsn string, r *secretsRotat
 	if r.old == "" || r.next == "" && !r.reseal {
 		return usagef("give the key of now with --%s, and the one that takes its place with --new-%s, or --reseal", secretsKeyName, secretsKeyName)
 	}
-	err := withDatabase(ctx, dsn, func(db *records.DB) error {
+	err := withOldDatabase(ctx, dsn, func(db *records.DB) error {
 		stored, err := db.Secrets(ctx)
 		if err == nil && stored.DataKey == 0 {
 			err = usagef("the private keys in the records are in clear; start a server with --%s to encrypt them", secretsKeyName)

@@ -8,7 +8,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,6 +93,19 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	return d, nil
+}
+
+// Missing is the path of the SQLite file that a dsn names, if it is not there: [Open] would make it.
+// It is empty if the file is there, and for PostgreSQL.
+func Missing(dsn string) (path string, err error) {
+	path, postgres, err := parseDSN(dsn)
+	if err != nil || postgres {
+		return "", err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return "", nil // what else may be wrong Open says
 }
 
 // parseDSN says whether a dsn is the URL of a PostgreSQL database, or else the path of an SQLite file.
