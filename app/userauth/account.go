@@ -71,7 +71,7 @@ const (
 	textChanged  = "Your password was changed meanwhile. Try again with the new one."
 )
 
-var textRules = fmt.Sprintf("A password has at least %d characters, and at most %d bytes.", minPassword, maxPassword)
+var textRules = "A" + strings.TrimPrefix(passwordRules, "a") + "."
 
 // newPassword returns the new password of a form, or what is wrong with it, and in which field.
 func newPassword(form url.Values) (password, wrong, field string) {
@@ -79,7 +79,7 @@ func newPassword(form url.Values) (password, wrong, field string) {
 	switch {
 	case checkPassword(password) != nil:
 		return "", textRules, "new"
-	case form.Get("again") != password:
+	case normalPassword(form.Get("again")) != normalPassword(password):
 		return "", textTwo, "again"
 	}
 	return password, "", ""
@@ -103,7 +103,7 @@ func (p *Passwords) servePassword(w http.ResponseWriter, r *http.Request, v *iss
 	}
 	given := r.PostForm.Get("old")
 	password, wrong, field := newPassword(r.PostForm)
-	if wrong == "" && given == password {
+	if wrong == "" && normalPassword(given) == normalPassword(password) {
 		wrong, field = textSame, "new"
 	}
 	if wrong != "" {
@@ -153,7 +153,7 @@ func (p *Passwords) changed(w http.ResponseWriter, r *http.Request, v *issuer.Ac
 
 // change replaces a password whose hash is old, if given is that password.
 func (p *Passwords) change(ctx context.Context, subject, old, given, password string) (stamp, hash string, err error) {
-	if checkPassword(given) != nil {
+	if !possiblePassword(given) {
 		return "", "", errWrong // nobody has such a password
 	}
 	ok, err := p.hashing.verify(ctx, old, given)

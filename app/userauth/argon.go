@@ -9,15 +9,17 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/unicode/norm"
 )
 
-// Bounds of a password, in bytes.
+// Bounds of a password.
 const (
-	minPassword = 8
-	maxPassword = 1024
+	minPassword = 8    // characters
+	maxPassword = 1024 // bytes
 )
 
 // Parameters of Argon2id: the second choice of RFC 9106, section 4, for when
@@ -32,23 +34,43 @@ const (
 
 // HashPassword returns what is stored of a password: Argon2id with its
 // parameters and its salt, as a PHC string. It takes 64 MiB of memory. A
-// password has 8 to 1,024 bytes of UTF-8.
+// password has at least 8 characters, and at most 1,024 bytes of UTF-8.
 func HashPassword(password string) (string, error) {
 	if err := checkPassword(password); err != nil {
 		return "", err
 	}
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // which never fails
-	key := argon2.IDKey([]byte(password), salt, argonPasses, argonMemory, argonThreads, argonKey)
+	key := argon2.IDKey([]byte(normalPassword(password)), salt, argonPasses, argonMemory, argonThreads, argonKey)
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonPasses, argonThreads,
 		phc.EncodeToString(salt), phc.EncodeToString(key)), nil
 }
 
+// checkPassword says what is wrong with a new password.
 func checkPassword(password string) error {
-	if len(password) < minPassword || len(password) > maxPassword || !utf8.ValidString(password) {
-		return fmt.Errorf("a password has %d to %d bytes", minPassword, maxPassword)
+	if !possiblePassword(password) || utf8.RuneCountInString(normalPassword(password)) < minPassword {
+		return errors.New(passwordRules)
 	}
 	return nil
+}
+
+var passwordRules = fmt.Sprintf("a password has at least %d characters, and at most %d bytes", minPassword, maxPassword)
+
+// possiblePassword says whether anybody can have this password. Earlier versions took 8 bytes,
+// which may be fewer characters.
+func possiblePassword(password string) bool {
+	return len(password) >= minPassword && len(password) <= maxPassword && utf8.ValidString(password)
+}
+
+// normalPassword is the form in which a password is hashed, as RFC 8265, section 4.2, has it: some
+// keyboards make an umlaut of two characters, or a blank that is not that of ASCII.
+func normalPassword(password string) string {
+	return norm.NFC.String(strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Zs, r) {
+			return ' '
+		}
+		return r
+	}, password))
 }
 
 var phc = base64.RawStdEncoding.Strict()
@@ -127,8 +149,14 @@ func (h *hashing) verify(ctx context.Context, hash, password string) (bool, erro
 		return false, err
 	}
 	defer leave()
-	got := argon2.IDKey([]byte(password), want.salt, want.passes, want.memory, want.threads, uint32(len(want.key)))
-	return subtle.ConstantTimeCompare(got, want.key) == 1, nil
+	normal := normalPassword(password)
+	// Earlier versions hashed a password as it was typed.
+	return want.matches(normal) || normal != password && want.matches(password), nil
+}
+
+func (h *argonHash) matches(password string) bool {
+	got := argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.threads, uint32(len(h.key)))
+	return subtle.ConstantTimeCompare(got, h.key) == 1
 }
 
 // hash is HashPassword, a few at a time; errBusy if it cannot be done for now.

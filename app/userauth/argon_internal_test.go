@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/crypto/argon2"
 )
 
 // The work for nobody is that for somebody.
@@ -48,6 +50,40 @@ func TestVerify(t *testing.T) {
 		if _, err := h.verify(t.Context(), bad, "password"); !errors.Is(err, errHash) {
 			t.Errorf("hash %q: error %v", bad, err)
 		}
+	}
+}
+
+// A password is the same however the keyboard makes its letters and blanks. One whose hash is of an
+// earlier version, which took 4 letters of 2 bytes and hashed what was typed, is still taken.
+func TestPasswordForms(t *testing.T) {
+	t.Parallel()
+	const old = "a\u0308a\u0308 b" // decomposed: 8 bytes, and 4 characters
+	salt := []byte("salt of 16 bytes")
+	asTyped := "$argon2id$v=19$m=64,t=1,p=1$" + phc.EncodeToString(salt) + "$" +
+		phc.EncodeToString(argon2.IDKey([]byte(old), salt, 1, 64, 1, argonKey))
+	composed, err := HashPassword("p\u00e4sswort mit Blank ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHashing()
+	for _, c := range []struct {
+		hash, password string
+		want           bool
+	}{
+		{composed, "p\u00e4sswort mit Blank ", true},
+		{composed, "pa\u0308sswort mit Blank ", true},
+		{composed, "p\u00e4sswort\u00a0mit\u00a0Blank\u00a0", true},
+		{composed, "p\u00e4sswort mit Blank", false},
+		{composed, "passwort mit Blank ", false},
+		{asTyped, old, true},
+		{asTyped, "\u00e4\u00e4 b", false}, // as with that version
+	} {
+		if got, err := h.verify(t.Context(), c.hash, c.password); err != nil || got != c.want {
+			t.Errorf("%+q: %v, %v; want %v", c.password, got, err, c.want)
+		}
+	}
+	if checkPassword(old) == nil || !possiblePassword(old) {
+		t.Errorf("%+q is taken as a new password, or not at the sign-in", old)
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *Passwords) ServeLogin(w http.ResponseWriter, r *http.Request, v *issuer
 		return
 	}
 	name, password := r.PostForm.Get("name"), r.PostForm.Get("password")
-	if name == "" || len(name) > maxUserName || checkPassword(password) != nil {
+	if name == "" || len(name) > maxUserName || !possiblePassword(password) {
 		// No user has such a name or password: no time to hide.
 		v.Refused(r, "", errWrong.Error())
 		p.show(w, v, http.StatusForbidden, name, textWrong)

@@ -367,7 +367,7 @@ func (u *users) change() {
 
 func TestHashPassword(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "1234567", strings.Repeat("x", 1025), "12345678\xff"} {
+	for _, bad := range []string{"", "1234567", "ääää", strings.Repeat("a\u0308", 7), strings.Repeat("x", 1025), "12345678\xff"} {
 		if _, err := userauth.HashPassword(bad); err == nil {
 			t.Errorf("a password of %d bytes is taken", len(bad))
 		}
