@@ -293,7 +293,7 @@ func (p *program) rotateSecrets(ctx context.Context, dsn string, r *secretsRotat
 	if err != nil {
 		return err
 	}
-	return withSecrets(ctx, dsn, r.old, func(db *records.DB, _ *records.Secrets) error {
+	return withSecrets(ctx, dsn, r.old, func(db *records.DB, stored *records.Secrets) error {
 		flag, source := "new-"+secretsKeyName, r.next
 		if source == "" {
 			flag, source = secretsKeyName, r.old
@@ -301,6 +301,9 @@ func (p *program) rotateSecrets(ctx context.Context, dsn string, r *secretsRotat
 		to, err := readSecretsKey(ctx, flag, source, true)
 		if err != nil {
 			return err
+		}
+		if !r.reseal && to.ID() == stored.Key {
+			return usagef("--new-%s %s is the key that encrypts the private keys already; make another one, such as with '(umask 077; openssl rand -hex 32 >new.key)'", secretsKeyName, r.next)
 		}
 		if _, err := db.RotateSecrets(ctx, to, &records.RotateOptions{Reseal: r.reseal}); err != nil {
 			return err

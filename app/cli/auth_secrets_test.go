@@ -162,6 +162,9 @@ func TestSecretsKeyring(t *testing.T) {
 	if code, out, said := run(t, "", "auth", "secrets", "rotate", "--database", db, "--secrets-key", "keyring", "--new-secrets-key", "keyring:other"); code != 0 {
 		t.Fatalf("rotate: %d %s%s", code, out, said)
 	}
+	if code, out, said := run(t, "", "auth", "secrets", "rotate", "--database", db, "--secrets-key", "keyring:other", "--new-secrets-key", "keyring:other"); code != 1 || out != "" || !strings.Contains(said, "is the key that encrypts the private keys already") {
+		t.Errorf("rotate to the same key: %d %s%s", code, out, said)
+	}
 	p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--auto-approve", "ada", "--database", db, "--secrets-key", "keyring:other")
 }
 
