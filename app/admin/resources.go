@@ -118,10 +118,15 @@ func (d *ResourceDetail) Text() string {
 	if r.DPoP {
 		rows = append(rows, []string{"bearer tokens", "refused (DPoP)"})
 	}
+	width := len("scope") // of the labels, in both tables
+	for _, row := range rows {
+		width = max(width, len(row[0]))
+	}
+	rows[0][0] = fmt.Sprintf("%-*s", width, rows[0][0])
 	text := columns(rows)
 	rows = nil
 	for _, s := range r.Scopes {
-		row := []string{"scope", s.Name, s.Description}
+		row := []string{fmt.Sprintf("%-*s", width, "scope"), s.Name, s.Description}
 		if len(s.Implies) > 0 {
 			row[2] += " (implies " + strings.Join(s.Implies, ", ") + ")"
 		}
@@ -131,6 +136,7 @@ func (d *ResourceDetail) Text() string {
 		if slices.Contains(r.Default, s.Name) {
 			row[2] += " (default)"
 		}
+		row[2] = strings.TrimPrefix(row[2], " ")
 		rows = append(rows, row)
 	}
 	return text + columns(rows)
@@ -301,6 +307,8 @@ func setScope(ctx context.Context, a *Admin, in *newScope) (*ResourceChange, err
 	switch {
 	case in.Default && in.NotDefault, in.Everybody && len(in.Groups) > 0:
 		return nil, errorf(Invalid, "give one of default and not_default, and one of group and everybody")
+	case slices.Contains(in.Implies, in.Scope):
+		return nil, errorf(Invalid, "the scope %q includes itself; name narrower ones", in.Scope)
 	case in.Remove && (in.Default || in.NotDefault || in.Everybody || len(in.Groups) > 0):
 		return nil, errorf(Invalid, "remove stands alone")
 	}

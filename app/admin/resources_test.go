@@ -210,6 +210,7 @@ func TestResourceRefuses(t *testing.T) {
 		{"scope", `{"uri":"https://a.example","scope":"a"}`, admin.NotFound, "no resource"},
 		{"scope", `{"uri":"` + notes + `","scope":"a b"}`, admin.Invalid, "no scope"},
 		{"scope", `{"uri":"` + notes + `","scope":"a","implies":["b"]}`, admin.Invalid, "implies"},
+		{"scope", `{"uri":"` + notes + `","scope":"a","implies":["a"]}`, admin.Invalid, "includes itself"},
 		{"scope", `{"uri":"` + notes + `","scope":"a","description":"x\ny"}`, admin.Invalid, "description"},
 		{"scope", `{"uri":"` + notes + `","scope":"a","remove":true}`, admin.NotFound, "no scope"},
 		{"scope", `{"uri":"` + notes + `","scope":"read","remove":true}`, admin.Conflict, `"write" implies "read"`},
@@ -230,5 +231,29 @@ func TestResourceRefuses(t *testing.T) {
 	}
 	if all := s.do("resource list", `{}`).(*admin.ResourceList).Resources; len(all) != 1 || len(all[0].Scopes) != 2 {
 		t.Errorf("the resources are %+v", all)
+	}
+}
+
+// The labels of what is known of a resource are one column.
+func TestResourceText(t *testing.T) {
+	t.Parallel()
+	scopes := []admin.DescribedScope{{Name: "read", Description: "Read your notes"}, {Name: "all", Implies: []string{"read"}}}
+	for _, c := range []struct {
+		introspectors []string
+		want          string
+	}{
+		{nil, "uri    https://notes.example\nname   Notes\nscope  read  Read your notes (default)\nscope  all   (implies read)\n"},
+		{
+			[]string{"guard"},
+			"uri            https://notes.example\nname           Notes\nintrospectors  guard\n" +
+				"scope          read  Read your notes (default)\nscope          all   (implies read)\n",
+		},
+	} {
+		d := &admin.ResourceDetail{Resource: admin.ProtectedResource{
+			URI: "https://notes.example", Name: "Notes", Introspectors: c.introspectors, Scopes: scopes, Default: []string{"read"},
+		}}
+		if got := d.Text(); got != c.want {
+			t.Errorf("shown as\n%s\nwant\n%s", got, c.want)
+		}
 	}
 }
