@@ -109,7 +109,15 @@ func (p *program) restore(ctx context.Context, file, dsn string, signOut bool) e
 	if err != nil {
 		return err
 	}
-	return p.printSaved("restored to", strings.TrimPrefix(target, "sqlite:"), report)
+	if err := p.printSaved("restored to", strings.TrimPrefix(target, "sqlite:"), report); err != nil {
+		return err
+	}
+	if signOut {
+		p.note("parley: users, clients and keys are those of the backup: disable, remove or revoke again what was since")
+		return nil
+	}
+	p.note("parley: what was revoked, disabled or removed since the backup is good again: do it again, or restore with --sign-out")
+	return nil
 }
 
 func (p *program) printSaved(what, file string, report *saved) error {

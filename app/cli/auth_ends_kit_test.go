@@ -32,8 +32,9 @@ type endsSite struct {
 	admin    string // the address of the administered one
 	first    string // the same one, for browsers
 	*endsFront
-	mcp, doomed         string // MCP servers
-	password, otherFile string // files
+	mcp, doomed string // MCP servers
+	// password and otherFile are files with passwords, and guard is one with the client of the guards.
+	password, otherFile, guard string
 }
 
 // endsScopes are those of the MCP servers. Of the first one, "grouped" is for the group editors.
@@ -42,15 +43,9 @@ const endsScopes = "read grouped dropped"
 func newEndsSite(t *testing.T, database string) *endsSite {
 	t.Helper()
 	s := &endsSite{t: t, database: database, admin: "unix:" + filepath.Join(shortDir(t), "s"), endsFront: newEndsFront(t)}
-	s.password, s.otherFile = kept(t, "correct-horse"), kept(t, "battery-staple")
-	guard := clientFile(t, "")
-	serve := func(flags ...string) string {
-		return "http://" + startChild(t, `listening on ([^)]+)\)`, append([]string{
-			"auth", "serve", "--http", "127.0.0.1:0", "--database", database, "--issuer", s.issuer, "--introspector", guard,
-		}, flags...)...)
-	}
-	s.first = serve("--admin", s.admin)
-	s.to(serve())
+	s.password, s.otherFile, s.guard = kept(t, "correct-horse"), kept(t, "battery-staple"), clientFile(t, "")
+	s.first = s.serve(database, "--admin", s.admin)
+	s.to(s.serve(database))
 	for _, address := range []*string{&s.mcp, &s.doomed} {
 		port, err := pickPort()
 		if err != nil {
@@ -63,10 +58,18 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 		}
 		s.operate(add...)
 		startChild(t, `ends within (\S+)`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", s.issuer,
-			"--introspect", guard, "--require-fresh", endsFresh.String())
+			"--introspect", s.guard, "--require-fresh", endsFresh.String())
 	}
 	s.operate("resource", "scope", s.mcp, "grouped", "--group", "editors")
 	return s
+}
+
+// serve starts an authorization server, and returns its address.
+func (s *endsSite) serve(database string, flags ...string) string {
+	s.t.Helper()
+	return "http://" + startChild(s.t, `listening on ([^)]+)\)`, append([]string{
+		"auth", "serve", "--http", "127.0.0.1:0", "--database", database, "--issuer", s.issuer, "--introspector", s.guard,
+	}, flags...)...)
 }
 
 // operate does an act at the server that is administered, and returns what it prints.
@@ -94,18 +97,20 @@ func (s *endsSite) run(args []string) string {
 // them; it counts the questions about tokens.
 type endsFront struct {
 	issuer string
-	target *url.URL
 
-	mu    sync.Mutex
-	asked map[string]int // by token
-	more  chan struct{}  // closed at the next question
+	mu     sync.Mutex
+	target *url.URL
+	asked  map[string]int // by token
+	more   chan struct{}  // closed at the next question
 }
 
 func newEndsFront(t *testing.T) *endsFront {
 	t.Helper()
 	f := &endsFront{asked: map[string]int{}, more: make(chan struct{})}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		f.mu.Lock()
 		r.SetURL(f.target)
+		f.mu.Unlock()
 		r.Out.Host = r.In.Host
 	}}
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,8 +130,10 @@ func newEndsFront(t *testing.T) *endsFront {
 	return f
 }
 
-// to names the server, before anything comes.
+// to names the server that is behind it from now on.
 func (f *endsFront) to(address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.target, _ = url.Parse(address) // the program said it
 }
 
