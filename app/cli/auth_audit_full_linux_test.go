@@ -31,13 +31,7 @@ func TestAuditDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newProcess(t, filepath.Join(dir, "issuer.db"), "--audit-file", file)
-	limit := func(size uint64) {
-		t.Helper()
-		if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	limit(uint64(info.Size()) + 100)
+	p.fileLimit(uint64(info.Size()) + 100)
 	made := url.Values{"grant_type": {"made up"}}
 	if _, trouble := p.token(made); trouble != oauth.UnsupportedGrantType {
 		t.Errorf("before anybody knows: %q", trouble)
@@ -48,7 +42,7 @@ func TestAuditDiskFull(t *testing.T) {
 	if now, err := os.Stat(file); err != nil || now.Size() != info.Size() {
 		t.Errorf("a part of a line is left: %v, %v", now, err)
 	}
-	limit(unix.RLIM_INFINITY)
+	p.fileLimit(unix.RLIM_INFINITY)
 	(&place{t: t}).eventually(p.url+"/readyz", http.StatusOK)
 	chain, err := audit.Verify(t.Context(), file, nil)
 	if err != nil || chain.Lines != 17 {
