@@ -150,7 +150,7 @@ func roundDuration(d time.Duration) string {
 		name string
 	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
 		if d >= 2*unit.size {
-			return fmt.Sprintf("%d %s", d/unit.size, unit.name)
+			return fmt.Sprintf("%d %s", (d+unit.size/2)/unit.size, unit.name)
 		}
 	}
 	return fmt.Sprintf("%d seconds", (d+time.Second-1)/time.Second)

@@ -67,10 +67,10 @@ People are its own users, which 'parley auth user add' adds, or those of another
 provider (--upstream).
 
 Clients are those that 'parley auth client add' adds, those of --client, clients
-with a metadata document, and with --allow-registration any that registers itself. With --allow-device they may sign
-people in on another device, by a code (RFC 8628). Its records are an SQLite file,
-or with --database postgres://… a PostgreSQL database, which several processes
-may share.
+with a metadata document, and with --allow-registration any that registers itself.
+With --allow-device they may sign people in on another device, by a code (RFC 8628).
+Its records are an SQLite file, or with --database postgres://… a PostgreSQL database,
+which several processes may share.
 
 With --metrics a page for Prometheus shows requests by endpoint and status, how
 long they take, how people sign in, without their names, tokens, refusals, the
@@ -327,6 +327,9 @@ func (p *program) noteHidden(ctx context.Context, flags *issuerFlags, db *record
 
 // options makes the library's options of the flags.
 func (f *issuerFlags) options() (*issuer.Options, error) {
+	if f.http == "" {
+		return nil, usagef("--http is missing; write it as HOST:PORT or :PORT, such as --http 127.0.0.1:9000")
+	}
 	name, _, err := net.SplitHostPort(f.http)
 	if err != nil {
 		return nil, usagef("--http %q: write it as HOST:PORT or :PORT", f.http)

@@ -254,9 +254,7 @@ unless --server names another.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	// Lines of flags fit terminals of the usual width.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
 	p.globals(root.PersistentFlags())
 	for _, g := range []struct {
 		title    string

@@ -7,7 +7,11 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/client"
@@ -45,6 +49,29 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// flagError is the error of flags that cannot be read, without the words of Go for it.
+func flagError(cmd *cobra.Command, err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+	}
+	flag := invalid.GetFlag()
+	what := invalid.Unwrap().Error()
+	switch kind := flag.Value.Type(); {
+	case errors.Is(err, strconv.ErrRange):
+		what = "the number is too large"
+	case kind == "duration":
+		what = "write a number with its unit, such as 90s, 5m or 24h"
+	case kind == "bool":
+		what = "write true or false"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		what = "write a whole number"
+	case strings.HasPrefix(kind, "float"):
+		what = "write a number"
+	}
+	return usagef("--%s %q: %s; see '%s --help'", flag.Name, invalid.GetValue(), what, cmd.CommandPath())
+}
 
 // A silentError ends the program with a code, and has been told already.
 type silentError struct{ code int }

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
@@ -80,6 +82,41 @@ func TestRunErrors(t *testing.T) {
 		wrapped := fmt.Errorf("run: %w", err)
 		if code := exitCode(wrapped); code != exitInternal || !strings.Contains(explain(wrapped), err.Error()) {
 			t.Errorf("%v: exit code %d, %q", err, code, explain(wrapped))
+		}
+	}
+}
+
+// A flag that cannot be read is told with what to write, and not in the words of Go.
+func TestFlagErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"auth", "user", "list", "--limit", "x"}, `--limit "x": write a whole number; see 'parley auth user list --help'`},
+		{[]string{"serve", "memory", "--max-file", "99999999999999999999"}, `--max-file "99999999999999999999": the number is too large; see 'parley serve memory --help'`},
+		{[]string{"auth", "serve", "--access-lifetime", "5"}, `--access-lifetime "5": write a number with its unit, such as 90s, 5m or 24h; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--allow-device=x"}, `--allow-device "x": write true or false; see 'parley auth serve --help'`},
+		{[]string{"auth", "serve", "--alow-device"}, `unknown flag: --alow-device; see 'parley auth serve --help'`},
+	} {
+		root := newRoot(&Streams{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+		root.SetArgs(c.args)
+		root.SilenceErrors, root.SilenceUsage = true, true
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.args, err, c.want)
+		}
+	}
+}
+
+// How long something takes is rounded, so that ten minutes are ten a moment later too.
+func TestRoundDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		10*time.Minute - time.Second: "10 minutes", 8*time.Minute + 29*time.Second: "8 minutes", 90 * time.Second: "90 seconds",
+		47*time.Hour + 59*time.Minute: "48 hours", 30 * 24 * time.Hour: "30 days",
+	} {
+		if got := roundDuration(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
 		}
 	}
 }

@@ -56,7 +56,7 @@ whole, 9 one without digests (--verify), 70 an error of this program.`,
 	}
 	flags.add(cmd.Flags())
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return p.tellInspected(flags, usagef("%w; see '%s --help'", err, cmd.CommandPath()))
+		return p.tellInspected(flags, flagError(cmd, err))
 	})
 	return cmd
 }
