@@ -55,7 +55,7 @@ func (p *program) adminCommands() []*cobra.Command {
 		cmd := &cobra.Command{
 			Use:   n.noun,
 			Short: n.short,
-			Long: n.short + `.
+			Long: wrapped(n.short+".") + `
 
 Without --admin it works on the records themselves, which a server that runs may have
 open too: it sees what was changed at its next request, or within 2 seconds.`,

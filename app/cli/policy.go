@@ -209,7 +209,7 @@ func (p *program) policyLintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Find rules that can never match, or that change nothing",
-		Long:  "Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then.",
+		Long:  wrapped("Find rules that can never match, or that change nothing. What is found is proved, not guessed; the exit code is 6 then."),
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
@@ -250,7 +250,8 @@ func (p *program) policyTestCommand() *cobra.Command {
 		Use:   "test FILE",
 		Short: "Hold the rules against a table of calls and what should be decided about them",
 		Long: `Hold the rules against a table: a JSON array of
-{"server": "files", "name": "write_file", "arguments": {"path": "/etc/x"}, "expect": "deny"}.
+  {"server": "files", "name": "write_file", "arguments": {"path": "/etc/x"}, "expect": "deny"}
+
 A row may also have kind, trusted, readOnly, labels and dir. The exit code is 6
 if a row is decided otherwise.`,
 		Args: usageArgs(cobra.ExactArgs(1)),

@@ -35,8 +35,8 @@ what it has.
 
 With --against, or a command after --, the requests of the recorded client are sent
 to that server instead, and its answers are compared with the recorded ones. The
-differences are printed by their JSON pointers, and the exit code is 6 if there are
-any. Not compared are ` + wrapped(cassette.Ignored) + `.
+differences are printed by their JSON pointers, and the exit code is 6 if there are any.
+` + wrapped("Not compared are "+cassette.Ignored+".") + `
 Notifications are not compared, nor requests that had no answer. Questions of the
 server are answered as they were in the recording.`,
 		Example: `  parley replay notes.cassette

@@ -149,7 +149,7 @@ func (p *program) builtinCommand(b builtin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     strings.TrimSpace(b.name + " " + b.use),
 		Short:   b.short,
-		Long:    b.long + "\n\nRisk: " + b.risk + "\n\n'parley serve --help' tells of serving over HTTP.",
+		Long:    b.long + "\n\n" + wrapped("Risk: "+b.risk) + "\n\n'parley serve --help' tells of serving over HTTP.",
 		Example: b.example,
 		Args:    usageArgs(b.args),
 	}
