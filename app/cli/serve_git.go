@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,6 +44,11 @@ program does everything, with all of these switched off.`,
 			return func(ctx context.Context, _ *program, _ []string, b *builtinOptions) (*server.Server, io.Closer, error) {
 				if o.Limits.Output < 1 || o.Limits.Files < 1 || o.Limits.Commits < 1 || o.Limits.Object < 1 || o.Limits.Time < 0 {
 					return nil, nil, usagef("--max-output, --max-files, --max-commits and --max-object need to be at least 1, and --timeout at least 0")
+				}
+				for _, dir := range o.Repositories {
+					if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+						return nil, nil, usagef("--repository %q: there is no such folder", dir)
+					}
 				}
 				o.WriteScope, o.ReadOnly, o.Server = b.writeScope, b.readOnly, &b.server
 				s, err := git.New(ctx, version(), &o)

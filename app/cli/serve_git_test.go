@@ -1,0 +1,27 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A repository that is no folder is told when the server starts, and not at the first call.
+func TestGitNeedsFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{file, filepath.Join(dir, "absent")} {
+		code, out, said := run(t, "", "serve", "git", "--repository", dir, "--repository", wrong)
+		if code != 1 || out != "" || !strings.Contains(said, `--repository "`+wrong+`": there is no such folder`) {
+			t.Errorf("%s: %d, wrote %q, said %q", wrong, code, out, said)
+		}
+	}
+	if code, _, said := run(t, "", "serve", "git", "--repository", dir); code != 0 {
+		t.Errorf("a folder is refused: %d %s", code, said)
+	}
+}
