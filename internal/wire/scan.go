@@ -50,6 +50,7 @@ type scanner struct {
 	arena []byte   // names that had escapes, without them
 	table []uint32 // hash table for objects with many members
 	inner *inner   // what else is indexed, or nil
+	space int      // bytes of white space between tokens
 }
 
 // inner asks for the index of the first member of the outermost object that has
@@ -72,7 +73,7 @@ func (s *scanner) release() {
 
 // clear forgets the text.
 func (s *scanner) clear() {
-	s.data, s.inner = nil, nil
+	s.data, s.inner, s.space = nil, nil, 0
 	if cap(s.names) > keep {
 		s.names = nil
 	}
@@ -103,9 +104,11 @@ func (s *scanner) scan(data []byte, lim Limits, into *[]member) (start, end int,
 	if end, err = s.value(start, into); err != nil {
 		return 0, 0, err
 	}
-	if rest := SkipSpace(s.data, end); rest < len(data) {
+	rest := SkipSpace(s.data, end)
+	if rest < len(data) {
 		return 0, 0, s.fail(rest, "unexpected text after the value")
 	}
+	s.space += start + rest - end
 	return start, end, nil
 }
 
@@ -159,9 +162,11 @@ func (s *scanner) within(name []byte, pos int) *[]member {
 }
 
 func (s *scanner) object(pos int, into *[]member) (int, *Error) {
-	data, names, arena := s.data, len(s.names), len(s.arena)
+	data, names, arena, open := s.data, len(s.names), len(s.arena), pos
 	pos = SkipSpace(data, pos+1)
+	space := pos - open - 1
 	if At(data, pos) == '}' {
+		s.space += space
 		return pos + 1, nil
 	}
 	var seen nameSet
@@ -200,10 +205,14 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, newMember(pos+1, nameEnd-1, escaped, value, end))
 		}
-		switch next := SkipSpace(data, end); At(data, next) {
+		next := SkipSpace(data, end)
+		space += value - nameEnd - 1 + next - end // the colon is no space
+		switch At(data, next) {
 		case ',':
 			pos = SkipSpace(data, next+1)
+			space += pos - next - 1
 		case '}':
+			s.space += space
 			if twice := s.duplicate(&seen, s.names[names:]); twice != nil {
 				return 0, duplicateError(next, twice)
 			}
@@ -234,7 +243,9 @@ func (n *nameSet) add(name []byte) {
 }
 
 func (s *scanner) array(pos int, into *[]member) (int, *Error) {
+	open := pos
 	pos = SkipSpace(s.data, pos+1)
+	s.space += pos - open - 1
 	if At(s.data, pos) == ']' {
 		return pos + 1, nil
 	}
@@ -246,9 +257,12 @@ func (s *scanner) array(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, member{value: uint32(pos), valueEnd: uint32(end)})
 		}
-		switch next := SkipSpace(s.data, end); At(s.data, next) {
+		next := SkipSpace(s.data, end)
+		s.space += next - end
+		switch At(s.data, next) {
 		case ',':
 			pos = SkipSpace(s.data, next+1)
+			s.space += pos - next - 1
 		case ']':
 			return next + 1, nil
 		default:
