@@ -300,6 +300,11 @@ func (m *merged[T]) get(s *Server, own *snapshot[T], part func(*Server) *snapsho
 	if len(s.mounts) == 0 {
 		return own
 	}
+	return m.merge(s, own, part)
+}
+
+// merge is get for a server with mounts.
+func (m *merged[T]) merge(s *Server, own *snapshot[T], part func(*Server) *snapshot[T]) *snapshot[T] {
 	stamp := []uint64{own.generation}
 	parts := make([]*snapshot[T], len(s.mounts))
 	for i, mt := range s.mounts {

@@ -18,16 +18,20 @@ func (t task) do() {
 	t.run()
 }
 
-// workers are the goroutines of requests. The last one that ends waits for
-// another request, with the stack that it has: to start a goroutine and to grow
+// workers are the goroutines of requests. Up to maxWaiting that have ended one wait
+// for another, with the stacks that they have: to start a goroutine and to grow
 // its stack takes 20,000 instructions, as many as a quick request.
 type workers struct {
-	tasks      chan task   // to the worker that waits; closed when nothing is read any more
-	waiting    atomic.Bool // a worker waits for a task, or is about to
+	tasks      chan task    // to a worker that waits; closed when nothing is read any more
+	waiting    atomic.Int32 // workers that wait for a task, or are about to
 	goroutines sync.WaitGroup
 }
 
-// runOnGoroutine runs a request on the worker that waits, or else on a new one.
+// maxWaiting is the most workers of a connection that wait: about as many requests as are read at
+// once. One takes 2 to 8 KiB.
+const maxWaiting = 16
+
+// runOnGoroutine runs a request on a worker that waits, or else on a new one.
 func (s *server) runOnGoroutine(t task) {
 	s.spawned.add()
 	select {
@@ -38,16 +42,17 @@ func (s *server) runOnGoroutine(t task) {
 	}
 }
 
-// work runs a task, and others for as long as it is the worker that waits. A
+// work runs a task, and then others, unless enough goroutines wait for them. A
 // task may end the goroutine (runtime.Goexit).
 func (s *server) work(t task) {
 	defer s.goroutines.Done()
 	for ok := true; ok; {
 		t.do()
-		if !s.waiting.CompareAndSwap(false, true) {
+		if s.waiting.Add(1) > maxWaiting {
+			s.waiting.Add(-1)
 			return
 		}
 		t, ok = <-s.tasks
-		s.waiting.Store(false)
+		s.waiting.Add(-1)
 	}
 }

@@ -51,3 +51,42 @@ func TestWorkerIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestWorkersWait holds that of many requests at once, at most maxWaiting goroutines wait for other
+// requests, which run on them, and that these end when nothing is read any more.
+func TestWorkersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{workers: workers{tasks: make(chan task)}}
+		run := func(n int) (on map[string]bool) {
+			names, release := make(chan string, n), make(chan struct{})
+			for range n {
+				s.runOnGoroutine(task{&exchange{server: s}, func() { names <- goroutine(); <-release }})
+			}
+			synctest.Wait()
+			close(release)
+			synctest.Wait()
+			on = make(map[string]bool)
+			for range n {
+				on[<-names] = true
+			}
+			return on
+		}
+		first := run(maxWaiting + 4)
+		if len(first) != maxWaiting+4 {
+			t.Errorf("%d requests at once ran on %d goroutines", maxWaiting+4, len(first))
+		}
+		if n := s.waiting.Load(); n != maxWaiting {
+			t.Errorf("%d goroutines wait, want %d", n, maxWaiting)
+		}
+		for name := range run(maxWaiting) {
+			if !first[name] {
+				t.Errorf("a request ran on %s, which did not wait for it", name)
+			}
+		}
+		close(s.tasks)
+		s.goroutines.Wait()
+		if n := s.waiting.Load(); n != 0 {
+			t.Errorf("%d goroutines wait after the end", n)
+		}
+	})
+}

@@ -117,6 +117,11 @@ func (s *service) readDir(ctx context.Context, d *directories, path string) (p p
 func (s *service) list(ctx context.Context, d *directories, in pathIn) (out, note string, err error) {
 	_, list, note, err := s.readDir(ctx, d, in.Path)
 	var b strings.Builder
+	size := 0
+	for _, e := range list {
+		size += len("[FILE] \n") + len(e.name)
+	}
+	b.Grow(size)
 	for i, e := range list {
 		if i > 0 {
 			b.WriteByte('\n')

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
@@ -19,6 +20,11 @@ import (
 
 // chunk is how much of a file is read at once where only a part is wanted.
 const chunk = 64 << 10
+
+// readBuffer is the size of the readBuffers, which hold files until they are texts.
+const readBuffer = 16 << 10
+
+var readBuffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
 type readIn struct {
 	Path string `json:"path" desc:"The file, as an absolute path or one below the first allowed directory."`
@@ -63,7 +69,9 @@ func (s *service) readText(ctx context.Context, d *directories, in readIn) (stri
 	case in.Tail > 0:
 		data, err = s.tail(ctx, f, info.Size(), in.Tail)
 	default:
-		data, err = readAll(f, info.Size(), s.opts.MaxRead)
+		buf := readBuffers.Get().(*[readBuffer]byte)
+		defer readBuffers.Put(buf)
+		data, err = readAll(f, info.Size(), s.opts.MaxRead, buf[:])
 	}
 	if err != nil {
 		return "", d.explain("read", in.Path, err)
@@ -71,12 +79,14 @@ func (s *service) readText(ctx context.Context, d *directories, in readIn) (stri
 	return text(data), nil
 }
 
-// readAll reads a file of at most so many bytes.
-func readAll(f *os.File, size, most int64) ([]byte, error) {
+// readAll reads a file of at most so many bytes, into buf if there is room.
+func readAll(f *os.File, size, most int64, buf []byte) ([]byte, error) {
 	if size > most {
 		return nil, tooLarge(size, most)
 	}
-	buf := make([]byte, size+bytes.MinRead)
+	if need := size + bytes.MinRead; need > int64(len(buf)) {
+		buf = make([]byte, need)
+	}
 	read, err := f.Read(buf)
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && read > 0 && int64(read) == size: // all that it had
@@ -201,7 +211,7 @@ func (d *directories) readFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := readAll(f, info.Size(), most)
+	data, err := readAll(f, info.Size(), most, nil)
 	return data, d.explain("read", path, err)
 }
 
