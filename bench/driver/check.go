@@ -20,10 +20,9 @@ func Result(text string, size int) Check {
 			return 0, fmt.Errorf("%d bytes, want at least %d: %.300q", len(body), size, body)
 		}
 		if len(body) <= 2*edge {
-			return 0, check(body, want)
+			return 0, check(want, body)
 		}
-		// One more copy in the driver, of what is looked at.
-		return 0, check(append(bytes.Clone(body[:edge]), body[len(body)-edge:]...), want)
+		return 0, check(want, body[:edge], body[len(body)-edge:])
 	}
 }
 
@@ -51,19 +50,29 @@ func Stream(text string) Check {
 			return 0, fmt.Errorf("no event: %.300q", body)
 		}
 		notifications := bytes.Count(body, []byte(`"method":"notifications/progress"`))
-		return notifications, check(last, want)
+		return notifications, check(want, last)
 	}
 }
 
-// check looks for a result, and for the text in it.
-func check(body, text []byte) error {
+// check looks for a result in the parts of a body, and for the text.
+func check(text []byte, parts ...[]byte) error {
 	switch {
-	case !bytes.Contains(body, []byte(`"result":`)):
-		return fmt.Errorf("no result: %.300q", body)
-	case bytes.Contains(body, []byte(`"isError":true`)):
-		return fmt.Errorf("the tool failed: %.300q", body)
-	case !bytes.Contains(body, text):
-		return fmt.Errorf("no %q: %.300q", text, body)
+	case !contain(parts, []byte(`"result":`)):
+		return fmt.Errorf("no result: %.300q", parts[0])
+	case contain(parts, []byte(`"isError":true`)):
+		return fmt.Errorf("the tool failed: %.300q", bytes.Join(parts, []byte(" ... ")))
+	case !contain(parts, text):
+		return fmt.Errorf("no %q: %.300q", text, parts[0])
 	}
 	return nil
+}
+
+// contain reports whether one of the parts contains a text.
+func contain(parts [][]byte, text []byte) bool {
+	for _, part := range parts {
+		if bytes.Contains(part, text) {
+			return true
+		}
+	}
+	return false
 }
