@@ -60,14 +60,19 @@ func encode(v any, do func(json.Options) ([]byte, error)) ([]byte, error) {
 // ready reports whether a value can be copied as it is: it is valid, and has no white space between
 // its tokens.
 func ready(raw RawValue) bool {
-	lim := Limits{Depth: maxEncodedDepth}
-	if lim.check(raw) != nil {
+	if _, end, err := scan(raw, Limits{Depth: maxEncodedDepth}, nil); err != nil || end != len(raw) {
 		return false
 	}
-	s := scanners.Get().(*scanner)
-	defer s.release()
-	_, _, err := s.scan(raw, lim, nil)
-	return err == nil && s.space == 0
+	for pos := 0; pos < len(raw); pos++ {
+		switch raw[pos] {
+		case '"':
+			end, _ := SkipString(raw, pos)
+			pos = end - 1
+		case ' ', '\t', '\r', '\n':
+			return false
+		}
+	}
+	return true
 }
 
 // maxEncodedDepth is how deep the encoder nests.

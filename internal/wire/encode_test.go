@@ -101,22 +101,3 @@ func TestAppendString(t *testing.T) {
 		}
 	}
 }
-
-// TestAppendLeavesOutSpace holds that white space between any two tokens of a RawValue is left out, and
-// that inside of a string it stays.
-func TestAppendLeavesOutSpace(t *testing.T) {
-	tokens := []string{"", "{", `"a b"`, ":", "[", `" c "`, ",", "1", ",", "[", "]", "]", ",", `"d"`, ":", "{", "}", ",", `"e"`, ":", `"f g"`, "}", ""}
-	want := strings.Join(tokens, "")
-	for i := range len(tokens) - 1 {
-		for _, space := range []string{" ", "\t", "\r", "\n", " \n "} {
-			raw := strings.Join(tokens[:i+1], "") + space + strings.Join(tokens[i+1:], "")
-			got, err := wire.Append(nil, wire.RawValue(raw))
-			if err != nil || string(got) != want {
-				t.Errorf("%q: %q, %v, want %q", raw, got, err, want)
-			}
-		}
-	}
-	if got, err := wire.Append(nil, wire.RawValue(want)); err != nil || string(got) != want {
-		t.Errorf("%q, %v, want %q", got, err, want)
-	}
-}

@@ -50,7 +50,6 @@ type scanner struct {
 	arena []byte   // names that had escapes, without them
 	table []uint32 // hash table for objects with many members
 	inner *inner   // what else is indexed, or nil
-	space int      // bytes of white space between tokens
 }
 
 // inner asks for the index of the first member of the outermost object that has
@@ -73,7 +72,7 @@ func (s *scanner) release() {
 
 // clear forgets the text.
 func (s *scanner) clear() {
-	s.data, s.inner, s.space = nil, nil, 0
+	s.data, s.inner = nil, nil
 	if cap(s.names) > keep {
 		s.names = nil
 	}
@@ -104,11 +103,9 @@ func (s *scanner) scan(data []byte, lim Limits, into *[]member) (start, end int,
 	if end, err = s.value(start, into); err != nil {
 		return 0, 0, err
 	}
-	rest := SkipSpace(s.data, end)
-	if rest < len(data) {
+	if rest := SkipSpace(s.data, end); rest < len(data) {
 		return 0, 0, s.fail(rest, "unexpected text after the value")
 	}
-	s.space += start + rest - end
 	return start, end, nil
 }
 
@@ -162,11 +159,9 @@ func (s *scanner) within(name []byte, pos int) *[]member {
 }
 
 func (s *scanner) object(pos int, into *[]member) (int, *Error) {
-	data, names, arena, open := s.data, len(s.names), len(s.arena), pos
+	data, names, arena := s.data, len(s.names), len(s.arena)
 	pos = SkipSpace(data, pos+1)
-	space := pos - open - 1
 	if At(data, pos) == '}' {
-		s.space += space
 		return pos + 1, nil
 	}
 	var seen nameSet
@@ -205,14 +200,10 @@ func (s *scanner) object(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, newMember(pos+1, nameEnd-1, escaped, value, end))
 		}
-		next := SkipSpace(data, end)
-		space += value - nameEnd - 1 + next - end // the colon is no space
-		switch At(data, next) {
+		switch next := SkipSpace(data, end); At(data, next) {
 		case ',':
 			pos = SkipSpace(data, next+1)
-			space += pos - next - 1
 		case '}':
-			s.space += space
 			if twice := s.duplicate(&seen, s.names[names:]); twice != nil {
 				return 0, duplicateError(next, twice)
 			}
@@ -243,9 +234,7 @@ func (n *nameSet) add(name []byte) {
 }
 
 func (s *scanner) array(pos int, into *[]member) (int, *Error) {
-	open := pos
 	pos = SkipSpace(s.data, pos+1)
-	s.space += pos - open - 1
 	if At(s.data, pos) == ']' {
 		return pos + 1, nil
 	}
@@ -257,12 +246,9 @@ func (s *scanner) array(pos int, into *[]member) (int, *Error) {
 		if into != nil {
 			*into = append(*into, member{value: uint32(pos), valueEnd: uint32(end)})
 		}
-		next := SkipSpace(s.data, end)
-		s.space += next - end
-		switch At(s.data, next) {
+		switch next := SkipSpace(s.data, end); At(s.data, next) {
 		case ',':
 			pos = SkipSpace(s.data, next+1)
-			s.space += pos - next - 1
 		case ']':
 			return next + 1, nil
 		default:
