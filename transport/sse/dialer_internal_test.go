@@ -40,7 +40,7 @@ func FuzzResolve(f *testing.F) {
 // FuzzEndpoint opens streams at all kinds of addresses: what the server makes
 // of them is something that our client takes, on the same path.
 func FuzzEndpoint(f *testing.F) {
-	for _, uri := range []string{"/sse", "/a%2Fb?x=1", "//evil.example/sse", "/?sessionId=2&sessionId=3", "/;=%zz?%zz", "http://host/sse", "*", ""} {
+	for _, uri := range []string{"/sse", "/a%2Fb?x=1", "//evil.example/sse", "/?sessionId=2&sessionId=3", "/;=%zz?%zz", "http://host/sse", "http://@host/sse", "*", ""} {
 		f.Add(uri)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
@@ -48,7 +48,7 @@ func FuzzEndpoint(f *testing.F) {
 		if err != nil || u.Host == "" && u.Path == "" || len(uri) > 2000 {
 			return // net/http would not have called the handler
 		}
-		u.Scheme, u.Host, u.Opaque = "http", "server.example", ""
+		u.Scheme, u.Host, u.Opaque, u.User = "http", "server.example", "", nil
 		said := endpoint(&http.Request{URL: u, RequestURI: uri}, "ID")
 		address, err := resolve(u, said)
 		if err != nil {
