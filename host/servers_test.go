@@ -138,11 +138,13 @@ func TestDisable(t *testing.T) {
 	})
 }
 
-// Changes of servers are told without polling, and the end of the host.
+// Changes of servers are told without polling, and the end of the host. A catalog is
+// that of now, so that a state which lasts no time may go by unseen: a start takes a
+// second here.
 func TestWatchServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(nil)
-		d := add(t, h, host.Server{Name: "one"}, serverOf(t), nil)
+		d := add(t, h, host.Server{Name: "one"}, serverOf(t), slowStart)
 		seen := make(chan host.ServerState, 100)
 		done := make(chan error, 1)
 		go func() {
@@ -162,10 +164,11 @@ func TestWatchServers(t *testing.T) {
 		}()
 		synctest.Wait()
 		h.Catalog()
+		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		d.end()
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		time.Sleep(2 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := h.WatchServers(ctx, h.Catalog().Generation); !errors.Is(err, context.DeadlineExceeded) {

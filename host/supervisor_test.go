@@ -74,6 +74,16 @@ func hung(ctx context.Context, _ int) error {
 	return ctx.Err()
 }
 
+// slowStart takes a second.
+func slowStart(ctx context.Context, _ int) error {
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // add adds a server that a test controls.
 func add(t *testing.T, h *host.Host, s host.Server, of transport.Handler, fails func(context.Context, int) error) *controlled {
 	t.Helper()
