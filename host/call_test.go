@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -123,4 +125,29 @@ func TestCancelCallOfStartingServer(t *testing.T) {
 	if r := bodies[*host.ResultRecord](s)[0]; r.Outcome != host.OutcomeNotRun || !strings.Contains(r.Why, "before it was sent") {
 		t.Errorf("the result is %+v", r)
 	}
+}
+
+// A context that ends as its Ask returns ends no later run.
+func TestAskCancelsItsOwnRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, &host.Options{}, nil)
+		for range 300 {
+			ctx, end := context.WithCancel(t.Context())
+			s := begin(t, h, &scripted{turns: []turn{func(*host.Request) []host.Piece {
+				go end()
+				return say("one")
+			}, func(*host.Request) []host.Piece {
+				time.Sleep(time.Second) // the end of ctx is seen meanwhile
+				return say("two")
+			}}})
+			if _, _, err := s.Ask(ctx, "one"); err == nil {
+				if _, _, err := s.Ask(t.Context(), "two"); err != nil {
+					t.Errorf("the run after it ended with: %v", err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }

@@ -45,10 +45,16 @@ type Input struct {
 // error says that nothing was started: [ErrBusy], ErrClosed, a resource that cannot
 // be read, or that of the store.
 func (s *Session) Send(ctx context.Context, in Input) error {
+	_, err := s.startRun(ctx, in)
+	return err
+}
+
+// startRun is Send, and returns the run.
+func (s *Session) startRun(ctx context.Context, in Input) (*run, error) {
 	// The run belongs to the session: a face that goes away does not end it.
 	r, runCtx, err := s.reserve(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bodies, err := s.gatherFor(ctx, runCtx, &in)
 	if err == nil {
@@ -56,14 +62,14 @@ func (s *Session) Send(ctx context.Context, in Input) error {
 	}
 	if err != nil {
 		s.release(r, err)
-		return err
+		return nil, err
 	}
 	s.entitle(ctx, in.Text)
 	go func() {
 		defer r.end(nil)
 		s.finish(r, r.loop(runCtx))
 	}()
-	return nil
+	return r, nil
 }
 
 // gatherFor is gather, which ends with the caller's context and with the run's.
@@ -195,10 +201,12 @@ func (s *Session) Wait(ctx context.Context) (*RunEndRecord, error) {
 // Ask sends a text, waits for the end of the run and returns what the model said
 // last. When ctx ends, the run is cancelled. The errors are those of Send and Wait.
 func (s *Session) Ask(ctx context.Context, text string) (string, *RunEndRecord, error) {
-	if err := s.Send(ctx, Input{Text: text}); err != nil {
+	r, err := s.startRun(ctx, Input{Text: text})
+	if err != nil {
 		return "", &RunEndRecord{Outcome: OutcomeFailed}, err
 	}
-	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
+	// This run alone: it may be over, and another one under way, when ctx is seen to end.
+	stop := context.AfterFunc(ctx, func() { r.end(context.Cause(ctx)) })
 	defer stop()
 	end, err := s.Wait(context.WithoutCancel(ctx))
 	return s.lastText(), end, err
@@ -226,13 +234,11 @@ func (s *Session) lastText() string {
 
 // Cancel ends the run that is under way: calls are cancelled at their servers, and
 // the log says so.
-func (s *Session) Cancel() { s.cancel(ErrCancelled) }
-
-func (s *Session) cancel(cause error) {
+func (s *Session) Cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
-		s.current.end(cause)
+		s.current.end(ErrCancelled)
 	}
 }
 
