@@ -136,14 +136,14 @@ func (t *tracker) reports(yield func(report) bool) {
 type progressing struct {
 	k    *call
 	t    *tracker
-	busy chan struct{} // held while a report is handed over
+	busy lock // held while a report is handed over
 	last float64
 }
 
 // expect makes the client take progress for token, until the returned
 // function is called. After it, nothing more is handed to the tracker of k.
 func (c *Client) expect(token mcp.ID, k *call) (end func()) {
-	p := &progressing{k: k, t: k.tracker, busy: make(chan struct{}, 1), last: math.Inf(-1)}
+	p := &progressing{k: k, t: k.tracker, busy: make(lock, 1), last: math.Inf(-1)}
 	c.mu.Lock()
 	c.progress[token] = p
 	c.mu.Unlock()
@@ -151,7 +151,8 @@ func (c *Client) expect(token mcp.ID, k *call) (end func()) {
 		c.mu.Lock()
 		delete(c.progress, token)
 		c.mu.Unlock()
-		p.busy <- struct{}{}
+		p.busy <- struct{}{} // a report that found p before is over, or sees that p is none any more
+		p.busy.release()
 	}
 }
 
@@ -166,12 +167,10 @@ func (c *Client) report(m *mcp.ProgressParams) {
 		c.log.Debug("progress for an unknown token", "token", m.ProgressToken.String())
 		return
 	}
-	select {
-	case p.busy <- struct{}{}:
-	case <-p.t.ctx.Done():
+	if p.busy.acquire(p.t.ctx) != nil {
 		return
 	}
-	defer func() { <-p.busy }()
+	defer p.busy.release()
 	c.mu.Lock()
 	active := c.progress[m.ProgressToken] == p
 	c.mu.Unlock()
