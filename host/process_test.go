@@ -40,13 +40,17 @@ const (
 // patience ends a test that hangs.
 const patience = 60 * time.Second
 
+// alive is the connection to the socket: one that nothing refers to ends with a garbage collection.
+var alive net.Conn
+
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVar)
 	if role == "" {
 		os.Exit(m.Run())
 	}
 	if socket := os.Getenv(socketVar); socket != "" && role != "host" {
-		if _, err := net.Dial("unix", socket); err != nil {
+		var err error
+		if alive, err = net.Dial("unix", socket); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
