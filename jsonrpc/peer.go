@@ -186,7 +186,9 @@ func (in *Inbound) End() {
 	if in.peer != nil {
 		in.peer.forgetInbound(in)
 	}
-	in.life.end()
+	if in.life.Context != nil {
+		in.life.end()
+	}
 }
 
 func (p *Peer) forgetInbound(in *Inbound) {

@@ -47,6 +47,7 @@ type request struct {
 	caps       *mcp.ClientCapabilities
 	inbound    jsonrpc.Inbound
 	prev, next *Call // other self-contained requests; they belong to the server's mutex
+	counted    bool  // in flight, among those of caller; belongs to the server's mutex
 	timer      pausetimer.Timer
 	more       atomic.Pointer[extras] // nil until it is needed
 	reply      jsonrpc.Outgoing

@@ -264,8 +264,11 @@ func panicked(err error) bool {
 // untrack ends the tracking of a request that is about to be answered: its
 // peer, once it has the answer, may fill its place at once.
 func (c *Call) untrack() {
-	if c.session != nil {
+	switch {
+	case c.session != nil:
 		c.inbound.End()
+	case c.caller != nil:
+		c.srv.uncount(c)
 	}
 }
 
@@ -314,6 +317,7 @@ func (s *Server) run(c *Call, next Func) (res Result, err error) {
 		v := recover()
 		res, err = nil, s.recovered(c, v)
 		if v == nil { // runtime.Goexit: run does not return, so the peer is answered here
+			c.untrack()
 			s.answerError(c, err)
 		}
 	}()

@@ -52,6 +52,7 @@ func (s *Server) initializeSessionless(c *Call) error {
 	c.params, c.caps = params, &params.Capabilities
 	c.row = initializeRow(s.initializeResult(f, s.capabilitiesSessionless(f)))
 	answer, err := s.run(c, s.serve)
+	c.untrack()
 	if err == nil {
 		err = s.answer(c, answer)
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/principal"
 	"github.com/parley-mcp/parley/server"
@@ -405,6 +407,71 @@ func TestTurnOfSelfContained(t *testing.T) {
 			t.Errorf("%d ran in %v", ran, took)
 		}
 	})
+}
+
+// A hasty client sends its next request as soon as it has the answer to the last one.
+type hasty struct {
+	sink
+
+	next func()
+}
+
+func (h *hasty) Answer(ctx context.Context, m *jsonrpc.Outgoing) error {
+	err := h.sink.Answer(ctx, m)
+	h.next()
+	return err
+}
+
+// The place of a self-contained request is free as soon as its answer is out, whether that is a result
+// or an error. Proves: SEC-DOS-1.
+func TestPlaceIsFreeWithAnswer(t *testing.T) {
+	o := unlimited()
+	o.Limits.MaxInFlight = 1
+	s := newServer(o, echo(), server.Tool("exits", "", func(context.Context, none) (string, error) {
+		runtime.Goexit()
+		return "", nil
+	}))
+	l := &line{version: v2607, caps: emptyBody}
+	good := l.request("1", "tools/call", toolParams("echo", `{"text":"x"}`))
+	for name, first := range map[string]struct{ text, version string }{
+		"a result":               {good, ""},
+		"an error":               {l.request("1", "tools/call", toolParams("no such", emptyBody)), ""},
+		"a refusal":              {l.request("1", "no/such", emptyBody), ""},
+		"an end without a word":  {l.request("1", "tools/call", toolParams("exits", emptyBody)), ""},
+		"a handshake of its own": {hello, v2511},
+	} {
+		serve := func(text, version string, next func()) string {
+			out := &hasty{next: next}
+			x := out.exchange(t, []byte(text))
+			x.Principal, x.Out, x.Version = ada, out, version
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				s.Serve(t.Context(), x)
+			}()
+			<-done
+			return string(out.buffer)
+		}
+		var second string
+		answer := serve(first.text, first.version, func() { second = serve(good, "", func() {}) })
+		if !strings.Contains(second, `"result"`) {
+			t.Errorf("behind %s, %s: %s", name, answer, second)
+		}
+	}
+}
+
+// Middleware that ends its goroutine in a handshake has that answered with an error.
+func TestHandshakeExits(t *testing.T) {
+	s := newServer(nil, echo())
+	s.Use(func(server.Func) server.Func {
+		return func(*server.Call) (server.Result, error) {
+			runtime.Goexit()
+			return nil, nil
+		}
+	})
+	l := dial(t, s, v2511, nil)
+	l.WriteLine(hello)
+	l.fails(l.next(), mcp.CodeInternalError)
 }
 
 // The anonymous callers of one address may have more under way than one named

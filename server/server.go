@@ -292,17 +292,20 @@ func (s *Server) Serve(ctx context.Context, x *transport.Exchange) {
 	defer s.release(c)
 	if x.Version != "" && x.In.Method == mcp.MethodInitialize {
 		if err := s.initializeSessionless(c); err != nil {
+			c.untrack()
 			s.refuse(ctx, x, c.facts, err)
 		}
 		return
 	}
 	if x.Batched {
 		if _, modern, _ := modernVersion(x.In); modern { // what is wrong with it is for enter to say
+			c.untrack()
 			s.refuse(ctx, x, nil, errBatched)
 			return
 		}
 	}
 	if err := c.enter(x.In); err != nil {
+		c.untrack()
 		s.refuse(ctx, x, c.facts, err)
 		return
 	}
@@ -394,7 +397,7 @@ func (s *Server) admit(c *Call) error {
 		return tooManyOf(anonymous, most)
 	}
 	entry.inFlight++
-	c.caller = entry
+	c.caller, c.counted = entry, true
 	if s.statelessCalls != nil {
 		s.statelessCalls.prev = c
 	}
@@ -403,11 +406,28 @@ func (s *Server) admit(c *Call) error {
 	return nil
 }
 
+// uncount takes a self-contained request out of the count of its caller.
+func (s *Server) uncount(c *Call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uncountLocked(c)
+}
+
+// uncountLocked is uncount with the lock held.
+func (s *Server) uncountLocked(c *Call) {
+	if !c.counted {
+		return
+	}
+	c.counted = false
+	c.caller.inFlight--
+	s.callers.dropIdle(c.caller)
+}
+
+// release ends a self-contained request: nothing of it runs any more.
 func (s *Server) release(c *Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.caller.inFlight--
-	s.callers.dropIdle(c.caller)
+	s.uncountLocked(c)
 	if c.prev != nil {
 		c.prev.next = c.next
 	} else {
