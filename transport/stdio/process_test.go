@@ -27,7 +27,9 @@ func TestProcess(t *testing.T) {
 		{"die", "half a line\n", "", false, "exit status 3"},
 		{"die", "", "", true, ""},
 	} {
-		p, err := command(test.role).Start()
+		d := command(test.role)
+		d.Grace.Close = patience // what it has to say, it says, however long its start takes
+		p, err := d.Start()
 		if err != nil {
 			t.Fatal(err)
 		}
