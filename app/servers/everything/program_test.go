@@ -272,7 +272,8 @@ func TestEraDetection(t *testing.T) {
 		t.Run(role, func(t *testing.T) {
 			mcptest.NoLeaks(t)
 			d, _ := child(t, role, "serve", "everything")
-			c := connect(t, d, nil)
+			// One that has not even started yet must not be taken for an old one.
+			c := connect(t, d, &client.Options{DiscoverProbe: patience})
 			if c.Version() != want || c.Modern() != (want == newest) {
 				t.Errorf("the client speaks %s, want %s", c.Version(), want)
 			}

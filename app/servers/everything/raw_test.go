@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long tests wait for what must come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // maxMessage is the longest line that the server takes: the default.
 const maxMessage = 4 << 20
