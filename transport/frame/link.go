@@ -87,9 +87,13 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 	case r := <-answer:
 		return r.m, r.err
 	case <-ctx.Done():
-		l.remove(m.ID)
-		return nil, context.Cause(ctx)
 	}
+	if !l.remove(m.ID) { // it was answered, or the link failed, in the same moment
+		if r := <-answer; r.err == nil {
+			return r.m, nil
+		}
+	}
+	return nil, context.Cause(ctx)
 }
 
 // expect registers a request.
@@ -110,10 +114,13 @@ func (l *link) expect(id jsonrpc.ID) (chan reply, error) {
 	return answer, nil
 }
 
-func (l *link) remove(id jsonrpc.ID) {
+// remove gives a request up; false if its reply is there, or about to be.
+func (l *link) remove(id jsonrpc.ID) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, waits := l.pending[id]
 	delete(l.pending, id)
-	l.mu.Unlock()
+	return waits
 }
 
 // deliver gives r to the Do that waits for id and reports whether one did.

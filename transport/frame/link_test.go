@@ -3,6 +3,7 @@ package frame_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -102,6 +103,31 @@ func TestUnreadableResponses(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A body does something while it is encoded.
+type body func()
+
+func (b body) AppendJSON(dst []byte) ([]byte, error) {
+	b()
+	return append(dst, "{}"...), nil
+}
+
+// An answer that is there when the context of its request ends is not lost.
+func TestAnsweredAtTheEnd(t *testing.T) {
+	mcptest.NoLeaks(t)
+	f, link, _ := dial(t, nil)
+	for id := range int64(50) {
+		ctx, cancel := context.WithCancel(t.Context())
+		answered := body(func() { // before Do waits
+			f.lines <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
+			f.lines <- "" // by now the answer was dealt with
+			cancel()
+		})
+		if _, err := link.Do(ctx, &jsonrpc.Outgoing{ID: jsonrpc.IntID(id), Method: "a", Params: answered}, transport.Route{}); err != nil {
+			t.Fatalf("request %d: %v", id, err)
+		}
 	}
 }
 
