@@ -56,32 +56,33 @@ func TestDisconnectCancels(t *testing.T) {
 // What comes too late is told so, and never reaches the response of another
 // request on the same connection.
 func TestLateSend(t *testing.T) {
-	mcptest.NoLeaks(t)
 	for _, version := range []string{v2607, v2511} {
-		var late []*transport.Exchange
-		s := newSite(t, newPeer(map[string]method{"late": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
-			for _, other := range late {
-				if err := notify(ctx, other.Out, 1); !errors.Is(err, jsonrpc.ErrEnded) {
-					t.Errorf("%s: a late Send: %v, want ErrEnded", version, err)
+		synctest.Test(t, func(t *testing.T) { // what takes 200 ms is an event stream in a session
+			var late []*transport.Exchange
+			s := newPipes(t, newPeer(map[string]method{"late": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+				for _, other := range late {
+					if err := notify(ctx, other.Out, 1); !errors.Is(err, jsonrpc.ErrEnded) {
+						t.Errorf("%s: a late Send: %v, want ErrEnded", version, err)
+					}
+					if err := other.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Result: jsonrpc.Empty()}); !errors.Is(err, jsonrpc.ErrEnded) {
+						t.Errorf("%s: a late Answer: %v, want ErrEnded", version, err)
+					}
 				}
-				if err := other.Out.Answer(ctx, &jsonrpc.Outgoing{ID: x.In.ID, Result: jsonrpc.Empty()}); !errors.Is(err, jsonrpc.ErrEnded) {
-					t.Errorf("%s: a late Answer: %v, want ErrEnded", version, err)
+				late = append(late, x)
+				return jsonrpc.Empty(), nil
+			}}), nil)
+			header := []string{"MCP-Protocol-Version", version}
+			if version == v2511 {
+				header = append(header, "Mcp-Session-Id", s.open(version))
+			}
+			for i := range 5 {
+				r := s.send(http.MethodPost, rpc(i, "late", ""), header...)
+				s.check("late", r, 200, `{"jsonrpc":"2.0","id":`, `"result":{}}`)
+				if r.header.Get("Content-Type") != "application/json" || strings.Contains(r.body, "note") {
+					t.Errorf("%s: response %v %s", version, r.header, r.body)
 				}
 			}
-			late = append(late, x)
-			return jsonrpc.Empty(), nil
-		}}), nil)
-		header := []string{"MCP-Protocol-Version", version}
-		if version == v2511 {
-			header = append(header, "Mcp-Session-Id", s.open(version))
-		}
-		for i := range 5 {
-			r := s.send(http.MethodPost, rpc(i, "late", ""), header...)
-			s.check("late", r, 200, `{"jsonrpc":"2.0","id":`, `"result":{}}`)
-			if r.header.Get("Content-Type") != "application/json" || strings.Contains(r.body, "note") {
-				t.Errorf("%s: response %v %s", version, r.header, r.body)
-			}
-		}
+		})
 	}
 }
 
@@ -180,20 +181,21 @@ func TestCallStall(t *testing.T) {
 
 // What a handler leaves undone is answered in its place.
 func TestCallAbandoned(t *testing.T) {
-	mcptest.NoLeaks(t)
-	s := newSite(t, newPeer(map[string]method{
-		"nothing": func(context.Context, *transport.Exchange) (jsonrpc.Body, error) { return nil, errNone },
-		"half": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
-			return nil, errors.Join(errNone, notify(ctx, x.Out, 1))
-		},
-	}), nil)
-	s.check("modern", s.modern("nothing", ""), 200, `"id":1`, "-32603")
-	f := s.follow(http.MethodPost, modernBody(1, "half", ""))
-	f.wants(noted(1))
-	f.ends()
-	id := s.open(v2511)
-	f = s.follow(http.MethodPost, rpc(1, "nothing", ""), "Mcp-Session-Id", id)
-	f.ends()
+	synctest.Test(t, func(t *testing.T) { // what takes 200 ms begins with an event in a session
+		s := newPipes(t, newPeer(map[string]method{
+			"nothing": func(context.Context, *transport.Exchange) (jsonrpc.Body, error) { return nil, errNone },
+			"half": func(ctx context.Context, x *transport.Exchange) (jsonrpc.Body, error) {
+				return nil, errors.Join(errNone, notify(ctx, x.Out, 1))
+			},
+		}), nil)
+		s.check("modern", s.modern("nothing", ""), 200, `"id":1`, "-32603")
+		f := s.follow(http.MethodPost, modernBody(1, "half", ""))
+		f.wants(noted(1))
+		f.ends()
+		id := s.open(v2511)
+		f = s.follow(http.MethodPost, rpc(1, "nothing", ""), "Mcp-Session-Id", id)
+		f.ends()
+	})
 }
 
 // A result that cannot be encoded leaves room for an error.

@@ -3,6 +3,7 @@ package streamable_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,18 +25,17 @@ import (
 //
 // Proves: MSG-4
 func TestStatuses(t *testing.T) {
-	mcptest.NoLeaks(t)
 	fails := func(code int64) method {
 		return func(context.Context, *transport.Exchange) (jsonrpc.Body, error) {
 			return nil, jsonrpc.NewError(code, "as you wish")
 		}
 	}
-	s := newSite(t, newPeer(map[string]method{
+	methods := map[string]method{
 		"params": fails(mcp.CodeInvalidParams), "internal": fails(mcp.CodeInternalError), "mismatch": fails(mcp.CodeHeaderMismatch),
 		"version": fails(mcp.CodeUnsupportedVersion), "capability": fails(mcp.CodeMissingClientCapability), "invalid": fails(mcp.CodeInvalidRequest),
 		"busy": fails(mcp.CodeTooManyInFlight), "stopping": fails(mcp.CodeShuttingDown),
-	}), nil)
-	id := s.open(v2511)
+	}
+	const id = "the session's" // stands for the id of the session
 	modern := []string{"MCP-Protocol-Version", v2607}
 	legacy := []string{"Mcp-Session-Id", id}
 	const hello = `{"jsonrpc":"2.0","method":"hello"}`
@@ -131,23 +131,35 @@ func TestStatuses(t *testing.T) {
 		{"foreign origin", "POST", modernBody(1, "echo", ""), []string{"Origin", "https://evil.example"}, 403, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := s.send(test.method, test.body, test.header...)
-			on := *s
-			on.TB = t
-			on.check(test.name, r, test.status, test.parts...)
-			if test.status == 202 && r.body != "" {
-				t.Errorf("202 with body %s, want none", r.body)
-			}
-			if allow := r.header.Get("Allow"); (test.status == 405) != (allow != "") {
-				t.Errorf("status %d with Allow %q", r.status, allow)
-			}
-			if test.status >= 400 && !strings.Contains(r.body, `"error"`) {
-				t.Errorf("body %s, want a JSON-RPC error", r.body)
-			}
-			if r.header.Get("Mcp-Session-Id") != "" {
-				t.Error("a session was opened")
-			}
+			synctest.Test(t, func(t *testing.T) { // what takes 200 ms gets status 200, to be an event stream
+				s := newPipes(t, newPeer(maps.Clone(methods)), nil)
+				header, opened := slices.Clone(test.header), s.open(v2511)
+				for i, value := range header {
+					if value == id {
+						header[i] = opened
+					}
+				}
+				checkStatus(s, s.send(test.method, test.body, header...), test.name, test.status, test.parts)
+			})
 		})
+	}
+}
+
+// checkStatus compares a response of TestStatuses.
+func checkStatus(s *site, r outcome, name string, status int, parts []string) {
+	s.Helper()
+	s.check(name, r, status, parts...)
+	if status == 202 && r.body != "" {
+		s.Errorf("202 with body %s, want none", r.body)
+	}
+	if allow := r.header.Get("Allow"); (status == 405) != (allow != "") {
+		s.Errorf("status %d with Allow %q", r.status, allow)
+	}
+	if status >= 400 && !strings.Contains(r.body, `"error"`) {
+		s.Errorf("body %s, want a JSON-RPC error", r.body)
+	}
+	if r.header.Get("Mcp-Session-Id") != "" {
+		s.Error("a session was opened")
 	}
 }
 
