@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -213,7 +214,8 @@ func TestTapHTTP(t *testing.T) {
 	tap := func(e transport.TapEvent) { shown.take(e) }
 	hc := far.Client()
 	hc.Transport = authorizing{web.TapTransport(hc.Transport, tap)}
-	c, err := client.Connect(t.Context(), &streamable.Dialer{URL: far.URL, Client: hc, Tap: tap}, nil)
+	c, err := client.Connect(t.Context(), &streamable.Dialer{URL: far.URL, Client: hc, Tap: tap},
+		&client.Options{DiscoverProbe: time.Minute}) // a server that is slow is not an old one, with a session
 	if err != nil {
 		t.Fatal(err)
 	}
