@@ -110,7 +110,8 @@ type event struct {
 type task struct {
 	what   string
 	cancel context.CancelFunc
-	// past says that a run has ended meanwhile: a task that sent its message is about to end.
+	// past says that a run has ended meanwhile, or that the summary is written which the task was to
+	// write: it is about to end.
 	past bool
 }
 

@@ -112,7 +112,7 @@ func TestLineDiscard(t *testing.T) {
 	}
 }
 
-// A slow session has the caller of Send wait until a run has ended and more.
+// A slow session has its caller wait after a run has ended, and after a summary is written.
 type slow struct {
 	*session
 	returns chan struct{}
@@ -144,6 +144,29 @@ func TestLineNextAtOnce(t *testing.T) {
 	}
 	if len(s.sent) != 2 || s.sent[1].Text != "Two." || strings.Contains(p.out.String(), "still under way") {
 		t.Errorf("sent: %+v; shown:\n%s", s.sent, p.out)
+	}
+}
+
+// Compact is late, too.
+func (s *slow) Compact(ctx context.Context) error {
+	err := s.session.Compact(ctx)
+	<-s.returns
+	return err
+}
+
+// So may who reads the summary.
+func TestLineNextAfterSummary(t *testing.T) {
+	t.Parallel()
+	s := &slow{newSession(nil), make(chan struct{})}
+	p := sit(t, servers(), s, face.LineOptions{Discard: func() {}})
+	p.sees("> ")
+	p.types("/compact\n")
+	p.sees("The model is given a summary")
+	p.types("/fork 1\n")
+	s.returns <- struct{}{}
+	p.sees("a fork of abc after record 1")
+	if err := p.leaves(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -31,6 +31,10 @@ func (l *Line) record(r *host.Record) {
 			l.task.past = true
 		}
 		clear(l.progress)
+	case *host.CompactionRecord:
+		if l.task != nil && !l.running { // else a run summarizes what became too long
+			l.task.past = true
+		}
 	case *host.ProgressRecord:
 		if !l.due(b.Call) {
 			return
