@@ -186,8 +186,7 @@ func (c *bridgedClient) everything() {
 	c.cancellation()
 }
 
-// subscription hears of a change. When the server has agreed to tell the bridge is not known, so that
-// there is a change again and again.
+// subscription hears of a change.
 func (c *bridgedClient) subscription() {
 	c.t.Helper()
 	sub, err := c.Subscribe(c.t.Context(), "memo://now")
@@ -196,15 +195,22 @@ func (c *bridgedClient) subscription() {
 		return
 	}
 	defer sub.Close()
-	for range 10_000 {
+	c.hearsChange()
+}
+
+// hearsChange waits until a change is told. When the server has agreed to tell the bridge is not known, so
+// that there is a change again and again.
+func (c *bridgedClient) hearsChange() {
+	c.t.Helper()
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); {
 		c.calls("touch", "touched", nil)
 		select {
 		case <-c.updated:
 			return
-		default:
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	c.told("a changed resource", c.updated)
+	c.t.Error("no notice of a changed resource in a minute")
 }
 
 func (c *bridgedClient) listChange() {

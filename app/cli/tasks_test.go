@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/app/cli"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -108,15 +109,19 @@ func TestTaskCommands(t *testing.T) {
 		}
 	}
 
-	id := begin("hangs")
-	out, _ := parley("", 0, "tasks", "get", id)
-	for range 1000 { // the call may not have reported yet
-		if strings.Contains(out, "hanging") {
-			break
-		}
-		out, _ = parley("", 0, "tasks", "get", id)
+	// reaches asks for a task until it says something: its call may not have come that far yet.
+	reaches := func(id, want string) (out string) {
+		t.Helper()
+		within(time.Now(), time.Minute, func() bool {
+			out, _ = parley("", 0, "tasks", "get", id)
+			return strings.Contains(out, want)
+		})
+		must(out, want)
+		return out
 	}
-	must(out, "working: hanging")
+
+	id := begin("hangs")
+	out := reaches(id, "working: hanging")
 	must(out, ", kept until ")
 	_, err := parley("", 0, "tasks", "cancel", id)
 	must(err, "was asked to cancel")
@@ -148,8 +153,7 @@ func TestTaskCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &started); err != nil || started.Tool != "greet" || started.TaskID == "" {
 		t.Fatalf("%s: %v", out, err)
 	}
-	out, _ = parley("", 0, "tasks", "get", started.TaskID)
-	must(out, "input_required")
+	out = reaches(started.TaskID, "input_required")
 	must(out, "asks elicitation/create")
 	if code, _, err := command(t, "tasks", "wait", started.TaskID, "--server", url); code != 5 || !strings.Contains(err, "the task goes on") {
 		t.Errorf("nobody to ask: exit code %d\n%s", code, err)
