@@ -97,7 +97,7 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
 			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
-			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage,
+			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage, Now: p.streams.Now,
 		})
 		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -46,6 +47,10 @@ type Streams struct {
 	SystemRoot string
 	// ModelPorts are asked for local models at the first run; nil means the usual ports.
 	ModelPorts []discover.Port
+	// ModelWait is how long they may take to answer; 0 means the usual time.
+	ModelWait time.Duration
+	// Now is the clock by which lines are typed or pasted; nil means time.Now.
+	Now func() time.Time
 	// Interrupts are the person's Ctrl-C, and what else asks the program to
 	// end; nil means that none come.
 	Interrupts <-chan os.Signal

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -22,13 +23,30 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
+// clockEnv names a file. Until it is there, no time passes for the program, however busy the machine is.
+const clockEnv = "PARLEY_TEST_CLOCK"
+
+// clockOf is the clock of a program that waits for a file.
+func clockOf(file string) func() time.Time {
+	begun := time.Now()
+	return func() time.Time {
+		if _, err := os.Stat(file); err != nil {
+			return begun
+		}
+		return time.Now().Add(time.Second)
+	}
+}
+
 func parley() {
 	s := cli.Standard()
 	if os.Getenv("PARLEY_TEST_TYPED") == "" {
 		s.Flush = nil // scripts give all that is typed at once
 	}
 	s.SystemRoot = os.Getenv("PARLEY_TEST_SYSTEM")
-	s.ModelPorts = testPorts()
+	s.ModelPorts, s.ModelWait = testPorts(), testWait()
+	if late := os.Getenv(clockEnv); late != "" {
+		s.Now = clockOf(late)
+	}
 	os.Exit(cli.Main(context.Background(), os.Args[1:], s))
 }
 

@@ -61,7 +61,7 @@ var errLeft = errors.New("the person left")
 
 // discover finds what this machine has.
 func (p *program) discover(ctx context.Context, cfg *config.Config) *discover.Found {
-	return discover.Find(ctx, &discover.Options{Config: cfg, Ports: p.streams.ModelPorts})
+	return discover.Find(ctx, &discover.Options{Config: cfg, Ports: p.streams.ModelPorts, Wait: p.streams.ModelWait})
 }
 
 // firstRun says what was found, and asks how to begin if there is a choice. It returns the

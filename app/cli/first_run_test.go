@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -28,6 +29,15 @@ func testPorts() []discover.Port {
 		}
 	}
 	return ports
+}
+
+// testWait is how long a test lets them answer: on a busy machine the usual time may be too short.
+func testWait() time.Duration {
+	wait, err := time.ParseDuration(os.Getenv("PARLEY_TEST_MODEL_WAIT"))
+	if err != nil {
+		return 0
+	}
+	return wait
 }
 
 // models is a program that has models, with names that nobody should see as they are.
@@ -80,15 +90,22 @@ func person(t *testing.T, files map[string]string) string {
 	return filepath.Join(home, ".config", "parley", "parley.jsonc")
 }
 
-// typed runs the program with a person who types at a terminal, and returns what they see.
+// typed runs the program with a person who types at a terminal, and returns what they see. All ports
+// answer.
 func typed(t *testing.T, input string, ports []discover.Port, args ...string) (code int, screen string) {
+	t.Helper()
+	return typedWithin(t, time.Minute, input, ports, args...)
+}
+
+// typedWithin is typed where the ports have so long to answer.
+func typedWithin(t *testing.T, wait time.Duration, input string, ports []discover.Port, args ...string) (code int, screen string) {
 	t.Helper()
 	var b bytes.Buffer
 	if ports == nil {
 		ports = []discover.Port{}
 	}
 	code = cli.Main(t.Context(), args, &cli.Streams{
-		In: strings.NewReader(input), Out: &b, Err: &b, InTerminal: true, OutTerminal: true, ErrTerminal: true, ModelPorts: ports,
+		In: strings.NewReader(input), Out: &b, Err: &b, InTerminal: true, OutTerminal: true, ErrTerminal: true, ModelPorts: ports, ModelWait: wait,
 	})
 	return code, b.String()
 }
@@ -123,7 +140,7 @@ func TestFirstRunWithSilentPorts(t *testing.T) {
 	for _, p := range discover.UsualPorts() {
 		ports = append(ports, discover.Port{Kind: p.Kind, Address: silent.Addr().String()})
 	}
-	if code, screen := typed(t, "/quit\n", ports); code != 0 || !strings.Contains(screen, "no local model answers") || !strings.Contains(screen, "You begin with the offline model") {
+	if code, screen := typedWithin(t, 0, "/quit\n", ports); code != 0 || !strings.Contains(screen, "no local model answers") || !strings.Contains(screen, "You begin with the offline model") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 }

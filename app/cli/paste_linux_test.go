@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // newTerminal makes a pseudo-terminal: what is written to keys is typed at it. Its echo is
@@ -25,8 +28,10 @@ func newTerminal(t *testing.T) (keys, terminal *os.File) {
 func TestPasteAnswersNothing(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("PARLEY_TEST_TYPED", "1")
+	late := filepath.Join(t.TempDir(), "late")
+	t.Setenv(clockEnv, late)
 	keys, terminal := newTerminal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "parley", "chat", "--plain", "--server", "everything")
 	out := new(output)
@@ -49,6 +54,19 @@ func TestPasteAnswersNothing(t *testing.T) {
 	typed("toggle-extra-tool\ny\n1\ny\n")
 	out.wait(`Your answer \(.*\): $`, ended)
 	typed("y\ny\n\x1b[200~y\n2\n\x1b[201~")
+	unread := 1
+	for unread > 0 { // by the program, for which no time passes
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("the paste is not read:\n%s", out)
+		}
+		var err error
+		if unread, err = unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCINQ); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, late, "")
 	refused := make(chan struct{})
 	go func() {
 		defer close(refused)
