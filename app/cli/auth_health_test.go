@@ -16,7 +16,7 @@ import (
 // eventually asks for a page until it has a status.
 func (p *place) eventually(url string, status int) (body string) {
 	p.t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		got, body := get(p.t, url, "")
 		if got == status {

@@ -19,7 +19,7 @@ import (
 // saw waits until a server has said something on standard error; false if it
 // does not for long.
 func (p *place) saw(want string) bool {
-	ctx, cancel := context.WithTimeout(p.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
 	return p.said.wait(regexp.QuoteMeta(want), ctx.Done()) != ""
 }

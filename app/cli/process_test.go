@@ -118,11 +118,9 @@ func TestEndsOfChat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.WriteString(in, tt.typed); err != nil {
-				t.Error(err)
-			}
 			ended := make(chan struct{})
-			timer := time.AfterFunc(time.Minute, func() { close(ended) })
+			timer := time.AfterFunc(2*time.Minute, func() { close(ended) })
+			typeOnceReady(in, out, tt.typed, ended)
 			if out.wait(tt.until, ended) == "" {
 				t.Errorf("%q is not shown, but\n%s", tt.until, out)
 				_ = cmd.Process.Kill()
@@ -138,6 +136,20 @@ func TestEndsOfChat(t *testing.T) {
 	}
 }
 
+// typeOnceReady types a text once the server one is ready: a message waits for servers that are still
+// starting no longer than until another one is ready, and a little more.
+func typeOnceReady(in io.Writer, out *output, text string, ended <-chan struct{}) {
+	for over := false; !over && lines(out.String(), `Server one \([^)]*\): ready`) == 0; {
+		_, _ = io.WriteString(in, "/servers\n") // the test sees what is missing
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ended:
+			over = true
+		}
+	}
+	_, _ = io.WriteString(in, text) // likewise
+}
+
 // Twenty servers, five of them dead and five hung: the others can be used at once. One that
 // is killed in a call is back by itself, and nothing is left in the end.
 //
@@ -151,7 +163,7 @@ func TestTwentyServers(t *testing.T) {
 	k := begin(t, "--config", config, "--allow", "*")
 	k.says("what is there?") // it starts the servers, and waits for none that hangs
 	k.sees("Done: ")
-	for n := 0; ; n++ { // some are slow today
+	for late := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) { // some are slow today
 		k.says("/servers")
 		k.sees("Server hung4 ")
 		shown := k.out.String()
@@ -162,7 +174,7 @@ func TestTwentyServers(t *testing.T) {
 		dead := lines(shown, `Server dead\d \([^)]*\): (waiting|given up); connect: `)
 		if ready := lines(shown, `Server good\d \([^)]*\): ready, 14 tools`); ready == 10 && dead == 5 {
 			break
-		} else if n == 1000 {
+		} else if time.Now().After(late) {
 			t.Fatalf("%d are ready, %d are told to be dead:\n%s", ready, dead, shown)
 		}
 	}

@@ -84,9 +84,9 @@ func TestRogueSites(t *testing.T) {
 			at := httptest.NewServer(s.handler)
 			t.Cleanup(at.Close)
 			for _, args := range [][]string{
-				{"inspect", "--json", "--protocol-era", "legacy", "--connect-timeout", "1s", "--method", "tools/list"},
-				{"trace", "--protocol", "2025-11-25", "--timeout", "1s"},
-				{"record", "--protocol", "2025-11-25", "--timeout", "1s", "--list", "--out", filepath.Join(t.TempDir(), "cassette")},
+				{"inspect", "--json", "--protocol-era", "legacy", "--connect-timeout", "30s", "--method", "tools/list"},
+				{"trace", "--protocol", "2025-11-25", "--timeout", "30s"},
+				{"record", "--protocol", "2025-11-25", "--timeout", "30s", "--list", "--out", filepath.Join(t.TempDir(), "cassette")},
 			} {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), rogueTime, errors.New("the command hangs"))
 				var out, said output
