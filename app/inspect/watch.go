@@ -100,6 +100,9 @@ func (w *Watcher) watch(ctx context.Context, count int, lost <-chan error, emit 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
+	if w.left == 0 || ctx.Err() != nil { // the server may end right behind the last one
+		err = nil
+	}
 	return errors.Join(err, w.err)
 }
 

@@ -96,7 +96,8 @@ func (t *terminal) lost(err error) {
 	}
 }
 
-// An inputFile is where keys come from.
+// An inputFile is where keys come from. An error of it is told to lost alone, and reads as its end:
+// bubbletea would end by another one, maybe before lost has ended the screen.
 type inputFile struct {
 	*os.File
 
@@ -107,6 +108,7 @@ func (f *inputFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	if err != nil {
 		f.lost(err)
+		err = io.EOF
 	}
 	return n, err
 }

@@ -9,7 +9,9 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/cassette"
@@ -367,6 +369,41 @@ func TestRelayEnds(t *testing.T) {
 	if _, err := near.Read(make([]byte, 1)); err == nil {
 		t.Error("the client's stream is open")
 	}
+}
+
+// A server that reads no more ends by itself, unless it is told to end before.
+type deaf struct {
+	written chan struct{}
+	told    atomic.Bool
+}
+
+var errFailed = errors.New("it failed")
+
+func (d *deaf) Write([]byte) (int, error)      { close(d.written); return 0, io.ErrClosedPipe }
+func (d *deaf) End()                           { d.told.Store(true) }
+func (d *deaf) Shutdown(context.Context) error { return nil }
+func (d *deaf) Read([]byte) (int, error) {
+	<-d.written
+	time.Sleep(time.Second) // of the bubble
+	if d.told.Load() {
+		return 0, io.EOF
+	}
+	return 0, errFailed
+}
+
+// A server that fails while the client writes to it was not told to end: its failure is the error.
+func TestRelayFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := cassette.Record(io.Discard, cassette.Header{}, mask.New(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, host := net.Pipe()
+		go func() { _, _ = io.WriteString(near, "{}\n") }()
+		if err := r.Relay(t.Context(), host, &deaf{written: make(chan struct{})}); !errors.Is(err, errFailed) {
+			t.Errorf("error %v, want %v", err, errFailed)
+		}
+	})
 }
 
 // An ended input ends the output, too.

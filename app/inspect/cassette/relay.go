@@ -31,7 +31,9 @@ func (r *Recorder) Relay(ctx context.Context, client io.ReadWriteCloser, server 
 	input := make(chan struct{})
 	go func() { // ends with the client's input, which is closed below
 		defer close(input)
-		_ = r.pass(Client, client, server) // what a server that has gone does not read is no error
+		if r.pass(Client, client, server) != nil { // the server reads no more, or the client is gone
+			_, _ = io.Copy(io.Discard, client) // the server may still say something, and how it ends
+		}
 		server.End()
 	}()
 	err := r.pass(Server, server, client)
