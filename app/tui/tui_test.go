@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func (o *terminal) String() string {
 // wait waits until a text was written.
 func (o *terminal) wait(t *testing.T, text string) {
 	t.Helper()
-	limit := time.NewTimer(10 * time.Second)
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for !strings.Contains(o.String(), text) {
 		select {
@@ -68,10 +69,19 @@ func open(t *testing.T) (*host.Host, *host.Session) {
 	return h, s
 }
 
-// A brokenHost panics when it is asked for servers.
-type brokenHost struct{ face.Host }
+// A brokenHost panics when it is asked for servers, once it is broken.
+type brokenHost struct {
+	face.Host
 
-func (brokenHost) Status() []host.ServerStatus { panic("broken") }
+	broken *atomic.Bool
+}
+
+func (h brokenHost) Status() []host.ServerStatus {
+	if h.broken.Load() {
+		panic("broken")
+	}
+	return h.Host.Status()
+}
 
 // However it ends, the screen leaves the terminal as it was.
 func TestRun(t *testing.T) {
@@ -111,14 +121,12 @@ func TestRun(t *testing.T) {
 			if _, err := screen.Write([]byte("a note\n")); err != nil {
 				t.Fatal(err)
 			}
-			faceHost := face.OfHost(h)
-			if test.broken {
-				faceHost = brokenHost{faceHost}
-			}
+			var broken atomic.Bool
 			done := make(chan error, 1)
-			go func() { done <- screen.Run(ctx, faceHost, face.OfSession(s, nil)) }()
+			go func() { done <- screen.Run(ctx, brokenHost{face.OfHost(h), &broken}, face.OfSession(s, nil)) }()
 			out.wait(t, "Welcome.")
 			out.wait(t, "a note")
+			broken.Store(test.broken)
 			if err := test.end(keys, cancel, s); err != nil {
 				t.Fatal(err)
 			}
