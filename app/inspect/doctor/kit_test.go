@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/doctor"
 	"github.com/parley-mcp/parley/transport"
@@ -202,11 +203,17 @@ func (d *scriptDialer) Dial(ctx context.Context, in transport.Inbox) (transport.
 	return dialer.Dial(ctx, in)
 }
 
-// examine examines a script in its revision, and the others that are given.
+// patient are options with which a busy machine has the time that it needs.
+var patient = &doctor.Options{Timeout: time.Minute, Revision: 10 * time.Minute}
+
+// examine examines a script in its revision, and the others that are given. Default options: patient.
 func examine(t *testing.T, s *script, o *doctor.Options, versions ...string) (*doctor.Report, error) {
 	t.Helper()
 	if versions == nil {
 		versions = []string{s.version}
+	}
+	if o == nil {
+		o = patient
 	}
 	watch := &doctor.Watch{}
 	defer s.running.Wait()
