@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +18,7 @@ import (
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/mcptest"
 	schemas "github.com/parley-mcp/parley/schema/provider"
 )
 
@@ -157,6 +157,7 @@ func TestKey(t *testing.T) {
 
 // Nothing is left when the consumer stops or the context ends: the server sees the end.
 func TestNothingLeft(t *testing.T) {
+	mcptest.NoLeaks(t)
 	const calls = 20
 	ended := make(chan struct{}, calls)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +168,6 @@ func TestNothingLeft(t *testing.T) {
 		ended <- struct{}{}
 	}))
 	defer s.Close()
-	before := runtime.NumGoroutine()
 	cause := errors.New("enough")
 	for i := range calls {
 		connection := &http.Transport{}
@@ -190,13 +190,6 @@ func TestNothingLeft(t *testing.T) {
 		}
 		<-ended
 		connection.CloseIdleConnections()
-	}
-	s.Close()
-	for tries := 0; runtime.NumGoroutine() > before; tries++ {
-		if tries == 1_000_000 {
-			t.Fatalf("%d goroutines, before %d", runtime.NumGoroutine(), before)
-		}
-		runtime.Gosched()
 	}
 }
 
