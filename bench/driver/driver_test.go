@@ -147,8 +147,12 @@ func TestWebRefuses(t *testing.T) {
 		}(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := load(t, driver.Load{Addr: serve(t, h), Conns: 1, Call: driver.Echo(fixture.Text), Check: driver.Result(fixture.Text, 0)})
-			if err == nil {
+			w, err := driver.Load{Addr: serve(t, h), Conns: 1, Call: driver.Echo(fixture.Text), Check: driver.Result(fixture.Text, 0)}.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if m, err := w.Times(2); err == nil {
 				t.Errorf("counted as work: %+v", m)
 			}
 		})

@@ -81,8 +81,8 @@ func (w *Web) Close() {
 	}
 }
 
-// Run sends requests over all connections for a time, and waits for the last
-// answers. It returns an error unless every answer passed the check.
+// Run sends requests over all connections for a time, at least one over each, and
+// waits for the last answers. It returns an error unless every answer passed the check.
 func (w *Web) Run(d time.Duration) (Measured, error) { return w.run(d, math.MaxInt) }
 
 // Times is Run for n requests over each connection.
@@ -153,7 +153,7 @@ func (c *conn) run(end time.Time, most int, check Check) error {
 	if err := c.SetDeadline(end.Add(stall)); err != nil {
 		return err
 	}
-	for now := time.Now(); now.Before(end) && c.latency.n < most; {
+	for now := time.Now(); c.latency.n == 0 || now.Before(end) && c.latency.n < most; {
 		c.id++
 		c.request.number(c.id)
 		res, err := c.exchange(c.request.bytes)
