@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -322,14 +321,7 @@ func TestInspectFailsAsInspector(t *testing.T) {
 	refusing := func(status int) string {
 		return listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })) + "/mcp"
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nowhere := "http://" + closed.Addr().String() + "/mcp"
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	nowhere := "http://" + freeAddress(t) + "/mcp"
 	own := []string{"--", program, "ours"}
 	sdk := []string{"--", node, "v2-server.mjs", "stdio"}
 	at := func(url string) []string { return []string{url, "--transport", "http", "--stored-auth-only"} }

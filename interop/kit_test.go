@@ -2,10 +2,14 @@ package interop_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +62,37 @@ func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Ports that freeAddress takes: below those that systems give to connections, and to listeners
+// that name none.
+const (
+	lowestPort = 20_000
+	ports      = 12_000
+)
+
+// nextPort counts the ports from one that other processes hardly begin with, so that nothing gets
+// a port twice.
+var nextPort = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32N(ports))
+	return n
+}()
+
+// freeAddress is an address on loopback at which nobody listens, for a program that is to listen
+// there or for one that is to find nobody.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range ports {
+		addr := fmt.Sprintf("127.0.0.1:%d", lowestPort+nextPort.Add(1)%ports)
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			_ = l.Close() // it was free
+			return addr
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // check compares what a client saw with what it must see.

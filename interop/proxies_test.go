@@ -122,14 +122,7 @@ func write(t *testing.T, file, text string) {
 // listens at. It ends with the test.
 func (p reverseProxy) run(t *testing.T, backend string) (public string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	public = l.Addr().String()
-	if err := l.Close(); err != nil { // the proxy opens it itself
-		t.Fatal(err)
-	}
+	public = freeAddress(t) // the proxy opens it itself
 	cmd := p.start(t, t.TempDir(), shown(t, p.language), public, backend)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -150,7 +143,7 @@ func (p reverseProxy) run(t *testing.T, backend string) (public string) {
 			t.Logf("%s said:\n%s", p.name, said.Bytes())
 		}
 	})
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		conn, err := net.Dial("tcp", public)
 		if err == nil {
