@@ -8,19 +8,21 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/oauth/guard"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/streamable"
-	"github.com/parley-mcp/parley/transport/web"
 )
 
-// short is a token that ends in half a second, as the guard counts.
+// shortLife is how long short tokens are good, on the clock of a bubble.
+const shortLife = 500 * time.Millisecond
+
+// short is a token that ends after shortLife, as the guard counts.
 func (x *site) short(user string) string {
 	token := x.token(claims{"sub": user, "aud": x.url, "exp": x.clock.Now().Add(-29 * time.Second).Unix()})
-	x.clock.Add(500 * time.Millisecond)
+	x.clock.Add(time.Second - shortLife)
 	return token
 }
 
@@ -30,7 +32,7 @@ func (x *site) open(method, token, body string, headers ...string) (int, io.Read
 	x.t.Helper()
 	ctx, cancel := context.WithTimeout(x.t.Context(), 20*time.Second)
 	x.t.Cleanup(cancel)
-	resp, err := http.DefaultTransport.RoundTrip(x.newRequest(ctx, method, token, body, headers...))
+	resp, err := x.client.Transport.RoundTrip(x.newRequest(ctx, method, token, body, headers...))
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -41,12 +43,12 @@ func (x *site) open(method, token, body string, headers ...string) (int, io.Read
 const listen = `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["test:a"]},` +
 	`"_meta":{"io.modelcontextprotocol/protocolVersion":"` + newest + `","io.modelcontextprotocol/clientCapabilities":{}}}}`
 
-// newFeeds is a site with a resource that may be watched with a scope.
+// newFeeds is a site in memory with a resource that may be watched with a scope.
 func newFeeds(t *testing.T) *site {
 	t.Helper()
 	s := newTools(nil)
 	s.Add(server.Text("test:a", "a", "text").With(server.ResourceOptions{Scopes: []string{"mcp"}}))
-	return newSite(t, s, guard.Options{}, web.Access{})
+	return newMemorySite(t, s)
 }
 
 // What was subscribed to ends with the token, in good order, and goes on with
@@ -54,6 +56,10 @@ func newFeeds(t *testing.T) *site {
 // Attack: a stream that outlives its token.
 func TestAttackStreamOutlivesToken(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testStreamOutlivesToken)
+}
+
+func testStreamOutlivesToken(t *testing.T) {
 	x := newFeeds(t)
 	modern := []string{"MCP-Protocol-Version", newest, "Mcp-Method", "subscriptions/listen"}
 	start := time.Now()
@@ -66,7 +72,7 @@ func TestAttackStreamOutlivesToken(t *testing.T) {
 		}
 	}
 	rest, err := io.ReadAll(lines)
-	if took := time.Since(start); err != nil || took > 5*time.Second || !strings.Contains(string(rest), `"result"`) {
+	if took := time.Since(start); err != nil || took != shortLife || !strings.Contains(string(rest), `"result"`) {
 		t.Errorf("the subscription ended after %v with %q, %v", took, rest, err)
 	}
 	for name, method := range map[string]string{"another": "tools/list", "none": "", "other case": "Subscriptions/Listen"} {
@@ -84,6 +90,10 @@ func TestAttackStreamOutlivesToken(t *testing.T) {
 // next one, whose scopes count. Proves: R4, R8, R11.
 func TestSessionGoesOnWithAnotherToken(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testSessionGoesOnWithAnotherToken)
+}
+
+func testSessionGoesOnWithAnotherToken(t *testing.T) {
 	x := newFeeds(t)
 	ada := x.tokenOf("ada")
 	open := x.send(http.MethodPost, ada, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
@@ -92,7 +102,7 @@ func TestSessionGoesOnWithAnotherToken(t *testing.T) {
 	start := time.Now()
 	status, stream := x.open(http.MethodGet, x.short("ada"), "", session...)
 	rest, err := io.ReadAll(stream)
-	if took := time.Since(start); status != 200 || err != nil || took > 5*time.Second {
+	if took := time.Since(start); status != 200 || err != nil || took != shortLife {
 		t.Errorf("%d: the stream ended after %v with %q, %v", status, took, rest, err)
 	}
 	for _, test := range []struct {
@@ -129,16 +139,20 @@ func (w *wallet) RoundTrip(r *http.Request) (*http.Response, error) {
 		token = w.x.tokenOf("ada")
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
-	return http.DefaultTransport.RoundTrip(r)
+	return w.x.client.Transport.RoundTrip(r)
 }
 
 // A client whose subscription ends with its token subscribes anew with the next
 // one, and hears of changes.
 func TestSubscriptionGoesOnWithAnotherToken(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, testSubscriptionGoesOnWithAnotherToken)
+}
+
+func testSubscriptionGoesOnWithAnotherToken(t *testing.T) {
 	s := newTools(nil)
 	s.Add(server.Text("test:a", "a", "text"))
-	x := newSite(t, s, guard.Options{}, web.Access{})
+	x := newMemorySite(t, s)
 	w := &wallet{x: x, again: make(chan struct{})}
 	told := make(chan string, 16)
 	c, err := client.Connect(t.Context(), &streamable.Dialer{URL: x.url, Client: &http.Client{Transport: w}}, &client.Options{

@@ -23,7 +23,16 @@ import (
 // A site is an MCP server over HTTP behind a guard.
 type site struct {
 	*bench
-	url string
+	url    string
+	client *http.Client // nil: the usual one
+}
+
+// sends is the client of the site.
+func (x *site) sends() *http.Client {
+	if x.client == nil {
+		return http.DefaultClient
+	}
+	return x.client
 }
 
 // newSite serves s, behind a guard with these options, on this machine.
@@ -36,6 +45,18 @@ func newSite(t *testing.T, s *server.Server, o guard.Options, access web.Access)
 		x.guards(url, guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(x.key), Now: x.clock.Now}), &o)
 		return x.guard.Handler(endpoint)
 	})
+	webtest.Abort(t, endpoint.Shutdown)
+	return x
+}
+
+// newMemorySite is newSite in memory, for a test in a bubble of synctest.
+func newMemorySite(t *testing.T, s *server.Server) *site {
+	t.Helper()
+	x := &site{bench: &bench{t: t, key: newKey(t, "ES256"), clock: clocktest.New(epoch)}, url: "http://127.0.0.1/mcp"}
+	webtest.ShutDown(t, s.Shutdown)
+	endpoint := streamable.NewHandler(s, nil)
+	x.guards(x.url, guard.JWT(issuerID, &guard.JWTOptions{JWKS: jwt.SetJSON(x.key), Now: x.clock.Now}), &guard.Options{})
+	x.client = webtest.ServeMemory(t, x.guard.Handler(endpoint)).Client()
 	webtest.Abort(t, endpoint.Shutdown)
 	return x
 }
@@ -66,7 +87,7 @@ func (x *site) newRequest(ctx context.Context, method, token, body string, heade
 // send sends such a request.
 func (x *site) send(method, token, body string, headers ...string) reply {
 	x.t.Helper()
-	r, err := webtest.Read(http.DefaultClient, x.newRequest(x.t.Context(), method, token, body, headers...))
+	r, err := webtest.Read(x.sends(), x.newRequest(x.t.Context(), method, token, body, headers...))
 	if err != nil {
 		x.t.Fatal(err)
 	}
