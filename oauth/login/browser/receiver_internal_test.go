@@ -7,6 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/parley-mcp/parley/internal/webtest"
 )
 
 // The listeners are closed when Wait has returned. Their port says nothing of it: it may be
@@ -39,4 +43,36 @@ func TestReceiverListensNoMore(t *testing.T) {
 			t.Errorf("%s still listens: %v", l.Addr(), err)
 		}
 	}
+}
+
+// Attack: connections that are held open without a request do not keep the person waiting.
+func TestAttackHeldConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := webtest.NewMemory(t)
+		life, end := context.WithCancelCause(t.Context())
+		v := &loopbackVisit{
+			o:         &ReceiverOptions{Timeout: time.Hour, Open: func(context.Context, *url.URL) error { return nil }},
+			listeners: []net.Listener{m}, page: &callbackPage{hosts: []string{"127.0.0.1"}, path: "/callback"},
+			life: life, end: end, ended: make(chan struct{}),
+		}
+		defer v.Close()
+		waited := make(chan error, 1)
+		start := time.Now()
+		go func() {
+			_, err := v.Wait(t.Context(), &url.URL{Scheme: "https", Host: "as.example"}, func(url.Values) bool { return true })
+			waited <- err
+		}()
+		for range 20 {
+			m.Conn()
+		}
+		if r := webtest.Send(t, m.Client(), http.MethodGet, "http://127.0.0.1/callback?code=c", ""); r.Status != http.StatusOK {
+			t.Errorf("status %d", r.Status)
+		}
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 0 {
+			t.Errorf("they kept the person waiting for %v", took)
+		}
+	})
 }
