@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	stacks := make([]byte, 1<<20)
-	for range 200 { // what was closed takes a moment to go
+	for range 6000 { // what was closed takes a moment to go, on a busy machine a long one
 		n := runtime.Stack(stacks, true)
 		if !bytes.Contains(stacks[:n], []byte("net/http.")) {
 			os.Exit(code)

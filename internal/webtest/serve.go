@@ -23,6 +23,14 @@ func Serve(tb testing.TB, h http.Handler) *httptest.Server {
 	return s
 }
 
+// keeper is a transport whose idle connections nobody closes.
+type keeper struct{ http.RoundTripper }
+
+// KeepIdle is for TestMain. The end of each httptest.Server closes the idle connections of
+// http.DefaultTransport. A request of another test that has just taken one of them, or whose response
+// has no body, would fail.
+func KeepIdle() { http.DefaultTransport = keeper{http.DefaultTransport} }
+
 // ServeOwn serves a handler that is made for its own URL with a path, and returns the URL.
 func ServeOwn(tb testing.TB, path string, handler func(url string) http.Handler) string {
 	tb.Helper()

@@ -1,17 +1,13 @@
 package login_test
 
 import (
-	"net/http"
 	"os"
 	"testing"
+
+	"github.com/parley-mcp/parley/internal/webtest"
 )
 
-// plain is a transport whose idle connections nobody closes.
-type plain struct{ http.RoundTripper }
-
-// The end of each httptest.Server closes the idle connections of http.DefaultTransport. A request
-// of another test that has just taken one of them would fail.
 func TestMain(m *testing.M) {
-	http.DefaultTransport = plain{http.DefaultTransport}
+	webtest.KeepIdle()
 	os.Exit(m.Run())
 }
