@@ -215,17 +215,23 @@ func TestLocksStay(t *testing.T) {
 	}
 }
 
-// locked says whether Linux lists a lock on a file.
+// locked says whether Linux lists a lock on a file. The list is read in parts, between which others come
+// and go, so that a part may leave one out: one that was lost is not there the next time either.
 func locked(t *testing.T, path string) bool {
 	t.Helper()
-	list, err := os.ReadFile("/proc/locks")
-	if err != nil {
-		return false
-	}
 	info, err := os.Stat(path)
 	ok(t, err)
 	inode := reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Ino")
-	return strings.Contains(string(list), fmt.Sprintf(":%d ", inode.Uint()))
+	for range 50 {
+		list, err := os.ReadFile("/proc/locks")
+		if err != nil {
+			return false
+		}
+		if strings.Contains(string(list), fmt.Sprintf(":%d ", inode.Uint())) {
+			return true
+		}
+	}
+	return false
 }
 
 // A file that another process holds is waited for, as long as the caller waits.

@@ -37,6 +37,7 @@ type Options struct {
 type DB struct {
 	db    *database.DB
 	vault vault
+	pause func(context.Context, time.Duration) error // sleep, or what a test has in its place
 }
 
 var (
@@ -54,7 +55,7 @@ func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{db: db, vault: vault{keys: make(map[int64]*seal.DataKey)}}
+	d := &DB{db: db, vault: vault{keys: make(map[int64]*seal.DataKey)}, pause: sleep}
 	if o != nil && o.SecretsKey != nil {
 		d.vault.open, d.vault.wrapper = true, o.SecretsKey
 		if err := d.unlock(ctx); err != nil {

@@ -199,12 +199,8 @@ func (d *DB) RotateSecrets(ctx context.Context, to seal.Wrapper, o *RotateOption
 	if err := d.sealAll(ctx, func(value []byte, place ...string) ([]byte, error) { return d.open(ctx, value, place...) }); err != nil {
 		return 0, err
 	}
-	known := time.NewTimer(cmp.Or(options.Wait, 5*time.Second))
-	defer known.Stop()
-	select {
-	case <-known.C:
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if err := d.pause(ctx, cmp.Or(options.Wait, 5*time.Second)); err != nil {
+		return 0, err
 	}
 	err = d.db.Change(ctx, "forget data key", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM data_keys WHERE id < $1`, current)
@@ -214,6 +210,18 @@ func (d *DB) RotateSecrets(ctx context.Context, to seal.Wrapper, o *RotateOption
 		return err
 	})
 	return current, err
+}
+
+// sleep waits for some time, or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // ErrUnsealed says that the secrets in a database are in clear.

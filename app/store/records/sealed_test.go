@@ -324,7 +324,8 @@ func TestRotateSecrets(t *testing.T) {
 				}
 			}
 		})
-		n, err := operator.RotateSecrets(ctx, second, &records.RotateOptions{Reseal: true, Wait: time.Second})
+		records.OnWait(operator, server.CheckSecrets) // as a server does every second
+		n, err := operator.RotateSecrets(ctx, second, &records.RotateOptions{Reseal: true})
 		over.Store(true)
 		done.Wait()
 		if err != nil || n != 2 {
@@ -390,19 +391,14 @@ func TestRotateSecretsAtOnce(t *testing.T) {
 			operators[i] = openWith(t, dsn, won)
 		}
 		for _, db := range operators[:3] {
+			records.OnWait(db, server.CheckSecrets) // it has the first key, and reads the new ones in time
 			rotating.Go(func() {
-				if _, err := db.RotateSecrets(ctx, won, &records.RotateOptions{Reseal: true, Wait: time.Second}); err != nil {
+				if _, err := db.RotateSecrets(ctx, won, &records.RotateOptions{Reseal: true}); err != nil {
 					t.Errorf("sealed anew with error %v", err)
 				}
 			})
 		}
-		var over atomic.Bool
-		go func() { rotating.Wait(); over.Store(true) }()
-		for !over.Load() { // the server has the first key, and reads the new ones in time
-			if err := server.CheckSecrets(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
+		rotating.Wait()
 		check(t, server)
 		check(t, openWith(t, dsn, won))
 		if s, err := server.Secrets(ctx); err != nil || s.DataKey != 4 || s.Key != won.ID() {

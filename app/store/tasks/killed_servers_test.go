@@ -40,16 +40,16 @@ type endedTask struct {
 	outcome  outcome
 }
 
+// busyLease is longer than a busy machine keeps a server from renewing its leases.
+const busyLease = 8 * time.Second
+
 // The two servers of 100 tasks are killed again and again at any moment, one or both. No
 // created task is unknown, no result that was seen is lost or another one, none is run by
 // two, what server.Once gave stays, repeatable tasks complete with their results, and others
 // complete or fail with the reason, and are begun once at most.
 func TestKilledServers(t *testing.T) {
 	t.Parallel()
-	const (
-		clients = 100
-		lease   = 8 * time.Second // longer than a busy machine keeps a server from renewing it
-	)
+	const clients = 100
 	kills := 6
 	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {
 		kills = n
@@ -58,7 +58,7 @@ func TestKilledServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := within(t, 2*time.Minute+time.Duration(kills)*10*time.Second)
-			l := &load{servers: newServers(t, dsn(t), lease), up: make(chan struct{}), killed: make(chan struct{})}
+			l := &load{servers: newServers(t, dsn(t), busyLease), up: make(chan struct{}), killed: make(chan struct{})}
 			l.add(l.start(ctx))
 			l.add(l.start(ctx))
 			l.client = l.connect(ctx, l.addr, client.Options{})
@@ -70,7 +70,7 @@ func TestKilledServers(t *testing.T) {
 				l.starts(ctx, 1+rand.IntN(clients/4))
 				moment := rand.N(300 * time.Millisecond)
 				if killed > 0 && rand.IntN(3) == 0 {
-					moment += lease // what was taken up runs
+					moment += busyLease // what was taken up runs
 				}
 				select {
 				case <-time.After(moment):

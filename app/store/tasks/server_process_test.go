@@ -31,7 +31,7 @@ const (
 )
 
 // shutdownTime bounds the shutdown of a server process.
-const shutdownTime = 10 * time.Second
+const shutdownTime = time.Minute
 
 // serve serves on a port of its own until standard input ends, which it also does when
 // the test has ended in any way. What happens is printed, one event a line: see [event].
