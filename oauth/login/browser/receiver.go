@@ -159,16 +159,29 @@ func (v *loopbackVisit) await(ctx context.Context, u *url.URL, accept func(url.V
 		case o := <-opened:
 			opened = nil
 			if o.err != nil && v.o.Show == nil && ctx.Err() == nil { // else the end of ctx is the reason
-				return nil, o.err
+				return orReceived(received, o.err)
 			}
 		case a := <-pasted:
 			pasted = nil
-			if _, bad := errors.AsType[*pasteError](a.err); bad || a.err == nil {
-				return a.value, a.err
+			switch _, bad := errors.AsType[*pasteError](a.err); {
+			case a.err == nil:
+				return a.value, nil
+			case bad:
+				return orReceived(received, a.err)
 			}
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return orReceived(received, context.Cause(ctx))
 		}
+	}
+}
+
+// orReceived returns the response if it came at the same time as an error: its page says that it did.
+func orReceived(received <-chan url.Values, err error) (url.Values, error) {
+	select {
+	case values := <-received:
+		return values, nil
+	default:
+		return nil, err
 	}
 }
 

@@ -76,3 +76,24 @@ func TestAttackHeldConnections(t *testing.T) {
 		}
 	})
 }
+
+// A response that came at the same time as the end of the visit, or as an error of the browser, counts: the
+// person was told that it did.
+func TestReceiverTakesLastResponse(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		for _, o := range []*ReceiverOptions{
+			{Open: func(context.Context, *url.URL) error { return nil }},
+			{Open: func(context.Context, *url.URL) error { return errors.New("no browser") }},
+		} {
+			v := &loopbackVisit{o: o, page: &callbackPage{}}
+			received := make(chan url.Values, 1)
+			received <- url.Values{"code": {"c"}}
+			got, err := v.await(over, &url.URL{Scheme: "https", Host: "as.example"}, nil, received)
+			if err != nil || got.Get("code") != "c" {
+				t.Fatalf("%v, %v", got, err)
+			}
+		}
+	}
+}
