@@ -58,14 +58,15 @@ func newGuarded(t *testing.T, s *site) *guarded {
 	return g
 }
 
-// Verify counts.
+// Verify counts. A busy machine may need more time than the guard leaves for the answer, which is that of
+// the moment all the same.
 func (g *guarded) Verify(ctx context.Context, token string) (*guard.Token, error) {
 	g.mu.Lock()
 	g.asked[token]++
 	close(g.more)
 	g.more = make(chan struct{})
 	g.mu.Unlock()
-	return g.Verifier.Verify(ctx, token)
+	return g.Verifier.Verify(context.WithoutCancel(ctx), token)
 }
 
 // count is how often a token was asked about, and a channel that is closed at the next question.
@@ -121,7 +122,7 @@ func (g *guarded) listen(token string) <-chan struct{} {
 // requests in then. An end that does not come is an error.
 func (g *guarded) open(token string, ended <-chan struct{}) (stream, requests bool) {
 	g.t.Helper()
-	limit := time.After(10 * seen)
+	limit := time.After(time.Minute)
 	stream = true
 	for from, _ := g.count(token); stream; {
 		n, more := g.count(token)
