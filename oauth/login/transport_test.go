@@ -553,12 +553,12 @@ func FuzzTokenStaysAtResource(f *testing.F) {
 // lateStore tells when something was stored.
 type lateStore struct {
 	login.Store
-	late *atomic.Bool
+	late func()
 }
 
 func (s lateStore) Set(ctx context.Context, name string, value []byte) error {
 	if strings.HasPrefix(name, "resource.") { // the last that a sign-in stores
-		defer s.late.Store(true)
+		defer s.late()
 	}
 	return s.Store.Set(ctx, name, value)
 }
@@ -570,15 +570,10 @@ func TestShortLife(t *testing.T) {
 	as := newAuthServer(t, "")
 	as.expires, as.norefrsh = 1, true
 	rs := newResource(t, as)
-	start := time.Now()
-	var late atomic.Bool
+	now := clocktest.New(time.Now())
 	b := &browser{hold: make(chan struct{})}
-	c, _ := newClient(t, login.Options{Now: func() time.Time {
-		if late.Load() {
-			return start.Add(time.Hour)
-		}
-		return start
-	}, Store: lateStore{login.NewMemory(), &late}, Authorizer: b})
+	store := lateStore{login.NewMemory(), func() { now.Add(time.Hour) }}
+	c, _ := newClient(t, login.Options{Now: now.Now, Store: store, Authorizer: b})
 	h := c.HTTPClient(nil)
 	rs.silent, rs.prmPath, rs.resource = true, "/.well-known/oauth-protected-resource", rs.URL
 	var waits atomic.Int32
