@@ -4,10 +4,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/parley-mcp/parley/internal/webtest"
+	"github.com/parley-mcp/parley/app/browsertest"
 )
 
 func TestMain(m *testing.M) {
-	webtest.KeepIdle()
+	browsertest.KeepIdle()
 	os.Exit(m.Run())
 }
