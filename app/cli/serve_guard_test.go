@@ -141,7 +141,7 @@ func accessToken(t *testing.T, issuer, resource string) string {
 func TestServeIntrospect(t *testing.T) {
 	p, issuer := newEmptyPlace(t), newPeer(t)
 	address := p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:0", "-v",
-		"--auth", issuer.URL, "--introspect", clientFile(t, ""), "--require-fresh", "1s")
+		"--auth", issuer.URL, "--introspect", clientFile(t, ""), "--require-fresh", "3s")
 	good := `{"active":true,"sub":"ada","client_id":"app","aud":"` + address + `","scope":"x"`
 	for i, test := range []struct {
 		what   string
@@ -210,7 +210,7 @@ func TestServeRequireFresh(t *testing.T) {
 	issuer := p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:0", "--database", database,
 		"--auto-approve", "ada", "--client", killClient+"="+killRedirect, "--resource", address+"=read", "--introspector", file)
 	p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:"+port,
-		"--auth", issuer, "--introspect", file, "--require-fresh", "1s")
+		"--auth", issuer, "--introspect", file, "--require-fresh", "3s")
 	token := accessToken(t, issuer, address)
 	if got := present(t, address, token); got.StatusCode != 200 {
 		t.Fatalf("a good token: %s", got.Status)

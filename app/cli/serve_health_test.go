@@ -20,7 +20,7 @@ func expectHealth(t *testing.T, at, path string, status int, body string) {
 func TestServeHealthIntrospection(t *testing.T) {
 	p, issuer := newEmptyPlace(t), newPeer(t)
 	address := p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:0",
-		"--auth", issuer.URL, "--introspect", clientFile(t, ""), "--require-fresh", "1s")
+		"--auth", issuer.URL, "--introspect", clientFile(t, ""), "--require-fresh", "3s")
 	at := strings.TrimSuffix(address, "/mcp")
 	expectHealth(t, at, "/livez", http.StatusOK, `{"status":"ok"}`)
 	expectHealth(t, at, "/readyz", http.StatusOK, `{"status":"ok","checks":{"introspection at `+issuer.URL+`":"ok"}}`)

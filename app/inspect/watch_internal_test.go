@@ -32,7 +32,8 @@ func TestWatchEnough(t *testing.T) {
 			}
 			lost := make(chan error, 1)
 			lost <- gone
-			if err := w.watch(ctx, 2, lost, func(mcp.RawValue) error { return nil }); !errors.Is(err, test.want) || test.want == nil && err != nil {
+			err := w.watch(ctx, 2, lost, func(mcp.RawValue) error { return nil })
+			if !errors.Is(err, test.want) || test.want == nil && err != nil {
 				t.Errorf("%s: %v, want %v", name, err, test.want)
 			}
 			stop()
