@@ -42,6 +42,7 @@ const (
 	censusFile = "census" // a socket: it connects to it for as long as it lives
 	pidFile    = "pid"    // its process
 	gateFile   = "gate"   // a socket: a held one serves when its connection to it ends
+	listedFile = "listed" // its tools were asked for
 )
 
 // censusConn is the connection to the census. It is held here, since one that nothing holds is closed
@@ -88,8 +89,24 @@ func actorMain() {
 	if err := os.WriteFile(filepath.Join(dir, pidFile), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		os.Exit(2)
 	}
-	if err := stdio.Serve(context.Background(), newActor(os.Args[1])); err != nil {
+	s := newActor(dir)
+	s.Use(noteLists(dir))
+	if err := stdio.Serve(context.Background(), s); err != nil {
 		os.Exit(1)
+	}
+}
+
+// noteLists is middleware that leaves a file when tools were asked for.
+func noteLists(dir string) server.Middleware {
+	return func(next server.Func) server.Func {
+		return func(c *server.Call) (server.Result, error) {
+			if c.Method() == mcp.MethodToolsList {
+				if err := os.WriteFile(filepath.Join(dir, listedFile), nil, 0o600); err != nil {
+					return nil, err
+				}
+			}
+			return next(c)
+		}
 	}
 }
 

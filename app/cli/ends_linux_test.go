@@ -154,7 +154,8 @@ func leaveByKey(w *window, m *moment, round int) {
 	w.types("\x03")
 }
 
-// atMoment starts the program with two servers, and waits for the moment.
+// atMoment starts the program with two servers, and waits for the moment. Both have started when it
+// begins: a message waits for one that has not no longer than 750 ms.
 func atMoment(t *testing.T, m *moment) (w *window, over func()) {
 	t.Helper()
 	dir := shortDir(t)
@@ -180,7 +181,7 @@ func atMoment(t *testing.T, m *moment) (w *window, over func()) {
 	w.sees("lists the keys")
 	for _, name := range []string{"one", "two"} {
 		w.until(func() bool {
-			_, err := os.Stat(filepath.Join(dir, name, pidFile))
+			_, err := os.Stat(filepath.Join(dir, name, listedFile))
 			return err == nil
 		})
 	}
