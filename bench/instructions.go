@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +17,9 @@ import (
 
 // Instructions are counted by valgrind's tool callgrind, in two runs of a program that has one
 // processor: what the second one takes more is that of the requests that it serves more. The
-// figure does not depend on what else the machine does. Where collections of garbage fall does: of
-// few large requests, one more or less counts for a tenth. So the guard counts without them, and
-// holds the bytes that requests allocate instead.
+// scheduler's depend on what else the machine does, and are left out. Where collections of garbage
+// fall counts too: of few large requests, one more or less is a tenth. So the guard counts without
+// them, and holds the bytes that requests allocate instead.
 const (
 	fewRequests  = 500
 	manyRequests = 2500
@@ -186,15 +184,5 @@ func (c counted) run(ctx context.Context, n int) (count float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return total(text)
-}
-
-// total reads the number of all instructions from what callgrind writes.
-func total(text []byte) (float64, error) {
-	for line := range bytes.Lines(text) {
-		if rest, ok := bytes.CutPrefix(line, []byte("totals: ")); ok {
-			return strconv.ParseFloat(string(bytes.TrimSpace(rest)), 64)
-		}
-	}
-	return 0, fmt.Errorf("callgrind gave no totals: %.300q", text)
+	return instructionsOf(text)
 }

@@ -102,18 +102,6 @@ func TestTargetsAreMeasured(t *testing.T) {
 	}
 }
 
-// What callgrind counted is found in its file, and nothing else is taken for it.
-func TestTotal(t *testing.T) {
-	if n, err := total([]byte("# callgrind format\nsummary: 7\n\ntotals: 12345678\n")); err != nil || n != 12345678 {
-		t.Error(n, err)
-	}
-	for _, text := range []string{"", "totals: \n", "summary: 7\n"} {
-		if n, err := total([]byte(text)); err == nil {
-			t.Errorf("%q gives %v", text, n)
-		}
-	}
-}
-
 func TestText(t *testing.T) {
 	for _, size := range []int{0, len(textEnd), 1 << 10, 1 << 20} {
 		if got := len(text(size)); got > max(size, len(textEnd)) || got < size-60 {

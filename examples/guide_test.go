@@ -103,36 +103,43 @@ func path(t *testing.T, name string) string {
 func TestBlocks(t *testing.T) {
 	bin := programs(t)
 	for page, text := range pages(t) {
-		newcomer := newNewcomer(t)
-		for _, b := range blocks(page, text) {
-			if newcomer.takes(t, b, bin) {
-				continue
-			}
-			if reason, ok := strings.CutPrefix(b.directive, "not run: "); ok && reason != "" {
-				if b.language == "json" {
-					checkJSON(t, b)
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			newcomer := newNewcomer(t)
+			for _, b := range blocks(page, text) {
+				if !newcomer.takes(t, b, bin) {
+					tryBlock(t, b, bin)
 				}
-				continue
 			}
-			switch b.language {
-			case "go":
-				checkGo(t, b)
-			case "json":
-				checkJSON(t, b)
-			case "sh":
-				runCommands(t, b, bin)
-			case "nginx", "caddyfile":
-				if b.directive != "tried by interop" {
-					t.Errorf("%s: the comment above must be <!-- tried by interop -->", b.at())
-				}
-			case "text":
-				if b.directive != "text" && b.directive != "metrics of parley serve" {
-					t.Errorf("%s: a block of text is either marked <!-- output --> or <!-- text -->", b.at())
-				}
-			default:
-				t.Errorf("%s: nothing is known of blocks of %q", b.at(), b.language)
-			}
+		})
+	}
+}
+
+func tryBlock(t *testing.T, b *block, bin string) {
+	t.Helper()
+	if reason, ok := strings.CutPrefix(b.directive, "not run: "); ok && reason != "" {
+		if b.language == "json" {
+			checkJSON(t, b)
 		}
+		return
+	}
+	switch b.language {
+	case "go":
+		checkGo(t, b)
+	case "json":
+		checkJSON(t, b)
+	case "sh":
+		runCommands(t, b, bin)
+	case "nginx", "caddyfile":
+		if b.directive != "tried by interop" {
+			t.Errorf("%s: the comment above must be <!-- tried by interop -->", b.at())
+		}
+	case "text":
+		if b.directive != "text" && b.directive != "metrics of parley serve" {
+			t.Errorf("%s: a block of text is either marked <!-- output --> or <!-- text -->", b.at())
+		}
+	default:
+		t.Errorf("%s: nothing is known of blocks of %q", b.at(), b.language)
 	}
 }
 
@@ -181,19 +188,26 @@ func runCommands(t *testing.T, b *block, bin string) {
 		t.Errorf("%s: the comment above must be <!-- run --> or <!-- not run: why -->", b.at())
 		return
 	}
+	b.run(t, t.TempDir(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir(), "GOWORK=off")
+}
+
+// run runs the commands of a block in a folder, and compares what they print
+// with the output that the page shows.
+func (b *block) run(t *testing.T, folder string, env ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir(), "GOWORK=off")
-	cmd.WaitDelay = 5 * time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = folder, append(os.Environ(), env...), 5*time.Second
+	today := time.Now().Format(time.DateOnly)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
+	switch {
+	case err != nil:
 		t.Errorf("%s: %v\n%s\nprinted:\n%s", b.at(), err, b.text, out)
-		return
-	}
-	if b.hasOutput && !like(string(out), b.output) {
+	case b.hasOutput && !like(string(out), b.output):
 		t.Errorf("%s: %s\nprinted:\n%s\nthe page says:\n%s", b.at(), b.text, out, b.output)
+	case strings.Contains(b.output, today):
+		t.Errorf("%s: the output holds today's date, %s, and will be another tomorrow: have sed take it out", b.at(), today)
 	}
 }
 

@@ -3,14 +3,12 @@ package examples_test
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A newcomer does what a page says step by step in one folder, with a module
@@ -47,18 +45,7 @@ func (n *newcomer) takes(t *testing.T, b *block, bin string) bool {
 	if n.env == nil {
 		n.prepare(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), commandTime)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
-	cmd.Dir = n.folder
-	cmd.Env = append(os.Environ(), append(n.env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))...)
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s\nprinted:\n%s", b.at(), err, b.text, out)
-	} else if b.hasOutput && !like(string(out), b.output) {
-		t.Errorf("%s: %s\nprinted:\n%s\nthe page says:\n%s", b.at(), b.text, out, b.output)
-	}
+	b.run(t, n.folder, append(n.env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))...)
 	return true
 }
 
