@@ -22,7 +22,7 @@ TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
 
-.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet cross tools check
+.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet types cross tools check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -81,7 +81,7 @@ picture: ## draw the picture of a question in the guide, from a real run in tmux
 flake: ## run every test package FLAKE_COUNT times (20) while all processors are busy
 	.ci/flake
 
-soak: flake ## what takes hours: every test many times on a busy machine, fuzzing for long
+soak: flake cross ## what takes hours: every test many times on a busy machine, fuzzing for long
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
@@ -98,13 +98,15 @@ soak: flake ## what takes hours: every test many times on a busy machine, fuzzin
 	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/cli
 	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/servers/git
 	if [ -d interop/peers/node_modules ]; then cd interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
+	$(MAKE) release-test RELEASE_TEST=whole
 	$(MAKE) fuzz FUZZTIME=5m
 
 release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1
 	cd release && GOWORK=off $(GO) run . new -version "$(VERSION)" -out "$(CURDIR)/dist" $(if $(APPLY),-apply)
 
-release-test: ## make a release of the last commit in a temporary folder, and use it as people do
-	cd release && PARLEY_TEST_RELEASE=1 GOWORK=off $(GO) test -count=1 -timeout 30m ./...
+RELEASE_TEST ?= 1
+release-test: ## make a release of the last commit in a temporary folder, and use it as people do; RELEASE_TEST=whole compiles all twice
+	cd release && PARLEY_TEST_RELEASE=$(RELEASE_TEST) GOWORK=off $(GO) test -count=1 -timeout 30m ./...
 
 api: ## write the public names to api/
 	cd release && GOWORK=off $(GO) run . api
@@ -139,6 +141,9 @@ examples: ## build the programs of examples and try what the guide shows
 vet: ## run go vet over every module
 	$(GO) vet work
 	for module in $(APART); do (cd "$$module" && GOWORK=off $(GO) vet ./...) || exit 1; done
+
+types: ## check the types of everything, tests too, as on Windows and macOS
+	cd release && GOWORK=off $(GO) run . types -platforms windows/amd64,darwin/arm64
 
 # Vet checks the types of every test; what its linking could find beyond that is not worth
 # the minutes that it takes.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
@@ -44,6 +45,7 @@ func kept(t *testing.T, s *host.Session) int {
 //
 // Proves: SEC-TOOL-3, SEC-RES-3, SEC-RES-5, SEC-DOS-1.
 func TestHostileSizes(t *testing.T) {
+	racetest.SkipSerial(t)
 	const size, most = 10 << 20, 1 << 20
 	long := strings.Repeat("x", size)
 	many := make(mcp.Contents, 50_000)

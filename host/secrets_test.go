@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/internal/racetest"
 )
 
 // made builds a secret of the test, so that no scanner takes it for a real one.
@@ -213,6 +214,7 @@ func BenchmarkRedact(b *testing.B) {
 
 // Texts made to be slow are searched to their end.
 func TestRedactLongTexts(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for _, text := range manySecrets() {
 		end := " " + made("ghp_", 36)

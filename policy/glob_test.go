@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/internal/racetest"
 )
 
 func mustGlob(t testing.TB, pattern string) *glob {
@@ -18,6 +20,7 @@ func mustGlob(t testing.TB, pattern string) *glob {
 // Every glob of up to four tokens contains another if and only if it matches all that the other does.
 // Strings of eight characters are long enough to tell.
 func TestContainsExhaustively(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	globs := words("ab*?", 4)
 	texts := words("abx", 8)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
 	"github.com/parley-mcp/parley/principal"
@@ -209,6 +210,7 @@ func show(q *policy.Query) string {
 
 // The policy decides as a loop over the rules, in whatever order they are.
 func TestDecideLikeLoop(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	var seen [4]int
 	for seed := range uint64(300) {
@@ -280,6 +282,7 @@ func checkExplanation(t *testing.T, p *policy.Policy, q *policy.Query) {
 
 // Without the rules that are reported as useless, one alone or all at once, every effect is the same.
 func TestLintIsProof(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	var seen [4]int
 	for seed := range uint64(1000) {

@@ -82,7 +82,7 @@ func (p *Proxy) watchResource(ctx context.Context, uri string, changed func()) {
 // closed. It tries again if that fails.
 func (p *Proxy) keepWatch() {
 	var (
-		sub   *client.Subscription
+		sub   subscribed
 		again <-chan time.Time
 		wait  time.Duration
 	)
@@ -96,7 +96,7 @@ func (p *Proxy) keepWatch() {
 		next, err := p.renewWatch(sub)
 		p.watch.settled()
 		if err == nil && wait > 0 {
-			p.watch.missed(next)
+			p.watch.missed(next.Subscription)
 		}
 		sub, wait, again = next, 0, nil
 		if err != nil && !errors.Is(err, client.ErrNotCapable) {
@@ -107,17 +107,28 @@ func (p *Proxy) keepWatch() {
 	}
 }
 
+// A subscribed is the subscription upstream, nil if there is none, with what it was asked for, in
+// order.
+type subscribed struct {
+	*client.Subscription
+	asked []string
+}
+
 // renewWatch subscribes upstream to what is watched now, in the place of sub, which
-// goes on if there is an error. A nil subscription is none.
-func (p *Proxy) renewWatch(sub *client.Subscription) (*client.Subscription, error) {
+// goes on if there is an error, or if it is of the same resources.
+func (p *Proxy) renewWatch(sub subscribed) (subscribed, error) {
 	uris, more := p.watch.uris()
 	if more > 0 {
 		p.log.Warn("changes of some resources are not told: too many are watched", "server", p.name(), "watched", maxWatched, "more", more)
 	}
-	var next *client.Subscription
+	slices.Sort(uris)
+	if sub.Subscription != nil && slices.Equal(uris, sub.asked) {
+		return sub, nil
+	}
+	next := subscribed{asked: uris}
 	if len(uris) > 0 {
 		var err error
-		if next, err = p.client.Subscribe(p.ctx, uris...); err != nil {
+		if next.Subscription, err = p.client.Subscribe(p.ctx, uris...); err != nil {
 			p.log.Info("the upstream server does not tell of changes of resources for now", "server", p.name(), "resources", len(uris), "err", err)
 			return sub, err
 		}
@@ -125,7 +136,7 @@ func (p *Proxy) renewWatch(sub *client.Subscription) (*client.Subscription, erro
 			p.log.Info("the upstream server does not tell of changes of some resources", "server", p.name(), "watched", len(agreed), "resources", len(uris))
 		}
 	}
-	if sub != nil {
+	if sub.Subscription != nil {
 		_ = sub.Close() // it is never an error
 	}
 	return next, nil

@@ -24,6 +24,8 @@ const usage = `release makes the releases of Parley.
         makes the files of a release commit once more
   release api [-repo DIR] [-check]
         writes the public names to api/*.txt, or compares them
+  release types [-repo DIR] [-platforms windows/amd64,…]
+        checks the types of every package and test, as they are on those platforms
   release licences [-repo DIR]
         lists the licences of what the program is built from, and fails if one
         is not known
@@ -78,6 +80,8 @@ func run(ctx context.Context, args []string) error {
 		return build(ctx, &buildOptions{Repo: *repo, Out: *out, Platforms: targets})
 	case "api":
 		return publicNames(ctx, *repo, *check)
+	case "types":
+		return typeCheck(ctx, *repo, targets)
 	case "licences":
 		return licences(ctx, *repo)
 	case "picture":

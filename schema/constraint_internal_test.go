@@ -13,6 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
@@ -364,6 +365,7 @@ func (g *guesser) anything(dst []byte, depth int) []byte {
 
 // Proves: SEC-TOOL-1
 func TestConstraintsAgreeWithLibrary(t *testing.T) {
+	racetest.SkipSerial(t)
 	const schemas, values = 3000, 20
 	valid, invalid, undecided := 0, 0, 0
 	own := 0

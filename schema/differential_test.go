@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/schema"
 )
@@ -83,6 +84,7 @@ func compare(t *testing.T, c *schema.Compiled, s *jsonschema.Schema, typ reflect
 
 // Proves: SEC-TOOL-1
 func TestInferredCheckerAgreesWithJSONSchema(t *testing.T) {
+	racetest.SkipSerial(t)
 	for i, typ := range differential {
 		c, err := schema.For(typ, nil)
 		if err != nil {

@@ -117,6 +117,7 @@ func TestCostOfCalls(t *testing.T) {
 }
 
 func TestCostOfLargeCalls(t *testing.T) {
+	racetest.SkipSerial(t)
 	srv, s := generous(echo()), new(sink)
 	l := &line{version: v2607, caps: emptyBody}
 	text := []byte(l.request("1", "tools/call", toolParams("echo", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)))

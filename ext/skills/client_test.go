@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/skills"
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -361,6 +362,7 @@ func TestResolve(t *testing.T) {
 
 // Lists that never end, go round or go stale.
 func TestPagesOfStrangers(t *testing.T) {
+	racetest.SkipSerial(t)
 	entry := func(i int) string { return strings.ReplaceAll(pdfEntry(doc("pdf")), "pdf", fmt.Sprintf("s%d", i)) }
 	count := func(pages func(cursor *string) ([]string, *string, error)) (n int, last error) {
 		for _, err := range skills.List(t.Context(), (&hostile{pages: pages}).connect(t)) {

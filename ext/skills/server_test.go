@@ -19,6 +19,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/internal/logtest"
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -254,6 +255,7 @@ func TestDirectory(t *testing.T) {
 // Pages have sealed cursors, a bounded number of entries and of bytes, and no part of
 // an entry.
 func TestPages(t *testing.T) {
+	racetest.SkipSerial(t)
 	fsys := make(map[string]string)
 	for i := range 9 {
 		fsys[fmt.Sprintf("s%d/SKILL.md", i)] = doc(fmt.Sprintf("s%d", i))

@@ -12,11 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-mcp/parley/internal/archtest"
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/internal/revision"
 )
 
 // TestRepository holds the whole repository to the rules.
 func TestRepository(t *testing.T) {
+	racetest.SkipSerial(t)
 	tree, err := archtest.Load(os.DirFS(filepath.Join("..", "..")))
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/internal/racetest"
 )
 
 // flows are the flows of the protocol. The protocol part of each, ending in -P, is proved with
@@ -26,6 +28,7 @@ var securityOfHost = []string{
 // Each flow has tests of its parts, and each point of security that is the host's has one in
 // package host or in the program.
 func TestProved(t *testing.T) {
+	racetest.SkipSerial(t)
 	everywhere, atHost := proved(t, ""), proved(t, "host", "app")
 	for _, flow := range flows {
 		if !everywhere["FLOW-"+flow+"-P"] && flow != "AUTH" { // that of AUTH is in the tests of oauth, clause by clause

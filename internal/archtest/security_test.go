@@ -6,11 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/internal/racetest"
 )
 
 // The page on security names tests. One that is gone would leave an attack
 // that nobody tries any more.
 func TestSecurityPage(t *testing.T) {
+	racetest.SkipSerial(t)
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
 	if err != nil {

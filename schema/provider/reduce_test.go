@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/internal/schematext"
 	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
@@ -142,6 +143,7 @@ func TestReduceSchema(t *testing.T) {
 // Schemas of strangers stay bounded: references that double at each step, parts
 // within parts, long texts, and thousands of fields.
 func TestReduceSchemaIsBounded(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	var doubling, fields strings.Builder
 	for i := range 40 {
@@ -402,6 +404,7 @@ func (m schemaMaker) schema(depth int) any {
 
 // What the full schema accepts, the reduced one accepts.
 func TestReducedAcceptsMore(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	m := schemaMaker{rand.New(rand.NewPCG(14, 3))}
 	accepted := 0

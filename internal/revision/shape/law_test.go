@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/parley-mcp/parley/internal/racetest"
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/revision/shape"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -80,6 +81,7 @@ func checkLaw(t testing.TB, s *schema, f *revision.Facts, seed uint64) {
 
 // The law: down(up(old)) == old, for every message of every revision.
 func TestLaw(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, f := range revision.All() {
 		t.Run(f.Version, func(t *testing.T) {
 			s := loadSchema(t, f.Version)
@@ -160,6 +162,7 @@ func cutRequest(name string) (string, bool) {
 // What newest messages become is valid in the older revision, or an error that
 // says what it cannot say.
 func TestDownIsValid(t *testing.T) {
+	racetest.SkipSerial(t)
 	newest := loadSchema(t, revision.Newest().Version)
 	messages := newest.messages()
 	for _, f := range revision.Handshakes() {
