@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/inspect/bridge"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -38,7 +39,7 @@ const (
 // the race detector: it sees a tenth of them.
 func TestBridgeAbandoned(t *testing.T) {
 	many := 1000
-	if raceDetector {
+	if racetest.Enabled {
 		many = 100
 	}
 	for _, test := range []struct {

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -315,7 +316,7 @@ func loadTime(t *testing.T) time.Duration {
 //
 // Proves: SEC-DOS-1.
 func TestBuiltinsForLong(t *testing.T) {
-	if raceDetector {
+	if racetest.Enabled {
 		t.Skip("memory is another with the race detector")
 	}
 	whole := loadTime(t)
@@ -382,7 +383,7 @@ func (s *serverProcess) callFor(whole time.Duration, calls []toolCall) (first us
 //
 // Proves: SEC-DOS-1.
 func TestBuiltinsBehindChaos(t *testing.T) {
-	if raceDetector {
+	if racetest.Enabled {
 		t.Skip("it starts many programs; go test work runs it")
 	}
 	seeds := 1

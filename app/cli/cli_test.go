@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -119,7 +120,7 @@ func TestScripts(t *testing.T) {
 			if name != "race" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
-			return raceDetector, nil
+			return racetest.Enabled, nil
 		},
 	})
 }

@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // The servers that others wrote have what they really have, and no error; their locks are the
 // same each time. npx brings each once: the examination starts it many times, and npx takes seconds.
 func TestForeignServersAreExamined(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	needNPX(t)
 	for _, test := range []struct {

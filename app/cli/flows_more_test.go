@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // A server that wants to know who calls, in a conversation: the person sees who asks for what
@@ -85,6 +87,7 @@ func TestSignInFromPipe(t *testing.T) {
 //
 // Proves: FLOW-INIT-H, SEC-INIT-1.
 func TestFlowInitVersions(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, tt := range []struct{ allowed, spoken string }{
 		{stateless, "2025-11-25"}, {"2025-11-25", "2024-11-05"}, {"2025-11-25", "2031-01-01"},
 	} {

@@ -3,6 +3,8 @@ package cli_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // What a server asks during a call is answered at the terminal, in each way of asking that a
@@ -10,6 +12,7 @@ import (
 //
 // Proves: FLOW-ELICIT-H, FLOW-SAMPLE-H, SEC-ELICIT-1, SEC-ELICIT-2.
 func TestInspectAnswersAtTerminal(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, test := range map[string]struct {
 		call  []string
@@ -67,6 +70,7 @@ func TestInspectDeclinesSampling(t *testing.T) {
 // Without a terminal --answer answers, and what it does not answer is declined with a note that
 // says how to answer.
 func TestInspectAnswersBeforehand(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const form, page, model = "trigger-elicitation-request", "trigger-url-elicitation", "trigger-sampling-request"
 	for name, test := range map[string]struct {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // A rogueCase is what a server does wrong at a method, and how commands end that meet it.
@@ -61,7 +62,7 @@ func (c *rogueCase) try(t *testing.T, command, limit string) error {
 //
 // Attack: malicious servers, resource exhaustion.
 func TestRogueServers(t *testing.T) {
-	if raceDetector {
+	if racetest.Enabled {
 		t.Skip("it starts many programs; go test work runs it")
 	}
 	t.Parallel()

@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // Proves: FLOW-BUDGET, FLOW-CANCEL. Each exit code of run that is documented is that of a run
 // which ends so.
 func TestRunExitCodes(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	jots := "jots=jotter " + filepath.Join(t.TempDir(), "jots")
 	for name, test := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -54,6 +55,7 @@ func tampered() {
 
 // What differs from its entry has an exit code of its own.
 func TestSkillsExitCode(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, test := range []struct {
 		code int
 		args []string

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -79,7 +80,7 @@ func leakerMain() {
 
 // No secret that was planted is in a trace, a HAR file, a cassette, or what is said meanwhile.
 func TestTraceSecrets(t *testing.T) {
-	if raceDetector {
+	if racetest.Enabled {
 		t.Skip("it starts many programs; go test work runs it")
 	}
 	h := streamable.NewHandler(leaker("header by value", "authorization by name"), nil)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/policy"
 )
 
@@ -331,6 +332,7 @@ func TestEnvFile(t *testing.T) {
 
 // Files that are made to be slow are cut short, on the safe side.
 func TestHostileSizes(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	list := func(n int, format string) string {
 		var b strings.Builder

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/app/face/facetest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
@@ -90,6 +91,7 @@ func checkEntries(t *testing.T, what string, entries []face.Entry) {
 // Proves: SEC-TOOL-3. Whatever strangers write wherever they can, no control character but
 // newlines is shown, nothing is hidden, and no line of theirs passes for one of the program.
 func TestHostile(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for label, text := range hostileTexts() {
 		t.Run(label, func(t *testing.T) {

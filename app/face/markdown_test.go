@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -109,6 +110,7 @@ const (
 // Text that makes other parsers slow, or that makes deep trees, is read in time that grows
 // with its length only: a parser that is quadratic does not end in the test's time.
 func TestMarkdownHostile(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const size = 256 << 10
 	for _, unit := range []string{

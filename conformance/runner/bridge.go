@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 )
 
 // The legs with parley bridge in front of the fixture server, which is its child process: it
@@ -45,14 +43,14 @@ func runBridges(ctx context.Context, s *suite, output string) ([]scenario, map[s
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("building the fixture and the bridge: %w\n%s", err, out)
 	}
-	newest, handshake := make(map[scenario]*result), make(map[scenario]*result)
-	var first, second error
-	var wg sync.WaitGroup // the suite waits more than it works
-	wg.Go(func() { first = runBridge(ctx, s, bin, legBridge, revisions[1], output, newest) })
-	wg.Go(func() { second = runBridge(ctx, s, bin, legBridgeHandshake, revisions[0], output, handshake) })
-	wg.Wait()
-	maps.Copy(newest, handshake)
-	return proxied(planned, legBridge, legBridgeHandshake), newest, errors.Join(first, second)
+	got, err := together(
+		func(got map[scenario]*result) error {
+			return runBridge(ctx, s, bin, legBridge, revisions[1], output, got)
+		},
+		func(got map[scenario]*result) error {
+			return runBridge(ctx, s, bin, legBridgeHandshake, revisions[0], output, got)
+		})
+	return proxied(planned, legBridge, legBridgeHandshake), got, err
 }
 
 // runBridge runs all sets through a bridge that speaks one revision to the fixture. All callers are

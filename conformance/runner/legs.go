@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -31,16 +33,39 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, nil, fmt.Errorf("building the fixtures: %w\n%s", err, out)
 	}
-	got := make(map[scenario]*result)
-	err = errors.Join(
-		runServer(ctx, s, filepath.Join(bin, "server"), legServer, nil, output, got),
-		runExtensions(ctx, s, filepath.Join(bin, "server"), output, planned, got),
-		runServer(ctx, s, filepath.Join(bin, "server"), legProxy, []string{"--proxy", revisions[1]}, output, got),
-		runServer(ctx, s, filepath.Join(bin, "server"), legProxyHandshake, []string{"--proxy", revisions[0]}, output, got),
-		runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got),
-		runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got),
-		runOldServer(ctx, s, filepath.Join(bin, "server"), output, got))
-	return planned, got, err
+	server := filepath.Join(bin, "server")
+	got, err := together(
+		func(got map[scenario]*result) error { return runServer(ctx, s, server, legServer, nil, output, got) },
+		func(got map[scenario]*result) error { return runExtensions(ctx, s, server, output, planned, got) },
+		func(got map[scenario]*result) error {
+			return runServer(ctx, s, server, legProxy, []string{"--proxy", revisions[1]}, output, got)
+		},
+		func(got map[scenario]*result) error {
+			return runServer(ctx, s, server, legProxyHandshake, []string{"--proxy", revisions[0]}, output, got)
+		},
+		func(got map[scenario]*result) error {
+			return runClient(ctx, s, filepath.Join(bin, "client"), output, planned, got)
+		},
+		func(got map[scenario]*result) error { return runOldServer(ctx, s, server, output, got) })
+	// The suite is told a port for this one, which another leg could take before it does.
+	return planned, got, errors.Join(err, runIssuer(ctx, s, filepath.Join(bin, "issuer"), output, got))
+}
+
+// together runs legs at once, since scenarios wait most of their time, and returns what all of them
+// gave.
+func together(legs ...func(got map[scenario]*result) error) (map[scenario]*result, error) {
+	results, errs := make([]map[scenario]*result, len(legs)), make([]error, len(legs))
+	var group sync.WaitGroup
+	for i, leg := range legs {
+		results[i] = make(map[scenario]*result)
+		group.Go(func() { errs[i] = leg(results[i]) })
+	}
+	group.Wait()
+	all := make(map[scenario]*result)
+	for _, got := range results {
+		maps.Copy(all, got)
+	}
+	return all, errors.Join(errs...)
 }
 
 // runServer starts the fixture server, or a proxy of it, and runs the scenarios for

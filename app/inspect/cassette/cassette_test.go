@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/inspect/cassette"
 	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 const first = `{"parley":"cassette","version":1}` + "\n"
@@ -256,6 +257,7 @@ func (m *many) ReadAt(p []byte, at int64) (int, error) {
 // A cassette of a gigabyte is refused when it has too many lines, and is no more in memory than its
 // places.
 func TestOpenHuge(t *testing.T) {
+	racetest.SkipSerial(t)
 	if testing.Short() {
 		t.Skip("reads a million lines")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/inspect/doctor"
 	"github.com/parley-mcp/parley/app/inspect/lists"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -114,6 +115,7 @@ func TestContext(t *testing.T) {
 // Answers of 10 MiB, and lists without an end, are read within bounds. The time of the bubble stands
 // still meanwhile: a busy machine takes longer than a request may.
 func TestLargeAnswers(t *testing.T) {
+	racetest.SkipSerial(t)
 	synctest.Test(t, func(t *testing.T) {
 		large := strings.Repeat("x", 10<<20)
 		s := newScript(sessions)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/model/modeltest"
 	"github.com/parley-mcp/parley/app/model/openai"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // The streams of testdata give the same pieces, however they are split on the way.
@@ -146,6 +147,7 @@ func TestStreamErrors(t *testing.T) {
 
 // Long and deep streams end with the text or with an error, not with the memory.
 func TestLongStreams(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const mib = 1 << 20
 	long := strings.Repeat("x", 10*mib)

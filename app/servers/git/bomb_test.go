@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // deflated compresses a text, or if it is "" so many zeros.
@@ -118,6 +120,7 @@ func allocated(f func()) uint64 {
 // Objects that unpack to more than they say, deltas that lead in a circle or through too many others,
 // and packs whose index is wrong end in an error, and take no memory to speak of.
 func TestBombs(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	const commit, blob, refDelta = 1, 3, 7
 	good := simple(t)

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/memory"
 )
 
 // With 100,000 entities and as many relations every tool answers, and what does not fit into a result comes
 // in pages.
 func TestManyEntities(t *testing.T) {
+	racetest.SkipSerial(t)
 	const many = 100_000
 	var lines strings.Builder
 	for i := range many {

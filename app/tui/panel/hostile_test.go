@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/parley-mcp/parley/app/face/facetest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/tui/panel"
 	"github.com/parley-mcp/parley/app/tui/style"
 	"github.com/parley-mcp/parley/host"
@@ -42,6 +43,7 @@ var kinds = []host.QuestionKind{
 // lines that look like the program's, in every place of every question and in every mode. No
 // control character is shown but those of styles, and every forged line is marked.
 func TestHostile(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, text := range hostileTexts() {
 		for _, kind := range kinds {

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/tui/panel"
 	"github.com/parley-mcp/parley/app/tui/style"
 	"github.com/parley-mcp/parley/host"
@@ -85,6 +86,7 @@ var modes = map[string][]string{"question": nil, "full": {"f"}, "difference": {"
 // The buttons are visible in every size, whatever there is to show and wherever it was scrolled
 // to, and everything can be reached.
 func TestSizes(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, q := range long(t) {
 		for mode, keys := range modes {
