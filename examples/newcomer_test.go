@@ -79,7 +79,7 @@ func (n *newcomer) prepare(t *testing.T) {
 		// go mod tidy wants what the tests of dependencies import too, which no
 		// build of ours brought into the cache: that comes from the network.
 		"GOPROXY=file://" + n.proxy + ",file://" + filepath.Join(cache, "cache", "download") + "," + proxies,
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0", "GOSUMDB=off", "GOWORK=off",
 	}
 }
 

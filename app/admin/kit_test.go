@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/admin"
 	"github.com/parley-mcp/parley/app/browsertest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/userauth"
@@ -71,7 +72,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, dsn string)) {
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if databasetest.Race && name == "sqlite" {
+			if racetest.Enabled && name == "sqlite" {
 				t.Skip("with the race detector the other database has to do")
 			}
 			test(t, database(t))

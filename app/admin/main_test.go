@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/browsertest"
+	"github.com/parley-mcp/parley/app/store/databasetest"
 )
 
 func TestMain(m *testing.M) {
 	browsertest.KeepIdle()
+	databasetest.Parallel()
 	os.Exit(m.Run())
 }

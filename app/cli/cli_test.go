@@ -19,6 +19,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/cli"
 	"github.com/parley-mcp/parley/app/racetest"
+	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -100,6 +101,7 @@ func (a apart) Run() int {
 			panic(err)
 		}
 	}
+	databasetest.Parallel()
 	return a.m.Run()
 }
 

@@ -5,12 +5,15 @@ package databasetest
 import (
 	"bufio"
 	"context"
+	"flag"
 	"io"
 	"math/rand/v2"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,6 +24,17 @@ import (
 
 // All are SQLite and Postgres by name.
 var All = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
+
+// Parallel has at least eight parallel tests of a package run at once, for its TestMain: they wait,
+// for processes and for leases that end, more than they work. The flag -parallel goes before.
+func Parallel() {
+	const most = 8
+	if runtime.GOMAXPROCS(0) < most {
+		if err := flag.Set("test.parallel", strconv.Itoa(most)); err != nil {
+			panic(err)
+		}
+	}
+}
 
 // Each runs a test with a database of each kind, side by side.
 func Each(t *testing.T, test func(t *testing.T, dsn string)) {

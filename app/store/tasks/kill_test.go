@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	databasetest.Parallel()
 	os.Exit(m.Run())
 }
 
