@@ -14,7 +14,6 @@ GOVULNCHECK_VERSION := v1.9.0
 
 # Packages of the modules that change together.
 ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
-MODULES := . app conformance contrib/otel contrib/prometheus
 # Modules with the SDKs of others, which stay outside the workspace.
 APART := interop bench examples release
 
@@ -33,15 +32,15 @@ fmt: $(GOFUMPT) ## format every Go file
 	@$(GOFUMPT) -l -w .
 
 lint: $(GOLANGCI) ## run the linters over each module
-	@bad=0; for module in $(MODULES); do \
-		echo "lint $$module"; (cd "$$module" && $(GOLANGCI) run ./...) || bad=1; \
-	done; for module in $(APART); do \
+	@bad=0; echo "lint the workspace"; $(GOLANGCI) run $(ALL) || bad=1; \
+	for module in $(APART); do \
 		echo "lint $$module"; (cd "$$module" && GOWORK=off $(GOLANGCI) run ./...) || bad=1; \
 	done; exit $$bad
 
 test: ## run every test of the workspace
 	$(GO) test work
 
+# The linters have go vet's checks, so tests other than those of "go test work" are built with -vet=off.
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
 # The package that takes longest begins first. Programs built so start slowly: what kills
@@ -50,8 +49,8 @@ test: ## run every test of the workspace
 # without the detector: with it, a third of the time was spent there. The library is tested without the
 # workspace, as its users get it.
 race: ## run the tests of the library, the program and contrib with the race detector
-	GOWORK=off GORACE=atexit_sleep_ms=0 $(GO) test -race -timeout 20m ./...
-	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 20m ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
+	GOWORK=off GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 20m ./...
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 20m ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -69,7 +68,7 @@ instructions: ## count the instructions of a request by valgrind and write them 
 # Allocations, bytes and instructions are the same on every machine; of time only the
 # ratio to the floor of the same run is looked at, and generously.
 guard: ## fail if a request has become dearer: allocations, bytes, instructions (needs valgrind), CPU beside the floor
-	cd bench && GOWORK=off $(GO) test ./...
+	cd bench && GOWORK=off $(GO) test -vet=off ./...
 	cd bench && GOWORK=off $(GO) run . -guard
 
 firstrun: ## build and run the program with empty caches; at most 120 s on two processors
@@ -106,7 +105,7 @@ release: ## make the release VERSION in dist; the commit and tags stay in a copy
 
 RELEASE_TEST ?= 1
 release-test: ## make a release of the last commit in a temporary folder, and use it as people do; RELEASE_TEST=whole compiles all twice
-	cd release && PARLEY_TEST_RELEASE=$(RELEASE_TEST) GOWORK=off $(GO) test -count=1 -timeout 30m ./...
+	cd release && PARLEY_TEST_RELEASE=$(RELEASE_TEST) GOWORK=off $(GO) test -vet=off -count=1 -timeout 30m ./...
 
 api: ## write the public names to api/
 	cd release && GOWORK=off $(GO) run . api
@@ -133,10 +132,10 @@ conformance: ## hold the library to the official conformance suite; needs npm, a
 # -count=1: Go's cache of results does not see what node reads.
 interop: ## talk to the SDKs of others, in both directions; needs npm and a network
 	cd interop/peers && npm ci
-	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 20m ./...
+	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -vet=off -count=1 -timeout 20m ./...
 
 examples: ## build the programs of examples and try what the guide shows
-	cd examples && GOWORK=off $(GO) test -count=1 ./...
+	cd examples && GOWORK=off $(GO) test -vet=off -count=1 ./...
 
 vet: ## run go vet over every module
 	$(GO) vet work

@@ -17,13 +17,8 @@ func (p *program) authCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
 		Short: "See to sign-ins, and run an authorization server",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q; 'parley auth --help' lists the commands", "auth "+args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.statusCommand(), p.doctorCommand(), p.issuerCommand())
 	cmd.AddCommand(p.backupCommand(), p.restoreCommand(), p.migrateCommand(), p.authAuditCommand(), p.authSecretsCommand())

@@ -59,12 +59,7 @@ func (p *program) adminCommands() []*cobra.Command {
 
 Without --admin it works on the records themselves, which a server that runs may have
 open too: it sees what was changed at its next request, or within 2 seconds.`,
-			Args: func(_ *cobra.Command, args []string) error {
-				if len(args) > 0 {
-					return usagef("there is no command %q; 'parley auth %s --help' lists the commands", "auth "+n.noun+" "+args[0], n.noun)
-				}
-				return nil
-			},
+			Args: noCommand,
 			RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		}
 		f := cmd.PersistentFlags()

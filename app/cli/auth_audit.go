@@ -27,7 +27,7 @@ func (p *program) authAuditCommand() *cobra.Command {
 files that it was renamed to (FILE.000000001234). A server may be writing to it.
 
 With --admin a server reads its own audit, and no FILE is given.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flags := &adminFlags{}

@@ -230,12 +230,7 @@ func (p *program) authSecretsCommand() *cobra.Command {
 	const short = "Show and rotate the key that encrypts private keys in the records of the authorization server"
 	cmd := &cobra.Command{
 		Use: "secrets", Short: short,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q; 'parley auth secrets --help' lists the commands", "auth secrets "+args[0])
-			}
-			return nil
-		},
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var dsn string

@@ -241,12 +241,7 @@ unless --server names another.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q; 'parley --help' lists the commands", args[0])
-			}
-			return nil
-		},
+		Args:          noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !s.InTerminal || !s.OutTerminal {
 				return cmd.Help()
@@ -290,6 +285,26 @@ unless --server names another.`,
 	}
 	root.AddCommand(p.versionCommand())
 	return root
+}
+
+// noCommand refuses arguments of a command that takes none and has commands beneath it: they are the
+// name of one that is not there.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	name := strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()) + " " + args[0])
+	return usagef("there is no command %q%s; '%s --help' lists the commands", name, didYouMean(cmd, args[0]), cmd.CommandPath())
+}
+
+// didYouMean asks after a command beneath cmd whose name is nearly that of one that is not there.
+func didYouMean(cmd *cobra.Command, name string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	near := cmd.SuggestionsFor(name)
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", near[0])
 }
 
 // usageArgs makes a wrong number of arguments an error of usage.

@@ -26,7 +26,7 @@ func (p *program) configCommand() *cobra.Command {
 		Short: "Show and change which servers chat and run use",
 		Long: `The servers of chat and run come from your own file, parley.jsonc, and from the
 files of the other MCP clients on this machine, which are read and never written.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.configListCommand(), p.configDoctorCommand(), p.configApproveCommand(), p.configImportCommand(), p.configAddCommand(), p.configRemoveCommand(),

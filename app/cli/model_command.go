@@ -35,7 +35,7 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
   parley model list openai
   parley model key set anthropic
   parley chat --model openai:llama3.2 --base-url http://127.0.0.1:11434/v1`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withConfig(cmd.Context(), "", func(cfg *config.Config, _ *local.DB) error {
 				return p.showModel(cmd.Context(), &flags, cfg.Own)
@@ -44,7 +44,7 @@ OPENAI_API_KEY, GEMINI_API_KEY), or from where 'parley model key set' keeps it.`
 	}
 	p.modelFlags(cmd.PersistentFlags(), &flags)
 	key := &cobra.Command{
-		Use: "key", Short: "Keep or remove the key of a provider", Args: usageArgs(cobra.NoArgs),
+		Use: "key", Short: "Keep or remove the key of a provider", Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	key.AddCommand(&cobra.Command{

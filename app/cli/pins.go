@@ -25,7 +25,7 @@ where a rule allows it.`,
 		Example: `  parley pins
   parley pins show files write_file
   parley pins forget files`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLocal(func(db *local.DB) error { return p.listPins(cmd.Context(), db) })
 		},

@@ -23,7 +23,7 @@ func (p *program) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Explain, check and test the rules of your configuration",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.policyExplainCommand(), p.policyLintCommand(), p.policyTestCommand())

@@ -112,7 +112,7 @@ environment variable OTEL_EXPORTER_OTLP_HEADERS, as name=value,name=value.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0:
-				return usagef("there is no built-in server %q; 'parley serve --list' tells which there are", args[0])
+				return usagef("there is no built-in server %q%s; 'parley serve --list' tells which there are", args[0], didYouMean(cmd, args[0]))
 			case list:
 				return p.listBuiltins()
 			}

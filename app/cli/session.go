@@ -27,7 +27,7 @@ func (p *program) sessionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "session",
 		Short: "List, export and delete the sessions of chat and run",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{
@@ -139,7 +139,7 @@ func (p *program) grantsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants",
 		Short: "List what you agreed to for longer than once, and take it back",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withLocal(func(db *local.DB) error { return p.listGrants(cmd.Context(), db) })
 		},
@@ -187,7 +187,7 @@ func (p *program) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show and verify the log of all decisions and calls",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{

@@ -22,7 +22,7 @@ func (p *program) skillsCommand() *cobra.Command {
 		Long: `List, show and verify the skills of a server: folders with instructions for a
 model. What they say is a stranger's; nothing of them is run or loaded into a
 model by these commands.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{

@@ -28,7 +28,7 @@ server of the task, which is given with --server, for it. In the place of the
 identifier they take the handle that 'parley call --task --json' prints: it also
 knows the tool, and which questions were answered. 'parley tasks list' is for the
 operator of a server.`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(p.tasksListCommand(), &cobra.Command{

@@ -230,13 +230,13 @@ func TestOwn(t *testing.T) {
 func TestModelFault(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"model": "openai:a"}`:                     "",
-		`{"theme": "dark"}`:                         "",
-		"{\n\"baseUrl\": 1}":                        ":2: baseUrl: ",
-		`{"model": []}`:                             "model: ",
-		`{"models": []}`:                            "models: expected an object",
-		`{"models": {"openai:a": {"nokey": true}}}`: `models: "openai:a": `,
-		`{"models": {"openai:a": {"window": -1}}}`:  "window: write a number",
+		`{"model": "openai:a"}`:                                      "",
+		`{"theme": "dark"}`:                                          "",
+		"{\n\"baseUrl\": 1}":                                         ":2: baseUrl: ",
+		`{"model": []}`:                                              "model: ",
+		`{"models": []}`:                                             "models: expected an object",
+		`{"models": {"openai:a": {"nokey": true}}}`:                  `models: "openai:a": `,
+		`{"models": {"openai:a": {"window": -1}}}`:                   "window: write a number",
 		`{"baseURL": "http://127.0.0.1:1/v1", "model": "openai:a"}`:  `did you mean "baseUrl"?`,
 		`{"model": "openai:a", "baseUrl": "http://127.0.0.1:1/v1" "`: "parley.jsonc:1: ",
 	} {
