@@ -3,12 +3,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -304,7 +306,18 @@ func didYouMean(cmd *cobra.Command, name string) string {
 	if len(near) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; did you mean %q?", near[0])
+	// Of those that two letters make it, the one that begins as it does.
+	best := slices.MaxFunc(near, func(a, b string) int { return cmp.Compare(commonStart(a, name), commonStart(b, name)) })
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// commonStart counts the bytes with which both texts begin.
+func commonStart(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // usageArgs makes a wrong number of arguments an error of usage.
