@@ -35,8 +35,9 @@ func runAll(ctx context.Context, s *suite, output string) ([]scenario, map[scena
 	}
 	server := filepath.Join(bin, "server")
 	got, err := together(
-		func(got map[scenario]*result) error { return runServer(ctx, s, server, legServer, nil, output, got) },
-		func(got map[scenario]*result) error { return runExtensions(ctx, s, server, output, planned, got) },
+		func(got map[scenario]*result) error { // one after the other: their folders lie in one
+			return errors.Join(runServer(ctx, s, server, legServer, nil, output, got), runExtensions(ctx, s, server, output, planned, got))
+		},
 		func(got map[scenario]*result) error {
 			return runServer(ctx, s, server, legProxy, []string{"--proxy", revisions[1]}, output, got)
 		},
