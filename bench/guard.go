@@ -51,9 +51,9 @@ func ceilings() []report.Target {
 			allocs(sessionMany, 2300), bytes(sessionMany, 490),
 			allocs(inMemory, 31), bytes(inMemory, 4.2),
 			allocs(clientHTTP, 88), bytes(clientHTTP, 8.5), cpu(clientHTTP, 2),
-			instructions(instructionsModern, 75.7), instructions(instructionsSession, 72.1), instructions(instructionsStdio, 27.7),
-			instructions(instructionsList, 117.5), instructions(instructionsProgress, 3510), instructions(instructionsEvents, 4230),
-			instructions(instructionsClient, 104), instructions(instructionsTask, 113.5), // 1.5 times a call of a tool
+			instructions(instructionsModern, 72.5), instructions(instructionsSession, 68.2), instructions(instructionsStdio, 23.2),
+			instructions(instructionsList, 112.3), instructions(instructionsProgress, 3300), instructions(instructionsEvents, 4041),
+			instructions(instructionsClient, 94.8), instructions(instructionsTask, 108.7), // 1.5 times a call of a tool
 		},
 		rest(idleSession, 1.6, 0.01),
 		rest(idleStream, 30, 2.01),
