@@ -145,7 +145,7 @@ func TestWatchAgain(t *testing.T) {
 }
 
 // Callers who watch more than can be watched take nothing from those who came before,
-// and are told when there is room.
+// and are told when there is room. The upstream server is not asked for them in vain.
 func TestWatchTooMuch(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
 		if racetest.Enabled && version == v2607 && caller == v2511 {
@@ -159,6 +159,15 @@ func TestWatchTooMuch(t *testing.T) {
 		) (string, error) {
 			return "", nil
 		}))
+		var asked atomic.Int64
+		up.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				if c.Method() == mcp.MethodListen || c.Method() == mcp.MethodResourcesSubscribe {
+					asked.Add(1)
+				}
+				return next(c)
+			}
+		})
 		p := connect(t, up, version, &proxy.Options{Server: server.Options{Limits: limits}})
 		uris := func(name string) (out []string) {
 			for i := range 600 {
@@ -169,6 +178,7 @@ func TestWatchTooMuch(t *testing.T) {
 		var told [3]logtest.List
 		var subs []*client.Subscription
 		for i, name := range []string{"c", "b", "a"} {
+			before := asked.Load()
 			c := joinAs(t, p.Server(), caller, named(name), &client.Options{OnResourceUpdated: func(_ context.Context, uri string) { told[i].Add(uri) }})
 			sub, err := c.Subscribe(t.Context(), uris(name)...)
 			if err != nil {
@@ -176,6 +186,9 @@ func TestWatchTooMuch(t *testing.T) {
 			}
 			subs = append(subs, sub)
 			time.Sleep(time.Second) // of fake time
+			if more := asked.Load() - before; (more == 0) != (name == "a") {
+				t.Errorf("the upstream server was asked %d times for what %s watches", more, name)
+			}
 		}
 		check := func(when string, i int, name string, want int) {
 			up.ResourceUpdated("x:///" + name + "7")
