@@ -233,7 +233,8 @@ func needsLock(t *testing.T, c *client.Client, dir, lock string) {
 	case len(held) > 1:
 		return // a call would find the other lock, of the index, first
 	case lock == "HEAD.lock":
-		tool, args["branch_name"] = "git_checkout", "main"
+		// To the branch where it is: what the killed process wrote for another one is in no way then.
+		tool, args["branch_name"] = "git_checkout", strings.TrimPrefix(strings.TrimSpace(gitIn(t, dir, "symbolic-ref", "HEAD")), "refs/heads/")
 	case strings.TrimSpace(gitIn(t, dir, "symbolic-ref", "HEAD"))+".lock" == lock:
 		tool, args["message"] = "git_commit", "not made"
 	default:
