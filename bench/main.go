@@ -151,8 +151,8 @@ func (b *bench) all(ctx context.Context, chosen, who func(name string) bool, tak
 			continue
 		}
 		s.servers = slices.DeleteFunc(slices.Clone(s.servers), func(server string) bool {
-			counted := b.guarding && s.exact && server != report.Parley // against ceilings, not beside the floor
-			return counted || !who(server) || server == report.TS && !b.hasTS() || (server == inspectorName || server == report.Original) && !b.hasPeers()
+			ceiling := b.guarding && s.exact && server != report.Parley // against ceilings, not beside the floor
+			return ceiling || !who(server) || server == report.TS && !b.hasTS() || (server == inspectorName || server == report.Original) && !b.hasPeers()
 		})
 		results, err := s.measure(ctx, b)
 		if err != nil {

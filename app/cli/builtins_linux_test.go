@@ -383,9 +383,7 @@ func (s *serverProcess) callFor(whole time.Duration, calls []toolCall) (first us
 //
 // Proves: SEC-DOS-1.
 func TestBuiltinsBehindChaos(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("it starts many programs; go test work runs it")
-	}
+	racetest.SkipSerial(t)
 	seeds := 1
 	if text := os.Getenv("PARLEY_TEST_SEEDS"); text != "" {
 		var err error

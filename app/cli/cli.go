@@ -3,14 +3,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/discover"
 )
 
@@ -301,23 +300,17 @@ func noCommand(cmd *cobra.Command, args []string) error {
 
 // didYouMean asks after a command beneath cmd whose name is nearly that of one that is not there.
 func didYouMean(cmd *cobra.Command, name string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	near := cmd.SuggestionsFor(name)
-	if len(near) == 0 {
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
+	}
+	near := config.Nearest(name, known)
+	if near == "" {
 		return ""
 	}
-	// Of those that two letters make it, the one that begins as it does.
-	best := slices.MaxFunc(near, func(a, b string) int { return cmp.Compare(commonStart(a, name), commonStart(b, name)) })
-	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// commonStart counts the bytes with which both texts begin.
-func commonStart(a, b string) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
+	return fmt.Sprintf("; did you mean %q?", near)
 }
 
 // usageArgs makes a wrong number of arguments an error of usage.

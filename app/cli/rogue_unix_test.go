@@ -62,9 +62,7 @@ func (c *rogueCase) try(t *testing.T, command, limit string) error {
 //
 // Attack: malicious servers, resource exhaustion.
 func TestRogueServers(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("it starts many programs; go test work runs it")
-	}
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const list, call, open = "tools/list", "tools/call", "initialize"
 	// For what ends by itself, and for what waits in vain: the second time on a machine that is too busy to

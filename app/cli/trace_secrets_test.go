@@ -80,9 +80,7 @@ func leakerMain() {
 
 // No secret that was planted is in a trace, a HAR file, a cassette, or what is said meanwhile.
 func TestTraceSecrets(t *testing.T) {
-	if racetest.Enabled {
-		t.Skip("it starts many programs; go test work runs it")
-	}
+	racetest.SkipSerial(t)
 	h := streamable.NewHandler(leaker("header by value", "authorization by name"), nil)
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Set-Cookie", "session="+planted["authorization by name"])

@@ -103,7 +103,7 @@ func (r *entryReader) unknown(m member) {
 	if !r.d.strict {
 		known = slices.AppendSeq(known, maps.Keys(commonKeys))
 	}
-	near := nearest(m.name, known)
+	near := Nearest(m.name, known)
 	hint := ""
 	if near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)

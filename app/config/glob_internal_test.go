@@ -92,7 +92,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"comand": "command", "COMMAND": "command", "cmmand": "command", "args": "args", "agrs": "args", "ar": "", "": ""} {
 		for _, known := range [][]string{{"command", "args"}, {"args", "command"}} {
-			if got := nearest(name, known); got != want {
+			if got := Nearest(name, known); got != want {
 				t.Errorf("%q: %q, want %q", name, got, want)
 			}
 		}

@@ -217,7 +217,7 @@ func (f *file) unknownOwn(m member) {
 	for name := range ownKeys {
 		known = append(known, name)
 	}
-	near, hint := nearest(m.name, known), ""
+	near, hint := Nearest(m.name, known), ""
 	if near != "" {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}

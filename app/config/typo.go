@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// nearest returns the name that a person may have meant, or empty: one that differs in
-// letter case or separators, or by one or two letters.
-func nearest(name string, known []string) string {
+// Nearest returns the name that a person may have meant, or empty: one that differs in
+// letter case or separators, or by one or two letters. It sorts the known ones.
+func Nearest(name string, known []string) string {
 	slices.Sort(known)
 	best, least := "", 3
 	if len(name) < 6 {
