@@ -8,39 +8,31 @@ SHELL := bash
 GO ?= go
 FUZZTIME ?= 30s
 
-GOLANGCI_VERSION := v2.15.0
-GOFUMPT_VERSION := v0.12.0
 GOVULNCHECK_VERSION := v1.9.0
 
 # Packages of the modules that change together.
 ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
-# Modules with the SDKs of others, which stay outside the workspace.
-APART := interop bench examples release
+# Modules outside the workspace: they need the SDKs of others, or are tools.
+APART := interop bench examples release lint
 
-TOOLS := $(CURDIR)/.tools
-GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
-GOFUMPT := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
-
-.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop vet types cross tools check
+.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-fmt: $(GOFUMPT) ## format every Go file
-	@$(GOFUMPT) -l -w .
+fmt: ## format every Go file
+	@cd lint && GOWORK=off $(GO) tool gofumpt -l -w ..
 
-lint: $(GOLANGCI) ## run the linters over each module
-	@bad=0; echo "lint the workspace"; $(GOLANGCI) run $(ALL) || bad=1; \
-	for module in $(APART); do \
-		echo "lint $$module"; (cd "$$module" && GOWORK=off $(GOLANGCI) run ./...) || bad=1; \
-	done; exit $$bad
+lint: ## check the code of every module; LINT=-deps analyzes dependencies, too
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	(cd lint && GOWORK=off $(GO) build -o "$$dir/lint" .) && "$$dir/lint" $(LINT) $(APART)
 
 test: ## run every test of the workspace
 	$(GO) test work
 
-# The linters have go vet's checks, so tests other than those of "go test work" are built with -vet=off.
+# "make lint" has go vet's checks, so tests other than those of "go test work" are built with -vet=off.
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
 # The package that takes longest begins first. Programs built so start slowly: what kills
@@ -137,10 +129,6 @@ interop: ## talk to the SDKs of others, in both directions; needs npm and a netw
 examples: ## build the programs of examples and try what the guide shows
 	cd examples && GOWORK=off $(GO) test -vet=off -count=1 ./...
 
-vet: ## run go vet over every module
-	$(GO) vet work
-	for module in $(APART); do (cd "$$module" && GOWORK=off $(GO) vet ./...) || exit 1; done
-
 types: ## check the types of everything, tests too, as on Windows and macOS
 	cd release && GOWORK=off $(GO) run . types -platforms windows/amd64,darwin/arm64
 
@@ -153,20 +141,4 @@ cross: ## go vet of everything, tests too, and a build of the program, for Windo
 		$(GO) vet work && $(GO) build -o /dev/null ./app/cmd/parley || exit 1; \
 	done
 
-tools: $(GOLANGCI) $(GOFUMPT) ## build the pinned tools into .tools
-
-check: vet lint test race ## all that must pass before a change is done
-
-# A tool carries its version in its name, so that a new pin builds a new tool.
-# It is built in a folder of its own, so that builds at the same time do not meet.
-$(GOLANGCI):
-	@$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION),golangci-lint,$@)
-
-$(GOFUMPT):
-	@$(call install,mvdan.cc/gofumpt@$(GOFUMPT_VERSION),gofumpt,$@)
-
-# install,PACKAGE@VERSION,NAME,FILE
-define install
-mkdir -p $(TOOLS); dir=$$(mktemp -d $(TOOLS)/build.XXXXXX); trap 'rm -rf "$$dir"' EXIT; \
-echo "building $(1)"; GOWORK=off GOFLAGS= GOBIN="$$dir" $(GO) install $(1); mv "$$dir/$(2)" $(3)
-endef
+check: lint test race ## all that must pass before a change is done

@@ -82,7 +82,7 @@ func (b *bench) loadOurs(ctx context.Context) (*loaded, error) {
 
 // loadTheirs starts server-everything over HTTP, on the loopback interface.
 func (b *bench) loadTheirs(ctx context.Context) (*loaded, error) {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.node(), "--import", "./loopback.mjs", everythingJS, "streamableHttp") //nolint:gosec // our own words
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.node(), "--import", "./loopback.mjs", everythingJS, "streamableHttp") // our own words
 	cmd.Dir = b.peersDir()
 	server, err := serving(cmd, cmd.StdoutPipe)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *loaded) contestant(b *bench, generator string) *contestant {
 		c.stop = l.stop
 	}
 	c.round = func(ctx context.Context) (report.Metrics, error) {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // our own words
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...) // our own words
 		cmd.Dir, cmd.Env = b.peersDir(), append(os.Environ(), "HOME="+b.bin, "XDG_CONFIG_HOME="+b.bin)
 		var said bytes.Buffer
 		cmd.Stderr = &said

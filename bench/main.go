@@ -31,7 +31,7 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1) // this is main
 	}
 }
 
@@ -131,7 +131,7 @@ func (b *bench) build(ctx context.Context, bin string) (remove func(), err error
 // compile builds packages into a folder of the programs.
 func (b *bench) compile(ctx context.Context, folder string, packages ...string) error {
 	to := filepath.Join(b.bin, folder) + string(filepath.Separator)
-	c := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...) //nolint:gosec // our own words
+	c := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...) // our own words
 	c.Dir = b.dir
 	c.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := c.CombinedOutput(); err != nil {

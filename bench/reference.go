@@ -104,7 +104,7 @@ func toolCall(tool, arguments string) driver.Call {
 
 // pathCall is a call with a path.
 func pathCall(tool, path string) driver.Call {
-	text, _ := json.Marshal(path) //nolint:errchkjson // a string
+	text, _ := json.Marshal(path) // a string
 	return toolCall(tool, fmt.Sprintf(`{"path":%s}`, text))
 }
 
@@ -235,7 +235,7 @@ func (b *bench) buildParley(ctx context.Context) (string, error) {
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
-	c := exec.CommandContext(ctx, "go", "build", "-o", program, "./app/cmd/parley") //nolint:gosec // our own words
+	c := exec.CommandContext(ctx, "go", "build", "-o", program, "./app/cmd/parley") // our own words
 	c.Dir = filepath.Join(b.dir, "..")
 	c.Env = append(os.Environ(), "GOWORK=") // the workspace has it
 	if out, err := c.CombinedOutput(); err != nil {

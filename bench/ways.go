@@ -160,7 +160,7 @@ func (b *bench) script(line string) (path string, err error) {
 // arguments.
 func (b *bench) writeScript(path, line string) error {
 	text := fmt.Sprintf("#!/bin/sh\nexport HOME='%[1]s' XDG_CONFIG_HOME='%[1]s'\n%[2]s\n", b.bin, line)
-	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o700)) //nolint:gosec // a program
+	return errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, 0o700)) // a program
 }
 
 // alone is our server over stdio, which the driver does not know.
@@ -220,7 +220,7 @@ func serving(cmd *exec.Cmd, pipe func() (io.ReadCloser, error)) (*running, error
 
 // bridge starts one over HTTP, in front of our server on a pipe.
 func (b *bench) bridge(ctx context.Context) (*running, error) {
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.parley(), //nolint:gosec // our own words
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), b.parley(), // our own words
 		"bridge", "--single-user", "--http", "127.0.0.1:0", "--", b.alone())
 	cmd.Env = append(os.Environ(), "HOME="+b.bin, "XDG_CONFIG_HOME="+b.bin)
 	return serving(cmd, cmd.StderrPipe)

@@ -146,7 +146,7 @@ func TestMiddlewareActs(t *testing.T) {
 					case "wrong":
 						return &mcp.GetPromptResult{}, nil
 					case "nothing":
-						return nil, nil //nolint:nilnil // it is what is tested
+						return nil, nil // it is what is tested
 					}
 					return next(ctx, r)
 				}

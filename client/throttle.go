@@ -64,7 +64,7 @@ func (p *throttles) record(key throttleKey, refusal error, after time.Duration, 
 		}
 		k = &throttle{slot: make(chan struct{}, 1), interval: firstInterval, changed: now}
 		p.byKey[key] = k
-		p.n.Store(int32(len(p.byKey))) //nolint:gosec // one for each kind of request under way
+		p.n.Store(int32(len(p.byKey))) // one for each kind of request under way
 	}
 	k.users++
 	p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *throttles) sweep(now time.Time) {
 
 func (p *throttles) drop(key throttleKey) {
 	delete(p.byKey, key)
-	p.n.Store(int32(len(p.byKey))) //nolint:gosec // as above
+	p.n.Store(int32(len(p.byKey))) // as above
 }
 
 // expired reports whether a throttle is unused and past its time. throttles.mu is held.

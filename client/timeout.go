@@ -108,7 +108,7 @@ func (c *Client) limited(ctx context.Context, limit time.Duration) (context.Cont
 // awaiting is limited for waiting for what the client does in its own time.
 func (c *Client) awaiting(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	own, cancel := c.limited(ctx, limit)
-	timer := pausetimer.From(own).(*pauseContext).timer //nolint:forcetypeassert // limited has made it
+	timer := pausetimer.From(own).(*pauseContext).timer // limited has made it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waits[timer] = struct{}{}

@@ -481,7 +481,7 @@ func TestAddressesOfPagesAreNotKeptWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := records[0].Body.(*host.QuestionRecord) //nolint:forcetypeassert // a panic fails the test
+	q := records[0].Body.(*host.QuestionRecord) // a panic fails the test
 	const kept = "https://pay.example/order/7?[not kept]"
 	if q.Page.URL != kept || q.Form.URL != kept {
 		t.Errorf("the log has %s and %s", q.Page.URL, q.Form.URL)

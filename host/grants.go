@@ -224,7 +224,7 @@ func (h *Host) granted(ctx context.Context, q *policy.Query, digest string) (*Gr
 		return g.Skill == nil && g.Entry == spec.Key && (g.Digest == "" || g.Digest == digest) && g.policy.Decide(q).Effect == policy.Allow
 	})
 	if i < 0 {
-		return nil, nil //nolint:nilnil // no grant is no error
+		return nil, nil // no grant is no error
 	}
 	return &live[i].Grant, nil
 }

@@ -199,7 +199,7 @@ func (m *Memory) Pin(_ context.Context, key PinKey) (*Pin, error) {
 	defer m.mu.Unlock()
 	p, ok := m.pins[key]
 	if !ok {
-		return nil, nil //nolint:nilnil // what Store says
+		return nil, nil // what Store says
 	}
 	p.Definition = slices.Clone(p.Definition)
 	return &p, nil

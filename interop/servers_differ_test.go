@@ -87,7 +87,7 @@ func (d *differential) run(t *testing.T) {
 		} else if a.Refused && b.Refused {
 			refused++ // the words are each server's own
 		} else if diff := cmp.Diff(b, a); diff != "" {
-			arguments, _ := json.Marshal(in.args) //nolint:errchkjson // for the message alone
+			arguments, _ := json.Marshal(in.args) // for the message alone
 			t.Errorf("call %d, %s %.2000s: -theirs +ours\n%.4000s", i, in.tool, arguments, diff)
 		} else {
 			same++

@@ -291,7 +291,7 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 	k.mu.Lock()
 	questions := k.questions
 	k.mu.Unlock()
-	given := caller.Params().(mcp.Retryable).Input().InputResponses //nolint:forcetypeassert // only such requests ask
+	given := caller.Params().(mcp.Retryable).Input().InputResponses // only such requests ask
 	for _, q := range questions {
 		_, brought := given[q.key]
 		if asked[q.key] || q.ctx.Err() != nil && !brought && !q.over {

@@ -23,7 +23,7 @@ func clipboardProgram(t *testing.T, text, exit string) []string {
 		t.Fatal(err)
 	}
 	script := filepath.Join(dir, "clip")
-	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat '%s/out'\nexit %s\n", dir, exit), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\ncat '%s/out'\nexit %s\n", dir, exit), 0o700); err != nil { // it is a program
 		t.Fatal(err)
 	}
 	return []string{script}

@@ -107,7 +107,7 @@ func (p *program) writeReport(r *doctor.Report, f *doctorFlags) error {
 		}
 		raw, err := file.text(r)
 		if err == nil {
-			err = os.WriteFile(file.path, raw, 0o644) //nolint:gosec // a report for others to read
+			err = os.WriteFile(file.path, raw, 0o644) // a report for others to read
 		}
 		if err != nil {
 			return fmt.Errorf("writing the report: %w", err)

@@ -295,7 +295,7 @@ func (p *program) writeOut(text []byte, f *packageFlags) error {
 	if f.force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	file, err := os.OpenFile(f.out, how, 0o644) //nolint:gosec // it is to be published
+	file, err := os.OpenFile(f.out, how, 0o644) // it is to be published
 	if errors.Is(err, fs.ErrExist) {
 		return usagef("%s is there already; --force writes over it, and --out names another file", f.out)
 	}

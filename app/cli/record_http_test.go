@@ -14,7 +14,7 @@ import (
 
 // A response of a server that breaks off is no line of a log on standard error, and what is no path is not
 // passed on.
-func TestRecordHTTPBroken(t *testing.T) { //nolint:paralleltest // it looks at the log of the process
+func TestRecordHTTPBroken(t *testing.T) { // it looks at the log of the process
 	var logged bytes.Buffer
 	before := log.Writer()
 	log.SetOutput(&logged)

@@ -65,7 +65,7 @@ func (s *Server) Write(dir string) (written []string, err error) {
 	}()
 	for _, f := range texts {
 		path := filepath.Join(dir, filepath.FromSlash(f.path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // sources are for everybody, as umask allows
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // sources are for everybody, as umask allows
 			return written, err
 		}
 		if err := writeNew(path, f.text); err != nil {
@@ -115,7 +115,7 @@ func emptyFolder(dir string) (made bool, err error) {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return true, os.MkdirAll(dir, 0o755) //nolint:gosec // sources are for everybody, as umask allows
+		return true, os.MkdirAll(dir, 0o755) // sources are for everybody, as umask allows
 	case err != nil:
 		return false, err
 	case len(entries) > 0:
@@ -126,7 +126,7 @@ func emptyFolder(dir string) (made bool, err error) {
 
 // writeNew writes a file that does not exist yet.
 func writeNew(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // sources are for everybody, as umask allows
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // sources are for everybody, as umask allows
 	if err != nil {
 		return err
 	}

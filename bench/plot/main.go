@@ -19,7 +19,7 @@ func main() {
 	flag.Parse()
 	if err := run(*in, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "plot:", err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1) // this is main
 	}
 }
 

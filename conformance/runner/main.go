@@ -46,7 +46,7 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
-		os.Exit(1) //nolint:forbidigo // this is a program: its status is its answer
+		os.Exit(1) // this is a program: its status is its answer
 	}
 }
 

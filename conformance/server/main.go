@@ -37,7 +37,7 @@ const shutdownTime = 2 * time.Second
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance server:", err)
-		os.Exit(1) //nolint:forbidigo // this is a program: its status is its answer
+		os.Exit(1) // this is a program: its status is its answer
 	}
 }
 

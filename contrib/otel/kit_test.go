@@ -140,7 +140,7 @@ func (r *record) sums(name string) map[string]uint64 {
 			r.t.Fatalf("%s is a %T", name, m.Data)
 		}
 		for _, p := range sum.DataPoints {
-			out[words(p.Attributes.ToSlice())] = uint64(p.Value) //nolint:gosec // none is negative here
+			out[words(p.Attributes.ToSlice())] = uint64(p.Value) // none is negative here
 		}
 	}
 	return out

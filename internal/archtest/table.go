@@ -87,7 +87,7 @@ var rows = []row{
 	{"bench/...", "public bench/..."},
 	{"interop/...", "public interop/..."},
 	{"examples/...", "public contrib/..."},
-	{"release", ""},
+	{"release lint", ""},
 }
 
 // A reservation keeps a package that is not ours for a few importers. Tests are

@@ -59,7 +59,7 @@ func Problems(folder, guide string, clauses []Clause) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := os.ReadFile(guide) //nolint:gosec // the name is in a test
+	page, err := os.ReadFile(guide) // the name is in a test
 	if err != nil {
 		return nil, fmt.Errorf("clausetest: %w", err)
 	}

@@ -95,7 +95,7 @@ type modelConn struct {
 }
 
 func newModel(t *testing.T, seed uint64) *model {
-	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 1)), requests: make(map[int]*modelRequest)} //nolint:gosec // it must be repeatable
+	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 1)), requests: make(map[int]*modelRequest)} // it must be repeatable
 	m.s = newPipes(t, newPeer(map[string]method{"act": m.act}), &streamable.Options{
 		Events: m.store(seed), ReplayTime: 24 * time.Hour, SessionIdle: 24 * time.Hour,
 	})

@@ -78,7 +78,7 @@ func (h *Handler) newSession(who *principal.Principal, id string) (_ *session, s
 	}
 	if id != "" {
 		// The numbers of streams name events: those of other lives are not used again.
-		s.last = uint64(now.UnixMicro()) //nolint:gosec // it is after 1970
+		s.last = uint64(now.UnixMicro()) // it is after 1970
 	}
 	s.own.init(h, s, formListener)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())

@@ -135,7 +135,7 @@ func newIndex(file io.ReaderAt) (*index, error) {
 			x.skipped++
 		}
 		for i, m := range messages {
-			x.add(f, m, ref{r.began, int32(r.line), int32(i)}) //nolint:gosec // there are at most MaxFrames lines
+			x.add(f, m, ref{r.began, int32(r.line), int32(i)}) // there are at most MaxFrames lines
 		}
 	}
 	x.complete = r.Complete()

@@ -36,7 +36,7 @@ func newSimulatedLog(s *server.Server, interval time.Duration) *simulatedLog {
 			res, err := next(c)
 			if c.Method() == mcp.MethodToolsCall && l.isOn() {
 				levels := mcp.LogLevels()
-				level := levels[rand.IntN(len(levels))] //nolint:gosec // which one does not matter
+				level := levels[rand.IntN(len(levels))] // which one does not matter
 				if logErr := server.Log(c, level, "demo", "A message of level "+string(level)); err == nil {
 					err = logErr
 				}
@@ -97,7 +97,7 @@ func (l *simulatedLog) tick() {
 		return
 	}
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
-	level := levels[rand.IntN(len(levels))] //nolint:gosec // which one does not matter
+	level := levels[rand.IntN(len(levels))] // which one does not matter
 	l.sessions.Log(context.Background(), level, "A message of level "+level.String())
 	l.timer.Reset(l.interval)
 }

@@ -33,7 +33,7 @@ func plant(t testing.TB) (dir, marks string) {
 			t.Fatal(err)
 		}
 		text := fmt.Sprintf("#!/bin/sh\ntouch '%s/ran-%s'\ncat\n", marks, name)
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // it is to be run
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil { // it is to be run
 			t.Fatal(err)
 		}
 		return path
@@ -57,7 +57,7 @@ func plant(t testing.TB) (dir, marks string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, ".git", "hooks", hook), text, 0o755); err != nil { //nolint:gosec // as above
+		if err := os.WriteFile(filepath.Join(dir, ".git", "hooks", hook), text, 0o755); err != nil { // as above
 			t.Fatal(err)
 		}
 	}

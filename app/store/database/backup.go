@@ -221,7 +221,7 @@ func making(file, holds string, write func(part string) error) (err error) {
 }
 
 func copyFile(from, to string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // the operator names it
+	in, err := os.Open(from) // the operator names it
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (d *DB) Pin(ctx context.Context, key host.PinKey) (*host.Pin, error) {
 	})
 	switch {
 	case errors.Is(err, errNoRow):
-		return nil, nil //nolint:nilnil // what host.Store says
+		return nil, nil // what host.Store says
 	case err != nil:
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type Client struct {
 func Main(connect func(ctx context.Context, t Target) (*Client, error)) {
 	if err := run(connect); err != nil {
 		fmt.Fprintln(os.Stderr, os.Args[0]+":", err)
-		os.Exit(1) //nolint:forbidigo // it stands for the mains
+		os.Exit(1) // it stands for the mains
 	}
 }
 

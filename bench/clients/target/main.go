@@ -22,7 +22,7 @@ import (
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "target:", err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1) // this is main
 	}
 }
 

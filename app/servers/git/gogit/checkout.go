@@ -402,7 +402,7 @@ func (s *switcher) put(to *side) (*index.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.ModifiedAt, e.Size = info.ModTime(), uint32(info.Size()) //nolint:gosec // the index has the lower bits
+	e.ModifiedAt, e.Size = info.ModTime(), uint32(info.Size()) // the index has the lower bits
 	return e, nil
 }
 

@@ -4,7 +4,7 @@ package gogit
 
 import (
 	"bytes"
-	"context" //nolint:gosec // for its size: it is how git names objects
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"

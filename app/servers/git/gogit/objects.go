@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/zlib"
-	"crypto/sha1" //nolint:gosec // for its size: it is how git names objects
+	"crypto/sha1" // for its size: it is how git names objects
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -365,7 +365,7 @@ func (p *pack) offset(n int64) (int64, error) {
 	if _, err := p.index.ReadAt(b[:], at+4*p.count+8*long); err != nil {
 		return 0, err
 	}
-	return int64(binary.BigEndian.Uint64(b[:])), nil //nolint:gosec // entry refuses what is negative then
+	return int64(binary.BigEndian.Uint64(b[:])), nil // entry refuses what is negative then
 }
 
 // object reads the object at an offset, with all that it is made of.
@@ -433,7 +433,7 @@ func deltaTarget(content []byte) int64 {
 	if n <= 0 || size > damaged {
 		return damaged
 	}
-	return int64(size) //nolint:gosec // it was just compared
+	return int64(size) // it was just compared
 }
 
 // An entry is what a pack has at an offset. A delta has a base, at another offset.
@@ -454,7 +454,7 @@ func (p *pack) entry(at, limit int64) (*entry, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	e := &entry{kind: plumbing.ObjectType(c >> 4 & 7)} //nolint:gosec // three bits
+	e := &entry{kind: plumbing.ObjectType(c >> 4 & 7)} // three bits
 	size := int64(c & 15)
 	for shift := 4; c&0x80 != 0; shift += 7 {
 		if c, err = in.ReadByte(); err != nil || shift > 56 {
@@ -491,7 +491,7 @@ func (p *pack) entry(at, limit int64) (*entry, error) {
 	if p.unpacked == nil {
 		p.unpacked, err = zlib.NewReader(in)
 	} else {
-		err = p.unpacked.(zlib.Resetter).Reset(in, nil) //nolint:forcetypeassert // package zlib says so
+		err = p.unpacked.(zlib.Resetter).Reset(in, nil) // package zlib says so
 	}
 	if err != nil {
 		p.unpacked = nil

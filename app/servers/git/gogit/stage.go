@@ -187,7 +187,7 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 	if old != nil && !old.IntentToAdd && old.Mode == w.mode(info, old.Mode) && w.untouched(info, old) {
 		return nil
 	}
-	e := &index.Entry{Name: name, ModifiedAt: info.ModTime(), Size: uint32(info.Size())} //nolint:gosec // the index has the lower bits
+	e := &index.Entry{Name: name, ModifiedAt: info.ModTime(), Size: uint32(info.Size())} // the index has the lower bits
 	was := plumbing.ZeroHash
 	if old != nil {
 		e.Mode, was = old.Mode, old.Hash

@@ -27,7 +27,7 @@ func (q byDate) Less(i, j int) bool {
 	return a > b || a == b && q[i].order < q[j].order
 }
 func (q byDate) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *byDate) Push(x any)   { *q = append(*q, x.(*queued)) } //nolint:forcetypeassert // only this package pushes
+func (q *byDate) Push(x any)   { *q = append(*q, x.(*queued)) } // only this package pushes
 func (q *byDate) Pop() any {
 	last := len(*q) - 1
 	x := (*q)[last]
@@ -54,7 +54,7 @@ func (r *Repository) history(ctx context.Context, from plumbing.Hash, f func(*ob
 		return err
 	}
 	for len(queue) > 0 {
-		c := heap.Pop(&queue).(*queued).commit //nolint:forcetypeassert // as above
+		c := heap.Pop(&queue).(*queued).commit // as above
 		if !f(c) {
 			return nil
 		}

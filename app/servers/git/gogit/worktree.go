@@ -146,7 +146,7 @@ func (w *workTree) untouched(info fs.FileInfo, e *index.Entry) bool {
 	if e.ModifiedAt.Nanosecond() == 0 {
 		at = at.Truncate(1e9)
 	}
-	return !e.ModifiedAt.IsZero() && e.Size == uint32(info.Size()) && at.Equal(e.ModifiedAt) && e.ModifiedAt.Before(w.idx.ModTime) //nolint:gosec // the index has the lower bits
+	return !e.ModifiedAt.IsZero() && e.Size == uint32(info.Size()) && at.Equal(e.ModifiedAt) && e.ModifiedAt.Before(w.idx.ModTime) // the index has the lower bits
 }
 
 // mode is the mode of a file as git has it. Where a file system has no such modes, that of the

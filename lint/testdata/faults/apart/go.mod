@@ -1,0 +1,3 @@
+module example.org/apart
+
+go 1.26.0

@@ -1,0 +1,2 @@
+// Package faults has one fault of each kind, at lines that say so.
+package faults

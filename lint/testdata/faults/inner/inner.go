@@ -1,0 +1,9 @@
+// Package inner has a function like Printf.
+package inner
+
+import "fmt"
+
+// Text formats a text.
+func Text(format string, args ...any) string {
+	return fmt.Sprintf(format, args...)
+}
