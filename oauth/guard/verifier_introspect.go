@@ -178,7 +178,7 @@ func (v *introspection) send(ctx context.Context, token string) ([]byte, error) 
 	if err := v.refusal(endpoint, r); err != nil {
 		return nil, err
 	}
-	if r.Status != http.StatusOK || !r.JSON() || len(r.Body) > maxIntrospection {
+	if r.Status/100 != 2 || !r.JSON() || len(r.Body) > maxIntrospection {
 		return nil, fmt.Errorf("%s: status %d and no JSON answer of a usual size", endpoint, r.Status)
 	}
 	return r.Body, nil

@@ -122,6 +122,33 @@ func TestIntrospection(t *testing.T) {
 	}
 }
 
+// Any status of success with an answer is an answer.
+func TestIntrospectionUnusualSuccess(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status int
+		body   string
+		want   int
+	}{
+		{200, says(nil), 200},
+		{201, says(nil), 200},
+		{202, says(nil), 200},
+		{203, `{"active":false}`, 401},
+		{202, "", 503},
+		{404, says(nil), 503},
+	} {
+		s := newIntrospector(t)
+		s.status, s.body = test.status, test.body
+		b := &bench{t: t, clock: clocktest.New(epoch)}
+		b.with(guard.Introspection(s.URL, &guard.IntrospectionOptions{
+			Endpoint: s.URL + "/introspect", ClientID: "rs", ClientSecret: "s", Fetch: s.fetch, Now: b.clock.Now,
+		}), nil)
+		if w := b.bearer("opaque"); w.Code != test.want {
+			t.Errorf("%d with %.20q: status %d, want %d; log: %s", test.status, test.body, w.Code, test.want, b.log)
+		}
+	}
+}
+
 // The endpoint comes out of the metadata; troubles with it are not the token's.
 func TestIntrospectionTroubles(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,27 @@ func TestRefreshEarly(t *testing.T) {
 	calls := rs.calls()
 	if slices.Contains(calls[1:], "") {
 		t.Error("a request went without token")
+	}
+}
+
+// A server that answers a registration, a code or a refresh with another status of success
+// than usual has answered.
+func TestUnusualSuccess(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 201, 202, 203} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			as, rs := newServers(t)
+			change(as, func() { as.status = status })
+			c, b := newClient(t, login.Options{})
+			h := c.HTTPClient(nil)
+			welcome(t, h, rs.url())
+			as.expire(false)
+			welcome(t, h, rs.url())
+			if n := len(refreshes(as)); n != 1 || b.visits() != 1 {
+				t.Errorf("%d refreshes, %d visits; want one each", n, b.visits())
+			}
+		})
 	}
 }
 

@@ -97,7 +97,7 @@ func requestDevice(ctx context.Context, q *grantRequest) (*oauth.DeviceAuthoriza
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	if res.Status != http.StatusOK {
+	if res.Status/100 != 2 {
 		said := oauth.ParseError(res.Status, res.Body)
 		if res.Status == http.StatusTooManyRequests || res.Status >= 500 {
 			return nil, &Error{Retry: true, Err: said}

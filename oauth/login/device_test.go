@@ -1,6 +1,7 @@
 package login_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -57,7 +58,7 @@ func (d *deviceServer) serveDevice(w http.ResponseWriter, r *http.Request) {
 			delete(answer, name)
 		}
 	}
-	reply(w, 200, answer)
+	reply(w, cmp.Or(d.status, 200), answer)
 }
 
 func (d *deviceServer) servePoll(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,6 +46,7 @@ type authServer struct {
 	norefrsh   bool              // no refresh tokens at all
 	nonce      string            // that DPoP proofs must have
 	bearer     bool              // ignores DPoP proofs
+	status     int               // of answers that succeed; 0: as specified
 	fail       map[string]string // by grant type: error to answer with, once
 	down       bool              // the token endpoint answers 503
 
@@ -153,7 +155,7 @@ func (a *authServer) serveRegister(w http.ResponseWriter, r *http.Request) {
 	if a.method != "" {
 		answer["token_endpoint_auth_method"] = a.method
 	}
-	reply(w, 201, answer)
+	reply(w, cmp.Or(a.status, 201), answer)
 }
 
 func (a *authServer) serveAuthorize(w http.ResponseWriter, r *http.Request) {
@@ -263,7 +265,7 @@ func (a *authServer) issue(w http.ResponseWriter, g *grant, kind string) {
 	if g.scope != "" {
 		answer["scope"] = g.scope
 	}
-	reply(w, 200, answer)
+	reply(w, cmp.Or(a.status, 200), answer)
 }
 
 // seen is a copy of what came in.

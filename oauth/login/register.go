@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	if err != nil {
 		return nil, fetchError(StepRegister, m.RegistrationEndpoint, err)
 	}
-	if resp.Status != http.StatusCreated && resp.Status != http.StatusOK {
+	if resp.Status/100 != 2 {
 		return nil, failed(oauth.ParseError(resp.Status, resp.Body),
 			"register the client at the server by hand and give its id with Options.Credentials")
 	}

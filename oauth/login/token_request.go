@@ -45,12 +45,13 @@ func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth
 	}
 	tokens, err := oauth.ParseTokenResponse(res.Body)
 	said, listed := oauth.ParseError(res.Status, res.Body), q.meta.TokenEndpointAuthMethodsSupported
+	succeeded := res.Status/100 == 2 // RFC 6749, section 5.1, says 200; some servers create a token with 201
 	switch {
-	case res.Status == http.StatusOK && err == nil:
+	case succeeded && err == nil:
 		return tokens, nil
-	case res.Status == http.StatusOK && said.Code == "":
+	case succeeded && said.Code == "":
 		err = fmt.Errorf("answer of the authorization server: %w", err)
-	case res.Status == http.StatusOK: // some servers report errors so
+	case succeeded: // some servers report errors so
 		err = said
 	case res.Status == http.StatusTooManyRequests, res.Status >= 500, said.Code == oauth.TemporarilyUnavailable, said.Code == oauth.ServerError:
 		err = &Error{Retry: true, Err: said}

@@ -300,3 +300,38 @@ func TestDPoPNonceAlreadySent(t *testing.T) {
 		t.Errorf("%d requests, want 1", n)
 	}
 }
+
+// Any status of success with an access token is one, whatever is asked for it, and so it is
+// for a device code; an error in such an answer stays one.
+func TestUnusualStatusOfSuccess(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 201, 202, 203, 206} {
+		a := newAnswering(t, func(w http.ResponseWriter, r *http.Request) {
+			said := goodToken
+			switch {
+			case r.URL.Path == "/device":
+				said = `{"device_code":"d","user_code":"u","verification_uri":"https://as.example/v","expires_in":60}`
+			case r.PostForm.Get("grant_type") == "refused":
+				said = `{"error":"invalid_grant"}`
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(said))
+		})
+		q := a.request(t, &Credentials{ClientID: "id", Secret: "s"})
+		q.meta.DeviceAuthorizationEndpoint = a.URL + "/device"
+		for _, grant := range []string{
+			oauth.GrantAuthorizationCode, oauth.GrantRefreshToken, oauth.GrantClientCredentials, oauth.GrantDeviceCode, oauth.GrantTokenExchange,
+		} {
+			if got, err := requestToken(t.Context(), q, q.form(grant)); err != nil || got.AccessToken != "at" {
+				t.Errorf("%d to %s: %v", status, grant, err)
+			}
+		}
+		if _, err := requestToken(t.Context(), q, q.form("refused")); !errors.As(err, new(*oauth.Error)) {
+			t.Errorf("%d with an error: %v, want the error", status, err)
+		}
+		if _, err := requestDevice(t.Context(), q); err != nil {
+			t.Errorf("%d to a request for a device code: %v", status, err)
+		}
+	}
+}
