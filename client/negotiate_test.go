@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -441,6 +442,9 @@ func TestReceiveAtOnce(t *testing.T) {
 
 // A forgetful site keeps sessions of the handshake era, and loses them.
 type forgetful struct {
+	lost   func(id string) *http.Response // to requests of sessions that are not known; nil: 404
+	stream int                            // the status of GET; 0: 405
+
 	mu       sync.Mutex
 	sessions int // made so far; the last one is known
 	ran      map[string]int
@@ -461,10 +465,12 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp := result(id, `{"protocolVersion":"`+newest+`","capabilities":`+allCaps+`,"serverInfo":{"name":"old","version":"1"}}`)
 		resp.Header.Set("Mcp-Session-Id", fmt.Sprint("s-", f.sessions))
 		return resp, nil
+	case r.Method == http.MethodGet:
+		return whole(cmp.Or(f.stream, 405), ""), nil
+	case f.lost != nil && id != "" && (given != fmt.Sprint("s-", f.sessions) || name == "cursed"):
+		return f.lost(id), nil
 	case given != fmt.Sprint("s-", f.sessions):
 		return whole(404, rpcError("null", -32001)), nil
-	case r.Method == http.MethodGet:
-		return whole(405, ""), nil
 	case id == "":
 		return whole(202, ""), nil
 	}
@@ -516,4 +522,70 @@ func TestSessionIsRemade(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server with sessions may have no stream and say so by 404. Where it has lost the
+// session, by 404 with any body or in words, there is one new session; a request that
+// was refused by 404 is sent again, one that was answered in words only if that does no harm.
+// Proves: Rulings 16, 40.
+func TestWaysToLoseASession(t *testing.T) {
+	words := func(status int) func(string) *http.Response {
+		return func(id string) *http.Response {
+			return whole(status, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+		}
+	}
+	for name, test := range map[string]struct {
+		lost    func(id string) *http.Response
+		certain bool // the request was refused
+	}{
+		"404":                           {func(string) *http.Response { return whole(404, "") }, true},
+		"404 with an error":             {func(id string) *http.Response { return whole(404, rpcError(id, -32601)) }, true},
+		"404 with an error for nothing": {func(string) *http.Response { return whole(404, rpcError("null", -32001)) }, true},
+		"400 with words":                {words(400), false},
+		"200 with words":                {words(200), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { loseSessions(t, test.lost, test.certain) })
+		})
+	}
+}
+
+func loseSessions(t *testing.T, lost func(id string) *http.Response, certain bool) {
+	t.Helper()
+	f := &forgetful{ran: make(map[string]int), lost: lost, stream: 404}
+	c := dial(t, &streamable.Dialer{URL: "http://far.example/mcp", Client: &http.Client{Transport: f}},
+		&client.Options{Eras: client.NewEraMemory(), Versions: []string{newest}})
+	forget := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.sessions++ // nobody has the new one
+	}
+	call := func(name string) error {
+		_, err := c.CallTool(t.Context(), name, nil, nil)
+		return err
+	}
+	if err := call("first"); err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Errorf("what does no harm: %v", err)
+	}
+	if f.sessions != 3 {
+		t.Errorf("%d sessions, want one new one", f.sessions-1)
+	}
+	forget()
+	if err := call("second"); certain && err != nil || !certain && !errors.Is(err, transport.ErrInterrupted) {
+		t.Errorf("what may do harm: %v", err)
+	}
+	if err := call("third"); err != nil {
+		t.Errorf("in a new session: %v", err)
+	}
+	sessions := f.sessions
+	if err := call("cursed"); err == nil {
+		t.Error("what is refused in each session has a result")
+	}
+	if n := f.sessions - sessions; n > 1 {
+		t.Errorf("%d new sessions for one request, want at most one", n)
+	}
 }

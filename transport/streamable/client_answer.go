@@ -96,10 +96,15 @@ func (x *clientCall) run(m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incom
 		x.end()
 		return nil, err
 	}
-	if !succeeded(resp) || mediaType(resp) != eventstream.ContentType {
+	if !succeeded(resp) {
 		defer x.end()
 		defer func() { _ = resp.Body.Close() }() // it is of no more use
-		return x.whole(resp)
+		return x.refused(resp)
+	}
+	if mediaType(resp) != eventstream.ContentType {
+		defer x.end()
+		defer func() { _ = resp.Body.Close() }() // it is of no more use
+		return x.known(x.whole(resp))
 	}
 	o := x.await(func(answer chan<- outcome) {
 		defer x.end()
@@ -110,7 +115,7 @@ func (x *clientCall) run(m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incom
 			drainBody(o.rest, x.end)
 		}
 	})
-	return o.in, o.err
+	return x.known(o.in, o.err)
 }
 
 // await has work done in the background and returns its outcome, or that the
@@ -179,11 +184,8 @@ func (x *clientCall) post(m *jsonrpc.Outgoing, r transport.Route) error {
 	return fmt.Errorf("the server refused the message with status %d: %w", resp.StatusCode, in.Error)
 }
 
-// whole reads an answer that is no stream.
+// whole reads the answer to a request that succeeded and that is no stream.
 func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
-	if !succeeded(resp) {
-		return x.refused(resp)
-	}
 	if kind := mediaType(resp); kind == "text/html" && x.s == nil && (x.method == revision.Initialize || x.method == "server/discover") {
 		cause := transport.ErrNotUnderstood
 		if x.method == revision.Initialize {
@@ -228,8 +230,8 @@ func interrupted(format string, args ...any) error {
 // carry errors of the protocol), whatever its id: servers that could not read
 // ours write null, or something of their own. Three things are told by the
 // status: a caller that is not let in needs its headers, so does one that may
-// try again later, and a server that has forgotten a session may say so in any
-// words.
+// try again later, and 404 in a session means that the server has lost it,
+// whatever the body says (ruling 40).
 func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	var data []byte
 	if mediaType(resp) != eventstream.ContentType {
@@ -249,7 +251,13 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 		}
 		return nil, status
 	case http.StatusNotFound:
-		told = told && (!x.s.tracked() || !x.id.IsZero() && in.ID == x.id)
+		if told && x.s.tracked() {
+			return nil, x.judge(status.Because(in.Error))
+		}
+	case http.StatusBadRequest:
+		if told && x.forgotten(in.Error.Message) || !told && x.forgotten(status.Text) {
+			return nil, x.lost(status)
+		}
 	}
 	switch {
 	case !told:
@@ -284,7 +292,7 @@ func (x *clientCall) judge(status *web.StatusError) error {
 	switch code := status.Status; {
 	case code == http.StatusNotFound && x.s.tracked():
 		// Spec 2025-11-25, basic/transports: 404 means that the session is
-		// over; the client MUST start a new one.
+		// over; the client MUST start a new one. The request was refused.
 		lost := sessionLost(status)
 		x.l.fail(lost)
 		return lost
@@ -298,11 +306,6 @@ func (x *clientCall) judge(status *web.StatusError) error {
 		return fmt.Errorf("%w: %w", transport.ErrInterrupted, status)
 	}
 	return status
-}
-
-// sessionLost is why a link ends whose session the server has forgotten.
-func sessionLost(cause error) error {
-	return fmt.Errorf("%w: the server has ended the session: %w", transport.ErrClosed, cause)
 }
 
 // take sorts the messages of one body or event: it returns the response that

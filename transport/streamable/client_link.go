@@ -63,6 +63,7 @@ type clientSession struct {
 	facts *revision.Facts
 	id    string             // empty if the server keeps no session
 	stop  context.CancelFunc // ends the stream that belongs to the session
+	knew  atomic.Bool        // the server has answered a request of the session
 
 	listening chan struct{} // closed when the stream has been answered for the first time, or there is none
 	awaited   atomic.Bool   // somebody has waited for that

@@ -147,7 +147,7 @@ func TestRedirects(t *testing.T) {
 // Proves: FLOW-SHUTDOWN. A session that the server has forgotten ends the
 // link: the request that found out was not carried out, others may have been.
 func TestSessionLost(t *testing.T) {
-	for name, body := range map[string]string{"plain": "gone", "error": rpcError("null", -32001), "odd error": rpcError(`"server-error"`, -32600)} {
+	for name, body := range map[string]string{"plain": "gone", "error": rpcError("null", -32001), "odd error": rpcError(`"server-error"`, -32600), "error for the request": rpcError("2", -32601)} {
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {
 				if c.name == "slow" {
@@ -187,21 +187,87 @@ func TestSessionLostByPost(t *testing.T) {
 	<-in.Ended //nolint:errcheck // why is told elsewhere
 }
 
-// A 404 is not the end of a session if there is none, or if it carries the
-// answer to the request.
+// A 404 is not the end of a session if there is none.
 func TestNotFoundIsNoEnd(t *testing.T) {
-	for _, session := range []string{"", "s-1"} {
-		far := &farEnd{session: session, post: func(c *farCall) *http.Response {
-			return reply(404, "application/json", rpcError(c.id, -32601))
-		}}
-		link, in := far.established(t, nil)
-		m, err := link.Do(t.Context(), ask(1, "no/such"), transport.Route{})
-		if err != nil || m.Error == nil {
-			t.Errorf("answer %v, error %v, want an error in the answer", m, err)
-		}
-		if in.IsClosed() {
-			t.Error("the link has ended")
-		}
+	far := &farEnd{post: func(c *farCall) *http.Response {
+		return reply(404, "application/json", rpcError(c.id, -32601))
+	}}
+	link, in := far.established(t, nil)
+	m, err := link.Do(t.Context(), ask(1, "no/such"), transport.Route{})
+	if err != nil || m.Error == nil {
+		t.Errorf("answer %v, error %v, want an error in the answer", m, err)
+	}
+	if in.IsClosed() {
+		t.Error("the link has ended")
+	}
+}
+
+// A 404 to the DELETE that ends a session is none of the caller's business.
+func TestNotFoundAtTheEnd(t *testing.T) {
+	far := &farEnd{session: "s-1", bury: func(*farCall) *http.Response { return reply(404, "", "") }}
+	link, in := far.established(t, nil)
+	shut(t, link, in)
+	if n := len(far.seen(http.MethodDelete)); n != 1 {
+		t.Errorf("the end of the session was told %d times, want once", n)
+	}
+}
+
+// A server that says in words that it does not know the session has lost it, and
+// the request may have run; in a session in which it has answered nothing yet, or
+// where the words are those of a result, they are the answer.
+// Proves: Ruling 40.
+func TestSessionLostInWords(t *testing.T) {
+	const kind = "application/json"
+	say := func(words string) string {
+		return `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"` + words + `"}}`
+	}
+	for name, test := range map[string]struct {
+		status     int
+		kind, body string
+		fresh      bool // the session has no answer yet
+		lost       bool
+	}{
+		"error":                 {400, kind, say("Bad Request: No valid session ID provided"), false, true},
+		"text":                  {400, "text/plain", "Invalid session ID\n", false, true},
+		"other JSON":            {400, kind, `{"error":"Invalid or missing session ID"}`, false, true},
+		"with the id":           {400, kind, say("Session s-1 not found"), false, true},
+		"200":                   {200, kind, say("Unknown session: s-1"), false, true},
+		"200, as a stream":      {200, "text/event-stream", event("", say("mcp-session-id: the session has expired")), false, true},
+		"fresh":                 {200, kind, say("Session not found"), true, false},
+		"fresh, 400":            {400, kind, say("Session not found"), true, false},
+		"another error":         {200, kind, say("the session of the browser shows no page"), false, false},
+		"another session":       {200, kind, say("invalid session token for the shop"), false, false},
+		"another error, by 400": {400, kind, say("session: limit of sessions reached"), false, false},
+		"result":                {200, kind, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Session not found"}],"isError":true}}`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {
+				switch c.name {
+				case "":
+					return reply(202, "", "")
+				case "ping":
+					return reply(200, kind, answerTo(c.id))
+				}
+				return reply(test.status, test.kind, test.body)
+			}}
+			link, in := far.established(t, quiet)
+			if !test.fresh {
+				if _, err := link.Do(t.Context(), ask(1, "ping"), transport.Route{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m, err := link.Do(t.Context(), ask(2, "tools/call"), transport.Route{})
+			if !test.lost {
+				if err != nil || m == nil || in.IsClosed() {
+					t.Errorf("answer %v, error %v, link ended: %v; want the answer", m, err, in.IsClosed())
+				}
+				return
+			}
+			unsure(t, err)
+			if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("the inbox was told %v, want ErrClosed", err)
+			}
+		})
 	}
 }
 

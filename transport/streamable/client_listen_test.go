@@ -72,7 +72,9 @@ func TestListenInsists(t *testing.T) {
 	})
 }
 
-// A server may have no such stream, and say so in many ways; the link lives.
+// A server may have no such stream, and say so in many ways; the link lives, with a
+// session and without.
+// Proves: Ruling 40.
 func TestListenRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		get  func(*farCall) *http.Response
@@ -89,18 +91,20 @@ func TestListenRefused(t *testing.T) {
 		"500":    {func(*farCall) *http.Response { return reply(500, "", "") }, 6},
 		"broken": {func(*farCall) *http.Response { return nil }, 124},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			far := &farEnd{get: test.get}
-			link, in := far.established(t, nil)
-			time.Sleep(time.Hour) // in the bubble's time
-			if n := len(far.seen(http.MethodGet)); n != test.want {
-				t.Errorf("%s: %d streams asked for, want %d", name, n, test.want)
-			}
-			if in.IsClosed() {
-				t.Errorf("%s: the link has ended", name)
-			}
-			shut(t, link, in)
-		})
+		for _, session := range []string{"", "s-1"} {
+			synctest.Test(t, func(t *testing.T) {
+				far := &farEnd{session: session, get: test.get}
+				link, in := far.established(t, nil)
+				time.Sleep(time.Hour) // in the bubble's time
+				if n := len(far.seen(http.MethodGet)); n != test.want {
+					t.Errorf("%s: %d streams asked for, want %d", name, n, test.want)
+				}
+				if in.IsClosed() {
+					t.Errorf("%s: the link has ended", name)
+				}
+				shut(t, link, in)
+			})
+		}
 	}
 }
 
@@ -132,25 +136,30 @@ func TestListenRefusedLater(t *testing.T) {
 // A place that the server does not know, or an event that cannot be read, is
 // left behind.
 func TestListenAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
-			switch {
-			case c.nth == 1:
-				return c.stream(event("a1", note(1)), io.EOF)
-			case c.Header.Get("Last-Event-Id") != "":
-				return reply(400, "", "unknown event")
-			case c.nth == 3:
-				return c.stream(event("a2", note(2))+event("a3", strings.Repeat("x", 2000)), nil)
-			}
-			return c.stream(event("a4", note(3)), nil)
-		}}
-		_, in := far.established(t, func(d *streamable.Dialer) { d.MaxResponse = 1000 })
-		time.Sleep(time.Minute) // in the bubble's time
-		notes(t, in, 3)
-		if diff := cmp.Diff([]string{"@0s", "a1@1s", "@3s", "@4s"}, far.asked()); diff != "" {
-			t.Errorf("streams asked for (-want +got):\n%s", diff)
+	for _, status := range []int{400, 404} {
+		synctest.Test(t, func(t *testing.T) { listenAnew(t, status) })
+	}
+}
+
+func listenAnew(t *testing.T, status int) {
+	t.Helper()
+	far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
+		switch {
+		case c.nth == 1:
+			return c.stream(event("a1", note(1)), io.EOF)
+		case c.Header.Get("Last-Event-Id") != "":
+			return reply(status, "", "unknown event")
+		case c.nth == 3:
+			return c.stream(event("a2", note(2))+event("a3", strings.Repeat("x", 2000)), nil)
 		}
-	})
+		return c.stream(event("a4", note(3)), nil)
+	}}
+	_, in := far.established(t, func(d *streamable.Dialer) { d.MaxResponse = 1000 })
+	time.Sleep(time.Minute) // in the bubble's time
+	notes(t, in, 3)
+	if diff := cmp.Diff([]string{"@0s", "a1@1s", "@3s", "@4s"}, far.asked()); diff != "" {
+		t.Errorf("streams asked for (-want +got):\n%s", diff)
+	}
 }
 
 // The stream of a session that the server has forgotten ends the link.

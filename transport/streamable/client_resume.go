@@ -193,7 +193,9 @@ func (x *clientCall) hopeless(c *clientCursor, cause error) error {
 // unheard is hopeless for the stream for what the server sends outside of answers.
 // A server that never gave one is not pestered for ever; one that does not
 // like the place to resume from may like to begin anew, and one that gave a
-// stream before may only not like the caller's token any more.
+// stream before may only not like the caller's token any more. 404 and 405 mean
+// that there is no stream (ruling 40); 404 from a server that gave one before, and
+// not for the place to resume from, means that it has lost the session.
 func (l *link) unheard(c *clientCursor, cause error) error {
 	refusal, refused := errors.AsType[*noStreamError](cause)
 	_, answered := errors.AsType[*web.StatusError](cause)
@@ -203,7 +205,11 @@ func (l *link) unheard(c *clientCursor, cause error) error {
 		l.log.Warn("the server's stream cannot be read", "error", cause)
 		c.last = "" // what cannot be read must not come again
 		return nil
-	case refused && refusal.status == http.StatusMethodNotAllowed:
+	case refused && refusal.status == http.StatusNotFound && had && c.last == "":
+		lost := sessionLost(cause)
+		l.fail(lost)
+		return lost
+	case refused && (refusal.status == http.StatusMethodNotAllowed || refusal.status == http.StatusNotFound && !had):
 		l.log.Debug("the server has no stream for what it sends by itself")
 		return cause
 	case refused && (had || c.last != ""):
@@ -231,8 +237,7 @@ func (e *noStreamError) Error() string { return e.err.Error() }
 func (e *noStreamError) Unwrap() error { return e.err }
 
 // get asks for a stream with GET: for what follows the last event, if there
-// is one. An error that is a *noStreamError is final; if the server has
-// forgotten the session, the link is over.
+// is one. An error that is a *noStreamError is final.
 func (l *link) get(ctx context.Context, s *clientSession, c *clientCursor) (*http.Response, error) {
 	req, p, err := l.newRequest(ctx, http.MethodGet, s)
 	if err != nil {
@@ -251,10 +256,6 @@ func (l *link) get(ctx context.Context, s *clientSession, c *clientCursor) (*htt
 	defer func() { _ = resp.Body.Close() }() // it is of no more use
 	status := web.NewStatusError(resp)
 	switch code := status.Status; {
-	case code == http.StatusNotFound && s.tracked():
-		lost := sessionLost(status)
-		l.fail(lost)
-		return nil, &noStreamError{lost, code}
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests,
 		code == http.StatusConflict, // servers say that who have not noticed yet that the connection before has broken
 		code >= http.StatusInternalServerError && code != http.StatusNotImplemented:
