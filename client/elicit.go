@@ -161,7 +161,7 @@ func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	return schema.Compile(raw, &schema.Limits{AssertFormats: true, IgnoreHeaders: true})
+	return schema.Compile(raw, &schema.Limits{AssertFormats: true, IgnoreHeaders: true, Lenient: true})
 }
 
 // finish checks the handler's answer and fills in defaults, in a copy.

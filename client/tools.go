@@ -42,7 +42,8 @@ func (b *toolCache) lookup(name string) *toolEntry {
 
 // learn takes a tool from a list. The error says why it cannot be used: a schema of an unknown
 // dialect, one that is not a schema, one of arguments that are no object, or one that breaks a
-// bound. Header annotations matter to transports with headers alone.
+// bound. Patterns that cannot be judged here are the server's to judge (ruling 38). Header
+// annotations matter to transports with headers alone.
 func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
@@ -53,7 +54,7 @@ func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 		return old.err
 	}
 	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations, routed: headers}
-	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers})
+	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers, Lenient: true})
 	switch {
 	case err != nil:
 		e.err = fmt.Errorf("inputSchema: %w", err)
@@ -63,7 +64,7 @@ func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) error {
 		e.headers = in.Headers()
 	}
 	if e.err == nil && len(t.OutputSchema) > 0 {
-		if e.out, err = schema.Compile(t.OutputSchema, &schema.Limits{IgnoreHeaders: true}); err != nil {
+		if e.out, err = schema.Compile(t.OutputSchema, &schema.Limits{IgnoreHeaders: true, Lenient: true}); err != nil {
 			e.err = fmt.Errorf("outputSchema: %w", err)
 		}
 	}

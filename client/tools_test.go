@@ -20,13 +20,15 @@ import (
 )
 
 // Proves: SEC-TOOL-1 (the client's part). Rulings, end of the table: tools whose
-// schemas cannot be used are left out with a warning, the others stay.
+// schemas cannot be used are left out with a warning, the others stay. Ruling 38: a
+// pattern that cannot be judged here makes no schema unusable.
 func TestToolsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(*req) (any, error) {
 			return raw(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[
 				{"name":"good","inputSchema":{"type":"object"}},
 				{"name":"old","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}},
+				{"name":"pattern","inputSchema":{"type":"object","properties":{"a":{"pattern":"^(?!x)a"}},"patternProperties":{"(?=b)":{}}},"outputSchema":{"type":"object","properties":{"c":{"pattern":"(d)\\1"}}}},
 				{"name":"dialect","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}},
 				{"name":"broken","inputSchema":{"type":"objekt"}},
 				{"name":"text","inputSchema":{"type":"string"}},
@@ -47,7 +49,7 @@ func TestToolsLeftOut(t *testing.T) {
 				names = append(names, tool.Name)
 			}
 			// This transport has no headers, so that annotations do not matter.
-			if !slices.Equal(names, []string{"good", "old", "header"}) {
+			if !slices.Equal(names, []string{"good", "old", "pattern", "header"}) {
 				t.Errorf("tools %v", names)
 			}
 		}

@@ -253,7 +253,7 @@ func (p *Proxy) tool(t *mcp.Tool) (server.Feature, error) {
 	if wire.Equal(reduced, t.InputSchema) {
 		return server.ForeignTool(*t, call)
 	}
-	whole, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: true})
+	whole, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: true, Lenient: true})
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: inputSchema: %w", t.Name, err)
 	}

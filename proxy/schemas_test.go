@@ -113,6 +113,32 @@ func TestSchemasWhole(t *testing.T) {
 	}
 }
 
+// A tool whose schema has a pattern that cannot be judged is passed on as it is, or reduced; what
+// can be judged of its arguments is, the rest is the upstream server's to judge.
+//
+// Proves: Ruling 38.
+func TestSchemasUnjudged(t *testing.T) {
+	const raw = `{"type":"object","additionalProperties":false,"patternProperties":{"(?=b)":{}},` +
+		`"properties":{"a":{"type":"string","pattern":"^(?!x)a"},"n":{"not":{"anyOf":[{"pattern":"\\cA"}]}}},"oneOf":[{"required":["a"]},{"required":["n"]}]}`
+	for name, profile := range map[string]*provider.Profile{"as it is": nil, "anthropic": &provider.Anthropic, "openai": &provider.OpenAI, "gemini": &provider.Gemini} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			p := connect(t, measuring(&calls, raw), v2511, &proxy.Options{Schemas: profile})
+			c := join(t, p.Server(), v2607, nil)
+			shown := shownSchema(t, c, "measure")
+			if profile == nil && shown != raw || profile != nil && strings.Contains(shown, `"patternProperties"`) {
+				t.Errorf("the caller sees %s", shown)
+			}
+			for arguments, fits := range map[string]bool{`{"a":"xa"}`: true, `{"n":"n","b":1}`: true, `{"a":1}`: false, `{"a":"a","n":"n"}`: false} {
+				r, err := c.CallTool(t.Context(), "measure", mcp.RawValue(arguments), nil)
+				if got := text(t, r, err); (got == "measured") != (fits || profile == nil) {
+					t.Errorf("%s: %q", arguments, got)
+				}
+			}
+		})
+	}
+}
+
 // A definition that changes is reduced, and checked, anew.
 func TestSchemasThatChange(t *testing.T) {
 	var calls atomic.Int32

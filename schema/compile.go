@@ -29,6 +29,11 @@ type Limits struct {
 	// JSON for a value that fits it: for gateways to servers that check values
 	// themselves. Default: the schema is compiled, and values are checked.
 	Unchecked bool
+	// Lenient leaves out of the check what cannot be judged here: regular expressions that
+	// are not RE2 or exceed a bound, and everything that depends on them, such as a "not"
+	// around one. It is for schemas that a peer sent, which checks the values itself.
+	// Default: such a schema is an error.
+	Lenient bool
 }
 
 // Bounds that have no option: they are far above what schemas of people need.
@@ -62,8 +67,9 @@ type foreign struct {
 
 // Compile compiles a schema that was written by somebody else. Dialects are
 // 2020-12 (the default), 2019-09 and draft-07; nothing is ever loaded from
-// files or the network; regular expressions are RE2. The error wraps
-// [ErrDialect], [ErrExternal], [ErrTooComplex], [ErrHeader] or [ErrInvalid].
+// files or the network; regular expressions are RE2, and others an error unless
+// Limits.Lenient is set. The error wraps [ErrDialect], [ErrExternal],
+// [ErrTooComplex], [ErrHeader] or [ErrInvalid].
 func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
 	if o == nil {
 		o = &Limits{}
@@ -107,7 +113,7 @@ func newForeign(raw wire.RawValue, lim *Limits) (*foreign, error) {
 	limit, formats := lim.MaxEvaluations, lim.AssertFormats
 	f := &foreign{constraints: readSchema(raw, formats), limit: limit}
 	f.library = sync.OnceValues(func() (*library, error) {
-		l := &library{limit: limit}
+		l := &library{limit: limit, lenient: lim.Lenient}
 		return l, l.compile(raw, formats)
 	})
 	if f.constraints == nil {

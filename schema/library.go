@@ -17,6 +17,7 @@ import (
 type library struct {
 	schema  *jsonschema.Schema
 	limit   int  // evaluations
+	lenient bool // Limits.Lenient
 	spread  int  // evaluations per place, in the worst case; 0: must be counted for each value
 	program int  // instructions of the regular expressions
 	unique  bool // uniqueItems is used
@@ -41,7 +42,7 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, bounded(err.Error()))
 	}
-	engine := &engine{known: map[string]jsonschema.Regexp{}}
+	engine := &engine{known: map[string]jsonschema.Regexp{}, lenient: f.lenient}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(emptyLoader{})
@@ -53,7 +54,8 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 		return fmt.Errorf("%w: %s", ErrInvalid, bounded(err.Error()))
 	}
 	f.schema, err = c.Compile(schemaURL)
-	if engine.err != nil {
+	engine.compiled = true
+	if engine.err != nil && !f.lenient {
 		return engine.err
 	}
 	if err != nil {
@@ -67,6 +69,11 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 	}
 	f.program = engine.size
 	f.graph = newGraph(f.schema)
+	if f.lenient {
+		if f.graph, err = f.graph.relaxed(); err != nil {
+			return err
+		}
+	}
 	f.unique = f.graph.unique
 	f.spread, err = f.graph.evaluationsAt()
 	return err
@@ -82,6 +89,9 @@ func (f *library) check(raw wire.RawValue) (err error) {
 	case f.unique && size.Containers > maxUnique:
 		return fmt.Errorf("%w: more than %d objects and arrays to compare with each other", ErrTooComplex, maxUnique)
 	case f.program > 0 && size.Longest > maxMatching/f.program:
+		if f.lenient {
+			return nil
+		}
 		return fmt.Errorf("%w: a string of %d bytes is too long for the patterns", ErrTooComplex, size.Longest)
 	}
 	defer func() {
@@ -109,38 +119,68 @@ func (f *library) check(raw wire.RawValue) (err error) {
 // engine compiles the regular expressions of one schema within bounds. RE2
 // has no catastrophic patterns, but large ones.
 type engine struct {
-	known map[string]jsonschema.Regexp
-	size  int   // instructions
-	err   error // a bound that was exceeded
+	known    map[string]jsonschema.Regexp
+	size     int   // instructions
+	err      error // a bound that was exceeded: no more patterns are compiled
+	lenient  bool  // what cannot be compiled is unjudged
+	compiled bool  // the schema is; nothing of the engine changes any more
 }
 
+// compile is the library's way to compile a pattern. Once the schema is compiled, the
+// library still asks whether values of the format "regex" are patterns, on any goroutine.
 func (e *engine) compile(pattern string) (jsonschema.Regexp, error) {
+	if e.compiled {
+		_, err := parsePattern(pattern)
+		if e.lenient {
+			err = nil
+		}
+		return nil, err
+	}
 	if re, ok := e.known[pattern]; ok {
 		return re, nil
 	}
+	re, err := e.compileOnce(pattern)
+	if err != nil {
+		if !e.lenient {
+			return nil, err
+		}
+		re = unjudged(pattern)
+	}
+	e.known[pattern] = re
+	return re, nil
+}
+
+func (e *engine) compileOnce(pattern string) (jsonschema.Regexp, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	if len(pattern) > maxPattern {
-		e.err = fmt.Errorf("%w: a pattern of more than %d bytes", ErrTooComplex, maxPattern)
-		return nil, e.err
-	}
-	tree, err := syntax.Parse(pattern, syntax.Perl)
+	tree, err := parsePattern(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("%w; patterns are RE2, without lookaround and back-references", err)
+		if errors.Is(err, ErrTooComplex) && !e.lenient {
+			e.err = err
+		}
+		return nil, err
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
 		return nil, err
 	}
-	if e.size += len(program.Inst); e.size > maxProgram {
+	if e.size+len(program.Inst) > maxProgram {
 		e.err = fmt.Errorf("%w: its patterns need more than %d steps for each character", ErrTooComplex, maxProgram)
 		return nil, e.err
 	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
+	e.size += len(program.Inst)
+	return regexp.Compile(pattern)
+}
+
+// parsePattern parses a pattern that is not too long.
+func parsePattern(pattern string) (*syntax.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("%w: a pattern of more than %d bytes", ErrTooComplex, maxPattern)
 	}
-	e.known[pattern] = re
-	return re, nil
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%w; patterns are RE2, without lookaround and back-references", err)
+	}
+	return tree, nil
 }

@@ -80,7 +80,7 @@ func checkElicited(params, answer mcp.RawValue) error {
 	if err != nil {
 		return fmt.Errorf("question: %w", err)
 	}
-	checker, err := schema.Compile(form, &schema.Limits{AssertFormats: true})
+	checker, err := schema.Compile(form, &schema.Limits{AssertFormats: true, Lenient: true})
 	if err != nil {
 		return fmt.Errorf("question: %w", err)
 	}

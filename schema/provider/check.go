@@ -75,7 +75,7 @@ func (n *reduction) why(keyword string, value mcp.RawValue) (why, mend string) {
 		return "listed values are strings", "list the values as strings"
 	case keyword == "required":
 		return "required fields must be described", "describe each in properties"
-	case keyword == "pattern":
+	case keyword == "pattern", keyword == "patternProperties":
 		return "the pattern is not one that all take", "write it without what only some languages have, such as (?=...)"
 	}
 	return "it cannot stand beside the rest of the schema as it is taken", mendSay

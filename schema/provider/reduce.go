@@ -415,8 +415,9 @@ func (n *reduction) keywords() {
 	n.exactKeywords()
 	n.names()
 	n.bounds()
-	if n.s["patternProperties"] != nil && !n.takes("patternProperties") {
+	if n.s["patternProperties"] != nil && (!n.takes("patternProperties") || !allPatterns(n.s["patternProperties"])) {
 		n.lose("additionalProperties") // it would refuse what the patterns allow
+		n.lose("patternProperties")
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(n.s)) {
 		value := n.s[keyword]
@@ -449,6 +450,17 @@ func (n *reduction) keywords() {
 func isPattern(s string) bool {
 	_, err := regexp.Compile(s)
 	return err == nil
+}
+
+// allPatterns reports whether the names in an object are patterns that all take.
+func allPatterns(raw mcp.RawValue) bool {
+	fields, _ := schematext.Of(raw)
+	for pattern := range fields {
+		if !isPattern(pattern) {
+			return false
+		}
+	}
+	return true
 }
 
 // keyword writes one keyword that is taken, with the schemas in it reduced.

@@ -92,6 +92,14 @@ func TestReduceSchema(t *testing.T) {
 			`{"properties":{"a":{"items":{},"type":"array"},"b":{"description":"(items: false; prefixItems: [{\"type\":\"string\"}])","items":{},"type":"array"}},"type":"object"}`,
 		},
 		{
+			"pattern that not all take", "openai", `{"type":"object","properties":{"n":{"type":"string","pattern":"^(?!x)a"}}}`,
+			`{"properties":{"n":{"description":"(pattern: ^(?!x)a)","type":"string"}},"type":"object"}`,
+		},
+		{
+			"pattern of names that not all take", "openai", `{"type":"object","properties":{"e":{"type":"object","patternProperties":{"^(?!x)":{}},"additionalProperties":false}}}`,
+			`{"properties":{"e":{"description":"(additionalProperties: false; patternProperties: {\"^(?!x)\":{}})","type":"object"}},"type":"object"}`,
+		},
+		{
 			"patterns of names", "gemini", `{"type":"object","properties":{"e":{"type":"object","patternProperties":{"^x":{}},"additionalProperties":false}}}`,
 			`{"properties":{"e":{"description":"(additionalProperties: false; patternProperties: {\"^x\":{}})","type":"object"}},"type":"object"}`,
 		},

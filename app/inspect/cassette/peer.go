@@ -163,7 +163,7 @@ func (p *peer) learn(result json.RawMessage) {
 	defer p.mu.Unlock()
 	for _, t := range list.Tools {
 		p.bindings[t.Name] = nil
-		if compiled, err := schema.Compile(jsonrpc.RawValue(t.InputSchema), nil); err == nil {
+		if compiled, err := schema.Compile(jsonrpc.RawValue(t.InputSchema), &schema.Limits{Lenient: true}); err == nil {
 			p.bindings[t.Name] = compiled.Headers()
 		}
 	}

@@ -1,0 +1,99 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// unjudged is a regular expression that cannot be judged here: patterns are ECMA-262
+// (JSON Schema 2020-12, core, 6.4), which has more than RE2. It matches everything, so
+// that a string always fits; see [graph.relaxed] for what that is not enough for.
+type unjudged string
+
+// MatchString returns true.
+func (unjudged) MatchString(string) bool { return true }
+
+// String returns the pattern.
+func (u unjudged) String() string { return string(u) }
+
+// relaxed removes the keywords whose result depends on what cannot be judged, and
+// returns the graph of the remaining schema. Afterwards the schema accepts every value
+// that the whole one accepts, and more.
+func (g *graph) relaxed() (*graph, error) {
+	if err := g.linkDynamic(); err != nil {
+		return nil, err
+	}
+	unsure := g.unsure()
+	if len(unsure) == 0 {
+		return g, nil
+	}
+	for s := range unsure {
+		relax(s, unsure)
+	}
+	return newGraph(g.root), nil
+}
+
+// unsure returns the schemas whose result can depend on what cannot be judged: those
+// with such a keyword, and those that apply one of them, at the same place or beneath.
+func (g *graph) unsure() map[*jsonschema.Schema]bool {
+	queue := slices.DeleteFunc(slices.Clone(g.all), func(s *jsonschema.Schema) bool { return !isUnjudged(s) })
+	if len(queue) == 0 {
+		return nil
+	}
+	users := map[*jsonschema.Schema][]*jsonschema.Schema{}
+	for _, s := range g.all {
+		e := g.info[s]
+		for _, sub := range slices.Concat(e.inPlace, e.named, e.members, e.placed, e.items) {
+			users[sub] = append(users[sub], s)
+		}
+	}
+	unsure := map[*jsonschema.Schema]bool{}
+	for i := 0; i < len(queue); i++ {
+		if s := queue[i]; !unsure[s] {
+			unsure[s] = true
+			queue = append(queue, users[s]...)
+		}
+	}
+	return unsure
+}
+
+// isUnjudged reports whether s itself has a keyword that cannot be judged, for all
+// values or for some.
+func isUnjudged(s *jsonschema.Schema) bool {
+	if _, ok := s.Pattern.(unjudged); ok || s.Format != nil && s.Format.Name == "regex" {
+		return true
+	}
+	for key := range s.PatternProperties {
+		if _, ok := key.(unjudged); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// relax removes the keywords of s that would reject more if a subschema accepts more.
+func relax(s *jsonschema.Schema, unsure map[*jsonschema.Schema]bool) {
+	for key := range s.PatternProperties {
+		if _, ok := key.(unjudged); ok {
+			delete(s.PatternProperties, key)
+			s.AdditionalProperties = nil // which members are additional is not known
+		}
+	}
+	if unsure[s.Not] {
+		s.Not = nil
+	}
+	if unsure[s.If] {
+		s.If = nil // and with it the effect of then and else
+	}
+	if unsure[s.Contains] {
+		s.MaxContains = nil
+	}
+	if slices.ContainsFunc(s.OneOf, func(sub *jsonschema.Schema) bool { return unsure[sub] }) {
+		if len(s.AnyOf) == 0 {
+			s.AnyOf = s.OneOf
+		}
+		s.OneOf = nil
+	}
+	s.UnevaluatedProperties, s.UnevaluatedItems = nil, nil // they depend on which subschemas fit
+}

@@ -1,0 +1,145 @@
+package schema_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/schema"
+)
+
+// unjudgeable are patterns that are none to RE2, or exceed a bound.
+var unjudgeable = map[string]string{
+	"lookahead":      `^(?!x)a`,
+	"lookbehind":     `(?<=x)a`,
+	"back-reference": `(a)\1`,
+	"code unit":      `^[\u4e00-\u9fa5]+$`,
+	"script":         `^\p{Script=Han}+$`,
+	"many times":     `^a{0,2000}$`,
+	"control letter": `\cA`,
+	"any character":  `[^]`,
+	"no pattern":     `(`,
+	"long":           strings.Repeat("a", 1025),
+	"large":          `(((a?b?c?d?){100}){10}){9}`,
+	"large in parts": `(a?b?c?d?e?f?g?h?i?j?k?l?m?n?o?p?q?r?s?t?u?v?w?x?y?z?A?B?C?D?E?F?G?H?I?J?K?L?M?N?O?P?Q?R?S?T?U?V?W?X?Y?Z?){1000}`,
+}
+
+// A schema with a pattern that cannot be judged here is refused where it is registered,
+// and where a peer sent it the rest is checked.
+// Proves: ruling 38
+func TestUnjudgeablePatterns(t *testing.T) {
+	for name, pattern := range unjudgeable {
+		quoted := string(wire.AppendString(nil, pattern))
+		for _, c := range []struct{ keyword, schema, good, bad string }{
+			{"pattern", `{"properties":{"a":{"type":"string","pattern":%s}}}`, `{"a":"b"}`, `{"a":1}`},
+			{"patternProperties", `{"patternProperties":{%s:{"type":"string"}},"required":["b"],"additionalProperties":false}`, `{"b":1}`, `{"a":"b"}`},
+			{"propertyNames", `{"propertyNames":{"pattern":%s,"maxLength":2}}`, `{"b":1}`, `{"bbb":1}`},
+			{"draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","pattern":%s}}}`, `{"a":"b"}`, `{"a":1}`},
+		} {
+			t.Run(name+"/"+c.keyword, func(t *testing.T) {
+				raw := fmt.Appendf(nil, c.schema, quoted)
+				if _, err := schema.Compile(raw, nil); !errors.Is(err, schema.ErrInvalid) && !errors.Is(err, schema.ErrTooComplex) {
+					t.Errorf("registered: %v; want an error", err)
+				}
+				s, err := schema.Compile(raw, &schema.Limits{Lenient: true, AssertFormats: true})
+				if err != nil {
+					t.Fatalf("received: %v", err)
+				}
+				if string(s.JSON()) != string(raw) {
+					t.Errorf("its text became %s", s.JSON())
+				}
+				if err := s.Check([]byte(c.good)); err != nil {
+					t.Errorf("%s: %v", c.good, err)
+				}
+				if err := s.Check([]byte(c.bad)); err == nil {
+					t.Errorf("%s is accepted", c.bad)
+				}
+			})
+		}
+	}
+}
+
+// No value is rejected because a pattern in a subschema was not judged. "(?!)" matches
+// nothing, "(?=)" everything.
+// Proves: ruling 38
+func TestUnjudgedPatternsRejectNothing(t *testing.T) {
+	for _, c := range []struct {
+		name, schema string
+		good, bad    []string
+	}{
+		{"additional members", `{"properties":{"n":{"type":"number"}},"patternProperties":{"(?=)":true},"additionalProperties":false}`,
+			[]string{`{"a":1}`, `{"n":1}`}, []string{`{"n":"x"}`}},
+		{"additional members of a kind", `{"patternProperties":{"(?=)":true,"^b":{"type":"string"}},"additionalProperties":{"type":"string"}}`,
+			[]string{`{"a":1}`}, []string{`{"b":1}`}},
+		{"members of a pattern", `{"patternProperties":{"(?!)":{"type":"string"}}}`, []string{`{"a":1}`}, nil},
+		{"unevaluated members", `{"patternProperties":{"(?=)":true},"unevaluatedProperties":false}`, []string{`{"a":1}`}, nil},
+		{"unevaluated members of a part", `{"allOf":[{"patternProperties":{"(?=)":true}}],"unevaluatedProperties":false}`, []string{`{"a":1}`}, nil},
+		{"not", `{"not":{"pattern":"(?!)"},"type":"string"}`, []string{`"a"`}, []string{`1`}},
+		{"not, by reference", `{"not":{"$ref":"#/$defs/a"},"$defs":{"a":{"properties":{"b":{"pattern":"(?!)"}}}}}`, []string{`{"b":"c"}`}, nil},
+		{"not, by dynamic reference", `{"$dynamicAnchor":"x","not":{"items":{"$dynamicRef":"#y"}},"$defs":{"a":{"$dynamicAnchor":"y","pattern":"(?!)"}}}`,
+			[]string{`["a"]`}, nil},
+		{"one of", `{"oneOf":[{"type":"string","pattern":"(?!)"},{"type":"string"}]}`, []string{`"a"`}, []string{`1`}},
+		{"one of, and any of", `{"oneOf":[{"pattern":"(?!)"},{"minLength":1}],"anyOf":[{"type":"string"}]}`, []string{`"a"`}, []string{`1`}},
+		{"if, then", `{"if":{"pattern":"(?!)"},"then":false}`, []string{`"a"`}, nil},
+		{"if, else", `{"if":{"properties":{"a":{"pattern":"(?=)"}},"type":"object"},"else":{"type":"string"},"then":{"required":["b"]}}`,
+			[]string{`{"a":"c"}`, `"a"`}, nil},
+		{"if, and unevaluated", `{"if":{"properties":{"a":{"pattern":"(?=)"}}},"then":{"properties":{"b":true}},"unevaluatedProperties":false}`,
+			[]string{`{"a":"c","b":1}`}, nil},
+		{"contains", `{"contains":{"pattern":"(?!)"},"minContains":0,"maxContains":1}`, []string{`["a","b"]`}, nil},
+		{"contains enough", `{"contains":{"type":"string","pattern":"(?=)"}}`, []string{`["a"]`}, []string{`[1]`}},
+		{"names of members", `{"not":{"propertyNames":{"pattern":"(?!)"}}}`, []string{`{"a":1}`}, nil},
+		{"patterns as values", `{"type":"string","format":"regex"}`, []string{`"(?=a)"`}, []string{`1`}},
+		{"no patterns as values", `{"not":{"format":"regex"}}`, []string{`"(a)\\1"`}, nil},
+		{"judged beside unjudged", `{"allOf":[{"pattern":"(?=)"},{"pattern":"^a$"}],"not":{"const":"b"}}`, []string{`"a"`}, []string{`"c"`, `"b"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := schema.Compile([]byte(c.schema), &schema.Limits{Lenient: true, AssertFormats: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, value := range c.good {
+				if err := s.Check([]byte(value)); err != nil {
+					t.Errorf("%s: %v", value, err)
+				}
+			}
+			for _, value := range c.bad {
+				if err := s.Check([]byte(value)); err == nil {
+					t.Errorf("%s is accepted", value)
+				}
+			}
+		})
+	}
+}
+
+// A string that is too long for the patterns is not checked if the schema is a peer's.
+// Proves: ruling 38
+func TestLongStringsOfLenientSchemas(t *testing.T) {
+	s, err := schema.Compile([]byte(`{"pattern":"(a?b?c?d?){200}","maxLength":5000000}`), &schema.Limits{Lenient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(wire.AppendString(nil, strings.Repeat("a", 4<<20))); err != nil {
+		t.Error(err)
+	}
+}
+
+// Values of the format "regex" are checked each for itself, on any goroutine: many of
+// them exhaust nothing.
+func TestManyPatternsAsValues(t *testing.T) {
+	s := compile(t, `{"$schema":"http://json-schema.org/draft-07/schema#","type":"string","format":"regex"}`)
+	var group sync.WaitGroup
+	for i := range 80 {
+		group.Go(func() {
+			if err := s.Check(fmt.Appendf(nil, `"(a?b?c?d?){250}%d"`, i)); err != nil {
+				t.Error(err)
+			}
+			if err := s.Check([]byte(`"("`)); err == nil {
+				t.Error("what is no pattern is accepted")
+			}
+		})
+	}
+	group.Wait()
+}
