@@ -3,7 +3,10 @@ package host_test
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/streamable"
 )
 
 // Proves: FLOW-CANCEL, SEC-CANCEL-1. A call that waits for its place is cancelled before it
@@ -46,6 +50,61 @@ func TestCancelWaitingCall(t *testing.T) {
 	}
 	if got := m.results(); !strings.Contains(got[1], "cancelled the call before it was sent") {
 		t.Errorf("the model was told %q", got)
+	}
+}
+
+// Calls of one turn run at once at a remote server with sessions.
+func TestCallsAtOnceAtARemoteServer(t *testing.T) {
+	const calls = 3
+	var arrived atomic.Int32
+	all := make(chan struct{})
+	meet := server.Tool("meet", "Waits until all calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
+		if arrived.Add(1) == calls {
+			close(all)
+		}
+		select {
+		case <-all:
+			return "met", nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	ts := httptest.NewServer(streamable.NewHandler(serverOf(t, meet), nil))
+	t.Cleanup(ts.Close)
+	h := newHost(t, &host.Options{Policy: allowing(t, "*")}, nil)
+	if err := h.Add(host.Server{Name: "one", Dialer: streamable.URL(ts.URL), Versions: []string{"2025-11-25"}}); err != nil {
+		t.Fatal(err)
+	}
+	m := &scripted{turns: []turn{use("one__meet", "{}", "one__meet", "{}", "one__meet", "{}")}}
+	if _, end, err := begin(t, h, m).Ask(t.Context(), "go"); err != nil || end.Calls != calls || end.Failed != 0 {
+		t.Fatalf("%+v, %v", end, err)
+	}
+}
+
+// A tool whose schema has a pattern that RE2 does not take is shown to the model, and needs
+// consent like any other.
+//
+// Proves: Ruling 38.
+func TestToolWithAnUnjudgedPattern(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)a"}}}`
+	tool := server.UncheckedTool(mcp.Tool{Name: "look", InputSchema: mcp.RawValue(schema)}, func(context.Context, mcp.RawValue) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: mcp.Contents{mcp.Text("looked")}}, nil
+	})
+	h := newHost(t, &host.Options{Attended: true}, map[string]transport.Handler{"one": serverOf(t, tool)})
+	m := &scripted{turns: []turn{use("one__look", `{"a":"xa"}`)}}
+	s := begin(t, h, m)
+	p := attend(t, s, approve)
+	if _, _, err := s.Ask(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	p.one(t)
+	if got := m.results(); len(got) != 1 || !strings.Contains(got[0], "looked") {
+		t.Errorf("the model was told %q", got)
+	}
+	if tools := m.requests()[0].Tools; !slices.ContainsFunc(tools, func(d host.ToolSpec) bool {
+		return d.Name == "one__look" && strings.Contains(string(d.InputSchema), "(?!x)a")
+	}) {
+		t.Errorf("the model was offered %+v", tools)
 	}
 }
 

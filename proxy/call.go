@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -266,42 +265,45 @@ func ownerOf(caller *server.Call) string {
 	return "call " + rand.Text()
 }
 
-// calls are the calls of the upstream server that are under way.
+// calls are the calls of the upstream server that are under way, in the order in which
+// they began.
 type calls struct {
 	mu    sync.Mutex
-	under map[*upstreamCall]struct{}
+	under []*upstreamCall
 	cut   cut
 }
-
-func (c *calls) init() { c.under = make(map[*upstreamCall]struct{}) }
 
 func (c *calls) begin(ctx context.Context, a *upstreamCall) (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.under[a] = struct{}{}
+	c.under = append(c.under, a)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.under, a)
+		c.under = slices.DeleteFunc(c.under, func(u *upstreamCall) bool { return u == a })
 		if ctx.Err() != nil {
 			c.cut.note(a.owner)
 		}
 	}
 }
 
-// only returns the call that is under way if it is the only one, and no other
+// likely returns the call under way that began last if all are of one owner, and no other
 // caller's was cancelled that may go on.
-func (c *calls) only() *upstreamCall {
+func (c *calls) likely() *upstreamCall {
 	under := c.all()
-	if len(under) != 1 || c.cut.of(under[0].owner) {
+	if len(under) == 0 {
 		return nil
 	}
-	return under[0]
+	last := under[len(under)-1]
+	if c.cut.of(last.owner) || slices.ContainsFunc(under, func(u *upstreamCall) bool { return u.owner != last.owner }) {
+		return nil
+	}
+	return last
 }
 
 // all returns the calls that are under way.
 func (c *calls) all() []*upstreamCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.under))
+	return slices.Clone(c.under)
 }

@@ -39,12 +39,13 @@ const (
 //
 // A call is asked until none of its questions is open.
 //
-// A call begins when no other runs or is answered, in the order in which they came:
+// Calls begin in the order in which they came:
 //
-//   - if all calls under way, which are asked then, are of its owner. Once the call
-//     of another owner has waited for otherTime, none begins before that one;
-//   - concurrently with asked calls of other owners, unless its feature is known to ask, or the
-//     upstream server handles nothing while it asks: then its owner's turn must come.
+//   - concurrently with calls of the same owner, if no call of another owner is under way.
+//     While one of them runs or is answered, none begins before the waiting call of another
+//     owner; while all are asked, none before one that has waited for otherTime;
+//   - concurrently with calls of other owners that are asked, unless its feature is known to
+//     ask, or the upstream server handles nothing while it asks: then its owner's turn must come.
 //
 // An answered call goes on when no call of another owner runs.
 //
@@ -86,6 +87,7 @@ type turn struct {
 	since   time.Time       // when it came
 	begun   chan struct{}   // closed when it begins
 	open    int             // questions and pages that are open, and answers that have not gone on
+	arrived int             // questions that were taken for its own and are not open yet
 	answers []chan struct{} // of the answers that wait; each is closed when it goes on
 	refused bool            // a question was refused that may have been its own
 }
@@ -148,24 +150,23 @@ func retryable(format string, args ...any) error {
 	return mcp.NewError(mcp.CodeTooManyInFlight, format, args...).With(mcp.RetryData{RetryAfterMs: time.Second.Milliseconds()})
 }
 
-// advance has answered calls go on and the next one begin.
+// advance has answered calls go on, and calls begin that may.
 func (t *callOrder) advance() {
 	for _, a := range slices.Clone(t.under) {
 		if a.turn.state == answered && !t.otherRuns(a.owner) {
 			t.proceed(a)
 		}
 	}
-	if slices.ContainsFunc(t.under, func(u *upstreamCall) bool { return u.turn.state != asked }) {
-		return
-	}
-	for i, a := range t.queue {
-		if t.mayBegin(a, t.queue[:i]) {
-			t.dequeue(a)
-			a.turn.state = running
-			close(a.turn.begun)
-			t.under = append(t.under, a)
-			return
+	for i := 0; i < len(t.queue); {
+		a := t.queue[i]
+		if !t.mayBegin(a, t.queue[:i]) {
+			i++
+			continue
 		}
+		t.dequeue(a)
+		a.turn.state = running
+		close(a.turn.begun)
+		t.under = append(t.under, a)
 	}
 }
 
@@ -174,17 +175,19 @@ func (t *callOrder) otherRuns(owner string) bool {
 	return slices.ContainsFunc(t.under, func(u *upstreamCall) bool { return u.turn.state == running && u.owner != owner })
 }
 
-// mayBegin reports whether a call may begin while all calls under way are asked.
-// before are those that came before it.
+// mayBegin reports whether a call may begin. before are those that came before it and
+// wait still.
 func (t *callOrder) mayBegin(a *upstreamCall, before []*upstreamCall) bool {
 	other := func(u *upstreamCall) bool { return u.owner != a.owner }
-	switch {
-	case len(t.under) == 0:
-		return true
-	case slices.ContainsFunc(t.under, other):
-		return !t.unresponsive && !t.asks.has(a.feature)
+	works := func(u *upstreamCall) bool { return u.turn.state != asked }
+	if slices.ContainsFunc(t.under, other) {
+		return !slices.ContainsFunc(t.under, works) && !t.unresponsive && !t.asks.has(a.feature)
 	}
-	return !slices.ContainsFunc(before, func(q *upstreamCall) bool { return other(q) && time.Since(q.turn.since) >= otherTime })
+	patience := otherTime
+	if slices.ContainsFunc(t.under, works) {
+		patience = 0
+	}
+	return !slices.ContainsFunc(before, func(q *upstreamCall) bool { return other(q) && time.Since(q.turn.since) >= patience })
 }
 
 // proceed has a call go on with the answers that wait.
@@ -215,6 +218,7 @@ func (t *callOrder) updateState(a *upstreamCall) {
 func (t *callOrder) opened(a *upstreamCall, alive bool) {
 	t.mu.Lock()
 	t.unresponsive = !alive
+	a.turn.arrived = max(0, a.turn.arrived-1)
 	t.asks.note(a.feature, len(t.under) == 1)
 	t.mu.Unlock()
 	t.pause(a)
@@ -339,10 +343,10 @@ func (t *callOrder) dequeue(a *upstreamCall) {
 	}
 }
 
-// likelyCall returns the call that a question belongs to if nothing else says so: the
-// one that began or went on last, or else the last of those that are asked. It is nil
-// if there is none. mixed are the calls under way if they are of several owners, so
-// that is not known.
+// likelyCall returns the call that a question belongs to if nothing else says so: of the
+// calls that run, of which those without a question come first, the one that began or went
+// on last, or else the last of those that are asked. It is nil if there is none. mixed are
+// the calls under way if they are of several owners, so that is not known.
 func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -363,7 +367,27 @@ func (a *upstreamCall) precedes(b *upstreamCall) bool {
 	if ended := a.ctx.Err() != nil; ended != (b.ctx.Err() != nil) {
 		return !ended
 	}
-	return a.turn.state == running || b.turn.state != running
+	return a.turn.rank() >= b.turn.rank()
+}
+
+// rank is how likely a question is that of the call, compared with others.
+func (t *turn) rank() int {
+	switch {
+	case t.state != running:
+		return 0
+	case t.arrived > 0:
+		return 1
+	}
+	return 2
+}
+
+// expect notes that a question has arrived that is taken for that of a call.
+func (t *callOrder) expect(a *upstreamCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a.turn.state != over {
+		a.turn.arrived++
+	}
 }
 
 // markRefused notes that a question was refused that may be of any of some calls.

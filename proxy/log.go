@@ -70,10 +70,10 @@ func (l *levels) more(want mcp.LogLevel) bool {
 }
 
 // logged tells the caller whose call a log message of the upstream server belongs
-// to. If that is not certain, the message may hold what is another person's: then
-// it goes to the proxy's log alone.
+// to; which of the caller's calls it is, is not known. If the caller is not certain, the
+// message may hold what is another person's: then it goes to the proxy's log alone.
 func (p *Proxy) logged(ctx context.Context, m *mcp.LogParams) {
-	if a := p.calls.only(); a != nil && a.caller.Load() != nil {
+	if a := p.calls.likely(); a != nil && a.caller.Load() != nil {
 		if !a.step(step{log: m}) {
 			p.log.Debug("a log message was not delivered: the caller reads slowly", "server", p.name())
 		}

@@ -144,7 +144,6 @@ func (p *Proxy) spawn(f func()) bool {
 func (p *Proxy) init() {
 	p.lists.init()
 	p.order.init()
-	p.calls.init()
 	p.kept.init(&p.opts)
 	p.watch.init()
 	p.level.init(p.opts.Client.LogLevel)

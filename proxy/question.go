@@ -191,6 +191,7 @@ func (p *Proxy) arrived() *arrival {
 	case p.order.cut.of(a.owner):
 		return &arrival{err: errCut}
 	}
+	p.order.expect(a)
 	return &arrival{a: a}
 }
 

@@ -73,18 +73,20 @@ func TestCancel(t *testing.T) {
 			return "", ctx.Err()
 		}))
 		p := connect(t, up, version, nil)
-		c := join(t, p.Server(), caller, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				if _, err := c.CallTool(ctx, "wait", nil, nil); !errors.Is(err, context.Canceled) {
-					t.Errorf("got %v", err)
-				}
-			})
+		for _, name := range []string{"ada", "bob"} {
+			c := joinAs(t, p.Server(), caller, named(name), nil)
+			for range 3 {
+				wg.Go(func() {
+					if _, err := c.CallTool(ctx, "wait", nil, nil); !errors.Is(err, context.Canceled) {
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+			synctest.Wait()
 		}
-		synctest.Wait()
-		if want := map[string]int64{v2511: 1, v2607: 3}[version]; under.Load() != want {
+		if want := map[string]int64{v2511: 3, v2607: 6}[version]; under.Load() != want {
 			t.Errorf("%d under way at once, want %d", under.Load(), want)
 		}
 		cancel()
