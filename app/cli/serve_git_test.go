@@ -25,3 +25,12 @@ func TestGitNeedsFolders(t *testing.T) {
 		t.Errorf("a folder is refused: %d %s", code, said)
 	}
 }
+
+// Proves: PART-REF. No flag has the server start git, which would run commands of a repository.
+func TestGitHasNoProgram(t *testing.T) {
+	t.Parallel()
+	code, out, said := run(t, "", "serve", "git", "--repository", t.TempDir(), "--git", "git")
+	if code != 1 || out != "" || !strings.Contains(said, "unknown flag: --git; see 'parley serve git --help'") {
+		t.Errorf("%d, wrote %q, said %q", code, out, said)
+	}
+}

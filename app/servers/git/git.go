@@ -1,9 +1,8 @@
 // Package git is a server for Git repositories: their state, their history, and commits and
-// branches. It takes the place of the reference server of that name, with the same tools.
+// branches. It replaces the reference server of that name, with the same tools.
 //
-// By default it reads and writes repositories itself. Then it starts no program, whatever a
-// repository says: no hook, filter, pager, monitor or other command. With Options.Program it uses
-// git, with all of these switched off.
+// It reads and writes repositories itself and starts no program, whatever a repository says: no
+// git, hook, filter, pager, monitor or other command.
 package git
 
 import (
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/servers"
-	"github.com/parley-mcp/parley/app/servers/git/program"
+	"github.com/parley-mcp/parley/app/servers/git/gogit"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/server"
 )
@@ -27,9 +26,6 @@ type Options struct {
 	// Repositories are folders: only repositories that lie within one of them are touched. Default:
 	// the roots of the client, and if it has none any repository, for callers on this machine alone.
 	Repositories []string
-	// Program is the git program, a path or a name in PATH, which is used for everything. Default
-	// none: repositories are read and written without it.
-	Program string
 	// Confirm has the person asked before staged changes are thrown away, by clients that can ask.
 	// Default false.
 	Confirm bool
@@ -53,9 +49,9 @@ type gitServer struct {
 	writes sync.Mutex // one call at a time changes something
 }
 
-// New makes the server. It fails if one of the repositories or the program cannot be used. It owns
-// nothing that outlives its sessions.
-func New(ctx context.Context, version string, o *Options) (*server.Server, error) {
+// New creates the server. It fails if one of the repositories cannot be used. It owns nothing that
+// outlives its sessions.
+func New(version string, o *Options) (*server.Server, error) {
 	g := &gitServer{}
 	if o != nil {
 		g.Options = *o
@@ -63,11 +59,6 @@ func New(ctx context.Context, version string, o *Options) (*server.Server, error
 	g.Limits = g.Limits.Defaults()
 	if g.Now == nil {
 		g.Now = time.Now
-	}
-	if g.Program != "" {
-		if err := program.Check(ctx, g.Program); err != nil {
-			return nil, err
-		}
 	}
 	for _, path := range g.Repositories {
 		if _, err := repo.RealPath(path); err != nil {
@@ -85,8 +76,26 @@ func New(ctx context.Context, version string, o *Options) (*server.Server, error
 	return s, nil
 }
 
+// open opens the repository at a path, which must lie within what the call may touch.
+func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, error) {
+	allowed, err := g.allowed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	place, err := repo.Locate(path, allowed)
+	if err != nil {
+		return nil, err
+	}
+	return gogit.Open(place, g.Limits, progress)
+}
+
+// progress reports progress to the client. The total is unknown.
+func progress(ctx context.Context, done int, what string) error {
+	return server.Progress(ctx, float64(done), 0, what)
+}
+
 // with opens the repository of a call, and closes it after f.
-func (g *gitServer) with(ctx context.Context, path string, f func(repository) error) (err error) {
+func (g *gitServer) with(ctx context.Context, path string, f func(*gogit.Repository) error) (err error) {
 	r, err := g.open(ctx, path)
 	if err != nil {
 		return err
@@ -96,8 +105,8 @@ func (g *gitServer) with(ctx context.Context, path string, f func(repository) er
 }
 
 // change is with for what changes a repository.
-func (g *gitServer) change(ctx context.Context, path string, f func(repository) error) error {
-	return g.with(ctx, path, func(r repository) error {
+func (g *gitServer) change(ctx context.Context, path string, f func(*gogit.Repository) error) error {
+	return g.with(ctx, path, func(r *gogit.Repository) error {
 		g.writes.Lock()
 		defer g.writes.Unlock()
 		if err := context.Cause(ctx); err != nil { // it waited for too long

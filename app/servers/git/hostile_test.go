@@ -13,19 +13,6 @@ import (
 	"github.com/parley-mcp/parley/client"
 )
 
-// both runs a test with each way to work on repositories.
-func both(t *testing.T, o git.Options, f func(t *testing.T, c *client.Client)) {
-	t.Helper()
-	program := needGitProgram(t)
-	for name, path := range map[string]string{"native": "", "program": program} {
-		t.Run(name, func(t *testing.T) {
-			with := o
-			with.Program = path
-			f(t, serve(t, &with))
-		})
-	}
-}
-
 // simple makes a repository with two commits and a branch.
 func simple(t testing.TB) string {
 	t.Helper()
@@ -60,31 +47,30 @@ func TestHostileNames(t *testing.T) {
 		put(t, filepath.Join(dir, ".git", "refs", "heads", name), head+"\n")
 	}
 	before := state(t, dir)
-	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
-		for _, bad := range []string{
-			"-p", "--output=evil.txt", "--orphan=evil", "--upload-pack=touch evil", "ext::sh -c touch% evil", "@{-1}", "HEAD@{1}", "a\x00b", "a\nb",
-			"HEAD..main", "main...other", "HEAD:a.txt", ":/two", "", strings.Repeat("x", 5000), "../../etc", "nothing", "refs/../HEAD", "HEAD^{/two}", "HEAD~999999999999", "a b", "*",
-		} {
-			for tool, name := range map[string]string{"git_diff": "target", "git_show": "revision", "git_checkout": "branch_name"} {
-				refused(t, c, tool, map[string]any{"repo_path": dir, name: bad}, "")
-			}
-			if bad != "" { // then it is as if there were none, as in the original
-				refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "local", "contains": bad}, "")
-				refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "local", "not_contains": bad}, "")
-				refused(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": "new", "base_branch": bad}, "")
-			}
+	c := serve(t, nil)
+	for _, bad := range []string{
+		"-p", "--output=evil.txt", "--orphan=evil", "--upload-pack=touch evil", "ext::sh -c touch% evil", "@{-1}", "HEAD@{1}", "a\x00b", "a\nb",
+		"HEAD..main", "main...other", "HEAD:a.txt", ":/two", "", strings.Repeat("x", 5000), "../../etc", "nothing", "refs/../HEAD", "HEAD^{/two}", "HEAD~999999999999", "a b", "*",
+	} {
+		for tool, name := range map[string]string{"git_diff": "target", "git_show": "revision", "git_checkout": "branch_name"} {
+			refused(t, c, tool, map[string]any{"repo_path": dir, name: bad}, "")
 		}
-		for _, bad := range []string{"-f", "--track=evil", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", `a\b`, "/a", "a/", "a//b", "a.lock", "a.lock/b", ".a", "a/.b", "a.", "@", "HEAD", "a@{b", "a\nb", ""} {
-			refused(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": bad}, "")
+		if bad != "" { // then it is as if there were none, as in the original
+			refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "local", "contains": bad}, "")
+			refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "local", "not_contains": bad}, "")
+			refused(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": "new", "base_branch": bad}, "")
 		}
-		refused(t, c, "git_log", map[string]any{"repo_path": dir, "start_timestamp": "--exec=evil"}, "cannot start with '-'")
-		refused(t, c, "git_log", map[string]any{"repo_path": dir, "end_timestamp": "-1"}, "cannot start with '-'")
-		refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "everything"}, "")
-		refused(t, c, "git_status", map[string]any{"repo_path": dir, "extra": 1}, "extra")
-		refused(t, c, "git_status", map[string]any{}, "repo_path")
-		refused(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir, "context_lines": -1}, "context_lines")
-		refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "a\x00b"}, "NUL")
-	})
+	}
+	for _, bad := range []string{"-f", "--track=evil", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", `a\b`, "/a", "a/", "a//b", "a.lock", "a.lock/b", ".a", "a/.b", "a.", "@", "HEAD", "a@{b", "a\nb", ""} {
+		refused(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": bad}, "")
+	}
+	refused(t, c, "git_log", map[string]any{"repo_path": dir, "start_timestamp": "--exec=evil"}, "cannot start with '-'")
+	refused(t, c, "git_log", map[string]any{"repo_path": dir, "end_timestamp": "-1"}, "cannot start with '-'")
+	refused(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "everything"}, "")
+	refused(t, c, "git_status", map[string]any{"repo_path": dir, "extra": 1}, "extra")
+	refused(t, c, "git_status", map[string]any{}, "repo_path")
+	refused(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir, "context_lines": -1}, "context_lines")
+	refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "a\x00b"}, "NUL")
 	if after := state(t, dir); after != before {
 		t.Errorf("the repository was changed:\n%s\n%s", before, after)
 	}
@@ -108,17 +94,16 @@ func TestHostilePaths(t *testing.T) {
 		}
 		paths = append(paths, "link", "dirlink/secret.txt", "dirlink")
 	}
-	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
-		for _, path := range paths {
-			refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{path}}, "")
-		}
-		put(t, filepath.Join(dir, "-n"), "a name like an option\n")
-		must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"-n"}})
-		if staged := gitIn(t, dir, "diff", "--cached", "--name-only"); staged != "-n\n" {
-			t.Errorf("staged: %q", staged)
-		}
-		gitIn(t, dir, "reset", "-q")
-	})
+	c := serve(t, nil)
+	for _, path := range paths {
+		refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{path}}, "")
+	}
+	put(t, filepath.Join(dir, "-n"), "a name like an option\n")
+	must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"-n"}})
+	if staged := gitIn(t, dir, "diff", "--cached", "--name-only"); staged != "-n\n" {
+		t.Errorf("staged: %q", staged)
+	}
+	gitIn(t, dir, "reset", "-q")
 }
 
 // A repository must lie within --repository, with all of its parts, however it says where they are.
@@ -183,22 +168,19 @@ func TestHostileRepositories(t *testing.T) {
 	}
 	link(other, filepath.Join(allowed, "link"))
 	outside["linked"] = filepath.Join(allowed, "link")
-	both(t, git.Options{Repositories: []string{allowed}}, func(t *testing.T, c *client.Client) {
-		for why, dir := range outside {
-			for _, tool := range []string{"git_status", "git_log"} {
-				if text, failed := call(t, c, tool, map[string]any{"repo_path": dir}); !failed {
-					t.Errorf("%s: %s is not refused: %s", why, tool, text)
-				}
+	c := serve(t, &git.Options{Repositories: []string{allowed}})
+	for why, dir := range outside {
+		for _, tool := range []string{"git_status", "git_log"} {
+			if text, failed := call(t, c, tool, map[string]any{"repo_path": dir}); !failed {
+				t.Errorf("%s: %s is not refused: %s", why, tool, text)
 			}
 		}
-		must(t, c, "git_status", map[string]any{"repo_path": make("good"+strings.ReplaceAll(t.Name(), "/", "-"), func(string) {})})
-	})
+	}
+	must(t, c, "git_status", map[string]any{"repo_path": make("good", func(string) {})})
 	t.Run("include", func(t *testing.T) {
-		dir := make("included", config("[include]\n\tpath = "+filepath.Join(gitDir, "config")+"\n"))
-		refused(t, serve(t, &git.Options{Program: needGitProgram(t)}), "git_status", map[string]any{"repo_path": dir}, "includes")
-		must(t, serve(t, nil), "git_status", map[string]any{"repo_path": dir}) // it reads no includes
 		away := "[include]\n\tpath = " + filepath.Join(gitDir, "config") + "\n"
 		for name, change := range map[string]func(dir string){
+			"from config": config(away),
 			"in an included file": func(dir string) {
 				config("[include]\n\tpath = more\n")(dir)
 				put(t, filepath.Join(dir, ".git", "more"), away)
@@ -210,7 +192,7 @@ func TestHostileRepositories(t *testing.T) {
 			"in a circle": config("[include]\n\tpath = config\n"),
 		} {
 			dir := make("included "+name, change)
-			refused(t, serve(t, &git.Options{Program: needGitProgram(t)}), "git_status", map[string]any{"repo_path": dir}, "includes")
+			must(t, serve(t, nil), "git_status", map[string]any{"repo_path": dir}) // it reads no includes
 		}
 	})
 	t.Run("files to ignore", func(t *testing.T) {
@@ -219,14 +201,13 @@ func TestHostileRepositories(t *testing.T) {
 		put(t, filepath.Join(other, "attributes"), "*.txt binary\n")
 		put(t, filepath.Join(dir, "x.log"), "not ignored\n")
 		put(t, filepath.Join(dir, "a.txt"), "not binary\n")
-		both(t, git.Options{}, func(t *testing.T, c *client.Client) {
-			if text := must(t, c, "git_status", map[string]any{"repo_path": dir}); !strings.Contains(text, "x.log") {
-				t.Errorf("a file outside of the repository says what is ignored: %s", text)
-			}
-			if text := must(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir}); !strings.Contains(text, "+not binary") {
-				t.Errorf("a file outside of the repository says what is binary: %s", text)
-			}
-		})
+		c := serve(t, nil)
+		if text := must(t, c, "git_status", map[string]any{"repo_path": dir}); !strings.Contains(text, "x.log") {
+			t.Errorf("a file outside of the repository says what is ignored: %s", text)
+		}
+		if text := must(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir}); !strings.Contains(text, "+not binary") {
+			t.Errorf("a file outside of the repository says what is binary: %s", text)
+		}
 	})
 }
 
@@ -240,21 +221,18 @@ func TestLinkedWorkingTree(t *testing.T) {
 	}
 	linked := filepath.Join(top, "linked")
 	gitIn(t, dir, "worktree", "add", "-q", linked, "other")
-	both(t, git.Options{Repositories: []string{top}}, func(t *testing.T, c *client.Client) {
-		want := "Repository status:\n" + strings.TrimSuffix(gitIn(t, linked, "status"), "\n")
-		if got := must(t, c, "git_status", map[string]any{"repo_path": linked}); got != want {
-			t.Errorf("got %s\nwant %s", got, want)
-		}
-		put(t, filepath.Join(linked, "a.txt"), t.Name()+"\n")
-		must(t, c, "git_add", map[string]any{"repo_path": linked, "files": []string{"a.txt"}})
-		must(t, c, "git_commit", map[string]any{"repo_path": linked, "message": "in the linked tree"})
-		if s := gitIn(t, dir, "log", "-1", "--format=%s", "other"); s != "in the linked tree\n" {
-			t.Errorf("the branch is at %q", s)
-		}
-	})
-	both(t, git.Options{Repositories: []string{linked}}, func(t *testing.T, c *client.Client) {
-		refused(t, c, "git_status", map[string]any{"repo_path": linked}, "leads outside")
-	})
+	c := serve(t, &git.Options{Repositories: []string{top}})
+	want := "Repository status:\n" + strings.TrimSuffix(gitIn(t, linked, "status"), "\n")
+	if got := must(t, c, "git_status", map[string]any{"repo_path": linked}); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	put(t, filepath.Join(linked, "a.txt"), t.Name()+"\n")
+	must(t, c, "git_add", map[string]any{"repo_path": linked, "files": []string{"a.txt"}})
+	must(t, c, "git_commit", map[string]any{"repo_path": linked, "message": "in the linked tree"})
+	if s := gitIn(t, dir, "log", "-1", "--format=%s", "other"); s != "in the linked tree\n" {
+		t.Errorf("the branch is at %q", s)
+	}
+	refused(t, serve(t, &git.Options{Repositories: []string{linked}}), "git_status", map[string]any{"repo_path": linked}, "leads outside")
 }
 
 // Trees that unfold to billions of files, names that lead out of the working tree, and objects that
@@ -306,25 +284,21 @@ func TestHostileObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both(t, git.Options{Limits: repo.Limits{Files: 10000}}, func(t *testing.T, c *client.Client) {
-		for _, tool := range []struct{ name, arg string }{{"git_diff", "target"}, {"git_show", "revision"}, {"git_checkout", "branch_name"}} {
-			refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "bomb"}, "10000 files")
-			refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: strings.Repeat("ab", 20)}, "did not resolve")
-			refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "blob"}, "")
-		}
-		for i := range 6 {
-			if i == 3 && strings.HasSuffix(t.Name(), "program") {
-				continue // git makes a folder in a folder of it, which does no harm
-			}
-			refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": fmt.Sprintf("evil%d", i)}, "")
-		}
-		if now, err := os.ReadFile(filepath.Join(dir, ".git", "config")); err != nil || string(now) != string(config) {
-			t.Errorf(".git/config was written: %q %v", now, err)
-		}
-		if s := gitIn(t, dir, "status", "--porcelain"); s != "" {
-			t.Errorf("the working tree was changed: %s", s)
-		}
-	})
+	c := serve(t, &git.Options{Limits: repo.Limits{Files: 10000}})
+	for _, tool := range []struct{ name, arg string }{{"git_diff", "target"}, {"git_show", "revision"}, {"git_checkout", "branch_name"}} {
+		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "bomb"}, "10000 files")
+		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: strings.Repeat("ab", 20)}, "did not resolve")
+		refused(t, c, tool.name, map[string]any{"repo_path": dir, tool.arg: "blob"}, "")
+	}
+	for i := range 6 {
+		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": fmt.Sprintf("evil%d", i)}, "")
+	}
+	if now, err := os.ReadFile(filepath.Join(dir, ".git", "config")); err != nil || string(now) != string(config) {
+		t.Errorf(".git/config was written: %q %v", now, err)
+	}
+	if s := gitIn(t, dir, "status", "--porcelain"); s != "" {
+		t.Errorf("the working tree was changed: %s", s)
+	}
 }
 
 // Damaged repositories end in an error and not in a panic.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -23,14 +22,6 @@ func cases(t testing.TB) int {
 		return 2
 	}
 	return 4
-}
-
-// programCases is the same for the git program, of which each call takes several runs.
-func programCases(t testing.TB) int {
-	if os.Getenv("PARLEY_TEST_GIT_CASES") != "" {
-		return cases(t)
-	}
-	return 1
 }
 
 // hints of git to the person at a terminal, which differ between its versions.
@@ -160,20 +151,4 @@ func unquote(s string) string {
 		return s
 	}
 	return text
-}
-
-// The same with the git program, which has to be the same text but for nothing.
-func TestJudgeProgram(t *testing.T) {
-	path := needGitProgram(t)
-	c := serve(t, &git.Options{Program: path})
-	for seed := range programCases(t) {
-		t.Run(strconv.Itoa(seed), func(t *testing.T) {
-			m := newMaker(t, uint64(seed)+1000)
-			m.history(2 + m.IntN(12))
-			m.disturb()
-			m.stage()
-			m.disturb()
-			compareReading(t, c, m)
-		})
-	}
 }

@@ -50,7 +50,7 @@ func writeUntilKilled(seedAndDir string) error {
 	if err != nil {
 		return err
 	}
-	s, err := git.New(context.Background(), "1.0.0", &git.Options{Now: func() time.Time { return testTime }})
+	s, err := git.New("1.0.0", &git.Options{Now: func() time.Time { return testTime }})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
@@ -61,13 +60,14 @@ func plant(t testing.TB) (dir, marks string) {
 			t.Fatal(err)
 		}
 	}
-	m.write(".gitattributes", "*.txt diff=evil merge=evil\n*.go filter=evil diff=evil\n")
+	m.write(".gitattributes", "*.txt diff=evil merge=evil\n*.go filter=evil diff=evil\n*.md filter=e=vil\n")
 	if err := os.MkdirAll(filepath.Join(dir, ".git", "info"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	m.write(".git/info/attributes", "*.py filter=evil diff=evil2\n")
 	m.disturb()
 	m.write("fresh.txt", "new\n")
+	m.write("notes.md", "new\n")
 	for _, mark := range ran(t, marks) { // making it ran some
 		if err := os.Remove(mark); err != nil {
 			t.Fatal(err)
@@ -109,6 +109,7 @@ func gitConfig(script func(string) string) string {
 		{`filter "evil"`, "clean"},
 		{`filter "evil"`, "smudge"},
 		{`filter "evil"`, "process"},
+		{`filter "e=vil"`, "clean"},
 		{`diff "evil"`, "textconv"},
 		{`diff "evil"`, "command"},
 		{`diff "evil2"`, "textconv"},
@@ -169,26 +170,58 @@ func useAll(t testing.TB, c *client.Client, dir string) (succeeded int) {
 	return succeeded
 }
 
+// plantSubmodule makes a repository with a submodule, whose own settings name a filter.
+func plantSubmodule(t testing.TB) (dir, marks string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is a shell script")
+	}
+	dir, marks = simple(t), t.TempDir()
+	sub := filepath.Join(dir, "sub")
+	if err := os.Rename(copyOf(t, simple(t)), sub); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(gitIn(t, sub, "rev-parse", "HEAD"))+",sub")
+	gitIn(t, dir, "commit", "-q", "-m", "with a submodule")
+	gitIn(t, dir, "branch", "feature")
+	gitIn(t, sub, "config", "filter.evil.clean", fmt.Sprintf("touch '%s/ran-submodule-filter'; cat", marks))
+	put(t, filepath.Join(sub, ".git", "info", "attributes"), "* filter=evil\n")
+	put(t, filepath.Join(sub, "a.txt"), "owt\n") // as long as it was: git looks into it
+	put(t, filepath.Join(dir, "fresh.txt"), "new\n")
+	return dir, marks
+}
+
 // Proves: PART-REF. A repository that names commands in every place where git has them runs none.
 func TestPlantedCommands(t *testing.T) {
-	program := needGitProgram(t)
-	t.Run("control", func(t *testing.T) { // git itself runs some of them, so that the test could fail
-		dir, marks := plant(t)
-		_, _ = tryGit(dir, nil, "diff")
-		_, _ = tryGit(dir, nil, "update-ref", "refs/heads/control", "HEAD")
-		_, _ = tryGit(dir, nil, "add", ".")
-		_, _ = tryGit(dir, nil, "log", "-1")
-		got := strings.Join(ran(t, marks), " ")
-		for _, want := range []string{"config-core-fsmonitor", "filter-evil", "hook-reference-transaction"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("git has not run %s but only %s", want, got)
+	needGitProgram(t)
+	for _, test := range []struct {
+		name  string
+		plant func(testing.TB) (dir, marks string)
+		git   [][]string // commands of git itself, which run some of them, so that the test could fail
+		runs  []string
+	}{
+		{
+			"repository", plant,
+			[][]string{{"diff"}, {"update-ref", "refs/heads/control", "HEAD"}, {"add", "."}, {"add", "notes.md"}, {"log", "-1"}},
+			[]string{"config-core-fsmonitor", "filter-evil", "config-filter-e=vil-clean", "hook-reference-transaction"},
+		},
+		{"submodule", plantSubmodule, [][]string{{"status"}}, []string{"submodule-filter"}},
+	} {
+		t.Run("control/"+test.name, func(t *testing.T) {
+			dir, marks := test.plant(t)
+			for _, args := range test.git {
+				_, _ = tryGit(dir, nil, args...)
 			}
-		}
-	})
-	for name, o := range map[string]*git.Options{"native": {}, "program": {Program: program}} {
-		t.Run(name, func(t *testing.T) {
-			dir, marks := plant(t)
-			if n := useAll(t, serve(t, o), dir); n < 11 {
+			got := strings.Join(ran(t, marks), " ")
+			for _, want := range test.runs {
+				if !strings.Contains(got, want) {
+					t.Errorf("git has not run %s but only %s", want, got)
+				}
+			}
+		})
+		t.Run(test.name, func(t *testing.T) {
+			dir, marks := test.plant(t)
+			if n := useAll(t, serve(t, nil), dir); n < 11 {
 				t.Errorf("only %d calls succeed", n)
 			}
 			if got := ran(t, marks); len(got) > 0 {
@@ -200,54 +233,42 @@ func TestPlantedCommands(t *testing.T) {
 
 var executed = regexp.MustCompile(`execve(?:at)?\((?:[^"]*)"([^"]*)"`)
 
-// The same as the kernel sees it: the server starts no program, or git alone.
+// The same as the kernel sees it: the server starts no program.
 func TestPlantedCommandsTraced(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace, which watches the server here, is not installed")
 	}
-	program := needGitProgram(t)
+	needGitProgram(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []string{"native", program} {
-		t.Run(filepath.Base(role), func(t *testing.T) {
-			dir, _ := plant(t)
-			trace := filepath.Join(t.TempDir(), "trace")
-			d := stdio.Command(strace, "-f", "-qq", "-e", "trace=execve,execveat", "-o", trace, self)
-			d.ExtraEnv = []string{roleVar + "=" + role, "GORACE=atexit_sleep_ms=0"}
-			d.Logger = slog.New(slog.DiscardHandler)
-			c, err := client.Connect(t.Context(), d, nil)
-			if err != nil {
-				t.Skipf("strace cannot watch here: %v", err)
-			}
-			n := useAll(t, c, dir)
-			if err := c.Close(); err != nil {
-				t.Logf("close: %v", err)
-			}
-			if n < 11 {
-				t.Errorf("only %d calls succeed", n)
-			}
-			text, err := os.ReadFile(trace)
-			if err != nil {
-				t.Fatal(err)
-			}
-			programs := make(map[string]int)
-			for _, m := range executed.FindAllStringSubmatch(string(text), -1) {
-				programs[m[1]]++
-			}
-			if programs[self] != 1 {
-				t.Errorf("the server itself was started %d times: %v", programs[self], programs)
-			}
-			for started := range programs {
-				if started != self && (role == "native" || started != role) {
-					t.Errorf("%s was started: %v", started, programs)
-				}
-			}
-			if role != "native" && programs[role] < 11 {
-				t.Errorf("git was started %d times: %v", programs[role], programs)
-			}
-		})
+	dir, _ := plant(t)
+	trace := filepath.Join(t.TempDir(), "trace")
+	d := stdio.Command(strace, "-f", "-qq", "-e", "trace=execve,execveat", "-o", trace, self)
+	d.ExtraEnv = []string{serverVar + "=1", "GORACE=atexit_sleep_ms=0"}
+	d.Logger = slog.New(slog.DiscardHandler)
+	c, err := client.Connect(t.Context(), d, nil)
+	if err != nil {
+		t.Skipf("strace cannot watch here: %v", err)
+	}
+	n := useAll(t, c, dir)
+	if err := c.Close(); err != nil {
+		t.Logf("close: %v", err)
+	}
+	if n < 11 {
+		t.Errorf("only %d calls succeed", n)
+	}
+	text, err := os.ReadFile(trace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := make(map[string]int)
+	for _, m := range executed.FindAllStringSubmatch(string(text), -1) {
+		programs[m[1]]++
+	}
+	if len(programs) != 1 || programs[self] != 1 {
+		t.Errorf("these programs were started, want the server alone, once: %v", programs)
 	}
 }

@@ -23,35 +23,29 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-const roleVar = "PARLEY_GIT_ROLE"
+// serverVar has the test binary serve on its standard input and output.
+const serverVar = "PARLEY_TEST_GIT_SERVER"
 
 // testTime is when commits of tests are made.
 var testTime = time.Date(2024, 3, 10, 12, 0, 0, 0, time.UTC)
 
-// needGitProgram skips tests where git is not installed, and keeps the settings of the person away.
-func needGitProgram(t testing.TB) string {
+// needGitProgram skips tests where git is not installed.
+func needGitProgram(t testing.TB) {
 	t.Helper()
-	path, err := exec.LookPath("git")
-	if err != nil {
+	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git, which is the judge of this test, is not installed")
 	}
-	return path
 }
 
-// TestMain takes the settings of the person out of the tests of this package. With roleVar the test
-// binary is the server itself, of the git program that the variable names, or of none for "native".
-// With writerVar it is a process that is killed.
+// TestMain takes the settings of the person out of the tests of this package. With serverVar the test
+// binary is the server itself, and with writerVar a process that is killed.
 func TestMain(m *testing.M) {
 	if what := os.Getenv(writerVar); what != "" {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(what))
 		os.Exit(writerFailed)
 	}
-	if role := os.Getenv(roleVar); role != "" {
-		o := &git.Options{}
-		if role != "native" {
-			o.Program = role
-		}
-		s, err := git.New(context.Background(), "1.0.0", o)
+	if os.Getenv(serverVar) != "" {
+		s, err := git.New("1.0.0", nil)
 		if err == nil {
 			err = stdio.Serve(context.Background(), s)
 		}
@@ -114,7 +108,7 @@ func serve(t testing.TB, o *git.Options, co ...*client.Options) *client.Client {
 	if o.Now == nil {
 		o.Now = func() time.Time { return testTime }
 	}
-	s, err := git.New(context.Background(), "1.0.0", o)
+	s, err := git.New("1.0.0", o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/parley-mcp/parley/app/servers/git/gogit"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -32,7 +33,7 @@ func (g *gitServer) files() server.Feature {
 		Description: "A file as it is in a branch, tag or commit; of a folder the names in it.",
 		Complete: map[string]server.Completer{
 			"ref": func(ctx context.Context, value string, _ map[string]string) (names []string, err error) {
-				err = g.with(ctx, dir, func(r repository) error {
+				err = g.with(ctx, dir, func(r *gogit.Repository) error {
 					names, err = r.Refs(ctx)
 					return err
 				})
@@ -53,7 +54,7 @@ func (g *gitServer) files() server.Feature {
 				if repo.CheckRevision("ref", ref) != nil || folder != "" && repo.CheckPath(folder) != nil {
 					return nil, nil //nolint:nilerr // there is nothing to complete it with
 				}
-				err = g.with(ctx, dir, func(r repository) error {
+				err = g.with(ctx, dir, func(r *gogit.Repository) error {
 					_, list, err := r.Contents(ctx, ref, folder)
 					for _, name := range list {
 						names = append(names, path.Join(folder, name)+name[len(strings.TrimSuffix(name, "/")):])
@@ -75,7 +76,7 @@ func (g *gitServer) file(ctx context.Context, in fileIn) ([]byte, error) {
 		return nil, err
 	}
 	var content []byte
-	err := g.with(ctx, g.Repositories[0], func(r repository) error {
+	err := g.with(ctx, g.Repositories[0], func(r *gogit.Repository) error {
 		text, names, err := r.Contents(ctx, in.Ref, in.Path)
 		if names != nil {
 			text = []byte(strings.Join(names, "\n") + "\n")

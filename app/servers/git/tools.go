@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-mcp/parley/app/servers"
+	"github.com/parley-mcp/parley/app/servers/git/gogit"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
@@ -154,7 +155,7 @@ func (g *gitServer) short(heading, text string) string {
 }
 
 func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err error) {
-	err = g.with(ctx, in.Repo, func(r repository) error {
+	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
 		text, err = r.Status(ctx)
 		return err
 	})
@@ -178,7 +179,7 @@ func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
 
 func (g *gitServer) diffOf(ctx context.Context, repo string, what repo.DiffKind, target string, lines int, heading string) (string, error) {
 	out := g.output()
-	err := g.with(ctx, repo, func(r repository) error {
+	err := g.with(ctx, repo, func(r *gogit.Repository) error {
 		return cut(out, r.Diff(ctx, what, target, lines, out))
 	})
 	if !out.Full { // like the texts of git elsewhere, it ends without its last line feed
@@ -197,7 +198,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 		}
 	}
 	out := g.output()
-	err := g.with(ctx, in.Repo, func(r repository) error {
+	err := g.with(ctx, in.Repo, func(r *gogit.Repository) error {
 		list, err := r.Log(ctx, q)
 		if err != nil {
 			return err
@@ -227,7 +228,7 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 		return "", err
 	}
 	out := g.output()
-	err := g.with(ctx, in.Repo, func(r repository) error {
+	err := g.with(ctx, in.Repo, func(r *gogit.Repository) error {
 		c, err := r.Find(ctx, in.Revision)
 		if err != nil {
 			return err
@@ -256,7 +257,7 @@ func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err e
 			}
 		}
 	}
-	err = g.with(ctx, in.Repo, func(r repository) error {
+	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
 		text, err = r.Branches(ctx, q)
 		return err
 	})
@@ -264,7 +265,7 @@ func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err e
 }
 
 func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
-	err := g.change(ctx, in.Repo, func(r repository) error { return r.Add(ctx, in.Files) })
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Add(ctx, in.Files) })
 	return "Files staged successfully", err
 }
 
@@ -272,7 +273,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (hash string, err e
 	if strings.ContainsRune(in.Message, 0) {
 		return "", mcp.Errorf("the message has a NUL, which a commit message cannot have")
 	}
-	err = g.change(ctx, in.Repo, func(r repository) error {
+	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
 		hash, err = r.Commit(ctx, in.Message, g.Now())
 		return err
 	})
@@ -282,7 +283,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (hash string, err e
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 	if g.Confirm && server.CanElicit(ctx) {
 		staged := g.output()
-		err := g.with(ctx, in.Repo, func(r repository) error { return cut(staged, r.Diff(ctx, repo.DiffStaged, "", 0, staged)) })
+		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.Diff(ctx, repo.DiffStaged, "", 0, staged)) })
 		if err != nil {
 			return "", err
 		}
@@ -292,7 +293,7 @@ func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 			}
 		}
 	}
-	err := g.change(ctx, in.Repo, func(r repository) error { return r.Reset(ctx) })
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Reset(ctx) })
 	return "All staged changes reset", err
 }
 
@@ -306,7 +307,7 @@ func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, erro
 		}
 	}
 	var from string
-	err := g.change(ctx, in.Repo, func(r repository) (err error) {
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) (err error) {
 		from, err = r.CreateBranch(ctx, in.Name, string(in.Base), g.Now())
 		return err
 	})
@@ -317,6 +318,6 @@ func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error)
 	if err := repo.CheckRevision("branch name", in.Name); err != nil {
 		return "", err
 	}
-	err := g.change(ctx, in.Repo, func(r repository) error { return r.Checkout(ctx, in.Name, g.Now()) })
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Checkout(ctx, in.Name, g.Now()) })
 	return fmt.Sprintf("Switched to branch '%s'", in.Name), err
 }

@@ -34,14 +34,6 @@ func TestJudgeWriting(t *testing.T) {
 	}
 }
 
-// The same with the git program.
-func TestJudgeWritingProgram(t *testing.T) {
-	c := serve(t, &git.Options{Program: needGitProgram(t)})
-	for seed := range programCases(t) {
-		t.Run(strconv.Itoa(seed), func(t *testing.T) { compareWriting(t, c, uint64(seed)+600) })
-	}
-}
-
 func compareWriting(t *testing.T, c *client.Client, seed uint64) {
 	m := newMaker(t, seed)
 	m.history(3 + m.IntN(10))
@@ -111,34 +103,30 @@ func syncTrees(t testing.TB, from, to string) {
 
 // A commit during a merge has both parents, and ends the merge.
 func TestMerge(t *testing.T) {
-	program := needGitProgram(t)
-	for name, o := range map[string]*git.Options{"native": {}, "program": {Program: program}} {
-		t.Run(name, func(t *testing.T) {
-			dir := conflict(t)
-			c := serve(t, o)
-			repo := map[string]any{"repo_path": dir}
-			status := must(t, c, "git_status", repo)
-			for _, want := range []string{"You have unmerged paths.", "Unmerged paths:", "both modified:   a.txt"} {
-				if !strings.Contains(status, want) {
-					t.Errorf("the status has no %q:\n%s", want, status)
-				}
-			}
-			refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "a.txt")
-			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("both\n"), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"a.txt"}})
-			if s := must(t, c, "git_status", repo); !strings.Contains(s, "All conflicts fixed but you are still merging.") {
-				t.Errorf("status: %s", s)
-			}
-			must(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "merged"})
-			if parents := strings.Fields(gitIn(t, dir, "rev-list", "--parents", "-1", "HEAD")); len(parents) != 3 {
-				t.Errorf("the merge has the parents %v", parents[1:])
-			}
-			if s := gitIn(t, dir, "status"); !strings.Contains(s, "nothing to commit, working tree clean") || strings.Contains(s, "merging") {
-				t.Errorf("git status says %s", s)
-			}
-		})
+	needGitProgram(t)
+	dir := conflict(t)
+	c := serve(t, nil)
+	repo := map[string]any{"repo_path": dir}
+	status := must(t, c, "git_status", repo)
+	for _, want := range []string{"You have unmerged paths.", "Unmerged paths:", "both modified:   a.txt"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("the status has no %q:\n%s", want, status)
+		}
+	}
+	refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "a.txt")
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("both\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"a.txt"}})
+	if s := must(t, c, "git_status", repo); !strings.Contains(s, "All conflicts fixed but you are still merging.") {
+		t.Errorf("status: %s", s)
+	}
+	must(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "merged"})
+	if parents := strings.Fields(gitIn(t, dir, "rev-list", "--parents", "-1", "HEAD")); len(parents) != 3 {
+		t.Errorf("the merge has the parents %v", parents[1:])
+	}
+	if s := gitIn(t, dir, "status"); !strings.Contains(s, "nothing to commit, working tree clean") || strings.Contains(s, "merging") {
+		t.Errorf("git status says %s", s)
 	}
 }
 
@@ -167,37 +155,33 @@ func conflict(t testing.TB) string {
 
 // A repository without a commit, or bare, has tools that work and tools that say why not.
 func TestEmptyAndBare(t *testing.T) {
-	program := needGitProgram(t)
-	for name, o := range map[string]*git.Options{"native": {}, "program": {Program: program}} {
-		t.Run(name, func(t *testing.T) {
-			c := serve(t, o)
-			dir := t.TempDir()
-			gitIn(t, dir, "init", "-q", "-b", "main")
-			repo := map[string]any{"repo_path": dir}
-			if s := must(t, c, "git_status", repo); !strings.Contains(s, "No commits yet") {
-				t.Errorf("status: %s", s)
-			}
-			refused(t, c, "git_log", repo, "")
-			refused(t, c, "git_reset", repo, "no commits yet")
-			if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"a.txt"}})
-			if s, want := must(t, c, "git_status", repo), strings.TrimSuffix(gitIn(t, dir, "status"), "\n"); s != "Repository status:\n"+want {
-				t.Errorf("status: %s\nof git: %s", s, want)
-			}
-			must(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "first"})
-			bare := filepath.Join(t.TempDir(), "bare.git")
-			gitIn(t, dir, "clone", "-q", "--bare", dir, bare)
-			bared := map[string]any{"repo_path": bare}
-			if s := must(t, c, "git_log", bared); !strings.Contains(s, "Message: 'first'") {
-				t.Errorf("log: %s", s)
-			}
-			refused(t, c, "git_status", bared, "work tree")
-			refused(t, c, "git_commit", map[string]any{"repo_path": bare, "message": "m"}, "work tree")
-			refused(t, c, "git_add", map[string]any{"repo_path": bare, "files": []string{"x"}}, "work tree")
-		})
+	needGitProgram(t)
+	c := serve(t, nil)
+	dir := t.TempDir()
+	gitIn(t, dir, "init", "-q", "-b", "main")
+	repo := map[string]any{"repo_path": dir}
+	if s := must(t, c, "git_status", repo); !strings.Contains(s, "No commits yet") {
+		t.Errorf("status: %s", s)
 	}
+	refused(t, c, "git_log", repo, "")
+	refused(t, c, "git_reset", repo, "no commits yet")
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"a.txt"}})
+	if s, want := must(t, c, "git_status", repo), strings.TrimSuffix(gitIn(t, dir, "status"), "\n"); s != "Repository status:\n"+want {
+		t.Errorf("status: %s\nof git: %s", s, want)
+	}
+	must(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "first"})
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	gitIn(t, dir, "clone", "-q", "--bare", dir, bare)
+	bared := map[string]any{"repo_path": bare}
+	if s := must(t, c, "git_log", bared); !strings.Contains(s, "Message: 'first'") {
+		t.Errorf("log: %s", s)
+	}
+	refused(t, c, "git_status", bared, "work tree")
+	refused(t, c, "git_commit", map[string]any{"repo_path": bare, "message": "m"}, "work tree")
+	refused(t, c, "git_add", map[string]any{"repo_path": bare, "files": []string{"x"}}, "work tree")
 }
 
 // A checkout loses nothing that git keeps: files that are staged but in no commit, and links and files
@@ -280,37 +264,35 @@ func TestLocks(t *testing.T) {
 	dir := simple(t)
 	put(t, filepath.Join(dir, "new.txt"), "new\n")
 	before := state(t, dir)
-	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
-		repo := map[string]any{"repo_path": dir}
-		lock := filepath.Join(dir, ".git", "index.lock")
-		put(t, lock, "")
-		refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"new.txt"}}, "index.lock")
-		refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "other"}, "index.lock")
-		refused(t, c, "git_reset", repo, "index.lock")
-		if err := os.Remove(lock); err != nil {
-			t.Fatal(err)
-		}
-		coming := filepath.Join(dir, ".git", "refs", "heads", "coming.lock") // a branch that another program makes
-		put(t, coming, "")
-		if list := must(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "all"}); strings.Contains(list, "coming") {
-			t.Errorf("a lock is listed as a branch: %s", list)
-		}
-		must(t, c, "git_log", repo)
-		if err := os.Remove(coming); err != nil {
-			t.Fatal(err)
-		}
-		lock = filepath.Join(dir, ".git", "refs", "heads", "main.lock")
-		put(t, lock, "")
-		refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "main.lock")
-		if err := os.Remove(lock); err != nil {
-			t.Fatal(err)
-		}
-		if s := state(t, dir); s != before {
-			t.Errorf("the repository was changed:\n%s\n%s", before, s)
-		}
-	})
 	c := serve(t, nil)
-	lock := filepath.Join(dir, ".git", "HEAD.lock")
+	repo := map[string]any{"repo_path": dir}
+	lock := filepath.Join(dir, ".git", "index.lock")
+	put(t, lock, "")
+	refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"new.txt"}}, "index.lock")
+	refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "other"}, "index.lock")
+	refused(t, c, "git_reset", repo, "index.lock")
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	coming := filepath.Join(dir, ".git", "refs", "heads", "coming.lock") // a branch that another program makes
+	put(t, coming, "")
+	if list := must(t, c, "git_branch", map[string]any{"repo_path": dir, "branch_type": "all"}); strings.Contains(list, "coming") {
+		t.Errorf("a lock is listed as a branch: %s", list)
+	}
+	must(t, c, "git_log", repo)
+	if err := os.Remove(coming); err != nil {
+		t.Fatal(err)
+	}
+	lock = filepath.Join(dir, ".git", "refs", "heads", "main.lock")
+	put(t, lock, "")
+	refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "main.lock")
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if s := state(t, dir); s != before {
+		t.Errorf("the repository was changed:\n%s\n%s", before, s)
+	}
+	lock = filepath.Join(dir, ".git", "HEAD.lock")
 	put(t, lock, "")
 	gitIn(t, dir, "branch", "earlier", "HEAD~1")
 	before = state(t, dir)
@@ -352,8 +334,7 @@ func TestAddEmptyFolder(t *testing.T) {
 	needGitProgram(t)
 	dir := simple(t)
 	mkdir(t, filepath.Join(dir, "empty"))
-	both(t, git.Options{}, func(t *testing.T, c *client.Client) {
-		must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"empty"}})
-		refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"missing"}}, "did not match any files")
-	})
+	c := serve(t, nil)
+	must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"empty"}})
+	refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"missing"}}, "did not match any files")
 }

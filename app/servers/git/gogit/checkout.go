@@ -85,8 +85,9 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) er
 	if err != nil {
 		return err
 	}
-	if r.conf.Is("core.sparsecheckout", false) {
-		return repo.NeedGit("a checkout in a sparse working tree")
+	skips := func(e *index.Entry) bool { return e.SkipWorktree }
+	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
+		return repo.Unsupported("a checkout in a sparse working tree")
 	}
 	target, err := r.resolve(ctx, rev)
 	if err != nil {

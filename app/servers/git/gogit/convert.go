@@ -146,7 +146,7 @@ func (c *conversion) unsupported(name string) error {
 	}
 	for _, a := range []string{"ident", "working-tree-encoding"} {
 		if v := c.attribute(name, a); v != "" && v != "unset" {
-			return repo.NeedGit("%q, which has the attribute %s,", name, a)
+			return repo.Unsupported("%q, which has the attribute %s,", name, a)
 		}
 	}
 	return nil

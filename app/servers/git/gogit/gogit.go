@@ -370,8 +370,11 @@ func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
 		return nil, mcp.Errorf("the index of the repository has more than %d files; raise --max-files if that is what you want", r.limits.Files)
 	}
 	if err := index.NewDecoder(f).Decode(idx); err != nil {
-		if errors.Is(err, index.ErrUnknownExtension) || errors.Is(err, index.ErrUnsupportedVersion) {
-			return nil, repo.NeedGit("an index of this kind (%v)", err)
+		switch {
+		case errors.Is(err, index.ErrUnknownExtension), errors.Is(err, index.ErrUnsupportedVersion):
+			return nil, repo.Unsupported("an index that is split, sparse or of a newer version (%v)", err)
+		case errors.Is(err, index.ErrInvalidChecksum) && noChecksum(f, info.Size()):
+			return nil, repo.Unsupported("an index without a checksum (index.skipHash)")
 		}
 		return nil, mcp.Errorf("the index of the repository cannot be read: %v", err)
 	}
@@ -381,10 +384,17 @@ func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
 			return nil, mcp.Errorf("the index of the repository has an entry %q, which is refused", e.Name)
 		}
 		if e.Mode == filemode.Dir {
-			return nil, repo.NeedGit("a sparse index")
+			return nil, repo.Unsupported("a sparse index")
 		}
 	}
 	return idx, r.count(ctx, len(idx.Entries))
+}
+
+// noChecksum reports whether an index ends with zeros instead of a checksum.
+func noChecksum(f io.ReaderAt, size int64) bool {
+	var sum plumbing.Hash
+	_, err := f.ReadAt(sum[:], size-int64(len(sum)))
+	return err == nil && sum.IsZero()
 }
 
 // lockIndex keeps git from changing the index until it is written or the lock is released.

@@ -37,7 +37,7 @@ func (r *Repository) Add(ctx context.Context, files []string) error {
 	chosen := make(map[string]bool)
 	for i, name := range names {
 		if strings.HasPrefix(files[i], ":") {
-			return repo.NeedGit("the path %q, which begins with ':',", files[i])
+			return repo.Unsupported("the path %q, which begins with ':',", files[i])
 		}
 		found, err := w.match(ctx, name)
 		if err != nil {
@@ -117,7 +117,7 @@ func (w *workTree) match(ctx context.Context, name string) ([]string, error) {
 	before := len(out)
 	err = s.walk(ctx, "", w.excludes(), false, func(found string) error {
 		if strings.HasSuffix(found, "/") && hit(strings.TrimSuffix(found, "/")) {
-			return repo.NeedGit("%q is a repository of its own; to add it as a submodule", strings.TrimSuffix(found, "/"))
+			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(found, "/"))
 		}
 		if hit(found) {
 			out = append(out, found)

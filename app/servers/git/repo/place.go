@@ -25,7 +25,7 @@ type Place struct {
 const MaxSmallFile = 1 << 20
 
 // MaxPackedRefs is the most bytes of packed-refs, the file of branches and tags that git has packed. It is
-// read through to list them. Git itself has no such limit.
+// read through to list them. Git has no such limit.
 const MaxPackedRefs = 64 << 20
 
 // RealPath resolves a path that a caller gave.

@@ -1,6 +1,6 @@
-// Package repo has what is the same for each way to work on Git repositories: where a repository lies
-// and what belongs to it, its Settings, the limits of a call, what is asked for, and how paths, times
-// and errors are written. Packages gogit and program do the work.
+// Package repo has what calls on Git repositories share: where a repository lies and what belongs to it,
+// its Settings, the limits of a call, its arguments, and how paths, times and errors are written. Package
+// gogit does the work.
 package repo
 
 import (
@@ -25,8 +25,6 @@ type Limits struct {
 	Commits int
 	// Object is the most bytes of a file whose contents are looked at. Default 64 MiB.
 	Object int64
-	// Time is the longest that the git program may run, for Options.Program. Default 1 minute.
-	Time time.Duration
 }
 
 // Defaults are the limits with the defaults in place of zeros.
@@ -35,7 +33,6 @@ func (l Limits) Defaults() Limits {
 	l.Files = cmp.Or(l.Files, 500_000)
 	l.Commits = cmp.Or(l.Commits, 500_000)
 	l.Object = cmp.Or(l.Object, 64<<20)
-	l.Time = cmp.Or(l.Time, time.Minute)
 	return l
 }
 
@@ -102,8 +99,7 @@ func (q *LogQuery) Times() (since, until time.Time, err error) {
 }
 
 func badTime(name, value string) error {
-	return mcp.Errorf("%s %q is not understood: give a date (2024-01-15), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago); "+
-		"other ways to write it need git itself, which the server uses when it is started with --git", name, value)
+	return mcp.Errorf("%s %q is not understood: give a date (2024-01-15), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago)", name, value)
 }
 
 // MaxName is the most bytes of a revision, a branch or a path.
@@ -117,9 +113,10 @@ func BadName(rev string) error {
 	return mcp.Errorf("Ref '%s' did not resolve to an object", rev)
 }
 
-// NeedGit is the error of what only the git program can do.
-func NeedGit(what string, args ...any) error {
-	return mcp.Errorf(what+" needs git itself: start the server with --git and the path of the git program", args...)
+// Unsupported returns the error for a repository or a path that only git can work on. It names the reference
+// server, which runs git, and so the commands of the repository.
+func Unsupported(what string, args ...any) error {
+	return mcp.Errorf(what+" is not supported; if you trust the repository, use mcp-server-git, which runs git", args...)
 }
 
 // TooLargeError is the error of contents that are larger than Limits.Object.

@@ -128,34 +128,34 @@ func Identity(kind string, repo, own Settings) (name, email string) {
 	return strings.TrimSpace(clean.Replace(name)), strings.TrimSpace(clean.Replace(email))
 }
 
-// CheckSettings refuses repositories whose settings lead out of them, ask for a format that only git
-// itself knows, or have more references than are read without it.
+// CheckSettings refuses repositories whose settings lead out of them or ask for an unsupported format, and
+// those with too many references.
 func (p *Place) CheckSettings(s Settings) error {
 	if err := p.checkTree(s); err != nil {
 		return err
 	}
 	version, err := strconv.Atoi(cmp.Or(s.Get("core.repositoryformatversion"), "0"))
 	if err != nil || version > 1 {
-		return NeedGit("a repository of format version %q", s.Get("core.repositoryformatversion"))
+		return Unsupported("a repository of format version %q", s.Get("core.repositoryformatversion"))
 	}
 	for name, values := range s {
 		switch name {
 		case "extensions.noop", "extensions.worktreeconfig", "extensions.preciousobjects", "extensions.partialclone":
 		case "extensions.objectformat", "extensions.compatobjectformat":
 			if values[len(values)-1] != "sha1" {
-				return NeedGit("a repository with object names of %s", values[len(values)-1])
+				return Unsupported("a repository with object names of %s", values[len(values)-1])
 			}
 		default:
 			if strings.HasPrefix(name, "extensions.") && version == 1 {
-				return NeedGit("a repository with the extension %s", strings.TrimPrefix(name, "extensions."))
+				return Unsupported("a repository with the extension %s", strings.TrimPrefix(name, "extensions."))
 			}
 		}
 	}
 	if p.alternates() {
-		return NeedGit("a repository that takes objects of another one (objects/info/alternates)")
+		return Unsupported("a repository that takes objects of another one (objects/info/alternates)")
 	}
 	if size := p.packedRefs(); size > MaxPackedRefs {
-		return NeedGit("a repository whose .git/packed-refs has %d bytes, more than %d,", size, MaxPackedRefs)
+		return Unsupported("a repository whose .git/packed-refs has %d bytes, more than %d,", size, MaxPackedRefs)
 	}
 	return nil
 }
@@ -169,49 +169,6 @@ func (p *Place) checkTree(s Settings) error {
 	real, err := filepath.EvalSymlinks(JoinIn(p.GitDir, tree))
 	if err != nil || real != p.Work {
 		return mcp.Errorf("the repository is refused: its core.worktree names another folder than its own")
-	}
-	return nil
-}
-
-// CheckFiles refuses repositories whose settings lead out of them, in any file that git reads them
-// from: those of the repository and of its working tree, and what these include.
-func (p *Place) CheckFiles() error {
-	for _, path := range []string{filepath.Join(p.Common, "config"), filepath.Join(p.GitDir, "config.worktree")} {
-		if err := p.checkFile(path, maxIncludes); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxIncludes is how deep git follows includes.
-const maxIncludes = 10
-
-func (p *Place) checkFile(path string, left int) error {
-	s, err := ReadSettings(path)
-	if err != nil {
-		return err
-	}
-	if err := p.checkTree(s); err != nil {
-		return err
-	}
-	for name, values := range s {
-		section, _, _ := strings.Cut(name, ".")
-		if section != "include" && section != "includeif" {
-			continue
-		}
-		for _, to := range values {
-			file, err := p.inside(JoinIn(filepath.Dir(path), to), "a file that its configuration includes")
-			if err != nil {
-				return err
-			}
-			if left == 0 {
-				return mcp.Errorf("the repository is refused: its configuration includes files more than %d deep", maxIncludes)
-			}
-			if err := p.checkFile(file, left-1); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }
