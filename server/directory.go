@@ -31,6 +31,8 @@ const (
 type DirectoryFeature struct {
 	d    *directory
 	opts ResourceOptions
+	// conflict is the error of options that With was given twice.
+	conflict error
 }
 
 type directory struct {
@@ -51,9 +53,9 @@ func (d *directory) under(s *Server, prefix string) (string, *directory) {
 }
 
 // With sets options for all files and returns the feature. Size and Watch are
-// ignored: they come from the disk.
+// ignored: they come from the disk. A later call adds to them, as for a resource.
 func (f *DirectoryFeature) With(o ResourceOptions) *DirectoryFeature {
-	f.opts = o
+	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f
 }
 
@@ -82,7 +84,7 @@ func NewDirectory(prefix string, root *os.Root) (*DirectoryFeature, error) {
 }
 
 func (f *DirectoryFeature) check() error {
-	return checkOptions("directory "+f.d.prefix, f.opts.Meta, f.opts.Scopes)
+	return checkOptions("directory "+f.d.prefix, f.conflict, f.opts.Meta, f.opts.Scopes)
 }
 
 func (f *DirectoryFeature) register(s *Server, to *addition) error {

@@ -52,6 +52,7 @@ type MethodOptions struct {
 type ExtensionMethod struct {
 	name     string
 	opts     MethodOptions
+	conflict error // of options that With was given twice
 	required []string
 	params   reflect.Type
 	result   reflect.Type
@@ -59,9 +60,10 @@ type ExtensionMethod struct {
 	serve    func(c *Call) (any, error)
 }
 
-// With sets options and returns the method.
+// With sets options and returns the method. A later call adds to them: the fields that it sets replace earlier
+// values. To set Revisions to two different values is an error of [Server.Extend].
 func (m *ExtensionMethod) With(o MethodOptions) *ExtensionMethod {
-	m.opts = o
+	m.conflict = errors.Join(m.conflict, mergeOptions(&m.opts, o))
 	return m
 }
 
@@ -229,6 +231,8 @@ func (m *ExtensionMethod) check() error {
 	typed := m.result.Implements(resultType) || reflect.PointerTo(m.result).Implements(resultType)
 	hinted := m.result.Implements(hintedType) || reflect.PointerTo(m.result).Implements(hintedType)
 	switch {
+	case m.conflict != nil:
+		return fmt.Errorf("method %s: %w", m.name, m.conflict)
 	case o.NameHeader && o.Target == "":
 		return fmt.Errorf("method %s: NameHeader without a Target, which the header would say", m.name)
 	case o.Target != "" && !wire.HasMember(m.params, o.Target):

@@ -373,7 +373,10 @@ func (s *Server) withFiles(snap *snapshot[*resource]) *snapshot[*resource] {
 }
 
 // checkOptions checks what all features have in common.
-func checkOptions(what string, m mcp.Meta, scopes []string) error {
+func checkOptions(what string, conflict error, m mcp.Meta, scopes []string) error {
+	if conflict != nil {
+		return fmt.Errorf("%s: %w", what, conflict)
+	}
 	if err := checkMeta(what, m); err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type PromptOptions struct {
 type PromptFeature struct {
 	p    *prompt
 	opts PromptOptions
+	// conflict is the error of options that With was given twice.
+	conflict error
 }
 
 type prompt struct {
@@ -71,9 +73,10 @@ func (p *prompt) names() []string {
 	return out
 }
 
-// With sets options and returns the feature.
+// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
+// values. To set Labels or Scopes to two different values is an error of [Server.Add].
 func (f *PromptFeature) With(o PromptOptions) *PromptFeature {
-	f.opts = o
+	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f
 }
 
@@ -200,7 +203,7 @@ func (f *PromptFeature) check() error {
 			return fmt.Errorf("prompt %s: completion for %q, which is no argument of it", f.p.def.Name, name)
 		}
 	}
-	return checkOptions("prompt "+f.p.def.Name, f.opts.Meta, f.opts.Scopes)
+	return checkOptions("prompt "+f.p.def.Name, f.conflict, f.opts.Meta, f.opts.Scopes)
 }
 
 func (f *PromptFeature) register(s *Server, to *addition) error {

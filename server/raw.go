@@ -98,7 +98,7 @@ func toolOf(def mcp.Tool, fn func(ctx context.Context, arguments mcp.RawValue) (
 
 // checkRaw checks the members of a raw feature other than schemas and names.
 func checkRaw(what string, m mcp.Meta, noFunction bool) error {
-	err := checkOptions(what, m, nil)
+	err := checkMeta(what, m)
 	if err == nil && noFunction {
 		err = fmt.Errorf("%s: %w", what, errNoFunction)
 	}

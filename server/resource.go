@@ -49,6 +49,8 @@ type ResourceOptions struct {
 type ResourceFeature struct {
 	r    *resource
 	opts ResourceOptions
+	// conflict is the error of options that With was given twice.
+	conflict error
 }
 
 type resource struct {
@@ -69,9 +71,10 @@ func (r *resource) under(s *Server, prefix string) (string, *resource) {
 	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
 }
 
-// With sets options and returns the feature.
+// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
+// values. To set Labels or Scopes to two different values is an error of [Server.Add].
 func (f *ResourceFeature) With(o ResourceOptions) *ResourceFeature {
-	f.opts = o
+	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f
 }
 
@@ -140,7 +143,7 @@ func checkURI(uri string) error {
 var uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
 
 func (f *ResourceFeature) check() error {
-	return checkOptions("resource "+f.r.def.URI, f.opts.Meta, f.opts.Scopes)
+	return checkOptions("resource "+f.r.def.URI, f.conflict, f.opts.Meta, f.opts.Scopes)
 }
 
 func (f *ResourceFeature) register(s *Server, to *addition) error {

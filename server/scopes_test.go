@@ -259,6 +259,59 @@ func TestScopesThatAreNone(t *testing.T) {
 	}
 }
 
+// Proves: Ruling 44. A later With keeps the scopes of an earlier one, and other scopes are refused.
+func TestScopesOfSeveralWiths(t *testing.T) {
+	root, _ := tree(t)
+	tool := func() *server.ToolFeature {
+		return server.Tool("a", "", func(context.Context, none) (string, error) { return "ran", nil })
+	}
+	prompt := func() *server.PromptFeature {
+		return server.Prompt("a", "", func(context.Context, mcp.None) (string, error) { return "ran", nil })
+	}
+	template := func() *server.TemplateFeature {
+		return server.Template("test:{v}/t", "a", func(context.Context, struct {
+			V string `uri:"v"`
+		},
+		) (string, error) {
+			return "ran", nil
+		})
+	}
+	one, other := []string{"one"}, []string{"other"}
+	s := newServer(unlimited(),
+		tool().With(server.ToolOptions{Scopes: one}).With(server.ToolOptions{Title: "A"}),
+		prompt().With(server.PromptOptions{Scopes: one}).With(server.PromptOptions{Title: "A"}),
+		template().With(server.TemplateOptions{Scopes: one}).With(server.TemplateOptions{Title: "A"}),
+		server.Text("test:a", "a", "read").With(server.ResourceOptions{Scopes: one}).With(server.ResourceOptions{Title: "A"}),
+		server.Directory("file:///d/", root).With(server.ResourceOptions{Scopes: one}).With(server.ResourceOptions{MIMEType: "text/plain"}),
+	)
+	each(t, versions, func(t *testing.T, v string) {
+		l := joinAs(t, s, v, &principal.Principal{Remote: "192.0.2.1"})
+		for _, c := range [][2]string{
+			{"tools/call", `{"name":"a"}`},
+			{"prompts/get", `{"name":"a"}`},
+			{"resources/read", `{"uri":"test:x/t"}`},
+			{"resources/read", `{"uri":"test:a"}`},
+			{"resources/read", `{"uri":"file:///d/a.txt"}`},
+		} {
+			l.fails(l.call(c[0], c[1]), mcp.CodeInsufficientScope)
+		}
+	})
+	for _, f := range []server.Feature{
+		tool().With(server.ToolOptions{Scopes: one}).With(server.ToolOptions{Scopes: other}),
+		prompt().With(server.PromptOptions{Scopes: one}).With(server.PromptOptions{Scopes: other}),
+		template().With(server.TemplateOptions{Scopes: one}).With(server.TemplateOptions{Scopes: other}),
+		server.Text("test:a", "a", "").With(server.ResourceOptions{Scopes: one}).With(server.ResourceOptions{Scopes: other}),
+		server.Directory("file:///d/", root).With(server.ResourceOptions{Scopes: one}).With(server.ResourceOptions{Scopes: other}),
+	} {
+		panics(t, "Scopes is set twice", func() { newServer(nil, f) })
+	}
+	method := server.Method("example/a", func(*server.Call, none) (mcp.None, error) { return mcp.None{}, nil }).
+		With(server.MethodOptions{Revisions: server.Handshake}).With(server.MethodOptions{Revisions: server.Stateless})
+	panics(t, "Revisions is set twice", func() {
+		newServer(nil).Extend(server.Extension{ID: "com.example/a", Methods: []*server.ExtensionMethod{method}})
+	})
+}
+
 func ExampleNeedScopes() {
 	s := server.New("files", "1", nil)
 	type args struct {

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -53,6 +54,8 @@ type TemplateOptions struct {
 type TemplateFeature struct {
 	t    *template
 	opts TemplateOptions
+	// conflict is the error of options that With was given twice.
+	conflict error
 }
 
 type template struct {
@@ -80,9 +83,10 @@ func (t *template) under(s *Server, prefix string) (string, *template) {
 	}
 }
 
-// With sets options and returns the feature.
+// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
+// values. To set Labels or Scopes to two different values is an error of [Server.Add].
 func (f *TemplateFeature) With(o TemplateOptions) *TemplateFeature {
-	f.opts = o
+	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f
 }
 
@@ -141,7 +145,7 @@ func (f *TemplateFeature) check() error {
 			return fmt.Errorf("template %s: completion for %q, which is no variable of it", f.t.def.URITemplate, name)
 		}
 	}
-	return checkOptions("template "+f.t.def.URITemplate, f.opts.Meta, f.opts.Scopes)
+	return checkOptions("template "+f.t.def.URITemplate, f.conflict, f.opts.Meta, f.opts.Scopes)
 }
 
 func (f *TemplateFeature) register(s *Server, to *addition) error {

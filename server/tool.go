@@ -70,9 +70,11 @@ type ToolOptions struct {
 
 // A ToolFeature is a tool on its way into a server.
 type ToolFeature struct {
-	t     *tool
-	opts  ToolOptions
-	added []ToolExtension
+	t    *tool
+	opts ToolOptions
+	// conflict is the error of options that With was given twice.
+	conflict error
+	added    []ToolExtension
 }
 
 // tool is a tool as it is served. All that does not depend on a call is made
@@ -165,9 +167,10 @@ func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	return def.Name, &copied
 }
 
-// With sets options and returns the feature.
+// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
+// values. To set Labels, Scopes, Rate, Timeout, Variant or one of the schemas to two different values is an error of [Server.Add].
 func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
-	f.opts = o
+	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f
 }
 
@@ -267,7 +270,7 @@ func (f *ToolFeature) check() error {
 	if _, _, err := f.schemas(); err != nil {
 		return err
 	}
-	if err := checkOptions("tool "+f.t.def.Name, f.opts.Meta, f.opts.Scopes); err != nil {
+	if err := checkOptions("tool "+f.t.def.Name, f.conflict, f.opts.Meta, f.opts.Scopes); err != nil {
 		return err
 	}
 	return f.checkExtensions()
