@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,7 +50,6 @@ type Peer struct {
 	first    *Inbound        // one of those inbound, so that most need no map
 	inbound  map[ID]*Inbound // the others
 	outbound map[ID]*outbound
-	last     int64 // the last id given out
 	closed   bool
 	ended    error         // what calls fail with once it is closed
 	quiet    chan struct{} // made by wait, and closed once nothing is inbound
@@ -241,8 +241,8 @@ func (e *AbandonedError) Error() string {
 // Unwrap returns the cause.
 func (e *AbandonedError) Unwrap() error { return e.Cause }
 
-// Call sends a request through via with an id that is never used again, and
-// waits for its response to come to [Peer.Resolve]. An error answer of the
+// Call sends a request through via with a random id, which is never used again and
+// cannot be guessed from other ids, and waits for its response to come to [Peer.Resolve]. An error answer of the
 // other end is in the message, not in the error. If ctx ends first the error
 // is an *[AbandonedError] and a late response is dropped; if the peer is
 // closed first the error is [ErrClosed] with the cause of that. A via that blocks must end with ctx
@@ -268,9 +268,14 @@ func (p *Peer) Call(ctx context.Context, via Sender, method string, params Body)
 	return nil, &AbandonedError{ID: id, Method: method, Cause: context.Cause(ctx)}
 }
 
+// idLength is the length of a random id: 65 bits in base32. A string passes through every client as it is,
+// where a large integer may become a float.
+const idLength = 13
+
 // expect registers an outbound request.
 func (p *Peer) expect(method string) (ID, *outbound, error) {
 	out := &outbound{method: method, answer: make(chan answer, 1)}
+	id := StringID(rand.Text()[:idLength])
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -279,8 +284,6 @@ func (p *Peer) expect(method string) (ID, *outbound, error) {
 	if len(p.outbound) >= p.maxOutbound {
 		return ID{}, nil, ErrTooMany
 	}
-	p.last++
-	id := IntID(p.last)
 	if p.outbound == nil {
 		p.outbound = make(map[ID]*outbound)
 	}

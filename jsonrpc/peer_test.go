@@ -164,6 +164,28 @@ func TestPeerCall(t *testing.T) {
 	})
 }
 
+// Proves: Ruling 43. The ids of requests differ between peers, and none follows from the one before.
+func TestPeerIDs(t *testing.T) {
+	seen := make(map[jsonrpc.ID]bool)
+	for range 2 {
+		p, prefix := jsonrpc.NewPeer(nil), "none"
+		answered := sender(func(_ context.Context, m *jsonrpc.Outgoing) error {
+			text := m.ID.String()
+			if seen[m.ID] || len(text) != len(`"ABCDEFGHIJKLM"`) || strings.HasPrefix(text, prefix) {
+				t.Fatalf("the id %s after one that begins with %s", text, prefix)
+			}
+			seen[m.ID], prefix = true, text[:len(text)/2]
+			p.Resolve(&jsonrpc.Incoming{Kind: jsonrpc.Response, ID: m.ID})
+			return nil
+		})
+		for range 100 {
+			if _, err := p.Call(t.Context(), answered, "m", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // Proves: MSG-3 (an unknown response is dropped and logged).
 func TestPeerResolveUnknown(t *testing.T) {
 	var log bytes.Buffer

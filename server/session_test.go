@@ -241,14 +241,19 @@ func TestDuplicateIDs(t *testing.T) {
 			}
 		})
 	})
-	s := newServer(nil, asker("drop", "Drop?"))
+	s := newServer(nil, asker("drop", "Drop?"), echo())
 	l := join(t, s, v2511)
-	l.last = 0
 	l.WriteLine(l.request("1", "tools/call", toolParams("drop", emptyBody)))
-	if q := l.next(); string(q.ID) != "1" || q.Method != "elicitation/create" {
+	q := l.next()
+	if q.Method != "elicitation/create" {
 		t.Fatalf("got %s", q.raw)
 	}
-	l.WriteLine(`{"jsonrpc":"2.0","id":1,"result":` + accepted + `}`)
+	// The client's ids are its own affair: one may be that of the server's request.
+	l.WriteLine(l.request(string(q.ID), "tools/call", toolParams("echo", `{"text":"same id"}`)))
+	if got := l.text(l.wait(string(q.ID))); got != "same id" {
+		t.Errorf("got %q", got)
+	}
+	l.WriteLine(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + accepted + `}`)
 	if got := l.text(l.wait("1")); got != "accept true" {
 		t.Errorf("got %q", got)
 	}

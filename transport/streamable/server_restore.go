@@ -24,7 +24,8 @@ import (
 // that happened meanwhile, and the events kept for streams: a client that asks
 // for the rest of an old stream gets 400, and may open a new one. To move
 // a session, end it elsewhere first, or send no more requests there: two open
-// halves of one session both work, and know nothing of each other.
+// halves of one session both work, and know nothing of each other. An answer to a
+// request of the other half is dropped.
 //
 // Restore fails, and leaves nothing behind, if the id is not visible ASCII or
 // is in use here, a message is not one of those above or is refused by the

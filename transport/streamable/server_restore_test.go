@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/principal"
@@ -202,6 +203,54 @@ func TestRestore(t *testing.T) {
 	if events, _ := r.told(); events != "opened , changed , changed , changed , ended , restored " {
 		t.Errorf("told %q", events)
 	}
+}
+
+// Proves: Ruling 43. While both halves of a session ask, an answer to a question of the one resolves no question
+// of the other.
+func TestRestoredQuestions(t *testing.T) {
+	mcptest.NoLeaks(t)
+	half := func() *site {
+		s := server.New("asking", "1", nil)
+		s.Add(server.Tool("root", "Returns the first root of the client.", func(ctx context.Context, _ struct{}) (string, error) {
+			roots, err := server.Roots(ctx)
+			if err != nil || len(roots) == 0 {
+				return "", err
+			}
+			return roots[0].URI, nil
+		}))
+		return newSite(t, s, nil)
+	}
+	a, b := half(), half()
+	open := rpc(0, "initialize", `"protocolVersion":"`+v2511+`","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}`)
+	id := a.send(http.MethodPost, open).header.Get("Mcp-Session-Id")
+	ada := &principal.Principal{Subject: "ada", Remote: "192.0.2.1"}
+	if err := b.h.Restore(t.Context(), id, ada, [][]byte{[]byte(open)}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(s *site) (*feed, jsonrpc.ID) {
+		t.Helper()
+		f := s.follow(http.MethodPost, rpc(1, "tools/call", `"name":"root"`), "Mcp-Session-Id", id)
+		f.primed()
+		m, err := jsonrpc.Parse(f.wants(`"method":"roots/list"`).Data, jsonrpc.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, m.ID
+	}
+	answer := func(s *site, to jsonrpc.ID, root string) {
+		t.Helper()
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":%q}]}}`, to, root)
+		s.check("answer", s.send(http.MethodPost, body, "Mcp-Session-Id", id), 202)
+	}
+	atA, first := ask(a)
+	atB, second := ask(b)
+	answer(b, first, "file:///a")
+	answer(b, second, "file:///b")
+	atB.wants(`"id":1`, "file:///b")
+	atB.ends()
+	answer(a, first, "file:///a")
+	atA.wants(`"id":1`, "file:///a")
+	atA.ends()
 }
 
 // What cannot be restored is refused with a reason, and leaves nothing behind.
