@@ -276,6 +276,18 @@ func TestManyEntries(t *testing.T) {
 	}
 }
 
+// More patterns than a call may have are refused, and the error names the bound.
+func TestManyPatterns(t *testing.T) {
+	f := start(t, nil, nil)
+	patterns := make([]string, 20_000)
+	for i := range patterns {
+		patterns[i] = fmt.Sprint("x", i)
+	}
+	f.refused("search_files", args{"path": ".", "pattern": "**", "excludePatterns": patterns}, "excludePatterns", "100")
+	f.refused("directory_tree", args{"path": ".", "excludePatterns": patterns}, "excludePatterns", "100")
+	f.want("search_files", args{"path": ".", "pattern": "**", "excludePatterns": patterns[:100]}, f.path("a.txt"))
+}
+
 // Ten thousand files: every tool that goes through them answers, with progress, and ends
 // when its call is cancelled.
 func TestLargeTree(t *testing.T) {

@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,6 +119,60 @@ func TestFileURIs(t *testing.T) {
 	for _, bad := range []string{"file://host/x", "http://localhost/x", "file:///x?y", "file:///x#y", "file:x", "file:///%zz"} {
 		if path, err := uriPath(bad); err == nil {
 			t.Errorf("%q is %q", bad, path)
+		}
+	}
+}
+
+// A tour that is cancelled in the middle visits nothing more, and a pattern is not compared any more.
+func TestTourEnds(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b/c", "b/d", "e", "f"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, closer, err := New("1", []string{dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	d := closer.(*service).dirs.acquire() //nolint:forcetypeassert // New made it
+	defer closer.(*service).dirs.release(d)
+	top, err := d.existing("scandir", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cause := errors.New("no longer wanted")
+	for at, seen := range map[string][]string{"a": {"a"}, "b": {"a", "b"}, "b/c": {"a", "b", "b/c"}, "e": {"a", "b", "b/c", "b/d", "e"}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var visited []string
+		walk := &tour{ctx: ctx, d: d, top: top, most: 100, failed: func(place, error) error { return nil }}
+		walk.visit = func(_ place, rel string, _ entry) (bool, error) {
+			if visited = append(visited, rel); rel == at {
+				cancel(cause)
+			}
+			return true, nil
+		}
+		if err := walk.run(); !errors.Is(err, cause) || !slices.Equal(visited, seen) {
+			t.Errorf("cancelled at %s it visits %q and fails with %v, want %q", at, visited, err, seen)
+		}
+		cancel(nil)
+	}
+}
+
+// Patterns are bounded in number by the schema, and their alternatives by this.
+func TestPatternsBounded(t *testing.T) {
+	for text, list := range map[string][]string{
+		"":                                 {"**/*.go", "{1..998}", "x"},
+		"more than 1000 patterns together": {"{1..999}", "x", "y"},
+	} {
+		_, err := patterns(list)
+		if (err != nil) != (text != "") || err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v, want %q", list, err, text)
 		}
 	}
 }

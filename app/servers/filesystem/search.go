@@ -16,13 +16,13 @@ import (
 
 type treeIn struct {
 	Path    string   `json:"path" desc:"The directory."`
-	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns or names of what is left out, as node_modules or **/*.log."`
+	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns or names of what is left out, as node_modules or **/*.log." maxlen:"100"`
 }
 
 type searchIn struct {
 	Path    string   `json:"path" desc:"The directory to search in."`
 	Pattern string   `json:"pattern" desc:"The pattern, as **/*.go; it is compared with paths from the directory on."`
-	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns of what is left out, with all below it."`
+	Exclude []string `json:"excludePatterns,omitempty" desc:"Patterns of what is left out, with all below it." maxlen:"100"`
 }
 
 // tour goes through a directory and all below it.
@@ -87,6 +87,9 @@ func (t *tour) through(at place, prefix string, list []entry) error {
 }
 
 func (t *tour) count() error {
+	if t.ctx.Err() != nil {
+		return context.Cause(t.ctx)
+	}
 	if t.visited++; t.visited > t.most {
 		return errCut
 	}
@@ -96,21 +99,30 @@ func (t *tour) count() error {
 	return server.Progress(t.ctx, float64(t.visited), 0, fmt.Sprintf("%d entries", t.visited))
 }
 
-// patterns compiles patterns for paths.
+// patterns compiles patterns for paths. Each entry that a call visits is compared with all of them, so
+// their alternatives are bounded together.
 func patterns(list []string) ([]*glob.Pattern, error) {
-	out := make([]*glob.Pattern, 0, len(list))
+	out, alternatives := make([]*glob.Pattern, 0, len(list)), 0
 	for _, text := range list {
 		p, err := glob.Compile(text)
 		if err != nil {
 			return nil, mcp.Errorf("the pattern %q: %v", text, err)
+		}
+		if alternatives += p.Alternatives(); alternatives > glob.MaxAlternatives {
+			return nil, mcp.Errorf("the braces of the patterns stand for more than %d patterns together; use fewer", glob.MaxAlternatives)
 		}
 		out = append(out, p)
 	}
 	return out, nil
 }
 
-func matchAny(list []*glob.Pattern, path string) bool {
-	return slices.ContainsFunc(list, func(p *glob.Pattern) bool { return p.Match(path) })
+func matchAny(ctx context.Context, list []*glob.Pattern, path string) (bool, error) {
+	for _, p := range list {
+		if ok, err := p.Match(ctx, path); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
 
 func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, note string, err error) {
@@ -133,8 +145,8 @@ func (s *service) tree(ctx context.Context, d *directories, in treeIn) (out, not
 	shown := 0
 	t := &tour{ctx: ctx, d: d, top: top, most: s.opts.MaxVisited}
 	t.visit = func(_ place, rel string, e entry) (bool, error) {
-		if matchAny(leave, rel) {
-			return false, nil
+		if excluded, err := matchAny(ctx, leave, rel); excluded || err != nil {
+			return false, err
 		}
 		if shown++; shown > s.opts.MaxEntries {
 			return false, errCut
@@ -181,10 +193,14 @@ func (s *service) search(ctx context.Context, d *directories, in searchIn) (out,
 				return false, nil //nolint:nilerr // it leads out, or nowhere
 			}
 		}
-		if matchAny(leave, rel) {
-			return false, nil
+		if excluded, err := matchAny(ctx, leave, rel); excluded || err != nil {
+			return false, err
 		}
-		if matchAny(wanted, rel) {
+		match, err := matchAny(ctx, wanted, rel)
+		if err != nil {
+			return false, err
+		}
+		if match {
 			if len(found) == s.opts.MaxEntries {
 				return false, errCut
 			}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
-	"github.com/parley-mcp/parley/client"
 )
 
 // simple makes a repository with two commits and a branch.

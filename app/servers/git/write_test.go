@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/client"
 )
 

@@ -8,6 +8,7 @@
 package glob
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -103,19 +104,25 @@ func parseElement(part string) element {
 	return element{literal: literal.String()}
 }
 
+// Alternatives returns the number of patterns without braces that the pattern stands for.
+func (p *Pattern) Alternatives() int { return len(p.alternatives) }
+
 // Match reports whether the pattern matches a path: relative, with slashes, without empty
-// elements.
-func (p *Pattern) Match(path string) bool {
+// elements. Once ctx ends, it returns the cause.
+func (p *Pattern) Match(ctx context.Context, path string) (bool, error) {
 	if len(p.alternatives) == 0 {
-		return p.negate && path != ""
+		return p.negate && path != "", nil
 	}
 	names := strings.Split(path, "/")
 	for _, elements := range p.alternatives {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
 		if matchPath(elements, names) {
-			return !p.negate
+			return !p.negate, nil
 		}
 	}
-	return p.negate
+	return p.negate, nil
 }
 
 // matchPath compares element by element; fits[i] says whether the elements from the

@@ -1,6 +1,8 @@
 package glob_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -53,12 +55,12 @@ func TestMatch(t *testing.T) {
 			continue
 		}
 		for _, path := range test.yes {
-			if !p.Match(path) {
+			if !matches(t, p, path) {
 				t.Errorf("%q does not match %q", test.pattern, path)
 			}
 		}
 		for _, path := range test.no {
-			if p.Match(path) {
+			if matches(t, p, path) {
 				t.Errorf("%q matches %q", test.pattern, path)
 			}
 		}
@@ -87,9 +89,52 @@ func TestLimits(t *testing.T) {
 			continue
 		}
 		for _, path := range []string{strings.Repeat("a/", 100) + strings.Repeat("a", 255) + "c", strings.Repeat("a", 255) + "c"} {
-			if p.Match(path) {
+			if matches(t, p, path) {
 				t.Errorf("%.60q... matches", slow)
 			}
+		}
+	}
+}
+
+// matches is Match, which must not fail.
+func matches(t *testing.T, p *glob.Pattern, path string) bool {
+	t.Helper()
+	ok, err := p.Match(t.Context(), path)
+	if err != nil {
+		t.Errorf("%q: %v", path, err)
+	}
+	return ok
+}
+
+// An ending context counts how often it is looked at, and ends after some of them.
+type ending struct {
+	context.Context //nolint:containedctx // it is a context
+
+	looks, most int
+}
+
+func (e *ending) Err() error {
+	if e.looks++; e.looks > e.most {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Once the context ends, no more alternatives are tried.
+func TestMatchEnds(t *testing.T) {
+	p, err := glob.Compile("{1..1000}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Alternatives(); n != 1000 {
+		t.Errorf("%d alternatives", n)
+	}
+	for most, ok := range map[int]bool{0: false, 5: false, 499: false, 500: true} {
+		ctx := &ending{Context: t.Context(), most: most}
+		got, err := p.Match(ctx, "548") // the 500th, since they are sorted as texts
+		// One look finds the end, and one the cause.
+		if got != ok || errors.Is(err, context.Canceled) == ok || ctx.looks > most+2 {
+			t.Errorf("after %d looks: %t, %v, %d looks", most, got, err, ctx.looks)
 		}
 	}
 }
@@ -102,7 +147,7 @@ func FuzzMatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if first := p.Match(path); first != p.Match(path) {
+		if first := matches(t, p, path); first != matches(t, p, path) {
 			t.Error("two answers")
 		}
 	})

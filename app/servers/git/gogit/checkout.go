@@ -315,7 +315,7 @@ func (s *switcher) carryOut(ctx context.Context) error {
 	for _, c := range s.write {
 		if stale && !attributes(c) {
 			stale = false
-			if err := s.reread(); err != nil {
+			if err := s.reread(ctx); err != nil {
 				return errors.Join(err, s.keepIndex())
 			}
 		}
@@ -332,9 +332,9 @@ func (s *switcher) carryOut(ctx context.Context) error {
 }
 
 // reread reads the attributes as they are now.
-func (s *switcher) reread() (err error) {
+func (s *switcher) reread(ctx context.Context) (err error) {
 	s.sortEntries()
-	s.rules, err = s.conversion(s.idx)
+	s.rules, err = s.conversion(ctx, s.idx)
 	return err
 }
 

@@ -3,6 +3,7 @@ package gogit
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -25,7 +26,7 @@ type conversion struct {
 }
 
 // conversion reads the attributes of the working tree and of the repository.
-func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
+func (r *Repository) conversion(ctx context.Context, idx *index.Index) (*conversion, error) {
 	var stack []gitattributes.MatchAttribute
 	names := []string{".gitattributes"}
 	for _, e := range idx.Entries {
@@ -34,6 +35,9 @@ func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 		}
 	}
 	for _, name := range names {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		text, err := readSettings(r.tree, name)
 		if err != nil {
 			continue

@@ -22,11 +22,13 @@ func (r *Repository) Diff(ctx context.Context, what repo.DiffKind, target string
 	var list []*change
 	switch what {
 	case repo.DiffStaged:
-		list, err = r.staged(ctx, w.idx)
-		list = findRenames(list)
+		if list, err = r.staged(ctx, w.idx); err == nil {
+			list, err = findRenames(ctx, list)
+		}
 	case repo.DiffTarget:
-		list, err = w.since(ctx, target)
-		list = findRenames(list)
+		if list, err = w.since(ctx, target); err == nil {
+			list, err = findRenames(ctx, list)
+		}
 	default:
 		var conflicts map[string]int
 		if list, conflicts, err = w.unstaged(ctx); err == nil {
@@ -124,6 +126,9 @@ func (r *Repository) Show(ctx context.Context, shown *repo.Commit, out io.Writer
 	}
 	// Trees have folders in another order than paths have.
 	slices.SortFunc(list, func(a, b *change) int { return strings.Compare(a.path(), b.path()) })
+	if list, err = findRenames(ctx, list); err != nil {
+		return err
+	}
 	p := &patcher{Repository: r, out: out, context: repo.DefaultContext, full: true}
-	return p.writeAll(ctx, findRenames(list))
+	return p.writeAll(ctx, list)
 }

@@ -109,16 +109,13 @@ func (r *Repository) Close() error {
 	return errors.Join(errs...)
 }
 
-// step counts one thing that was looked at, and ends when the call was cancelled.
+// step counts one step of the work, and ends it when ctx ends. It reports progress now and then.
 func (r *Repository) step(ctx context.Context, what string) error {
 	const every = 2000
-	if r.steps++; r.steps%every != 0 {
-		return nil
-	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if r.progress == nil {
+	if r.steps++; r.steps%every != 0 || r.progress == nil {
 		return nil
 	}
 	return r.progress(ctx, r.steps, what)

@@ -32,12 +32,12 @@ func (p *patcher) writeAll(ctx context.Context, list []*change) error {
 		}
 		if c.from != nil && c.to != nil && kind(c.from.mode) != kind(c.to.mode) {
 			// A file that became a link, say, goes and comes.
-			if err := p.write(&change{from: c.from}); err != nil {
+			if err := p.write(ctx, &change{from: c.from}); err != nil {
 				return err
 			}
 			c = &change{to: c.to}
 		}
-		if err := p.write(c); err != nil {
+		if err := p.write(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -53,7 +53,7 @@ func kind(m filemode.FileMode) filemode.FileMode {
 }
 
 // write writes one change.
-func (p *patcher) write(c *change) error {
+func (p *patcher) write(ctx context.Context, c *change) error {
 	a, b := c.from, c.to
 	if a == nil {
 		a = &side{path: b.path}
@@ -77,7 +77,7 @@ func (p *patcher) write(c *change) error {
 	if a.hash == b.hash && !a.hash.IsZero() {
 		return nil
 	}
-	return p.contents(c, a.path, b.path)
+	return p.contents(ctx, c, a.path, b.path)
 }
 
 // modes writes what happened to a file beside its contents.
@@ -105,7 +105,7 @@ func (p *patcher) name(h plumbing.Hash) string {
 }
 
 // contents writes how the contents differ.
-func (p *patcher) contents(c *change, a, b string) error {
+func (p *patcher) contents(ctx context.Context, c *change, a, b string) error {
 	labelA, labelB := repo.QuotePath("a/"+a), repo.QuotePath("b/"+b)
 	if c.from == nil {
 		labelA = "/dev/null"
@@ -133,7 +133,7 @@ func (p *patcher) contents(c *change, a, b string) error {
 	if bytes.Equal(old, now) {
 		return nil
 	}
-	return p.hunks(labelA, labelB, linediff.Lines(old), linediff.Lines(now))
+	return p.hunks(ctx, labelA, labelB, linediff.Lines(old), linediff.Lines(now))
 }
 
 func contentOf(s *side) ([]byte, error) {
@@ -165,8 +165,11 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 }
 
 // hunks writes the parts of two texts that differ.
-func (p *patcher) hunks(labelA, labelB string, a, b [][]byte) error {
-	d := linediff.Compare(a, b)
+func (p *patcher) hunks(ctx context.Context, labelA, labelB string, a, b [][]byte) error {
+	d, err := linediff.Compare(ctx, a, b)
+	if err != nil {
+		return err
+	}
 	out := new(bytes.Buffer)
 	fmt.Fprintf(out, "--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
 	function, looked := "", 0

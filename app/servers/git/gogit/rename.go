@@ -2,6 +2,7 @@ package gogit
 
 import (
 	"cmp"
+	"context"
 	"path"
 	"slices"
 
@@ -20,8 +21,8 @@ const (
 )
 
 // findRenames makes renames of files that went away and files that came, where enough of their
-// contents is the same.
-func findRenames(list []*change) []*change {
+// contents is the same. Once ctx ends, it returns the cause.
+func findRenames(ctx context.Context, list []*change) ([]*change, error) {
 	var gone, came []*change
 	for _, c := range list {
 		switch {
@@ -32,18 +33,23 @@ func findRenames(list []*change) []*change {
 		}
 	}
 	if len(gone) == 0 || len(came) == 0 {
-		return list
+		return list, nil
 	}
-	r := &renames{used: make(map[*change]bool), texts: make(map[*change]map[uint64]int)}
+	r := &renames{ctx: ctx, used: make(map[*change]bool), texts: make(map[*change]map[uint64]int)}
 	r.exact(gone, came)
 	if gone, came = r.left(gone), r.left(came); len(gone) <= renamesCompared && len(came) <= renamesCompared {
 		r.sameName(gone, came)
 		r.alike(r.left(gone), r.left(came))
 	}
-	return slices.DeleteFunc(list, func(c *change) bool { return c.to == nil && r.used[c] })
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(c *change) bool { return c.to == nil && r.used[c] }), nil
 }
 
+// renames is one search for renames. When ctx ends, no more files are compared.
 type renames struct {
+	ctx   context.Context //nolint:containedctx // of the one search
 	used  map[*change]bool
 	texts map[*change]map[uint64]int // how many bytes of each chunk a file has
 }
@@ -65,6 +71,9 @@ func (r *renames) exact(gone, came []*change) {
 		byHash[c.from.hash] = append(byHash[c.from.hash], c)
 	}
 	for _, to := range came {
+		if r.ctx.Err() != nil {
+			return
+		}
 		var best *change
 		for _, from := range byHash[to.to.hash] {
 			if r.used[from] || (from.from.mode == filemode.Symlink) != (to.to.mode == filemode.Symlink) {
@@ -98,6 +107,9 @@ func (r *renames) sameName(gone, came []*change) {
 	from := only(gone, func(c *change) string { return c.from.path })
 	to := only(came, func(c *change) string { return c.to.path })
 	for _, base := range sortedKeys(to) {
+		if r.ctx.Err() != nil {
+			return
+		}
 		if f, t := from[base], to[base]; f != nil && t != nil {
 			if score := r.score(f, t); score >= enough {
 				r.join(f, t, score)
@@ -116,6 +128,9 @@ func (r *renames) alike(gone, came []*change) {
 	var pairs []pair
 	for _, to := range came {
 		for _, from := range gone {
+			if r.ctx.Err() != nil {
+				return
+			}
 			if score := r.score(from, to); score >= leastAlike {
 				pairs = append(pairs, pair{from, to, score, path.Base(from.from.path) == path.Base(to.to.path)})
 			}

@@ -39,6 +39,9 @@ func (r *Repository) Add(ctx context.Context, files []string) error {
 		if strings.HasPrefix(files[i], ":") {
 			return repo.Unsupported("the path %q, which begins with ':',", files[i])
 		}
+		if err := r.step(ctx, "matching files"); err != nil {
+			return err
+		}
 		found, err := w.match(ctx, name)
 		if err != nil {
 			return err
@@ -296,7 +299,7 @@ func (r *Repository) Commit(ctx context.Context, message string, now time.Time) 
 			return "", mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
 		}
 	}
-	tree, err := r.writeTree(idx.Entries)
+	tree, err := r.writeTree(ctx, idx.Entries)
 	if err != nil {
 		return "", err
 	}
@@ -348,7 +351,7 @@ func (r *Repository) signature(kind string, now time.Time) object.Signature {
 }
 
 // writeTree writes the trees of the index, which is sorted by path, and returns the topmost.
-func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
+func (r *Repository) writeTree(ctx context.Context, entries []*index.Entry) (plumbing.Hash, error) {
 	type node struct {
 		object.Tree
 
@@ -374,6 +377,9 @@ func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
 	}
 	var write func(n *node) (plumbing.Hash, error)
 	write = func(n *node) (plumbing.Hash, error) {
+		if err := r.step(ctx, "writing folders"); err != nil {
+			return plumbing.ZeroHash, err
+		}
 		for name, dir := range n.dirs {
 			h, err := write(dir)
 			if err != nil {

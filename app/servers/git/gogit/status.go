@@ -31,7 +31,9 @@ func (r *Repository) Status(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	staged = findRenames(staged)
+	if staged, err = findRenames(ctx, staged); err != nil {
+		return "", err
+	}
 	unstaged, conflicts, err := w.unstaged(ctx)
 	if err != nil {
 		return "", err

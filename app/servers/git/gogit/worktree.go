@@ -94,7 +94,7 @@ func (r *Repository) openTree(ctx context.Context) (*workTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := r.conversion(idx)
+	rules, err := r.conversion(ctx, idx)
 	return &workTree{Repository: r, idx: idx, parents: make(parents), rules: rules}, err
 }
 
@@ -379,6 +379,9 @@ func (s *search) walk(ctx context.Context, dir string, patterns []gitignore.Patt
 	}
 	matcher := gitignore.NewMatcher(patterns)
 	for _, e := range list {
+		if err := context.Cause(ctx); err != nil { // there may be many patterns
+			return err
+		}
 		if repo.IsDotGit(e.Name()) {
 			continue
 		}

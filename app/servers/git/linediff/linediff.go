@@ -3,6 +3,7 @@ package linediff
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"slices"
 )
@@ -16,8 +17,8 @@ type Diff struct {
 	Added   []bool // of the lines of the second
 }
 
-// Compare compares two texts line by line.
-func Compare(a, b [][]byte) *Diff {
+// Compare compares two texts line by line. Once ctx ends, it returns the cause.
+func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 	ids := make(map[string]int, len(a))
 	number := func(lines [][]byte) []int {
 		out := make([]int, len(lines))
@@ -42,13 +43,16 @@ func Compare(a, b [][]byte) *Diff {
 		endA--
 		endB--
 	}
-	m := &myers{diff: d}
+	m := &myers{ctx: ctx, diff: d}
 	m.a = keepers(d.a, d.b, start, endA, d.Removed)
 	m.b = keepers(d.b, d.a, start, endB, d.Added)
 	m.run()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	settle(d.a, d.Removed, d.Added, a)
 	settle(d.b, d.Added, d.Removed, b)
-	return d
+	return d, nil
 }
 
 // keepers returns the lines of own, by index, that are worth comparing. The others, which the
@@ -117,6 +121,7 @@ func squareRoot(n int) int {
 
 // myers finds a short edit script between the lines a and b of the diff.
 type myers struct {
+	ctx  context.Context //nolint:containedctx // of the one comparison
 	diff *Diff
 	a, b []int
 	// forward and backward are how far a path got on each diagonal, shifted by offset.
@@ -135,7 +140,7 @@ func (m *myers) run() {
 
 func (m *myers) equal(i, j int) bool { return m.diff.a[m.a[i]] == m.diff.b[m.b[j]] }
 
-// compare marks what differs between a[a0:a1] and b[b0:b1].
+// compare marks what differs between a[a0:a1] and b[b0:b1]. It stops early when ctx ends.
 func (m *myers) compare(a0, a1, b0, b1 int) {
 	for {
 		for a0 < a1 && b0 < b1 && m.equal(a0, b0) {
@@ -146,7 +151,7 @@ func (m *myers) compare(a0, a1, b0, b1 int) {
 			a1--
 			b1--
 		}
-		if a0 == a1 || b0 == b1 {
+		if a0 == a1 || b0 == b1 || m.ctx.Err() != nil {
 			break
 		}
 		i, j := m.middle(a0, a1, b0, b1)
