@@ -39,6 +39,6 @@ func ExamplePeer_Call() {
 		return nil
 	})
 	answer, err := peer.Call(context.Background(), echo, "ping", nil)
-	fmt.Println(answer.ID, err)
-	// Output: 1 <nil>
+	fmt.Println(answer.Method, err)
+	// Output: ping <nil>
 }
