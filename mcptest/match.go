@@ -225,8 +225,10 @@ func renewed(old, got *tree) *tree {
 		}
 		out.items = append(out.items, after)
 	}
-	if id := slices.Index(out.names, "id"); id >= 0 && slices.Contains(out.names, "method") && out.items[id].kind == '0' {
-		out.items[id] = stringTree(savePrefix + "id") // the server asks
+	if id := slices.Index(out.names, "id"); id >= 0 && slices.Contains(out.names, "method") { // the server asks
+		if _, kept := out.items[id].placeholder(); !kept {
+			out.items[id] = stringTree(savePrefix + "id")
+		}
 	}
 	return out
 }
