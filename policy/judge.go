@@ -59,8 +59,11 @@ type value struct {
 	number wire.Decimal // if kind is '0'
 	at     location
 	atWhy  doubt
-	end    endpoint
-	endWhy doubt
+	// name is what a file URI is to a server that takes it for a relative path; nil if none does.
+	name    *location
+	nameWhy doubt
+	end     endpoint
+	endWhy  doubt
 }
 
 // newValue returns the value with that text.
@@ -93,12 +96,17 @@ func (v *value) string() (string, bool) {
 	return v.text, true
 }
 
-func (v *value) path(s string, dir *location) (*location, doubt) {
-	if v.have&readPath == 0 {
-		v.at, v.atWhy = parsePath(s, dir)
-		v.have |= readPath
+// asPath reads a string of the arguments as a path.
+func (v *value) asPath(s string, a *arguments) {
+	if v.have&readPath != 0 {
+		return
 	}
-	return &v.at, v.atWhy
+	v.have |= readPath
+	v.at, v.atWhy = parseArgument(s, &a.dir)
+	if v.atWhy == noDoubt && !a.uris && schemeOf(s) != "" {
+		v.name = new(location)
+		*v.name, v.nameWhy = join(&a.dir, s)
+	}
 }
 
 func (v *value) url(s string) (*endpoint, doubt) {
@@ -109,8 +117,8 @@ func (v *value) url(s string) (*endpoint, doubt) {
 	return &v.end, v.endWhy
 }
 
-// judge reports whether one value fulfils the test.
-func (t *test) judge(v *value, dir *location) (judgement, doubt) {
+// judge reports whether one value of the arguments fulfils the test.
+func (t *test) judge(v *value, a *arguments) (judgement, doubt) {
 	if t.Op == OpEquals {
 		return t.judgeEquals(v)
 	}
@@ -125,7 +133,8 @@ func (t *test) judge(v *value, dir *location) (judgement, doubt) {
 	case OpGlob:
 		return answer(matchesOne(t.globs, s)), noDoubt
 	case OpInside:
-		return t.judgeInside(v.path(s, dir))
+		v.asPath(s, a)
+		return t.judgePath(v, a.dir.style)
 	default:
 		return t.judgeHost(v.url(s))
 	}
@@ -166,28 +175,46 @@ func (t *test) judgeRange(v *value) (judgement, doubt) {
 	return answer((t.min == nil || n.Compare(t.min) >= 0) && (t.max == nil || n.Compare(t.max) <= 0)), noDoubt
 }
 
-// judgeInside cannot judge a path that is inside if letter case is ignored, as many file systems do,
-// nor one of another system than all of the test's.
-func (t *test) judgeInside(l *location, d doubt) (judgement, doubt) {
+// judgePath cannot judge a file URI of which it matters whether the server takes URIs. system is the
+// server's.
+func (t *test) judgePath(v *value, system pathStyle) (judgement, doubt) {
+	j, why := t.judgeInside(&v.at, v.atWhy, system)
+	if j == unknown || v.name == nil {
+		return j, why
+	}
+	if asName, _ := t.judgeInside(v.name, v.nameWhy, system); asName != j {
+		return unknown, doubtURIOrName
+	}
+	return j, noDoubt
+}
+
+// judgeInside cannot judge a path that is inside if letter case and the form of letters are ignored, as
+// many file systems do, nor one of another system than the test's folders: than all of them, or than
+// one if the server's system is unknown.
+func (t *test) judgeInside(l *location, d doubt, system pathStyle) (judgement, doubt) {
 	if d != noDoubt {
 		return unknown, d
 	}
-	why := doubtStyle
+	same, why := false, noDoubt
 	for i := range t.dirs {
 		dir := &t.dirs[i]
 		if dir.style != l.style {
+			if why == noDoubt && system == unknownStyle {
+				why = doubtStyle
+			}
 			continue
 		}
+		same = true
 		switch l.from(dir) {
 		case inside:
 			return yes, noDoubt
 		case maybeInside:
 			why = doubtPathCase
-		default:
-			if why == doubtStyle {
-				why = noDoubt
-			}
+		case outside:
 		}
+	}
+	if !same {
+		why = doubtStyle
 	}
 	if why != noDoubt {
 		return unknown, why
@@ -199,19 +226,10 @@ func (t *test) judgeHost(e *endpoint, d doubt) (judgement, doubt) {
 	if d != noDoubt {
 		return unknown, d
 	}
-	// A port that is unknown may be the one of a pattern.
-	anyPort := *e
 	for i := range t.hosts {
-		p := &t.hosts[i]
-		if p.match(e) {
+		if t.hosts[i].match(e) {
 			return yes, noDoubt
 		}
-		if anyPort.port = p.port; e.port == 0 && p.match(&anyPort) {
-			d = doubtPort
-		}
-	}
-	if d != noDoubt {
-		return unknown, d
 	}
 	return no, noDoubt
 }
@@ -221,10 +239,13 @@ const maxCached = 512
 
 // arguments are those of one query, read when the first predicate needs them.
 type arguments struct {
-	query   *Query
-	state   argumentState
-	text    mcp.RawValue
-	dir     location
+	query *Query
+	state argumentState
+	text  mcp.RawValue
+	// dir is the folder that relative paths begin at.
+	dir location
+	// uris says that the arguments are URIs, as only tools and prompts have others.
+	uris    bool
 	located []*located
 	last    *located // of a pointer that is not kept
 	lastID  int
@@ -251,7 +272,8 @@ func (a *arguments) read(pointers int) {
 		a.state = argumentsInvalid
 	}
 	a.located = make([]*located, min(pointers, maxCached))
-	if dir := a.query.Dir; dir != "" {
+	a.uris = a.query.Kind != "" && a.query.Kind != KindTool && a.query.Kind != KindPrompt
+	if dir := a.query.Dir; dir != "" && !a.uris {
 		a.dir, _ = parseDir(dir)
 	}
 }
@@ -281,7 +303,7 @@ func (a *arguments) judge(t *test, e Effect) (judgement, doubt) {
 		return no, noDoubt
 	}
 	for i := range found.values {
-		j, d := t.judge(&found.values[i], &a.dir)
+		j, d := t.judge(&found.values[i], a)
 		switch {
 		case j == unknown && why == noDoubt:
 			why = d

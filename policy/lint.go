@@ -129,7 +129,7 @@ func (t *test) contradicts(other *test, e Effect) bool {
 			return false // what "/data" means depends on Query.Dir
 		}
 		for _, v := range t.values {
-			judged, why := other.judge(new(newValue(v.raw)), &location{})
+			judged, why := other.judge(new(newValue(v.raw)), &arguments{})
 			if judged == yes || judged == unknown && (e != Allow || why != doubtType) {
 				return false
 			}

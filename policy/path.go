@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // A pathStyle says how a path is written.
@@ -21,7 +23,7 @@ type location struct {
 	style pathStyle
 	// text has slashes between its segments and none at its end: "" and "C:" are roots.
 	text string
-	// folded is text without letter case.
+	// folded is text in Unicode's form NFD and without letter case.
 	folded string
 }
 
@@ -30,7 +32,7 @@ type nearness uint8
 
 const (
 	outside     nearness = iota
-	maybeInside          // inside if letter case is ignored
+	maybeInside          // inside if letter case and the Unicode form of letters are ignored
 	inside               // it is the folder, or lies beneath it
 )
 
@@ -50,8 +52,16 @@ func beneath(text, dir string) bool {
 	return strings.HasPrefix(text, dir) && (len(text) == len(dir) || text[len(dir)] == '/')
 }
 
-// parsePath returns the location of a path or file URI; dir is what relative paths begin at, of
-// unknownStyle if it is not known. The doubt says why there is none.
+// parseArgument is parsePath for an argument. Some servers remove quotes around a path.
+func parseArgument(s string, dir *location) (location, doubt) {
+	if strings.HasPrefix(s, "'") || strings.HasPrefix(s, `"`) || strings.HasSuffix(s, "'") || strings.HasSuffix(s, `"`) {
+		return location{}, doubtQuote
+	}
+	return parsePath(s, dir)
+}
+
+// parsePath returns the location of a path or file URI; relative paths begin at dir, which also tells
+// the system. It has unknownStyle if it is not known. The doubt says why there is no location.
 func parsePath(s string, dir *location) (location, doubt) {
 	if d := doubtfulPath(s); d != noDoubt {
 		return location{}, d
@@ -70,6 +80,8 @@ func parsePath(s string, dir *location) (location, doubt) {
 		s, isURI = path, true
 	}
 	switch {
+	case hasDrive(s) && dir.style == posixStyle: // elsewhere "C:\x" is a name
+		return location{}, doubtStyle
 	case hasDrive(s):
 		if len(s) == 2 || !isSlash(s[2]) {
 			return location{}, doubtDrive
@@ -77,19 +89,39 @@ func parsePath(s string, dir *location) (location, doubt) {
 		return clean(strings.ToUpper(s[:2]), s[3:], windowsStyle)
 	case strings.HasPrefix(s, `\\`), dir.style == windowsStyle && len(s) > 1 && isSlash(s[0]) && isSlash(s[1]):
 		return location{}, doubtDrive
-	case s[0] == '/' && (isURI || dir.style != windowsStyle):
+	case s[0] == '/' && dir.style != windowsStyle:
 		return clean("", s, posixStyle)
-	case dir.style == windowsStyle && isSlash(s[0]):
+	case isURI:
+		return location{}, doubtFileURI
+	case isSlash(s[0]) && dir.style == windowsStyle:
+		if namesDrive(s) {
+			return location{}, doubtShellDrive
+		}
 		return clean(dir.text[:2], s, windowsStyle)
 	case strings.ContainsAny(s[:1], "~$%"):
 		return location{}, doubtVariable
-	case dir.style == unknownStyle:
+	default:
+		return join(dir, s)
+	}
+}
+
+// join returns the location of a relative path that begins at dir.
+func join(dir *location, s string) (location, doubt) {
+	switch dir.style {
+	case unknownStyle:
 		return location{}, doubtRelative
-	case dir.style == windowsStyle:
+	case windowsStyle:
 		return clean(dir.text[:2], dir.text[2:]+"/"+s, windowsStyle)
 	default:
 		return clean("", dir.text+"/"+s, posixStyle)
 	}
+}
+
+// namesDrive reports whether shells on Windows read the path as one of a drive: "/c/data" and
+// "/cygdrive/c/data" are "C:\data" to them, and "\c\data" on the current drive to other programs.
+func namesDrive(s string) bool {
+	first, _, _ := strings.Cut(strings.ReplaceAll(s[1:], `\`, "/"), "/")
+	return len(first) == 1 && hasDrive(first+":") || strings.EqualFold(first, "cygdrive")
 }
 
 // parseDir returns the location of an absolute path.
@@ -184,7 +216,7 @@ func clean(root, path string, style pathStyle) (location, doubt) {
 	if len(kept) > 0 {
 		l.text += "/" + strings.Join(kept, "/")
 	}
-	l.folded = strings.Map(foldRune, l.text)
+	l.folded = strings.Map(foldRune, norm.NFD.String(l.text))
 	return l, noDoubt
 }
 

@@ -23,9 +23,12 @@ const (
 	doubtEmptyPath
 	doubtNUL
 	doubtBlank
+	doubtQuote
 	doubtScheme
 	doubtFileURI
+	doubtURIOrName
 	doubtDrive
+	doubtShellDrive
 	doubtWindowsName
 	doubtBackslash
 	doubtVariable
@@ -34,6 +37,7 @@ const (
 	doubtStyle
 	doubtPathCase
 	doubtURL
+	doubtURLScheme
 	doubtUserinfo
 	doubtURLCharacter
 	doubtHost
@@ -51,22 +55,26 @@ var doubtTexts = [...]string{
 	doubtEmptyPath:    "the path is empty",
 	doubtNUL:          "the path has a NUL character",
 	doubtBlank:        "the path begins or ends with a blank",
+	doubtQuote:        "the path begins or ends with a quote",
 	doubtScheme:       "it is a URI, but no file URI",
 	doubtFileURI:      "the file URI is not plain",
+	doubtURIOrName:    "it is a file URI, which some servers read as a relative path",
 	doubtDrive:        "it is a path of Windows without a drive and a root",
+	doubtShellDrive:   "the path begins with a drive as shells on Windows write it",
 	doubtWindowsName:  "the path has a name that Windows changes",
 	doubtBackslash:    "the path has a backslash beside '..'",
 	doubtVariable:     "the path begins with '~', '$' or '%'",
 	doubtRelative:     "the path is relative, and the folder that it begins at is unknown",
 	doubtAboveRoot:    "the path leads above the root",
-	doubtStyle:        "the path is one of another system than those of the rule",
-	doubtPathCase:     "the path differs from one of the rule in letter case only",
+	doubtStyle:        "the path is one of another system than those of the rule or the server's folder",
+	doubtPathCase:     "the path differs from one of the rule only in letter case or in the Unicode form of a letter",
 	doubtURL:          "it is no URL with a scheme and a host",
+	doubtURLScheme:    "the URL's scheme is not http, https, ws, wss or ftp",
 	doubtUserinfo:     "the URL has user information",
 	doubtURLCharacter: "the URL has a blank, a control character or a backslash",
 	doubtHost:         "the URL's host is not written in plain ASCII",
 	doubtAddress:      "the URL's host is an unusual spelling of an address",
-	doubtPort:         "the URL's port is not a number up to 65535",
+	doubtPort:         "the URL's port is not a number from 1 to 65535",
 }
 
 func (d doubt) String() string { return doubtTexts[d] }

@@ -33,8 +33,9 @@ type Query struct {
 	Labels []Label
 	// Time is now. If it is zero, a rule with From or Until matches unless it allows.
 	Time time.Time
-	// Dir is the absolute path of the folder that relative paths in the arguments begin at; empty if
-	// it is unknown.
+	// Dir is the absolute path of the folder at which the server begins relative paths in the arguments
+	// of tools and prompts. A Dir of Windows also says that the server runs there, and any other that it
+	// does not. If Dir is empty, or not absolute, both are unknown.
 	Dir string
 }
 

@@ -203,8 +203,8 @@ func (o Op) String() string { return wordOf(opNames, int(o), "Op") }
 // segment "*" stands for every element of an array or every member of an object.
 //
 // An argument that is absent does not fulfil a predicate. One that is present may be impossible to
-// judge: it has the wrong type for the operation, it is a path or a URL that two programs would
-// understand differently, a container on the way to it has another type, an object on the way has a
+// judge: it has the wrong type for the operation, it is a path or a URL of which it is not known how the
+// server reads it, a container on the way to it has another type, an object on the way has a
 // member whose name differs in letter case only, which some servers take for the same, or "*" stands
 // for more than 1,000 values. Then the rule takes the safe side:
 //
@@ -227,16 +227,25 @@ func (o Op) String() string { return wordOf(opNames, int(o), "Op") }
 // OpInside: the argument is a path, or a URI with the scheme "file", that is one of Dirs or lies
 // beneath one. Dirs are absolute. The paths are compared without "." and "..", segment by segment. A
 // relative path begins at [Query.Dir]. A path with a drive letter is one of Windows, where both
-// slashes separate. Not judged are, among others, paths relative to an unknown folder, those that
-// begin with "~", "$" or "%", that leave the root by "..", that have a NUL, and those that are inside
-// only if letter case is ignored. The comparison is one of texts: symbolic links are not followed,
-// and a server must keep its own bounds.
+// slashes separate. Not judged are, among others:
+//
+//   - paths relative to an unknown folder, and those that begin with "~", "$" or "%";
+//   - those that leave the root by "..", have a NUL, or begin or end with a blank or a quote;
+//   - those that are inside only if letter case and the Unicode form of letters (NFC, NFD) are ignored;
+//   - file URIs in arguments of tools and prompts, unless they are inside, or are not, also as the
+//     relative path that a server without URIs reads;
+//   - paths with a drive letter for a server that does not run on Windows; for one that does, paths
+//     that begin with a drive as its shells write it ("/c/data"), network paths, and names that Windows
+//     changes.
+//
+// The comparison is one of texts: symbolic links are not followed, and a server must keep its own bounds.
 //
 // OpHost: the argument is a URL whose host is one of Hosts: a name, "*." and a name for all names
 // beneath it, but not itself, "*" for any host, or an address (IPv6 in brackets); each may be followed
 // by ":" and a port, otherwise every port matches. Names are written in ASCII ("xn--..."). Not judged
-// are URLs without a scheme or host, with user information, backslashes, blanks or control
-// characters, with hosts that are not ASCII, and with unusual spellings of IPv4 addresses.
+// are URLs whose scheme is not http, https, ws, wss or ftp, without a host, with user information,
+// backslashes, blanks or control characters, with hosts that are not ASCII, and with unusual spellings
+// of IPv4 addresses.
 //
 // OpRange: the argument is a number, at least Min and at most Max, compared exactly.
 type Predicate struct {

@@ -13,7 +13,7 @@ type endpoint struct {
 	// host is in lower case, without brackets and without a dot at its end; addresses have their
 	// canonical spelling.
 	host string
-	// port is the port, also the default of the scheme; 0 if it is unknown.
+	// port is the port, also the default of the scheme.
 	port int
 }
 
@@ -68,6 +68,9 @@ func compileHost(text string) (hostPattern, error) {
 
 var errHost = errors.New(`write a name or address in ASCII, such as "example.com", "*.example.com", "xn--bcher-kva.example" or "[::1]"`)
 
+// defaultPorts has the schemes whose URLs are known to name the host that is connected to, with their
+// default ports. What stands after "//" in others is a machine that is not asked ("file:"), one host of
+// several or none that counts ("postgres:"), or whatever the server means by it.
 var defaultPorts = map[string]int{"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21}
 
 // parseURL returns the endpoint of an absolute URL. The doubt says why there is none, also where
@@ -81,6 +84,10 @@ func parseURL(s string) (endpoint, doubt) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found || !validScheme(scheme) {
 		return endpoint{}, doubtURL
+	}
+	defaultPort, known := defaultPorts[strings.ToLower(scheme)]
+	if !known {
+		return endpoint{}, doubtURLScheme
 	}
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
 		rest = rest[:end]
@@ -99,9 +106,12 @@ func parseURL(s string) (endpoint, doubt) {
 	if d != noDoubt {
 		return endpoint{}, d
 	}
-	e := endpoint{host: host, port: defaultPorts[strings.ToLower(scheme)]}
+	e := endpoint{host: host, port: defaultPort}
 	if port != "" {
 		e.port, _ = strconv.Atoi(port)
+	}
+	if e.port == 0 {
+		return endpoint{}, doubtPort
 	}
 	return e, noDoubt
 }

@@ -271,10 +271,9 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/yosida95/uritemplate/v3 v3.0.2
 	go.yaml.in/yaml/v3 v3.0.6
+	golang.org/x/text v0.14.0
 	golang.org/x/time v0.16.0
 )
-
-require golang.org/x/text v0.14.0 // indirect
 `,
 		"app/go.mod": `module github.com/parley-mcp/parley/app
 
@@ -356,6 +355,7 @@ require (
 		"0025-go-oidc":         "github.com/coreos/go-oidc/v3 golang.org/x/oauth2",
 		"0038-opentelemetry":   "go.opentelemetry.io/otel go.opentelemetry.io/otel/metric go.opentelemetry.io/otel/sdk go.opentelemetry.io/otel/sdk/metric go.opentelemetry.io/otel/trace",
 		"0058-yaml":            "go.yaml.in/yaml/v3",
+		"0061-policy":          "golang.org/x/text",
 		"0062-hujson":          "github.com/tailscale/hujson",
 		"0073-terminal-screen": "charm.land/bubbles/v2 charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi",
 		"0039-prometheus":      "github.com/prometheus/client_golang github.com/prometheus/common",
@@ -374,7 +374,7 @@ func TestModules(t *testing.T) {
 		"sound": {},
 		"replace in the root": {
 			change: map[string]string{"go.mod": "replace golang.org/x/time => ../time\n"},
-			want:   []string{"go.mod:15: no replace: the module is built with the versions its users get"},
+			want:   []string{"go.mod:14: no replace: the module is built with the versions its users get"},
 		},
 		"replace in a block": {
 			change: map[string]string{"app/go.mod": "replace (\n\tgolang.org/x/term => ../term\n)\n"},
@@ -408,7 +408,7 @@ func TestModules(t *testing.T) {
 		},
 		"a dependency of the program in the library": {
 			change: map[string]string{"go.mod": "require github.com/spf13/cobra v1.10.2\n"},
-			want:   []string{"go.mod:15: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
+			want:   []string{"go.mod:14: github.com/spf13/cobra is not on the list of dependencies in internal/archtest: it needs a record in docs/decisions"},
 		},
 		"indirect only": {
 			change: map[string]string{"go.mod": "require example.org/deep v1.0.0 // indirect\n"},

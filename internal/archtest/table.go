@@ -159,8 +159,8 @@ var reservations = []reservation{
 		"the page of metrics is written without it; tests hold it to the parser",
 	},
 	{
-		"golang.org/x/text", "app/store/records app/userauth release",
-		"names of users are compared in one place, passwords in another",
+		"golang.org/x/text", "policy app/store/records app/userauth release",
+		"paths are compared in one place, names of users in another, passwords in a third",
 	},
 }
 
@@ -177,6 +177,7 @@ var dependencies = map[string]map[string]string{
 		"github.com/yosida95/uritemplate/v3":       "docs/decisions/0003-uri-templates.md",
 		"github.com/coder/websocket":               "docs/decisions/0015-websocket.md",
 		"github.com/go-jose/go-jose/v4":            "docs/decisions/0019-go-jose.md",
+		"golang.org/x/text":                        "docs/decisions/0061-policy.md",
 		"golang.org/x/time":                        "docs/decisions/0005-x-time.md",
 		"github.com/google/go-cmp":                 "docs/decisions/0006-go-cmp.md",
 		"go.yaml.in/yaml/v3":                       "docs/decisions/0058-yaml.md",
