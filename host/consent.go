@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,10 +69,10 @@ func (s *Session) query(kind policy.Kind, server, name string, args mcp.RawValue
 	s.mu.Unlock()
 	q := &policy.Query{
 		Kind: kind, Server: server, Name: name, Arguments: args, Labels: labels,
-		Time: time.Now(), Dir: s.host.opts.Dir, Client: s.host.opts.Info.Name,
+		Time: time.Now(), Client: s.host.opts.Info.Name,
 	}
 	if spec, ok := s.host.spec(server); ok {
-		q.Trusted = spec.Trusted
+		q.Trusted, q.Dir = spec.Trusted, spec.Dir
 	}
 	return q
 }
@@ -88,8 +89,8 @@ func (s *Session) ruled(q *policy.Query) verdict {
 	v := s.host.opts.Policy.Decide(q)
 	out := verdict{effect: v.Effect, why: v.Why()}
 	if v.Rule != nil {
-		out.reason = v.Rule.Reason
-		out.once = v.Effect != policy.Allow // a rule that asks wants to be asked each time
+		out.reason = cmp.Or(v.Rule.Reason, v.Unjudged) // the model may call again with an absolute path
+		out.once = v.Effect != policy.Allow            // a rule that asks wants to be asked each time
 	}
 	return out
 }

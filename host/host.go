@@ -33,9 +33,6 @@ type Options struct {
 	// Roots are what servers may be told to work in, with consent; see [Root].
 	// Default none.
 	Roots []mcp.Root
-	// Dir is what relative paths in arguments are taken to be relative to, for
-	// rules. Default: unknown, so that rules cannot judge them.
-	Dir string
 	// OnLog takes log messages of servers: untrusted. Default: not asked for.
 	OnLog func(server string, p *mcp.LogParams)
 	// LogLevel is the least severe level asked for with OnLog. Default info.

@@ -28,6 +28,10 @@ type Server struct {
 	Dialer transport.Dialer
 	// Origin says where the entry comes from, for people.
 	Origin string
+	// Dir is the absolute path of the folder at which the server begins relative paths in
+	// arguments, without symbolic links, for rules: see policy.Query.Dir. Default: unknown, so
+	// that no rule that allows matches relative paths, and each that restricts does.
+	Dir string
 	// Trusted lets the server's instructions reach the model.
 	Trusted bool
 	// Labels say what the server deals with: untrusted input, private data, or

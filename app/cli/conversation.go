@@ -303,9 +303,6 @@ func (p *program) hostOptions() (*host.Options, error) {
 		Extensions:   append([]client.Extension{tasks.Client(nil)}, p.extensions...),
 		Logger:       p.logger(),
 	}
-	if dir, err := os.Getwd(); err == nil {
-		opts.Dir = dir
-	}
 	var err error
 	if opts.Roots, err = p.resolvedRoots(); err != nil {
 		return nil, err
@@ -400,7 +397,7 @@ func (p *program) expanded(ctx context.Context, entry *config.Server, attended b
 // startable makes the server of an expanded entry.
 func (p *program) startable(ctx context.Context, entry *config.Server) (s host.Server, err error) {
 	s = host.Server{
-		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Trusted: entry.Trusted,
+		Name: entry.Name, Key: serverKey(entry), Origin: entry.Source.String(), Dir: entryFolder(entry), Trusted: entry.Trusted,
 		Labels: entry.Labels, Versions: versionsOf(entry.Versions), OnlyTools: entry.AllowTools,
 		ConnectTimeout: entry.ConnectTimeout, CallTimeout: entry.CallTimeout,
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -92,6 +93,20 @@ func (b *rulebook) trusts(server string) bool {
 	return entry != nil && entry.Trusted
 }
 
+// folder returns the folder at which a server begins relative paths, or "" if that is unknown, as it is
+// for a server without an entry.
+func (b *rulebook) folder(server string) string {
+	entry := b.cfg.Server(server)
+	if entry == nil {
+		return ""
+	}
+	started, err := entry.Expand(nil)
+	if err != nil { // an input that only the person knows, or an entry that is not started
+		return ""
+	}
+	return entryFolder(started)
+}
+
 // lint finds rules that do nothing, also those about a tool that the entry does not list.
 func (b *rulebook) lint() []string {
 	var found []string
@@ -150,11 +165,8 @@ func (p *program) policyExplainCommand() *cobra.Command {
 			for _, l := range labels {
 				q.Labels = append(q.Labels, policy.Label(l))
 			}
-			if q.Dir, err = os.Getwd(); err != nil {
-				return fmt.Errorf("finding the working folder: %w", err)
-			}
 			return p.withPolicy(cmd.Context(), &flags, func(book *rulebook) error {
-				q.Trusted = q.Trusted || book.trusts(server)
+				q.Trusted, q.Dir = q.Trusted || book.trusts(server), book.folder(server)
 				return p.explainCall(book, q)
 			})
 		},
@@ -252,8 +264,9 @@ func (p *program) policyTestCommand() *cobra.Command {
 		Long: `Hold the rules against a table: a JSON array of
   {"server": "files", "name": "write_file", "arguments": {"path": "/etc/x"}, "expect": "deny"}
 
-A row may also have kind, trusted, readOnly, labels and dir. The exit code is 6
-if a row is decided otherwise.`,
+A row may also have kind, trusted, readOnly, labels and dir, the folder at which
+the server begins relative paths; without it that of the server's entry counts, as
+far as it is known. The exit code is 6 if a row is decided otherwise.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := os.ReadFile(args[0])
@@ -275,7 +288,7 @@ func (p *program) testPolicy(book *rulebook, cases []policyCase) error {
 	failed := 0
 	for i := range cases {
 		c := &cases[i]
-		q := &policy.Query{Kind: c.Kind, Server: c.Server, Name: c.Name, Arguments: c.Arguments, Trusted: c.Trusted || book.trusts(c.Server), Labels: c.Labels, Dir: c.Dir, Time: time.Now(), Client: "parley"}
+		q := &policy.Query{Kind: c.Kind, Server: c.Server, Name: c.Name, Arguments: c.Arguments, Trusted: c.Trusted || book.trusts(c.Server), Labels: c.Labels, Dir: cmp.Or(c.Dir, book.folder(c.Server)), Time: time.Now(), Client: "parley"}
 		if q.Kind == "" {
 			q.Kind = policy.KindTool
 		}

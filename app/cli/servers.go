@@ -116,7 +116,9 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 			return host.Server{}, fmt.Errorf("finding this program, which serves it: %w", err)
 		}
 		d := p.command(self, "serve", bundled)
-		return host.Server{Name: bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Trusted: true}, nil
+		return host.Server{
+			Name: bundled, Key: "built in", BuiltIn: true, Dialer: d, Origin: "built in", Dir: startFolder("", nil, nil), Trusted: true,
+		}, nil
 	}
 	name, command := splitServerFlag(flag)
 	if isURL(command) {
@@ -136,7 +138,7 @@ func (p *program) server(ctx context.Context, flag string) (host.Server, error) 
 		name = nameOf(words)
 	}
 	d := p.command(words[0], words[1:]...)
-	return host.Server{Name: name, Key: "command " + command, Dialer: d, Origin: strings.Join(words, " ")}, nil
+	return host.Server{Name: name, Key: "command " + command, Dialer: d, Origin: strings.Join(words, " "), Dir: startFolder("", words, nil)}, nil
 }
 
 // command is a dialer that starts a program. What that logs is shown with

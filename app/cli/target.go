@@ -89,7 +89,8 @@ func (p *program) meant(ctx context.Context, t target) (host.Server, error) {
 		return host.Server{}, usagef("%w", err)
 	}
 	command := strings.Join(t.words, " ")
-	return host.Server{Name: name, Key: "command " + command, Dialer: p.command(t.words[0], t.words[1:]...), Origin: command}, nil
+	d := p.command(t.words[0], t.words[1:]...)
+	return host.Server{Name: name, Key: "command " + command, Dialer: d, Origin: command, Dir: startFolder("", t.words, nil)}, nil
 }
 
 // flagServer is the server of a --server flag of that text.
