@@ -26,18 +26,18 @@ func (s *Session) Compact(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer s.release(r, nil)
 	stop := context.AfterFunc(ctx, func() { r.end(context.Cause(ctx)) })
 	defer stop()
-	err = s.compact(runCtx)
-	s.release(r, nil)
-	return err
+	return s.compact(runCtx)
 }
 
 // compactIfLong summarizes a conversation that comes near the window of the model.
 func (s *Session) compactIfLong(ctx context.Context) error {
-	window := s.using().Info().Window
-	if window == 0 {
-		return nil
+	info, err := s.describe()
+	window := info.Window
+	if err != nil || window == 0 {
+		return err
 	}
 	s.mu.Lock()
 	list := messages(s.records, s.state.compacted)
@@ -115,9 +115,11 @@ func (s *Session) compact(ctx context.Context) error {
 			fmt.Fprintf(&b, "%s: %s\n", m.Role, bounded(summaryText(block), limit))
 		}
 	}
-	info := s.using().Info()
+	info, err := s.describe()
+	if err != nil {
+		return fmt.Errorf("summarizing the conversation: %w", err)
+	}
 	var summary string
-	var err error
 	if info.Offline {
 		summary = extract(list)
 	} else {
@@ -127,7 +129,7 @@ func (s *Session) compact(ctx context.Context) error {
 			text = earlier + strings.ToValidUTF8(text, "")
 		}
 		var usage Usage
-		summary, usage, err = oneTurn(ctx, s.using(), &Request{
+		summary, usage, err = s.oneTurn(ctx, &Request{
 			System: summarize, MaxTokens: maxSummary / 8,
 			Messages: []Message{{Role: mcp.RoleUser, Blocks: []Block{{Content: mcp.Text(text)}}}},
 		})
@@ -171,11 +173,11 @@ func extract(list []Message) string {
 	return b.String()
 }
 
-// oneTurn lets a model answer in text alone.
-func oneTurn(ctx context.Context, m Model, req *Request) (string, Usage, error) {
+// oneTurn lets the session's model answer in text alone.
+func (s *Session) oneTurn(ctx context.Context, req *Request) (text string, usage Usage, err error) {
+	defer recovered(s.log, "Model.Generate", &err)
 	var b strings.Builder
-	var usage Usage
-	for piece, err := range m.Generate(ctx, req) {
+	for piece, err := range s.using().Generate(ctx, req) {
 		if err != nil {
 			return "", usage, err
 		}

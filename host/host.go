@@ -127,6 +127,8 @@ func (o *Options) filled() Options {
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)
 	}
+	r.Logger = slog.New(guardedHandler{r.Logger.Handler()})
+	r.Store = &guardedStore{r.Store, r.Logger}
 	return r
 }
 
@@ -139,6 +141,7 @@ const defaultSystem = "You help a person by using tools of several servers. " +
 // many goroutines at once.
 type Host struct {
 	opts    Options
+	skills  *guardedSkills // Options.Skills; nil: none
 	servers serverSet
 	limits  limitSet
 
@@ -152,6 +155,9 @@ type Host struct {
 func New(opts *Options) *Host {
 	h := &Host{opts: opts.filled(), grants: make(map[string]*liveGrant)}
 	h.servers.host, h.servers.changed = h, make(chan struct{})
+	if h.opts.Skills != nil {
+		h.skills = &guardedSkills{h.opts.Skills, h.opts.Logger}
+	}
 	return h
 }
 

@@ -81,7 +81,10 @@ func (s *Session) gather(ctx context.Context, in *Input) ([]Body, error) {
 // attachable checks what the person attaches. It is not cut: they would not see what the
 // model was not given.
 func (s *Session) attachable(attached mcp.Contents) error {
-	info := s.using().Info()
+	info, err := s.describe()
+	if err != nil {
+		return err
+	}
 	images, left := 0, s.host.opts.MaxResultBytes*4
 	for _, c := range attached {
 		switch c := c.(type) {
@@ -185,12 +188,16 @@ func (s *Session) prompt(ctx context.Context, in *PromptInput) ([]Body, error) {
 	if len(result.Messages) == 0 {
 		return nil, fmt.Errorf("server %q: prompt %s is empty", in.Server, in.Name)
 	}
+	info, err := s.describe()
+	if err != nil {
+		return nil, err
+	}
 	var bodies []Body
 	left := s.host.opts.MaxResultBytes * 4
 	images := 0
 	for _, m := range result.Messages {
 		content := m.Content
-		if images < maxImages && takes(content, s.using().Info().MaxImage) {
+		if images < maxImages && takes(content, info.MaxImage) {
 			images++
 		} else {
 			text, isCut := cut(ContentText(content), left)

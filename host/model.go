@@ -9,7 +9,8 @@ import (
 )
 
 // A Model turns messages and tools into text and tool calls. Its methods may
-// be called by many goroutines at once.
+// be called by many goroutines at once. If one panics, the run ends with an error that
+// has a reference, under which the stack is in Options.Logger.
 type Model interface {
 	// Generate streams one turn: pieces of text and reasoning, tool calls, and at
 	// the end usage and the reason why it stopped, in order. An error ends the

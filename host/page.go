@@ -90,9 +90,8 @@ func (s *Session) Page(ctx context.Context, server, uri string) (*Page, error) {
 		return nil, err
 	}
 	defer end()
-	loader := s.host.opts.Pages
 	switch {
-	case loader == nil:
+	case s.host.opts.Pages == nil:
 		return nil, ErrNoPages
 	case !strings.HasPrefix(uri, pageScheme) || len(uri) > maxPageURI || valid(uri) != uri:
 		return nil, fmt.Errorf("server %q: %s is no URI of a page", server, quoteFlag(uri))
@@ -111,7 +110,7 @@ func (s *Session) Page(ctx context.Context, server, uri string) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	html, csp, meta, err := loader.LoadPage(withSession(ctx, s, ""), c, uri)
+	html, csp, meta, err := s.host.loadPage(withSession(ctx, s, ""), c, uri)
 	if err != nil {
 		return nil, fmt.Errorf("server %q: %w", server, err)
 	}

@@ -82,8 +82,12 @@ func (s *Session) fromPage(ctx context.Context, in *PageInput, why string) (*Use
 	if err != nil {
 		return nil, err
 	}
+	info, err := s.describe()
+	if err != nil {
+		return nil, err
+	}
 	rec := &UserRecord{Server: in.Server, Name: "page " + in.URI, ByPage: in.URI}
-	b := &pageText{left: s.host.opts.MaxResultBytes, maxImage: s.using().Info().MaxImage, record: rec}
+	b := &pageText{left: s.host.opts.MaxResultBytes, maxImage: info.MaxImage, record: rec}
 	for _, c := range in.Content {
 		b.add(c)
 	}

@@ -37,7 +37,7 @@ func complete(s string) string {
 
 // result makes the record of how a call ended. A result longer than the model is
 // given goes whole into the store, from where the model reads it by pages. The
-// record is never nil; the error is that of the store.
+// record is never nil; the error is that of the store, or of Info of the model.
 func (s *Session) result(ctx context.Context, call string, r *mcp.CallToolResult, failure error) (*ResultRecord, error) {
 	rec := &ResultRecord{Call: call, Outcome: OutcomeDone}
 	limit := s.host.opts.MaxResultBytes
@@ -59,7 +59,8 @@ func (s *Session) result(ctx context.Context, call string, r *mcp.CallToolResult
 	if len(r.StructuredContent) <= limit {
 		rec.Structured = r.StructuredContent
 	}
-	whole, media := split(r, s.using().Info().MaxImage)
+	info, err := s.describe() // without it, the model takes no images
+	whole, media := split(r, info.MaxImage)
 	rec.Content = media
 	whole = strings.ToValidUTF8(whole, "\uFFFD")
 	text, isCut := cut(whole, limit)
@@ -67,12 +68,11 @@ func (s *Session) result(ctx context.Context, call string, r *mcp.CallToolResult
 		if whole != "" || len(media) == 0 {
 			rec.Content = append(mcp.Contents{mcp.Text(whole)}, media...)
 		}
-		return rec, nil
+		return rec, err
 	}
 	rec.Whole, rec.Size = call, int64(len(whole))
-	err := s.host.opts.Store.PutBlob(context.WithoutCancel(ctx), s.info.ID, call, []byte(whole))
-	if err != nil {
-		err = fmt.Errorf("keeping a long result: %w", err)
+	if putErr := s.host.opts.Store.PutBlob(context.WithoutCancel(ctx), s.info.ID, call, []byte(whole)); putErr != nil {
+		err = errors.Join(err, fmt.Errorf("keeping a long result: %w", putErr))
 	}
 	text, _ = cut(text, limit/2) // the rest is for the pages
 	note := fmt.Sprintf("\n[host: these are the first %d of %d bytes; read on with %s, call %q, offset %d]", len(text), len(whole), readTool, call, len(text))

@@ -50,26 +50,45 @@ func (s *Session) Send(ctx context.Context, in Input) error {
 }
 
 // startRun is Send, and returns the run.
-func (s *Session) startRun(ctx context.Context, in Input) (*run, error) {
+func (s *Session) startRun(ctx context.Context, in Input) (_ *run, err error) {
 	// The run belongs to the session: a face that goes away does not end it.
 	r, runCtx, err := s.reserve(ctx)
 	if err != nil {
 		return nil, err
 	}
+	started := false
+	defer func() {
+		if !started {
+			s.release(r, err)
+		}
+	}()
 	bodies, err := s.gatherFor(ctx, runCtx, &in)
 	if err == nil {
 		_, err = s.write(bodies...)
 	}
 	if err != nil {
-		s.release(r, err)
 		return nil, err
 	}
 	s.entitle(ctx, in.Text)
-	go func() {
-		defer r.end(nil)
-		s.finish(r, r.loop(runCtx))
-	}()
+	started = true
+	go r.work(runCtx)
 	return r, nil
+}
+
+// errExited is why a run ends whose goroutine was ended by runtime.Goexit.
+var errExited = errors.New("the goroutine of the run was ended from within")
+
+// work runs the turns of a run and finishes it, whatever ends them.
+func (r *run) work(ctx context.Context) {
+	err := errExited
+	defer r.end(nil)
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(r.session.log, "the run", v)
+		}
+		r.session.finish(r, err)
+	}()
+	err = r.loop(ctx)
 }
 
 // gatherFor is gather, which ends with the caller's context and with the run's.
@@ -401,16 +420,20 @@ func (r *run) carryOut(ctx context.Context, ready []*readyCall) error {
 	}
 	room := make(chan struct{}, s.host.opts.MaxParallel)
 	errs := make([]error, len(ready))
+	carryOut := func(i int) {
+		defer recovered(s.log, "a call", &errs[i])
+		errs[i] = s.carryOut(ctx, contexts[i], ready[i], &r.count)
+	}
 	var wg sync.WaitGroup
-	for i, c := range ready {
+	for i := range ready {
 		select {
 		case room <- struct{}{}:
 			wg.Go(func() {
 				defer func() { <-room }()
-				errs[i] = s.carryOut(ctx, contexts[i], c, &r.count)
+				carryOut(i)
 			})
 		case <-contexts[i].Done():
-			errs[i] = s.carryOut(ctx, contexts[i], c, &r.count)
+			carryOut(i)
 		}
 	}
 	wg.Wait()

@@ -46,8 +46,11 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 	if err := checkSample(p); err != nil {
 		return nil, err
 	}
-	models := preferred(c.session.sampleModels(), p.ModelPreferences)
-	p, model, err := l.authorizeSample(ctx, c, p, models)
+	models, err := c.session.sampleModels()
+	if err != nil {
+		return nil, err
+	}
+	p, model, err := l.authorizeSample(ctx, c, p, preferred(models, p.ModelPreferences))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +58,7 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)
 	}
 	result, usage, err := h.generateSample(ctx, model, p)
-	if _, writeErr := c.session.write(&UsageRecord{For: "server " + l.spec.Name, Usage: usage.priced(model.Info())}); writeErr != nil {
+	if _, writeErr := c.session.write(&UsageRecord{For: "server " + l.spec.Name, Usage: usage.priced(model.info)}); writeErr != nil {
 		return nil, writeErr
 	}
 	if err != nil {
@@ -69,13 +72,13 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 //
 // spec 2026-07-28, client/sampling: preferences are advisory, "the client makes the final model
 // selection".
-func preferred(models []Model, p *mcp.ModelPreferences) []Model {
+func preferred(models []describedModel, p *mcp.ModelPreferences) []describedModel {
 	if p == nil {
 		return models
 	}
-	hinted := func(m Model) int {
+	hinted := func(m *describedModel) int {
 		i := slices.IndexFunc(p.Hints, func(hint mcp.ModelHint) bool {
-			return hint.Name != "" && strings.Contains(strings.ToLower(m.Info().Name), strings.ToLower(hint.Name))
+			return hint.Name != "" && strings.Contains(strings.ToLower(m.info.Name), strings.ToLower(hint.Name))
 		})
 		if i < 0 {
 			return len(p.Hints)
@@ -84,7 +87,7 @@ func preferred(models []Model, p *mcp.ModelPreferences) []Model {
 	}
 	most := 0.0
 	for _, m := range models {
-		most = max(most, m.Info().InputPrice+m.Info().OutputPrice)
+		most = max(most, m.info.InputPrice+m.info.OutputPrice)
 	}
 	weight := func(priority *float64, value float64) float64 {
 		if priority == nil {
@@ -92,29 +95,29 @@ func preferred(models []Model, p *mcp.ModelPreferences) []Model {
 		}
 		return *priority * value
 	}
-	score := func(m Model) float64 {
-		info := m.Info()
+	score := func(m *describedModel) float64 {
+		info := &m.info
 		cheap := 1.0
 		if most > 0 {
 			cheap = 1 - (info.InputPrice+info.OutputPrice)/most
 		}
 		return weight(p.CostPriority, cheap) + weight(p.SpeedPriority, info.Speed) + weight(p.IntelligencePriority, info.Intelligence)
 	}
-	slices.SortStableFunc(models, func(a, b Model) int {
-		return cmp.Or(cmp.Compare(hinted(a), hinted(b)), cmp.Compare(score(b), score(a)))
+	slices.SortStableFunc(models, func(a, b describedModel) int {
+		return cmp.Or(cmp.Compare(hinted(&a), hinted(&b)), cmp.Compare(score(&b), score(&a)))
 	})
 	return models
 }
 
 // authorizeSample gets consent for what goes to the model, and returns it as the
 // person left it, with the model that they chose.
-func (l *link) authorizeSample(ctx context.Context, c sessionCall, p *mcp.CreateMessageParams, models []Model) (*mcp.CreateMessageParams, Model, error) {
+func (l *link) authorizeSample(ctx context.Context, c sessionCall, p *mcp.CreateMessageParams, models []describedModel) (*mcp.CreateMessageParams, *describedModel, error) {
 	q := &Question{
 		Kind: QuestionSample, Server: l.spec.Name, Origin: l.spec.Origin, Call: c.call, Name: sampleRequest,
 		Sample: p, Secrets: TextSecrets(sampleText(p)),
 	}
 	for _, m := range models {
-		q.Models = append(q.Models, m.Info().Name)
+		q.Models = append(q.Models, m.info.Name)
 	}
 	var edited *mcp.CreateMessageParams
 	check := func(a *Answer) error {
@@ -142,7 +145,7 @@ func (l *link) authorizeSample(ctx context.Context, c sessionCall, p *mcp.Create
 		p = edited
 	}
 	i := max(0, slices.Index(q.Models, a.Model))
-	return p, models[i], nil
+	return p, &models[i], nil
 }
 
 // authorizeAnswer gets consent for the answer that goes to the server.
@@ -203,7 +206,7 @@ func (l *link) consent(ctx context.Context, c sessionCall, q *Question, check fu
 }
 
 // requestOf is what a model is asked for a server.
-func (h *Host) requestOf(m Model, p *mcp.CreateMessageParams) *Request {
+func (h *Host) requestOf(m *describedModel, p *mcp.CreateMessageParams) *Request {
 	req := &Request{System: p.SystemPrompt, Stop: p.StopSequences, Temperature: p.Temperature, MaxTokens: h.opts.MaxSampleTokens}
 	if p.MaxTokens > 0 && p.MaxTokens < int64(req.MaxTokens) {
 		req.MaxTokens = int(p.MaxTokens)
@@ -211,7 +214,7 @@ func (h *Host) requestOf(m Model, p *mcp.CreateMessageParams) *Request {
 	for _, msg := range p.Messages {
 		message := Message{Role: msg.Role}
 		for _, c := range msg.Content {
-			message.Blocks = append(message.Blocks, Block{Content: asTaken(c, m.Info().MaxImage)})
+			message.Blocks = append(message.Blocks, Block{Content: asTaken(c, m.info.MaxImage)})
 		}
 		req.Messages = append(req.Messages, message)
 	}
@@ -224,9 +227,10 @@ func (h *Host) requestOf(m Model, p *mcp.CreateMessageParams) *Request {
 }
 
 // generateSample runs one turn of a model for a server.
-func (h *Host) generateSample(ctx context.Context, m Model, p *mcp.CreateMessageParams) (_ *mcp.CreateMessageResult, usage Usage, _ error) {
+func (h *Host) generateSample(ctx context.Context, m *describedModel, p *mcp.CreateMessageParams) (_ *mcp.CreateMessageResult, usage Usage, err error) {
+	defer recovered(h.opts.Logger, "Model.Generate", &err)
 	req := h.requestOf(m, p)
-	result := &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: valid(m.Info().Name)}
+	result := &mcp.CreateMessageResult{Role: mcp.RoleAssistant, Model: valid(m.info.Name)}
 	var b strings.Builder
 	stop := StopEnd
 	for piece, err := range m.Generate(ctx, req) {

@@ -96,8 +96,11 @@ var (
 	ErrCancelled = errors.New("cancelled by the person")
 )
 
-// NewSession begins a session with a model.
+// NewSession begins a session with a model, which must not be nil.
 func (h *Host) NewSession(ctx context.Context, m Model, opts *SessionOptions) (*Session, error) {
+	if err := h.checkModel(m); err != nil {
+		return nil, fmt.Errorf("beginning a session: %w", err)
+	}
 	s := h.session(m, opts)
 	s.info = SessionInfo{ID: s.opts.ID, Title: s.opts.Title, Created: time.Now()}
 	if s.info.ID == "" {
@@ -148,6 +151,9 @@ func (h *Host) enter(s *Session) error {
 // effects, and nothing was done about calls and questions that waited. What looked like
 // a secret in arguments of calls is replaced: no store has it.
 func (h *Host) OpenSession(ctx context.Context, id string, m Model, opts *SessionOptions) (*Session, error) {
+	if err := h.checkModel(m); err != nil {
+		return nil, fmt.Errorf("opening session %s: %w", id, err)
+	}
 	s := h.session(m, opts)
 	info, err := h.opts.Store.Session(ctx, id)
 	if err != nil {
@@ -254,14 +260,23 @@ func (s *Session) Info() SessionInfo {
 	return s.info
 }
 
-// Model describes the session's model.
-func (s *Session) Model() ModelInfo { return s.using().Info() }
+// Model describes the session's model. If its Info panics, the description is empty.
+func (s *Session) Model() ModelInfo {
+	info, _ := s.describe() // the log has the error
+	return info
+}
+
+// describe calls Info of the session's model.
+func (s *Session) describe() (ModelInfo, error) { return s.host.describe(s.using()) }
 
 // SetModel has another model go on with the conversation, from the next run on. Which model
 // took a turn is in its [TurnRecord]. In what servers may use for the session it takes the
 // place of the one before: see Options.SampleModels. It fails with [ErrBusy] while a run is
-// under way.
+// under way, and for a nil model.
 func (s *Session) SetModel(m Model) error {
+	if err := s.host.checkModel(m); err != nil {
+		return fmt.Errorf("setting the model of session %s: %w", s.info.ID, err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -279,25 +294,28 @@ func (s *Session) SetModel(m Model) error {
 
 // sampleModels are the models that servers may use for the session: those of the host, in
 // which the session's model now stands for the one that it began with.
-func (s *Session) sampleModels() []Model {
-	models := slices.Clone(s.host.opts.SampleModels)
+func (s *Session) sampleModels() ([]describedModel, error) {
+	models, err := s.host.describeAll(s.host.opts.SampleModels...)
 	s.mu.Lock()
 	now, before := s.model, s.before
 	s.mu.Unlock()
-	if before == nil {
-		return models
+	if err != nil || before == nil {
+		return models, err
 	}
-	named := func(m Model) func(Model) bool {
-		info := m.Info()
-		return func(other Model) bool {
-			return other.Info().Provider == info.Provider && other.Info().Name == info.Name
+	own, err := s.host.describeAll(now, before)
+	if err != nil {
+		return nil, err
+	}
+	named := func(m describedModel) func(describedModel) bool {
+		return func(other describedModel) bool {
+			return other.info.Provider == m.info.Provider && other.info.Name == m.info.Name
 		}
 	}
-	if i := slices.IndexFunc(models, named(before)); i >= 0 {
-		rest := slices.DeleteFunc(slices.Delete(models, i, i+1), named(now))
-		return slices.Insert(rest, min(i, len(rest)), now)
+	if i := slices.IndexFunc(models, named(own[1])); i >= 0 {
+		rest := slices.DeleteFunc(slices.Delete(models, i, i+1), named(own[0]))
+		return slices.Insert(rest, min(i, len(rest)), own[0]), nil
 	}
-	return models
+	return models, nil
 }
 
 // using is the session's model.

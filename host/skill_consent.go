@@ -176,7 +176,8 @@ func (u *skillUse) load(ctx context.Context, server, uri string) (*Skill, string
 		if err == nil {
 			return k, body, nil
 		}
-		if again || !s.host.opts.Skills.Differs(err) {
+		differs, err := s.host.skills.differs(err)
+		if again || !differs {
 			return nil, "", &skillError{err}
 		}
 		fresh, getErr := s.host.getSkill(ctx, server, uri)

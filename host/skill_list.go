@@ -33,7 +33,14 @@ var (
 // tools, which it never holds up.
 func (cn *connection) beginSkills(ctx context.Context) (end func()) {
 	s := cn.s
-	if loader := s.host.opts.Skills; loader == nil || !loader.Offers(cn.client) {
+	if s.host.skills == nil {
+		return func() {}
+	}
+	offers, err := s.host.skills.offers(cn.client)
+	if err != nil {
+		s.publish(ctx, func() { s.status.SkillsErr = err })
+	}
+	if !offers {
 		return func() {}
 	}
 	s.publish(ctx, func() { s.unlisted, s.status.OffersSkills = true, true })
@@ -89,18 +96,24 @@ func (cn *connection) listSkills(ctx context.Context) error {
 	return err
 }
 
-// allSkills reads the list, in order of URI. A URI that comes twice is kept once.
-func (h *Host) allSkills(ctx context.Context, c *client.Client, spec *Server) (list []*Skill, err error) {
+// allSkills reads the list, in order of URI.
+func (h *Host) allSkills(ctx context.Context, c *client.Client, spec *Server) ([]*Skill, error) {
+	list, err := h.readSkills(ctx, c, spec)
+	slices.SortFunc(list, func(a, b *Skill) int { return cmp.Compare(a.URI, b.URI) })
+	return list, err
+}
+
+// readSkills reads the list. A URI that comes twice is kept once.
+func (h *Host) readSkills(ctx context.Context, c *client.Client, spec *Server) (list []*Skill, err error) {
+	defer recovered(h.opts.Logger, "Skills.List", &err)
 	seen := make(map[string]bool)
 	size := 0
 	for raw, listErr := range h.opts.Skills.List(ctx, c) {
 		if listErr != nil {
-			err = fmt.Errorf("listing its skills: %w", listErr)
-			break
+			return list, fmt.Errorf("listing its skills: %w", listErr)
 		}
 		if size += len(raw); len(list) == maxListedSkills || size > maxListedBytes {
-			err = errManySkills
-			break
+			return list, errManySkills
 		}
 		k := newSkill(spec, raw, h.opts.Skills.Check(raw))
 		if seen[k.URI] && k.URI != "" {
@@ -110,18 +123,21 @@ func (h *Host) allSkills(ctx context.Context, c *client.Client, spec *Server) (l
 		k.Hidden = h.opts.Policy.Hides(&policy.Query{Kind: policy.KindSkill, Server: spec.Name, Name: k.URI})
 		list = append(list, k)
 	}
-	slices.SortFunc(list, func(a, b *Skill) int { return cmp.Compare(a.URI, b.URI) })
-	return list, err
+	return list, nil
 }
 
 // skillClient returns the client of a server that has skills, and the entry of the server
 // that the connection is of.
 func (h *Host) skillClient(ctx context.Context, server string) (*client.Client, *Server, error) {
-	if h.opts.Skills == nil {
+	if h.skills == nil {
 		return nil, nil, errors.New("this host loads no skills")
 	}
 	c, spec, err := h.clientOf(ctx, server)
-	if err == nil && !h.opts.Skills.Offers(c) {
+	if err != nil {
+		return nil, nil, err
+	}
+	offers, err := h.skills.offers(c)
+	if err == nil && !offers {
 		err = fmt.Errorf("server %q has no skills", server)
 	}
 	return c, spec, err
@@ -136,7 +152,7 @@ func (h *Host) getSkill(ctx context.Context, server, uri string) (*Skill, error)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := h.opts.Skills.Get(ctx, c, uri)
+	raw, err := h.skills.get(ctx, c, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +187,7 @@ func (h *Host) loadSkill(ctx context.Context, k *Skill) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return h.opts.Skills.Load(ctx, c, k.raw)
+	return h.skills.load(ctx, c, k.raw)
 }
 
 // ownClient is the client of the server that a skill came from: another entry of the same

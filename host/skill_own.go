@@ -246,7 +246,7 @@ func (u *skillUse) readFile(ctx context.Context, in *skillArguments) ([]Body, *m
 	if err != nil {
 		return nil, nil, &skillError{err}
 	}
-	uri, mimeType, data, err := s.host.opts.Skills.Read(ctx, c, held.Entry, in.Path)
+	uri, mimeType, data, err := s.host.skills.read(ctx, c, held.Entry, in.Path)
 	if err != nil {
 		return nil, nil, u.readFailed(ctx, held, err)
 	}
@@ -270,7 +270,8 @@ func pathArgument(in *skillArguments) mcp.RawValue {
 // entry is asked for anew, to tell whether the skill has changed.
 func (u *skillUse) readFailed(ctx context.Context, held *SkillRecord, err error) error {
 	s := u.session
-	if !s.host.opts.Skills.Differs(err) {
+	differs, err := s.host.skills.differs(err)
+	if !differs {
 		return &skillError{err}
 	}
 	now, getErr := s.host.getSkill(ctx, held.Server, held.URI)

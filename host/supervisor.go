@@ -388,11 +388,11 @@ func (s *supervisor) connect(ctx context.Context) (*connection, error) {
 	o.OnDisconnect = cn.disconnected
 	o.Middleware = append(o.Middleware, cn.fresh.noted)
 	drain(s.notices) // of an earlier connection
-	if s.host.opts.Skills != nil {
+	if s.host.skills != nil {
 		o.OnResourcesChanged = func(context.Context) { signal(s.skillNotices) }
 		drain(s.skillNotices)
 	}
-	c, err := client.Connect(limited, s.spec.Dialer, o)
+	c, err := s.dial(limited, o)
 	if err != nil {
 		if limited.Err() != nil {
 			err = context.Cause(limited)
@@ -407,6 +407,12 @@ func (s *supervisor) connect(ctx context.Context) (*connection, error) {
 		s.set.touch()
 	}
 	return cn, nil
+}
+
+// dial connects a client with the dialer of the entry.
+func (s *supervisor) dial(ctx context.Context, o *client.Options) (c *client.Client, err error) {
+	defer recovered(s.host.opts.Logger, "Server.Dialer", &err)
+	return client.Connect(ctx, s.spec.Dialer, o)
 }
 
 // disconnected is told of the end of the connection: no caller of Client is given it

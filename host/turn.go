@@ -15,7 +15,10 @@ func starting(e *ServerError) bool { return e.State == StateStarting }
 // turn takes one turn of the model and returns its calls.
 func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallRecord, error) {
 	s := r.session
-	info := s.using().Info()
+	info, err := s.describe()
+	if err != nil {
+		return nil, err
+	}
 	if _, err := s.write(&TurnRecord{Step: step, Model: valid(info.Name), Offline: info.Offline}); err != nil {
 		return nil, err
 	}
@@ -31,7 +34,7 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 	r.count.Steps = step
 	req := &Request{System: system, Messages: messages(s.records, s.state.compacted), Tools: s.specs(catalog, pinned, info)}
 	s.mu.Unlock()
-	t := &turn{run: r, catalog: catalog, stop: StopEnd}
+	t := &turn{run: r, model: info.Name, catalog: catalog, stop: StopEnd}
 	t.text.session = s
 	if err := t.generate(ctx, req); err != nil {
 		return nil, err
@@ -53,9 +56,10 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 func (t *turn) generate(ctx context.Context, req *Request) (err error) {
 	s := t.run.session
 	defer func() { err = errors.Join(err, t.text.end()) }()
+	defer recovered(s.log, "Model.Generate", &err)
 	for piece, err := range s.using().Generate(ctx, req) {
 		if err != nil {
-			return fmt.Errorf("model %s: %w", s.using().Info().Name, err)
+			return fmt.Errorf("model %s: %w", t.model, err)
 		}
 		if err := t.piece(&piece); err != nil {
 			return err
@@ -81,6 +85,7 @@ func (s *Session) spent() error {
 // A turn is one answer of the model, as it comes.
 type turn struct {
 	run     *run
+	model   string // its name
 	catalog *Catalog
 	size    int // bytes of text and reasoning
 	text    textWriter
@@ -112,7 +117,7 @@ func (t *turn) piece(p *Piece) error {
 		return t.call(p.Call)
 	}
 	if t.size > maxTurnText {
-		return fmt.Errorf("model %s: a turn of more than %d bytes", s.using().Info().Name, maxTurnText)
+		return fmt.Errorf("model %s: a turn of more than %d bytes", t.model, maxTurnText)
 	}
 	if p.Usage != nil {
 		t.usage = p.Usage.valid()
