@@ -125,6 +125,9 @@ const (
 	StopSequence StopReason = "sequence"
 	// StopRefusal says that the model, or its provider, refused to answer.
 	StopRefusal StopReason = "refusal"
+	// StopOther says that the answer ended for a reason that is none of these, such as one
+	// that the provider has introduced since: it may not be whole.
+	StopOther StopReason = "other"
 )
 
 // Usage is what turns of a model have cost.

@@ -22,6 +22,8 @@ type run struct {
 	done    chan struct{}          // closed when nothing of the run is left
 	count   RunEndRecord           // steps, calls, failed, refused; under session.mu
 	told    map[string]ServerState // servers that are down, as the log says
+	// noSummary is why the conversation was not summarized in this run, or nil. It is not tried again.
+	noSummary *summaryError
 }
 
 // An Input is what the person puts into a conversation.
@@ -280,7 +282,7 @@ func (r *run) turns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.compactIfLong(ctx); err != nil {
+		if err := r.compactIfLong(ctx); err != nil {
 			return err
 		}
 		calls, err := r.turn(ctx, catalog, step)

@@ -239,6 +239,21 @@ func TestLineOnHost(t *testing.T) {
 	}
 }
 
+// A person whose /compact fails is told why, and that nothing was lost.
+func TestLineWithoutSummary(t *testing.T) {
+	p, _, s := sitAtHost(t)
+	p.types("Hello.\n")
+	p.sees("Done: ")
+	if err := s.SetModel(namedModel("mute")); err != nil {
+		t.Fatal(err)
+	}
+	p.types("/compact\n")
+	p.sees("There is no summary: summarizing the conversation: model mute: it wrote no text; the conversation is unchanged: try again, or use another model.")
+	if err := p.leaves(); err != nil {
+		t.Error(err)
+	}
+}
+
 // lastCall is the id of the last call in a log.
 func lastCall(records []host.Record) string {
 	id := ""

@@ -239,7 +239,7 @@ func (t *Transcript) turnEnd(b *host.TurnEndRecord) []Entry {
 		return []Entry{said("The answer was cut off at its bound.")}
 	case host.StopRefusal:
 		return []Entry{said("The model refused to answer.")}
-	case host.StopEnd, host.StopCalls, host.StopSequence:
+	case host.StopEnd, host.StopCalls, host.StopSequence, host.StopOther:
 	}
 	return nil
 }

@@ -252,15 +252,18 @@ func (a *answer) reason() (host.StopReason, string) {
 	case "refusal":
 		return host.StopRefusal, a.why
 	}
-	stop := host.StopEnd
-	if a.calls {
-		stop = host.StopCalls
+	known := a.stop == "" || a.stop == "end_turn" || a.stop == "tool_use"
+	said := ""
+	if !known {
+		said = "[" + Provider + " ended the answer: " + a.stop + "]"
 	}
-	switch a.stop {
-	case "", "end_turn", "tool_use":
-		return stop, ""
+	switch {
+	case a.calls:
+		return host.StopCalls, said
+	case known:
+		return host.StopEnd, ""
 	}
-	return stop, "[" + Provider + " ended the answer: " + a.stop + "]"
+	return host.StopOther, said
 }
 
 // fault is an error of the stream in plain words.

@@ -346,7 +346,7 @@ func (a *answer) reason() (host.StopReason, string) {
 	case failed:
 		return host.StopEnd, ""
 	case a.finish != finishStop:
-		return host.StopEnd, "[" + Provider + " ended its answer (" + said + ")]"
+		return host.StopOther, "[" + Provider + " ended its answer (" + said + ")]"
 	case a.calls > 0:
 		return host.StopCalls, ""
 	}

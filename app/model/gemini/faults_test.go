@@ -60,10 +60,10 @@ func TestReasons(t *testing.T) {
 		"MALFORMED_FUNCTION_CALL":   "error gemini made a call that cannot be read (MALFORMED_FUNCTION_CALL); try again",
 		"UNEXPECTED_TOOL_CALL":      "error gemini made a call although it was given no tool",
 		"TOO_MANY_TOOL_CALLS":       "error gemini made too many calls",
-		"OTHER":                     "text \"[gemini ended its answer (OTHER)]\"\nstop end",
-		"IMAGE_OTHER":               "text \"[gemini ended its answer (IMAGE_OTHER)]\"\nstop end",
-		"NO_IMAGE":                  "text \"[gemini ended its answer (NO_IMAGE)]\"\nstop end",
-		"NEVER_SEEN":                "text \"[gemini ended its answer (NEVER_SEEN)]\"\nstop end",
+		"OTHER":                     "text \"[gemini ended its answer (OTHER)]\"\nstop other",
+		"IMAGE_OTHER":               "text \"[gemini ended its answer (IMAGE_OTHER)]\"\nstop other",
+		"NO_IMAGE":                  "text \"[gemini ended its answer (NO_IMAGE)]\"\nstop other",
+		"NEVER_SEEN":                "text \"[gemini ended its answer (NEVER_SEEN)]\"\nstop other",
 		"CONTINUATION":              "stop length",
 	}
 	for _, reason := range append(list["FinishReason"].Enum, "NEVER_SEEN", "CONTINUATION") {

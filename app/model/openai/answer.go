@@ -264,11 +264,18 @@ func (a *answer) end() error {
 	return a.give(host.Piece{Stop: reason})
 }
 
-// reasons are the words for why a turn ended: OpenAI's.
+// reasons are the words for why a turn ended: OpenAI's, and those of servers that speak its
+// protocol.
 var reasons = map[string]host.StopReason{
 	"":               host.StopEnd, // with [DONE]
 	"stop":           host.StopEnd,
+	"eos":            host.StopEnd, // Together
+	"eos_token":      host.StopEnd, // Text Generation Inference
+	"end_turn":       host.StopEnd, // gateways to Anthropic
+	"stop_sequence":  host.StopSequence,
 	"length":         host.StopLength,
+	"max_tokens":     host.StopLength,
+	"model_length":   host.StopLength, // Mistral
 	"tool_calls":     host.StopCalls,
 	"function_call":  host.StopCalls,
 	"content_filter": host.StopRefusal,
@@ -281,8 +288,7 @@ var failures = []string{
 	"insufficient_system_resource", // DeepSeek
 }
 
-// stop says why the turn ended. A word that is not known is an end; if the model said
-// nothing, the word is shown.
+// stop says why the turn ended. A word that is not known is shown if the model said nothing.
 func (a *answer) stop() (host.StopReason, error) {
 	if slices.Contains(failures, a.finish) {
 		return "", a.endpoint.Errorf("broke the answer off, and gave as the reason: %s", a.finish)
@@ -294,16 +300,14 @@ func (a *answer) stop() (host.StopReason, error) {
 	case a.sequence:
 		return host.StopSequence, nil
 	case !known:
-		reason = host.StopEnd
+		reason = host.StopOther
 		if !a.said && len(a.calls.list) == 0 {
 			text := a.endpoint.Errorf("ended for the reason %q, and said nothing", a.finish) // no error, but as plain
-			if err := a.give(host.Piece{Text: "[" + text.Error() + "]"}); err != nil {
-				return "", err
-			}
+			return reason, a.give(host.Piece{Text: "[" + text.Error() + "]"})
 		}
 	}
 	switch {
-	case reason == host.StopEnd && len(a.calls.list) > 0:
+	case (reason == host.StopEnd || reason == host.StopOther) && len(a.calls.list) > 0:
 		return host.StopCalls, nil // several servers say "stop"
 	case reason == host.StopCalls && len(a.calls.list) == 0:
 		return host.StopEnd, nil
