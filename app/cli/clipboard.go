@@ -76,12 +76,12 @@ var errNoImage = errors.New("the clipboard has no image")
 
 // clipboardImage reads the image of the clipboard with a program of the platform.
 func clipboardImage(ctx context.Context) (mcp.Content, error) {
-	return imageOf(ctx, imagePrograms(runtime.GOOS, os.Getenv))
+	return imageOf(ctx, imagePrograms(runtime.GOOS, os.Getenv), clipboardTime)
 }
 
-// imageOf reads an image with the first program that is there.
-func imageOf(ctx context.Context, programs []imageProgram) (mcp.Content, error) {
-	ctx, cancel := context.WithTimeout(ctx, clipboardTime)
+// imageOf reads an image with the first installed program, which must end within limit.
+func imageOf(ctx context.Context, programs []imageProgram, limit time.Duration) (mcp.Content, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var names []string
 	for _, p := range programs {
@@ -92,13 +92,13 @@ func imageOf(ctx context.Context, programs []imageProgram) (mcp.Content, error) 
 		}
 		out := new(boundedBuffer)
 		cmd := exec.CommandContext(ctx, path, p.words[1:]...)
-		cmd.Stdout, cmd.WaitDelay = out, time.Second
+		cmd.Stdout, cmd.WaitDelay = out, limit/10 // for a child of the program that keeps its output
 		if err := cmd.Run(); err != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, errors.New("it was cancelled")
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("%s did not end within %v", p.words[0], clipboardTime)
+				return nil, fmt.Errorf("%s did not end within %v", p.words[0], limit)
 			}
 			return nil, errNoImage
 		}

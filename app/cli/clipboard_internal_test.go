@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -29,6 +30,7 @@ func clipboardProgram(t *testing.T, text, exit string) []string {
 	return []string{script}
 }
 
+// The programs end by themselves, however long that takes on a busy machine.
 func TestImageOf(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -56,7 +58,7 @@ func TestImageOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := imageOf(t.Context(), test.programs)
+			c, err := imageOf(t.Context(), test.programs, time.Hour)
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%v", err)
@@ -67,6 +69,18 @@ func TestImageOf(t *testing.T) {
 				t.Errorf("%+v, %v", c, err)
 			}
 		})
+	}
+}
+
+// A program that does not end is stopped.
+func TestImageOfHangs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the program of the test is a script")
+	}
+	hangs := imageProgram{[]string{"sh", "-c", "exec sleep 1000"}, asIs}
+	if _, err := imageOf(t.Context(), []imageProgram{hangs}, 50*time.Millisecond); err == nil || err.Error() != "sh did not end within 50ms" {
+		t.Errorf("%v", err)
 	}
 }
 
