@@ -70,7 +70,7 @@ func (r *record) String() string {
 func newBalanced(t *testing.T, dsn string) (*site, *record) {
 	t.Helper()
 	told := new(record)
-	s := &site{t: t, db: openDB(t, dsn), audit: new(acts), change: func(o *issuer.Options) {
+	s := &site{t: t, db: openDB(t, dsn), audit: new(acts), clock: stopped(), change: func(o *issuer.Options) {
 		o.Audit, o.Logger = told.add, slog.New(slog.NewTextHandler(told, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}}
 	front := httptest.NewUnstartedServer(nil)
@@ -83,7 +83,7 @@ func newBalanced(t *testing.T, dsn string) (*site, *record) {
 	front.Start()
 	t.Cleanup(front.Close)
 	s.operator = administer(t, "unix:"+filepath.Join(t.TempDir(), "s"), admin.New(s.db, &admin.Options{
-		Audit: s.audit.add, Issuer: func() string { return s.first },
+		Audit: s.audit.add, Issuer: func() string { return s.first }, Now: s.now,
 	}))
 	return s, told
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +23,11 @@ import (
 	"github.com/parley-mcp/parley/oauth/issuer"
 )
 
-// newKeySite makes a site whose servers and administration have one clock, the machine's, which the
-// test sets forward and back.
-func newKeySite(t *testing.T, dsn string) (s *site, shift func(time.Duration)) {
+// newKeySite makes a site whose servers and administration have one clock, which the test sets forward
+// and back.
+func newKeySite(t *testing.T, dsn string, clock func() time.Time) (s *site, shift func(time.Duration)) {
 	t.Helper()
-	var ahead atomic.Int64
-	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	s = &site{t: t, db: openDB(t, dsn), audit: new(acts)}
+	s = &site{t: t, db: openDB(t, dsn), audit: new(acts), clock: clock}
 	front := httptest.NewUnstartedServer(nil)
 	s.first = "http://" + front.Listener.Addr().String()
 	handler := func() http.Handler {
@@ -40,7 +37,7 @@ func newKeySite(t *testing.T, dsn string) (s *site, shift func(time.Duration)) {
 			Clients: []issuer.StaticClient{{ID: "guard", Secret: "secret-of-guard", Metadata: oauth.ClientMetadata{
 				TokenEndpointAuthMethod: oauth.AuthSecretBasic, GrantTypes: []string{oauth.GrantClientCredentials},
 			}}},
-			AccessLifetime: time.Hour, Now: now, RateLimit: -1,
+			AccessLifetime: time.Hour, Now: s.now, RateLimit: -1,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -54,8 +51,8 @@ func newKeySite(t *testing.T, dsn string) (s *site, shift func(time.Duration)) {
 	t.Cleanup(other.Close)
 	s.second = other.URL
 	s.administers = "unix:" + filepath.Join(t.TempDir(), "s")
-	s.operator = administer(t, s.administers, admin.New(s.db, &admin.Options{Audit: s.audit.add, Now: now}))
-	return s, func(d time.Duration) { ahead.Add(int64(d)) }
+	s.operator = administer(t, s.administers, admin.New(s.db, &admin.Options{Audit: s.audit.add, Now: s.now}))
+	return s, func(d time.Duration) { s.passed.Add(int64(d)) }
 }
 
 // mint gets an access token of a server, with the ID of the key that signed it.
@@ -164,7 +161,7 @@ const reload = 2 * time.Second // within it each server sees what was done
 func TestKeyActs(t *testing.T) {
 	t.Parallel()
 	databasetest.Each(t, func(t *testing.T, dsn string) {
-		s, shift := newKeySite(t, dsn)
+		s, shift := newKeySite(t, dsn, stopped())
 
 		// Planned: the successor is published before it signs.
 		first, token := s.signer()
@@ -247,7 +244,7 @@ func TestKeyActs(t *testing.T) {
 func TestKeyActsAtOnce(t *testing.T) {
 	t.Parallel()
 	databasetest.Each(t, func(t *testing.T, dsn string) {
-		s, shift := newKeySite(t, dsn)
+		s, shift := newKeySite(t, dsn, stopped())
 		seen := map[string]bool{}
 		for round, verbs := range [][]string{
 			{"key rotate"}, {"key retire"}, {"key revoke"}, {"key retire", "key revoke"}, {"key rotate", "key retire", "key revoke"},
@@ -297,7 +294,7 @@ func TestKeyActsAtOnce(t *testing.T) {
 func TestKeyRefusals(t *testing.T) {
 	t.Parallel()
 	databasetest.Each(t, func(t *testing.T, dsn string) {
-		s, shift := newKeySite(t, dsn)
+		s, shift := newKeySite(t, dsn, stopped())
 		refused := func(path, parameters string, code admin.Code, want string) {
 			t.Helper()
 			_, err := s.try(path, parameters)
@@ -413,7 +410,7 @@ func TestEndsOfKeys(t *testing.T) {
 					s.do(tt.act, `{"id":"`+key+`"}`)
 				}
 			}
-			<-time.After(reload) // which the guide promises
+			s.passed.Add(int64(reload)) // which the guide promises
 			access := p.access
 			for server, code := range codes {
 				p.access = access // that of before the act

@@ -60,7 +60,8 @@ type site struct {
 	db          *records.DB // of the administration
 	operator    *admin.Client
 	audit       *acts
-	passed      atomic.Int64 // how far the clocks of the servers are ahead, in nanoseconds
+	clock       func() time.Time
+	passed      atomic.Int64 // how far the clocks of the servers are ahead of it, in nanoseconds
 	administers string       // address of the administration
 	// change changes the options of the servers; may be nil.
 	change func(*issuer.Options)
@@ -82,7 +83,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, dsn string)) {
 
 func newSite(t *testing.T, dsn string) *site {
 	t.Helper()
-	s := &site{t: t, db: openDB(t, dsn), audit: new(acts)}
+	s := &site{t: t, db: openDB(t, dsn), audit: new(acts), clock: stopped()}
 	front := httptest.NewUnstartedServer(nil)
 	s.first = "http://" + front.Listener.Addr().String()
 	front.Config.Handler = s.server(dsn)
@@ -97,8 +98,14 @@ func newSite(t *testing.T, dsn string) *site {
 	return s
 }
 
-// now is the clock of the servers and of the operators.
-func (s *site) now() time.Time { return time.Now().Add(time.Duration(s.passed.Load())) }
+// now is the time of the servers, of those who guess passwords, and of the operators.
+func (s *site) now() time.Time { return s.clock().Add(time.Duration(s.passed.Load())) }
+
+// stopped is a clock that stands still, however slow the machine is.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
 
 func openDB(t *testing.T, dsn string) *records.DB {
 	t.Helper()
@@ -123,12 +130,14 @@ func (s *site) server(dsn string) http.Handler {
 		Subjects: db, RateLimit: -1, Device: issuer.DevicePolicy{On: true},
 		Groups:        db.GroupsNow,
 		MoreResources: db.Resources,
-		Now:           s.now,
+		// Guards have the clock of the machine.
+		AccessLifetime: time.Hour,
+		Now:            s.now,
 	}
 	if s.change != nil {
 		s.change(o)
 	}
-	server, err := issuer.New(s.first, db, userauth.NewPasswords(db, &userauth.PasswordOptions{Changes: db, Invitations: db}), o)
+	server, err := issuer.New(s.first, db, userauth.NewPasswords(db, &userauth.PasswordOptions{Changes: db, Invitations: db, Now: s.now}), o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

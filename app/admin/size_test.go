@@ -71,7 +71,7 @@ func TestMeasureSize(t *testing.T) {
 			fill(t, dsn)
 			t.Logf("filled in %v", time.Since(began).Round(time.Second))
 
-			large := &site{t: t, audit: new(acts)}
+			large := &site{t: t, audit: new(acts), clock: stopped()}
 			front := httptest.NewUnstartedServer(nil)
 			large.first = "http://" + front.Listener.Addr().String()
 			began = time.Now()
