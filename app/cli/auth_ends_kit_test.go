@@ -21,8 +21,9 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// endsFresh is --require-fresh of the guards: the example of the guide for teams.
-const endsFresh = 5 * time.Second
+// endsFresh is --require-fresh of the guards. A guard ends a stream, too, whose token it cannot verify within
+// half of it, which a busy machine must not lead to.
+const endsFresh = 20 * time.Second
 
 // An endsSite is four processes: two authorization servers of one database, of which one is administered
 // and the other one serves people, clients and guards; and two guarded MCP servers.
@@ -57,8 +58,11 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 			add = append(add, "--scope", scope)
 		}
 		s.operate(add...)
-		startChild(t, `ends within (\S+)`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", s.issuer,
+		within := startChild(t, `ends within (\S+)`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", s.issuer,
 			"--introspect", s.guard, "--require-fresh", endsFresh.String())
+		if within != endsFresh.String() {
+			t.Errorf("access ends within %s, want %v", within, endsFresh)
+		}
 	}
 	s.operate("resource", "scope", s.mcp, "grouped", "--group", "editors")
 	return s
@@ -179,12 +183,17 @@ func (s *endsSite) newHolder(name, scope, mcp string) *holder {
 		s.t.Fatalf("%s gets %+v", name, answer)
 	}
 	h.access, h.refresh = answer.Access, answer.Refresh
-	page := h.ask(s.first, h.scope) // the other server has the session too
-	if h.code = codeOf(page); h.code == "" {
-		s.t.Fatalf("%s is not signed in: %s", name, page.Body)
-	}
 	h.stream = h.listen()
 	return h
+}
+
+// waitingCode gets a code, which is valid for a minute.
+func (h *holder) waitingCode() {
+	h.site.t.Helper()
+	page := h.ask(h.site.first, h.scope) // the other server has the session too
+	if h.code = codeOf(page); h.code == "" {
+		h.site.t.Fatalf("%s is not signed in: %s", h.name, page.Body)
+	}
 }
 
 // browserOf is a browser that is not sent on to the client.

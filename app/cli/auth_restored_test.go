@@ -37,6 +37,9 @@ func TestRestoredWhileTokensAreOut(t *testing.T) {
 	s := newEndsSite(t, databasetest.SQLite(t))
 	removed, early := s.newHolder("removed", "read", s.mcp), s.newHolder("early", "read", s.mcp)
 	goneLater, earlyToo := s.newHolder("gonelater", "read", s.mcp), s.newHolder("earlytoo", "read", s.mcp)
+	for _, h := range []*holder{early, goneLater, earlyToo} {
+		h.waitingCode()
+	}
 	backup := filepath.Join(t.TempDir(), "issuer.backup")
 	s.run([]string{"backup", backup, "--database", s.database})
 	old := removed.key()
@@ -47,6 +50,7 @@ func TestRestoredWhileTokensAreOut(t *testing.T) {
 	late := s.newHolder("late", "read", s.mcp) // with a token of a key that is not in the backup
 	s.operate("user", "remove", removed.name)
 	s.operate("user", "remove", goneLater.name)
+	late.waitingCode()
 
 	s.moved(backup)
 	var guards sync.WaitGroup
