@@ -43,7 +43,7 @@ func TestAuditDiskFull(t *testing.T) {
 		t.Errorf("a part of a line is left: %v, %v", now, err)
 	}
 	p.fileLimit(unix.RLIM_INFINITY)
-	(&place{t: t}).eventually(p.url+"/readyz", http.StatusOK)
+	(&place{t: t}).eventually(p.url+"/readyz", http.StatusOK, "")
 	chain, err := audit.Verify(t.Context(), file, nil)
 	if err != nil || chain.Lines != 17 {
 		t.Errorf("%+v, %v", chain, err)

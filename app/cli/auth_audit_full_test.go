@@ -129,7 +129,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 			}
 			a.refuses(refresh)
 			mend()
-			a.eventually(a.at+"/readyz", http.StatusOK)
+			a.eventually(a.at+"/readyz", http.StatusOK, "")
 			if _, trouble := v.token(url.Values{"grant_type": {oauth.GrantRefreshToken}, "refresh_token": {refresh}}); trouble != "" {
 				t.Errorf("a refresh after it: %q", trouble)
 			}

@@ -5,12 +5,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // expectHealth expects what a server says of its health, without a token and under any name.
 func expectHealth(t *testing.T, at, path string, status int, body string) {
 	t.Helper()
-	if got, said := get(t, at+path, "balancer.example"); got != status || said != body+"\n" {
+	got, said := get(t, at+path, "balancer.example")
+	for strings.Contains(said, `"timeout"`) { // the machine is too busy for a check
+		<-time.After(50 * time.Millisecond)
+		got, said = get(t, at+path, "balancer.example")
+	}
+	if got != status || said != body+"\n" {
 		t.Errorf("%s: %d %s, want %d %s", path, got, said, status, body)
 	}
 }
@@ -25,7 +31,7 @@ func TestServeHealthIntrospection(t *testing.T) {
 	expectHealth(t, at, "/livez", http.StatusOK, `{"status":"ok"}`)
 	expectHealth(t, at, "/readyz", http.StatusOK, `{"status":"ok","checks":{"introspection at `+issuer.URL+`":"ok"}}`)
 	issuer.says(http.StatusUnauthorized, `{"error":"invalid_client"}`)
-	body := p.eventually(at+"/readyz", http.StatusServiceUnavailable)
+	body := p.eventually(at+"/readyz", http.StatusServiceUnavailable, `"failed"}`)
 	if want := `{"status":"failed","checks":{"introspection at ` + issuer.URL + `":"failed"}}` + "\n"; body != want {
 		t.Errorf("when the client is refused: %s, want %s", body, want)
 	}
@@ -37,7 +43,7 @@ func TestServeHealthIntrospection(t *testing.T) {
 		t.Errorf("a secret is shown:\n%s", p.said)
 	}
 	issuer.says(http.StatusOK, `{"active":false}`)
-	p.eventually(at+"/readyz", http.StatusOK)
+	p.eventually(at+"/readyz", http.StatusOK, "")
 }
 
 // A server, and a bridge, is ready once it has the keys of its issuer.
@@ -55,12 +61,12 @@ func TestServeHealthKeys(t *testing.T) {
 			expectHealth(t, at, "/readyz", http.StatusServiceUnavailable, `{"status":"failed","checks":{"keys of `+issuer+`":"failed"}}`)
 			p.start(`authorization server is (\S+);`, "auth", "serve", "--http", "127.0.0.1:"+away,
 				"--database", filepath.Join(p.dir, "issuer.db"), "--resource", address+"=read")
-			p.eventually(at+"/readyz", http.StatusOK)
+			p.eventually(at+"/readyz", http.StatusOK, "")
 			if status, _ := get(t, address, ""); status != http.StatusUnauthorized {
 				t.Errorf("the endpoint without a token: %d", status)
 			}
 			p.stop()
-			p.eventually(at+"/readyz", http.StatusServiceUnavailable)
+			p.eventually(at+"/readyz", http.StatusServiceUnavailable, "")
 		})
 	}
 }
