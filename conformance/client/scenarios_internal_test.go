@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/transport/mem"
 )
 
 // serve returns what builds a server of features.
@@ -73,6 +76,29 @@ func TestScenarios(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that a busy machine keeps from answering for long is spoken to in its own revision.
+func TestSlowServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server.New("suite", "1", nil)
+		s.Use(func(next server.Func) server.Func {
+			return func(call *server.Call) (server.Result, error) {
+				time.Sleep(30 * time.Second) // of the test's own clock
+				return next(call)
+			}
+		})
+		c, err := client.Connect(t.Context(), mem.New(s, nil), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.Modern() {
+			t.Errorf("it is spoken to in revision %s", c.Version())
+		}
+		if err := errors.Join(c.Close(), s.Shutdown(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The arguments reach the tool as the suite gives them, null and all.

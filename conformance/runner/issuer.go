@@ -21,8 +21,8 @@ const (
 	issuerResource = "http://127.0.0.1/mcp"
 	// visitTime bounds one visit of the browser, callbackTime the wait for the
 	// suite to listen for what comes back.
-	visitTime    = 10 * time.Second
-	callbackTime = 10 * time.Second
+	visitTime    = 2 * time.Minute
+	callbackTime = 2 * time.Minute
 )
 
 // runIssuer starts the fixture for authorization servers and runs the

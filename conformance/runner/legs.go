@@ -16,7 +16,7 @@ import (
 )
 
 // startTime is how long the fixture server may take until it listens.
-const startTime = 20 * time.Second
+const startTime = 2 * time.Minute
 
 // runAll runs all legs for every revision. It returns the scenarios that were
 // to run and what those gave that did.
