@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -19,7 +18,7 @@ import (
 // saw waits until a server has said something on standard error; false if it
 // does not for long.
 func (p *place) saw(want string) bool {
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
 	return p.said.wait(regexp.QuoteMeta(want), ctx.Done()) != ""
 }

@@ -177,7 +177,7 @@ func abandonSession(t *testing.T, url, caller string) {
 // idle waits until no process is left: their connections are ended when nothing uses them.
 func idle(t *testing.T, processes *census) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for processes.alive.Load() > 0 {

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -335,8 +334,6 @@ func (v *tokenHolder) header(context.Context) (http.Header, error) {
 
 // interviewRound sends one round of a call of interview: it returns what is asked, or the result.
 func interviewRound(ctx context.Context, c *client.Client, answers mcp.InputResponses, state *string) (*mcp.InputRequiredResult, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
 	var raw mcp.RawValue
 	params := &mcp.CallToolParams{Name: "interview"}
 	params.InputResponses, params.RequestState = answers, state

@@ -66,7 +66,7 @@ func TestBridgeEnds(t *testing.T) {
 			t.Cleanup(newCensus(t, dir).none)
 			cmd, said, _ := runBridge(t, dir, "bridge", "--http", "127.0.0.1:0", "--", "interviewer", dir)
 			ended := make(chan struct{})
-			late := time.AfterFunc(time.Minute, func() { close(ended) })
+			late := time.AfterFunc(patience, func() { close(ended) })
 			defer late.Stop()
 			address := said.wait(`http://([^/]+)/mcp;`, ended)
 			if address == "" {

@@ -151,8 +151,8 @@ func (c *bridgedClient) told(what string, notice <-chan struct{}) {
 	case <-notice:
 	case <-c.t.Context().Done():
 		c.t.Fatalf("no notice of %s", what)
-	case <-time.After(time.Minute):
-		c.t.Fatalf("no notice of %s in a minute", what)
+	case <-time.After(patience):
+		c.t.Fatalf("no notice of %s in %v", what, patience)
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *bridgedClient) subscription() {
 // that there is a change again and again.
 func (c *bridgedClient) hearsChange() {
 	c.t.Helper()
-	for late := time.Now().Add(time.Minute); time.Now().Before(late); {
+	for late := time.Now().Add(patience); time.Now().Before(late); {
 		c.calls("touch", "touched", nil)
 		select {
 		case <-c.updated:
@@ -210,7 +210,7 @@ func (c *bridgedClient) hearsChange() {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	c.t.Error("no notice of a changed resource in a minute")
+	c.t.Errorf("no notice of a changed resource in %v", patience)
 }
 
 func (c *bridgedClient) listChange() {

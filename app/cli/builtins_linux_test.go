@@ -219,7 +219,7 @@ func newServerProcess(t *testing.T, dir string, overHTTP bool, args ...string) *
 	}
 	dialers := []transport.Dialer{stdio.Conn(duplex{out, in})}
 	if overHTTP {
-		late, cancel := context.WithTimeout(t.Context(), time.Minute)
+		late, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		url := s.said.wait(`at (http\S+);`, late.Done())
 		dialers = []transport.Dialer{streamable.URL(url), streamable.URL(url)}

@@ -25,6 +25,10 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
+// patience is how long a test waits for what must come: on a machine that is busy, too, only a hang lasts so
+// long.
+const patience = 5 * time.Minute
+
 // clockEnv names a file. Until it is there, no time passes for the program, however busy the machine is.
 const clockEnv = "PARLEY_TEST_CLOCK"
 

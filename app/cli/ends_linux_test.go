@@ -49,7 +49,7 @@ var moments = []moment{
 		w.sees("[y]")
 	}, leave: func(w *window) {
 		for tries := 0; !w.shows("a question waits"); tries++ {
-			if tries == 60 {
+			if tries == int(patience/time.Second) {
 				w.t.Fatal("Escape does not leave the panel")
 			}
 			w.types("\x1b") // a panel takes no key that comes too soon

@@ -15,7 +15,7 @@ func TestHostileSizes(t *testing.T) {
 	k := begin(t, "--server", "bad=villain 2025-11-25 large", "--server", "endless=villain "+stateless+" endless",
 		"--server", "good=actor "+t.TempDir(), "--logs", "error", "--allow", "*")
 	var began time.Time
-	late := time.Now().Add(2 * time.Minute)
+	late := time.Now().Add(patience)
 	for { // each message waits for servers that are still starting, but not for ever
 		began = time.Now()
 		k.says("bad/flood")
@@ -35,7 +35,7 @@ func TestHostileSizes(t *testing.T) {
 	k.sees("Done: ")
 	k.says("good/who")
 	k.sees("says:\n    parley speaks ")
-	for late = time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
+	for late = time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
 		k.says("/tools who")
 		k.sees("1 tool.")
 		k.says("/servers")

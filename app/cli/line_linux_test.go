@@ -134,7 +134,7 @@ func TestStalledTerminal(t *testing.T) {
 	r := &slowReader{w.keys, w.out, make(chan chan struct{})}
 	go r.run()
 	w.sees("lists the keys")
-	goOn, late := stall(w, r), time.Now().Add(time.Minute)
+	goOn, late := stall(w, r), time.Now().Add(patience)
 	for _, question := range []string{"first", "second"} {
 		for got := ""; got != question; { // while the answer before is not over, it is not sent
 			w.types("\x15" + question + " question\r")

@@ -31,7 +31,7 @@ func TestPasteAnswersNothing(t *testing.T) {
 	late := filepath.Join(t.TempDir(), "late")
 	t.Setenv(clockEnv, late)
 	keys, terminal := newTerminal(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "parley", "chat", "--plain", "--server", "everything")
 	out := new(output)

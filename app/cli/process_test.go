@@ -66,7 +66,7 @@ func (c *census) none() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		c.t.Error("processes are left")
 	}
 }
@@ -119,7 +119,7 @@ func TestEndsOfChat(t *testing.T) {
 				t.Fatal(err)
 			}
 			ended := make(chan struct{})
-			timer := time.AfterFunc(2*time.Minute, func() { close(ended) })
+			timer := time.AfterFunc(patience, func() { close(ended) })
 			typeOnceReady(in, out, tt.typed, ended)
 			if out.wait(tt.until, ended) == "" {
 				t.Errorf("%q is not shown, but\n%s", tt.until, out)
@@ -163,7 +163,7 @@ func TestTwentyServers(t *testing.T) {
 	k := begin(t, "--config", config, "--allow", "*")
 	k.says("what is there?") // it starts the servers, and waits for none that hangs
 	k.sees("Done: ")
-	for late := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) { // some are slow today
+	for late := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) { // some are slow today
 		k.says("/servers")
 		k.sees("Server hung4 ")
 		shown := k.out.String()

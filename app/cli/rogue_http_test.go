@@ -84,11 +84,11 @@ func TestRogueSites(t *testing.T) {
 			at := httptest.NewServer(s.handler)
 			t.Cleanup(at.Close)
 			for _, args := range [][]string{
-				{"inspect", "--json", "--protocol-era", "legacy", "--connect-timeout", "30s", "--method", "tools/list"},
-				{"trace", "--protocol", "2025-11-25", "--timeout", "30s"},
-				{"record", "--protocol", "2025-11-25", "--timeout", "30s", "--list", "--out", filepath.Join(t.TempDir(), "cassette")},
+				{"inspect", "--json", "--protocol-era", "legacy", "--connect-timeout", "4m", "--method", "tools/list"},
+				{"trace", "--protocol", "2025-11-25", "--timeout", "4m"},
+				{"record", "--protocol", "2025-11-25", "--timeout", "4m", "--list", "--out", filepath.Join(t.TempDir(), "cassette")},
 			} {
-				ctx, cancel := context.WithTimeoutCause(t.Context(), rogueTime, errors.New("the command hangs"))
+				ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the command hangs"))
 				var out, said output
 				exit := cli.Main(ctx, append(args, at.URL+"/mcp"), &cli.Streams{In: strings.NewReader(""), Out: &out, Err: &said})
 				if ctx.Err() != nil {

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 )
-
-// rogueTime ends a command that hangs; none comes near it.
-const rogueTime = 2 * time.Minute
 
 // rogueMain is a server of a handshake that does one thing wrong at one method, by hand. Its
 // arguments are a file for its process id, the method, and what it does there.

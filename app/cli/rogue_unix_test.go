@@ -65,9 +65,9 @@ func TestRogueServers(t *testing.T) {
 	racetest.SkipSerial(t)
 	t.Parallel()
 	const list, call, open = "tools/list", "tools/call", "initialize"
-	// For what ends by itself, and for what waits in vain: the second time on a machine that is too busy to
-	// start a program in the first.
-	slow, fast := []string{"30s"}, []string{"300ms", "6s"}
+	// For what ends by itself, and for what waits in vain: again on a machine that is too busy to start a
+	// program in the time before.
+	slow, fast := []string{"4m"}, []string{"300ms", "6s", "1m"}
 	const silent, reading, ended, round = "nothing heard for ", "reading the response: ", "(exit status 3): out of memory", "the cursors go round in circles"
 	for _, test := range []rogueCase{
 		{open, "silent", fast, 4, 4, silent, "unreachable"},
@@ -129,7 +129,7 @@ func TestRogueAsks(t *testing.T) {
 // against runs a command against a rogue, which must be gone afterwards. The error says that it never began.
 func against(t *testing.T, args []string) (exit int, out, said string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), rogueTime, errors.New("the command hangs"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errors.New("the command hangs"))
 	defer cancel()
 	var stdout, stderr output
 	exit = cli.Main(ctx, args, &cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})

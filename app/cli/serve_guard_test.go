@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -215,7 +214,7 @@ func TestServeRequireFresh(t *testing.T) {
 	if got := present(t, address, token); got.StatusCode != 200 {
 		t.Fatalf("a good token: %s", got.Status)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	response := request(ctx, t, address, token, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`)
 	defer response.Body.Close()

@@ -74,9 +74,9 @@ func (k *talk) wait(o *output, at int, text string) int {
 }
 
 // after waits until there is a text after a position, and returns where it ends, and all that
-// there is. Ok is false if it does not come before ended is closed, or within two minutes.
+// there is. Ok is false if it does not come before ended is closed, or not at all.
 func (o *output) after(at int, text string, ended <-chan struct{}) (end int, all string, ok bool) {
-	late := time.NewTimer(2 * time.Minute)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	for over := false; ; {
 		o.mu.Lock()

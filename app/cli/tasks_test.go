@@ -112,7 +112,7 @@ func TestTaskCommands(t *testing.T) {
 	// reaches asks for a task until it says something: its call may not have come that far yet.
 	reaches := func(id, want string) (out string) {
 		t.Helper()
-		within(time.Now(), time.Minute, func() bool {
+		within(time.Now(), patience, func() bool {
 			out, _ = parley("", 0, "tasks", "get", id)
 			return strings.Contains(out, want)
 		})

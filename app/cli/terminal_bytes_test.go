@@ -12,7 +12,7 @@ import (
 // waited waits until a text satisfies a condition, and returns it.
 func waited(t *testing.T, what string, read func() string, ok func(text string) bool) string {
 	t.Helper()
-	look, late := time.NewTicker(50*time.Millisecond), time.After(2*time.Minute)
+	look, late := time.NewTicker(50*time.Millisecond), time.After(patience)
 	defer look.Stop()
 	for text := ""; ; {
 		select {

@@ -109,7 +109,7 @@ func (w *window) read() { _, _ = io.Copy(w.out, w.keys) }
 func (w *window) sees(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
-		late, ended := time.NewTimer(time.Minute), w.ended
+		late, ended := time.NewTimer(patience), w.ended
 		for over := false; ; {
 			grown, all := w.out.next()
 			if i := strings.Index(all[w.at:], text); i >= 0 {
@@ -123,7 +123,7 @@ func (w *window) sees(texts ...string) {
 			case <-grown:
 			case <-ended: // what it wrote last is still on its way
 				ended = nil
-				late.Reset(5 * time.Second)
+				late.Reset(time.Minute)
 			case <-late.C:
 				over = true
 			}
@@ -150,7 +150,7 @@ func (w *window) types(text string) {
 // after a question is no answer, so it is typed again until the program has ended.
 func (w *window) answers(text string) {
 	w.t.Helper()
-	again, late := time.NewTicker(3*face.Burst), time.After(time.Minute)
+	again, late := time.NewTicker(3*face.Burst), time.After(patience)
 	defer again.Stop()
 	for {
 		select {
@@ -167,7 +167,7 @@ func (w *window) answers(text string) {
 // gone waits until the program has ended, and all that it has started.
 func (w *window) gone() {
 	w.t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(patience)
 	select {
 	case <-w.ended:
 	case <-late:
@@ -190,7 +190,7 @@ func (w *window) gone() {
 // until waits until something is so.
 func (w *window) until(so func() bool) {
 	w.t.Helper()
-	look, late := time.NewTicker(50*time.Millisecond), time.After(time.Minute)
+	look, late := time.NewTicker(50*time.Millisecond), time.After(patience)
 	defer look.Stop()
 	for !so() {
 		select {
@@ -233,7 +233,7 @@ func (w *window) unchanged() {
 		w.t.Fatal(err)
 	}
 	late := make(chan struct{})
-	timer := time.AfterFunc(time.Minute, func() { close(late) })
+	timer := time.AfterFunc(patience, func() { close(late) })
 	defer timer.Stop()
 	w.out.wait(end, late)
 	if left := modesOf(w.out.String()); len(left) > 0 {
