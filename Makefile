@@ -74,7 +74,7 @@ flake: ## run every test package FLAKE_COUNT times (20) while all processors are
 
 soak: flake cross ## what takes hours: every test many times on a busy machine, fuzzing for long
 	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
-	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 60m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
 	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/cli
 	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/admin

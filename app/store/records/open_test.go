@@ -131,7 +131,7 @@ func TestOpenWhileWritten(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		db, err := records.Open(t.Context(), file, nil)
+		db, err := records.Open(t.Context(), file, &records.Options{Wait: time.Hour})
 		if err == nil {
 			err = db.Close()
 		}

@@ -70,7 +70,7 @@ func TestFrozenServer(t *testing.T) {
 	for name, dsn := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t, 5*time.Minute)
+			ctx := within(t)
 			s := newServers(t, dsn(t), busyLease)
 			f := &frozenTasks{servers: s, frozen: s.start(ctx), other: s.start(ctx)}
 			f.create(ctx)
@@ -179,7 +179,7 @@ func TestFrozenAlone(t *testing.T) {
 	for name, dsn := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t, 5*time.Minute)
+			ctx := within(t)
 			s := newServers(t, dsn(t), lease)
 			p := s.start(ctx)
 			client := p.at(ctx)

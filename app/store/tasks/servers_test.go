@@ -143,7 +143,7 @@ func (p *process) shutdown() {
 	_ = p.stdin.Close() // it may have ended
 	select {
 	case <-p.gone:
-	case <-time.After(2 * shutdownTime):
+	case <-time.After(patience):
 		p.s.t.Error("a server does not shut down")
 		p.kill()
 	}
@@ -196,10 +196,13 @@ func (s *servers) open(n int) {
 	}
 }
 
+// patience ends a test that hangs; nothing else lasts so long, on a busy machine either.
+const patience = 8 * time.Minute
+
 // within is a context that ends a test that hangs.
-func within(t *testing.T, d time.Duration) context.Context {
+func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), d, fmt.Errorf("nothing came within %v", d))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("nothing came within %v", patience))
 	t.Cleanup(cancel)
 	return ctx
 }

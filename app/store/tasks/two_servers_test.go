@@ -52,7 +52,7 @@ func TestTwoServers(t *testing.T) {
 	for name, dsn := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t, 5*time.Minute)
+			ctx := within(t)
 			s := newServers(t, dsn(t), usual)
 			processes := []*process{s.start(ctx), s.start(ctx)}
 			clients := []*client.Client{processes[0].at(ctx), processes[1].at(ctx)}
@@ -97,7 +97,7 @@ func TestTwoServersTell(t *testing.T) {
 	for name, dsn := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := within(t, 5*time.Minute)
+			ctx := within(t)
 			s := newServers(t, dsn(t), usual)
 			a, b := s.start(ctx), s.start(ctx)
 			own := a.at(ctx)
