@@ -19,8 +19,8 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// messageTimeout is how long a transcript waits for a message of the server.
-const messageTimeout = 20 * time.Second
+// messageTimeout is how long a transcript waits for a message of the server, on a machine that may be busy.
+const messageTimeout = 2 * time.Minute
 
 // wide is the width from which on messages are laid out over several lines.
 const wide = 140

@@ -20,7 +20,7 @@ var watching = []check{
 
 // hearing is how long a change may take to be told. It is for machines that are busy:
 // a test that succeeds waits for what happens, and no longer.
-const hearing = 30 * time.Second
+const hearing = 2 * time.Minute
 
 // A listener is a call of Watch.
 type listener struct {
