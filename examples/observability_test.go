@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -104,7 +103,7 @@ func TestServeObserved(t *testing.T) {
 	metrics := p.address(t, "metrics at")
 	url := p.address(t, "serving \"everything\" at")
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), commandTime)
 	defer cancel()
 	c, err := client.Connect(ctx, streamable.URL(url), nil)
 	if err != nil {

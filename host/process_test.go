@@ -37,8 +37,8 @@ const (
 	socketVar = "PARLEY_HOST_SOCKET" // is connected to for as long as the process lives
 )
 
-// patience ends a test that hangs.
-const patience = 60 * time.Second
+// patience ends a test that hangs; nothing else lasts so long, on a busy machine either.
+const patience = 5 * time.Minute
 
 // alive is the connection to the socket: one that nothing refers to ends with a garbage collection.
 var alive net.Conn

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -318,11 +317,9 @@ func TestSkillListedAgain(t *testing.T) {
 		t.Fatalf("skills %+v, %+v", catalog.Skills, catalog.Servers)
 	}
 	srv.change(t, map[string]string{"new/SKILL.md": skillDoc("new", "")})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	for len(catalog.Skills) != 3 {
 		var err error
-		if catalog, err = h.WatchServers(ctx, catalog.Generation); err != nil {
+		if catalog, err = h.WatchServers(t.Context(), catalog.Generation); err != nil {
 			t.Fatal(err)
 		}
 	}

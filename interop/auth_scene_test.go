@@ -113,7 +113,7 @@ func (s *scene) signIn(t *testing.T, b *browser, o login.Options) *login.Client 
 	o.Authorizer = loginbrowser.NewReceiver(&loginbrowser.ReceiverOptions{Open: b.open, Host: s.host})
 	o.Now = s.clientNow
 	o.DPoP = s.dpop
-	o.SignInTimeout = 30 * time.Second
+	o.SignInTimeout = patience
 	l := login.New(&o)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {

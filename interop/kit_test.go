@@ -19,9 +19,9 @@ import (
 	"github.com/parley-mcp/parley/interop/script"
 )
 
-// patience bounds each pair. Nothing takes anywhere near as long; a peer that
+// patience bounds each pair. Nothing takes anywhere near as long, on a busy machine either; a peer that
 // hangs ends here.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // The newest revision of each era, and the first of all.
 const (

@@ -135,7 +135,7 @@ func (p reverseProxy) run(t *testing.T, backend string) (public string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			_ = cmd.Process.Kill()
 			<-ended
 		}

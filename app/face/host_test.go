@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/host"
@@ -108,7 +107,7 @@ func sitAtHost(t *testing.T) (*person, *host.Host, *host.Session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Settle(t.Context(), time.Minute)
+	h.Settle(t.Context(), patience)
 	return sit(t, face.OfHost(h), face.OfSession(s, nil), face.LineOptions{Discard: func() {}}), h, s
 }
 

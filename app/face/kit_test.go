@@ -401,7 +401,7 @@ func talk(t *testing.T, h face.Host, s *session, o *face.LineOptions, lines ...s
 	}
 	var out safeBuffer
 	in := strings.NewReader(strings.Join(append(lines, ""), "\n"))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := face.NewLine(in, &out, &opts).Run(ctx, h, s); err != nil {
 		t.Fatalf("%v; after:\n%s", err, out.String())
@@ -409,6 +409,9 @@ func talk(t *testing.T, h face.Host, s *session, o *face.LineOptions, lines ...s
 	checkPlain(t, out.String())
 	return out.String()
 }
+
+// patience ends a test that hangs; nothing else lasts so long, on a busy machine either.
+const patience = 5 * time.Minute
 
 // checkPlain fails if a text has a control character but newline, or one that hides.
 func checkPlain(t *testing.T, shown string) {

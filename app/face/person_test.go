@@ -43,7 +43,7 @@ func sit(t *testing.T, h face.Host, s face.Session, o face.LineOptions) *person 
 // sees waits until a text is shown after what was seen before.
 func (p *person) sees(text string) {
 	p.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for {
 		shown := p.out.String()
 		if i := strings.Index(shown[p.at:], text); i >= 0 {

@@ -46,7 +46,7 @@ func (o *terminal) String() string {
 // wait waits until a text was written.
 func (o *terminal) wait(t *testing.T, text string) {
 	t.Helper()
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(5 * time.Minute) // only a hang lasts so long
 	defer limit.Stop()
 	for !strings.Contains(o.String(), text) {
 		select {

@@ -49,7 +49,7 @@ func (r *rawSite) request(ctx context.Context, method, name, capabilities, param
 // fails the test.
 func (r *rawSite) send(method, name, capabilities, params string) string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
 	defer cancel()
 	resp, err := webtest.Read(http.DefaultClient, r.request(ctx, method, name, capabilities, params))
 	if err != nil {

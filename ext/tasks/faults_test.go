@@ -424,7 +424,7 @@ func TestProgressWaitsForCreate(t *testing.T) {
 		close(creating)
 		select {
 		case <-said:
-		case <-time.After(time.Minute): // real time: only a hang lasts so long
+		case <-time.After(5 * time.Minute): // real time: only a hang lasts so long
 			slow = true
 		}
 		return next()

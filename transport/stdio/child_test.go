@@ -27,8 +27,8 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// patience ends a test that hangs.
-const patience = time.Minute
+// patience ends a test that hangs; nothing else lasts so long, on a busy machine either.
+const patience = 5 * time.Minute
 
 // next takes one message.
 func next(t *testing.T, in *linktest.Inbox) *jsonrpc.Incoming {

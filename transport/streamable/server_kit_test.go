@@ -30,8 +30,8 @@ const (
 	v2607 = "2026-07-28"
 )
 
-// patience ends what hangs.
-const patience = 20 * time.Second
+// patience ends what hangs; nothing else lasts so long, on a busy machine either.
+const patience = 5 * time.Minute
 
 // errNone makes a scripted method leave its request without an answer.
 var errNone = errors.New("no answer")

@@ -57,7 +57,7 @@ func TestRunGrandchild(t *testing.T) {
 			if err := <-over; !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
-			if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			if err := alive.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if n, err := alive.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

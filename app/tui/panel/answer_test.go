@@ -106,7 +106,7 @@ func lineAnswer(t *testing.T, q *host.Question, lines []string) host.Answer {
 	in := strings.NewReader("Go.\n" + strings.Join(lines, "\n") + "\n")
 	var out bytes.Buffer
 	line := face.NewLine(in, &out, &face.LineOptions{Echo: true, Face: "terminal"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := line.Run(ctx, s, s); err != nil {
 		t.Fatalf("%v; after:\n%s", err, out.String())

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -178,11 +177,11 @@ func converse(t *testing.T, request string, steps []step) []host.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Settle(t.Context(), time.Minute)
+	h.Settle(t.Context(), patience)
 	if err := s.Send(t.Context(), host.Input{Text: request}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var want *host.Answer
 	for r, err := range s.Watch(ctx, 0) {

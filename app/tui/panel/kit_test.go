@@ -21,6 +21,9 @@ import (
 	"github.com/parley-mcp/parley/policy"
 )
 
+// patience ends a test that hangs; nothing else lasts so long, on a busy machine either.
+const patience = 5 * time.Minute
+
 var update = flag.Bool("update", false, "write the panels in testdata anew")
 
 // A person sits at a panel and presses keys, each a second after the other.
