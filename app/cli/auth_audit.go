@@ -237,7 +237,7 @@ func (p *program) queryAudit(ctx context.Context, source auditSource, flags *fil
 func (p *program) exportAudit(ctx context.Context, source auditSource, out string, flags *filterFlags) error {
 	if out == "-" {
 		if p.streams.OutTerminal {
-			return p.queryAudit(ctx, source, flags, func(raw []byte) error { return p.println(string(raw)) })
+			return p.queryAudit(ctx, source, flags, func(raw []byte) error { return p.printJSONLines(string(raw)) })
 		}
 		return p.writeAudit(ctx, source, p.streams.Out, flags)
 	}

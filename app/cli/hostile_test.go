@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -136,5 +139,43 @@ func TestHostileRun(t *testing.T) {
 				t.Errorf("%s in %s: not safe to show:\n%q", tool, version, shown.String())
 			}
 		}
+	}
+}
+
+// JSON of what a villain wrote is JSON at a terminal, too, and nothing of it works there.
+//
+// Proves: SEC-TOOL-3.
+func TestHostileJSON(t *testing.T) {
+	const version = "2025-06-18"
+	server := []string{"villain", version, "nasty"}
+	flag := []string{"--server", "bad=" + strings.Join(server, " ")}
+	for _, args := range [][]string{
+		append([]string{"trace", "--json", "--"}, server...),
+		append([]string{"inspect", "--json", "--method", "tools/list", "--"}, server...),
+		append([]string{"inspect", "--format", "json", "--method", "prompts/list", "--"}, server...),
+		append([]string{"tools", "--json"}, flag...),
+		append([]string{"prompt", "--json"}, flag...),
+		append([]string{"call", "look", "--json"}, flag...),
+		append([]string{"run", "--json", "--allow", "*", "look"}, flag...),
+		{"session", "export", "last"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			shown := new(output)
+			cli.Main(t.Context(), args, &cli.Streams{In: strings.NewReader(""), Out: shown, Err: new(output), OutTerminal: true})
+			text := shown.String()
+			if text != host.Escape(text) {
+				t.Errorf("%q: not safe to show:\n%q", args, text)
+			}
+			if !strings.Contains(text, `\u001b[2J`) || !strings.Contains(text, `\u009b31m\u202e`) {
+				t.Errorf("%q: the villain is not in it:\n%q", args, text)
+			}
+			for d := json.NewDecoder(strings.NewReader(text)); ; {
+				if err := d.Decode(new(any)); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatalf("%q: no JSON: %v\n%q", args, err, text)
+				}
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ func (p *program) printLine(value mcp.RawValue) error {
 	if err != nil {
 		return inspect.Internal(fmt.Errorf("writing JSON: %w", err))
 	}
-	return internally(p.println(string(raw)))
+	return internally(p.printJSONLines(string(raw)))
 }
 
 // internally makes an error of ours of a failure to write.
@@ -63,7 +63,7 @@ func (p *program) printOutcome(flags *inspectFlags, method string, o *inspect.Ou
 	case flags.format == "json":
 		var raw []byte
 		if raw, err = jsonrpc.JSON(envelope).AppendJSON(nil); err == nil {
-			err = p.println(string(raw))
+			err = p.printJSONLines(string(raw))
 		}
 	case flags.output != "":
 		if !flags.quiet {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/parley-mcp/parley/host"
@@ -38,10 +39,42 @@ func (p *program) printJSON(v any) error {
 	if err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
+	return p.printIndented(raw)
+}
+
+// printIndented writes JSON: laid out on a terminal, else in one line.
+func (p *program) printIndented(raw []byte) error {
 	if p.streams.OutTerminal {
 		return p.println(host.Indent(raw))
 	}
 	return p.println(string(raw))
+}
+
+// printJSONLines writes lines of JSON as they are, but for what escapeJSON escapes on a terminal.
+func (p *program) printJSONLines(lines string) error {
+	if p.streams.OutTerminal {
+		lines = escapeJSON(lines)
+	}
+	return p.println(lines)
+}
+
+// escapeJSON writes the characters in JSON that host.Escape would escape as JSON escapes, so that
+// the values stay the same.
+func escapeJSON(text string) string {
+	if host.Escape(text) == text {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if c := string(r); host.Escape(c) == c {
+			b.WriteString(c)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // note writes a line to standard error.
@@ -57,15 +90,24 @@ func (p *program) notePart(format string, args ...any) {
 // errOf is standard error for what a server writes on its own: escaped at a terminal, as print does.
 func (p *program) errOf() io.Writer {
 	if p.streams.ErrTerminal {
-		return &escaping{w: p.streams.Err}
+		return &escaping{w: p.streams.Err, escape: host.Escape}
 	}
 	return p.streams.Err
 }
 
+// jsonOut is standard output for lines of JSON: escaped at a terminal, as printJSONLines does.
+func (p *program) jsonOut() io.Writer {
+	if p.streams.OutTerminal {
+		return &escaping{w: p.streams.Out, escape: escapeJSON}
+	}
+	return p.streams.Out
+}
+
 // An escaping writer escapes control characters of what is written. It has one caller at a time.
 type escaping struct {
-	w    io.Writer
-	part []byte // the beginning of a letter whose other bytes come with the next Write
+	w      io.Writer
+	escape func(string) string
+	part   []byte // the beginning of a letter whose other bytes come with the next Write
 }
 
 // Write writes p, but for a letter at its end that is not complete.
@@ -81,7 +123,7 @@ func (e *escaping) Write(p []byte) (int, error) {
 		}
 	}
 	e.part = slices.Clone(text[whole:])
-	if _, err := io.WriteString(e.w, host.Escape(string(text[:whole]))); err != nil {
+	if _, err := io.WriteString(e.w, e.escape(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/strictjson"
 )
 
 // What a server writes on standard error is escaped at a terminal, however its bytes come.
@@ -29,5 +30,25 @@ func TestErrOf(t *testing.T) {
 	var piped strings.Builder
 	if _, err := (&program{streams: &Streams{Err: &piped}}).errOf().Write([]byte(text)); err != nil || piped.String() != text {
 		t.Errorf("into a pipe: %q, %v", piped.String(), err)
+	}
+}
+
+// Lines of JSON at a terminal are the same values, and nothing in them works.
+func TestJSONLines(t *testing.T) {
+	t.Parallel()
+	const line = `{"a":"é\u001b[2J` + "\x7f\u009b31m\u202e\u2066\u200b\u2028\U000e0041" + `\n","n":1.50}` + "\n"
+	for _, terminal := range []bool{false, true} {
+		var printed, written strings.Builder
+		if err := (&program{streams: &Streams{Out: &printed, OutTerminal: terminal}}).printJSONLines(line); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (&program{streams: &Streams{Out: &written, OutTerminal: terminal}}).jsonOut().Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []string{printed.String(), written.String()} {
+			if terminal != (got != line) || terminal && got != host.Escape(got) || !strictjson.Equal([]byte(got), []byte(line)) {
+				t.Errorf("at a terminal: %v: %q", terminal, got)
+			}
+		}
 	}
 }

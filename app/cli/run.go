@@ -136,7 +136,7 @@ func (v *view) json(r *host.Record) {
 		var raw []byte
 		raw, err = jsonrpc.JSON(jsonRecord{r.N, r.Time, r.Body.Kind(), body}).AppendJSON(nil)
 		if err == nil {
-			err = v.p.println(string(raw))
+			err = v.p.printJSONLines(string(raw))
 		}
 	}
 	v.err = errors.Join(v.err, err)

@@ -44,14 +44,7 @@ func (p *program) sessionCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if !p.streams.OutTerminal {
-					return db.Export(cmd.Context(), id, p.streams.Out)
-				}
-				var b strings.Builder // for a terminal it is escaped
-				if err := db.Export(cmd.Context(), id, &b); err != nil {
-					return err
-				}
-				return p.print(b.String())
+				return db.Export(cmd.Context(), id, p.jsonOut())
 			})
 		},
 	}

@@ -60,7 +60,7 @@ func (p *program) trace(cmd *cobra.Command, args []string, har string, secrets *
 	}
 	write := trace.Text(p.streams.Out)
 	if p.json {
-		write = trace.JSON(p.streams.Out)
+		write = trace.JSON(p.jsonOut())
 	}
 	tracer := trace.New(m, write)
 	p.tap = tracer.Tap
