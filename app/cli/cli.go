@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/discover"
+	"github.com/parley-mcp/parley/app/inspect/mask"
 )
 
 // Streams are what the program is connected to. Results go to Out, and nothing
@@ -58,6 +59,8 @@ type Streams struct {
 
 	// chat gets the Ctrl-C of a command that handles it by itself; nil otherwise.
 	chat atomic.Pointer[chan os.Signal]
+	// secrets is what mask returns; nil before its first call.
+	secrets atomic.Pointer[mask.Masker]
 }
 
 // Standard returns the streams of the process.
@@ -120,7 +123,7 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if _, shared := s.Err.(*sharedWriter); !shared {
-		s.Err = &sharedWriter{w: s.Err}
+		s.Err = &sharedWriter{w: s.Err, secrets: s.mask}
 	}
 	done := make(chan error, 1)
 	go func() { done <- execute(ctx, args, s) }()
@@ -159,9 +162,10 @@ func Main(ctx context.Context, args []string, s *Streams) int {
 }
 
 // A sharedWriter is standard error, to which the log and the program write at once, or the
-// screen while there is one. Each
-// write is whole.
+// screen while there is one. Each write is whole, and the secrets in it are masked.
 type sharedWriter struct {
+	secrets func() *mask.Masker
+
 	mu sync.Mutex
 	w  io.Writer
 }
@@ -180,9 +184,13 @@ func (s *sharedWriter) divert(to io.Writer) (back func()) {
 }
 
 func (s *sharedWriter) Write(p []byte) (int, error) {
+	text := s.secrets().Known(string(p))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.w.Write(p)
+	if _, err := io.WriteString(s.w, text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // execute runs the command that args name.

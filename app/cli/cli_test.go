@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 		parley()
 	}
 	testscript.Main(apart{m}, map[string]func(){
-		"parley": parley, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "batcher": batcherMain, "faulty": faulty,
+		"parley": parley, "fakebrowser": fakeBrowser, "fakemodel": fakeModel, "actor": actorMain, "batcher": batcherMain, "echoer": echoerMain, "faulty": faulty,
 		"folder-skills": folderSkills, "jotter": jotter, "sketcher": sketcherMain, "rewrite": rewrite, "tampered": tampered, "scribe": scribe,
 		"villain": villainMain, "workbench": workbench, "interviewer": interviewerMain, "leaker": leakerMain, "unportable": unportable, "rogue": rogueMain,
 	})

@@ -241,7 +241,7 @@ func (p *program) doctorConnect(ctx context.Context, cfg *config.Config, db *loc
 		tools := slices.DeleteFunc(slices.Clone(catalog.Tools), func(t *host.Tool) bool { return t.Server != s.Name })
 		text, n := describeServer(&s, tools)
 		wrong += n
-		if err := p.print(host.Escape(text)); err != nil {
+		if err := p.print(p.masked(host.Escape(text))); err != nil {
 			return wrong, err
 		}
 	}

@@ -141,7 +141,7 @@ func (p *program) readContract(ctx context.Context, s host.Server) (*contract.Co
 	if err != nil {
 		return nil, p.withLog(p.addresses.name(atServer(s.Name, err)))
 	}
-	return found, nil
+	return maskedCopy(p, found)
 }
 
 // unreached is the error of a server that cannot be connected to.
@@ -183,6 +183,9 @@ The exit code is 6 if there are breaking changes, or those that --fail-on names.
 			}
 			found, err := p.contractOf(cmd.Context(), t, locked.Revision)
 			if err != nil {
+				return err
+			}
+			if locked, err = maskedCopy(p, locked); err != nil { // it may be from before secrets were masked
 				return err
 			}
 			if p.protocol != "" {

@@ -21,8 +21,10 @@ func (p *program) entryDialer(ctx context.Context, entry *config.Server) (transp
 		for name, value := range entry.Env {
 			d.ExtraEnv = append(d.ExtraEnv, name+"="+value)
 		}
+		learnCommand(p.streams.mask(), d)
 		return d, nil
 	}
+	learnEntry(p.streams.mask(), entry)
 	u, err := url.Parse(entry.URL)
 	if err != nil {
 		return nil, noURL(entry.URL, err)

@@ -84,6 +84,10 @@ func (p *program) examine(ctx context.Context, t target, f *doctorFlags) error {
 	if report == nil {
 		return err
 	}
+	report, failed := maskedCopy(p, report)
+	if failed != nil {
+		return failed
+	}
 	if wrote := p.writeReport(report, f); wrote != nil {
 		return wrote
 	}

@@ -168,7 +168,7 @@ func (p *program) inspected(ctx context.Context, flags *inspectFlags, server tar
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := flags.adjust(&s); err != nil {
+	if err := flags.adjust(&s, p.streams.mask()); err != nil {
 		return nil, nil, err
 	}
 	if len(s.Versions) > 0 {
@@ -235,9 +235,9 @@ func (p *program) tellInspected(flags *inspectFlags, err error) error {
 	if failed != nil {
 		return err
 	}
-	text := string(raw)
+	text := string(p.maskedJSON(raw))
 	if p.streams.ErrTerminal {
-		text = host.EscapeLine(text)
+		text = escapeJSON(text)
 	}
 	p.note("%s", text)
 	return &silentError{e.Exit}

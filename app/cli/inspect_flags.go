@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/inspect"
+	"github.com/parley-mcp/parley/app/inspect/mask"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -132,7 +133,7 @@ func among(list, other []string) []string {
 }
 
 // adjust gives a command its environment and directory.
-func (f *inspectFlags) adjust(s *host.Server) error {
+func (f *inspectFlags) adjust(s *host.Server, m *mask.Masker) error {
 	command, ok := s.Dialer.(*stdio.CommandDialer)
 	switch {
 	case !ok && len(f.env) > 0:
@@ -152,6 +153,7 @@ func (f *inspectFlags) adjust(s *host.Server) error {
 		}
 	}
 	command.ExtraEnv = append(command.ExtraEnv, f.env...)
+	learnCommand(m, command)
 	if f.cwd != "" {
 		command.Dir = f.cwd
 	}

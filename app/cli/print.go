@@ -42,6 +42,15 @@ func (p *program) printJSON(v any) error {
 	return p.printIndented(raw)
 }
 
+// printMaskedJSON is printJSON without the secrets of this run.
+func (p *program) printMaskedJSON(v any) error {
+	raw, err := jsonrpc.JSON(v).AppendJSON(nil)
+	if err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return p.printIndented(p.maskedJSON(raw))
+}
+
 // printIndented writes JSON: laid out on a terminal, else in one line.
 func (p *program) printIndented(raw []byte) error {
 	if p.streams.OutTerminal {

@@ -60,7 +60,7 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 		prompts = append(prompts, prompt)
 	}
 	if p.json {
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Prompts []*mcp.Prompt `json:"prompts"`
 		}{prompts})
 	}
@@ -76,7 +76,7 @@ func (p *program) listPrompts(cmd *cobra.Command, c *client.Client) error {
 		}
 		t.add(prompt.Name+"("+strings.Join(names, ", ")+")", about(prompt.Description, prompt.Title))
 	}
-	return p.print(t.String())
+	return p.print(p.masked(t.String()))
 }
 
 func (p *program) completeCommand() *cobra.Command {

@@ -86,7 +86,7 @@ func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
 		templates = append(templates, t)
 	}
 	if p.json {
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Resources []*mcp.Resource         `json:"resources"`
 			Templates []*mcp.ResourceTemplate `json:"resourceTemplates"`
 		}{resources, templates})
@@ -98,7 +98,7 @@ func (p *program) listResources(cmd *cobra.Command, c *client.Client) error {
 	for _, r := range templates {
 		t.add(r.URITemplate, about(r.Description, r.Title, r.Name))
 	}
-	return p.print(t.String())
+	return p.print(p.masked(t.String()))
 }
 
 // about is the first text that says something.

@@ -84,7 +84,6 @@ func (p *program) record(cmd *cobra.Command, args []string, file, address string
 		return err
 	}
 	defer p.endSignIns()
-	learnServer(m, &s)
 	session.bound(&s)
 	out, recorder, err := beginCassette(file, s.Origin, m)
 	if err != nil {

@@ -33,6 +33,7 @@ func (p *program) remote(ctx context.Context, name, address string) (host.Server
 	if err != nil {
 		return host.Server{}, noURL(address, err)
 	}
+	_ = p.streams.mask().URL(address) // learns what it masks
 	if u.Host == "" {
 		return host.Server{}, fmt.Errorf("the URL names no host; write it like https://example.com/mcp")
 	}
@@ -92,6 +93,7 @@ func (p *program) header(u *url.URL) (func(ctx context.Context) (http.Header, er
 			return nil, fmt.Errorf("--header: Host is what the URL says")
 		}
 		h.Add(key, value)
+		p.streams.mask().LearnHeader(key, value)
 	}
 	return func(context.Context) (http.Header, error) { return h.Clone(), nil }, nil
 }

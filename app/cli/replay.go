@@ -139,7 +139,6 @@ func (p *program) replayAgainst(ctx context.Context, c *cassette.Cassette, t tar
 		return err
 	}
 	defer p.endSignIns()
-	learnServer(m, &s)
 	report, err := c.Against(ctx, s.Dialer, &cassette.AgainstOptions{Ignore: flags.ignore, Timeout: flags.timeout, Mask: m})
 	if err != nil && !cassette.Gone(err) {
 		if ctx.Err() != nil {

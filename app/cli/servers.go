@@ -149,6 +149,7 @@ func (p *program) command(name string, args ...string) *stdio.CommandDialer {
 	if !p.verbose {
 		d.Stderr = &p.heard
 	}
+	learnCommand(p.streams.mask(), d)
 	return d
 }
 

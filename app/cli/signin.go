@@ -65,6 +65,9 @@ func (p *program) signIns(ctx context.Context) *signIns {
 	if flags.client != nil {
 		s.clients = append(s.clients, *flags.client)
 	}
+	for _, c := range s.clients {
+		p.streams.mask().Learn(c.Secret)
+	}
 	s.options = login.Options{
 		Store:           s.store,
 		Authorizer:      p.authorizer(flags),

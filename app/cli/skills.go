@@ -98,7 +98,7 @@ func (p *program) listSkills(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	if p.json {
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Skills []*skills.Skill `json:"skills"`
 		}{list})
 	}
@@ -110,7 +110,7 @@ func (p *program) listSkills(ctx context.Context, c *client.Client) error {
 		}
 		t.add(s.URI, about)
 	}
-	return p.print(t.String())
+	return p.print(p.masked(t.String()))
 }
 
 func (p *program) showSkill(ctx context.Context, c *client.Client, args []string) error {
@@ -274,7 +274,7 @@ func isContract(err error) bool {
 
 func (p *program) printVerified(all []*verifiedSkill) error {
 	if p.json {
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Skills []*verifiedSkill `json:"skills"`
 		}{all})
 	}
@@ -296,5 +296,5 @@ func (p *program) printVerified(all []*verifiedSkill) error {
 			p.note("parley: %s", host.EscapeLine(shorten(problem.Text, maxSaid)))
 		}
 	}
-	return p.print(t.String())
+	return p.print(p.masked(t.String()))
 }

@@ -161,18 +161,13 @@ func directLocal(next func(*http.Request) (*url.URL, error)) func(*http.Request)
 	}
 }
 
-// tapped is a client for HTTP whose requests are shown to p.tap, if there is one.
+// tapped is a client for HTTP with a tappedTransport.
 func (p *program) tapped() *http.Client {
-	if p.tap == nil {
-		return &http.Client{Transport: connections()}
-	}
-	return &http.Client{Transport: web.TapTransport(connections(), p.tap)}
+	return &http.Client{Transport: p.tappedTransport(connections())}
 }
 
-// tappedTransport shows p.tap, if there is one, what a transport sends to authorization servers.
+// tappedTransport shows p.tap, if there is one, what a transport sends, and learns the credentials
+// in it, which are masked from then on.
 func (p *program) tappedTransport(next http.RoundTripper) http.RoundTripper {
-	if p.tap == nil {
-		return next
-	}
-	return web.TapTransport(next, p.tap)
+	return &credentialTransport{web.TapTransport(next, p.tap), p.streams}
 }

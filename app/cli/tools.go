@@ -88,7 +88,7 @@ func (p *program) printTools(c *host.Catalog) error {
 		for _, t := range c.Tools {
 			list = append(list, listedTool{t.Server, t.Def})
 		}
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Tools []listedTool `json:"tools"`
 		}{list})
 	}
@@ -100,7 +100,7 @@ func (p *program) printTools(c *host.Catalog) error {
 		}
 		t.add(tool.Server+"/"+tool.Def.Name+"("+strings.Join(model.Signature(tool.Def.InputSchema), ", ")+")", about)
 	}
-	return p.print(t.String())
+	return p.print(p.masked(t.String()))
 }
 
 func (p *program) callCommand() *cobra.Command {

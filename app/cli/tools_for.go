@@ -63,7 +63,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 		list = append(list, toolFor(t, profile))
 	}
 	if p.json {
-		return p.printJSON(struct {
+		return p.printMaskedJSON(struct {
 			Tools []reducedTool `json:"tools"`
 		}{list})
 	}
@@ -77,7 +77,7 @@ func (p *program) printToolsFor(c *host.Catalog, name string) error {
 			b.WriteString("    " + host.EscapeLine(r.Error) + "\n")
 		}
 	}
-	if err := p.print(b.String()); err != nil {
+	if err := p.print(p.masked(b.String())); err != nil {
 		return err
 	}
 	changed := len(slices.DeleteFunc(list, func(r reducedTool) bool { return len(r.Lost) == 0 }))

@@ -90,7 +90,6 @@ func (p *program) observe(ctx context.Context, t target, m *mask.Masker, session
 		return err
 	}
 	defer p.endSignIns()
-	learnServer(m, &s)
 	session.bound(&s)
 	err = p.connected(ctx, &s, func(c *client.Client) error { return p.converse(ctx, c, s.Name, m, session, calls) })
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
-	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // secretFlags say what is secret in what a command shows or stores of a connection.
@@ -32,7 +31,8 @@ func (s *secretFlags) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.public, "allow-name", nil, "leave values of this `NAME` of a member, header or parameter as they are; may be given several times")
 }
 
-// masker knows the secrets of this program: those of its environment and its --header flags.
+// masker makes the Masker of this run one that masks more, since others may read what is shown: whatever
+// may be a secret of the environment or the --header flags, and what a secret place once had.
 func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 	for _, name := range s.env {
 		if _, ok := os.LookupEnv(name); !ok {
@@ -45,28 +45,9 @@ func (p *program) masker(s *secretFlags) (*mask.Masker, error) {
 		o.Headers = append(o.Headers, strings.TrimSpace(name))
 		o.Values = append(o.Values, value)
 	}
-	return mask.New(o), nil
-}
-
-// learnServer has the secrets masked that a server is started with.
-func learnServer(m *mask.Masker, s *host.Server) {
-	d, ok := s.Dialer.(*stdio.CommandDialer)
-	if !ok {
-		return
-	}
-	for _, value := range mask.Environment(append(d.Env[:len(d.Env):len(d.Env)], d.ExtraEnv...), nil) {
-		m.Learn(value)
-	}
-	for i, arg := range d.Args {
-		name, value, given := strings.Cut(arg, "=")
-		switch plain := strings.TrimLeft(name, "-"); {
-		case !host.SecretName(plain):
-		case given: // --token=VALUE, or env TOKEN=VALUE
-			m.Learn(value)
-		case plain != name && i+1 < len(d.Args): // --token VALUE
-			m.Learn(d.Args[i+1])
-		}
-	}
+	m := mask.New(o)
+	p.streams.secrets.Store(m)
+	return m, nil
 }
 
 // A maskedError is an error without its secrets.

@@ -185,3 +185,12 @@ func (m *Masker) RequestHeader(h http.Header) http.Header {
 	}
 	return out
 }
+
+// LearnHeader learns the value of a header of a request of this program that RequestHeader masks,
+// unless it is a word and only the unknown name of the header makes it secret.
+func (m *Masker) LearnHeader(name, value string) {
+	if folded := fold(name); IsWord(value) && !m.headers[folded] && !m.secretName(name) {
+		return
+	}
+	_ = m.RequestHeader(http.Header{name: {value}}) // learns what it masks
+}

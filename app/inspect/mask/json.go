@@ -29,8 +29,8 @@ func (m *Masker) Message(data []byte) ([]byte, bool) {
 }
 
 func (m *Masker) nested(raw []byte, left int) ([]byte, bool) {
-	raw = bytes.TrimSpace(raw)
-	if !utf8.Valid(raw) || !json.Valid(raw) || deeper(raw, maxDepth) {
+	raw, ok := walkable(raw)
+	if !ok {
 		return nil, false
 	}
 	// Values that stand in a secret place count for the whole text, also before it.
@@ -44,6 +44,12 @@ func (m *Masker) nested(raw []byte, left int) ([]byte, bool) {
 		}
 	}
 	return raw, true
+}
+
+// walkable is raw without space around it, if it is JSON that a walker can copy.
+func walkable(raw []byte) ([]byte, bool) {
+	raw = bytes.TrimSpace(raw)
+	return raw, utf8.Valid(raw) && json.Valid(raw) && !deeper(raw, maxDepth)
 }
 
 // deeper reports whether valid JSON is nested deeper than a limit.
@@ -81,6 +87,8 @@ type walker struct {
 	at   int
 	out  []byte
 	left int // how many texts in one another may still be JSON
+
+	known bool // only the values that are known are masked, as Known does
 }
 
 // copyTo copies up to, but not including, the byte at end.
@@ -131,6 +139,8 @@ func (w *walker) object(p place) {
 		w.space()
 		in := place{name: name, secret: p.secret || w.m.secretName(name)}
 		switch {
+		case w.known:
+			in.secret = false
 		case p.schema: // a property that is called like a secret is none
 			in.secret = p.secret
 			if in.secret || !isSchema(w.in[w.at:]) {
@@ -265,7 +275,13 @@ func unquote(raw []byte) string {
 
 // name copies the name of a member, which may hold a secret, too.
 func (w *walker) name(raw []byte, name string) {
-	if masked := w.m.byValue(name); masked != name {
+	masked := ""
+	if w.known {
+		masked = w.m.Known(name)
+	} else {
+		masked = w.m.byValue(name)
+	}
+	if masked != name {
 		raw = quote(masked)
 	}
 	w.out = append(w.out, raw...)
@@ -278,9 +294,12 @@ func (w *walker) text(p place) {
 	w.at = end
 	value := unquote(raw)
 	masked := ""
-	if p.secret {
+	switch {
+	case w.known:
+		masked = w.m.Known(value)
+	case p.secret:
 		masked = w.m.hideCredentials(value)
-	} else {
+	default:
 		masked = w.within(value)
 	}
 	if masked == value {
@@ -312,8 +331,11 @@ func (w *walker) scalar(p place) {
 		masked := raw
 		if p.secret {
 			masked = w.m.hide(raw)
-		} else if known, ok := w.m.exact(raw); ok {
-			masked = known
+		} else if mark, ok := w.m.exact(raw); ok {
+			masked = mark
+		}
+		if w.known && masked != raw {
+			masked = Hidden
 		}
 		if masked != raw {
 			w.out = append(w.out, quote(masked)...)

@@ -16,11 +16,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/parley-mcp/parley/host"
 )
@@ -46,16 +48,21 @@ type Options struct {
 	// Public are names of members, headers and parameters whose values are not secret, whatever
 	// the names look like. What has the shape of a secret is masked all the same.
 	Public []string
+	// Distinct masks a value wherever it is only if it cannot be part of other text: it has at
+	// least 6 bytes, or 9 if it consists of letters only.
+	Distinct bool
 }
 
 // A Masker takes secrets out. Its methods may be called by many goroutines at once.
 type Masker struct {
-	key     []byte
-	headers map[string]bool // by folded names
-	public  map[string]bool
+	key      []byte
+	headers  map[string]bool // by folded names
+	public   map[string]bool
+	distinct bool
 
 	mu       sync.Mutex
 	values   map[string]string // marks by values
+	sorted   []string          // values, the longest first, as of replacer
 	replacer *strings.Replacer // of values; nil when it has to be made
 }
 
@@ -68,6 +75,7 @@ func New(o *Options) *Masker {
 	if o == nil {
 		return m
 	}
+	m.distinct = o.Distinct
 	for _, name := range o.Headers {
 		m.headers[fold(name)] = true
 	}
@@ -101,9 +109,24 @@ func (m *Masker) Learn(value string) {
 	if len(value) >= minGiven {
 		m.learn(value)
 	}
-	if _, token, found := strings.Cut(value, " "); found && len(token) >= minFound { // Bearer TOKEN
+	if scheme, token, found := strings.Cut(value, " "); found && len(token) >= minFound { // Bearer TOKEN
 		m.learn(token)
+		if strings.EqualFold(scheme, "basic") {
+			_ = m.hideCredential(token) // learns the password
+		}
 	}
+}
+
+// LearnNamed is Learn for the value of a variable or option if its name means a secret, or if it
+// is a credential such as "Bearer TOKEN". Of any other value it learns the secrets in it that
+// Text masks, such as the password in a URL.
+func (m *Masker) LearnNamed(name, value string) {
+	scheme, _, found := strings.Cut(value, " ")
+	if m.secretName(name) || found && schemes[strings.ToLower(scheme)] {
+		m.Learn(value)
+		return
+	}
+	_ = m.Text(value) // learns what it masks
 }
 
 // found is Learn for a value that stood in a secret place.
@@ -114,7 +137,7 @@ func (m *Masker) found(value string) {
 }
 
 func (m *Masker) learn(value string) {
-	if len(value) > maxValue || slices.Contains(common, strings.ToLower(value)) {
+	if len(value) > maxValue || slices.Contains(common, strings.ToLower(value)) || m.distinct && !isDistinct(value) {
 		return
 	}
 	m.mu.Lock()
@@ -124,7 +147,7 @@ func (m *Masker) learn(value string) {
 	}
 	mark := m.mark(value)
 	m.values[value] = mark
-	for _, other := range []string{url.QueryEscape(value), url.PathEscape(value), escaped(value)} {
+	for _, other := range []string{url.QueryEscape(value), url.PathEscape(value), escaped(value), htmlEscaped(value)} {
 		if other != value {
 			m.values[other] = mark
 		}
@@ -134,6 +157,19 @@ func (m *Masker) learn(value string) {
 		m.values[base64.RawURLEncoding.EncodeToString([]byte(value))] = mark
 	}
 	m.replacer = nil
+}
+
+// minWord is the shortest value of letters only that isDistinct accepts.
+const minWord = 9
+
+// isDistinct reports whether a value cannot be part of other text.
+func isDistinct(value string) bool {
+	return len(value) >= minFound && (len(value) >= minWord || !IsWord(value))
+}
+
+// IsWord reports whether a value consists of letters only, as a word of other text does.
+func IsWord(value string) bool {
+	return !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // common are values that stand in secret places, such as schemas and documentation, and
@@ -153,20 +189,22 @@ func (m *Masker) byValue(text string) string {
 	if len(m.values) == 0 {
 		return text
 	}
-	if m.replacer == nil {
-		known := make([]string, 0, len(m.values))
-		for v := range m.values {
-			known = append(known, v)
-		}
-		// The first that matches counts: the longest.
-		slices.SortFunc(known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-		pairs := make([]string, 0, 2*len(known))
-		for _, v := range known {
-			pairs = append(pairs, v, m.values[v])
-		}
-		m.replacer = strings.NewReplacer(pairs...)
-	}
+	m.index()
 	return m.replacer.Replace(text)
+}
+
+// index makes the replacer of the values, if it has to be made. mu is held.
+func (m *Masker) index() {
+	if m.replacer != nil {
+		return
+	}
+	// The first that matches counts: the longest.
+	m.sorted = slices.SortedFunc(maps.Keys(m.values), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	pairs := make([]string, 0, 2*len(m.sorted))
+	for _, v := range m.sorted {
+		pairs = append(pairs, v, m.values[v])
+	}
+	m.replacer = strings.NewReplacer(pairs...)
 }
 
 // known is how many values are known.

@@ -121,6 +121,58 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// Known masks what was learned, in every form, and nothing else; so that the result is the same in each run.
+func TestKnown(t *testing.T) {
+	m := mask.New(&mask.Options{Distinct: true, Public: []string{"X-Public"}})
+	m.Learn("Basic YWRhOnBsdW0tYmFzaWM=")
+	m.LearnHeader("Authorization", `Bearer plum/"bearer"<1>`)
+	m.LearnHeader("X-Own", "plum-own-1234")
+	m.LearnHeader("X-Tenant", "engineering")
+	m.LearnHeader("X-Public", "plum-public-1")
+	m.LearnHeader("Accept-Language", "en-GB,en;q=0.5")
+	m.LearnNamed("TOKEN", "plumplumplum")
+	m.LearnNamed("PASSWORD", "postgres")
+	m.LearnNamed("PIN", "1234")
+	m.LearnNamed("DATABASE", "db://ada:plum%3Auser@x/y")
+	m.LearnNamed("AUTH_HEADER", "Bearer plum-setting-1")
+	m.LearnNamed("PLAIN", "a plain text")
+	for _, test := range []struct{ in, want string }{
+		{"", ""},
+		{"a plain text about engineering at postgres:1234 in en-GB,en;q=0.5 for plum-public-1\n", "a plain text about engineering at postgres:1234 in en-GB,en;q=0.5 for plum-public-1\n"},
+		{"password: hunter2x token=ghp_0123456789abcdefghijABCDEFGHIJ012345", "password: hunter2x token=ghp_0123456789abcdefghijABCDEFGHIJ012345"},
+		{`Bearer plum/"bearer"<1>, plum%2F%22bearer%22%3C1%3E`, "Bearer «», «»"},
+		{`plum/\"bearer\"<1> plum/\"bearer\"\u003c1\u003e cGx1bS8iYmVhcmVyIjwxPg==`, "«» «» «»=="},
+		{"plum-basic plum-own-1234 plumplumplum plum:user plum-setting-1", "«» «» «» «» «»"},
+		{"no key plum-own-… (cut off)", "no key «»… (cut off)"},
+		{"\"no key plum-own-\"\nno plumplump \n", "\"no key «»\"\nno «» \n"},
+		{"plum-own- and plum-ow", "plum-own- and plum-ow"},
+		{"…\n…", "…\n…"},
+	} {
+		if got := m.Known(test.in); strings.ReplaceAll(got, mask.Hidden, "«»") != test.want {
+			t.Errorf("%q: got %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+// Values in JSON are masked one by one, and the result is JSON.
+func TestKnownJSON(t *testing.T) {
+	m := mask.New(&mask.Options{Distinct: true})
+	m.Learn("123456")
+	m.Learn("plum-\"1\"")
+	for in, want := range map[string]string{
+		`{"a":123456,"b":1234567,"password":"x","plum-\"1\"":["123456"]}`: `{"a":"«redacted»","b":1234567,"password":"x","«redacted»":["«redacted»"]}`,
+		`{"properties":{"token":{"default":"hunter2x"}}, "n": 1.50}`:      `{"properties":{"token":{"default":"hunter2x"}}, "n": 1.50}`,
+	} {
+		got, ok := m.KnownJSON([]byte(in))
+		if !ok || string(got) != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+	if got, ok := m.KnownJSON([]byte("no JSON")); ok {
+		t.Errorf("%s", got)
+	}
+}
+
 // Whatever comes, JSON stays JSON, and what was masked is not masked again.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{`{"token":["a",{"b":1}]}`, `{"properties":{"password":{"type":"string"}}}`, `token="a`, "\xff", `[{"name":"key","value":1}]`, `"{\"token\":1}"`} {
@@ -131,6 +183,9 @@ func FuzzMessage(f *testing.F) {
 		out, isJSON := m.Message(data)
 		if isJSON && !json.Valid(out) {
 			t.Fatalf("%q became %q", data, out)
+		}
+		if known, isJSON := m.KnownJSON(data); isJSON && !json.Valid(known) {
+			t.Fatalf("%q became %q", data, known)
 		}
 		_ = m.Body("text/event-stream", data)
 		_ = m.URL(string(data))

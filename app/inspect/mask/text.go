@@ -95,6 +95,15 @@ func escaped(text string) string {
 	return string(raw[1 : len(raw)-1])
 }
 
+// htmlEscaped is escaped for JSON that may be embedded in HTML.
+func htmlEscaped(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil { // strings always encode
+		return text
+	}
+	return string(raw[1 : len(raw)-1])
+}
+
 // quote is a text as JSON.
 func quote(text string) []byte {
 	var b strings.Builder

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/parley-mcp/parley/app/config"
+	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/transport/stdio"
+)
+
+// mask returns the Masker of the secrets that this run sends to servers. A server can repeat them
+// wherever it writes: [sharedWriter] masks them in standard error, and commands that report on a
+// server mask them in the report. The result of a call, read or prompt is printed as it came.
+func (s *Streams) mask() *mask.Masker {
+	if m := s.secrets.Load(); m != nil {
+		return m
+	}
+	values := slices.DeleteFunc(mask.Environment(os.Environ(), nil), func(value string) bool {
+		return mask.IsWord(value) || isFile(value)
+	})
+	s.secrets.CompareAndSwap(nil, mask.New(&mask.Options{Values: values, Distinct: true}))
+	return s.secrets.Load()
+}
+
+// isFile reports whether a value is the path of a file, such as that of a key in it.
+func isFile(value string) bool {
+	if !filepath.IsAbs(value) {
+		return false
+	}
+	_, err := os.Stat(value)
+	return err == nil
+}
+
+// learnCommand learns the secrets that a server is started with.
+func learnCommand(m *mask.Masker, d *stdio.CommandDialer) {
+	for _, line := range slices.Concat(d.Env, d.ExtraEnv) {
+		name, value, _ := strings.Cut(line, "=")
+		m.LearnNamed(name, value)
+	}
+	for i, arg := range d.Args {
+		name, value, given := strings.Cut(arg, "=")
+		plain := strings.TrimLeft(name, "-")
+		switch next := i + 1; {
+		case given: // --token=VALUE, or env TOKEN=VALUE
+			m.LearnNamed(plain, value)
+		case plain != name && next < len(d.Args) && host.SecretName(plain): // --token VALUE
+			m.Learn(d.Args[next])
+		default: // a URL, or 'Authorization: Bearer TOKEN'
+			m.LearnNamed("", arg)
+		}
+	}
+}
+
+// learnEntry learns the secrets that go to the server of an entry over HTTP.
+func learnEntry(m *mask.Masker, entry *config.Server) {
+	_ = m.URL(entry.URL) // learns what it masks
+	for _, h := range entry.Headers {
+		m.LearnHeader(h.Name, h.Value)
+	}
+	if entry.OAuth != nil {
+		m.Learn(entry.OAuth.ClientSecret)
+	}
+}
+
+// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in.
+type credentialTransport struct {
+	next    http.RoundTripper
+	streams *Streams
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	const name = "Authorization"
+	for _, value := range r.Header[name] {
+		t.streams.mask().LearnHeader(name, value)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of the transport underneath.
+func (t *credentialTransport) CloseIdleConnections() {
+	(&http.Client{Transport: t.next}).CloseIdleConnections()
+}
+
+// masked is a text without the secrets of this run.
+func (p *program) masked(text string) string { return p.streams.mask().Known(text) }
+
+// maskedJSON is JSON without the secrets of this run.
+func (p *program) maskedJSON(raw []byte) []byte {
+	if masked, ok := p.streams.mask().KnownJSON(raw); ok {
+		return masked
+	}
+	return []byte(p.masked(string(raw))) // nested too deep to be copied value by value
+}
+
+// maskedCopy is a copy of a value, made from its JSON, without the secrets of this run.
+func maskedCopy[T any](p *program, v *T) (*T, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("masking secrets: %w", err)
+	}
+	made := new(T)
+	d := json.NewDecoder(bytes.NewReader(p.maskedJSON(raw)))
+	d.UseNumber()
+	if err := d.Decode(made); err != nil {
+		return nil, fmt.Errorf("masking secrets: %w", err)
+	}
+	return made, nil
+}
