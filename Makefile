@@ -20,7 +20,7 @@ APART := interop bench examples release lint
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 fmt: ## format every Go file
 	@cd lint && GOWORK=off $(GO) tool gofumpt -l -w ..
@@ -35,14 +35,20 @@ test: ## run every test of the workspace
 # "make lint" has go vet's checks, so tests other than those of "go test work" are built with -vet=off.
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
-# The package that takes longest begins first. Programs built so start slowly: what kills
+# Serial tests and those of programs are left to "make soak-race". Programs built so start slowly: what kills
 # them again and again does so five to ten times without the detector, and four times with it. Faults are
 # tried with 20 seeds, and with 3. The C code of SQLite, which only SQLite's own locks guard, is built
 # without the detector: with it, a third of the time was spent there. The library is tested without the
 # workspace, as its users get it.
-race: ## run the tests of the library, the program and contrib with the race detector
-	GOWORK=off GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 20m ./...
-	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 20m ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
+RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m
+RACE_APP := -gcflags='modernc.org/sqlite/lib=-race=false' ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
+race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
+	GOWORK=off $(RACE) -short ./...
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP)
+
+quick: ## after an edit: linters and tests of the workspace, but not those that take long
+	@$(MAKE) lint APART=
+	$(GO) test -vet=off -short work
 
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	FUZZTIME=$(FUZZTIME) .ci/fuzz
@@ -69,28 +75,55 @@ firstrun: ## build and run the program with empty caches; at most 120 s on two p
 picture: ## draw the picture of a question in the guide, from a real run in tmux
 	.ci/picture
 
-flake: ## run every test package FLAKE_COUNT times (20) while all processors are busy
+flake: ## run the tests of FLAKE_PACKAGES (all) FLAKE_COUNT times (20) while all processors are busy
 	.ci/flake
 
-soak: flake cross ## what takes hours: every test many times on a busy machine, fuzzing for long
-	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
-	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 60m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
+# Each part of soak takes at most an hour on two processors.
+SOAK := soak-flake-cli soak-flake-host soak-flake-interop soak-flake-transport soak-kills soak-kills-git soak-rounds \
+	soak-chaos soak-load soak-builtins soak-race soak-fuzz soak-release soak-lint soak-cross
+.PHONY: quick soak $(SOAK)
+soak: $(SOAK) ## what takes hours, in parts of at most one hour
+
+soak-flake-cli: ## the tests of the program 4 times on a busy machine
+	FLAKE_COUNT=4 FLAKE_PACKAGES=./app/cli .ci/flake
+soak-flake-host: ## the tests of all packages of the program but cli, and of host, on a busy machine
+	FLAKE_COUNT=4 FLAKE_PACKAGES="$$($(GO) list ./host ./app/... | grep -v '/app/cli$$' | tr '\n' ' ')" .ci/flake
+soak-flake-interop: ## the tests with the SDKs of others 5 times on a busy machine; needs npm and a network
+	FLAKE_COUNT=5 FLAKE_PACKAGES=interop/... .ci/flake
+soak-flake-transport: ## the tests of the library 10 times on a busy machine
+	FLAKE_COUNT=10 FLAKE_PACKAGES=./... .ci/flake
+
+soak-kills: ## processes that are killed hundreds of times
+	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^Test(KillLosesNothing|KilledServers)$$' ./app/store/tasks ./app/store/local
 	PARLEY_TEST_KILLS=50 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Run|Chat)$$' ./app/cli
 	PARLEY_TEST_KILLS=100 $(GO) test -count=1 -timeout 40m -run '^TestKilled(Refresh|Audit)$$' ./app/cli
-	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/admin
 	PARLEY_TEST_KILLS=1000 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/servers/memory
 	PARLEY_TEST_KILLS=400 $(GO) test -count=1 -timeout 20m -run '^TestKilled$$' ./app/audit
+soak-kills-git: ## kills, swapped folders and repositories of the git server
 	PARLEY_TEST_KILLS=200 $(GO) test -count=1 -timeout 40m -run '^TestKilled$$' ./app/servers/git
 	PARLEY_TEST_SWAPS=10000 $(GO) test -count=1 -timeout 40m -run '^TestSwappedFolder$$' ./app/servers/git
-	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
-	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
-	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
-	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
-	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/cli
 	PARLEY_TEST_GIT_CASES=50 $(GO) test -count=1 -timeout 40m -run '^TestJudge' ./app/servers/git
+soak-rounds: ## a million steps of a model of sessions, and hosts and screens that begin and end a hundred times
+	PARLEY_TEST_STEPS=1000000 $(GO) test -count=1 -run '^TestModel$$' ./transport/streamable
+	PARLEY_TEST_MEASURE=1 $(GO) test -v -count=1 -timeout 20m -run '^TestMeasureSize$$' ./app/admin
+	PARLEY_TEST_ROUNDS=100 $(GO) test -count=1 -timeout 40m -run '^Test(RoundsOf.*|EndsOfScreen)$$' ./host ./app/cli
+soak-chaos: ## faults of connections with hundreds of seeds; needs npm for the SDKs of others
+	PARLEY_TEST_SEEDS=200 $(GO) test -count=1 -timeout 40m -run '^TestClientOver' ./app/inspect/chaos
+	PARLEY_TEST_SEEDS=20 $(GO) test -count=1 -timeout 60m -run '^TestBuiltinsBehindChaos$$' ./app/cli
 	if [ -d interop/peers/node_modules ]; then cd interop && PARLEY_TEST_SEEDS=200 PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -count=1 -timeout 90m -run '^TestChaos' .; fi
+soak-load: ## keys that change under load
+	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
+soak-builtins: ## ten minutes of load on each built-in server
+	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
+soak-race: ## every test of the program with the race detector
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) $(RACE_APP)
+soak-fuzz: ## every fuzz target for 40 seconds
+	$(MAKE) fuzz FUZZTIME=40s
+soak-release: ## a release that is compiled twice
 	$(MAKE) release-test RELEASE_TEST=whole
-	$(MAKE) fuzz FUZZTIME=5m
+soak-lint: ## linters that analyze dependencies, too
+	$(MAKE) lint LINT=-deps
+soak-cross: cross ## vet and a build for other systems
 
 release: ## make the release VERSION in dist; the commit and tags stay in a copy unless APPLY=1
 	cd release && GOWORK=off $(GO) run . new -version "$(VERSION)" -out "$(CURDIR)/dist" $(if $(APPLY),-apply)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/oidctest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -42,6 +43,7 @@ func (a *audited) lines(read *int) (list []told) {
 // Every way in which a sign-in ends has its line, with whose it was, by subject and name, and where
 // it came from; so have devices and acts of operators.
 func TestAuditEvents(t *testing.T) {
+	racetest.SkipSerial(t)
 	const tooMany = "too many attempts"
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/audit"
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -106,6 +107,7 @@ func (a *audited) refuses(refresh string) {
 // While its audit cannot be written a server signs nobody in and changes nothing; then it goes on by
 // itself, and no line is missing.
 func TestAuditCannotBeWritten(t *testing.T) {
+	racetest.SkipSerial(t)
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			a := newAudited(t, database(t))

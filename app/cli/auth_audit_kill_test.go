@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/audit"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -35,6 +36,7 @@ func refreshUntilKilled(ctx context.Context, p *process, token string, said chan
 // killed again and again: the chain is whole, and each answer has its line. PARLEY_TEST_KILLS is how
 // often each is killed; default 4.
 func TestKilledAudit(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -17,6 +18,7 @@ import (
 // of the server, which says that it is not ready and why, and goes on by itself. No client loses its
 // sign-in: neither where a rotation was not stored, nor where the answer of the database to it was lost.
 func TestDatabaseGoesAway(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	dsn, err := url.Parse(databasetest.Postgres(t))
 	if err != nil {

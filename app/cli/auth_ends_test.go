@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -244,6 +245,7 @@ func (h *holder) do(row *endsRow) {
 // tokens, access tokens and open streams at a guard, within the time that is promised, and nothing else.
 // Proves: What ends, and when, in docs/guide/authorization.md
 func TestEndsInProcesses(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 )
 
@@ -33,6 +34,7 @@ func (p *place) eventually(url string, status int, text string) (body string) {
 // An authorization server says whether it is alive, and whether its database works; strangers learn
 // nothing else.
 func TestAuthHealth(t *testing.T) {
+	racetest.SkipSerial(t)
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			p := newEmptyPlace(t)
@@ -178,6 +180,7 @@ func (r *relay) copy(to, from net.Conn) {
 // A database that does not answer is told within the time that a balancer waits, and its server is
 // ready again when it does.
 func TestAuthHealthDatabaseHangs(t *testing.T) {
+	racetest.SkipSerial(t)
 	dsn, err := url.Parse(databasetest.Postgres(t))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 )
 
@@ -91,6 +92,7 @@ func (r *robot) call(token string) int {
 // An operator revokes the key that signs, by the command, while two authorization servers and a guarded
 // MCP server run: within five seconds nothing takes a token of it, and new tokens are taken.
 func TestKeyRevokedWhileServing(t *testing.T) {
+	racetest.SkipSerial(t)
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			p := newEmptyPlace(t)

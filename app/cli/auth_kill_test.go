@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -64,6 +65,7 @@ func (p *process) tryRefresh(token string) (refresh, trouble string, answered bo
 // the token that it has: within the grace, which is longer than any start takes, it stays signed in. What it
 // had at first, in the hands of a thief, still ends the family. PARLEY_TEST_KILLS is how often; default 4.
 func TestKilledRefresh(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {

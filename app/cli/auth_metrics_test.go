@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/telemetry/otlptest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -21,6 +22,7 @@ import (
 // at an address of its own, and no name or secret of anybody; requests are traced
 // without their queries.
 func TestAuthServeObserved(t *testing.T) {
+	racetest.SkipSerial(t)
 	p := newEmptyPlace(t)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	collector := otlptest.New(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/browsertest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -43,6 +44,7 @@ func (v *visitor) authorize(verifier string, form url.Values) (code, page string
 // A user who was removed, or got another password, by another process, is
 // signed out everywhere at once.
 func TestUserRemovedWhileServing(t *testing.T) {
+	racetest.SkipSerial(t)
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			p := newEmptyPlace(t)

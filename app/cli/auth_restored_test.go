@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -33,6 +34,7 @@ func (s *endsSite) moved(backup string, flags ...string) {
 // A user who was removed since is there again, but after --sign-out nobody is signed in.
 // Proves: Backup and recovery, in docs/guide/authorization.md
 func TestRestoredWhileTokensAreOut(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	s := newEndsSite(t, databasetest.SQLite(t))
 	removed, early := s.newHolder("removed", "read", s.mcp), s.newHolder("early", "read", s.mcp)

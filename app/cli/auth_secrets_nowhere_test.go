@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/oidctest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/store/seal"
@@ -253,6 +254,7 @@ func (r *secretRun) private(key seal.Wrapper) {
 // database, in its files, or in what the operator is told. Without the key the same look finds
 // those that are read back, and them alone.
 func TestSecretsNowhere(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	for name, database := range databasetest.All {
 		for _, sealed := range []bool{false, true} {

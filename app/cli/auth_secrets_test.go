@@ -13,6 +13,7 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/seal"
 )
@@ -171,6 +172,7 @@ func TestSecretsKeyring(t *testing.T) {
 // Both keys are rotated while two servers issue tokens, without one request that fails; servers are
 // started with the new key from then on.
 func TestSecretsRotateWhileServing(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {

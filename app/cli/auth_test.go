@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/browsertest"
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/secrets"
 )
 
@@ -140,6 +141,7 @@ func (p *place) stored() map[string]string {
 // client, the MCP server or the authorization server.
 // Attack: secrets that leak into logs, shells and screens.
 func TestNoSecretsInOutput(t *testing.T) {
+	racetest.SkipSerial(t)
 	p := newPlace(t, "-v", "--access-lifetime", "2s")
 	known := make(map[string]string)
 	learn := func() {

@@ -38,6 +38,7 @@ const (
 // that there are fewer of those. Each question starts a process, which takes a sixth of a second with
 // the race detector: it sees a tenth of them.
 func TestBridgeAbandoned(t *testing.T) {
+	racetest.SkipSerial(t)
 	many := 1000
 	if racetest.Enabled {
 		many = 100

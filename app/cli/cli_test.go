@@ -112,6 +112,7 @@ func (a apart) Run() int {
 // Proves: FLOW-AUTH, FLOW-TOOL-H, FLOW-RES, FLOW-PROMPT, FLOW-COMPLETE, FLOW-ELICIT-H,
 // FLOW-SAMPLE-H, FLOW-ROOTS, FLOW-LOG, PART-HOST, PART-INSPECTOR: see the scripts.
 func TestScripts(t *testing.T) {
+	racetest.SkipSerial(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -221,6 +222,7 @@ func needNPX(t *testing.T) {
 
 // Proves: the second example, with a server that others wrote.
 func TestForeignServer(t *testing.T) {
+	racetest.SkipSerial(t)
 	needNPX(t)
 	const foreign = "npx -y @modelcontextprotocol/server-everything@2026.8.31 stdio"
 	code, out, err := run(t, "", "run", "--server", foreign, "--allow", "*", "echo message=hello")

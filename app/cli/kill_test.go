@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -218,6 +219,7 @@ func (k *killable) reopened(before *logged, typed string, args ...string) {
 
 // A run that is killed loses no record that it showed, and repeats no call.
 func TestKilledRun(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	args := []string{"run", "--json", "--allow", "*", "--server", "jots=jotter calls", "note text=one; then post text=two; then note text=three; then inbox; then secret"}
 	kills(t, "", args, func(t *testing.T, k *killable, shown string) {
@@ -249,6 +251,7 @@ var (
 // A conversation that is killed loses nothing that it showed, no answer and no grant, and
 // makes none up.
 func TestKilledChat(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	args := []string{"chat", "--server", "jots=jotter calls", "note text=one; then post text=two; then post text=three; then secret; then inbox"}
 	// once; the tool from now on; no; once

@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // Proves: parley login --device, from the first request to a call with the tokens, while a person
 // uses a browser elsewhere; and that the person can end it.
 func TestLoginDevice(t *testing.T) {
+	racetest.SkipSerial(t)
 	p := newPlace(t, "--allow-device")
 	const codeAddress = `(http://\S+/device\?user_code=\S+)`
 	begin := func(interrupts chan os.Signal) (said, out *output, code chan int) {

@@ -200,7 +200,9 @@ func echoTargets(base, mode string) []echoTarget {
 		"echoer", mode, "--password", echoedOption, "db://ada:" + url.PathEscape(echoedUserinfo) + "@x",
 	}
 	return append(list, echoTarget{
-		"stdio " + mode, []string{"--server", "'" + strings.Join(child, "' '") + "'"}, append([]string{"--"}, child...),
+		"stdio " + mode,
+		[]string{"--server", "'" + strings.Join(child, "' '") + "'"},
+		append([]string{"--"}, child...),
 		[]string{echoedVariable, echoedOption},
 	})
 }
@@ -227,9 +229,22 @@ func TestEchoedSecrets(t *testing.T) {
 		t.Run(target.name, func(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // each has pins of its own
 			for _, command := range [][]string{
-				{"tools"}, {"tools", "--json"}, {"tools", "--for", "openai"}, {"prompt"}, {"prompt", "--json"}, {"read"}, {"read", "--json"},
-				{"call", "fail"}, {"call", "refuse"}, {"call", "refuse", "--json"}, {"read", "x://no"}, {"prompt", "no"}, {"complete", "prompt", "greet", "a=b"},
-				{"tools", "--verbose"}, {"run", "--allow", "*", "refuse"}, {"config", "doctor", "--connect"},
+				{"tools"},
+				{"tools", "--json"},
+				{"tools", "--for", "openai"},
+				{"prompt"},
+				{"prompt", "--json"},
+				{"read"},
+				{"read", "--json"},
+				{"call", "fail"},
+				{"call", "refuse"},
+				{"call", "refuse", "--json"},
+				{"read", "x://no"},
+				{"prompt", "no"},
+				{"complete", "prompt", "greet", "a=b"},
+				{"tools", "--verbose"},
+				{"run", "--allow", "*", "refuse"},
+				{"config", "doctor", "--connect"},
 			} {
 				out, said := runEcho(t, append(command, target.flags...)...)
 				if command[0] == "run" {
@@ -321,8 +336,12 @@ func TestEchoedInFailures(t *testing.T) {
 	for _, target := range targets {
 		t.Run(target.name, func(t *testing.T) {
 			for _, command := range [][]string{
-				{"doctor", "--timeout", "1s"}, {"doctor", "--json", "--timeout", "1s"}, {"lock", "--out", filepath.Join(t.TempDir(), "lock")},
-				{"inspect", "--method", "tools/list"}, {"trace", "--timeout", "1s"}, {"trace", "--json", "--timeout", "1s"},
+				{"doctor", "--timeout", "1s"},
+				{"doctor", "--json", "--timeout", "1s"},
+				{"lock", "--out", filepath.Join(t.TempDir(), "lock")},
+				{"inspect", "--method", "tools/list"},
+				{"trace", "--timeout", "1s"},
+				{"trace", "--json", "--timeout", "1s"},
 				{"record", "--list", "--timeout", "1s", "--out", filepath.Join(t.TempDir(), "cassette")},
 			} {
 				out, _ := runEcho(t, append(command, target.args...)...)
@@ -378,8 +397,11 @@ func TestEchoedSecretsOfEntries(t *testing.T) {
 	}
 	for _, name := range []string{"far", "near"} {
 		for _, command := range [][]string{
-			{"doctor", name}, {"lock", "--out", filepath.Join(dir, "lock"), name}, {"trace", "--list", "--call", "refuse", name},
-			{"record", "--out", filepath.Join(dir, "cassette"), "--list", "--call", "refuse", name}, {"inspect", "--method", "resources/read", "--uri", "x://no", name},
+			{"doctor", name},
+			{"lock", "--out", filepath.Join(dir, "lock"), name},
+			{"trace", "--list", "--call", "refuse", name},
+			{"record", "--out", filepath.Join(dir, "cassette"), "--list", "--call", "refuse", name},
+			{"inspect", "--method", "resources/read", "--uri", "x://no", name},
 		} {
 			out, _ := runEcho(t, command...)
 			findEchoed(t, command[0], out)

@@ -164,6 +164,7 @@ func findPlanted(t *testing.T, where, text string) {
 // Proves: a session with a server that others wrote is recorded, in front of it and alone, and
 // differs in nothing from the same server, twice.
 func TestRecordForeignServer(t *testing.T) {
+	racetest.SkipSerial(t)
 	if os.Getenv("PARLEY_TEST_NPX") == "" {
 		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
 	}

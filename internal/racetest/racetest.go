@@ -6,11 +6,12 @@ import "testing"
 // Enabled says that it is: what is measured of memory and time means nothing.
 const Enabled = enabled
 
-// SkipSerial skips a test if the detector is on: one that takes long, and in which no two goroutines
-// touch the same memory, so that there is nothing to detect and all takes ten times as long.
+// SkipSerial skips a test in runs with -short, as "make race" and "make quick" are: one that takes long, and in
+// which no two goroutines touch the same memory, or which starts programs. The race detector finds nothing in
+// it; "make soak-race" runs it with the detector, too.
 func SkipSerial(t *testing.T) {
 	t.Helper()
-	if Enabled {
-		t.Skip("it is serial: the race detector finds nothing here")
+	if testing.Short() {
+		t.Skip("it takes long; not with -short")
 	}
 }
