@@ -16,8 +16,8 @@ import (
 // recovered returns a panic of what the caller runs as an error, joined with the one that is
 // there. The stack is in the log under the reference that the error names. It is deferred.
 //
-// What a host was given is called under it wherever the host itself is the caller: on its own
-// goroutines, while a run is reserved, or while it holds a mutex.
+// The host defers it around each call of what it was given that a panic would otherwise leave
+// half done: on the host's own goroutines, in a run, or while a mutex is held.
 func recovered(log *slog.Logger, what string, err *error) {
 	if v := recover(); v != nil {
 		*err = errors.Join(*err, panicked(log, what, v))

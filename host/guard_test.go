@@ -170,7 +170,7 @@ var (
 // Proves: SEC-TOOL-6. A panic of what a host was given, at any of its calls, is an error with a
 // reference, of which the log has the stack and nobody else. The session is usable afterwards,
 // or says that it is broken, and Close returns.
-func TestPanics(t *testing.T) {
+func TestPanicIsErrorWithReference(t *testing.T) {
 	for call, onlyLogged := range trapCalls {
 		t.Run(call, func(t *testing.T) {
 			for before := 0; ; before++ {
@@ -267,7 +267,7 @@ func (w *trapped) watch() {
 }
 
 // A panic of what the client calls ends nothing.
-func TestPanicsInClient(t *testing.T) {
+func TestPanicInClientEndsNothing(t *testing.T) {
 	for _, call := range []string{"OnLog", "Dialer.Dial"} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTrapped(t, &trap{call: call})
@@ -285,7 +285,7 @@ func TestPanicsInClient(t *testing.T) {
 }
 
 // A logger that panics loses what it was to log, and nothing else.
-func TestLoggerPanics(t *testing.T) {
+func TestLoggerThatPanicsLosesRecords(t *testing.T) {
 	for _, call := range []string{"Handler.Enabled", "Handler.Handle", "Handler.WithAttrs"} {
 		synctest.Test(t, func(t *testing.T) {
 			ran := 0
@@ -349,7 +349,7 @@ func TestModelBreaksContract(t *testing.T) {
 }
 
 // A model that is nil is refused where it is set.
-func TestNilModel(t *testing.T) {
+func TestNilModelIsRefused(t *testing.T) {
 	h := newHost(t, nil, nil)
 	s := begin(t, h, &scripted{})
 	_, newErr := h.NewSession(t.Context(), nil, nil)
