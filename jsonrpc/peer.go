@@ -241,12 +241,11 @@ func (e *AbandonedError) Error() string {
 // Unwrap returns the cause.
 func (e *AbandonedError) Unwrap() error { return e.Cause }
 
-// Call sends a request through via with a random id, which is never used again and
-// cannot be guessed from other ids, and waits for its response to come to [Peer.Resolve]. An error answer of the
-// other end is in the message, not in the error. If ctx ends first the error
-// is an *[AbandonedError] and a late response is dropped; if the peer is
-// closed first the error is [ErrClosed] with the cause of that. A via that blocks must end with ctx
-// or with its connection. params may be nil.
+// Call sends a request through via with a random id, which is never used again and cannot be guessed
+// from other ids, and waits for its response to come to [Peer.Resolve]. An error answer of the other
+// end is in the message, not in the error. If ctx ends first the error is an *[AbandonedError] and a
+// late response is dropped; if the peer is closed first the error is [ErrClosed] with the cause of
+// that. A via that blocks must end with ctx or with its connection. params may be nil.
 func (p *Peer) Call(ctx context.Context, via Sender, method string, params Body) (*Incoming, error) {
 	id, out, err := p.expect(method)
 	if err != nil {
@@ -268,8 +267,8 @@ func (p *Peer) Call(ctx context.Context, via Sender, method string, params Body)
 	return nil, &AbandonedError{ID: id, Method: method, Cause: context.Cause(ctx)}
 }
 
-// idLength is the length of a random id: 65 bits in base32. A string passes through every client as it is,
-// where a large integer may become a float.
+// idLength is the length of a random id: 65 bits in base32. A string passes through every client
+// unchanged, whereas a large integer may become a float.
 const idLength = 13
 
 // expect registers an outbound request.

@@ -60,8 +60,8 @@ type ExtensionMethod struct {
 	serve    func(c *Call) (any, error)
 }
 
-// With sets options and returns the method. A later call adds to them: the fields that it sets replace earlier
-// values. To set Revisions to two different values is an error of [Server.Extend].
+// With sets options and returns the method. A later call adds to them: the fields that it sets
+// replace earlier values. Setting Revisions to two different values is an error of [Server.Extend].
 func (m *ExtensionMethod) With(o MethodOptions) *ExtensionMethod {
 	m.conflict = errors.Join(m.conflict, mergeOptions(&m.opts, o))
 	return m

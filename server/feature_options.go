@@ -6,14 +6,15 @@ import (
 	"reflect"
 )
 
-// restricting are the options that restrict a feature: who can use or see it, with which arguments and results,
-// how often and for how long. Two values would leave open which restriction the author means.
+// restricting are the options that restrict a feature: who can use or see it, with which arguments
+// and results, how often and for how long. Two values would leave open which one the author means.
 var restricting = map[string]bool{
 	"InputSchema": true, "Labels": true, "OutputSchema": true, "Rate": true, "Revisions": true, "Scopes": true, "Timeout": true, "Variant": true,
 }
 
-// mergeOptions sets the fields of options that are set in more. It returns an error for each restricting one that
-// already has another value. Functions cannot be compared, so two of them differ.
+// mergeOptions sets the fields of options that are set in more. It returns an error for each
+// restricting option that already has another value. Functions cannot be compared, so two of them
+// differ.
 func mergeOptions[T any](options *T, more T) error {
 	var errs []error
 	to, from := reflect.ValueOf(options).Elem(), reflect.ValueOf(&more).Elem()

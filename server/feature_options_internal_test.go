@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Proves: Ruling 44. With adds to earlier options, for every option there is: a value replaces an earlier one, and
-// two values of an option that restricts are an error. A new option belongs in one of the two lists.
+// Proves: Ruling 44. With adds to earlier options, for every option there is: a value replaces an
+// earlier one, and two values of an option that restricts are an error. A new option belongs in one
+// of the two lists.
 func TestWithAdds(t *testing.T) {
 	checkMerge[ToolOptions](t, "Title Annotations Icons Meta Types", "Labels Scopes Rate Timeout InputSchema OutputSchema Variant")
 	checkMerge[PromptOptions](t, "Title Icons Meta Complete CompleteRaw", "Labels Scopes")

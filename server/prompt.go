@@ -73,8 +73,9 @@ func (p *prompt) names() []string {
 	return out
 }
 
-// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
-// values. To set Labels or Scopes to two different values is an error of [Server.Add].
+// With sets options and returns the feature. A later call adds to them: the fields that it sets
+// replace earlier values. Setting Labels or Scopes to two different values is an error of
+// [Server.Add].
 func (f *PromptFeature) With(o PromptOptions) *PromptFeature {
 	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f

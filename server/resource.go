@@ -71,8 +71,9 @@ func (r *resource) under(s *Server, prefix string) (string, *resource) {
 	return def.URI, &resource{offered: s.mounted(r, prefix+"+"), def: &def, cache: r.cache, read: r.read, watch: r.watch}
 }
 
-// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
-// values. To set Labels or Scopes to two different values is an error of [Server.Add].
+// With sets options and returns the feature. A later call adds to them: the fields that it sets
+// replace earlier values. Setting Labels or Scopes to two different values is an error of
+// [Server.Add].
 func (f *ResourceFeature) With(o ResourceOptions) *ResourceFeature {
 	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f

@@ -83,8 +83,9 @@ func (t *template) under(s *Server, prefix string) (string, *template) {
 	}
 }
 
-// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
-// values. To set Labels or Scopes to two different values is an error of [Server.Add].
+// With sets options and returns the feature. A later call adds to them: the fields that it sets
+// replace earlier values. Setting Labels or Scopes to two different values is an error of
+// [Server.Add].
 func (f *TemplateFeature) With(o TemplateOptions) *TemplateFeature {
 	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f

@@ -167,8 +167,9 @@ func (t *tool) under(s *Server, prefix string) (string, *tool) {
 	return def.Name, &copied
 }
 
-// With sets options and returns the feature. A later call adds to them: the fields that it sets replace earlier
-// values. To set Labels, Scopes, Rate, Timeout, Variant or one of the schemas to two different values is an error of [Server.Add].
+// With sets options and returns the feature. A later call adds to them: the fields that it sets
+// replace earlier values. Setting Labels, Scopes, Rate, Timeout, Variant or one of the schemas to
+// two different values is an error of [Server.Add].
 func (f *ToolFeature) With(o ToolOptions) *ToolFeature {
 	f.conflict = errors.Join(f.conflict, mergeOptions(&f.opts, o))
 	return f

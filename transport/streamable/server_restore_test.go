@@ -205,8 +205,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Proves: Ruling 43. While both halves of a session ask, an answer to a question of the one resolves no question
-// of the other.
+// Proves: Ruling 43. While both halves of a session ask, an answer to a question of one half
+// resolves no question of the other.
 func TestRestoredQuestions(t *testing.T) {
 	mcptest.NoLeaks(t)
 	half := func() *site {

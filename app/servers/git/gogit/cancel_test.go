@@ -18,8 +18,8 @@ import (
 // files is how many files the repository of these tests has of each kind.
 const files = 8
 
-// repository makes a repository whose files were all changed in the last commit and again since, where as many
-// were renamed, and as many are new.
+// repository makes a repository with files that were changed in the last commit and again since,
+// files that were renamed in it, and new ones.
 func repository(t *testing.T) *repo.Place {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -125,7 +125,7 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx := &ending{Context: context.Background(), most: most}
+				ctx := &ending{Context: t.Context(), most: most}
 				err = test.work(ctx, r)
 				return ctx.looks, errors.Join(err, r.Close())
 			}
