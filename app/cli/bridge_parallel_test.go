@@ -62,19 +62,19 @@ func TestBridgeCallsAtOnce(t *testing.T) {
 				c := joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, serveAt(t, s)), caller)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				var wg sync.WaitGroup
-				wg.Go(func() {
+				var hanging, meeting sync.WaitGroup
+				hanging.Go(func() {
 					if _, err := c.CallTool(ctx, "hang", nil, nil); !errors.Is(err, context.Canceled) {
 						t.Errorf("the call that hangs: %v", err)
 					}
 				})
 				<-hangs
 				for range calls {
-					wg.Go(func() { c.calls("meet", "met", nil) })
+					meeting.Go(func() { c.calls("meet", "met", nil) })
 				}
-				<-all
+				meeting.Wait()
 				cancel()
-				wg.Wait()
+				hanging.Wait()
 				<-cancelled
 			})
 		}
