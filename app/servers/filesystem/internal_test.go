@@ -140,7 +140,7 @@ func TestTourEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	d := closer.(*service).dirs.acquire() //nolint:forcetypeassert // New made it
+	d := closer.(*service).dirs.acquire() // New made it
 	defer closer.(*service).dirs.release(d)
 	top, err := d.existing("scandir", dir)
 	if err != nil {
