@@ -183,11 +183,11 @@ func (t *callOrder) mayBegin(a *upstreamCall, before []*upstreamCall) bool {
 	if slices.ContainsFunc(t.under, other) {
 		return !slices.ContainsFunc(t.under, works) && !t.unresponsive && !t.asks.has(a.feature)
 	}
-	patience := otherTime
+	wait := otherTime
 	if slices.ContainsFunc(t.under, works) {
-		patience = 0
+		wait = 0
 	}
-	return !slices.ContainsFunc(before, func(q *upstreamCall) bool { return other(q) && time.Since(q.turn.since) >= patience })
+	return !slices.ContainsFunc(before, func(q *upstreamCall) bool { return other(q) && time.Since(q.turn.since) >= wait })
 }
 
 // proceed has a call go on with the answers that wait.
@@ -219,7 +219,7 @@ func (t *callOrder) opened(a *upstreamCall, alive bool) {
 	t.mu.Lock()
 	t.unresponsive = !alive
 	a.turn.arrived = max(0, a.turn.arrived-1)
-	t.asks.note(a.feature, len(t.under) == 1)
+	t.asks.note(a.feature, !slices.ContainsFunc(t.under, func(u *upstreamCall) bool { return u.feature != a.feature }))
 	t.mu.Unlock()
 	t.pause(a)
 }
@@ -343,10 +343,10 @@ func (t *callOrder) dequeue(a *upstreamCall) {
 	}
 }
 
-// likelyCall returns the call that a question belongs to if nothing else says so: of the
-// calls that run, of which those without a question come first, the one that began or went
-// on last, or else the last of those that are asked. It is nil if there is none. mixed are
-// the calls under way if they are of several owners, so that is not known.
+// likelyCall returns the call that a question belongs to if nothing else says so: of those
+// that run and have the highest rank the one that began or went on first, since questions
+// come in that order most often, or else the last of those that are asked. It is nil if there
+// is none. mixed are the calls under way if they are of several owners, so that is not known.
 func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -354,7 +354,7 @@ func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 		if u.owner != t.under[0].owner {
 			return nil, slices.Clone(t.under)
 		}
-		if a == nil || u.precedes(a) {
+		if a == nil || t.precedes(u, a) {
 			a = u
 		}
 	}
@@ -363,22 +363,25 @@ func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 
 // precedes reports whether a question is that of a rather than of b, which is before
 // it among the calls under way. The mutex of the order is held.
-func (a *upstreamCall) precedes(b *upstreamCall) bool {
+func (t *callOrder) precedes(a, b *upstreamCall) bool {
 	if ended := a.ctx.Err() != nil; ended != (b.ctx.Err() != nil) {
 		return !ended
 	}
-	return a.turn.rank() >= b.turn.rank()
+	return t.rank(a) > t.rank(b) || a.turn.state != running && b.turn.state != running
 }
 
-// rank is how likely a question is that of the call, compared with others.
-func (t *turn) rank() int {
+// rank is how likely a question is that of a call, compared with others: a call that runs,
+// one without a question that has just arrived, one of a feature that asks for sure.
+func (t *callOrder) rank(a *upstreamCall) int {
 	switch {
-	case t.state != running:
+	case a.turn.state != running:
 		return 0
-	case t.arrived > 0:
+	case a.turn.arrived > 0:
 		return 1
+	case !t.asks.sure[a.feature]:
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // expect notes that a question has arrived that is taken for that of a call.

@@ -57,6 +57,7 @@ type kept struct {
 	free   chan struct{} // has an element while detached
 	news   chan struct{} // has an element when a question was added
 	done   chan struct{} // closed when the call is over
+	gone   chan struct{} // closed when no round can bring an answer any more
 	res    mcp.Result    // written before done is closed
 	err    error
 	expiry *time.Timer // belongs to the attached round
@@ -75,7 +76,7 @@ type question struct {
 	params mcp.Params
 	ctx    context.Context //nolint:containedctx // it ends when the question is withdrawn
 	reply  chan reply      // has room for the one answer
-	sent   bool            // the caller was asked, or could not be
+	sent   bool            // the caller was asked, or could not be; the call's mutex holds
 	over   bool            // answered
 }
 
@@ -107,6 +108,7 @@ func (c *call) keep(ctx context.Context, caller *server.Call) (mcp.Result, error
 			}
 			return nil, caller.RetryLater()
 		case <-k.done:
+			k.handOver(ctx, caller)
 			k.end()
 			return k.outcome()
 		case <-ctx.Done():
@@ -153,7 +155,7 @@ func (c *call) begin(round context.Context, caller *server.Call, owner string) (
 	p := c.p
 	k := &kept{
 		table: &p.kept, key: rand.Text(), owner: owner,
-		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}),
+		free: make(chan struct{}, 1), news: make(chan struct{}, 1), done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	k.expiry = time.AfterFunc(p.kept.time, k.expire)
 	k.expiry.Stop()
@@ -272,6 +274,19 @@ func (k *kept) put(ctx context.Context, params mcp.Params, key string) (mcp.RawV
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-k.done:
+	}
+	k.mu.Lock()
+	sent := q.sent
+	k.mu.Unlock()
+	if !sent {
+		return nil, errEnded
+	}
+	select { // the caller was asked: the round that takes the result brings the answer
+	case r := <-q.reply:
+		return r.raw, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-k.gone:
 		return nil, errEnded
 	}
 }
@@ -297,19 +312,42 @@ func (k *kept) askCaller(ctx context.Context, caller *server.Call, asked map[str
 		if asked[q.key] || q.ctx.Err() != nil && !brought && !q.over {
 			continue // asked in this round; or withdrawn, and nothing waits for the answer
 		}
-		asked[q.key], q.sent = true, true
-		raw, err := server.Ask(ctx, q.params, &server.AskOptions{Key: q.key})
-		if errors.Is(err, server.ErrInputPending) {
-			pending = true
-			continue
-		}
-		if !q.over {
-			q.over = true
-			_ = errors.As(err, &k.lacks)
-			q.reply <- reply{raw, err}
-		}
+		asked[q.key] = true
+		k.mu.Lock()
+		q.sent = true
+		k.mu.Unlock()
+		pending = k.askOne(ctx, q) || pending
 	}
 	return pending
+}
+
+// askOne asks the caller one question and hands the answer on. It reports whether there
+// is none yet.
+func (k *kept) askOne(ctx context.Context, q *question) (pending bool) {
+	raw, err := server.Ask(ctx, q.params, &server.AskOptions{Key: q.key})
+	if errors.Is(err, server.ErrInputPending) {
+		return true
+	}
+	if !q.over {
+		q.over = true
+		_ = errors.As(err, &k.lacks)
+		q.reply <- reply{raw, err}
+	}
+	return false
+}
+
+// handOver hands on the answers that a round has brought to questions of a call that is
+// over: they were those of another call of the owner.
+func (k *kept) handOver(ctx context.Context, caller *server.Call) {
+	k.mu.Lock()
+	questions := k.questions
+	k.mu.Unlock()
+	given := caller.Params().(mcp.Retryable).Input().InputResponses //nolint:forcetypeassert // only such requests ask
+	for _, q := range questions {
+		if _, brought := given[q.key]; brought && !q.over {
+			k.askOne(ctx, q)
+		}
+	}
 }
 
 // asksAnew reports whether there is a question that no round has asked.
@@ -430,7 +468,10 @@ func (t *keptCalls) remove(k *kept) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.uncount(k)
-	delete(t.byKey, k.key)
+	if t.byKey[k.key] == k {
+		delete(t.byKey, k.key)
+		close(k.gone)
+	}
 }
 
 // close forgets all calls, which have ended.

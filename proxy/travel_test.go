@@ -45,6 +45,39 @@ func TestProgressAndLogs(t *testing.T) {
 	})
 }
 
+// Log messages reach the caller also while several of its calls run, of which nothing says
+// whose a message is.
+func TestLogsOfCallsAtOnce(t *testing.T) {
+	modes(t, func(t *testing.T, version, caller string) {
+		up := server.New("upstream", "1", &server.Options{Logger: quiet})
+		up.Add(server.Tool("say", "Says something.", func(ctx context.Context, _ mcp.None) (string, error) {
+			time.Sleep(time.Second) // of fake time
+			return "", server.Log(ctx, mcp.LogWarning, "say", "details")
+		}))
+		p := connect(t, up, version, &proxy.Options{Client: client.Options{LogLevel: mcp.LogDebug}})
+		var logs logtest.List
+		c := join(t, p.Server(), caller, &client.Options{
+			LogLevel: mcp.LogDebug,
+			OnLog:    func(_ context.Context, m *mcp.LogParams) { logs.Add(string(m.Data)) },
+		})
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if _, err := c.CallTool(t.Context(), "say", nil, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := c.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := logs.Take(); len(got) != 3 {
+			t.Errorf("logs %q, want three", got)
+		}
+	})
+}
+
 // modes runs a test for each combination of eras, over memory and in fake time.
 func modes(t *testing.T, body func(t *testing.T, up, caller string)) {
 	t.Helper()
