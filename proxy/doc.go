@@ -45,16 +45,17 @@
 //	                      caller's rounds go on: Options.MaxKept and KeptTime
 //
 // A server with a handshake need not say which of several calls a question belongs
-// to, and on a pipe it cannot. The proxy therefore has it run one call of a tool,
-// a prompt or a resource at a time, unless Options.NoQuestions leaves nothing to
-// ask. While a question waits for its answer, or a person is busy on a page that it led
-// to, other calls run, one at a time:
+// to, and on a pipe it cannot. The proxy therefore has it run the calls of one caller
+// at a time, unless Options.NoQuestions leaves nothing to ask. Calls of the same caller
+// run concurrently; while one runs, no new one begins before the waiting call of
+// another caller. While all calls under way wait for the answers to questions, or for a
+// person who is busy on a page that a question led to, others run:
 //
 //   - those of the same caller. Once the call of another caller has waited for ten
 //     seconds, no new one begins before it.
-//   - those of other callers, unless the tool, prompt or resource has asked before:
-//     it has its turn when no question of another caller is open. An answer waits
-//     until such a call is over, for ten seconds at most.
+//   - those of other callers, one at a time, unless the tool, prompt or resource has
+//     asked before: it has its turn when no question of another caller is open. An
+//     answer waits until such a call is over, for ten seconds at most.
 //
 // A question without a stream of its own is refused while calls of several callers are
 // under way; what may have asked it has its turn from then on, as if it had asked. A

@@ -43,6 +43,9 @@ var unknownSession = regexp.MustCompile(`\b(unknown|unrecognized|expired|no such
 	`|\bsession( id)?( is| was| has| has been| does)? ` +
 	`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
 
+// maxWords is how many bytes of a server's words are looked at.
+const maxWords = 512
+
 // forgotten reports whether a server's words mean that it does not know the session any
 // more. Of a session in which it has answered nothing yet that is not believed: a new
 // one would be no better.
@@ -50,7 +53,7 @@ func (x *clientCall) forgotten(words string) bool {
 	if !x.s.tracked() || !x.s.knew.Load() {
 		return false
 	}
-	words = strings.ReplaceAll(words, x.s.id, "")
-	words = strings.Join(strings.FieldsFunc(strings.ToLower(words), func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`_-", r) }), " ")
-	return unknownSession.MatchString(words)
+	words = strings.ToLower(strings.ReplaceAll(words[:min(len(words), maxWords)], x.s.id, ""))
+	blank := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`_-", r) }
+	return unknownSession.MatchString(strings.Join(strings.FieldsFunc(words, blank), " "))
 }
