@@ -478,3 +478,21 @@ func TestRootsScheme(t *testing.T) {
 		}
 	})
 }
+
+// A form with a pattern that cannot be judged here is asked, and so is one for a pattern: the
+// server judges the answer.
+// Proves: Ruling 38.
+func TestFormsWithUnjudgedPatterns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(required(`"a":{"method":"elicitation/create","params":{"message":"which?","requestedSchema":{"type":"object","properties":{`+
+			`"name":{"type":"string","pattern":"^(?!x)a"},"find":{"type":"string","format":"regex"}}}}}`, ""))
+		o := answering()
+		o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			return client.Accept(map[string]any{"name": "xa", "find": "(?=b)"})
+		}
+		c := connect(t, s, o)
+		if _, err := c.CallTool(t.Context(), "ask", nil, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
