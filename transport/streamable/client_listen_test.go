@@ -162,22 +162,33 @@ func listenAnew(t *testing.T, status int) {
 	}
 }
 
-// The stream of a session that the server has forgotten ends the link.
+// A 404 to the stream of a session ends the link if the server does not know the session,
+// whether it gave a stream before or not.
+// Proves: Ruling 40.
 func TestListenSessionLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		far := &farEnd{session: "s-1", get: func(c *farCall) *http.Response {
-			if c.nth == 1 {
+	for _, streams := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) { listenSessionLost(t, streams) })
+	}
+}
+
+func listenSessionLost(t *testing.T, streams int) {
+	t.Helper()
+	far := &farEnd{
+		session: "s-1",
+		get: func(c *farCall) *http.Response {
+			if c.nth <= streams {
 				return c.stream("", io.EOF)
 			}
 			return reply(404, "application/json", rpcError("null", -32001))
-		}}
-		link, in := far.established(t, nil)
-		if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
-			t.Errorf("the inbox was told %v, want ErrClosed", err)
-		}
-		_, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})
-		certain(t, err)
-	})
+		},
+		post: func(*farCall) *http.Response { return reply(404, "", "") },
+	}
+	link, in := far.established(t, nil)
+	if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the inbox was told %v, want ErrClosed", err)
+	}
+	_, err := link.Do(t.Context(), ask(1, "tools/call"), transport.Route{})
+	certain(t, err)
 }
 
 // Who does not want the stream has none, and a stateless revision neither.

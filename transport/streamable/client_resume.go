@@ -157,7 +157,7 @@ func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, context.Cause(ctx))
 		}
-		if err := x.hopeless(c, cause); err != nil {
+		if err := x.hopeless(ctx, c, cause); err != nil {
 			return nil, err
 		}
 		if err := x.l.pause(ctx, c); err != nil {
@@ -173,13 +173,16 @@ func (x *clientCall) resume(ctx context.Context, c *clientCursor, cause error) (
 }
 
 // hopeless is why a stream is not asked for again; nil if it is.
-func (x *clientCall) hopeless(c *clientCursor, cause error) error {
+func (x *clientCall) hopeless(ctx context.Context, c *clientCursor, cause error) error {
 	if x.id.IsZero() {
-		return x.l.unheard(c, cause)
+		return x.unheard(ctx, c, cause)
 	}
-	_, refused := errors.AsType[*noStreamError](cause)
+	refusal, refused := errors.AsType[*noStreamError](cause)
 	switch {
 	case refused:
+		if refusal.status == http.StatusNotFound {
+			_ = x.l.askSession(ctx, x.s) // the request is interrupted either way
+		}
 		return fmt.Errorf("%w: asking for the rest of the answer: %w", transport.ErrInterrupted, cause)
 	case errors.Is(cause, io.EOF):
 		cause = errors.New("the server ended the stream")
@@ -194,9 +197,9 @@ func (x *clientCall) hopeless(c *clientCursor, cause error) error {
 // A server that never gave one is not pestered for ever; one that does not
 // like the place to resume from may like to begin anew, and one that gave a
 // stream before may only not like the caller's token any more. 404 and 405 mean
-// that there is no stream (ruling 40); 404 from a server that gave one before, and
-// not for the place to resume from, means that it has lost the session.
-func (l *link) unheard(c *clientCursor, cause error) error {
+// that there is no stream (ruling 40).
+func (x *clientCall) unheard(ctx context.Context, c *clientCursor, cause error) error {
+	l := x.l
 	refusal, refused := errors.AsType[*noStreamError](cause)
 	_, answered := errors.AsType[*web.StatusError](cause)
 	had := c.round > 0
@@ -205,11 +208,13 @@ func (l *link) unheard(c *clientCursor, cause error) error {
 		l.log.Warn("the server's stream cannot be read", "error", cause)
 		c.last = "" // what cannot be read must not come again
 		return nil
-	case refused && refusal.status == http.StatusNotFound && had && c.last == "":
-		lost := sessionLost(cause)
-		l.fail(lost)
-		return lost
-	case refused && (refusal.status == http.StatusMethodNotAllowed || refusal.status == http.StatusNotFound && !had):
+	case refused && refusal.status == http.StatusNotFound && c.last == "":
+		if lost := l.askSession(ctx, x.s); lost != nil {
+			return lost
+		}
+		l.log.Debug("the server has no stream for what it sends by itself")
+		return cause
+	case refused && refusal.status == http.StatusMethodNotAllowed:
 		l.log.Debug("the server has no stream for what it sends by itself")
 		return cause
 	case refused && (had || c.last != ""):

@@ -1,12 +1,16 @@
 package streamable
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // sessionLost is why a link ends whose session the server has forgotten.
@@ -42,6 +46,31 @@ var unknownSession = regexp.MustCompile(`\b(unknown|unrecognized|expired|no such
 	`(mcp )?session( id)?( provided)? ?($|[.:;,()}!])` +
 	`|\bsession( id)?( is| was| has| has been| does)? ` +
 	`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
+
+// askSession finds out with a ping whether the server knows the session, where 404 to a GET
+// leaves that open. If it does not, the link is over, and why is the error.
+func (l *link) askSession(ctx context.Context, s *clientSession) error {
+	if !s.tracked() {
+		return nil
+	}
+	m := &jsonrpc.Outgoing{ID: jsonrpc.StringID("session-" + rand.Text()), Method: "ping"} // the client's own ids are numbers
+	req, p, err := l.postRequest(ctx, m, transport.Route{}, s)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is known of the session
+	}
+	l.show(transport.TapSent, req, p.content, nil)
+	resp, err := l.roundTrip(req, p)
+	if err != nil {
+		return nil //nolint:nilerr // nothing is known of the session
+	}
+	defer func() { _ = resp.Body.Close() }() // the status says all
+	if resp.StatusCode != http.StatusNotFound {
+		return nil
+	}
+	lost := sessionLost(web.NewStatusError(resp))
+	l.fail(lost)
+	return lost
+}
 
 // maxWords is how many bytes of a server's words are looked at.
 const maxWords = 512
