@@ -98,10 +98,11 @@ func (m *Masker) userinfo(text string) string {
 		return text
 	}
 	name, password, _ := strings.Cut(text, ":")
-	for _, part := range []string{name, password} {
-		if plain, err := url.PathUnescape(part); err == nil && part != name {
-			m.found(plain)
-		}
+	if password == "" && !IsWord(name) { // a token, such as of a repository
+		password = name
+	}
+	if plain, err := url.PathUnescape(password); err == nil {
+		m.found(plain)
 	}
 	return m.urlMark(text)
 }
@@ -189,8 +190,13 @@ func (m *Masker) RequestHeader(h http.Header) http.Header {
 // LearnHeader learns the value of a header of a request of this program that RequestHeader masks,
 // unless it is a word and only the unknown name of the header makes it secret.
 func (m *Masker) LearnHeader(name, value string) {
-	if folded := fold(name); IsWord(value) && !m.headers[folded] && !m.secretName(name) {
+	secret := m.headers[fold(name)] || m.secretName(name)
+	if IsWord(value) && !secret {
 		return
 	}
 	_ = m.RequestHeader(http.Header{name: {value}}) // learns what it masks
+	if _, rest, ok := strings.Cut(value, " "); ok && secret {
+		m.found(rest) // behind a scheme that is none of schemes
+		_ = m.named(rest)
+	}
 }

@@ -16,12 +16,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"html"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"github.com/parley-mcp/parley/host"
@@ -34,6 +36,8 @@ const (
 	minGiven, minFound = 4, 6
 	// maxValue is the longest.
 	maxValue = 64 << 10
+	// minLine is the shortest line of a value that is masked without the others.
+	minLine = 16
 	// maxValues is how many values are known at once; further ones are masked where their name
 	// or shape says so, and nowhere else.
 	maxValues = 10_000
@@ -49,7 +53,7 @@ type Options struct {
 	// the names look like. What has the shape of a secret is masked all the same.
 	Public []string
 	// Distinct masks a value wherever it is only if it cannot be part of other text: it has at
-	// least 6 bytes, or 9 if it consists of letters only.
+	// least 6 bytes, or 9 if it consists of letters only, and is no date.
 	Distinct bool
 }
 
@@ -109,7 +113,8 @@ func (m *Masker) Learn(value string) {
 	if len(value) >= minGiven {
 		m.learn(value)
 	}
-	if scheme, token, found := strings.Cut(value, " "); found && len(token) >= minFound { // Bearer TOKEN
+	scheme, token, found := strings.Cut(value, " ")
+	if found && len(token) >= minFound && !strings.Contains(token, "\n") { // Bearer TOKEN
 		m.learn(token)
 		if strings.EqualFold(scheme, "basic") {
 			_ = m.hideCredential(token) // learns the password
@@ -140,6 +145,13 @@ func (m *Masker) learn(value string) {
 	if len(value) > maxValue || slices.Contains(common, strings.ToLower(value)) || m.distinct && !isDistinct(value) {
 		return
 	}
+	if strings.Contains(value, "\n") { // a key that a log has line by line
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= minLine && !strings.HasPrefix(line, "-----") {
+				m.learn(line)
+			}
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, known := m.values[value]; known || len(m.values) >= maxValues {
@@ -147,7 +159,7 @@ func (m *Masker) learn(value string) {
 	}
 	mark := m.mark(value)
 	m.values[value] = mark
-	for _, other := range []string{url.QueryEscape(value), url.PathEscape(value), escaped(value), htmlEscaped(value)} {
+	for _, other := range forms(value) {
 		if other != value {
 			m.values[other] = mark
 		}
@@ -159,12 +171,23 @@ func (m *Masker) learn(value string) {
 	m.replacer = nil
 }
 
+// forms are the ways in which a value is written in URLs, JSON, JSON pointers (RFC 6901) and HTML.
+func forms(value string) []string {
+	return []string{
+		url.QueryEscape(value), url.PathEscape(value), escaped(value), htmlEscaped(value),
+		strings.ReplaceAll(escaped(value), "/", `\/`), // as PHP writes JSON
+		strings.NewReplacer("~", "~0", "/", "~1").Replace(value), html.EscapeString(value),
+	}
+}
+
 // minWord is the shortest value of letters only that isDistinct accepts.
 const minWord = 9
 
-// isDistinct reports whether a value cannot be part of other text.
+// isDistinct reports whether a value cannot be part of other text. A date, such as that of a version in a
+// header, can.
 func isDistinct(value string) bool {
-	return len(value) >= minFound && (len(value) >= minWord || !IsWord(value))
+	_, notDate := time.Parse(time.DateOnly, value)
+	return len(value) >= minFound && (len(value) >= minWord || !IsWord(value)) && notDate != nil
 }
 
 // IsWord reports whether a value consists of letters only, as a word of other text does.

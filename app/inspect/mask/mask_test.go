@@ -136,6 +136,12 @@ func TestKnown(t *testing.T) {
 	m.LearnNamed("DATABASE", "db://ada:plum%3Auser@x/y")
 	m.LearnNamed("AUTH_HEADER", "Bearer plum-setting-1")
 	m.LearnNamed("PLAIN", "a plain text")
+	m.LearnHeader("Authorization", "SSWS plum-okta-1234")
+	m.LearnHeader("Authorization", `Token token="plum-quoted-1", id=7`)
+	m.LearnHeader("Cookie", "theme=dark; sid=plum-cookie-1")
+	m.LearnHeader("X-Api-Version", "2024-11-05")
+	m.LearnNamed("REMOTE", "git://plum-user-1234@x/y and postgres://postgres@x")
+	m.LearnNamed("SIGNING_KEY", "-----BEGIN KEY-----\nplumplum0123456789AA\nplumplum0123456789BB\n-----END KEY-----\n")
 	for _, test := range []struct{ in, want string }{
 		{"", ""},
 		{"a plain text about engineering at postgres:1234 in en-GB,en;q=0.5 for plum-public-1\n", "a plain text about engineering at postgres:1234 in en-GB,en;q=0.5 for plum-public-1\n"},
@@ -147,6 +153,10 @@ func TestKnown(t *testing.T) {
 		{"\"no key plum-own-\"\nno plumplump \n", "\"no key «»\"\nno «» \n"},
 		{"plum-own- and plum-ow", "plum-own- and plum-ow"},
 		{"…\n…", "…\n…"},
+		{"plum-okta-1234 plum-quoted-1 plum-cookie-1 plum-user-1234", "«» «» «» «»"},
+		{"version 2024-11-05 of postgres", "version 2024-11-05 of postgres"},
+		{"plumplum0123456789AA\nplumplum0123456789BB\n-----END KEY-----", "«»\n«»\n-----END KEY-----"},
+		{`/properties/plum~1"bearer"<1>/type plum\/\"bearer\"<1> plum/&#34;bearer&#34;&lt;1&gt;`, "/properties/«»/type «» «»"},
 	} {
 		if got := m.Known(test.in); strings.ReplaceAll(got, mask.Hidden, "«»") != test.want {
 			t.Errorf("%q: got %q, want %q", test.in, got, test.want)
