@@ -71,7 +71,7 @@ type conversationFace struct {
 func (p *program) withFace(ctx context.Context, c *conversation, first string, show func(f *conversationFace) error) error {
 	kept := &keptSessions{p: p, host: c.host, store: c.store, model: c.model, open: c.session}
 	f := &conversationFace{
-		host: retriedHost{face.OfHost(c.host), p.openSignIns()}, session: kept.show(), kept: kept,
+		host: shownHost{face.OfHost(c.host), p, p.openSignIns()}, session: kept.show(), kept: kept,
 		interrupts: make(chan os.Signal, 1), since: face.LastExchanges(c.session.Snapshot().Records, face.ShownExchanges),
 	}
 	p.streams.chat.Store(&f.interrupts)
@@ -97,7 +97,7 @@ func (p *program) chat(ctx context.Context, c *conversation, first string) error
 		line := face.NewLine(p.keyboard(), p.streams.Out, &face.LineOptions{
 			Width: p.streams.Width, Echo: !p.streams.InTerminal, Interrupts: f.interrupts,
 			Model: c.models, SetTitle: c.store.SetTitle, Discard: p.discard(), Since: f.since,
-			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage, Now: p.streams.Now,
+			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage, Now: p.streams.Now,
 		})
 		p.note("Session %s with the %s. /help lists what you can type, /quit ends.", c.session.ID(), modelTitle(c.session.Model()))
 		return line.Run(ctx, f.host, f.session)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/parley-mcp/parley/app/face"
@@ -22,7 +23,7 @@ type keptSessions struct {
 var errOpenHere = errors.New("this session is the one that is open")
 
 // show makes the face's session of the one that is open.
-func (k *keptSessions) show() face.Session { return addressSession{&heldSession{k.open, k}, k.p} }
+func (k *keptSessions) show() face.Session { return shownSession{&heldSession{k.open, k}, k.p} }
 
 // List implements face.Sessions.
 func (k *keptSessions) List(ctx context.Context) ([]host.SessionInfo, error) {
@@ -38,7 +39,8 @@ func lastUsedFirst(ctx context.Context, store host.Store) ([]host.SessionInfo, e
 
 // Records implements face.Sessions.
 func (k *keptSessions) Records(ctx context.Context, id string) ([]host.Record, error) {
-	return host.History(ctx, k.store, id)
+	records, err := host.History(ctx, k.store, id)
+	return k.p.maskedRecords(records), err
 }
 
 // Open implements face.Sessions.
@@ -121,14 +123,33 @@ func (k *keptSessions) Delete(ctx context.Context, id string) error {
 	return k.p.deleteSession(ctx, k.store, id)
 }
 
-// An addressSession takes no address for a message for which a sign-in waits.
-type addressSession struct {
+// A shownSession is the session that is open as faces show it: its errors are without secrets, and an address
+// for which a sign-in waits is no message.
+type shownSession struct {
 	face.Session
 	p *program
 }
 
+// Snapshot returns the session as it is now.
+func (s shownSession) Snapshot() *host.Snapshot {
+	snap := s.Session.Snapshot()
+	snap.Records = s.p.maskedRecords(snap.Records)
+	return snap
+}
+
+// Watch yields records as they come.
+func (s shownSession) Watch(ctx context.Context, since int64) iter.Seq2[host.Record, error] {
+	return func(yield func(host.Record, error) bool) {
+		for r, err := range s.Session.Watch(ctx, since) {
+			if !yield(s.p.maskedRecord(r), err) {
+				return
+			}
+		}
+	}
+}
+
 // Send sends a message, or takes it for the address of a page.
-func (s addressSession) Send(ctx context.Context, in host.Input) error {
+func (s shownSession) Send(ctx context.Context, in host.Input) error {
 	if isAddress(in.Text) && s.p.wantsAddress.take(in.Text) {
 		s.p.note("The address is taken for the sign-in, and not sent.")
 		return nil

@@ -420,14 +420,33 @@ func (p *program) openSignIns() []*signIns {
 	return list
 }
 
-// A retriedHost asks a person again to sign in who starts a server again.
-type retriedHost struct {
+// A shownHost is a host as faces show it: its status is without secrets, and a person who starts a server
+// again is asked again to sign in.
+type shownHost struct {
 	face.Host
+	p       *program
 	signIns []*signIns
 }
 
+// Status returns how each server is.
+func (h shownHost) Status() []host.ServerStatus {
+	list := h.Host.Status()
+	for i := range list {
+		list[i].Origin = h.p.masked(list[i].Origin) // a command line may have some
+		for _, err := range []*error{&list[i].Err, &list[i].SkillsErr} {
+			if *err == nil {
+				continue
+			}
+			if text := h.p.masked((*err).Error()); text != (*err).Error() {
+				*err = &maskedError{*err, text}
+			}
+		}
+	}
+	return list
+}
+
 // Retry starts a server again.
-func (h retriedHost) Retry(server string) error {
+func (h shownHost) Retry(server string) error {
 	for _, s := range h.signIns {
 		s.AskAgain()
 	}

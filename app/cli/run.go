@@ -131,7 +131,7 @@ func (v *view) show(r *host.Record) {
 }
 
 func (v *view) json(r *host.Record) {
-	body, err := host.EncodeBody(r.Body)
+	body, err := host.EncodeBody(v.p.maskedRecord(*r).Body)
 	if err == nil {
 		var raw []byte
 		raw, err = jsonrpc.JSON(jsonRecord{r.N, r.Time, r.Body.Kind(), body}).AppendJSON(nil)

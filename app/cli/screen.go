@@ -41,7 +41,7 @@ func (p *program) chatScreen(ctx context.Context, c *conversation, first string,
 		screen := tui.New(&tui.Options{
 			In: p.streams.In, Out: p.streams.Out, Flush: p.streams.Flush, Interrupts: f.interrupts, Since: f.since,
 			Theme: theme, Keys: keys, ReducedMotion: still || c.own.Screen.ReducedMotion, Mouse: c.own.Screen.Mouse, Model: c.models,
-			Sessions: f.kept, Logs: p.kept.of, Image: clipboardImage,
+			Sessions: f.kept, Logs: p.serverLog, Image: clipboardImage,
 			SetTitle: c.store.SetTitle, Open: openPage, Edit: editorOf(os.Getenv), Resources: face.ResourcesOf(c.host),
 			Greeting: strings.TrimSuffix(fmt.Sprintf("Session %s with the %s.\n%s", c.session.ID(), modelTitle(c.session.Model()), p.welcome), "\n"),
 		})

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,33 +28,47 @@ func (s *Streams) mask() *mask.Masker {
 	values := slices.DeleteFunc(mask.Environment(os.Environ(), nil), func(value string) bool {
 		return mask.IsWord(value) || isFile(value)
 	})
-	s.secrets.CompareAndSwap(nil, mask.New(&mask.Options{Values: values, Distinct: true}))
+	m := mask.New(&mask.Options{Values: values, Distinct: true})
+	for _, line := range os.Environ() {
+		if name, value, _ := strings.Cut(line, "="); strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+			_ = m.URL(value) // learns what it masks
+		}
+	}
+	s.secrets.CompareAndSwap(nil, m)
 	return s.secrets.Load()
 }
 
-// isFile reports whether a value is the path of a file, such as that of a key in it.
+// isFile reports whether a value is the path of a file, such as that of a key in it. The file may be missing
+// in a folder that exists: an error that names it is of use.
 func isFile(value string) bool {
 	if !filepath.IsAbs(value) {
 		return false
 	}
 	_, err := os.Stat(value)
+	if dir := filepath.Dir(value); err != nil && dir != filepath.Dir(dir) {
+		_, err = os.Stat(dir)
+	}
 	return err == nil
 }
 
 // learnCommand learns the secrets that a server is started with.
 func learnCommand(m *mask.Masker, d *stdio.CommandDialer) {
 	for _, line := range slices.Concat(d.Env, d.ExtraEnv) {
-		name, value, _ := strings.Cut(line, "=")
-		m.LearnNamed(name, value)
+		if name, value, _ := strings.Cut(line, "="); !isFile(value) {
+			m.LearnNamed(name, value)
+		}
 	}
 	for i, arg := range d.Args {
 		name, value, given := strings.Cut(arg, "=")
 		plain := strings.TrimLeft(name, "-")
 		switch next := i + 1; {
+		case given && isFile(value), isFile(arg):
 		case given: // --token=VALUE, or env TOKEN=VALUE
 			m.LearnNamed(plain, value)
 		case plain != name && next < len(d.Args) && host.SecretName(plain): // --token VALUE
-			m.Learn(d.Args[next])
+			if !isFile(d.Args[next]) {
+				m.Learn(d.Args[next])
+			}
 		default: // a URL, or 'Authorization: Bearer TOKEN'
 			m.LearnNamed("", arg)
 		}
@@ -70,7 +86,8 @@ func learnEntry(m *mask.Masker, entry *config.Server) {
 	}
 }
 
-// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in.
+// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in and, in forms, what
+// they are got with.
 type credentialTransport struct {
 	next    http.RoundTripper
 	streams *Streams
@@ -82,6 +99,17 @@ func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	for _, value := range r.Header[name] {
 		t.streams.mask().LearnHeader(name, value)
 	}
+	if kind := r.Header.Get("Content-Type"); r.GetBody != nil && strings.HasPrefix(kind, "application/x-www-form-urlencoded") {
+		body, err := r.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		raw, err := io.ReadAll(body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			return nil, err
+		}
+		_ = t.streams.mask().Body(kind, raw) // learns what it masks
+	}
 	return t.next.RoundTrip(r)
 }
 
@@ -92,6 +120,42 @@ func (t *credentialTransport) CloseIdleConnections() {
 
 // masked is a text without the secrets of this run.
 func (p *program) masked(text string) string { return p.streams.mask().Known(text) }
+
+// maskedRecord is a record without the secrets of this run in a notice, and in why a call or run failed.
+func (p *program) maskedRecord(r host.Record) host.Record {
+	switch b := r.Body.(type) {
+	case *host.NoticeRecord:
+		if text := p.masked(b.Text); text != b.Text {
+			made := *b
+			made.Text, r.Body = text, &made
+		}
+	case *host.ResultRecord:
+		if why := p.masked(b.Why); why != b.Why {
+			made := *b
+			made.Why, r.Body = why, &made
+		}
+	case *host.RunEndRecord:
+		if why := p.masked(b.Why); why != b.Why {
+			made := *b
+			made.Why, r.Body = why, &made
+		}
+	}
+	return r
+}
+
+// maskedRecords are records, each of them a maskedRecord.
+func (p *program) maskedRecords(records []host.Record) []host.Record {
+	masked := records
+	for i, r := range records {
+		if made := p.maskedRecord(r); made.Body != r.Body {
+			if &masked[0] == &records[0] {
+				masked = slices.Clone(records)
+			}
+			masked[i] = made
+		}
+	}
+	return masked
+}
 
 // maskedJSON is JSON without the secrets of this run.
 func (p *program) maskedJSON(raw []byte) []byte {

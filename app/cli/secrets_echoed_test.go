@@ -351,6 +351,33 @@ func TestEchoedInFailures(t *testing.T) {
 	}
 }
 
+// A conversation shows no secret where it shows why a server cannot be used, how it was started or what it logs.
+func TestEchoedInChat(t *testing.T) {
+	racetest.SkipSerial(t)
+	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))
+	t.Cleanup(far.Close)
+	for _, target := range append(echoTargets(far.URL, "status")[:2], echoTargets("", "exit")[2]) {
+		t.Run(target.name, func(t *testing.T) {
+			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+			t.Setenv("XDG_DATA_HOME", t.TempDir())
+			server := append([]string{"--server", "x=" + target.flags[1]}, target.flags[2:]...)
+			var shown, said bytes.Buffer
+			cli.Main(t.Context(), append([]string{"chat", "--allow", "*"}, server...), &cli.Streams{
+				In: strings.NewReader("refuse\n/servers\n/log x\n/quit\n"), Out: &shown, Err: &said,
+			})
+			plain := strings.NewReplacer("\n    | ", "", "\n    ", "").Replace(shown.String()) // lines that were broken
+			findEchoed(t, "chat", shown.String())
+			findEchoed(t, "chat, unbroken", plain)
+			findEchoed(t, "chat, standard error", said.String())
+			if !strings.Contains(plain, mask.Hidden) {
+				t.Errorf("nothing is masked: %s", plain)
+			}
+			out, _ := runEcho(t, append([]string{"run", "--json", "--allow", "*", "refuse"}, server...)...)
+			findEchoed(t, "run --json", out)
+		})
+	}
+}
+
 // The log of a bridge has the standard error of the server, and what it refused.
 func TestEchoedInBridge(t *testing.T) {
 	racetest.SkipSerial(t)

@@ -30,8 +30,14 @@ func (l *serverLogs) tail(server string) *stderrTail {
 	return l.byServer[server]
 }
 
-// of are the lines of a server, the oldest first.
-func (l *serverLogs) of(server string) []string { return l.tail(server).all() }
+// serverLog are the last lines of a server, the oldest first, without the secrets of this run.
+func (p *program) serverLog(server string) []string {
+	lines := p.kept.tail(server).all()
+	for i, line := range lines {
+		lines[i] = p.masked(line)
+	}
+	return lines
+}
 
 // keepErrors keeps what servers write on standard error, which --verbose shows instead.
 func (p *program) keepErrors(servers []host.Server) {

@@ -33,7 +33,7 @@ func TestAddressOnScreen(t *testing.T) {
 		said := new(strings.Builder)
 		p := &program{streams: &Streams{Err: said}, onScreen: true}
 		kept := &sentSession{}
-		s := addressSession{kept, p}
+		s := shownSession{kept, p}
 		send := func(text string) {
 			t.Helper()
 			if err := s.Send(t.Context(), host.Input{Text: text}); err != nil {
@@ -88,7 +88,7 @@ func TestAddressesOfTwo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{streams: &Streams{Err: io.Discard}, onScreen: true}
-		s := addressSession{&sentSession{}, p}
+		s := shownSession{&sentSession{}, p}
 		got := map[string]string{"one": "", "two": ""}
 		wait := func(name string) {
 			go func() {

@@ -15,6 +15,9 @@ const minCut = 8
 // looked at. Of a value that was cut off, at an ellipsis or the end of a line, it masks the rest
 // if that has 8 bytes.
 func (m *Masker) Known(text string) string {
+	if text == "" {
+		return ""
+	}
 	masked := m.byValue(text)
 	if masked != text {
 		masked = marked.ReplaceAllString(masked, Hidden)
