@@ -86,8 +86,8 @@ func learnEntry(m *mask.Masker, entry *config.Server) {
 	}
 }
 
-// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in and, in forms, what
-// they are got with.
+// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in and, in
+// forms, what they are got with.
 type credentialTransport struct {
 	next    http.RoundTripper
 	streams *Streams

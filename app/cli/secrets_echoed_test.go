@@ -351,7 +351,8 @@ func TestEchoedInFailures(t *testing.T) {
 	}
 }
 
-// A conversation shows no secret where it shows why a server cannot be used, how it was started or what it logs.
+// A conversation shows no secret where it shows why a server cannot be used, how it was started or
+// what it logs.
 func TestEchoedInChat(t *testing.T) {
 	racetest.SkipSerial(t)
 	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))

@@ -7,9 +7,9 @@ import "testing"
 // nothing.
 const Enabled = enabled
 
-// SkipSerial skips a test in runs with -short, as "make race" and "make quick" are: one that takes long, and in
-// which no two goroutines touch the same memory, or which starts programs. The race detector finds nothing in
-// it; "make soak-race" runs it with the detector, too.
+// SkipSerial skips a test in runs with -short, as "make race" and "make quick" are: one that takes
+// long, and in which no two goroutines touch the same memory, or which starts programs. The race
+// detector finds nothing in it; "make soak-race" runs it with the detector, too.
 func SkipSerial(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
