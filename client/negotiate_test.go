@@ -538,11 +538,11 @@ func TestWaysToLoseASession(t *testing.T) {
 		lost    func(id string) *http.Response
 		certain bool // the request was refused
 	}{
-		"404":                           {func(string) *http.Response { return whole(404, "") }, true},                      //nolint:bodyclose // the client closes it
-		"404 with an error":             {func(id string) *http.Response { return whole(404, rpcError(id, -32601)) }, true}, //nolint:bodyclose // the client closes it
+		"404":                           {func(string) *http.Response { return whole(404, "") }, true},
+		"404 with an error":             {func(id string) *http.Response { return whole(404, rpcError(id, -32601)) }, true},
 		"404 with an error for nothing": {func(string) *http.Response { return whole(404, rpcError("null", -32001)) }, true},
-		"400 with words":                {words(400), false},
-		"200 with words":                {words(200), false},
+		"400 with words":                {words(400), false}, //nolint:bodyclose // the client closes it
+		"200 with words":                {words(200), false}, //nolint:bodyclose // the client closes it
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { loseSessions(t, test.lost, test.certain) })

@@ -342,7 +342,7 @@ func (k *kept) handOver(ctx context.Context, caller *server.Call) {
 	k.mu.Lock()
 	questions := k.questions
 	k.mu.Unlock()
-	given := caller.Params().(mcp.Retryable).Input().InputResponses //nolint:forcetypeassert // only such requests ask
+	given := caller.Params().(mcp.Retryable).Input().InputResponses // only such requests ask
 	for _, q := range questions {
 		if _, brought := given[q.key]; brought && !q.over {
 			k.askOne(ctx, q)

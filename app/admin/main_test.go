@@ -6,9 +6,11 @@ import (
 
 	"github.com/parley-mcp/parley/app/browsertest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
+	"github.com/parley-mcp/parley/app/userauth"
 )
 
 func TestMain(m *testing.M) {
+	userauth.CheapHashes()
 	browsertest.KeepIdle()
 	databasetest.Parallel()
 	os.Exit(m.Run())

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-mcp/parley/app/cli"
 	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
+	"github.com/parley-mcp/parley/app/userauth"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport/stdio"
@@ -59,6 +60,7 @@ func parley() {
 // TestMain lets the test binary be the program: for scripts, under its own
 // name, and for tests that call Main, as the built-in server that Main starts.
 func TestMain(m *testing.M) {
+	userauth.CheapHashes()
 	if slices.Equal(os.Args[1:], []string{"serve", "everything"}) {
 		parley()
 	}

@@ -25,12 +25,18 @@ const (
 // Parameters of Argon2id: the second choice of RFC 9106, section 4, for when
 // memory is scarce. The time that it takes is meant.
 const (
-	argonMemory  = 64 << 10 // KiB
 	argonPasses  = 3
 	argonThreads = 4
 	argonSalt    = 16
 	argonKey     = 32
 )
+
+// argonMemory is in KiB. Only CheapHashes changes it.
+var argonMemory uint32 = 64 << 10
+
+// CheapHashes makes hashes take a thousandth of the memory and of the time, for tests with many
+// users. They do not protect passwords. It must be called before any other function of the package.
+func CheapHashes() { argonMemory = 64 }
 
 // HashPassword returns what is stored of a password: Argon2id with its
 // parameters and its salt, as a PHC string. It takes 64 MiB of memory. A
@@ -42,8 +48,7 @@ func HashPassword(password string) (string, error) {
 	salt := make([]byte, argonSalt)
 	_, _ = rand.Read(salt) // which never fails
 	key := argon2.IDKey([]byte(normalPassword(password)), salt, argonPasses, argonMemory, argonThreads, argonKey)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonPasses, argonThreads,
-		phc.EncodeToString(salt), phc.EncodeToString(key)), nil
+	return argonText(salt, key), nil
 }
 
 // checkPassword says what is wrong with a new password.
@@ -75,9 +80,15 @@ func normalPassword(password string) string {
 
 var phc = base64.RawStdEncoding.Strict()
 
-// dummyHash is the hash of no known password: its key is made of zeros.
-// Its parameters are those of HashPassword.
-const dummyHash = "$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+// dummyHash returns the hash of no known password: its salt and key are zeros. Its parameters are
+// those of HashPassword.
+func dummyHash() string { return argonText(make([]byte, argonSalt), make([]byte, argonKey)) }
+
+// argonText returns the PHC string of a hash with the parameters of HashPassword.
+func argonText(salt, key []byte) string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonPasses, argonThreads,
+		phc.EncodeToString(salt), phc.EncodeToString(key))
+}
 
 // An argonHash is a PHC string that was read.
 type argonHash struct {

@@ -23,7 +23,7 @@ func TestNobodyIsAsMuchWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := parseHash(dummyHash)
+	got, err := parseHash(dummyHash())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestHashingIsBounded(t *testing.T) {
 		waiting := make(chan error, hashesAtOnce+hashesWaiting)
 		for range cap(waiting) {
 			go func() {
-				_, err := h.verify(ctx, dummyHash, "password")
+				_, err := h.verify(ctx, dummyHash(), "password")
 				waiting <- err
 			}()
 		}
@@ -108,7 +108,7 @@ func TestHashingIsBounded(t *testing.T) {
 		if len(h.queue) != cap(h.queue) || len(waiting) > 0 {
 			t.Fatalf("%d of %d stand in line, and %d were answered", len(h.queue), cap(h.queue), len(waiting))
 		}
-		if _, err := h.verify(t.Context(), dummyHash, "password"); !errors.Is(err, errBusy) {
+		if _, err := h.verify(t.Context(), dummyHash(), "password"); !errors.Is(err, errBusy) {
 			t.Errorf("one too many: error %v", err)
 		}
 		cancel()
@@ -119,7 +119,7 @@ func TestHashingIsBounded(t *testing.T) {
 		}
 		// Who stays is told so in the end as well.
 		began := time.Now()
-		if _, err := h.verify(t.Context(), dummyHash, "password"); !errors.Is(err, errBusy) || time.Since(began) != maxQueueTime {
+		if _, err := h.verify(t.Context(), dummyHash(), "password"); !errors.Is(err, errBusy) || time.Since(began) != maxQueueTime {
 			t.Errorf("one who waits: error %v after %v", err, time.Since(began))
 		}
 	})

@@ -80,7 +80,7 @@ func NewPasswords(users Users, o *PasswordOptions) *Passwords {
 	}
 	return &Passwords{
 		users: users, remote: options.Remote, now: options.Now, changes: options.Changes, invitations: options.Invitations,
-		hashing: newHashing(), throttle: newThrottle(options.Now), known: newThrottle(options.Now), dummyHash: dummyHash,
+		hashing: newHashing(), throttle: newThrottle(options.Now), known: newThrottle(options.Now), dummyHash: dummyHash(),
 	}
 }
 

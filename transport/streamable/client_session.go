@@ -56,12 +56,12 @@ func (l *link) askSession(ctx context.Context, s *clientSession) error {
 	m := &jsonrpc.Outgoing{ID: jsonrpc.StringID("session-" + rand.Text()), Method: "ping"} // the client's own ids are numbers
 	req, p, err := l.postRequest(ctx, m, transport.Route{}, s)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is known of the session
+		return nil // nothing is known of the session
 	}
 	l.show(transport.TapSent, req, p.content, nil)
 	resp, err := l.roundTrip(req, p)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is known of the session
+		return nil // nothing is known of the session
 	}
 	defer func() { _ = resp.Body.Close() }() // the status says all
 	if resp.StatusCode != http.StatusNotFound {
