@@ -25,6 +25,10 @@ func TestStartFolder(t *testing.T) {
 	if err := os.WriteFile(script, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	spaced := filepath.Join(work, "my server.py")
+	if err := os.WriteFile(spaced, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(other)
 	for _, test := range []struct {
 		dir     string
@@ -46,6 +50,12 @@ func TestStartFolder(t *testing.T) {
 		{work, []string{"./server"}, map[string]string{"NOTES": other}, ""},
 		{work, []string{"sh", "-c", "cd sub && exec ../server"}, nil, ""},
 		{work, []string{"cmd", "/c", "cd", "sub", "&&", "server.exe"}, nil, ""},
+		{work, []string{"env", "-C" + other, "./server"}, nil, ""},
+		{work, []string{"./server", "ROOT=" + other}, nil, ""},
+		{work, []string{"./server", "--root", filepath.Join(top, "later")}, nil, ""}, // the server may make it
+		{work, []string{"sh", "-c", "exec ./server " + other}, nil, ""},
+		{work, []string{"sh", "-c", "ROOT='" + other + "' ./server"}, nil, ""},
+		{work, []string{"sh", "-c", `./server "$ROOT"`}, nil, ""},
 		{filepath.Join(top, "missing"), []string{"./server"}, nil, ""},
 		// Paths are others.
 		{work, []string{"docker", "run", "-i", "example/server"}, nil, ""},
@@ -57,6 +67,19 @@ func TestStartFolder(t *testing.T) {
 		{work, []string{"npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31"}, nil, ""},
 		{work, []string{"uvx", "mcp-server-git"}, nil, ""},
 		{work, []string{"python", "-m", "mcp_server_git"}, nil, ""},
+		{work, []string{"uvx", "mcp-server-git==2026.1.14"}, nil, ""},
+		{work, []string{"sh", "-c", "exec parley serve filesystem"}, nil, ""},
+		{work, []string{"sh", "-c", "docker run -i example/server"}, nil, ""},
+		{work, []string{`C:\Docker\Docker.EXE`, "run", "-i", "example/server"}, nil, ""},
+		// Bridges to servers that run elsewhere.
+		{work, []string{"npx", "-y", "mcp-remote", "https://example.com/mcp"}, nil, ""},
+		{work, []string{"example-proxy", "--to=wss://example.com/mcp"}, nil, ""},
+		{work, []string{"parley", "bridge", "--stdio", "moved"}, nil, ""},
+		// Words that name no folder.
+		{work, []string{"./server", "postgres://localhost/db"}, nil, work},
+		{work, []string{"python3", spaced, "--port", "8080"}, nil, work},
+		{work, []string{"sh", "-c", "TOKEN=x exec ./server --port 8080"}, nil, work},
+		{work, []string{"./server"}, map[string]string{"PATH": work + string(filepath.ListSeparator) + other}, work},
 	} {
 		entry := &config.Server{Transport: config.TransportStdio, Dir: test.dir, Command: test.command[0], Args: test.command[1:], Env: test.env}
 		if got := entryFolder(entry); got != test.want {
