@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -23,7 +24,7 @@ type location struct {
 	style pathStyle
 	// text has slashes between its segments and none at its end: "" and "C:" are roots.
 	text string
-	// folded is text in Unicode's form NFD and without letter case.
+	// folded is the same for all texts in which some file systems see one path.
 	folded string
 }
 
@@ -32,7 +33,7 @@ type nearness uint8
 
 const (
 	outside     nearness = iota
-	maybeInside          // inside if letter case and the Unicode form of letters are ignored
+	maybeInside          // inside to file systems that ignore letter case, forms of letters, or what is not seen
 	inside               // it is the folder, or lies beneath it
 )
 
@@ -117,10 +118,14 @@ func join(dir *location, s string) (location, doubt) {
 	}
 }
 
-// namesDrive reports whether shells on Windows read the path as one of a drive: "/c/data" and
-// "/cygdrive/c/data" are "C:\data" to them, and "\c\data" on the current drive to other programs.
+// namesDrive reports whether shells on Windows read the path as one of a drive: "/c/data",
+// "/cygdrive/c/data" and "/mnt/c/data" are "C:\data" to them, and "\c\data" on the current drive to
+// other programs.
 func namesDrive(s string) bool {
-	first, _, _ := strings.Cut(strings.ReplaceAll(s[1:], `\`, "/"), "/")
+	first, rest, _ := strings.Cut(strings.ReplaceAll(s[1:], `\`, "/"), "/")
+	if strings.EqualFold(first, "mnt") {
+		first, _, _ = strings.Cut(rest, "/")
+	}
 	return len(first) == 1 && hasDrive(first+":") || strings.EqualFold(first, "cygdrive")
 }
 
@@ -136,11 +141,15 @@ func doubtfulPath(s string) doubt {
 	}
 	first, _ := utf8.DecodeRuneInString(s)
 	last, _ := utf8.DecodeLastRuneInString(s)
-	if unicode.IsSpace(first) || unicode.IsSpace(last) {
+	if isBlank(first) || isBlank(last) {
 		return doubtBlank
 	}
 	return noDoubt
 }
+
+// isBlank reports whether a server may remove the character at the ends of a path: what is a blank
+// differs between languages.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }
 
 // schemeOf returns the scheme of a URI, or "". One letter is a drive.
 func schemeOf(s string) string {
@@ -216,8 +225,25 @@ func clean(root, path string, style pathStyle) (location, doubt) {
 	if len(kept) > 0 {
 		l.text += "/" + strings.Join(kept, "/")
 	}
-	l.folded = strings.Map(foldRune, norm.NFD.String(l.text))
+	l.folded = fold(l.text)
 	return l, noDoubt
+}
+
+// fold returns the same for all texts in which some file systems see one name: those that differ in
+// letter case ("ß" and "SS" too), in the Unicode form of a letter, or in characters that are not seen.
+//
+// Unicode 17.0, D145: canonical caseless matching is equality of NFD(toCasefold(NFD(s))).
+func fold(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return strings.ToLower(s)
+	}
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(s))
+	return norm.NFD.String(cases.Fold().String(s))
 }
 
 // changedByWindows reports whether Windows may open another file than the one with that name: it
@@ -229,13 +255,4 @@ func changedByWindows(name string) bool {
 	}
 	tilde := strings.IndexByte(name, '~')
 	return tilde >= 0 && tilde+1 < len(name) && '0' <= name[tilde+1] && name[tilde+1] <= '9'
-}
-
-// foldRune returns the same rune for all that differ in letter case only.
-func foldRune(r rune) rune {
-	least := r
-	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-		least = min(least, f)
-	}
-	return least
 }

@@ -26,6 +26,13 @@ func TestRelativePathsAreJudgedByServer(t *testing.T) {
 		{posix, "'/srv/a/b'", "/home", misses, unjudged},
 		{posix, `/srv/a"`, "/home", misses, unjudged},
 		{posix, "/srv/a/it's", "/home", matches, matches},
+		// Characters that some languages take for blanks.
+		{posix, "\ufeff/srv/a/b", "/home", misses, unjudged},
+		{posix, "\ufeff/etc/passwd", "/srv/a", misses, unjudged},
+		{posix, "/srv/a\ufeff", "/home", misses, unjudged},
+		{posix, "/srv/a\x1f", "/home", misses, unjudged},
+		{posix, "/srv/a\u200b", "/home", misses, unjudged},
+		{posix, "\x00/srv/a", "/home", misses, unjudged},
 		// File URIs, which some servers take for relative paths.
 		{posix, "file:///srv/a/b", "", misses, unjudged},
 		{posix, "file:///srv/a/b", "/home", misses, unjudged},
@@ -44,6 +51,8 @@ func TestRelativePathsAreJudgedByServer(t *testing.T) {
 		{windows, `\c\Data\b`, `C:\x`, misses, unjudged},
 		{windows, "/cygdrive/c/Data/b", `C:\x`, misses, unjudged},
 		{windows, "/Cygdrive/c/Data/b", `C:\x`, misses, unjudged},
+		{windows, "/mnt/c/Data/b", `C:\x`, misses, unjudged},
+		{windows, "/mnt/cd/b", `C:\x`, misses, misses},
 		{windows, "/c/Data/b", "", misses, unjudged},
 		{both, "/c/Data/b", "", misses, unjudged},
 		{windows, "/cd/Data/b", `C:\x`, misses, misses},
@@ -76,10 +85,16 @@ func TestPathsAreComparedInBothNormalForms(t *testing.T) {
 		{composed, strings.ToUpper(decomposed), misses, unjudged},
 		{composed, "/srv/Muller/x", misses, misses},
 		{composed, decomposed + "s", misses, misses},
-		{"/srv/\u00c5", "/srv/\u212b/x", misses, unjudged},                 // the sign for angstrom
-		{"/srv/\ud55c", "/srv/\u1112\u1161\u11ab/x", misses, unjudged},     // a Korean syllable
-		{"/srv/q\u0307\u0323", "/srv/q\u0323\u0307", misses, unjudged},     // the order of two marks
-		{"/srv/\ufb01", "/srv/fi", misses, misses},                         // a ligature is another name
+		{"/srv/\u00c5", "/srv/\u212b/x", misses, unjudged},             // the sign for angstrom
+		{"/srv/\ud55c", "/srv/\u1112\u1161\u11ab/x", misses, unjudged}, // a Korean syllable
+		{"/srv/q\u0307\u0323", "/srv/q\u0323\u0307", misses, unjudged}, // the order of two marks
+		{"/srv/\ufb01", "/srv/FI", misses, unjudged},                   // a ligature, as letters in upper case
+		{"/srv/stra\u00dfe", "/srv/STRASSE/x", misses, unjudged},
+		{"/srv/STRASSE", "/srv/stra\u00dfe/x", misses, unjudged},
+		{"/srv/private", "/srv/pri\u200cvate/x", misses, unjudged}, // some file systems ignore what is not seen
+		{"/srv/pri\u00advate", "/srv/private/x", misses, unjudged},
+		{"/srv/private", "/srv/private\ufe0f/x", misses, unjudged},
+		{"/srv/x\u00b2", "/srv/x2", misses, misses},                        // a power is another name
 		{"/srv", "/srv/" + strings.Repeat("u\u0308", 9), matches, matches}, // beneath, in any form
 	} {
 		checkArguments(t, `"/p":{"inside":`+quoteJSON(test.dir)+`}`, `{"p":`+quoteJSON(test.path)+`}`, "", test.allows, test.denies)

@@ -215,10 +215,10 @@ func TestUnjudgedReasons(t *testing.T) {
 	for _, test := range []struct{ where, value, want string }{
 		{`"inside":"/etc"`, `"a\u0000"`, "the path has a NUL character"},
 		{`"inside":"/etc"`, `""`, "the path is empty"},
-		{`"inside":"/etc"`, `"/etc "`, "the path begins or ends with a blank"},
+		{`"inside":"/etc"`, `"/etc "`, "the path begins or ends with a blank or a character that is not seen"},
 		{`"inside":"/etc"`, `"/../etc"`, "the path leads above the root"},
 		{`"inside":"/etc"`, `"'/etc'"`, "the path begins or ends with a quote"},
-		{`"inside":"/etc"`, `"/ETC"`, "the path differs from one of the rule only in letter case or in the Unicode form of a letter"},
+		{`"inside":"/etc"`, `"/ETC"`, "the path differs from one of the rule only in letter case, the Unicode form of a letter, or characters that are not seen"},
 		{`"inside":"/etc"`, `"C:\\etc"`, "the path is one of another system than those of the rule or the server's folder"},
 		{`"inside":"/etc"`, `"file:///etc/x"`, "it is a file URI, which some servers read as a relative path"},
 		{`"inside":"/etc"`, `"C:etc"`, "it is a path of Windows without a drive and a root"},

@@ -230,12 +230,14 @@ func (o Op) String() string { return wordOf(opNames, int(o), "Op") }
 // slashes separate. Not judged are, among others:
 //
 //   - paths relative to an unknown folder, and those that begin with "~", "$" or "%";
-//   - those that leave the root by "..", have a NUL, or begin or end with a blank or a quote;
-//   - those that are inside only if letter case and the Unicode form of letters (NFC, NFD) are ignored;
+//   - those that leave the root by "..", have a NUL, or begin or end with a blank, a quote, or a
+//     character that is not seen;
+//   - those that are inside only if letter case, the Unicode form of letters (NFC, NFD) and characters
+//     that are not seen are ignored;
 //   - file URIs in arguments of tools and prompts, unless they are inside, or are not, also as the
 //     relative path that a server without URIs reads;
 //   - paths with a drive letter for a server that does not run on Windows; for one that does, paths
-//     that begin with a drive as its shells write it ("/c/data"), network paths, and names that Windows
+//     that begin with a drive as its shells write it ("/c/data", "/mnt/c/data"), network paths, and names that Windows
 //     changes.
 //
 // The comparison is one of texts: symbolic links are not followed, and a server must keep its own bounds.
