@@ -92,13 +92,7 @@ func (s *Session) carryOut(whole, ctx context.Context, c *readyCall, count *RunE
 		return s.notRun(c.record, err, nil, count)
 	}
 	ctx = withSession(ctx, s, c.record.ID)
-	s.mu.Lock()
-	_, err = s.appendLocked(&StartRecord{Call: c.record.ID, Arguments: c.args, Edited: c.edited, Why: bounded(c.why, maxWhy)})
-	if err == nil {
-		count.Calls++
-	}
-	s.mu.Unlock()
-	if err != nil {
+	if err := s.started(c, count); err != nil {
 		return err
 	}
 	s.audited(ctx, &policy.Query{Kind: policy.KindTool, Server: c.tool.Server, Name: c.tool.Def.Name, Arguments: c.args}, "called", c.why)
@@ -116,6 +110,17 @@ func (s *Session) carryOut(whole, ctx context.Context, c *readyCall, count *RunE
 	_, err = s.appendLocked(append(s.fresh(labels, c.tool.Server, c.tool.Def.Name), rec)...)
 	s.keepForPage(c, c.result)
 	return errors.Join(keepErr, err)
+}
+
+// started writes down that a call is sent, and counts it.
+func (s *Session) started(c *readyCall, count *RunEndRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.appendLocked(&StartRecord{Call: c.record.ID, Arguments: c.args, Edited: c.edited, Why: bounded(c.why, maxWhy)})
+	if err == nil {
+		count.Calls++
+	}
+	return err
 }
 
 // send sends the call to its server, the arguments byte for byte as shown.

@@ -32,6 +32,8 @@ type trapped struct {
 	log    lockedBuffer
 	status lockedBuffer // of the servers
 	seen   []string     // errors
+	// session is the one that work began, or nil.
+	session *host.Session
 }
 
 // newTrapped makes a host, all of whose parts have a trap, with two servers.
@@ -69,14 +71,26 @@ func (w *trapped) note(err error) bool {
 	return err == nil
 }
 
-// approveAll agrees to all questions of a session, for longer than once where that is offered.
+// approveAll agrees to all questions that a session asks from now on, for longer than once where that is
+// offered.
 func (w *trapped) approveAll(s *host.Session) {
-	for r, err := range s.Watch(context.Background(), int64(len(s.Snapshot().Records))) {
+	go w.approveSince(s, int64(len(s.Snapshot().Records)))
+}
+
+// approveSince agrees to the questions after a record, until the session is closed.
+func (w *trapped) approveSince(s *host.Session, since int64) {
+	for r, err := range s.Watch(context.Background(), since) {
 		if err != nil {
 			return
 		}
-		if q, ok := r.Body.(*host.QuestionRecord); ok {
-			_ = s.Answer(context.Background(), q.ID, host.Answer{Action: host.Approve, Offer: min(1, len(q.Offers))}) // the question says whether it counts
+		q, ok := r.Body.(*host.QuestionRecord)
+		for i := 0; ok && i < 2; i++ { // a trap may end the first attempt
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				_ = s.Answer(context.Background(), q.ID, host.Answer{Action: host.Approve, Offer: min(1, len(q.Offers))}) // the question says whether it counts
+			}()
+			<-over
 		}
 	}
 }
@@ -107,7 +121,8 @@ func (w *trapped) work(ctx context.Context) *host.Session {
 			return nil
 		}
 	}
-	go w.approveAll(s)
+	w.session = s
+	w.approveAll(s)
 	w.model.then(use("one__flood", "{}"), readOn, load("docs", pdfURI), readFile("docs", pdfURI, "references/FORMS.md"),
 		use("one__ask", "{}", "one__noisy", "{}", "one__flood", "{}"), func(*host.Request) []host.Piece { return say("end") }, use("one__ask", "{}"))
 	_, _, err = s.Ask(ctx, "please")
@@ -147,7 +162,7 @@ func (w *trapped) reopen(ctx context.Context, s *host.Session) *host.Session {
 			return nil
 		}
 	}
-	go w.approveAll(again)
+	w.approveAll(again)
 	return again
 }
 
@@ -270,18 +285,81 @@ func (w *trapped) watch() {
 
 // A panic of what the client calls ends nothing.
 func TestPanicInClientEndsNothing(t *testing.T) {
-	for _, call := range []string{"OnLog", "Dialer.Dial"} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newTrapped(t, &trap{call: call})
+	for _, call := range []string{"OnLog", "Dialer.Dial", "Link.Do"} {
+		everyCall(t, call, func(t *testing.T, before int) bool {
+			w := newTrapped(t, &trap{call: call, before: before})
 			s := w.work(t.Context())
 			synctest.Wait()
-			if !w.trap.over() {
-				t.Errorf("%s was not called", call)
-			}
+			sprung := w.trap.over()
 			w.model.then()
 			if text, _, err := s.Ask(t.Context(), "still there?"); err != nil || text != "end" {
-				t.Errorf("%s: the session says %q, %v", call, text, err)
+				t.Errorf("the session says %q, %v", text, err)
 			}
+			return sprung
+		})
+	}
+}
+
+// everyCall runs a test that has a call fail, after none, one and more that work, as long as it returns
+// that there was that call.
+func everyCall(t *testing.T, call string, test func(t *testing.T, before int) bool) {
+	t.Run(call, func(t *testing.T) {
+		for before := 0; ; before++ {
+			sprung := false
+			synctest.Test(t, func(t *testing.T) { sprung = test(t, before) })
+			if t.Failed() {
+				t.Fatalf("at call %d", before+1)
+			}
+			if !sprung && before == 0 {
+				t.Error("the host never calls it")
+			}
+			if !sprung {
+				return
+			}
+		}
+	})
+}
+
+// A link whose Close panics does not keep the host from being closed.
+func TestLinkPanicsAtEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(nil)
+		dialer := trapDialer{mem.New(serverOf(t, echo("echo", new(int))), nil), &trap{call: "Link.Close"}}
+		if err := h.Add(host.Server{Name: "one", Dialer: dialer}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Client(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Close(); err == nil || !strings.Contains(err.Error(), "(ref ") {
+			t.Errorf("closing the host: %v", err)
+		}
+	})
+}
+
+// What ends its goroutine, as t.FailNow does in a store of a test, leaves no session busy and no mutex
+// locked: the host can be closed.
+func TestExits(t *testing.T) {
+	for _, call := range []string{
+		"Model.Info", "Model.Generate", "the end of a turn", "Store.Append", "Store.Append, at its end", "Store.PutBlob", "Store.Blob",
+		"Store.Pin", "Store.PutPin", "Store.SetTitle", "Store.PutGrant", "Store.Grants", "Store.Audit", "Skills.Load", "Skills.Offers", "Skills.Check",
+	} {
+		everyCall(t, call, func(t *testing.T, before int) bool {
+			w := newTrapped(t, &trap{call: call, before: before, exit: true})
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				w.work(t.Context())
+			}()
+			<-over
+			sprung := w.trap.over()
+			if s := w.session; s != nil && s.Snapshot().Busy {
+				t.Error("the session is busy")
+			}
+			if err := w.host.Close(); err != nil {
+				t.Errorf("closing the host: %v", err)
+			}
+			return sprung
 		})
 	}
 }

@@ -21,9 +21,11 @@ type link struct {
 }
 
 // counted is a middleware that notes for which session requests are under way: a server
-// may ask without saying during which. A subscription is no such request.
+// may ask without saying during which. A subscription is no such request. It is the
+// outermost: a panic of what carries the request out is an error of the request.
 func (l *link) counted(next client.Func) client.Func {
-	return func(ctx context.Context, r *client.Request) (client.Result, error) {
+	return func(ctx context.Context, r *client.Request) (result client.Result, err error) {
+		defer recovered(l.host.opts.Logger, "a request to a server", &err)
 		ctx = context.WithValue(ctx, linkKey{}, l)
 		if c, ok := ctx.Value(sessionKey{}).(sessionCall); ok && r.Method() != mcp.MethodListen {
 			l.count(c, 1)

@@ -24,38 +24,43 @@ type openQuestion struct {
 // is [ErrSettled]. An answer that does not fit the question is an error, and
 // the question stays open.
 func (s *Session) Answer(ctx context.Context, question string, a Answer) error {
-	s.mu.Lock()
-	o := s.open[question]
-	if o == nil {
-		defer s.mu.Unlock()
-		return s.settled(question)
-	}
-	if err := o.fits(&a); err != nil {
-		s.mu.Unlock()
-		return fmt.Errorf("answer to %s: %w", question, err)
-	}
-	rec := &AnswerRecord{Question: question, Answer: a}
-	rec.Values = withoutSecrets(a.Values)
-	if a.Action == Approve && a.Offer > 0 {
-		rec.Grant = o.grant(&a)
-	}
-	_, err := s.appendLocked(rec)
-	if err == nil {
-		delete(s.open, question)
-	}
-	s.mu.Unlock()
+	o, grant, err := s.take(question, &a)
 	if err != nil {
 		return err
 	}
-	if rec.Grant != nil {
+	defer func() { o.done <- a }() // has room for the one answer
+	if grant != nil {
 		// The log has it, so that opening the session takes it up if this fails.
 		// The answer counts, and the person who leaves now has given it.
-		if err := s.host.addGrant(context.WithoutCancel(ctx), rec.Grant); err != nil {
-			s.log.Error("keeping a grant", "grant", rec.Grant.ID, "error", err)
+		if err := s.host.addGrant(context.WithoutCancel(ctx), grant); err != nil {
+			s.log.Error("keeping a grant", "grant", grant.ID, "error", err)
 		}
 	}
-	o.done <- a // has room for the one answer
 	return nil
+}
+
+// take writes an answer down. The question is not open any more then, and waits for the answer. The
+// grant is what the answer gives, or nil.
+func (s *Session) take(question string, a *Answer) (*openQuestion, *Grant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.open[question]
+	if o == nil {
+		return nil, nil, s.settled(question)
+	}
+	if err := o.fits(a); err != nil {
+		return nil, nil, fmt.Errorf("answer to %s: %w", question, err)
+	}
+	rec := &AnswerRecord{Question: question, Answer: *a}
+	rec.Values = withoutSecrets(a.Values)
+	if a.Action == Approve && a.Offer > 0 {
+		rec.Grant = o.grant(a)
+	}
+	if _, err := s.appendLocked(rec); err != nil {
+		return nil, nil, err
+	}
+	delete(s.open, question)
+	return o, rec.Grant, nil
 }
 
 // withoutSecrets are the values of a form as the log keeps them.
@@ -147,14 +152,7 @@ func (s *Session) ask(ctx context.Context, q *Question, check func(*Answer) erro
 	}
 	defer func() { <-s.person }()
 	o := &openQuestion{question: q, check: check, grant: grant, done: make(chan Answer, 1)}
-	s.mu.Lock()
-	q.ID = "q" + strconv.Itoa(len(s.records)+1)
-	_, err := s.appendLocked(&QuestionRecord{*q})
-	if err == nil {
-		s.open[q.ID] = o
-	}
-	s.mu.Unlock()
-	if err != nil {
+	if err := s.put(o); err != nil {
 		return Answer{}, err
 	}
 	select {
@@ -177,8 +175,20 @@ func (s *Session) ask(ctx context.Context, q *Question, check func(*Answer) erro
 	if why == nil {
 		why = ErrClosed
 	}
-	_, err = s.appendLocked(&AnswerRecord{Question: q.ID, Answer: Answer{Action: Refuse}, Withdrawn: "withdrawn: " + bounded(why.Error(), maxWhy)})
+	_, err := s.appendLocked(&AnswerRecord{Question: q.ID, Answer: Answer{Action: Refuse}, Withdrawn: "withdrawn: " + bounded(why.Error(), maxWhy)})
 	return Answer{}, errors.Join(why, err)
+}
+
+// put writes a question down, and opens it.
+func (s *Session) put(o *openQuestion) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.question.ID = "q" + strconv.Itoa(len(s.records)+1)
+	_, err := s.appendLocked(&QuestionRecord{*o.question})
+	if err == nil {
+		s.open[o.question.ID] = o
+	}
+	return err
 }
 
 // errUnattended says that nobody can be asked.

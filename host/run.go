@@ -77,8 +77,8 @@ func (s *Session) startRun(ctx context.Context, in Input) (_ *run, err error) {
 	return r, nil
 }
 
-// errExited is why a run ends whose goroutine was ended by runtime.Goexit.
-var errExited = errors.New("the goroutine of the run was ended from within")
+// errExited is why something ends whose goroutine was ended by runtime.Goexit.
+var errExited = errors.New("what the host was given ended the goroutine that called it")
 
 // work runs the turns of a run and finishes it, whatever ends them.
 func (r *run) work(ctx context.Context) {
@@ -162,6 +162,13 @@ func (s *Session) entitle(ctx context.Context, text string) {
 func (s *Session) finish(r *run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer func() {
+		s.current = nil
+		clear(s.progress)
+		close(r.done)
+		s.wake()
+	}()
+	s.lastErr = err
 	end := r.count
 	end.Outcome = OutcomeDone
 	if err != nil {
@@ -169,14 +176,9 @@ func (s *Session) finish(r *run, err error) {
 		why := "nothing was done: the run ended before: " + end.Why
 		_, _ = s.appendLocked(s.state.closeCalls(s.state.callsOfModel(), end.Outcome, why, "the run ended while the call was under way; it may have had effects")...)
 	}
-	_, writeErr := s.appendLocked(&end)
-	s.current, s.lastErr = nil, err
-	if writeErr != nil {
+	if _, writeErr := s.appendLocked(&end); writeErr != nil {
 		s.lastErr = errors.Join(err, writeErr)
 	}
-	clear(s.progress)
-	close(r.done)
-	s.wake()
 }
 
 // outcomeOf says how a run ended with an error.
@@ -423,8 +425,10 @@ func (r *run) carryOut(ctx context.Context, ready []*readyCall) error {
 	room := make(chan struct{}, s.host.opts.MaxParallel)
 	errs := make([]error, len(ready))
 	carryOut := func(i int) {
-		defer recovered(s.log, "a call", &errs[i])
-		errs[i] = s.carryOut(ctx, contexts[i], ready[i], &r.count)
+		err := errExited
+		defer func() { errs[i] = err }()
+		defer recovered(s.log, "a call", &err)
+		err = s.carryOut(ctx, contexts[i], ready[i], &r.count)
 	}
 	var wg sync.WaitGroup
 	for i := range ready {

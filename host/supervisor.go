@@ -295,10 +295,31 @@ func withJitter(d time.Duration) time.Duration {
 
 // run starts the server, again and again, until ctx ends or there is no hope.
 func (s *supervisor) run(ctx context.Context) {
+	err := errExited
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(s.host.opts.Logger, "the supervisor of a server", v)
+		}
+		if err != nil {
+			s.abandon(ctx, err)
+		}
+	}()
 	var f failures
 	for s.runOnce(ctx, &f) {
 		s.publish(ctx, s.attempt)
 	}
+	err = nil
+}
+
+// abandon has the server not started again, for a reason.
+func (s *supervisor) abandon(ctx context.Context, why error) {
+	s.publish(ctx, func() {
+		s.disconnect()
+		s.forget()
+		s.enter(StateGivenUp)
+		s.status.Err = why
+	})
+	s.log("a server is not started again", "err", why)
 }
 
 // runOnce makes a connection, waits for its end and for the pause after it. It
@@ -317,13 +338,7 @@ func (s *supervisor) runOnce(ctx context.Context, f *failures) bool {
 		return false
 	}
 	if last := f.hopeless(err); last != nil {
-		s.publish(ctx, func() {
-			s.disconnect()
-			s.forget()
-			s.enter(StateGivenUp)
-			s.status.Err = last
-		})
-		s.log("a server is not started again", "err", last)
+		s.abandon(ctx, last)
 		return false
 	}
 	pause := f.pause()
@@ -415,6 +430,12 @@ func (s *supervisor) dial(ctx context.Context, o *client.Options) (c *client.Cli
 	return client.Connect(ctx, s.spec.Dialer, o)
 }
 
+// hangUp closes a client.
+func (s *supervisor) hangUp(c *client.Client) (err error) {
+	defer recovered(s.host.opts.Logger, "Server.Dialer", &err)
+	return c.Close()
+}
+
 // disconnected is told of the end of the connection: no caller of Client is given it
 // any more.
 func (cn *connection) disconnected(err error) {
@@ -431,7 +452,7 @@ func (cn *connection) disconnected(err error) {
 // close ends the connection, and returns when nothing of it is left.
 func (cn *connection) close() {
 	cn.once.Do(func() {
-		err := cn.client.Close()
+		err := cn.s.hangUp(cn.client)
 		cn.s.set.mu.Lock()
 		defer cn.s.set.mu.Unlock()
 		if !cn.over {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/ext/apps"
 	"github.com/parley-mcp/parley/ext/skills"
 	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
 )
@@ -23,6 +25,7 @@ const boom = "boom, with a secret"
 // A trap panics once, at one call of what a host was given.
 type trap struct {
 	call string // "Store.Append"
+	exit bool   // it ends its goroutine instead, as t.FailNow does
 
 	mu     sync.Mutex
 	before int // calls that work
@@ -37,7 +40,9 @@ func (t *trap) step(call string) {
 		return
 	}
 	if t.before--; t.before < 0 {
-		t.sprung = true
+		if t.sprung = true; t.exit {
+			runtime.Goexit()
+		}
 		panic(boom)
 	}
 }
@@ -218,7 +223,33 @@ func (d trapDialer) Key() string {
 
 func (d trapDialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, error) {
 	d.trap.step("Dialer.Dial")
-	return d.Dialer.Dial(ctx, in)
+	l, err := d.Dialer.Dial(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return trapLink{l, d.trap}, nil
+}
+
+// A trapLink is a link with a trap.
+type trapLink struct {
+	transport.Link
+	trap *trap
+}
+
+func (l trapLink) Do(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) (*jsonrpc.Incoming, error) {
+	l.trap.step("Link.Do")
+	return l.Link.Do(ctx, m, r)
+}
+
+func (l trapLink) Post(ctx context.Context, m *jsonrpc.Outgoing, r transport.Route) error {
+	l.trap.step("Link.Post")
+	return l.Link.Post(ctx, m, r)
+}
+
+func (l trapLink) Close(ctx context.Context) error {
+	err := l.Link.Close(ctx)
+	l.trap.step("Link.Close")
+	return err
 }
 
 // A trapHandler is the handler of a logger with a trap.

@@ -30,10 +30,8 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	r.count.Steps = step
-	req := &Request{System: system, Messages: messages(s.records, s.state.compacted), Tools: s.specs(catalog, pinned, info)}
-	s.mu.Unlock()
+	req := r.request(catalog, step, pinned, info)
+	req.System = system
 	t := &turn{run: r, model: info.Name, catalog: catalog, stop: StopEnd}
 	t.text.session = s
 	if err := t.generate(ctx, req); err != nil {
@@ -50,6 +48,15 @@ func (r *run) turn(ctx context.Context, catalog *Catalog, step int) ([]*CallReco
 		return nil, nil
 	}
 	return t.calls, s.spent()
+}
+
+// request is what the model is given in a turn, but for the instruction.
+func (r *run) request(catalog *Catalog, step int, pinned map[PinKey]*Pin, info ModelInfo) *Request {
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.count.Steps = step
+	return &Request{Messages: messages(s.records, s.state.compacted), Tools: s.specs(catalog, pinned, info)}
 }
 
 // generate takes what the model says, until its end.
