@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/parley-mcp/parley/app/model/provider"
 	"github.com/parley-mcp/parley/host"
@@ -264,14 +265,15 @@ func (a *answer) end() error {
 	return a.give(host.Piece{Stop: reason})
 }
 
-// reasons are the words for why a turn ended: OpenAI's, and those of servers that speak its
-// protocol.
+// reasons are the words for why a turn ended, in lower case: OpenAI's, and those of servers that speak
+// its protocol.
 var reasons = map[string]host.StopReason{
 	"":               host.StopEnd, // with [DONE]
 	"stop":           host.StopEnd,
 	"eos":            host.StopEnd, // Together
 	"eos_token":      host.StopEnd, // Text Generation Inference
 	"end_turn":       host.StopEnd, // gateways to Anthropic
+	"complete":       host.StopEnd, // Cohere
 	"stop_sequence":  host.StopSequence,
 	"length":         host.StopLength,
 	"max_tokens":     host.StopLength,
@@ -279,6 +281,8 @@ var reasons = map[string]host.StopReason{
 	"tool_calls":     host.StopCalls,
 	"function_call":  host.StopCalls,
 	"content_filter": host.StopRefusal,
+	"safety":         host.StopRefusal, // gateways to Gemini
+	"sensitive":      host.StopRefusal, // Z.ai
 }
 
 // failures are the words with which a turn ends that is not whole.
@@ -286,14 +290,16 @@ var failures = []string{
 	"error",                        // OpenRouter
 	"abort",                        // vLLM
 	"insufficient_system_resource", // DeepSeek
+	"network_error",                // Z.ai
 }
 
 // stop says why the turn ended. A word that is not known is shown if the model said nothing.
 func (a *answer) stop() (host.StopReason, error) {
-	if slices.Contains(failures, a.finish) {
+	finish := strings.ToLower(a.finish)
+	if slices.Contains(failures, finish) {
 		return "", a.endpoint.Errorf("broke the answer off, and gave as the reason: %s", a.finish)
 	}
-	reason, known := reasons[a.finish]
+	reason, known := reasons[finish]
 	switch {
 	case a.refused:
 		return host.StopRefusal, nil
