@@ -145,9 +145,9 @@ func (s *Session) compact(ctx context.Context) error {
 		}
 	} else {
 		text := transcript(list)
-		if info.Window > 0 { // the newest part counts most
-			text = text[max(0, len(text)-info.Window*3):]
-			text = earlier + strings.ToValidUTF8(text, "")
+		if most := info.Window * 3; info.Window > 0 && len(text) > most { // three quarters; the rest is for the summary
+			earlier = bounded(earlier, most/2)
+			text = earlier + strings.ToValidUTF8(text[min(len(text), len(text)-most+len(earlier)):], "") // the newest part counts most
 		}
 		if summary, err = s.summarize(ctx, &info, text); err != nil {
 			return err

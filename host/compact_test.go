@@ -92,6 +92,42 @@ func TestCompactNeedsSummary(t *testing.T) {
 	}
 }
 
+// What a model is given to summarize leaves a quarter of its window for the summary, with the earlier
+// summary, which is in it once.
+func TestSummaryHasRoom(t *testing.T) {
+	for name, test := range map[string]struct{ earlier, words int }{
+		"long conversation": {500, 2000}, "long summary": {5000, 2000}, "both short": {20, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const window = 2000
+			m := &scripted{}
+			s := begin(t, newHost(t, nil, nil), m)
+			ask(t, s)
+			m.then(pieces(host.Piece{Text: "Earlier. " + strings.Repeat("e", test.earlier)}))
+			if err := s.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				m.then(pieces(host.Piece{Text: strings.Repeat("word ", test.words/3) + "newest"}))
+				ask(t, s)
+			}
+			m.info.Window = window
+			m.then(pieces(host.Piece{Text: "The summary."}))
+			if err := s.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			asked := m.summaries()
+			text := host.ContentText(asked[len(asked)-1].Messages[0].Blocks[0].Content)
+			if n := len(text); n > window*3+100 {
+				t.Errorf("%d bytes are to be summarized", n)
+			}
+			if strings.Count(text, "Earlier. ") != 1 || !strings.Contains(text, "newest") {
+				t.Errorf("to be summarized is %.100q … %q", text, text[max(0, len(text)-100):])
+			}
+		})
+	}
+}
+
 // A conversation without text has no summary of the offline model.
 func TestCompactOfflineWithoutText(t *testing.T) {
 	m := &scripted{info: host.ModelInfo{Offline: true, MaxImage: 1 << 20}, turns: []turn{pieces()}}
