@@ -144,7 +144,9 @@ func (x *clientCall) send(m *jsonrpc.Outgoing, r transport.Route) (*http.Respons
 		return nil, err
 	}
 	x.l.show(transport.TapSent, req, p.content, nil)
+	x.s.begin()
 	resp, err := x.l.roundTrip(req, p)
+	x.s.end()
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +296,7 @@ func (x *clientCall) judge(status *web.StatusError) error {
 		// Spec 2025-11-25, basic/transports: 404 means that the session is
 		// over; the client MUST start a new one. The request was refused.
 		lost := sessionLost(status)
-		x.l.fail(lost)
+		x.l.lose(x.own, x.s, lost)
 		return lost
 	case x.elsewhere(code):
 		return fmt.Errorf("%w: %w", transport.ErrOtherTransport, status)
@@ -331,6 +333,9 @@ func (x *clientCall) take(ctx context.Context, resp *http.Response, data []byte,
 		}
 		switch in := item.In; {
 		case item.Err != nil && x.concerns(item.Err):
+			if said := saidOutside(data); x.forgotten(said) {
+				return nil, x.lost(errors.New(said))
+			}
 			return nil, fmt.Errorf("%w: %w", errMalformed, item.Err)
 		case item.Err != nil:
 			x.l.log.Warn("message from the server dropped", "error", item.Err)

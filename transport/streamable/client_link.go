@@ -65,6 +65,10 @@ type clientSession struct {
 	stop  context.CancelFunc // ends the stream that belongs to the session
 	knew  atomic.Bool        // the server has answered a request of the session
 
+	mu      sync.Mutex
+	pending int           // messages that have no status yet
+	drained chan struct{} // closed when there are none; nil if nobody waits for that
+
 	listening chan struct{} // closed when the stream has been answered for the first time, or there is none
 	awaited   atomic.Bool   // somebody has waited for that
 }

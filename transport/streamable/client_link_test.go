@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -179,6 +180,60 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
+// Requests at once in a session that is lost are each refused: none is cut off because another one
+// heard of it first, which would leave open whether it ran.
+// Proves: Ruling 40.
+func TestSessionLostByManyRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {
+			if c.name == "later" {
+				time.Sleep(100 * time.Millisecond) // in the bubble's time
+			}
+			return reply(404, "", "")
+		}}
+		link, in := far.established(t, quiet)
+		var wg sync.WaitGroup
+		for id, name := range []string{"at once", "later", "later"} {
+			wg.Go(func() {
+				_, err := link.Do(t.Context(), ask(int64(id+1), name), transport.Route{})
+				certain(t, err)
+			})
+		}
+		wg.Wait()
+		shut(t, link, in)
+	})
+}
+
+// What has no status soon is cut off, and may have run; who waits no longer does not wait for it.
+func TestSessionLostDuringARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {
+			if c.name == "slow" {
+				<-c.Context().Done()
+				return nil
+			}
+			return reply(404, "", "")
+		}}
+		link, _ := far.established(t, quiet)
+		slow := make(chan error)
+		go func() {
+			_, err := link.Do(t.Context(), ask(1, "slow"), transport.Route{})
+			slow <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := link.Do(ctx, ask(2, "tools/call"), transport.Route{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits no longer: %v", err)
+		}
+		if waited := time.Since(began); waited > 10*time.Millisecond {
+			t.Errorf("who waits no longer waited %v", waited)
+		}
+		unsure(t, <-slow)
+	})
+}
+
 // A notification can find out too.
 func TestSessionLostByPost(t *testing.T) {
 	far := &farEnd{session: "s-1", post: func(*farCall) *http.Response { return reply(404, "", "") }}
@@ -227,18 +282,26 @@ func TestSessionLostInWords(t *testing.T) {
 		fresh      bool // the session has no answer yet
 		lost       bool
 	}{
-		"error":                 {400, kind, say("Bad Request: No valid session ID provided"), false, true},
-		"text":                  {400, "text/plain", "Invalid session ID\n", false, true},
-		"other JSON":            {400, kind, `{"error":"Invalid or missing session ID"}`, false, true},
-		"with the id":           {400, kind, say("Session s-1 not found"), false, true},
-		"200":                   {200, kind, say("Unknown session: s-1"), false, true},
-		"200, as a stream":      {200, "text/event-stream", event("", say("mcp-session-id: the session has expired")), false, true},
-		"fresh":                 {200, kind, say("Session not found"), true, false},
-		"fresh, 400":            {400, kind, say("Session not found"), true, false},
-		"another error":         {200, kind, say("the session of the browser shows no page"), false, false},
-		"another session":       {200, kind, say("invalid session token for the shop"), false, false},
-		"another error, by 400": {400, kind, say("session: limit of sessions reached"), false, false},
-		"result":                {200, kind, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Session not found"}],"isError":true}}`, false, false},
+		"error":                        {400, kind, say("Bad Request: No valid session ID provided"), false, true},
+		"text":                         {400, "text/plain", "Invalid session ID\n", false, true},
+		"other JSON":                   {400, kind, `{"error":"Invalid or missing session ID"}`, false, true},
+		"with the id":                  {400, kind, say("Session s-1 not found"), false, true},
+		"with more words":              {400, kind, say("Bad Request: No valid session ID or not an initialize request"), false, true},
+		"by its id":                    {400, kind, say("Session with ID s-1 not found"), false, true},
+		"as code writes it":            {400, kind, say("sessionId not found"), false, true},
+		"200":                          {200, kind, say("Unknown session: s-1"), false, true},
+		"200, no message":              {200, kind, `{"error":"Session not found"}`, false, true},
+		"200, no message, as a stream": {200, "text/event-stream", event("", `{"error":"Session not found"}`), false, true},
+		"200, as a stream":             {200, "text/event-stream", event("", say("mcp-session-id: the session has expired")), false, true},
+		"fresh":                        {200, kind, say("Session not found"), true, false},
+		"fresh, 400":                   {400, kind, say("Session not found"), true, false},
+		"another error":                {200, kind, say("the session of the browser shows no page"), false, false},
+		"another session":              {200, kind, say("invalid session token for the shop"), false, false},
+		"a session in a shell":         {200, kind, say("Unknown session ID 5"), false, false},
+		"a page to visit":              {200, kind, strings.Replace(say("Your session has expired"), "-32000", "-32042", 1), false, false},
+		"a resource":                   {200, kind, strings.Replace(say("Session not found"), "-32000", "-32002", 1), false, false},
+		"another error, by 400":        {400, kind, say("session: limit of sessions reached"), false, false},
+		"result":                       {200, kind, `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Session not found"}],"isError":true}}`, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {

@@ -191,6 +191,39 @@ func listenSessionLost(t *testing.T, streams int) {
 	certain(t, err)
 }
 
+// A server may say by 400 that it has lost the session of a stream; with other words the stream
+// is asked for again.
+// Proves: Ruling 40.
+func TestListenSessionLostInWords(t *testing.T) {
+	for words, lost := range map[string]bool{"Invalid or missing session ID": true, "Bad token": false} {
+		synctest.Test(t, func(t *testing.T) {
+			far := &farEnd{
+				session: "s-1",
+				post:    func(c *farCall) *http.Response { return reply(200, "application/json", answerTo(c.id)) },
+				get: func(c *farCall) *http.Response {
+					switch {
+					case c.nth == 1:
+						time.Sleep(time.Second) // in the bubble's time
+						return c.stream(event("e1", note(1)), io.EOF)
+					case c.nth < 6:
+						return reply(400, "text/plain", words)
+					}
+					return c.stream(event("e2", note(2)), nil)
+				},
+			}
+			link, in := far.established(t, nil)
+			if _, err := link.Do(t.Context(), ask(1, "ping"), transport.Route{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour) // in the bubble's time
+			if in.IsClosed() != lost {
+				t.Errorf("%q: the link has ended: %v, want %v", words, !lost, lost)
+			}
+			shut(t, link, in)
+		})
+	}
+}
+
 // Who does not want the stream has none, and a stateless revision neither.
 func TestNoListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/web"
@@ -18,17 +21,84 @@ func sessionLost(cause error) error {
 	return fmt.Errorf("%w: the server has ended the session: %w", transport.ErrClosed, cause)
 }
 
+// begin notes that a message is sent, and end that its status is there. There may be no
+// session.
+func (s *clientSession) begin() { s.count(1) }
+func (s *clientSession) end()   { s.count(-1) }
+
+func (s *clientSession) count(n int) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending += n; s.pending == 0 && s.drained != nil {
+		close(s.drained)
+		s.drained = nil
+	}
+}
+
+// answered returns a channel that is closed once no message is without a status.
+func (s *clientSession) answered() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drained == nil {
+		s.drained = make(chan struct{})
+	}
+	drained := s.drained
+	if s.pending == 0 {
+		close(s.drained)
+		s.drained = nil
+	}
+	return drained
+}
+
+// lossTime is how long the end of a lost session waits for the status of messages under way.
+const lossTime = time.Second
+
+// lose ends the link, whose session is lost. Other messages of the session are on their way to
+// the same refusal: they are not cut off before they have it, for a little, since a request that
+// is cut off may have run and is not sent again.
+func (l *link) lose(ctx context.Context, s *clientSession, lost error) {
+	late := time.NewTimer(lossTime)
+	defer late.Stop()
+	select {
+	case <-s.answered():
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	l.fail(lost)
+}
+
 // known notes that the server knows the session of a request that it has answered,
 // unless the answer is an error that says otherwise.
 func (x *clientCall) known(in *jsonrpc.Incoming, err error) (*jsonrpc.Incoming, error) {
 	if err != nil || !x.s.tracked() {
 		return in, err
 	}
-	if in.Error != nil && x.forgotten(in.Error.Message) {
+	if in.Error != nil && !slices.Contains(otherReasons, in.Error.Code) && x.forgotten(in.Error.Message) {
 		return nil, x.lost(in.Error)
 	}
 	x.s.knew.Store(true)
 	return in, nil
+}
+
+// otherReasons are codes of errors that say by themselves what is wrong, whatever their words:
+// a resource that does not exist, and pages to visit first, say because a sign-in has expired.
+var otherReasons = []int64{-32002, -32042}
+
+// saidOutside returns the words of an error in what should be a message and is none:
+// {"error":"Session not found"}.
+func saidOutside(data []byte) string {
+	o, err := wire.ParseObject(data, wire.Limits{})
+	if err != nil {
+		return ""
+	}
+	said, _ := o.Member("error")
+	if len(said) == 0 || said[0] != '"' {
+		return ""
+	}
+	return wire.Text(said)
 }
 
 // lost ends the link, whose session the server says that it does not know, and returns why
@@ -36,15 +106,16 @@ func (x *clientCall) known(in *jsonrpc.Incoming, err error) (*jsonrpc.Incoming, 
 // may have run.
 func (x *clientCall) lost(cause error) error {
 	lost := sessionLost(cause)
-	x.l.fail(lost)
+	x.l.lose(x.own, x.s, lost)
 	return fmt.Errorf("%w: %w", transport.ErrInterrupted, lost)
 }
 
 // unknownSession matches what servers write when they do not know the id of a session:
-// "No valid session ID provided", "Session not found", "Invalid session ID".
+// "No valid session ID provided", "Session not found", "Invalid session ID", "sessionId not found".
 var unknownSession = regexp.MustCompile(`\b(unknown|unrecognized|expired|no such|no valid|invalid|invalid or missing|missing or invalid) ` +
 	`(mcp )?session( id)?( provided)? ?($|[.:;,()}!])` +
-	`|\bsession( id)?( is| was| has| has been| does)? ` +
+	`|\bno valid (mcp )?session id\b` +
+	`|\bsession( with)?( id)?( is| was| has| has been| does)? ` +
 	`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
 
 // askSession finds out with a ping whether the server knows the session, where 404 to a GET
@@ -68,7 +139,7 @@ func (l *link) askSession(ctx context.Context, s *clientSession) error {
 		return nil
 	}
 	lost := sessionLost(web.NewStatusError(resp))
-	l.fail(lost)
+	l.lose(ctx, s, lost)
 	return lost
 }
 
@@ -83,6 +154,6 @@ func (x *clientCall) forgotten(words string) bool {
 		return false
 	}
 	words = strings.ToLower(strings.ReplaceAll(words[:min(len(words), maxWords)], x.s.id, ""))
-	blank := func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`_-", r) }
-	return unknownSession.MatchString(strings.Join(strings.FieldsFunc(words, blank), " "))
+	words = strings.Join(strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'`_-", r) }), " ")
+	return unknownSession.MatchString(strings.ReplaceAll(words, "sessionid", "session id"))
 }
