@@ -129,15 +129,19 @@ func TestUnjudgedPatternsRejectNothing(t *testing.T) {
 	}
 }
 
-// A string that is too long for the patterns is not checked if the schema is a peer's.
+// What is too long for the patterns is checked without them if the schema is a peer's.
 // Proves: ruling 38
 func TestLongStringsOfLenientSchemas(t *testing.T) {
-	s, err := schema.Compile([]byte(`{"pattern":"(a?b?c?d?){200}","maxLength":5000000}`), &schema.Limits{Lenient: true})
+	s, err := schema.Compile([]byte(`{"properties":{"a":{"pattern":"(a?b?c?d?){200}","maxLength":5000000},"n":{"type":"number"}},`+
+		`"not":{"required":["o"]}}`), &schema.Limits{Lenient: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Check(wire.AppendString(nil, strings.Repeat("a", 4<<20))); err != nil {
-		t.Error(err)
+	long := string(wire.AppendString(nil, strings.Repeat("a", 4<<20)))
+	for value, fits := range map[string]bool{`{"a":%s}`: true, `{"a":%s,"n":1}`: true, `{"a":%s,"n":"x"}`: false, `{"a":%s,"o":1}`: false} {
+		if err := s.Check(fmt.Appendf(nil, value, long)); (err == nil) != fits {
+			t.Errorf("%s: %v", value, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -18,10 +19,14 @@ type library struct {
 	schema  *jsonschema.Schema
 	limit   int  // evaluations
 	lenient bool // Limits.Lenient
-	spread  int  // evaluations per place, in the worst case; 0: must be counted for each value
-	program int  // instructions of the regular expressions
-	unique  bool // uniqueItems is used
-	graph   *graph
+	// unmatched leaves all patterns out of the check.
+	unmatched bool
+	spread    int  // evaluations per place, in the worst case; 0: must be counted for each value
+	program   int  // instructions of the regular expressions
+	unique    bool // uniqueItems is used
+	graph     *graph
+	// plain is the same without patterns, for values with strings that are too long for them.
+	plain func() (*library, error)
 }
 
 // emptyLoader is the loader: it loads nothing.
@@ -43,6 +48,9 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 		return fmt.Errorf("%w: %s", ErrInvalid, bounded(err.Error()))
 	}
 	engine := &engine{known: map[string]jsonschema.Regexp{}, lenient: f.lenient}
+	if f.unmatched {
+		engine.err = fmt.Errorf("%w: the strings are too long for the patterns", ErrTooComplex)
+	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(emptyLoader{})
@@ -68,6 +76,10 @@ func (f *library) compile(raw wire.RawValue, formats bool) (err error) {
 		return fmt.Errorf("%w: %s", ErrInvalid, bounded(strings.ReplaceAll(err.Error(), schemaURL+"#", "#")))
 	}
 	f.program = engine.size
+	f.plain = sync.OnceValues(func() (*library, error) {
+		l := &library{limit: f.limit, lenient: true, unmatched: true}
+		return l, l.compile(raw, formats)
+	})
 	f.graph = newGraph(f.schema)
 	if f.lenient {
 		if f.graph, err = f.graph.relaxed(); err != nil {
@@ -90,7 +102,11 @@ func (f *library) check(raw wire.RawValue) (err error) {
 		return fmt.Errorf("%w: more than %d objects and arrays to compare with each other", ErrTooComplex, maxUnique)
 	case f.program > 0 && size.Longest > maxMatching/f.program:
 		if f.lenient {
-			return nil
+			l, err := f.plain()
+			if err != nil {
+				return err
+			}
+			return l.check(raw)
 		}
 		return fmt.Errorf("%w: a string of %d bytes is too long for the patterns", ErrTooComplex, size.Longest)
 	}

@@ -176,6 +176,21 @@ func TestReduceSchemaIsBounded(t *testing.T) {
 	}
 }
 
+// Patterns that are too many to be matched here cost a schema nothing: they are the provider's to match.
+// Proves: Ruling 38.
+func TestReduceManyPatterns(t *testing.T) {
+	var fields strings.Builder
+	for i := range 70 {
+		fmt.Fprintf(&fields, `"f%d":{"type":"string","pattern":"^.{0,900}x%d$"},`, i, i)
+	}
+	full := mcp.RawValue(`{"type":"object","properties":{` + fields.String() + `"a":{"type":"string"}}}`)
+	for _, name := range []string{"any", "anthropic", "openai", "gemini"} {
+		if got, losses, err := Reduce(full, profiles[name]); err != nil || len(losses) > 0 || strings.Count(string(got), "pattern") != 70 {
+			t.Errorf("%s: %v, losses %q", name, err, losses)
+		}
+	}
+}
+
 // The schemas of usual servers lose little.
 func TestReduceOrdinary(t *testing.T) {
 	t.Parallel()

@@ -242,6 +242,24 @@ func TestGood(t *testing.T) {
 	}
 }
 
+// A pattern that cannot be judged here makes no schema a wrong one, and the rest is examined.
+// Proves: Ruling 38.
+func TestUnjudgedPattern(t *testing.T) {
+	s := newScript(sessions)
+	s.argument()["pattern"] = "^(?!x)a"
+	s.argument()["examples"] = []any{"xa", 7}
+	s.tool()["outputSchema"] = object{"type": "object", "patternProperties": object{`(a)\1`: object{}}}
+	r, err := examine(t, s, nil)
+	if err != nil || find(r, "MCP-SCHEMA-011", "properties.item.examples['1']") == nil {
+		t.Errorf("%v; the wrong example is not found; there is:\n%s", err, listed(r))
+	}
+	for _, f := range r.Findings {
+		if f.Severity == doctor.Error || f.Code == "MCP-SCHEMA-011" && !strings.Contains(f.Where, "['1']") {
+			t.Errorf("found %+v", f)
+		}
+	}
+}
+
 // Codes are unique, sorted, and complete.
 func TestCodes(t *testing.T) {
 	last := ""

@@ -121,7 +121,7 @@ func (x *subject) tool(raw mcp.RawValue) *tool {
 	x.inputSchema(t, head.Input)
 	if len(head.Output) > 0 {
 		s := &schemaCheck{subject: x, path: []string{"tools", t.name, "outputSchema"}, raw: head.Output}
-		s.compile(&schema.Limits{IgnoreHeaders: true})
+		s.compile(true)
 		s.walk()
 	}
 	return t
@@ -206,7 +206,7 @@ func (x *subject) inputSchema(t *tool, raw mcp.RawValue) {
 		return
 	}
 	s := &schemaCheck{subject: x, path: path, raw: raw, input: true}
-	t.compiled = s.compile(nil)
+	t.compiled = s.compile(false)
 	t.input = s.walk()
 	if t.compiled == nil {
 		return
