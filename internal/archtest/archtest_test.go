@@ -163,6 +163,11 @@ func TestImports(t *testing.T) {
 			text: `package client; import _ "github.com/santhosh-tekuri/jsonschema/v6"`,
 			want: []string{"client/a.go:1: client must not import github.com/santhosh-tekuri/jsonschema/v6: foreign schemas are bounded and checked in one place"},
 		},
+		"a transport in the core": {
+			file: "server/a.go",
+			text: `package server; import _ "net/http/httputil"`,
+			want: []string{"server/a.go:1: server must not import net/http/httputil: the vocabulary, the server and the client know no transport"},
+		},
 		"templates": {
 			file: "server/a.go",
 			text: `package server; import _ "github.com/yosida95/uritemplate/v3"`,

@@ -151,6 +151,11 @@ var reservations = []reservation{
 		"pages of strangers are bounded before they are read, in one place",
 	},
 	{
+		"net/http",
+		"transport/... oauth/... netguard host mcptest internal/linktest internal/webtest contrib/... app/... conformance/... bench/... interop/... examples/... release",
+		"the vocabulary, the server and the client know no transport",
+	},
+	{
 		"golang.org/x/net", "app/servers/fetch app/servers/fetch/article app/cli interop/...",
 		"the standard library has what others need of it",
 	},
