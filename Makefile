@@ -115,7 +115,8 @@ soak-load: ## keys that change under load
 	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
 soak-builtins: ## ten minutes of load on each built-in server
 	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
-soak-race: ## every test of the program with the race detector
+soak-race: ## every test of the library and the program with the race detector
+	GOWORK=off $(RACE) ./...
 	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) $(RACE_APP)
 soak-fuzz: ## every fuzz target for 40 seconds
 	$(MAKE) fuzz FUZZTIME=40s
