@@ -106,6 +106,10 @@ var vet = []*analysis.Analyzer{
 	unreachable.Analyzer, unsafeptr.Analyzer, unusedresult.Analyzer, waitgroup.Analyzer,
 }
 
+// factual are the analyzers that need to know of imported packages: which functions are like Printf, and
+// which types are closed sets.
+var factual = append(slices.Clone(vet), exhaustive.Analyzer)
+
 // analyzers returns the analyzers of all linters, with their settings, and the name of the linter of each.
 func analyzers() ([]*analysis.Analyzer, map[*analysis.Analyzer]string, error) {
 	names := make(map[*analysis.Analyzer]string)
@@ -116,8 +120,21 @@ func analyzers() ([]*analysis.Analyzer, map[*analysis.Analyzer]string, error) {
 			names[a] = l.name
 		}
 	}
-	// A default makes a switch complete.
-	return all, names, errors.Join(gocognit.Analyzer.Flags.Set("over", strconv.Itoa(maxComplexity)), exhaustive.Analyzer.Flags.Set("d", "true"))
+	var err error
+	for _, a := range all {
+		for flag, value := range settings[names[a]] {
+			err = errors.Join(err, a.Flags.Set(flag, value))
+		}
+	}
+	return all, names, err
+}
+
+// settings are flags of analyzers, by the names of their linters.
+var settings = map[string]map[string]string{
+	"errorlint":  {"errorf": "true"}, // an error in another one is wrapped
+	"exhaustive": {"d": "true"},      // a default makes a switch complete
+	"gocognit":   {"over": strconv.Itoa(maxComplexity)},
+	"usetesting": {"ossetenv": "true"},
 }
 
 func one(a *analysis.Analyzer) []*analysis.Analyzer { return []*analysis.Analyzer{a} }

@@ -48,12 +48,12 @@ func check(ctx context.Context, root, module string, deps bool) ([]finding, erro
 		return report.findings(), err
 	}
 	keepLoaded(list)
-	if err := analyze(vet, chosen...); err != nil { // needs to know which functions of others are like Printf
+	if err := analyze(factual, chosen...); err != nil {
 		return nil, err
 	}
 	// The others analyze each package without the facts of imported ones, as many at once as there are
 	// processors, so that the results of few packages are in memory.
-	rest := slices.DeleteFunc(all, func(a *analysis.Analyzer) bool { return slices.Contains(vet, a) })
+	rest := slices.DeleteFunc(all, func(a *analysis.Analyzer) bool { return slices.Contains(factual, a) })
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, p := range chosen {

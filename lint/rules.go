@@ -7,6 +7,8 @@ import (
 	"go/types"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	dupl "github.com/golangci/dupl/lib"
 	"github.com/golangci/misspell"
@@ -186,8 +188,8 @@ var forbidden = &analysis.Analyzer{
 	},
 }
 
-// exported reports exported names without a comment. Staticcheck (ST1020 to ST1022) looks at how comments
-// begin.
+// exported reports exported names without a comment, and those that repeat the name of their package.
+// Staticcheck (ST1020 to ST1022) looks at how comments begin.
 var exported = &analysis.Analyzer{
 	Name: "exported", Doc: "report exported names without a comment",
 	Run: func(pass *analysis.Pass) (any, error) {
@@ -198,6 +200,9 @@ var exported = &analysis.Analyzer{
 					if d.Name.IsExported() && d.Doc == nil && !ofUnexported(d) && !wellKnown[d.Name.Name] {
 						pass.Reportf(d.Name.Pos(), "%s is exported and has no comment", d.Name.Name)
 					}
+					if d.Recv == nil {
+						stuttering(pass, d.Name)
+					}
 				case *ast.GenDecl:
 					undocumented(pass, d)
 				}
@@ -205,6 +210,17 @@ var exported = &analysis.Analyzer{
 		}
 		return nil, nil
 	},
+}
+
+// stuttering reports an exported name that begins with the name of its package.
+func stuttering(pass *analysis.Pass, id *ast.Ident) {
+	name, rest := pass.Pkg.Name(), id.Name
+	if name == "main" || !id.IsExported() || len(rest) <= len(name) || !strings.EqualFold(rest[:len(name)], name) {
+		return
+	}
+	if next, _ := utf8.DecodeRuneInString(rest[len(name):]); next == '_' || unicode.IsUpper(next) {
+		pass.Reportf(id.Pos(), "others write %s.%s, which says %s twice", name, rest, name)
+	}
 }
 
 // wellKnown are methods whose interface says what they do.
@@ -242,6 +258,7 @@ func undocumented(pass *analysis.Pass, d *ast.GenDecl) {
 			if s.Name.IsExported() && s.Doc == nil && d.Doc == nil {
 				pass.Reportf(s.Name.Pos(), "%s is exported and has no comment", s.Name.Name)
 			}
+			stuttering(pass, s.Name)
 		case *ast.ValueSpec:
 			if s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
 				pass.Reportf(s.Names[0].Pos(), "%s is exported, and neither it nor its block has a comment", s.Names[0].Name)

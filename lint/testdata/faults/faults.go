@@ -44,6 +44,9 @@ func Faults(ctx context.Context, h *holder) error {
 		h.ctx = context.WithValue(h.ctx, key{}, i)
 	}
 	_ = strings.Replace("a", "a", "b", -1) // want staticcheck
+	if n > 3 {
+		return fmt.Errorf("bad: %v", err) // want errorlint
+	}
 	return errors.New("bad")
 }
 
@@ -71,6 +74,18 @@ func (k Kind) Name() string {
 func Wrapped() string {
 	return inner.Text("%d", "text") // want govet
 }
+
+// Elsewhere switches over a closed type of another package.
+func Elsewhere(c inner.Color) bool {
+	switch c { // want exhaustive
+	case inner.Red:
+		return true
+	}
+	return false
+}
+
+// FaultsAgain repeats the name of its package.
+func FaultsAgain() {} // want exported
 
 // Known is an intended fault.
 func Known() {

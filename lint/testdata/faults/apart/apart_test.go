@@ -9,6 +9,9 @@ import (
 func Helper() {}
 
 func TestPrints(t *testing.T) {
+	if err := os.Setenv("X", ""); err != nil { // want usetesting
+		t.Fatal(err)
+	}
 	fmt.Println("tests may")
 	if _, err := os.MkdirTemp("", "x"); err != nil { // want usetesting
 		t.Fatal(err)

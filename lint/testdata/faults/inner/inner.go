@@ -7,3 +7,12 @@ import "fmt"
 func Text(format string, args ...any) string {
 	return fmt.Sprintf(format, args...)
 }
+
+// Color is closed.
+type Color int
+
+// The colors.
+const (
+	Red Color = iota
+	Blue
+)
