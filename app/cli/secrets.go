@@ -174,7 +174,8 @@ func maskedCopy[T any](p *program, v *T) (*T, error) {
 	made := new(T)
 	d := json.NewDecoder(bytes.NewReader(p.maskedJSON(raw)))
 	d.UseNumber()
-	if err := d.Decode(made); err != nil {
+	// A number that is a secret stays 0.
+	if err := d.Decode(made); err != nil && !errors.As(err, new(*json.UnmarshalTypeError)) {
 		return nil, fmt.Errorf("masking secrets: %w", err)
 	}
 	return made, nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -28,6 +29,22 @@ func TestEnvironmentSecrets(t *testing.T) {
 	text := " plumplumplum " + file + " plum1 plum-plain-1 proxy.example"
 	if got := (&Streams{}).mask().Known("plum-token-1" + text + "plum-proxy-1"); got != mask.Hidden+text+mask.Hidden {
 		t.Errorf("%q", got)
+	}
+}
+
+// A report that happens to have a secret as a number is made all the same.
+func TestMaskedCopy(t *testing.T) {
+	t.Parallel()
+	type report struct {
+		Text    string
+		N, Size int
+		Any     any
+	}
+	p := &program{streams: &Streams{}}
+	p.streams.mask().Learn("123456")
+	got, err := maskedCopy(p, &report{"at 123456", 123456, 1234567, []any{"123456"}})
+	if want := (report{"at " + mask.Hidden, 0, 1234567, []any{mask.Hidden}}); err != nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 }
 
