@@ -14,6 +14,8 @@ GOVULNCHECK_VERSION := v1.9.0
 ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus/...
 # Modules outside the workspace: they need the SDKs of others, or are tools.
 APART := interop bench examples release lint
+# Flags of the linters; make itself sets LINT to "lint".
+LINT :=
 
 .PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
 
