@@ -361,6 +361,18 @@ func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 	return a, nil
 }
 
+// another returns a call under way of the owner of some that is none of them, or nil.
+func (t *callOrder) another(tried []*upstreamCall) *upstreamCall {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, u := range slices.Backward(t.under) {
+		if u.owner == tried[0].owner && u.ctx.Err() == nil && !slices.Contains(tried, u) {
+			return u
+		}
+	}
+	return nil
+}
+
 // precedes reports whether a question is that of a rather than of b, which is before
 // it among the calls under way. The mutex of the order is held.
 func (t *callOrder) precedes(a, b *upstreamCall) bool {

@@ -320,6 +320,26 @@ func TestSerialUpstream(t *testing.T) {
 	})
 }
 
+// A question that is taken for that of a client of the same person that cannot answer it
+// goes to the other client.
+func TestQuestionOfAnotherClientOfTheCaller(t *testing.T) {
+	callOrder(t, func(t *testing.T, version string) {
+		form := server.Tool("form", "", func(ctx context.Context, _ mcp.None) (string, error) {
+			time.Sleep(time.Second) // of fake time
+			_, err := server.Elicit[confirm](ctx, "Sure?")
+			return "form is done", err
+		})
+		p := connect(t, serverOf(form, takes("plain", 5*time.Second)), v2511, nil)
+		able, other := meet(t, p, version, named("ada")), joinAs(t, p.Server(), version, named("ada"), nil)
+		close(able.answer)
+		done := able.start(t.Context(), "form")
+		if r, err := other.CallTool(t.Context(), "plain", nil, nil); err != nil || r.IsError {
+			t.Errorf("%v, %v", r, err)
+		}
+		want(t, done, "form is done")
+	})
+}
+
 // Calls of one caller run and ask at the same time. A question is taken for that of a call
 // whose tool is known to ask, reaches its caller also if it is the wrong one of them, and
 // nothing waits for nothing.

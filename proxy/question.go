@@ -228,8 +228,11 @@ func answer[R any](ctx context.Context, p *Proxy, a *upstreamCall, params mcp.Pa
 }
 
 // bring brings a question to the caller of a call and the answer back. If the call
-// ends before, the question was not its own, but that of another of its owner.
+// ends before, the question was not its own, but that of another of its owner. If no stream
+// tells, it may be so, too, where the caller's client cannot answer: the owner may have others.
 func (p *Proxy) bring(ctx context.Context, a *upstreamCall, params mcp.Params) (mcp.RawValue, error) {
+	_, told := ctx.Value(askingKey{}).(*upstreamCall)
+	var tried []*upstreamCall
 	for {
 		n := a.asked.Add(1)
 		if n > maxAsked {
@@ -245,6 +248,12 @@ func (p *Proxy) bring(ctx context.Context, a *upstreamCall, params mcp.Params) (
 		case err == nil:
 			return raw, p.order.closed(ctx, p, a)
 		case !p.order.ended(a):
+			tried = append(tried, a)
+			if next := p.order.another(tried); next != nil && !told && incapable(err) {
+				p.order.resume(a)
+				a = next
+				continue
+			}
 			return nil, cmp.Or(p.order.closed(ctx, p, a), err) // the error is the answer
 		}
 		next, _ := p.order.likelyCall()
@@ -253,6 +262,12 @@ func (p *Proxy) bring(ctx context.Context, a *upstreamCall, params mcp.Params) (
 		}
 		a = next
 	}
+}
+
+// incapable reports whether a question has no answer since a client cannot give one.
+func incapable(err error) bool {
+	_, ok := errors.AsType[*server.NotCapableError](err)
+	return ok
 }
 
 // refusal is what an upstream server with a handshake is told of a question that
