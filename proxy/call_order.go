@@ -361,12 +361,13 @@ func (t *callOrder) likelyCall() (a *upstreamCall, mixed []*upstreamCall) {
 	return a, nil
 }
 
-// another returns a call under way of the owner of some that is none of them, or nil.
+// another returns a call that runs, of the owner of some that is none of them, or nil. One that is
+// asked has had its own question, and its client may be gone.
 func (t *callOrder) another(tried []*upstreamCall) *upstreamCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, u := range slices.Backward(t.under) {
-		if u.owner == tried[0].owner && u.ctx.Err() == nil && !slices.Contains(tried, u) {
+		if u.turn.state == running && u.owner == tried[0].owner && u.ctx.Err() == nil && !slices.Contains(tried, u) {
 			return u
 		}
 	}

@@ -340,6 +340,28 @@ func TestQuestionOfAnotherClientOfTheCaller(t *testing.T) {
 	})
 }
 
+// A question that the caller's client cannot answer is refused at once while another client of the
+// same person has a question open, which it may never answer.
+func TestQuestionBesideAnOpenOneOfTheCaller(t *testing.T) {
+	callOrder(t, func(t *testing.T, version string) {
+		p := connect(t, serverOf(asks("one", "One?"), asks("two", "Two?")), v2511, nil)
+		able, other := meet(t, p, version, named("ada")), joinAs(t, p.Server(), version, named("ada"), nil)
+		done := able.start(t.Context(), "one")
+		began := time.Now()
+		if r, err := other.CallTool(t.Context(), "two", nil, nil); err == nil && !r.IsError {
+			t.Errorf("%v, want that the client cannot answer", r)
+		}
+		if waited := time.Since(began); waited > time.Second { // of fake time
+			t.Errorf("the refusal took %v", waited)
+		}
+		if got := able.asked.Take(); len(got) != 1 || got[0] != "One?" {
+			t.Errorf("the other client was asked %q", got)
+		}
+		close(able.answer)
+		want(t, done, "one is done")
+	})
+}
+
 // Calls of one caller run and ask at the same time. A question is taken for that of a call
 // whose tool is known to ask, reaches its caller also if it is the wrong one of them, and
 // nothing waits for nothing.
