@@ -45,8 +45,8 @@ test: ## run every test of the workspace
 RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m
 RACE_APP := -gcflags='modernc.org/sqlite/lib=-race=false' ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
-	GOWORK=off $(RACE) -short ./...
-	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP)
+	bad=0; GOWORK=off $(RACE) -short ./... || bad=1; \
+	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP) || bad=1; exit $$bad
 
 quick: ## after an edit: linters and tests of the workspace, but not those that take long
 	@$(MAKE) lint APART=

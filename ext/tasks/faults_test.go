@@ -399,7 +399,9 @@ func TestCancelCause(t *testing.T) {
 			return "", ctx.Err()
 		}))
 		p := connect(t, s)
-		if err := p.cancel(p.start("work", nil).TaskID); err != nil {
+		id := p.start("work", nil).TaskID
+		synctest.Wait() // the handler of a task that is cancelled before is not called
+		if err := p.cancel(id); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-causes; !errors.Is(err, server.ErrCancelled) {
