@@ -265,8 +265,8 @@ func (p *program) policyTestCommand() *cobra.Command {
   {"server": "files", "name": "write_file", "arguments": {"path": "/etc/x"}, "expect": "deny"}
 
 A row may also have kind, trusted, readOnly, labels and dir, the folder at which
-the server begins relative paths; without it that of the server's entry counts, as
-far as it is known. The exit code is 6 if a row is decided otherwise.`,
+relative paths begin; the default is the folder of the server's entry, if it is
+known. The exit code is 6 if a row is decided otherwise.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := os.ReadFile(args[0])

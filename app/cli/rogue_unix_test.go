@@ -65,8 +65,8 @@ func TestRogueServers(t *testing.T) {
 	racetest.SkipSerial(t)
 	t.Parallel()
 	const list, call, open = "tools/list", "tools/call", "initialize"
-	// For what ends by itself, and for what waits in vain: again on a machine that is too busy to start a
-	// program in the time before.
+	// slow is the limit for servers that end by themselves. fast are limits for servers that never answer:
+	// a busy machine can take longer than the first ones to start a program.
 	slow, fast := []string{"4m"}, []string{"300ms", "6s", "1m"}
 	const silent, reading, ended, round = "nothing heard for ", "reading the response: ", "(exit status 3): out of memory", "the cursors go round in circles"
 	for _, test := range []rogueCase{

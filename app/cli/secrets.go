@@ -38,8 +38,8 @@ func (s *Streams) mask() *mask.Masker {
 	return s.secrets.Load()
 }
 
-// isFile reports whether a value is the path of a file, such as that of a key in it. The file may be missing
-// in a folder that exists: an error that names it is of use.
+// isFile reports whether a value is an absolute path at which a file can be, such as a key file. Only its
+// folder must exist: errors about a missing file should name it.
 func isFile(value string) bool {
 	if !filepath.IsAbs(value) {
 		return false
@@ -86,10 +86,10 @@ func learnEntry(m *mask.Masker, entry *config.Server) {
 	}
 }
 
-// A credentialTransport learns the credentials of requests, such as the tokens of a sign-in and, in
-// forms, what they are got with.
+// A credentialTransport learns the credentials of requests: Authorization headers, and the client
+// secrets, codes and refresh tokens in forms to token endpoints.
 type credentialTransport struct {
-	next    http.RoundTripper
+	wrapper
 	streams *Streams
 }
 
@@ -111,11 +111,6 @@ func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 		_ = t.streams.mask().Body(kind, raw) // learns what it masks
 	}
 	return t.next.RoundTrip(r)
-}
-
-// CloseIdleConnections closes those of the transport underneath.
-func (t *credentialTransport) CloseIdleConnections() {
-	(&http.Client{Transport: t.next}).CloseIdleConnections()
 }
 
 // masked is a text without the secrets of this run.

@@ -62,7 +62,7 @@ func findEchoed(t *testing.T, where, text string) {
 // compactText is a text within a JSON string.
 func compactText(text string) string { return strings.Trim(compactJSON(text), `"`) }
 
-// echoAnswer is the answer of a server to a request: what it was told stands wherever a text may.
+// echoAnswer returns a server's response to a request, with said wherever the response can have text.
 func echoAnswer(m object, said string) object {
 	failed := func(code int) object {
 		return object{"jsonrpc": "2.0", "id": m["id"], "error": object{"code": code, "message": "denied for " + said, "data": said}}
@@ -103,7 +103,7 @@ func echoAnswer(m object, said string) object {
 	return failed(-32601)
 }
 
-// echoerMain is such a server as a program, which was told secrets in its environment and in its arguments.
+// echoerMain runs such a server over stdio, with secrets from its environment and arguments.
 func echoerMain() {
 	said := strings.Join(append([]string{os.Getenv("ECHO_TOKEN"), os.Getenv("ECHO_SETTING")}, os.Args[2:]...), " and ")
 	fmt.Fprintln(os.Stderr, "told", said)

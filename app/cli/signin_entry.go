@@ -81,13 +81,13 @@ func (p *program) entryClient(ctx context.Context, entry *config.Server) (*http.
 		return nil, err
 	}
 	made := s.HTTPClient(p.tapped())
-	made.Transport = &entryTransport{next: made.Transport, entry: entry.Name, address: entry.Address()}
+	made.Transport = &entryTransport{wrapper: wrapper{made.Transport}, entry: entry.Name, address: entry.Address()}
 	return made, nil
 }
 
 // An entryTransport adds the name of the entry to why there is no token.
 type entryTransport struct {
-	next           http.RoundTripper
+	wrapper
 	entry, address string
 }
 
@@ -100,9 +100,12 @@ func (t *entryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections closes those of the transport underneath.
-func (t *entryTransport) CloseIdleConnections() {
-	(&http.Client{Transport: t.next}).CloseIdleConnections()
+// A wrapper is the part of a transport that wraps another one.
+type wrapper struct{ next http.RoundTripper }
+
+// CloseIdleConnections closes the idle connections of the wrapped transport.
+func (w wrapper) CloseIdleConnections() {
+	(&http.Client{Transport: w.next}).CloseIdleConnections()
 }
 
 // entrySignIns are those for an entry: with what it says about signing in, and with a part

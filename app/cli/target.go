@@ -169,5 +169,5 @@ func (p *program) tapped() *http.Client {
 // tappedTransport shows p.tap, if there is one, what a transport sends, and learns the credentials
 // in it, which are masked from then on.
 func (p *program) tappedTransport(next http.RoundTripper) http.RoundTripper {
-	return &credentialTransport{web.TapTransport(next, p.tap), p.streams}
+	return &credentialTransport{wrapper{web.TapTransport(next, p.tap)}, p.streams}
 }
