@@ -37,16 +37,15 @@ test: ## run every test of the workspace
 # "make lint" has go vet's checks, so tests other than those of "go test work" are built with -vet=off.
 # The race runtime sleeps a second at every exit, which programs that start
 # programs would feel.
-# Serial tests and those of programs are left to "make soak-race". Programs built so start slowly: what kills
-# them again and again does so five to ten times without the detector, and four times with it. Faults are
-# tried with 20 seeds, and with 3. The C code of SQLite, which only SQLite's own locks guard, is built
-# without the detector: with it, a third of the time was spent there. The library is tested without the
-# workspace, as its users get it.
+# Serial tests and those of programs are left to "make soak-race", where programs, which start slowly, are
+# killed four times instead of five to twenty. Faults are tried with 3 seeds instead of 20. The C code of
+# SQLite, which only SQLite's own locks guard, is built without the detector: with it, a third of the time
+# was spent there. The library is tested without the workspace, as its users get it.
 RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m
 RACE_APP := -gcflags='modernc.org/sqlite/lib=-race=false' ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
 	bad=0; GOWORK=off $(RACE) -short ./... || bad=1; \
-	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP) || bad=1; exit $$bad
+	PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP) || bad=1; exit $$bad
 
 quick: ## after an edit: linters and tests of the workspace, but not those that take long
 	@$(MAKE) lint APART=

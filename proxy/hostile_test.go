@@ -148,8 +148,8 @@ func TestWatchAgain(t *testing.T) {
 // and are told when there is room. The upstream server is not asked for them in vain.
 func TestWatchTooMuch(t *testing.T) {
 	modes(t, func(t *testing.T, version, caller string) {
-		if racetest.Enabled && version == v2607 && caller == v2511 {
-			t.Skip("each of 1,800 subscriptions is a listen of all before it: minutes with the race detector")
+		if (testing.Short() || racetest.Enabled) && version == v2607 && caller == v2511 {
+			t.Skip("it takes long, and minutes with the race detector: each of 1,800 subscriptions is a listen of all before it")
 		}
 		limits := server.Limits{MaxSubscriptions: 5000, ListRate: server.Unlimited, ToolRate: server.Unlimited}
 		up := server.New("upstream", "1", &server.Options{Logger: quiet, Limits: limits})

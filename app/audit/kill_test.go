@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/parley-mcp/parley/app/audit"
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 const (
@@ -156,6 +157,7 @@ func TestKilledAtSteps(t *testing.T) {
 // Two processes append at once and are killed, again and again, at any moment. PARLEY_TEST_KILLS is how
 // often; default 20.
 func TestKilled(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	kills := 20
 	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {

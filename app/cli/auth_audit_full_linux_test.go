@@ -11,12 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-mcp/parley/app/audit"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/oauth"
 )
 
 // The system writes a part of a line and no more, as on a full disk: the part is taken back, and the
 // line is written once there is room.
 func TestAuditDiskFull(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "audit")

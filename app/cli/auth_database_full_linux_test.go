@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/oauth"
 )
 
@@ -27,6 +28,7 @@ func (p *process) fileLimit(size uint64) {
 // token is good afterwards, and a code that could not be taken; the server goes on by itself once there
 // is room.
 func TestDatabaseDiskFull(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "issuer.db")
 	p := newProcess(t, file, "--refresh-grace", "0", // what is used twice ends

@@ -316,6 +316,7 @@ func loadTime(t *testing.T) time.Duration {
 //
 // Proves: SEC-DOS-1.
 func TestBuiltinsForLong(t *testing.T) {
+	racetest.SkipSerial(t)
 	if racetest.Enabled {
 		t.Skip("memory is another with the race detector")
 	}

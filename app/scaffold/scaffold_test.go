@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/scaffold"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/transport/streamable"
@@ -29,6 +30,7 @@ var names = []string{
 // A new server passes go vet, gofmt and its own tests as it was written, without a network, once the modules
 // that the library needs are there.
 func TestNewServerPasses(t *testing.T) {
+	racetest.SkipSerial(t)
 	fetch := exec.CommandContext(t.Context(), "go", "mod", "download") // a workspace has other versions
 	fetch.Dir, fetch.Env = library, append(os.Environ(), "GOWORK=off")
 	if out, err := fetch.CombinedOutput(); err != nil {

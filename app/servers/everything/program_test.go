@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/cli"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
@@ -101,6 +102,7 @@ func connect(t *testing.T, d transport.Dialer, o *client.Options) *client.Client
 // and FLOW-SHUTDOWN over real pipes, with the program itself as a child
 // process, in each revision.
 func TestProgram(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, version := range newServer(t, server.Limits{}).Versions() {
 		t.Run(version, func(t *testing.T) {
 			mcptest.NoLeaks(t)

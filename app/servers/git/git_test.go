@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/client"
@@ -303,6 +304,7 @@ func TestFiles(t *testing.T) {
 
 // A repository of 5,000 commits is read in one call of each tool.
 func TestManyCommits(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	dir := t.TempDir()
 	gitIn(t, dir, "init", "-q", "-b", "main")

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/git"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
@@ -145,6 +146,7 @@ func (w *writer) call(tool string, args map[string]any) (string, error) {
 // all commits that it told of. At most locks are left, and the error that they cause says what to do.
 // PARLEY_TEST_KILLS is how often it is killed; default 10.
 func TestKilled(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	dir := simple(t)
 	r := rand.New(rand.NewPCG(1, 2))

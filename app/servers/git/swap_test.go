@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -153,6 +154,7 @@ func contents(t *testing.T, dir string) string {
 // link is staged, written or removed: a folder outside of the working tree, or .git. PARLEY_TEST_SWAPS is
 // how many calls are made; default 500.
 func TestSwappedFolder(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	for name, inGit := range map[string]bool{"outside": false, "git": true} {
 		t.Run(name, func(t *testing.T) { testSwappedFolder(t, inGit) })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/client"
 )
 
@@ -26,6 +27,7 @@ func state(t testing.TB, dir string) string {
 
 // Proves: PART-REF. What the writing tools make of a repository is what git makes of a copy of it.
 func TestJudgeWriting(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	c := serve(t, nil)
 	for seed := range cases(t) {
@@ -186,6 +188,7 @@ func TestEmptyAndBare(t *testing.T) {
 // A checkout loses nothing that git keeps: files that are staged but in no commit, and links and files
 // that are not tracked, where the other branch has a folder or a file in their place.
 func TestCheckoutKeeps(t *testing.T) {
+	racetest.SkipSerial(t)
 	needGitProgram(t)
 	for name, make := range map[string]func(dir string){
 		"staged in a folder": func(dir string) {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/memory"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -59,6 +60,7 @@ func write(path string) error {
 // A process that is killed at any moment leaves a file with every line whole, with all that it was told
 // is remembered, and nothing else beside it. PARLEY_TEST_KILLS is how often it is killed; default 5.
 func TestKilled(t *testing.T) {
+	racetest.SkipSerial(t)
 	kills := 5
 	if n, err := strconv.Atoi(os.Getenv("PARLEY_TEST_KILLS")); err == nil {
 		kills = n

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/local"
 	"github.com/parley-mcp/parley/host"
@@ -83,6 +84,7 @@ func write(ctx context.Context, path string, said func(what, id string, n int64)
 // writes to the same file: no record, grant, blob or entry of the audit log is lost, no end of a
 // grant is, and no number is missing.
 func TestKillLosesNothing(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	kills := 20
 	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/app/store/records"
 	"github.com/parley-mcp/parley/app/store/seal"
@@ -76,6 +77,7 @@ func killAfter(t *testing.T, order, line string, longest time.Duration) (ended b
 // A process is killed anywhere while it seals what is there for the first time: nothing is lost,
 // and the next one seals what is left.
 func TestKilledSeal(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, make := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
@@ -106,6 +108,7 @@ func TestKilledSeal(t *testing.T) {
 // A process is killed anywhere while it makes a new data key and seals all anew: all can be read,
 // also by a server that runs, and the next rotation leaves one data key.
 func TestKilledReseal(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		key, text := seal.GenerateKey()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	store "github.com/parley-mcp/parley/app/store/tasks"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -66,6 +67,7 @@ func (s *servers) untilMessage(ctx context.Context, h *tasks.Handle[string], mes
 // its handlers end, and nothing of what they try is written, whether the task has ended
 // meanwhile or not.
 func TestFrozenServer(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	for name, dsn := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
@@ -170,6 +172,7 @@ func (f *frozenTasks) stored(ctx context.Context) []*tasks.Task {
 // A process that is alone is frozen past its leases again and again. It does not run a task
 // that it runs already.
 func TestFrozenAlone(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const (
 		calls   = 10

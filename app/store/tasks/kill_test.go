@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	store "github.com/parley-mcp/parley/app/store/tasks"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -93,6 +94,7 @@ func work(ctx context.Context, dsn string) error {
 // another worker has the task. (A process that is killed, that is; that nothing is lost
 // with the machine's power is what synchronous=FULL says.)
 func TestKillLosesNothing(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	kills := 10
 	if n, err := strconv.Atoi(os.Getenv(killsEnv)); err == nil {

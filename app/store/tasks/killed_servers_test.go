@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/store/databasetest"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
@@ -48,6 +49,7 @@ const busyLease = 15 * time.Second
 // two, what server.Once gave stays, repeatable tasks complete with their results, and others
 // complete or fail with the reason, and are begun once at most.
 func TestKilledServers(t *testing.T) {
+	racetest.SkipSerial(t)
 	t.Parallel()
 	const clients = 100
 	kills := 6
