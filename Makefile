@@ -150,7 +150,7 @@ vulnerabilities: ## look for known vulnerabilities in what the program and the l
 	@if ! curl -fsS -m 20 -o /dev/null https://vuln.go.dev/index/db.json; then \
 		echo "the database of vulnerabilities cannot be reached: nothing was checked"; \
 	else \
-		$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./... ./app/cmd/parley ./contrib/otel ./contrib/prometheus/...; \
+		GOFLAGS= $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) ./... ./app/cmd/parley ./contrib/otel ./contrib/prometheus/...; \
 	fi
 
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time

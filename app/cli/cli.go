@@ -199,7 +199,7 @@ func execute(ctx context.Context, args []string, s *Streams) error {
 	if cmd, _, err := root.Find(args); err == nil && cmd.Name() == inspectName {
 		args = spreadWords(args)
 	}
-	root.SetArgs(append([]string{}, args...)) // of nil, cobra would take those of the process
+	root.SetArgs(append([]string{}, args...)) // cobra reads os.Args if they are nil
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

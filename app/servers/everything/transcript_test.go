@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/everything"
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/server"
@@ -44,7 +43,6 @@ func newServer(t testing.TB, limits server.Limits) *server.Server {
 // FLOW-LOG, FLOW-COMPLETE, FLOW-PING, FLOW-BATCH, SEC-PAGE-1, SEC-CAP-1: what a raw client of
 // each revision says and hears, checked against the schema of that revision.
 func TestTranscripts(t *testing.T) {
-	racetest.SkipSerial(t)
 	const root = "testdata/transcripts"
 	count := 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

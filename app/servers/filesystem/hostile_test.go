@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/app/servers/filesystem"
 	"github.com/parley-mcp/parley/client"
 )
@@ -292,7 +291,6 @@ func TestManyPatterns(t *testing.T) {
 // Ten thousand files: every tool that goes through them answers, with progress, and ends
 // when its call is cancelled.
 func TestLargeTree(t *testing.T) {
-	racetest.SkipSerial(t)
 	f := start(t, nil, nil)
 	for d := range 100 {
 		if err := os.MkdirAll(f.path(fmt.Sprintf("d%02d", d)), 0o755); err != nil {
