@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/mcptest"
 	"github.com/parley-mcp/parley/transport"
@@ -124,11 +125,18 @@ func cancelled() int {
 	return 0
 }
 
+// stay stays until it is killed. Of select {} alone, a program without cgo dies: the runtime calls it a
+// deadlock.
+func stay() int {
+	time.Sleep(time.Hour)
+	return 1
+}
+
 // stubborn ignores the end of its input and SIGTERM.
 func stubborn() int {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Println(`{"jsonrpc":"2.0","method":"ready"}`)
-	select {}
+	return stay()
 }
 
 // flood writes much more to standard error than a pipe holds, then serves.
@@ -156,7 +164,7 @@ func hush() int {
 	if err := beget(); err != nil {
 		return report(err)
 	}
-	select {}
+	return stay()
 }
 
 func beget() error {
@@ -177,7 +185,7 @@ func grandchild() int {
 	if _, err := c.Write([]byte("alive\n")); err != nil {
 		return report(err)
 	}
-	select {}
+	return stay()
 }
 
 // die reads one line, says why and ends.

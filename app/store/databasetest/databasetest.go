@@ -25,6 +25,10 @@ import (
 // All are SQLite and Postgres by name.
 var All = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
 
+// Connections are those of a store in a test. Tests of several packages run at once, and PostgreSQL takes 100
+// by default: eight stores with the 16 that are usual would be too many.
+const Connections = 4
+
 // Parallel has at least eight parallel tests of a package run at once, for its TestMain: they wait,
 // for processes and for leases that end, more than they work. The flag -parallel goes before.
 func Parallel() {

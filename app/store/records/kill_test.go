@@ -43,7 +43,7 @@ var epoch = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 // spend consumes codes and rotates one family's refresh token, and prints each
 // success once it was answered.
 func spend(ctx context.Context, dsn string) error {
-	db, err := records.Open(ctx, dsn, nil)
+	db, err := records.Open(ctx, dsn, &records.Options{Connections: databasetest.Connections})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func TestKillNeverRevives(t *testing.T) {
 func killAndLook(t *testing.T, dsn string) int {
 	t.Helper()
 	spent := databasetest.Killed(t, spendEnv+"="+dsn)
-	db, err := records.Open(t.Context(), dsn, nil)
+	db, err := records.Open(t.Context(), dsn, &records.Options{Connections: databasetest.Connections})
 	if err != nil {
 		t.Fatalf("open after the kill: %v", err)
 	}

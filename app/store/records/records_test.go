@@ -78,6 +78,6 @@ func winners(f func(i int) error) int {
 
 func open(t testing.TB, dsn string) *records.DB {
 	t.Helper()
-	db, err := records.Open(t.Context(), dsn, nil)
+	db, err := records.Open(t.Context(), dsn, &records.Options{Connections: databasetest.Connections})
 	return databasetest.Opened(t, db, err)
 }

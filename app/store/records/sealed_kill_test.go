@@ -31,7 +31,7 @@ func sealUntilKilled(ctx context.Context, order string) error {
 		return err
 	}
 	fmt.Println("opening")
-	db, err := records.Open(ctx, dsn, &records.Options{SecretsKey: key})
+	db, err := records.Open(ctx, dsn, &records.Options{SecretsKey: key, Connections: databasetest.Connections})
 	if err != nil {
 		return err
 	}

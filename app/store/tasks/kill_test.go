@@ -50,7 +50,7 @@ func newRecords(key string) []server.Record {
 // work creates tasks, each of which records, asks, is answered and ends, and prints each
 // step once it was acknowledged: what was done, the identifier, and a value.
 func work(ctx context.Context, dsn string) error {
-	db, err := store.Open(ctx, dsn, nil)
+	db, err := store.Open(ctx, dsn, &store.Options{Connections: databasetest.Connections})
 	if err != nil {
 		return err
 	}

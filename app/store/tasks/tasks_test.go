@@ -39,6 +39,6 @@ func backend(dsn string) storetest.Backend {
 
 func open(t testing.TB, dsn string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), dsn, nil)
+	db, err := store.Open(t.Context(), dsn, &store.Options{Connections: databasetest.Connections})
 	return databasetest.Opened(t, db, err)
 }
