@@ -103,14 +103,15 @@ func (c *call) live(ctx context.Context, caller *server.Call) (mcp.Result, error
 		ctx, cancel := context.WithTimeoutCause(a.within(ctx), c.p.opts.KeptTime, errExpired)
 		defer cancel()
 		raw, err := server.Ask(ctx, params, &server.AskOptions{Key: key})
-		if errors.Is(context.Cause(ctx), errExpired) {
+		if err != nil && errors.Is(context.Cause(ctx), errExpired) {
 			end(errExpired)
 		}
 		return raw, err
 	}
 	res, err := c.send(ctx, a, caller.Meta())
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	// A result after errExpired is what the upstream server made of the missing answer.
+	if cause := context.Cause(ctx); cause != nil && (err != nil || errors.Is(cause, errExpired)) {
+		return nil, cause
 	}
 	return res, err
 }
