@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/model/anthropic"
+	"github.com/parley-mcp/parley/app/model/modeltest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/host"
 )
 
@@ -35,7 +37,7 @@ func TestStreams(t *testing.T) {
 			want := show(model(t, at), hello())
 			golden(t, name+".txt", want)
 			secret(t, at, want)
-			for i := range in {
+			for i := range modeltest.Places(len(in)) {
 				at := answers(io.MultiReader(strings.NewReader(in[:i]), strings.NewReader(in[i:])))
 				if got := show(model(t, at), hello()); got != want {
 					t.Fatalf("split at byte %d: got\n%s\nwant\n%s", i, got, want)
@@ -59,7 +61,7 @@ func TestCut(t *testing.T) {
 	for _, name := range []string{"text", "calls", "thinking"} {
 		in := recorded(t, name)
 		whole := show(model(t, answers(strings.NewReader(in))), hello())
-		for i := range len(in) - len("\n\n") { // the last event needs no empty line after it
+		for i := range modeltest.Places(len(in) - len("\n\n")) { // the last event needs no empty line after it
 			at := answers(strings.NewReader(in[:i]))
 			got := show(model(t, at), hello())
 			before, ok := strings.CutSuffix(got, cut)
@@ -99,17 +101,29 @@ func lines(data ...string) io.Reader {
 	return strings.NewReader("data: " + strings.Join(data, "\n\ndata: ") + "\n\n")
 }
 
+const (
+	over      = `{"type":"message_stop"}`
+	beginCall = `{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"b"}}`
+)
+
+// A badAnswer is one, and what is shown of it.
+type badAnswer struct {
+	name  string
+	reply reply
+	want  string
+}
+
+func (b *badAnswer) check(t *testing.T) {
+	at := &transport{Replies: []reply{b.reply}}
+	got := show(model(t, at), hello())
+	if got != b.want {
+		t.Errorf("got\n%.500s\nwant\n%.500s", got, b.want)
+	}
+	secret(t, at, got)
+}
+
 func TestBadAnswers(t *testing.T) {
-	const (
-		over  = `{"type":"message_stop"}`
-		begin = `{"type":"content_block_start","content_block":{"type":"tool_use","id":"a","name":"b"}}`
-	)
-	long := strings.Repeat("x", 10<<20)
-	for _, test := range []struct {
-		name  string
-		reply reply
-		want  string
-	}{
+	for _, test := range []badAnswer{
 		{"HTML", reply{Kind: "text/html", Body: strings.NewReader("<html>")}, "error anthropic answers with text/html where a stream of events was asked for; is the base URL right?\n"},
 		{"no JSON", reply{Body: lines("<b>\x1b[2J")}, `error anthropic sends an event that is no JSON of the Messages API: <b>\u{1b}[2J` + "\n"},
 		{"another API", reply{Body: lines(`{"object":"chat.completion.chunk","choices":[]}`, "[DONE]")}, `error anthropic sends an event that is no JSON of the Messages API: [DONE]` + "\n"},
@@ -117,9 +131,7 @@ func TestBadAnswers(t *testing.T) {
 		{"too deep JSON", reply{Body: lines(`{"type":"news","a":` + strings.Repeat("[", 1<<20))}, `error anthropic sends an event that is no JSON of the Messages API: {"type":"news","a":` + strings.Repeat("[", 429) + "…\n"},
 		{"blocks that are none", reply{Body: lines(`{"type":"content_block_start"}`, `{"type":"content_block_stop"}`, `{"type":"content_block_start","content_block":7}`, over)}, "usage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n"},
 		{"a new reason", reply{Body: lines(`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, over)}, "text \"[anthropic ended the answer: pause_turn]\"\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop other\n"},
-		{"no end of a block", reply{Body: lines(begin, over)}, "call \"a\" \"b\" {}\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop calls\n"},
-		{"a long line", reply{Body: lines(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"`+long+`"}}`, over)}, fmt.Sprintf("text %q\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n", long)},
-		{"too much", reply{Body: lines(begin, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`)}, "error anthropic answers with more than 16 MiB\n"},
+		{"no end of a block", reply{Body: lines(beginCall, over)}, "call \"a\" \"b\" {}\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop calls\n"},
 		{"the key across what was cut", reply{Body: lines(strings.Repeat("x", 70) + testKey)}, "error anthropic sends an event that is no JSON of the Messages API: " + strings.Repeat("x", 70) + "[key]\n"},
 		{"an error with the key", reply{Body: lines(`{"type":"error","error":{"type":"api_error","message":"` + testKey + `"}}`)}, "error anthropic failed: [key]; try again later\n"},
 		{"an error without words", reply{Body: lines(`{"type":"error"}`)}, "error anthropic failed; try again later\n"},
@@ -129,14 +141,18 @@ func TestBadAnswers(t *testing.T) {
 		{"too long", reply{Status: 400, Body: strings.NewReader(`{"error":{"message":"prompt is too long: 200001 tokens > 200000 maximum"}}`)}, "error anthropic refuses the request (status 400): prompt is too long: 200001 tokens > 200000 maximum; /compact makes it shorter\n"},
 		{"401", reply{Status: 401, Body: strings.NewReader(`{"error":{"message":"invalid x-api-key ` + testKey + `"}}`)}, "error anthropic refuses the key: invalid x-api-key [key]; 'parley model key set anthropic' sets another one\n"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			at := &transport{Replies: []reply{test.reply}}
-			got := show(model(t, at), hello())
-			if got != test.want {
-				t.Errorf("got\n%.500s\nwant\n%.500s", got, test.want)
-			}
-			secret(t, at, got)
-		})
+		t.Run(test.name, test.check)
+	}
+}
+
+func TestLongAnswers(t *testing.T) {
+	racetest.SkipSerial(t)
+	long := strings.Repeat("x", 10<<20)
+	for _, test := range []badAnswer{
+		{"a long line", reply{Body: lines(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"`+long+`"}}`, over)}, fmt.Sprintf("text %q\nusage {Input:0 Output:0 CacheRead:0 CacheWrite:0 Cost:0}\nstop end\n", long)},
+		{"too much", reply{Body: lines(beginCall, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`, `{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"`+long+`"}}`)}, "error anthropic answers with more than 16 MiB\n"},
+	} {
+		t.Run(test.name, test.check)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/app/model/gemini"
+	"github.com/parley-mcp/parley/app/model/modeltest"
+	"github.com/parley-mcp/parley/app/racetest"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -30,7 +32,7 @@ func TestCutStream(t *testing.T) {
 		finished := strings.Index(string(text), `"finishReason"`)
 		ended := finished + strings.Index(string(text[finished:]), "\n")
 		seen := 0
-		for i := range text[:ended] {
+		for i := range modeltest.Places(ended) {
 			got := show(model(t, streams(string(text[:i]))), hello())
 			before, after, ok := strings.Cut(got, "error ")
 			if !ok || !strings.HasPrefix(after, "gemini ended its answer in the middle; what came before is kept") {
@@ -120,8 +122,6 @@ stop calls
 		{"an event that is no JSON", events(parts(`{"text":"a"}`), `{"candidates":`), "text \"a\"\nerror gemini sends an event that cannot be read: unexpected end of JSON input\n"},
 		{"an event of another shape", events(`{"candidates":7}`), "error gemini sends an event that cannot be read: json: cannot unmarshal number"},
 		{"deep JSON", events(`{"candidates":` + strings.Repeat("[", 100_000)), "error gemini sends an event that cannot be read: "},
-		{"a long line", events(parts(`{"text":"`+strings.Repeat("x", 10<<20)+`"}`), stop), `text "` + strings.Repeat("x", 10<<20) + "\"\nstop end\n"},
-		{"a line that is too long", "data: " + strings.Repeat("x", 17<<20), "error gemini sends too much at once: an event of the stream is longer than 16 MiB"},
 		{"control characters in an error", events(`{"error":{"message":"\u001b[31mred\nline"}}`), "error gemini broke its answer off: "},
 	} {
 		got := show(model(t, streams(test.stream)), hello())
@@ -415,11 +415,19 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// Thoughts that never end are given up.
-func TestEndlessThoughts(t *testing.T) {
+// Long lines are read, up to a limit; thoughts that never end are given up.
+func TestLongStreams(t *testing.T) {
+	racetest.SkipSerial(t)
+	t.Parallel()
 	thought := events(parts(`{"thought":true,"text":"` + strings.Repeat("a", 1<<20) + `"}`))
-	at := streams(strings.Repeat(thought, 20) + events(finish("STOP")))
-	if got := show(model(t, at), hello()); !strings.HasPrefix(got, "error gemini sent more than 16 MiB of thoughts") {
-		t.Errorf("%.200s", got)
+	stop := finish("STOP")
+	for _, test := range []struct{ name, stream, want string }{
+		{"a long line", events(parts(`{"text":"`+strings.Repeat("x", 10<<20)+`"}`), stop), `text "` + strings.Repeat("x", 10<<20) + "\"\nstop end\n"},
+		{"a line that is too long", "data: " + strings.Repeat("x", 17<<20), "error gemini sends too much at once: an event of the stream is longer than 16 MiB"},
+		{"endless thoughts", strings.Repeat(thought, 20) + events(stop), "error gemini sent more than 16 MiB of thoughts"},
+	} {
+		if got := show(model(t, streams(test.stream)), hello()); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: got\n%.500s\nwant\n%.500s", test.name, got, test.want)
+		}
 	}
 }

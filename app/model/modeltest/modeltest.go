@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -88,11 +89,24 @@ func Events(data ...string) string {
 	return b.String()
 }
 
-// Splits are the readers of a text: in one piece, byte by byte, and in two pieces at each
-// place.
+// Places are where tests cut or split a text of n bytes: at each byte, or with -short, where the
+// race detector is on, at every 16th.
+func Places(n int) iter.Seq[int] {
+	step := 1
+	if testing.Short() {
+		step = 16
+	}
+	return func(yield func(int) bool) {
+		for i := 0; i < n && yield(i); i += step {
+		}
+	}
+}
+
+// Splits are the readers of a text: in one piece, byte by byte, and in two pieces at each of
+// its Places.
 func Splits(text []byte) []io.Reader {
 	list := []io.Reader{bytes.NewReader(text), iotest.OneByteReader(bytes.NewReader(text))}
-	for i := range text {
+	for i := range Places(len(text)) {
 		list = append(list, io.MultiReader(bytes.NewReader(text[:i]), bytes.NewReader(text[i:])))
 	}
 	return list
