@@ -21,8 +21,20 @@ import (
 // PostgreSQL ends a transaction that is stopped after 10 s.
 func (p *process) freeze(ctx context.Context) {
 	p.s.t.Helper()
-	db, err := store.Open(ctx, p.s.dsn, &store.Options{Connections: 1, Wait: 100 * time.Millisecond})
-	db = databasetest.Opened(p.s.t, db, err)
+	works := func(try func() error) { // while the process does not write
+		p.s.t.Helper()
+		for err := try(); err != nil; err = try() {
+			if ctx.Err() != nil {
+				p.s.t.Fatalf("the store cannot be written: %v", err)
+			}
+		}
+	}
+	var db *store.DB
+	works(func() (err error) {
+		db, err = store.Open(ctx, p.s.dsn, &store.Options{Connections: 1, Wait: 100 * time.Millisecond})
+		return err
+	})
+	databasetest.Opened(p.s.t, db, nil)
 	write := func() error {
 		_, err := db.Renew(ctx, []tasks.Lease{{ID: "none"}}, time.Second)
 		return err
@@ -33,11 +45,7 @@ func (p *process) freeze(ctx context.Context) {
 			return
 		}
 		p.signal(syscall.SIGCONT)
-		for err := write(); err != nil; err = write() { // until the process has written
-			if ctx.Err() != nil {
-				p.s.t.Fatalf("the store cannot be written: %v", err)
-			}
-		}
+		works(write)
 	}
 }
 
