@@ -17,7 +17,7 @@ APART := interop bench examples release lint
 # Flags of the linters; make itself sets LINT to "lint".
 LINT :=
 
-.PHONY: all help fmt lint test race fuzz microbench bench instructions guard examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
+.PHONY: all help fmt lint test race fuzz microbench bench instructions guard bench-test examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -67,8 +67,10 @@ instructions: ## count the instructions of a request by valgrind and write them 
 # Allocations, bytes and instructions are the same on every machine; of time only the
 # ratio to the floor of the same run is looked at, and generously.
 guard: ## fail if a request has become dearer: allocations, bytes, instructions (needs valgrind), CPU beside the floor
-	cd bench && GOWORK=off $(GO) test -vet=off ./...
 	cd bench && GOWORK=off $(GO) run . -guard
+
+bench-test: ## build and test the programs that measure
+	cd bench && GOWORK=off $(GO) build ./... && GOWORK=off $(GO) test -vet=off ./...
 
 firstrun: ## build and run the program with empty caches; at most 120 s on two processors
 	.ci/firstrun
