@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -37,18 +36,10 @@ func TestStreams(t *testing.T) {
 			want := show(model(t, at), hello())
 			golden(t, name+".txt", want)
 			secret(t, at, want)
-			for i := range modeltest.Places(len(in)) {
-				at := answers(io.MultiReader(strings.NewReader(in[:i]), strings.NewReader(in[i:])))
-				if got := show(model(t, at), hello()); got != want {
-					t.Fatalf("split at byte %d: got\n%s\nwant\n%s", i, got, want)
-				}
-			}
-			for how, in := range map[string]io.Reader{
-				"byte by byte":     iotest.OneByteReader(strings.NewReader(in)),
-				"carriage returns": strings.NewReader(strings.ReplaceAll(in, "\n", "\r\n")),
-			} {
+			lines := strings.NewReader(strings.ReplaceAll(in, "\n", "\r\n"))
+			for i, in := range append(modeltest.Splits([]byte(in)), lines) { // the last one has carriage returns
 				if got := show(model(t, answers(in)), hello()); got != want {
-					t.Errorf("%s: got\n%s\nwant\n%s", how, got, want)
+					t.Fatalf("split %d: got\n%s\nwant\n%s", i, got, want)
 				}
 			}
 		})

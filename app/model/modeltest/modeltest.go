@@ -89,8 +89,8 @@ func Events(data ...string) string {
 	return b.String()
 }
 
-// Places are where tests cut or split a text of n bytes: at each byte, or with -short, where the
-// race detector is on, at every 16th.
+// Places are the offsets at which tests cut or split a text of n bytes: every byte, or every 16th
+// with -short.
 func Places(n int) iter.Seq[int] {
 	step := 1
 	if testing.Short() {

@@ -25,8 +25,8 @@ import (
 // All are SQLite and Postgres by name.
 var All = map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
 
-// Connections are those of a store in a test. Tests of several packages run at once, and PostgreSQL takes 100
-// by default: eight stores with the 16 that are usual would be too many.
+// Connections is how many connections a store opens in a test. The go command tests several packages at
+// once, and PostgreSQL allows 100 connections by default: eight stores with the usual 16 exceed that.
 const Connections = 4
 
 // Parallel has at least eight parallel tests of a package run at once, for its TestMain: they wait,

@@ -21,7 +21,7 @@ import (
 // PostgreSQL ends a transaction that is stopped after 10 s.
 func (p *process) freeze(ctx context.Context) {
 	p.s.t.Helper()
-	works := func(try func() error) { // while the process does not write
+	retry := func(try func() error) { // until the process has written
 		p.s.t.Helper()
 		for err := try(); err != nil; err = try() {
 			if ctx.Err() != nil {
@@ -30,7 +30,7 @@ func (p *process) freeze(ctx context.Context) {
 		}
 	}
 	var db *store.DB
-	works(func() (err error) {
+	retry(func() (err error) {
 		db, err = store.Open(ctx, p.s.dsn, &store.Options{Connections: 1, Wait: 100 * time.Millisecond})
 		return err
 	})
@@ -45,7 +45,7 @@ func (p *process) freeze(ctx context.Context) {
 			return
 		}
 		p.signal(syscall.SIGCONT)
-		works(write)
+		retry(write)
 	}
 }
 
