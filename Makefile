@@ -39,10 +39,13 @@ test: ## run every test of the workspace
 # programs would feel.
 # Serial tests and those of programs are left to "make soak-race", where programs, which start slowly, are
 # killed four times instead of five to twenty. Faults are tried with 3 seeds instead of 20. The C code of
-# SQLite, which only SQLite's own locks guard, is built without the detector: with it, a third of the time
-# was spent there. The library is tested without the workspace, as its users get it.
-RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m
-RACE_APP := -gcflags='modernc.org/sqlite/lib=-race=false' ./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
+# SQLite and its library of C, which only their own locks guard, are built without the detector: with it, a
+# third of the time was spent there. Nothing is built with what debuggers read. The library is tested without
+# the workspace, as its users get it.
+RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m -gcflags=all=-dwarf=false
+UNWATCHED := -race=false -dwarf=false
+RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNWATCHED)' -gcflags='modernc.org/libc=$(UNWATCHED)' \
+	./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
 	bad=0; GOWORK=off $(RACE) -short ./... || bad=1; \
 	PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP) || bad=1; exit $$bad
@@ -156,7 +159,6 @@ vulnerabilities: ## look for known vulnerabilities in what the program and the l
 	fi
 
 conformance: ## hold the library to the official conformance suite; needs npm, and a network the first time
-	$(GO) test ./conformance/...
 	$(GO) run ./conformance/runner
 	$(GO) run ./conformance/runner -new
 
