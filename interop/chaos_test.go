@@ -26,14 +26,14 @@ import (
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
-// seedsEnv is with how many seeds the clients of others are tried; default 20.
+// seedsEnv is with how many seeds the clients of others are tried; default 5.
 const seedsEnv = "PARLEY_TEST_SEEDS"
 
 func seeds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(seedsEnv)
 	if text == "" {
-		return 20
+		return 5
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
