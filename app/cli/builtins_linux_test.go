@@ -398,7 +398,7 @@ func TestBuiltinsBehindChaos(t *testing.T) {
 			dir := t.TempDir()
 			l := loadedServers(t, dir)[name]
 			faults := 0
-			for seed := range seeds {
+			for seed := 0; seed < seeds || faults == 0 && seed < seeds+20; seed++ { // a machine that is slow carries few messages
 				faults += behindChaos(t, dir, seed, name, &l)
 			}
 			if faults == 0 {

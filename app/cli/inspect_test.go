@@ -19,19 +19,12 @@ import (
 // The exit codes of failures that have no server to answer, or one that does not.
 func TestInspectExitCodes(t *testing.T) {
 	t.Parallel()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nowhere := "http://" + closed.Addr().String() + "/mcp"
+	const nowhere = "http://127.0.0.1:1/mcp"        // no system gives this port to whoever asks for any
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 	answering := func(status int) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		t.Cleanup(s.Close)
