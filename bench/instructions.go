@@ -21,8 +21,8 @@ import (
 // fall counts too: of few large requests, one more or less is a tenth. So the guard counts without
 // them, and holds the bytes that requests allocate instead.
 //
-// Valgrind says that the processor has the instruction RDTSCP, and then may refuse it (3.19, on machines that
-// have none). Go uses it where a lock is waited for, now and then; so it is told not to.
+// Valgrind 3.19 reports the instruction RDTSCP even where the processor lacks it, and then refuses to run
+// it. The Go runtime uses it when a lock is contended, so GODEBUG turns it off.
 const (
 	fewRequests  = 500
 	manyRequests = 2500

@@ -398,7 +398,8 @@ func TestBuiltinsBehindChaos(t *testing.T) {
 			dir := t.TempDir()
 			l := loadedServers(t, dir)[name]
 			faults := 0
-			for seed := 0; seed < seeds || faults == 0 && seed < seeds+20; seed++ { // a machine that is slow carries few messages
+			// A slow machine exchanges few messages: more seeds are tried until one of them applied a fault.
+			for seed := 0; seed < seeds || faults == 0 && seed < seeds+20; seed++ {
 				faults += behindChaos(t, dir, seed, name, &l)
 			}
 			if faults == 0 {

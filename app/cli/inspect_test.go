@@ -19,7 +19,8 @@ import (
 // The exit codes of failures that have no server to answer, or one that does not.
 func TestInspectExitCodes(t *testing.T) {
 	t.Parallel()
-	const nowhere = "http://127.0.0.1:1/mcp"        // no system gives this port to whoever asks for any
+	// The system never picks port 1 for a listener, so nothing answers there.
+	const nowhere = "http://127.0.0.1:1/mcp"
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	if err != nil {
 		t.Fatal(err)
