@@ -213,57 +213,54 @@ func TestInspectAsInspector(t *testing.T) {
 	}
 	for name, server := range map[string]struct {
 		target func(t *testing.T) []string
-		era    string
+		eras   []string
 		asks   asks
 	}{
 		"server-everything stdio": {
 			func(*testing.T) []string { return []string{"--", node, everythingJS, "stdio"} },
-			"legacy",
+			[]string{"legacy"},
 			asks{"call": referenceAsks["call"], "read": referenceAsks["read"]},
 		},
 		"server-everything http": {
 			func(t *testing.T) []string {
 				return []string{startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"), "--transport", "http"}
 			},
-			"auto",
+			[]string{"auto"},
 			referenceAsks,
 		},
 		"ours stdio": {
 			func(*testing.T) []string { return []string{"--", parley, "serve", "everything"} },
-			"modern",
+			[]string{"modern"},
 			ownAsks,
 		},
 		"ours http": {
 			func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} },
-			"legacy",
+			[]string{"legacy", "auto"},
 			ownAsks,
-		},
-		"ours http, era found": {
-			func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} },
-			"auto",
-			asks{"call": ownAsks["call"], "read": ownAsks["read"], "prompt": ownAsks["prompt"]},
 		},
 		"sdk 2.4.0 stdio": {
 			func(*testing.T) []string { return []string{"--", node, "v2-server.mjs", "stdio"} },
-			"legacy",
+			[]string{"legacy"},
 			scriptAsks,
 		},
 		"sdk 2.4.0 http": {
 			func(t *testing.T) []string {
 				return []string{startServer(t, nil, "v2-server.mjs", "http"), "--transport", "http"}
 			},
-			"modern",
+			[]string{"modern"},
 			scriptAsks,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			target := server.target(t)
-			for _, list := range []asks{everyServer, server.asks} {
-				for ask, flags := range list {
-					theirs, ours := bothInspect(t, target, append([]string{"--format", "json", "--protocol-era", server.era}, flags...)...)
-					if diff := sameAnswer(t, theirs, ours); diff != "" {
-						t.Errorf("%s: %s\nInspector: %s\nparley:    %s", ask, diff, theirs.all, ours.all)
+			for _, era := range server.eras {
+				for _, list := range []asks{everyServer, server.asks} {
+					for ask, flags := range list {
+						theirs, ours := bothInspect(t, target, append([]string{"--format", "json", "--protocol-era", era}, flags...)...)
+						if diff := sameAnswer(t, theirs, ours); diff != "" {
+							t.Errorf("%s, %s: %s\nInspector: %s\nparley:    %s", era, ask, diff, theirs.all, ours.all)
+						}
 					}
 				}
 			}
