@@ -175,11 +175,17 @@ func (cn *conn) lateAnswer(id mcp.ID) {
 	if !id.IsZero() && id == cn.probed {
 		cn.lateProbe = true
 	}
-	wrong := cn.lateProbe
 	cn.mu.Unlock()
-	if wrong {
+	if s := cn.session(); cn.answeredLate() && (s == nil || s.facts.Handshake) {
 		cn.c.opts.Eras.Remember(cn.c.dialer.Key(), "")
 	}
+}
+
+// answeredLate reports whether the probe was answered after we gave up.
+func (cn *conn) answeredLate() bool {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	return cn.lateProbe
 }
 
 // sendOwn sends a request that the client makes by itself, with params in the

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/linktest"
+	"github.com/parley-mcp/parley/internal/webtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport"
@@ -253,34 +255,116 @@ func (h *hushed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, context.Cause(r.Context())
 }
 
-// Ruling 4: a server that was only slow to start is not taken for an old one:
-// neither if it knows no handshake, nor in the memory.
+// Ruling 4: a server that was only slow to start is not taken for an old one: whether it
+// knows a handshake or not, in whatever order it answers, and neither in the memory.
 func TestSlowStart(t *testing.T) {
-	for _, versions := range [][]string{{modern}, {modern, newest}} {
-		synctest.Test(t, func(t *testing.T) {
-			awake, wake := context.WithTimeout(t.Context(), 7*time.Second)
-			defer wake()
-			s := &script{versions: versions}
-			plain := &script{versions: versions}
-			slow := func(r *req) (any, error) {
-				<-awake.Done()
-				if len(versions) == 1 && r.in.Method == mcp.MethodInitialize {
-					return nil, jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "initialize is not known")
+	for name, test := range map[string]struct {
+		versions              []string
+		probe, shaken, pinged time.Duration // when they are answered
+		want                  string
+	}{
+		"no handshake":    {[]string{modern}, 7 * time.Second, 7 * time.Second, 0, modern},
+		"probe first":     {[]string{modern, newest}, 7 * time.Second, 7*time.Second + 1, 0, modern},
+		"handshake first": {[]string{modern, newest}, 7*time.Second + 1, 7 * time.Second, 7*time.Second + 2, modern},
+		"ping first":      {[]string{modern, newest}, 9 * time.Second, 7 * time.Second, 0, newest},
+		"no ping":         {[]string{modern, newest}, 9 * time.Second, 7 * time.Second, time.Hour, newest},
+		"old and no ping": {[]string{newest}, time.Hour, 7 * time.Second, time.Hour, newest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				s := &script{versions: test.versions}
+				plain := &script{versions: test.versions}
+				at := func(when time.Duration) func(*req) (any, error) {
+					return func(r *req) (any, error) {
+						select {
+						case <-time.After(when - time.Since(start)):
+						case <-r.ctx.Done():
+						}
+						if len(test.versions) == 1 && r.in.Method == mcp.MethodInitialize && test.want == modern {
+							return nil, jsonrpc.NewError(jsonrpc.CodeMethodNotFound, "initialize is not known")
+						}
+						return plain.handle(r)
+					}
 				}
-				return plain.handle(r)
-			}
-			s.on = map[string]func(*req) (any, error){mcp.MethodDiscover: slow, mcp.MethodInitialize: slow}
-			memory := client.NewEraMemory()
-			c := dial(t, mem.New(s, &mem.Options{Key: "slow"}), &client.Options{Eras: memory})
-			if c.Version() != versions[len(versions)-1] {
-				t.Errorf("version %s", c.Version())
-			}
-			synctest.Wait()
-			if v, ok := memory.Recall("slow"); ok && v != modern {
-				t.Errorf("remembered as %s", v)
-			}
+				s.on = map[string]func(*req) (any, error){
+					mcp.MethodDiscover: at(test.probe), mcp.MethodInitialize: at(test.shaken), mcp.MethodPing: at(test.pinged),
+					mcp.MethodToolsList: func(*req) (any, error) {
+						return raw(`{"tools":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}`), nil
+					},
+				}
+				memory := client.NewEraMemory()
+				c := dial(t, mem.New(s, &mem.Options{Key: "slow"}), &client.Options{Eras: memory})
+				if c.Version() != test.want || len(s.conns) != 1 {
+					t.Errorf("version %s over %d connections", c.Version(), len(s.conns))
+				}
+				if took := time.Since(start); took > 8*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				for _, err := range c.Tools(t.Context()) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(3 * time.Second) // the late answer comes
+				synctest.Wait()
+				if v, ok := memory.Recall("slow"); ok && v != modern && slices.Contains(test.versions, modern) {
+					t.Errorf("remembered as %s", v)
+				}
+			})
 		})
 	}
+}
+
+// Ruling 4, over HTTP, where the server wakes up at the first request: its newest revision is
+// found all the same, and the session of the handshake is ended.
+func TestSlowStartHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var left []string
+		s := webtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(7*time.Second - time.Since(start)):
+			case <-r.Context().Done():
+				return nil, context.Cause(r.Context())
+			}
+			m, err := linktest.Read(r)
+			if err != nil {
+				return nil, err
+			}
+			given := r.Header.Get("Mcp-Session-Id")
+			var resp *http.Response
+			switch {
+			case r.Method == http.MethodGet:
+				resp = whole(405, "")
+			case r.Method == http.MethodDelete:
+				left = append(left, given)
+				resp = whole(200, "")
+			case m.ID == "":
+				resp = whole(202, "")
+			case m.Method == mcp.MethodInitialize:
+				resp = result(m.ID, `{"protocolVersion":"`+newest+`","capabilities":`+allCaps+`,"serverInfo":{"name":"slow","version":"1"}}`)
+				resp.Header.Set("Mcp-Session-Id", "s-1")
+			case m.Method == mcp.MethodDiscover:
+				resp = result(m.ID, `{"resultType":"complete","supportedVersions":["`+modern+`"],"capabilities":`+allCaps+`,"ttlMs":0,"cacheScope":"private"}`)
+			default:
+				resp = whole(404, rpcError(m.ID, -32601))
+			}
+			resp.Request = r
+			return resp, nil
+		})
+		memory := client.NewEraMemory()
+		c := dial(t, &streamable.Dialer{URL: "http://slow.example/mcp", Client: &http.Client{Transport: s}}, &client.Options{Eras: memory})
+		if took := time.Since(start); c.Version() != modern || took != 7*time.Second {
+			t.Errorf("version %s after %v", c.Version(), took)
+		}
+		if !slices.Equal(left, []string{"s-1"}) {
+			t.Errorf("the sessions %q were ended", left)
+		}
+		if v, _ := memory.Recall("http://slow.example/mcp"); v != modern {
+			t.Errorf("remembered as %q", v)
+		}
+	})
 }
 
 // Rulings 4 and 31: a server that ends at the probe gets another probe, and then

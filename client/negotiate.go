@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/internal/wire"
@@ -293,7 +294,11 @@ func (o *negotiation) fallBack(ctx context.Context, cause error) error {
 		return &UnsupportedVersionError{Allowed: o.names(), Cause: cause}
 	}
 	err := o.handshake(ctx, o.legacy[0], cause)
-	if err != nil && silent && !o.unanswered && !o.probedAgain && ctx.Err() == nil && !o.cn.isClosed() {
+	switch {
+	case !silent || o.unanswered || o.probedAgain || ctx.Err() != nil || o.cn.isClosed():
+	case err == nil:
+		return o.reconsider(ctx)
+	default:
 		// It may only have been slow to start: now that it speaks, it may
 		// know the probe. What is silent to both is not asked again.
 		o.probedAgain = true
@@ -302,6 +307,40 @@ func (o *negotiation) fallBack(ctx context.Context, cause error) error {
 		}
 	}
 	return err
+}
+
+// maxPing is the longest that a server that took long for the handshake is waited for again.
+const maxPing = time.Second
+
+// reconsider leaves the session that was just opened if the server knows the probe after
+// all: then it was only slow to start, and what it offers in its newest revision must not be
+// missed. It is asked again on this connection, since it may serve both eras there (spec
+// 2026-07-28, basic/versioning, Compatibility Matrix); if it refuses, the session stays.
+func (o *negotiation) reconsider(ctx context.Context) error {
+	if !o.cn.link.Traits().Routes && !o.answersLate(ctx) {
+		return nil
+	}
+	d, err := o.discover(ctx, o.modern[0])
+	if err != nil {
+		o.c.log.Debug("a slow server does not know the probe", "err", err)
+		return nil
+	}
+	if f := o.pick(d.SupportedVersions); f == nil || f.Handshake {
+		return nil
+	}
+	return o.settleOn(ctx, d)
+}
+
+// answersLate reports whether a server on a pipe has answered the probe by now. Its answers
+// to the probe and the handshake may come in any order; that to a ping comes after both.
+func (o *negotiation) answersLate(ctx context.Context) bool {
+	ctx, cancel := o.c.limited(ctx, min(maxPing, o.c.opts.DiscoverProbe))
+	defer cancel()
+	e := &handshake{c: o.c, f: o.cn.session().facts}
+	if _, err := o.cn.sendOwn(ctx, o.c.own(mcp.MethodPing, nil), e, nil, transport.Route{}, nil); err != nil {
+		o.c.log.Debug("a slow server did not answer a ping", "err", err)
+	}
+	return o.cn.answeredLate()
 }
 
 // renegotiate finds another version on a living connection, after the server
