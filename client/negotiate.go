@@ -309,7 +309,7 @@ func (o *negotiation) fallBack(ctx context.Context, cause error) error {
 	return err
 }
 
-// maxPing is the longest that a server that took long for the handshake is waited for again.
+// maxPing bounds the wait for the answer to a ping.
 const maxPing = time.Second
 
 // reconsider leaves the session that was just opened if the server knows the probe after
@@ -336,8 +336,7 @@ func (o *negotiation) reconsider(ctx context.Context) error {
 func (o *negotiation) answersLate(ctx context.Context) bool {
 	ctx, cancel := o.c.limited(ctx, min(maxPing, o.c.opts.DiscoverProbe))
 	defer cancel()
-	e := &handshake{c: o.c, f: o.cn.session().facts}
-	if _, err := o.cn.sendOwn(ctx, o.c.own(mcp.MethodPing, nil), e, nil, transport.Route{}, nil); err != nil {
+	if _, err := o.cn.sendOwn(ctx, o.c.own(mcp.MethodPing, nil), o.cn.session().era, nil, transport.Route{}, nil); err != nil {
 		o.c.log.Debug("a slow server did not answer a ping", "err", err)
 	}
 	return o.cn.answeredLate()

@@ -66,17 +66,20 @@ func (s *site) answer(r *http.Request, old bool, on func(*http.Request, string) 
 		return whole(202, "")
 	case stateless && old && s.refusal != nil:
 		return s.refusal(id)
+	case on != nil:
+		return on(r, id)
 	case method == mcp.MethodInitialize && old:
-		return result(id, `{"protocolVersion":"`+newest+`","capabilities":`+allCaps+`,"serverInfo":{"name":"old","version":"1"}}`)
+		return result(id, initialized)
 	case method == mcp.MethodDiscover && !old:
 		return result(id, `{"resultType":"complete","supportedVersions":["`+modern+`"],"capabilities":`+allCaps+`,"ttlMs":0,"cacheScope":"private"}`)
 	case method == mcp.MethodInitialize, method == mcp.MethodDiscover:
 		return whole(404, rpcError(id, -32601))
-	case on != nil:
-		return on(r, id)
 	}
 	return result(id, done)
 }
+
+// initialized is the result of initialize.
+const initialized = `{"protocolVersion":"` + newest + `","capabilities":` + allCaps + `,"serverInfo":{"name":"old","version":"1"}}`
 
 func whole(status int, body string) *http.Response {
 	return webtest.NewResponse(status, "application/json", body)
@@ -462,7 +465,7 @@ func (f *forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case m.Method == mcp.MethodInitialize && given == "":
 		f.sessions++
-		resp := result(id, `{"protocolVersion":"`+newest+`","capabilities":`+allCaps+`,"serverInfo":{"name":"old","version":"1"}}`)
+		resp := result(id, initialized)
 		resp.Header.Set("Mcp-Session-Id", fmt.Sprint("s-", f.sessions))
 		return resp, nil
 	case r.Method == http.MethodGet:

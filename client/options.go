@@ -127,9 +127,10 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// DiscoverProbe is how long a server may be silent to the first request
 	// before it is taken for one of the handshake era; default 5 s, and never
-	// longer than ConnectTimeout. One that was only slow to start is asked
-	// again once it speaks. A server that is silent to the handshake
-	// too makes Connect fail after DiscoverProbe and ConnectTimeout together.
+	// longer than ConnectTimeout. If it answers the handshake, it may only have
+	// been slow to start, and is probed again. A server that is silent to the
+	// handshake too makes Connect fail after DiscoverProbe and ConnectTimeout
+	// together.
 	DiscoverProbe time.Duration
 	// Retries is how often a request is sent again that the server refused
 	// before it ran, because there were too many: the codes -31001 and -31002
