@@ -16,6 +16,8 @@ ALL := ./... ./app/... ./conformance/... ./contrib/otel/... ./contrib/prometheus
 APART := interop bench examples release lint
 # Flags of the linters; make itself sets LINT to "lint".
 LINT :=
+# Flags of the tests of interop.
+INTEROP :=
 
 .PHONY: all help fmt lint test race fuzz microbench bench instructions guard bench-test examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
 
@@ -163,9 +165,9 @@ conformance: ## hold the library to the official conformance suite; needs npm, a
 	$(GO) run ./conformance/runner -new
 
 # -count=1: Go's cache of results does not see what node reads.
-interop: ## talk to the SDKs of others, in both directions; needs npm and a network
+interop: ## talk to the SDKs of others, in both directions; needs npm and a network; INTEROP=-short asks less
 	cd interop/peers && npm ci
-	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -vet=off -count=1 -timeout 60m ./...
+	cd interop && PARLEY_TEST_PEERS=1 GOWORK=off $(GO) test -vet=off -count=1 -timeout 60m $(INTEROP) ./...
 
 examples: ## build the programs of examples and try what the guide shows
 	cd examples && GOWORK=off $(GO) test -vet=off -count=1 ./...

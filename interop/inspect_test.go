@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -204,67 +205,65 @@ func sameAnswer(t *testing.T, theirs, ours inspection) string {
 }
 
 // For every method that the Inspector has on its command line the result is the same JSON
-// value, of every server in each era.
+// value, of every server in each era. With -short each is asked of one server only: the
+// methods of a list are dealt out to its servers.
 func TestInspectAsInspector(t *testing.T) {
 	node := nodePath(t, peersDir(t))
 	parley, err := buildParley()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, server := range map[string]struct {
-		target func(t *testing.T) []string
-		eras   []string
-		asks   asks
+	type server struct {
+		name, era string
+		target    func(t *testing.T) []string
+	}
+	everythingStdio := server{"server-everything stdio", "legacy", func(*testing.T) []string {
+		return []string{"--", node, everythingJS, "stdio"}
+	}}
+	everythingHTTP := server{"server-everything http", "auto", func(t *testing.T) []string {
+		return []string{startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"), "--transport", "http"}
+	}}
+	sdkStdio := server{"sdk 2.4.0 stdio", "legacy", func(*testing.T) []string {
+		return []string{"--", node, "v2-server.mjs", "stdio"}
+	}}
+	sdkHTTP := server{"sdk 2.4.0 http", "modern", func(t *testing.T) []string {
+		return []string{startServer(t, nil, "v2-server.mjs", "http"), "--transport", "http"}
+	}}
+	oursStdio := server{"ours stdio", "modern", func(*testing.T) []string {
+		return []string{"--", parley, "serve", "everything"}
+	}}
+	oursHTTP := func(era string) server {
+		return server{"ours http", era, func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} }}
+	}
+	for list, test := range map[string]struct {
+		asks    asks
+		servers []server
 	}{
-		"server-everything stdio": {
-			func(*testing.T) []string { return []string{"--", node, everythingJS, "stdio"} },
-			[]string{"legacy"},
-			asks{"call": referenceAsks["call"], "read": referenceAsks["read"]},
-		},
-		"server-everything http": {
-			func(t *testing.T) []string {
-				return []string{startServer(t, nil, "--import", "./loopback.mjs", everythingJS, "streamableHttp"), "--transport", "http"}
-			},
-			[]string{"auto"},
-			referenceAsks,
-		},
-		"ours stdio": {
-			func(*testing.T) []string { return []string{"--", parley, "serve", "everything"} },
-			[]string{"modern"},
-			ownAsks,
-		},
-		"ours http": {
-			func(t *testing.T) []string { return []string{serveParley(t), "--transport", "http"} },
-			[]string{"legacy", "auto"},
-			ownAsks,
-		},
-		"sdk 2.4.0 stdio": {
-			func(*testing.T) []string { return []string{"--", node, "v2-server.mjs", "stdio"} },
-			[]string{"legacy"},
-			scriptAsks,
-		},
-		"sdk 2.4.0 http": {
-			func(t *testing.T) []string {
-				return []string{startServer(t, nil, "v2-server.mjs", "http"), "--transport", "http"}
-			},
-			[]string{"modern"},
-			scriptAsks,
-		},
+		"every server": {everyServer, []server{everythingStdio, everythingHTTP, sdkStdio, sdkHTTP, oursStdio, oursHTTP("legacy"), oursHTTP("auto")}},
+		"few":          {asks{"call": referenceAsks["call"], "read": referenceAsks["read"]}, []server{everythingStdio}},
+		"reference":    {referenceAsks, []server{everythingHTTP}},
+		"own":          {ownAsks, []server{oursStdio, oursHTTP("legacy"), oursHTTP("auto")}},
+		"script":       {scriptAsks, []server{sdkStdio, sdkHTTP}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			target := server.target(t)
-			for _, era := range server.eras {
-				for _, list := range []asks{everyServer, server.asks} {
-					for ask, flags := range list {
-						theirs, ours := bothInspect(t, target, append([]string{"--format", "json", "--protocol-era", era}, flags...)...)
-						if diff := sameAnswer(t, theirs, ours); diff != "" {
-							t.Errorf("%s, %s: %s\nInspector: %s\nparley:    %s", era, ask, diff, theirs.all, ours.all)
-						}
+		names := slices.Sorted(maps.Keys(test.asks))
+		for i, server := range test.servers {
+			if testing.Short() && i >= len(names) {
+				continue
+			}
+			t.Run(list+", "+server.name+" "+server.era, func(t *testing.T) {
+				t.Parallel()
+				target := server.target(t)
+				for k, name := range names {
+					if testing.Short() && k%len(test.servers) != i {
+						continue
+					}
+					theirs, ours := bothInspect(t, target, append([]string{"--format", "json", "--protocol-era", server.era}, test.asks[name]...)...)
+					if diff := sameAnswer(t, theirs, ours); diff != "" {
+						t.Errorf("%s: %s\nInspector: %s\nparley:    %s", name, diff, theirs.all, ours.all)
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
