@@ -19,7 +19,7 @@ LINT :=
 # Flags of the tests of interop.
 INTEROP :=
 
-.PHONY: all help fmt lint test race fuzz microbench bench instructions guard bench-test examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
+.PHONY: all help fmt lint test race race-library race-program fuzz microbench bench instructions guard bench-test examples firstrun picture flake soak release release-test api api-check licences vulnerabilities conformance interop types cross check
 
 all: fmt lint test ## fmt, lint and test (what plain "make" does)
 
@@ -48,9 +48,11 @@ RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m -gcflags
 UNDETECTED := -race=false -dwarf=false
 RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNDETECTED)' -gcflags='modernc.org/libc=$(UNDETECTED)' \
 	./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
-race: ## run the tests of the library, the program and contrib with the race detector, but not serial ones that take long
-	bad=0; GOWORK=off $(RACE) -short ./... || bad=1; \
-	PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP) || bad=1; exit $$bad
+race: race-library race-program ## run all tests but serial ones that take long with the race detector
+race-library: ## the tests of the library with the race detector
+	GOWORK=off $(RACE) -short ./...
+race-program: ## the tests of the program and contrib with the race detector
+	PARLEY_TEST_SEEDS=3 $(RACE) -short $(RACE_APP)
 
 quick: ## after an edit: linters and tests of the workspace, but not those that take long
 	@$(MAKE) lint APART=
