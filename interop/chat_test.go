@@ -2,6 +2,7 @@ package interop_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"os"
@@ -240,7 +241,7 @@ func TestChat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := &chat{t: t, mark: filepath.Base(root) + filepath.Base(folder) + t.Name()}
+	c := &chat{t: t, mark: rand.Text()}
 	c.begin("--config", c.claudeFile(everybody(t, folder)), "--root", root, "--logs", "info")
 
 	c.ready(6)
@@ -325,7 +326,7 @@ func TestChat(t *testing.T) {
 // parley run with all of them: rules decide, and nothing is left.
 func TestRun(t *testing.T) {
 	folder := t.TempDir()
-	c := &chat{t: t, mark: filepath.Base(folder) + t.Name()}
+	c := &chat{t: t, mark: rand.Text()}
 	servers := everybody(t, folder)
 	config := c.claudeFile(servers)
 	for name, try := range map[string]struct{ request, want string }{
