@@ -46,7 +46,6 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 	s := &endsSite{t: t, database: database, admin: "unix:" + filepath.Join(shortDir(t), "s"), endsFront: newEndsFront(t)}
 	s.password, s.otherFile, s.guard = kept(t, "correct-horse"), kept(t, "battery-staple"), clientFile(t, "")
 	s.first = s.serve(database, "--admin", s.admin)
-	s.to(s.serve(database))
 	for _, address := range []*string{&s.mcp, &s.doomed} {
 		port, err := pickPort()
 		if err != nil {
@@ -58,13 +57,19 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 			add = append(add, "--scope", scope)
 		}
 		s.operate(add...)
-		within := startChild(t, `ends within (\S+)`, "serve", "everything", "--http", "127.0.0.1:"+port, "--auth", s.issuer,
+	}
+	s.operate("resource", "scope", s.mcp, "grouped", "--group", "editors")
+	// A server that runs knows of a resource a second after it was added at another one; this one
+	// begins with all.
+	s.to(s.serve(database))
+	for _, address := range []string{s.mcp, s.doomed} {
+		listen := strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/mcp")
+		within := startChild(t, `ends within (\S+)`, "serve", "everything", "--http", listen, "--auth", s.issuer,
 			"--introspect", s.guard, "--require-fresh", endsFresh.String())
 		if within != endsFresh.String() {
 			t.Errorf("access ends within %s, want %v", within, endsFresh)
 		}
 	}
-	s.operate("resource", "scope", s.mcp, "grouped", "--group", "editors")
 	return s
 }
 
@@ -227,7 +232,7 @@ func (h *holder) signIn(b *browsertest.Browser) string {
 	}
 	code := codeOf(p)
 	if code == "" {
-		t.Fatalf("%s cannot sign in: %d %s", h.name, p.Status, p.Body)
+		t.Fatalf("%s cannot sign in: %d %v %s", h.name, p.Status, p.Away, p.Body)
 	}
 	return code
 }

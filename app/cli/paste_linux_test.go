@@ -54,6 +54,7 @@ func TestPasteAnswersNothing(t *testing.T) {
 	typed("toggle-extra-tool\ny\n1\ny\n")
 	out.wait(`Your answer \(.*\): $`, ended)
 	typed("y\ny\n\x1b[200~y\n2\n\x1b[201~")
+	out.wait("Please answer now", ended) // the terminal has got the paste, which it may be late with
 	unread := 1
 	for unread > 0 { // by the program, for which no time passes
 		select {
