@@ -48,7 +48,8 @@ RACE := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off -timeout 60m -gcflags
 UNDETECTED := -race=false -dwarf=false
 RACE_APP := -gcflags='modernc.org/sqlite/lib=$(UNDETECTED)' -gcflags='modernc.org/libc=$(UNDETECTED)' \
 	./app/cli ./app/... ./contrib/otel/... ./contrib/prometheus/...
-race: race-library race-program ## run all tests but serial ones that take long with the race detector
+race: ## run all tests but serial ones that take long with the race detector, of both parts even if one fails
+	@$(MAKE) -k race-library race-program
 race-library: ## the tests of the library with the race detector
 	GOWORK=off $(RACE) -short ./...
 race-program: ## the tests of the program and contrib with the race detector
