@@ -35,6 +35,9 @@ func (p *place) eventually(url string, status int, text string) (body string) {
 // nothing else.
 func TestAuthHealth(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	for name, database := range databasetest.All {
 		t.Run(name, func(t *testing.T) {
 			p := newEmptyPlace(t)
@@ -181,6 +184,10 @@ func (r *relay) copy(to, from net.Conn) {
 // ready again when it does.
 func TestAuthHealthDatabaseHangs(t *testing.T) {
 	racetest.SkipSerial(t)
+	databasetest.NeedPostgres(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	dsn, err := url.Parse(databasetest.Postgres(t))
 	if err != nil {
 		t.Fatal(err)

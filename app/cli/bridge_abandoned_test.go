@@ -39,6 +39,9 @@ const (
 // the race detector: it sees a tenth of them.
 func TestBridgeAbandoned(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	many := 1000
 	if racetest.Enabled {
 		many = 100

@@ -320,6 +320,9 @@ func TestBuiltinsForLong(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("memory is another with the race detector")
 	}
+	if ranInOwnProcess(t) {
+		return
+	}
 	whole := loadTime(t)
 	for _, name := range builtinNames {
 		for _, over := range []string{"stdio", "HTTP"} {

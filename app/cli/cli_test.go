@@ -146,6 +146,9 @@ func run(t *testing.T, input string, args ...string) (code int, out, err string)
 
 // Proves: FLOW-TOOL-H. The person decides, and is named as the reason.
 func TestConsent(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, test := range []struct {
 		input, request string
 		says           []string
@@ -193,6 +196,9 @@ func TestOutputIsEscapedOnTerminals(t *testing.T) {
 
 // Proves: FLOW-CANCEL, FLOW-PROGRESS. Ctrl-C ends the call; twice, the program.
 func TestInterrupt(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, times := range []int{1, 2} {
 		interrupts := make(chan os.Signal, times)
 		w := new(output)
@@ -222,7 +228,7 @@ func needNPX(t *testing.T) {
 	}
 }
 
-// Proves: the second example, with a server that others wrote.
+// A server that others wrote serves in a run.
 func TestForeignServer(t *testing.T) {
 	racetest.SkipSerial(t)
 	needNPX(t)

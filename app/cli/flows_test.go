@@ -54,6 +54,9 @@ var flows = []struct {
 // FLOW-CANCEL-H, FLOW-LOG-H, FLOW-PING-H, SEC-ELICIT-1, SEC-ELICIT-2, SEC-ROOTS-1,
 // SEC-SAMPLE-1, SEC-PROG-1, SEC-LOG-1, SEC-INIT-1.
 func TestFlows(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, version := range versions {
 		for _, transport := range []string{"stdio", "http"} {
 			t.Run(version+" "+transport, func(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 //
 // Proves: SEC-DOS-1, SEC-LOG-1, SEC-TOOL-3, SEC-RES-3.
 func TestHostileSizes(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	k := begin(t, "--server", "bad=villain 2025-11-25 large", "--server", "endless=villain "+stateless+" endless",
 		"--server", "good=actor "+t.TempDir(), "--logs", "error", "--allow", "*")

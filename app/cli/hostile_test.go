@@ -20,6 +20,9 @@ import (
 // Proves: SEC-TOOL-3, SEC-TOOL-4, SEC-PROMPT-4, SEC-ELICIT-1, SEC-ELICIT-2, SEC-SAMPLE-1, SEC-LOG-1,
 // SEC-PROG-1, SEC-COMP-1, SEC-RES-5, SEC-ICON-1, SEC-INIT-1, SEC-CANCEL-1.
 func TestHostileTexts(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, version := range versions[:2] {
 		t.Run(version, func(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -118,6 +121,9 @@ func unforged(t *testing.T, shown string) {
 //
 // Proves: SEC-TOOL-3, SEC-CAP-1.
 func TestHostileRun(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, version := range versions[:2] {
 		for tool, want := range map[string]string{
 			"look":     "<- bad/look: done",
@@ -146,6 +152,9 @@ func TestHostileRun(t *testing.T) {
 //
 // Proves: SEC-TOOL-3.
 func TestHostileJSON(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	const version = "2025-06-18"
 	server := []string{"villain", version, "nasty"}
 	flag := []string{"--server", "bad=" + strings.Join(server, " ")}

@@ -13,6 +13,9 @@ import (
 // uses a browser elsewhere; and that the person can end it.
 func TestLoginDevice(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	p := newPlace(t, "--allow-device")
 	const codeAddress = `(http://\S+/device\?user_code=\S+)`
 	begin := func(interrupts chan os.Signal) (said, out *output, code chan int) {

@@ -155,6 +155,9 @@ func typeOnceReady(in io.Writer, out *output, text string, ended <-chan struct{}
 //
 // Proves: FLOW-SHUTDOWN-H, FLOW-INIT-H, SEC-DOS-1.
 func TestTwentyServers(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := shortDir(t)
 	t.Cleanup(newCensus(t, dir).none)

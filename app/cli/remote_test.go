@@ -86,6 +86,9 @@ func TestServeHTTPFinishes(t *testing.T) {
 // Every command can be about a server at a URL, of every revision and over
 // every transport. Proves: PART-SERVER (remote), FLOW-INIT, FLOW-SHUTDOWN.
 func TestServersAtURLs(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, target := range [][]string{
 		{"http://ADDRESS/mcp"},
 		{"http://ADDRESS/sse"},

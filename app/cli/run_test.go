@@ -15,6 +15,9 @@ import (
 // which ends so.
 func TestRunExitCodes(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	jots := "jots=jotter " + filepath.Join(t.TempDir(), "jots")
 	for name, test := range map[string]struct {

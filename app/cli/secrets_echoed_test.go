@@ -223,6 +223,9 @@ func runEcho(t *testing.T, args ...string) (out, said string) {
 // result that was asked for it is.
 func TestEchoedSecrets(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))
 	t.Cleanup(far.Close)
 	for _, target := range echoTargets(far.URL, "ok") {
@@ -325,6 +328,9 @@ func echoedFiles(t *testing.T, target *echoTarget) {
 // A server that answers no request says in its place what it was sent.
 func TestEchoedInFailures(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))
 	t.Cleanup(far.Close)
@@ -355,6 +361,9 @@ func TestEchoedInFailures(t *testing.T) {
 // what it logs.
 func TestEchoedInChat(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))
 	t.Cleanup(far.Close)
 	for _, target := range append(echoTargets(far.URL, "status")[:2], echoTargets("", "exit")[2]) {
@@ -404,6 +413,9 @@ func TestEchoedInBridge(t *testing.T) {
 // Entries of the configuration are sent secrets in the same ways, and as values of variables.
 func TestEchoedSecretsOfEntries(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	far := httptest.NewServer(http.HandlerFunc(echoOverHTTP))
 	t.Cleanup(far.Close)
 	dir := t.TempDir()

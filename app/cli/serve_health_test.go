@@ -24,6 +24,9 @@ func expectHealth(t *testing.T, at, path string, status int, body string) {
 // A server is ready when it can ask its issuer about tokens, and says no more to strangers than which
 // issuer it cannot ask.
 func TestServeHealthIntrospection(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	p, issuer := newEmptyPlace(t), newPeer(t)
 	address := p.start(`serving "everything" at (\S+);`, "serve", "everything", "--http", "127.0.0.1:0",
 		"--auth", issuer.URL, "--introspect", clientFile(t, ""), "--require-fresh", "3s")
@@ -48,6 +51,9 @@ func TestServeHealthIntrospection(t *testing.T) {
 
 // A server, and a bridge, is ready once it has the keys of its issuer.
 func TestServeHealthKeys(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	for name, command := range map[string][]string{"serve": {"serve", "everything"}, "bridge": {"bridge", "everything"}} {
 		t.Run(name, func(t *testing.T) {
 			p := newEmptyPlace(t)

@@ -25,6 +25,9 @@ func (p *place) configure(text string) {
 // Proves: FLOW-AUTH. The client of an entry is known by its secret, also when tokens are
 // renewed. The secret is shown nowhere: not by the list, the log or an error.
 func TestEntryClientSecret(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	p := newPlace(t, "--access-lifetime", "1s") // so that each command renews the tokens
 	var made struct {
 		ID     string `json:"client_id"`
@@ -80,6 +83,9 @@ func TestEntryClientSecret(t *testing.T) {
 // Attack: a project's file without consent, and an entry for another server, name the same
 // client: what they give as its secret is sent nowhere.
 func TestSecretsOfOtherEntries(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	p := newPlaceWith(t, "--auto-approve", "ada", "--client", "desk=http://127.0.0.1/callback")
 	t.Setenv("PRIVATE", "not-for-them")
 	entry := `{"servers": {"desk": {"url": %q, "oauth": {"clientId": "desk"}}, "other": {"url": "http://127.0.0.1:1/mcp", "oauth": {"clientId": "desk", "clientSecret": "${PRIVATE}"}}}}`
@@ -102,6 +108,9 @@ func TestSecretsOfOtherEntries(t *testing.T) {
 // The client of an entry is for the authorization server at which it was used. Attack: a
 // server that later names one of its own, to be sent the secret.
 func TestEntryClientOfOneIssuer(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
 	p := newPlaceWith(t, "--auto-approve", "ada", "--client", "desk=http://127.0.0.1/callback")
 	p.configure(fmt.Sprintf(`{"servers": {"desk": {"url": %q, "oauth": {"clientId": "desk", "clientSecret": ""}}}}`, p.url))
 	if code, out, said := command(t, "login", "desk", "--store", "file"); code != 0 {

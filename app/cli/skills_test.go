@@ -56,6 +56,9 @@ func tampered() {
 // What differs from its entry has an exit code of its own.
 func TestSkillsExitCode(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	for _, test := range []struct {
 		code int
 		args []string

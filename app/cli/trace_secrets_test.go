@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +80,9 @@ func leakerMain() {
 // No secret that was planted is in a trace, a HAR file, a cassette, or what is said meanwhile.
 func TestTraceSecrets(t *testing.T) {
 	racetest.SkipSerial(t)
+	if ranInOwnProcess(t) {
+		return
+	}
 	h := streamable.NewHandler(leaker("header by value", "authorization by name"), nil)
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Set-Cookie", "session="+planted["authorization by name"])
@@ -165,11 +167,9 @@ func findPlanted(t *testing.T, where, text string) {
 // differs in nothing from the same server, twice.
 func TestRecordForeignServer(t *testing.T) {
 	racetest.SkipSerial(t)
-	if os.Getenv("PARLEY_TEST_NPX") == "" {
-		t.Skip("PARLEY_TEST_NPX is not set: no servers from the network")
-	}
-	if _, err := exec.LookPath("npx"); err != nil {
-		t.Skip("npx is not installed")
+	needNPX(t)
+	if ranInOwnProcess(t) {
+		return
 	}
 	foreign := []string{"--", "npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"}
 	file := filepath.Join(t.TempDir(), "foreign")

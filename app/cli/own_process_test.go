@@ -1,0 +1,62 @@
+package cli_test
+
+import (
+	"cmp"
+	"flag"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ownProcessEnv names the test that a process was started for.
+const ownProcessEnv = "PARLEY_TEST_OWN_PROCESS"
+
+// ranInOwnProcess is for tests that cannot run beside others in one process, since they change its
+// environment or count its goroutines. It runs such a test in a process of its own, with a folder of
+// settings of its own, beside other tests, and returns true when it has ended. In that process it
+// returns false, and the test goes on:
+//
+//	if ranInOwnProcess(t) {
+//		return
+//	}
+//
+// What lets the test be skipped comes before, so that no process is started for nothing.
+func ranInOwnProcess(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(ownProcessEnv) == t.Name() {
+		if err := os.Unsetenv(ownProcessEnv); err != nil { // it is not for the processes that this one starts
+			t.Fatal(err)
+		}
+		return false
+	}
+	t.Parallel()
+	name := "^" + regexp.QuoteMeta(t.Name()) + "$"
+	if _, inner, ok := strings.Cut(flag.Lookup("test.run").Value.String(), "/"); ok {
+		name += "/" + inner
+	}
+	args := []string{"-test.v", "-test.run=" + name}
+	for _, f := range []string{"test.short", "test.skip", "test.parallel"} {
+		args = append(args, "-"+f+"="+flag.Lookup(f).Value.String())
+	}
+	if end, ok := t.Deadline(); ok {
+		// It ends before this one, which would leave it behind.
+		args = append(args, "-test.timeout="+(time.Until(end)*9/10).String())
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), ownProcessEnv+"="+t.Name(),
+		"GORACE="+cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=0"))
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	switch {
+	case err != nil:
+		t.Errorf("in a process of its own: %v", err)
+	case strings.Contains(string(out), "\n--- SKIP: "+t.Name()+" "):
+		t.Skip("in a process of its own: skipped")
+	case !strings.Contains(string(out), "\n--- PASS: "+t.Name()+" "):
+		t.Error("a process of its own did not run this test")
+	}
+	return true
+}
