@@ -171,7 +171,7 @@ func TestRecordForeignServer(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return
 	}
-	foreign := []string{"--", "npx", "-y", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"}
+	foreign := []string{"--", installed(t, "everything"), "stdio"}
 	file := filepath.Join(t.TempDir(), "foreign")
 	between := filepath.Join(t.TempDir(), "between")
 	do := func(want string, args ...string) {
