@@ -51,6 +51,9 @@ type Streams struct {
 	ModelPorts []discover.Port
 	// ModelWait is how long they may take to answer; 0 means the usual time.
 	ModelWait time.Duration
+	// StartWait is how long the first message of a conversation waits for servers that are
+	// starting; 0 means the usual time.
+	StartWait time.Duration
 	// Now is the clock by which lines are typed or pasted; nil means time.Now.
 	Now func() time.Time
 	// Interrupts are the person's Ctrl-C, and what else asks the program to

@@ -50,7 +50,7 @@ func parley() {
 		s.Flush = nil // scripts give all that is typed at once
 	}
 	s.SystemRoot = os.Getenv("PARLEY_TEST_SYSTEM")
-	s.ModelPorts, s.ModelWait = testPorts(), testWait()
+	s.ModelPorts, s.ModelWait, s.StartWait = testPorts(), testWait("PARLEY_TEST_MODEL_WAIT"), testWait("PARLEY_TEST_START_WAIT")
 	if late := os.Getenv(clockEnv); late != "" {
 		s.Now = clockOf(late)
 	}
@@ -121,6 +121,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.Getenv("WORK")+"/home")
 			e.Setenv("XDG_CONFIG_HOME", e.Getenv("WORK")+"/config")
 			e.Setenv("BROWSER", "fakebrowser")
+			e.Setenv("PARLEY_TEST_START_WAIT", patience.String())
 			setModelPorts(t, e)
 			return nil
 		},

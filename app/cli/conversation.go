@@ -266,6 +266,7 @@ func (p *program) conversationOptions(ctx context.Context, flags *conversationFl
 	}
 	opts.Attended, opts.Store = attended, store
 	opts.Extensions, opts.Skills = append(opts.Extensions, skills.Extension()), skills.Loader{}
+	opts.StartWait = p.streams.StartWait
 	if !attended { // a script wants the tools of all servers from the first turn on
 		opts.StartWait = scriptWait
 	}

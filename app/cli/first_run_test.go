@@ -31,9 +31,10 @@ func testPorts() []discover.Port {
 	return ports
 }
 
-// testWait is how long a test lets them answer: on a busy machine the usual time may be too short.
-func testWait() time.Duration {
-	wait, err := time.ParseDuration(os.Getenv("PARLEY_TEST_MODEL_WAIT"))
+// testWait is the time that a test gives in a variable, since the usual one is too short on a busy machine;
+// 0 if it gives none.
+func testWait(variable string) time.Duration {
+	wait, err := time.ParseDuration(os.Getenv(variable))
 	if err != nil {
 		return 0
 	}

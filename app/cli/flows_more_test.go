@@ -25,6 +25,7 @@ func TestFlowAuth(t *testing.T) {
 	}
 	k := begin(t, "--server", "vault="+p.url, "--server", "good=actor "+t.TempDir(), "--allow", "good/*")
 	signIn(k, "n", "address: "+p.url, "authorization server: "+p.issuer, "scopes: everything:read", "asked because: the server lets in nobody whom it does not know")
+	k.ready()
 	k.says("good/who")
 	k.sees("says:\n    parley speaks ")
 	k.says("/servers")

@@ -31,6 +31,7 @@ func TestHostileTexts(t *testing.T) {
 			defer site.Close()
 			k := begin(t, "--server", "bad=villain "+version+" nasty "+site.URL+"/icon.svg", "--server", "good=actor "+t.TempDir(), "--logs", "debug",
 				"--allow", "good/*", "--ask", "bad/*")
+			k.ready()
 			k.says("bad/look text=now")
 			k.sees("The model wants to call look of server bad.", "title (untrusted): ", `\u{1b}[2J`, "description (untrusted): The villain's look", "WARNING")
 			k.answers("y")

@@ -113,6 +113,23 @@ func (k *talk) says(line string) {
 	k.types(line)
 }
 
+// ready waits until no server is starting: the first message goes without the tools of those that
+// are still starting after a moment.
+func (k *talk) ready() {
+	k.t.Helper()
+	for late := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		k.says("/servers")
+		end := k.wait(k.out, k.at, "\n> ")
+		shown := k.out.String()[k.at:end]
+		if !strings.Contains(shown, "): starting") {
+			return
+		}
+		if time.Now().After(late) {
+			k.t.Fatalf("a server does not start:\n%s", shown)
+		}
+	}
+}
+
 // answers types a line once an answer can be typed.
 func (k *talk) answers(line string) {
 	k.t.Helper()
