@@ -25,9 +25,6 @@ func kept(t *testing.T, secret string) string {
 // People may sign in at another provider. Proves: S11 (they are asked before
 // they leave), and that the secret of a file gets there and nowhere else.
 func TestUpstream(t *testing.T) {
-	if ranInOwnProcess(t) {
-		return
-	}
 	t.Setenv("FORM", "answer=approve")
 	for name, good := range map[string]bool{"right secret": true, "wrong secret": false} {
 		t.Run(name, func(t *testing.T) {

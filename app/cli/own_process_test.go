@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"cmp"
 	"flag"
 	"os"
 	"os/exec"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/parley-mcp/parley/app/racetest"
 )
 
 // ownProcessEnv names the test that a process was started for.
@@ -23,9 +24,14 @@ const ownProcessEnv = "PARLEY_TEST_OWN_PROCESS"
 //		return
 //	}
 //
-// What lets the test be skipped comes before, so that no process is started for nothing.
+// What lets the test be skipped comes before, so that no process is started for nothing. Tests in which
+// something is short-lived, such as a token, stay alone. With the race detector all do: programs are so
+// slow then that those beside each other starve.
 func ranInOwnProcess(t *testing.T) bool {
 	t.Helper()
+	if racetest.Enabled {
+		return false
+	}
 	if os.Getenv(ownProcessEnv) == t.Name() {
 		if err := os.Unsetenv(ownProcessEnv); err != nil { // it is not for the processes that this one starts
 			t.Fatal(err)
@@ -46,8 +52,7 @@ func ranInOwnProcess(t *testing.T) bool {
 		args = append(args, "-test.timeout="+(time.Until(end)*9/10).String())
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), ownProcessEnv+"="+t.Name(),
-		"GORACE="+cmp.Or(os.Getenv("GORACE"), "atexit_sleep_ms=0"))
+	cmd.Env = append(os.Environ(), ownProcessEnv+"="+t.Name())
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	switch {

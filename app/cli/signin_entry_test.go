@@ -25,9 +25,6 @@ func (p *place) configure(text string) {
 // Proves: FLOW-AUTH. The client of an entry is known by its secret, also when tokens are
 // renewed. The secret is shown nowhere: not by the list, the log or an error.
 func TestEntryClientSecret(t *testing.T) {
-	if ranInOwnProcess(t) {
-		return
-	}
 	p := newPlace(t, "--access-lifetime", "1s") // so that each command renews the tokens
 	var made struct {
 		ID     string `json:"client_id"`

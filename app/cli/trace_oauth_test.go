@@ -17,9 +17,6 @@ import (
 //
 // Attack: secrets that leak into what is given away.
 func TestTraceSignIn(t *testing.T) {
-	if ranInOwnProcess(t) {
-		return
-	}
 	p := newPlace(t, "--access-lifetime", "2s")
 	known := make(map[string]string)
 	trace := func(input string, args ...string) string {
