@@ -532,6 +532,14 @@ func (k *call) decodeResult(s *session, result wire.Object, out any) error {
 	return k.decode(s, result.Raw(), out)
 }
 
+// context is the call's, or that of the client for one that was not started.
+func (k *call) context() context.Context {
+	if k.ctx != nil {
+		return k.ctx
+	}
+	return k.c.ctx
+}
+
 // decode reads a result into out.
 func (k *call) decode(s *session, raw wire.RawValue, out any) error {
 	switch out := out.(type) {
@@ -544,7 +552,7 @@ func (k *call) decode(s *session, raw wire.RawValue, out any) error {
 	var err error
 	switch {
 	case k.row != nil:
-		err = s.shape.UpResult(k.method, raw, out)
+		err = k.c.readResult(k.context(), s.shape, k.method, k.target, raw, out)
 	case k.ofExtension() != nil:
 		err = decodeStrictly(raw, out)
 	default:

@@ -41,6 +41,7 @@ type Client struct {
 	tools     toolCache
 	inbox     inbox
 	throttles throttles
+	problems  problems
 	timers    pausetimer.Scheduler // of all calls
 
 	mu       sync.Mutex

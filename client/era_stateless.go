@@ -110,7 +110,7 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 		return nil, explain(in.Error)
 	}
 	d := new(mcp.DiscoverResult)
-	if err := shape.For(f).UpResult(k.method, in.Result.Raw(), d); err != nil {
+	if err := o.c.readResult(ctx, shape.For(f), k.method, "", in.Result.Raw(), d); err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}
 	if len(d.SupportedVersions) == 0 {

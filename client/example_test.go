@@ -257,3 +257,35 @@ func ExampleClient_ReadResource() {
 	fmt.Println(err)
 	// Output: resources/read "shop:///prices": no such resource (code -32602)
 }
+
+// carelessServer stands for a server that was made without much care.
+func carelessServer() transport.Dialer {
+	return mem.New(&script{on: map[string]func(*req) (any, error){
+		mcp.MethodToolsList: func(*req) (any, error) {
+			return raw(`{"tools":[{"name":"buy","title":7,"annotations":{"readOnlyHint":"no"},"inputSchema":{"type":"object"}}]}`), nil
+		},
+	}}, nil)
+}
+
+func ExampleClient_Problems() {
+	ctx := context.Background()
+	c, err := client.Connect(ctx, carelessServer(), &client.Options{
+		OnProblem: func(_ context.Context, p *client.Problem) { fmt.Println(p) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	for tool, err := range c.Tools(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("usable:", tool.Name)
+	}
+	fmt.Println(len(c.Problems()), "problems")
+	// Output:
+	// tools/list "buy": /tools/0/title: expected string, got number
+	// tools/list "buy": /tools/0/annotations/readOnlyHint: expected boolean, got string
+	// usable: buy
+	// 2 problems
+}

@@ -182,7 +182,7 @@ func TestSettleFails(t *testing.T) {
 		"nothing":               {settled("", nil), laterCaps, client.ErrMalformed, "what it came to"},
 		"no object":             {settled(`[1]`, nil), laterCaps, client.ErrMalformed, "what it came to"},
 		"a member twice":        {settled(`{"content":[],"content":[]}`, nil), laterCaps, client.ErrMalformed, "what it came to"},
-		"no result of a tool":   {settled(`{"content":7}`, nil), laterCaps, client.ErrMalformed, "/content"},
+		"no result of a tool":   {settled(`{"Content":[]}`, nil), laterCaps, client.ErrMalformed, `must be written "content"`},
 		"the type again":        {settled(`{"resultType":"com.example/ticket"}`, nil), laterCaps, client.ErrResultType, "came to another one"},
 		"a question":            {settled(`{"resultType":"input_required"}`, nil), laterCaps, client.ErrResultType, "came to another one"},
 		"no type":               {settled(`{"resultType":7}`, nil), laterCaps, client.ErrResultType, "not a string"},
@@ -357,7 +357,7 @@ func TestDecodeResult(t *testing.T) {
 	for text, want := range map[string]error{
 		`{"content":[],"structuredContent":{}}`:                                    client.ErrOutput,
 		`{"content":[{"type":"text","text":"x"}],"structuredContent":{"sum":"x"}}`: nil,
-		`{"content":7}`:                      client.ErrMalformed,
+		`{"Content":[]}`:                     client.ErrMalformed,
 		`[]`:                                 client.ErrMalformed,
 		`{"content":[],"content":[]}`:        client.ErrMalformed,
 		`{"resultType":"task","content":[]}`: client.ErrResultType,

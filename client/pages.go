@@ -17,26 +17,29 @@ const maxRestarts = 2
 // A listing says how to page through one kind of list: R is a page, T an item.
 type listing[R, T any] struct {
 	method string
-	items  func(*R) ([]T, *string) // the items and the next cursor
-	key    func(*T) string         // what identifies an item
-	usable func(*T) bool           // nil: all are
+	items  func(*R) ([]T, *string)                     // the items and the next cursor
+	key    func(*T) string                             // what identifies an item
+	usable func(ctx context.Context, i int, t *T) bool // of the i-th item of a page; nil: all are
 }
 
 // Tools lists the server's tools, page by page as the loop goes on. Tools
 // whose schemas cannot be used (an unknown dialect, no schema at all, arguments
-// that are no object, beyond bounds) are left out with a warning in the log. An
+// that are no object, beyond bounds) are left out, and each is a [Problem]. An
 // error ends the list.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
 	return pages(ctx, c, &listing[mcp.ListToolsResult, mcp.Tool]{
 		method: mcp.MethodToolsList,
 		items:  func(r *mcp.ListToolsResult) ([]mcp.Tool, *string) { return r.Tools, r.NextCursor },
 		key:    func(t *mcp.Tool) string { return t.Name },
-		usable: func(t *mcp.Tool) bool {
-			if err := c.tools.learn(t, c.routes(), c.opts.MaxListBytes); err != nil {
-				c.log.Warn("a tool was left out: its schema cannot be used", "tool", t.Name, "err", err)
-				return false
+		usable: func(ctx context.Context, i int, t *mcp.Tool) bool {
+			err := c.tools.learn(t, c.routes(), c.opts.MaxListBytes)
+			if err != nil {
+				c.problem(ctx, &Problem{
+					Method: mcp.MethodToolsList, Subject: t.Name, Place: fmt.Sprintf("/tools/%d", i),
+					Why: fmt.Sprintf("the tool was left out: %v", err),
+				})
 			}
-			return true
+			return err == nil
 		},
 	})
 }
@@ -133,6 +136,7 @@ func (e *staleCursorError) Unwrap() error { return e.err }
 // onePass goes through a list from its beginning, leaves out what was given
 // already, and counts what it gives.
 func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given map[string]int, yield func(*T, error) bool) error {
+	c.problems.forget(l.method)
 	skip := maps.Clone(given)
 	seen := make(map[string]bool)
 	var cursor *string
@@ -155,7 +159,7 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 				continue
 			}
 			given[key]++
-			if l.usable != nil && !l.usable(item) {
+			if l.usable != nil && !l.usable(ctx, i, item) {
 				continue
 			}
 			if !yield(item, nil) {

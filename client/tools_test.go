@@ -54,7 +54,7 @@ func TestToolsLeftOut(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"dialect", "broken", "text", "untyped", "anything", "remote", "output"} {
-			if !strings.Contains(log.String(), "tool="+name) {
+			if !strings.Contains(log.String(), "subject="+name) {
 				t.Errorf("no warning about %s in %s", name, log.String())
 			}
 		}

@@ -84,6 +84,7 @@ func (l *link) options() *client.Options {
 		Logger:     h.opts.Logger.With("server", l.spec.Name),
 		Extensions: h.opts.Extensions,
 		Middleware: []client.Middleware{l.counted},
+		OnProblem:  func(context.Context, *client.Problem) { h.servers.problem() },
 	}
 	if h.opts.Attended {
 		o.OnElicit = func(ctx context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {

@@ -38,10 +38,26 @@ type ServerStatus struct {
 	SkillsErr    error
 	// Version is the protocol revision in use; empty while there is no connection.
 	Version string
+	// Problems are the parts of its answers that were wrong and are not used as they came; see
+	// client.Client.Problems.
+	Problems []client.Problem
 	// Stale says that the tools are those of an earlier listing: the server has said
 	// that they changed, the time is over for which it said that they stay, it could not
 	// list them, or is not connected at the moment.
 	Stale bool
+}
+
+// Wrong says in a sentence what was wrong in the answers of the server, or is empty. It quotes what the
+// server wrote.
+func (s *ServerStatus) Wrong() string {
+	switch n := len(s.Problems); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("a part of its answers is wrong and was left out or replaced: %s", &s.Problems[0])
+	default:
+		return fmt.Sprintf("%d parts of its answers are wrong and were left out or replaced, the first: %s", n, &s.Problems[0])
+	}
 }
 
 // A Catalog is the servers and their tools at one moment. It is never written to.
@@ -140,6 +156,9 @@ func (set *serverSet) current() *Catalog {
 	}
 	c := &Catalog{Generation: set.generation}
 	for _, s := range set.list {
+		if s.client != nil {
+			s.status.Problems = s.client.Problems()
+		}
 		c.Servers = append(c.Servers, s.status)
 		c.Tools = append(c.Tools, s.tools...)
 		if down := s.down(); down != nil {

@@ -258,13 +258,9 @@ func (s *Session) noticeFlags(c *readyCall) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(texts) == 0 || s.noticed[c.tool.digest] {
+	if len(texts) == 0 || !s.firstNoticeLocked(c.tool.digest) {
 		return nil
 	}
-	if s.noticed == nil {
-		s.noticed = make(map[string]bool)
-	}
-	s.noticed[c.tool.digest] = true
 	text := fmt.Sprintf("tool %s is called by a rule, without a question: %s", quoteFlag(c.tool.Def.Name), strings.Join(texts, " "))
 	_, err := s.appendLocked(&NoticeRecord{Level: mcp.LogWarning, Server: c.tool.Server, Text: bounded(text, maxWhy), Untrusted: true})
 	return err

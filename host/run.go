@@ -332,11 +332,48 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 			return nil, err
 		}
 	}
+	if err := s.noticeProblems(catalog); err != nil {
+		return nil, err
+	}
 	down := slices.DeleteFunc(slices.Clone(catalog.Down), starting)
 	if len(down) > 0 && len(down) == len(catalog.Servers) {
 		return nil, down[0]
 	}
 	return catalog, nil
+}
+
+// noticeProblems tells of what is wrong in the answers of servers, once for what there is at a time.
+func (s *Session) noticeProblems(c *Catalog) error {
+	for i := range c.Servers {
+		status := &c.Servers[i]
+		if len(status.Problems) == 0 || !s.firstNotice(fmt.Sprintf("%d problems of %s", len(status.Problems), status.Name)) {
+			continue
+		}
+		notice := &NoticeRecord{Level: mcp.LogWarning, Server: status.Name, Text: bounded(fmt.Sprintf("server %q: %s", status.Name, status.Wrong()), maxWhy), Untrusted: true}
+		if _, err := s.write(notice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstNotice reports whether the person was not told of something yet, and notes that they are now.
+func (s *Session) firstNotice(of string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.firstNoticeLocked(of)
+}
+
+// firstNoticeLocked is firstNotice with s.mu held.
+func (s *Session) firstNoticeLocked(of string) bool {
+	if s.noticed[of] {
+		return false
+	}
+	if s.noticed == nil {
+		s.noticed = make(map[string]bool)
+	}
+	s.noticed[of] = true
+	return true
 }
 
 // maxChangedTools is how often in a turn the person is asked about tools that change between

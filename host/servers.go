@@ -109,6 +109,13 @@ func (set *serverSet) touch() {
 	set.changed = make(chan struct{})
 }
 
+// problem tells that a part of an answer was wrong.
+func (set *serverSet) problem() {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	set.touch()
+}
+
 // find returns the server called name, or nil. The mutex is held.
 func (set *serverSet) find(name string) *supervisor {
 	for _, s := range set.list {

@@ -132,6 +132,7 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 	leave, err := p.attend(ctx, h)
 	if err == nil {
 		err = fn(h)
+		p.noteProblems(h)
 	}
 	if err != nil {
 		err = p.withLog(p.addresses.name(err))
@@ -141,6 +142,15 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 		p.logger().Warn("closing a server", "error", closeErr)
 	}
 	return err
+}
+
+// noteProblems tells of what was wrong in the answers of servers, in a line for each.
+func (p *program) noteProblems(h *host.Host) {
+	for _, s := range h.Status() {
+		if wrong := s.Wrong(); wrong != "" {
+			p.note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, p.masked(host.EscapeLine(wrong)))
+		}
+	}
 }
 
 // withOne opens the host and connects its only server, for commands that are

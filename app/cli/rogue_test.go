@@ -58,6 +58,12 @@ func (r *rogue) wrong(id, method, answer string) {
 	case "silent":
 	case "twice":
 		fmt.Print(answer, answer)
+	case "wrong parts":
+		result := `{"content":[{"type":"text","text":"seen"},{"type":"hologram","depth":3}]}`
+		if method == "tools/list" {
+			result = `{"tools":[{"name":"look","title":7,"annotations":{"readOnlyHint":"no"},"inputSchema":{"type":"object"}},{"name":"\u001b[31m"},{"name":9}]}`
+		}
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, result)
 	case "another id":
 		fmt.Printf(`{"jsonrpc":"2.0","id":"nobody's","result":{}}` + "\n")
 	case "half":

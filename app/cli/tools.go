@@ -82,15 +82,28 @@ type listedTool struct {
 	Tool   *mcp.Tool `json:"tool"`
 }
 
+// A listedProblem is a part of a server's answers that was wrong, in the JSON of the command "tools".
+type listedProblem struct {
+	Server string `json:"server"`
+	client.Problem
+}
+
 func (p *program) printTools(c *host.Catalog) error {
 	if p.json {
+		var problems []listedProblem
+		for i := range c.Servers {
+			for _, problem := range c.Servers[i].Problems {
+				problems = append(problems, listedProblem{c.Servers[i].Name, problem})
+			}
+		}
 		list := make([]listedTool, 0, len(c.Tools))
 		for _, t := range c.Tools {
 			list = append(list, listedTool{t.Server, t.Def})
 		}
 		return p.printMaskedJSON(struct {
-			Tools []listedTool `json:"tools"`
-		}{list})
+			Tools    []listedTool    `json:"tools"`
+			Problems []listedProblem `json:"problems,omitempty"`
+		}{list, problems})
 	}
 	var t table
 	for _, tool := range c.Tools {

@@ -29,6 +29,9 @@ func (l *Commands) listServers(context.Context, string) {
 		if s.Err != nil {
 			text += "; " + claim(s.Err.Error())
 		}
+		if wrong := s.Wrong(); wrong != "" {
+			text += "; " + claim(wrong)
+		}
 		l.say("%s.", text)
 	}
 }

@@ -410,7 +410,7 @@ func TestCoreClientHostile(t *testing.T) {
 		"no ttl":              {&coreFake{created: with("ttl", "")}, "ttl is missing", client.ErrMalformed, 0},
 		"a negative interval": {&coreFake{created: with("pollInterval", "-1")}, "pollInterval: it is negative", client.ErrMalformed, 0},
 		"a new status":        {&coreFake{created: with("status", `"sleeping"`)}, "no state", client.ErrMalformed, 0},
-		"no CallToolResult":   {&coreFake{created: created, result: func(int) (string, error) { return `{"content":7}`, nil }}, "content", client.ErrMalformed, 0},
+		"no CallToolResult":   {&coreFake{created: created, result: func(int) (string, error) { return `{"content":[{"type":"text","text":"a","Text":1}]}`, nil }}, "content", client.ErrMalformed, 0},
 		"a task for a result": {&coreFake{created: created, result: func(int) (string, error) { return created, nil }}, "no result of a tool", client.ErrMalformed, 1},
 		"not yet": {&coreFake{created: created, state: coreSays("working"), result: func(n int) (string, error) {
 			if n < 4 {

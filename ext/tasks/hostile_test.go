@@ -35,7 +35,7 @@ func TestMalformedTasks(t *testing.T) {
 		{nil, says("working", "taskId", `"b"`), `it is of the task "b"`},
 		{nil, says("working", "pollIntervalMs", `"soon"`), "pollIntervalMs"},
 		{nil, says("completed", "result", `{"resultType":"task","content":[]}`), "came to another one"},
-		{nil, says("completed", "result", `{"content":7}`), "malformed result"},
+		{nil, says("completed", "result", `{"Content":[]}`), "malformed result"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake(t)

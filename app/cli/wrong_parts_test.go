@@ -1,0 +1,79 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/parley-mcp/parley/client"
+)
+
+// What is wrong in a server's answers costs nothing but itself, and is told in a line.
+func TestWrongParts(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
+	const list = `parley: server "rogue": 4 parts of its answers are wrong and were left out or replaced, the first: tools/list "look": /tools/0/title: expected string, got number; 'parley doctor' says what is wrong with a server`
+	const block = `a part of its answers is wrong and was left out or replaced: tools/call "look": /content/1: of an unknown type`
+	for _, test := range []struct {
+		at, input string
+		command   []string
+		out, said []string
+	}{
+		{"tools/list", "", []string{"tools"}, []string{"rogue/look()"}, []string{list}},
+		{"tools/list", "", []string{"call", "look"}, []string{"seen"}, []string{list}},
+		{"tools/call", "", []string{"tools"}, []string{"rogue/look()"}, nil},
+		{"tools/call", "", []string{"call", "look"}, []string{"seen", "of an unknown type", `"depth":3`}, []string{`parley: server "rogue": ` + block}},
+		{"tools/call", "", []string{"run", "--allow", "*", "look"}, []string{"seen"}, []string{`server "rogue": ` + block}},
+		{"tools/list", "/servers\n/quit\n", []string{"chat", "--allow", "*", "look"}, []string{"4 parts of its answers are wrong", "seen"}, nil},
+	} {
+		server := "rogue=rogue " + filepath.Join(t.TempDir(), "pid") + " " + test.at + " 'wrong parts'"
+		code, out, said := run(t, test.input, append(test.command, "--server", server)...)
+		if code != 0 {
+			t.Errorf("%v: exit code %d\n%s%s", test.command, code, out, said)
+		}
+		plain := strings.Join(strings.Fields(strings.ReplaceAll(said, "\n    | ", " ")), " ")
+		shown := strings.Join(strings.Fields(strings.ReplaceAll(out, "\n    | ", " ")), " ")
+		for _, want := range test.out {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%v with %s wrong: not in the output: %s\n%s", test.command, test.at, want, out)
+			}
+		}
+		for _, want := range test.said {
+			if !strings.Contains(plain, want) {
+				t.Errorf("%v with %s wrong: not on standard error: %s\n%s", test.command, test.at, want, said)
+			}
+		}
+		if test.said == nil && strings.Contains(said, "wrong") {
+			t.Errorf("%v with %s wrong: %s", test.command, test.at, said)
+		}
+	}
+}
+
+// The list of tools as JSON has what is wrong, part by part.
+func TestWrongPartsAsJSON(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
+	code, out, said := run(t, "", "tools", "--json", "--server", "rogue=rogue "+filepath.Join(t.TempDir(), "pid")+" tools/list 'wrong parts'")
+	var listed struct {
+		Tools    []struct{ Tool struct{ Name string } }
+		Problems []struct {
+			Server string
+			client.Problem
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &listed); err != nil || code != 0 {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
+	}
+	if len(listed.Tools) != 1 || listed.Tools[0].Tool.Name != "look" || len(listed.Problems) != 4 {
+		t.Fatalf("%+v", listed)
+	}
+	if p := listed.Problems[3]; !strings.Contains(p.Why, "the tool was left out: inputSchema: ") {
+		t.Errorf("%+v", p)
+	}
+	if p := listed.Problems[2]; p.Server != "rogue" || p.Method != "tools/list" || p.Place != "/tools/2/name" || p.Why == "" {
+		t.Errorf("%+v", p)
+	}
+}

@@ -1,0 +1,192 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/revision/shape"
+	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/mcp"
+)
+
+// maxNote bounds how much of a block that cannot be read is given as text.
+const maxNote = 16 << 10
+
+// needed are the members that a value is of no use without.
+var needed = map[reflect.Type][]string{
+	reflect.TypeFor[mcp.InitializeResult]():            {"protocolVersion"},
+	reflect.TypeFor[mcp.DiscoverResult]():              {"supportedVersions"},
+	reflect.TypeFor[mcp.ListToolsResult]():             {"tools"},
+	reflect.TypeFor[mcp.ListPromptsResult]():           {"prompts"},
+	reflect.TypeFor[mcp.ListResourcesResult]():         {"resources"},
+	reflect.TypeFor[mcp.ListResourceTemplatesResult](): {"resourceTemplates"},
+	reflect.TypeFor[mcp.ReadResourceResult]():          {"contents"},
+	reflect.TypeFor[mcp.GetPromptResult]():             {"messages"},
+	reflect.TypeFor[mcp.CompleteResult]():              {"completion"},
+	reflect.TypeFor[mcp.Completion]():                  {"values"},
+	reflect.TypeFor[mcp.Tool]():                        {"name"},
+	reflect.TypeFor[mcp.Prompt]():                      {"name"},
+	reflect.TypeFor[mcp.PromptArgument]():              {"name"},
+	reflect.TypeFor[mcp.PromptMessage]():               {"content"},
+	reflect.TypeFor[mcp.Resource]():                    {"uri"},
+	reflect.TypeFor[mcp.ResourceTemplate]():            {"uriTemplate"},
+	reflect.TypeFor[mcp.Icon]():                        {"src"},
+	reflect.TypeFor[mcp.TextContent]():                 {"text"},
+	reflect.TypeFor[mcp.ImageContent]():                {"data"},
+	reflect.TypeFor[mcp.AudioContent]():                {"data"},
+	reflect.TypeFor[mcp.ResourceLink]():                {"uri"},
+	reflect.TypeFor[mcp.EmbeddedResource]():            {"resource"},
+}
+
+// blocks are the types of content that a result may have, by their name.
+var blocks = map[string]reflect.Type{
+	"text":          reflect.TypeFor[mcp.TextContent](),
+	"image":         reflect.TypeFor[mcp.ImageContent](),
+	"audio":         reflect.TypeFor[mcp.AudioContent](),
+	"resource_link": reflect.TypeFor[mcp.ResourceLink](),
+	"resource":      reflect.TypeFor[mcp.EmbeddedResource](),
+}
+
+// readResult reads a result in two steps: as it is, and if that fails without the parts that are wrong
+// and can be spared. Those become problems. No hint becomes more permissive: one that cannot be read is
+// not given, and a failure that cannot be read is one.
+func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) error {
+	err := sh.UpResult(method, raw, out)
+	if err == nil || len(raw) == 0 {
+		return err
+	}
+	m := &wire.Mender{
+		Needs:   func(t reflect.Type, member string) bool { return slices.Contains(needed[t], member) },
+		Instead: instead, Surplus: surplus, Concrete: concrete, Note: note,
+	}
+	mended, err := m.Mend(raw, reflect.TypeOf(out).Elem())
+	if err != nil {
+		return err
+	}
+	reflect.ValueOf(out).Elem().SetZero()
+	if err := sh.UpResult(method, mended, out); err != nil {
+		return err
+	}
+	of := items{result: raw}
+	for _, l := range m.Losses {
+		c.problem(ctx, &Problem{Method: method, Subject: cmp.Or(of.at(l.Pointer), target), Place: l.Pointer, Why: l.Why.Error()})
+	}
+	if m.More > 0 {
+		c.problem(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
+	}
+	return nil
+}
+
+var errNoBlocks = errors.New("expected a list of blocks")
+
+// instead replaces a member that cannot be read.
+func instead(t reflect.Type, member string, value wire.RawValue) wire.RawValue {
+	switch {
+	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "isError":
+		return wire.RawValue("true")
+	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "content":
+		if value[0] != '{' { // a block alone is mended as those of a list
+			value = note(nil, value, errNoBlocks)
+		}
+		return slices.Concat(wire.RawValue("["), value, wire.RawValue("]"))
+	case t == reflect.TypeFor[mcp.PromptMessage]() && member == "role":
+		return wire.RawValue(`"user"`)
+	case t == reflect.TypeFor[mcp.ServerCapabilities]() && string(value) == "true":
+		return wire.RawValue("{}")
+	}
+	return nil
+}
+
+// surplus is the one of two members that exclude each other which is left out.
+func surplus(t reflect.Type, o wire.Object) string {
+	if t != reflect.TypeFor[mcp.ResourceContents]() {
+		return ""
+	}
+	_, text := o.Member("text")
+	blob, both := o.Member("blob")
+	switch both = both && text; {
+	case both && blob[0] == '"' && len(blob) > 2:
+		return "text"
+	case both:
+		return "blob"
+	}
+	return ""
+}
+
+// concrete is the type of a block of content.
+func concrete(_ reflect.Type, value wire.RawValue) reflect.Type {
+	if o, err := wire.ParseObject(value, wire.Limits{}); err == nil {
+		if name, ok := o.Member("type"); ok && name[0] == '"' {
+			return blocks[wire.Text(name)]
+		}
+	}
+	return nil
+}
+
+// note is a block of text that takes the place of one that cannot be read. It gives the block as it came,
+// since a model may understand it; a string alone is a text.
+func note(_ reflect.Type, value wire.RawValue, why error) wire.RawValue {
+	if value[0] == '"' {
+		return textBlock(wire.Text(value))
+	}
+	text := string(value)
+	if len(text) > maxNote {
+		text = strings.ToValidUTF8(text[:maxNote], "") + fmt.Sprintf("… (%d bytes in all)", len(text))
+	}
+	return textBlock(fmt.Sprintf("[A block of this answer cannot be read: %v. As it came:]\n%s", why, text))
+}
+
+// textBlock is a block of text.
+func textBlock(text string) wire.RawValue {
+	return append(wire.AppendString(wire.RawValue(`{"type":"text","text":`), text), '}')
+}
+
+// items are the lists of a result, read when they are first asked for.
+type items struct {
+	result wire.RawValue
+	lists  map[string][]wire.RawValue
+}
+
+// at is the name or URI of the item that a pointer such as /tools/3/title leads into, or "".
+func (l *items) at(pointer string) string {
+	parts := strings.SplitN(pointer, "/", 4)
+	if len(parts) < 3 {
+		return ""
+	}
+	list := l.list(parts[1])
+	index, err := strconv.Atoi(parts[2])
+	if err != nil || index >= len(list) {
+		return ""
+	}
+	item, err := wire.ParseObject(list[index], wire.Limits{})
+	if err != nil {
+		return ""
+	}
+	for _, name := range []string{"name", "uri", "uriTemplate"} {
+		if value, ok := item.Member(name); ok && value[0] == '"' {
+			return wire.Text(value)
+		}
+	}
+	return ""
+}
+
+func (l *items) list(name string) []wire.RawValue {
+	list, ok := l.lists[name]
+	if !ok {
+		if o, err := wire.ParseObject(l.result, wire.Limits{}); err == nil {
+			raw, _ := o.Member(name)
+			list, _ = wire.ParseArray(raw, wire.Limits{}, 0) // none if it is no list
+		}
+		if l.lists == nil {
+			l.lists = make(map[string][]wire.RawValue)
+		}
+		l.lists[name] = list
+	}
+	return list
+}

@@ -1,0 +1,114 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// maxProblems bounds the problems that are kept and told of one server.
+const maxProblems = 1000
+
+// A Problem is a part of an answer that does not follow the specification. It was left out, replaced by
+// what is safe, or is not judged by this client; the rest of the answer is used. What it quotes is the
+// server's, bounded, and not to be trusted.
+type Problem struct {
+	// Method is the request, such as tools/list.
+	Method string `json:"method"`
+	// Subject is the name or URI of the item of a list, or the tool, resource or prompt that was asked
+	// for; empty where there is none.
+	Subject string `json:"subject,omitempty"`
+	// Place is a JSON pointer (RFC 6901) into the result, such as /tools/3/title.
+	Place string `json:"place,omitempty"`
+	// Why says what is wrong, and what became of it where it was not left out.
+	Why string `json:"why"`
+}
+
+// String is the problem in one line.
+func (p *Problem) String() string {
+	text := p.Method
+	if p.Subject != "" {
+		text += fmt.Sprintf(" %q", p.Subject)
+	}
+	if p.Place != "" {
+		text += ": " + p.Place
+	}
+	return text + ": " + p.Why
+}
+
+// problems are what was found in the answers of the server.
+type problems struct {
+	mu   sync.Mutex
+	list []Problem
+	told map[Problem]bool // since the client was made
+}
+
+// Problems returns what was found in the server's answers, in order, each once: of a list what was found
+// when it was last read from its beginning. It returns a thousand at most; the last one says then that
+// there are more.
+func (c *Client) Problems() []Problem {
+	c.problems.mu.Lock()
+	defer c.problems.mu.Unlock()
+	return append([]Problem(nil), c.problems.list...)
+}
+
+// forget drops what was found in answers to a method, before a list is read anew.
+func (b *problems) forget(method string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	kept := b.list[:0]
+	for _, p := range b.list {
+		if p.Method != method {
+			kept = append(kept, p)
+		}
+	}
+	b.list = kept
+}
+
+// add keeps a problem, and reports whether it is to be told, which is once.
+func (b *problems) add(p *Problem) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.list) > maxProblems {
+		return false
+	}
+	for i := range b.list {
+		if b.list[i] == *p {
+			return false
+		}
+	}
+	if len(b.list) == maxProblems {
+		*p = Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not told", maxProblems)}
+	}
+	b.list = append(b.list, *p)
+	if b.told[*p] || len(b.told) > maxProblems {
+		return false
+	}
+	if b.told == nil {
+		b.told = make(map[Problem]bool)
+	}
+	b.told[*p] = true
+	return true
+}
+
+// problem keeps a problem, and tells it to the log and the handler.
+func (c *Client) problem(ctx context.Context, p *Problem) {
+	p.Subject, p.Place, p.Why = brief(p.Subject), brief(p.Place), brief(p.Why)
+	if !c.problems.add(p) {
+		return
+	}
+	c.log.Warn("a part of an answer is wrong", "method", p.Method, "subject", p.Subject, "place", p.Place, "why", p.Why)
+	if f := c.opts.OnProblem; f != nil {
+		_ = c.guard("OnProblem", func() { f(ctx, p) }) // the error is logged
+	}
+}
+
+// brief bounds a text of the server's.
+func brief(s string) string {
+	const most = 300
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
