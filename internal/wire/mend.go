@@ -124,6 +124,9 @@ func (m *Mender) spare(raw RawValue, t reflect.Type, pointer string) (mended Raw
 }
 
 func (m *Mender) ofInterface(raw RawValue, t reflect.Type, pointer string) (RawValue, error) {
+	if t.NumMethod() == 0 {
+		return raw, nil // any value fits
+	}
 	err := error(newError("", nil, "of an unknown type"))
 	if m.Concrete != nil {
 		if concrete := m.Concrete(t, raw); concrete != nil {

@@ -24,6 +24,7 @@ type drawing struct {
 	Shown  bool              `json:"shown,omitzero"`
 	Shapes shapes            `json:"shapes,omitzero"`
 	Tags   map[string]string `json:"tags,omitzero"`
+	Any    any               `json:"any,omitzero"`
 	Data   []byte            `json:"data,omitzero"`
 	Inner  *drawing          `json:"inner,omitzero"`
 }
@@ -95,7 +96,7 @@ func TestMend(t *testing.T) {
 			`{"all":[{"name":"a","tags":{"x":"y","z":1}},{"name":7},{"name":"c","tags":["x"]}]}`,
 			`{"all":[{"name":"a","tags":{"x":"y"}},{"name":"c"}]}`, "/all/0/tags/z /all/1/name /all/2/tags",
 		},
-		{`{"all":[{"name":"a","shown":"no"}]}`, `{"all":[{"name":"a","shown":true}]}`, "/all/0/shown"},
+		{`{"all":[{"name":"a","shown":"no","any":[1]}]}`, `{"all":[{"name":"a","shown":true,"any":[1]}]}`, "/all/0/shown"},
 		{`{"all":[5,null,{"name":"b","tags":3,"inner":{"name":{}}}]}`, `{"all":[null,{"name":"b"}]}`, "/all/0 /all/2/tags /all/2/inner/name"},
 		{
 			`{"all":[{"name":"a","shapes":[{"kind":"square"},{"kind":"round"},null,{"kind":"square","title":1}]}]}`,
