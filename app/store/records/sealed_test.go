@@ -27,7 +27,7 @@ func newKey(t testing.TB) *seal.Key {
 
 func openWith(t testing.TB, dsn string, key *seal.Key) *records.DB {
 	t.Helper()
-	db, err := records.Open(t.Context(), dsn, &records.Options{SecretsKey: key, Connections: 4})
+	db, err := records.Open(t.Context(), dsn, &records.Options{SecretsKey: key, Connections: 4, Wait: 10 * time.Minute})
 	return databasetest.Opened(t, db, err)
 }
 
