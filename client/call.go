@@ -532,7 +532,7 @@ func (k *call) decodeResult(s *session, result wire.Object, out any) error {
 	return k.decode(s, result.Raw(), out)
 }
 
-// context is the call's, or that of the client for one that was not started.
+// context returns the context of the call, or of the client if the call was never started.
 func (k *call) context() context.Context {
 	if k.ctx != nil {
 		return k.ctx

@@ -53,13 +53,13 @@ var blocks = map[string]reflect.Type{
 	"resource":      reflect.TypeFor[mcp.EmbeddedResource](),
 }
 
-// readResult reads a result in two steps: as it is, and if that fails without the parts that are wrong
-// and can be spared. Those become problems. No hint becomes more permissive: one that cannot be read is
-// not given, and a failure that cannot be read is one.
+// readResult decodes a result. If it does not fit, readResult leaves out or replaces the smallest wrong
+// parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive: an unreadable
+// hint counts as absent, and an unreadable isError as true.
 func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) error {
 	err := sh.UpResult(method, raw, out)
-	if err == nil || len(raw) == 0 {
-		return err
+	if err == nil {
+		return nil
 	}
 	m := &wire.Mender{
 		Needs:   func(t reflect.Type, member string) bool { return slices.Contains(needed[t], member) },
@@ -91,7 +91,7 @@ func instead(t reflect.Type, member string, value wire.RawValue) wire.RawValue {
 	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "isError":
 		return wire.RawValue("true")
 	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "content":
-		if value[0] != '{' { // a block alone is mended as those of a list
+		if value[0] != '{' { // a single block is mended like those in a list
 			value = note(nil, value, errNoBlocks)
 		}
 		return slices.Concat(wire.RawValue("["), value, wire.RawValue("]"))
@@ -103,20 +103,20 @@ func instead(t reflect.Type, member string, value wire.RawValue) wire.RawValue {
 	return nil
 }
 
-// surplus is the one of two members that exclude each other which is left out.
+// surplus returns which of two members that exclude each other is left out.
 func surplus(t reflect.Type, o wire.Object) string {
 	if t != reflect.TypeFor[mcp.ResourceContents]() {
 		return ""
 	}
-	_, text := o.Member("text")
-	blob, both := o.Member("blob")
-	switch both = both && text; {
-	case both && blob[0] == '"' && len(blob) > 2:
+	_, hasText := o.Member("text")
+	blob, hasBlob := o.Member("blob")
+	switch {
+	case !hasText || !hasBlob:
+		return ""
+	case blob[0] == '"' && len(blob) > 2: // it is not empty
 		return "text"
-	case both:
-		return "blob"
 	}
-	return ""
+	return "blob"
 }
 
 // concrete is the type of a block of content.
@@ -129,8 +129,8 @@ func concrete(_ reflect.Type, value wire.RawValue) reflect.Type {
 	return nil
 }
 
-// note is a block of text that takes the place of one that cannot be read. It gives the block as it came,
-// since a model may understand it; a string alone is a text.
+// note returns the text block that replaces an unreadable one. It includes the block as received, which a
+// model may understand. A bare string becomes the text itself.
 func note(_ reflect.Type, value wire.RawValue, why error) wire.RawValue {
 	if value[0] == '"' {
 		return textBlock(wire.Text(value))

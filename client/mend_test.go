@@ -19,8 +19,8 @@ func answered(t *testing.T, versions []string, method, result string) (got strin
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{versions: versions, on: map[string]func(*req) (any, error){method: func(*req) (any, error) { return raw(result), nil }}}
-		var told []string
-		c := connect(t, s, &client.Options{Versions: versions, OnProblem: func(_ context.Context, p *client.Problem) { told = append(told, p.String()) }})
+		var handled []string
+		c := connect(t, s, &client.Options{Versions: versions, OnProblem: func(_ context.Context, p *client.Problem) { handled = append(handled, p.String()) }})
 		var v any
 		switch method {
 		case mcp.MethodToolsList:
@@ -46,8 +46,8 @@ func answered(t *testing.T, versions []string, method, result string) (got strin
 		for _, p := range c.Problems() {
 			problems = append(problems, p.String())
 		}
-		if !slices.Equal(told, problems) {
-			t.Errorf("the handler was told %q, and kept are %q", told, problems)
+		if !slices.Equal(handled, problems) {
+			t.Errorf("the handler got %q, and Problems returned %q", handled, problems)
 		}
 	})
 	return got, problems, err
@@ -106,8 +106,8 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
-// What an answer is of no use without, and what looks like a member of the protocol, is an error that
-// names the place.
+// An answer without an essential member, or with one in the wrong letter case, is an error that names the
+// place.
 func TestPartsRefused(t *testing.T) {
 	for _, test := range []struct{ method, result, want string }{
 		{"tools/list", `{"tools":{"a":1}}`, "/tools: expected array"},
@@ -125,7 +125,7 @@ func TestPartsRefused(t *testing.T) {
 	}
 }
 
-// A server whose word about itself is wrong in parts can be used.
+// A server with wrong parts in its handshake can be used.
 func TestPartsOfHandshake(t *testing.T) {
 	for _, capabilities := range []string{`{"tools":true}`, `{"tools":[]}`, `{"tools":{"listChanged":"yes"},"logging":5}`} {
 		for version, method := range map[string]string{modern: mcp.MethodDiscover, newest: mcp.MethodInitialize} {
@@ -148,8 +148,8 @@ func TestPartsOfHandshake(t *testing.T) {
 	}
 }
 
-// A server that is wrong without end costs a bounded number of problems, whose text is bounded; what was
-// found in a list is found anew when it is read anew.
+// Problems are bounded in number and in size, whatever the server sends. Reading a list again replaces
+// what was found in it before.
 func TestProblemsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, page := false, 0

@@ -90,8 +90,8 @@ type Options struct {
 	// for. Without it they are dropped, and the log says so at level debug.
 	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
 
-	// OnProblem is told of each part of an answer that is wrong and was left out, replaced or is not
-	// judged here, once, before the request whose answer it was returns; see [Client.Problems].
+	// OnProblem is called once for each part of an answer that was wrong and was left out or replaced,
+	// before the request returns; see [Client.Problems].
 	OnProblem func(ctx context.Context, p *Problem)
 
 	// Middleware wraps each request, the first outermost; default none.

@@ -7,12 +7,11 @@ import (
 	"sync"
 )
 
-// maxProblems bounds the problems that are kept and told of one server.
+// maxProblems bounds the problems that are kept and reported for one server.
 const maxProblems = 1000
 
-// A Problem is a part of an answer that does not follow the specification. It was left out, replaced by
-// what is safe, or is not judged by this client; the rest of the answer is used. What it quotes is the
-// server's, bounded, and not to be trusted.
+// A Problem is a part of an answer that does not follow the specification. It was left out or replaced by
+// a safe value; the rest of the answer is used. Its texts quote the server: they are bounded and untrusted.
 type Problem struct {
 	// Method is the request, such as tools/list.
 	Method string `json:"method"`
@@ -21,7 +20,7 @@ type Problem struct {
 	Subject string `json:"subject,omitempty"`
 	// Place is a JSON pointer (RFC 6901) into the result, such as /tools/3/title.
 	Place string `json:"place,omitempty"`
-	// Why says what is wrong, and what became of it where it was not left out.
+	// Why says what is wrong.
 	Why string `json:"why"`
 }
 
@@ -37,16 +36,15 @@ func (p *Problem) String() string {
 	return text + ": " + p.Why
 }
 
-// problems are what was found in the answers of the server.
+// problems holds what was wrong in the server's answers.
 type problems struct {
-	mu   sync.Mutex
-	list []Problem
-	told map[Problem]bool // since the client was made
+	mu       sync.Mutex
+	list     []Problem
+	reported map[Problem]bool // since the client was made
 }
 
-// Problems returns what was found in the server's answers, in order, each once: of a list what was found
-// when it was last read from its beginning. It returns a thousand at most; the last one says then that
-// there are more.
+// Problems returns what was wrong in the server's answers, in order and each once. Reading a list again
+// replaces what was found in it before. After 1,000 problems one more says that there are others.
 func (c *Client) Problems() []Problem {
 	c.problems.mu.Lock()
 	defer c.problems.mu.Unlock()
@@ -66,7 +64,7 @@ func (b *problems) forget(method string) {
 	b.list = kept
 }
 
-// add keeps a problem, and reports whether it is to be told, which is once.
+// add keeps a problem, and says whether it is new and has to be reported.
 func (b *problems) add(p *Problem) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,20 +77,20 @@ func (b *problems) add(p *Problem) bool {
 		}
 	}
 	if len(b.list) == maxProblems {
-		*p = Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not told", maxProblems)}
+		*p = Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
 	}
 	b.list = append(b.list, *p)
-	if b.told[*p] || len(b.told) > maxProblems {
+	if b.reported[*p] || len(b.reported) > maxProblems {
 		return false
 	}
-	if b.told == nil {
-		b.told = make(map[Problem]bool)
+	if b.reported == nil {
+		b.reported = make(map[Problem]bool)
 	}
-	b.told[*p] = true
+	b.reported[*p] = true
 	return true
 }
 
-// problem keeps a problem, and tells it to the log and the handler.
+// problem keeps a problem, and reports a new one to the log and the handler.
 func (c *Client) problem(ctx context.Context, p *Problem) {
 	p.Subject, p.Place, p.Why = brief(p.Subject), brief(p.Place), brief(p.Why)
 	if !c.problems.add(p) {

@@ -38,8 +38,7 @@ type ServerStatus struct {
 	SkillsErr    error
 	// Version is the protocol revision in use; empty while there is no connection.
 	Version string
-	// Problems are the parts of its answers that were wrong and are not used as they came; see
-	// client.Client.Problems.
+	// Problems are the wrong parts of its answers; see client.Client.Problems.
 	Problems []client.Problem
 	// Stale says that the tools are those of an earlier listing: the server has said
 	// that they changed, the time is over for which it said that they stay, it could not
@@ -47,8 +46,7 @@ type ServerStatus struct {
 	Stale bool
 }
 
-// Wrong says in a sentence what was wrong in the answers of the server, or is empty. It quotes what the
-// server wrote.
+// Wrong describes Problems in one sentence, which quotes the server; it is empty if there are none.
 func (s *ServerStatus) Wrong() string {
 	switch n := len(s.Problems); n {
 	case 0:

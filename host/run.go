@@ -342,7 +342,7 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	return catalog, nil
 }
 
-// noticeProblems tells of what is wrong in the answers of servers, once for what there is at a time.
+// noticeProblems writes a notice for each server whose number of wrong parts has changed.
 func (s *Session) noticeProblems(c *Catalog) error {
 	for i := range c.Servers {
 		status := &c.Servers[i]

@@ -109,7 +109,7 @@ func (set *serverSet) touch() {
 	set.changed = make(chan struct{})
 }
 
-// problem tells that a part of an answer was wrong.
+// problem publishes that a part of an answer was wrong.
 func (set *serverSet) problem() {
 	set.mu.Lock()
 	defer set.mu.Unlock()

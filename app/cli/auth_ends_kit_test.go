@@ -46,11 +46,13 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 	s := &endsSite{t: t, database: database, admin: "unix:" + filepath.Join(shortDir(t), "s"), endsFront: newEndsFront(t)}
 	s.password, s.otherFile, s.guard = kept(t, "correct-horse"), kept(t, "battery-staple"), clientFile(t, "")
 	s.first = s.serve(database, "--admin", s.admin)
+	var listens []string
 	for _, address := range []*string{&s.mcp, &s.doomed} {
 		port, err := pickPort()
 		if err != nil {
 			t.Fatal(err)
 		}
+		listens = append(listens, "127.0.0.1:"+port)
 		*address = "http://127.0.0.1:" + port + "/mcp"
 		add := []string{"resource", "add", *address}
 		for scope := range strings.FieldsSeq(endsScopes) {
@@ -62,8 +64,7 @@ func newEndsSite(t *testing.T, database string) *endsSite {
 	// A server that runs knows of a resource a second after it was added at another one; this one
 	// begins with all.
 	s.to(s.serve(database))
-	for _, address := range []string{s.mcp, s.doomed} {
-		listen := strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/mcp")
+	for _, listen := range listens {
 		within := startChild(t, `ends within (\S+)`, "serve", "everything", "--http", listen, "--auth", s.issuer,
 			"--introspect", s.guard, "--require-fresh", endsFresh.String())
 		if within != endsFresh.String() {

@@ -144,7 +144,7 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 	return err
 }
 
-// noteProblems tells of what was wrong in the answers of servers, in a line for each.
+// noteProblems reports what was wrong in the answers of servers, in one line per server.
 func (p *program) noteProblems(h *host.Host) {
 	for _, s := range h.Status() {
 		if wrong := s.Wrong(); wrong != "" {

@@ -82,7 +82,7 @@ type listedTool struct {
 	Tool   *mcp.Tool `json:"tool"`
 }
 
-// A listedProblem is a part of a server's answers that was wrong, in the JSON of the command "tools".
+// A listedProblem is a wrong part of a server's answers in the JSON of the command "tools".
 type listedProblem struct {
 	Server string `json:"server"`
 	client.Problem

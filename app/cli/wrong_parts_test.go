@@ -9,7 +9,7 @@ import (
 	"github.com/parley-mcp/parley/client"
 )
 
-// What is wrong in a server's answers costs nothing but itself, and is told in a line.
+// A wrong part of an answer costs nothing but itself, and is reported in one line per server.
 func TestWrongParts(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return
@@ -51,7 +51,7 @@ func TestWrongParts(t *testing.T) {
 	}
 }
 
-// The list of tools as JSON has what is wrong, part by part.
+// The JSON list of tools includes each wrong part.
 func TestWrongPartsAsJSON(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return

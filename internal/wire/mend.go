@@ -29,7 +29,7 @@ type Loss struct {
 	Why error
 }
 
-// A Mender makes a text that does not fit a type into one that does, once. Its functions may be nil.
+// A Mender changes one text so that it fits a type. Its functions may be nil.
 type Mender struct {
 	// Needs reports whether a value of struct type t is of no use without a member.
 	Needs func(t reflect.Type, member string) bool
@@ -51,11 +51,10 @@ type Mender struct {
 	failures int
 }
 
-// Mend returns a text for which [DecodeParams] into a value of type t succeeds: data without the members,
-// elements and entries that do not fit. The smallest part that can be spared is left out. The error says
-// what the value cannot be without. A member that differs from a known one in letter case only is not
-// spared: it is the error, as for DecodeParams. So is the text in which more than 10,000 attempts to read
-// a part fail.
+// Mend returns data without the members, elements and map entries that do not fit type t, so that
+// [DecodeParams] accepts it. It removes the smallest parts possible. It fails if an essential member does
+// not fit, if a member differs from a known one in letter case only, or after 10,000 failed attempts to
+// decode a part.
 func (m *Mender) Mend(data []byte, t reflect.Type) (RawValue, error) {
 	raw := trim(data)
 	if _, _, err := scan(raw, Limits{Depth: maxDepth}, nil); err != nil {

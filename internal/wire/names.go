@@ -209,8 +209,7 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 func pointerOf(path []string) string {
 	var b strings.Builder
 	for _, p := range path {
-		b.WriteByte('/')
-		b.WriteString(pointerEscapes.Replace(p))
+		b.WriteString(below(p))
 	}
 	return b.String()
 }
