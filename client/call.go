@@ -400,6 +400,7 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 		defer end()
 	}
 	in, err := cn.link.Do(k.ctx, m, route)
+	k.c.reportFlaws(k.ctx, k.method, k.target, in)
 	if err == nil {
 		k.timer.Progress()
 		return in, nil
@@ -407,6 +408,9 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 	if cause := context.Cause(k.ctx); cause != nil {
 		if k.c.ctx.Err() == nil {
 			s.era.abandon(cn, id, cause)
+		}
+		if errors.Is(err, cause) {
+			return nil, err // the link says more about it
 		}
 		return nil, cause
 	}

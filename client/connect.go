@@ -217,6 +217,7 @@ func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route
 // decides what to try next sees that the connection is over.
 func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Route) (*jsonrpc.Incoming, error) {
 	in, err := cn.link.Do(ctx, m, route)
+	cn.c.reportFlaws(ctx, m.Method, "", in)
 	if errors.Is(err, transport.ErrInterrupted) && !cn.link.Traits().Routes {
 		_ = cn.wait(ctx)
 	}

@@ -136,7 +136,11 @@ func (o *negotiation) initializeOnce(ctx context.Context, asked *revision.Facts,
 		return err
 	}
 	if err := o.cn.link.Post(ctx, &jsonrpc.Outgoing{Method: mcp.NotifyInitialized}, transport.Route{}); err != nil {
-		return fmt.Errorf("%s: %w", mcp.NotifyInitialized, err)
+		err = fmt.Errorf("%s: %w", mcp.NotifyInitialized, err)
+		if ctx.Err() != nil || !o.cn.link.Traits().Routes || errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrDenied) {
+			return err
+		}
+		o.c.Report(ctx, &Problem{Method: mcp.NotifyInitialized, Why: err.Error()}) // other servers work without it
 	}
 	if level := *o.c.level.Load(); level != "" && r.Capabilities.Logging != nil {
 		if err := e.sendLevel(ctx, o.cn, level); err != nil {

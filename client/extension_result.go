@@ -65,7 +65,7 @@ func (x *extensions) addResult(e *Extension, t ResultType) error {
 func resultType(result wire.Object) (string, error) {
 	raw, ok := result.Member("resultType")
 	switch {
-	case !ok, string(raw) == plainComplete:
+	case !ok, string(raw) == plainComplete, raw[0] == 'n':
 		return mcp.ResultComplete, nil
 	case raw[0] != '"':
 		return "", fmt.Errorf("%w: resultType is not a string", ErrResultType)

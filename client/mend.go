@@ -59,6 +59,7 @@ var blocks = map[string]reflect.Type{
 func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) error {
 	err := sh.UpResult(method, raw, out)
 	if err == nil {
+		c.tidy(ctx, method, target, raw, out)
 		return nil
 	}
 	m := &wire.Mender{
@@ -73,14 +74,74 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	if err := sh.UpResult(method, mended, out); err != nil {
 		return err
 	}
+	c.tidy(ctx, method, target, mended, out)
 	of := items{result: raw}
 	for _, l := range m.Losses {
-		c.problem(ctx, &Problem{Method: method, Subject: cmp.Or(of.at(l.Pointer), target), Place: l.Pointer, Why: l.Why.Error()})
+		c.Report(ctx, &Problem{Method: method, Subject: cmp.Or(of.at(l.Pointer), target), Place: l.Pointer, Why: l.Why.Error()})
 	}
 	if m.More > 0 {
-		c.problem(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
+		c.Report(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
 	}
 	return nil
+}
+
+// tidy mends what fits the types and is wrong: a result of a tool in the form of another protocol, an embedded
+// resource without contents, a role of nobody.
+func (c *Client) tidy(ctx context.Context, method, target string, raw wire.RawValue, out any) {
+	report := func(place, why string) {
+		c.Report(ctx, &Problem{Method: method, Subject: target, Place: place, Why: why})
+	}
+	of := items{result: raw}
+	switch out := out.(type) {
+	case *mcp.CallToolResult:
+		for i, block := range out.Content {
+			if isHollow(block) {
+				out.Content[i] = mcp.Text(noteText(of.list("content")[i], errHollow))
+				report(fmt.Sprintf("/content/%d", i), errHollow.Error())
+			}
+		}
+		if out.Content == nil && out.StructuredContent == nil && hasOthers(raw) {
+			out.Content = mcp.Contents{mcp.Text(noteText(raw, errForeign))}
+			report("/content", errForeign.Error())
+		}
+	case *mcp.GetPromptResult:
+		for i := range out.Messages {
+			m := &out.Messages[i]
+			if m.Role == "" {
+				m.Role = mcp.RoleUser
+			} else if m.Role != mcp.RoleUser && m.Role != mcp.RoleAssistant {
+				report(fmt.Sprintf("/messages/%d/role", i), fmt.Sprintf("the role is %q; it was read as %q", m.Role, mcp.RoleUser))
+				m.Role = mcp.RoleUser
+			}
+		}
+	}
+}
+
+var (
+	errHollow  = errors.New("the resource is missing")
+	errForeign = errors.New("the result has neither content nor structured content")
+)
+
+// isHollow reports whether a block is an embedded resource without contents.
+func isHollow(block mcp.Content) bool {
+	r, ok := block.(*mcp.EmbeddedResource)
+	return ok && r.Resource.URI == "" && r.Resource.Text == "" && r.Resource.Blob == nil
+}
+
+// hasOthers reports whether a result of a tool has members that are not of the protocol.
+func hasOthers(raw wire.RawValue) bool {
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if err != nil {
+		return false
+	}
+	for name := range o.All() {
+		switch name {
+		case "content", "structuredContent", "isError", "_meta", "resultType":
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 var errNoBlocks = errors.New("expected a list of blocks")
@@ -97,7 +158,10 @@ func instead(t reflect.Type, member string, value wire.RawValue) wire.RawValue {
 		return slices.Concat(wire.RawValue("["), value, wire.RawValue("]"))
 	case t == reflect.TypeFor[mcp.PromptMessage]() && member == "role":
 		return wire.RawValue(`"user"`)
-	case t == reflect.TypeFor[mcp.ServerCapabilities]() && string(value) == "true":
+	case value[0] == '{' && (t == reflect.TypeFor[mcp.ReadResourceResult]() && member == "contents" ||
+		t == reflect.TypeFor[mcp.GetPromptResult]() && member == "messages"):
+		return slices.Concat(wire.RawValue("["), value, wire.RawValue("]"))
+	case t == reflect.TypeFor[mcp.ServerCapabilities]() && value[0] != 'f':
 		return wire.RawValue("{}")
 	}
 	return nil
@@ -135,11 +199,16 @@ func note(_ reflect.Type, value wire.RawValue, why error) wire.RawValue {
 	if value[0] == '"' {
 		return textBlock(wire.Text(value))
 	}
+	return textBlock(noteText(value, why))
+}
+
+// noteText is a part of an answer that cannot be read, as it came, with the reason.
+func noteText(value wire.RawValue, why error) string {
 	text := string(value)
 	if len(text) > maxNote {
 		text = strings.ToValidUTF8(text[:maxNote], "") + fmt.Sprintf("… (%d bytes in all)", len(text))
 	}
-	return textBlock(fmt.Sprintf("[A block of this answer cannot be read: %v. As it came:]\n%s", why, text))
+	return fmt.Sprintf("[A part of this answer cannot be read: %v. As it came:]\n%s", why, text)
 }
 
 // textBlock is a block of text.

@@ -15,9 +15,28 @@ import (
 
 // CallTool calls a tool with arguments that encode to a JSON object (a
 // struct, a map, raw JSON), or nil. A failure of the tool is in the result,
-// not in the error. If the tool was listed with an output schema which the
-// result breaks, both the result and an [ErrOutput] are returned.
+// not in the error. If the structured content does not fit the output schema
+// that the tool was listed with, CallTool removes it, adds its text to the
+// content, and reports a [Problem].
 func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOptions) (*mcp.CallToolResult, error) {
+	r, err := c.callTool(ctx, name, args, o)
+	if err != nil {
+		return nil, err
+	}
+	wrong := c.tools.check(name, r)
+	if wrong == nil {
+		return r, nil
+	}
+	c.Report(ctx, &Problem{Method: mcp.MethodToolsCall, Subject: name, Place: "/structuredContent", Why: wrong.Error()})
+	if untold := r.Untold(); untold != nil {
+		r.Content = append(r.Content, mcp.Text(noteText(untold, wrong)))
+	}
+	r.StructuredContent = nil
+	return r, nil
+}
+
+// callTool is CallTool without a look at the output schema.
+func (c *Client) callTool(ctx context.Context, name string, args any, o *CallOptions) (*mcp.CallToolResult, error) {
 	raw, err := arguments(args)
 	if err != nil {
 		return nil, fmt.Errorf("arguments of tool %q: %w", name, err)
@@ -30,9 +49,6 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 	var r mcp.CallToolResult
 	if err := k.do(ctx, &r); err != nil {
 		return nil, err
-	}
-	if err := c.tools.check(name, &r); err != nil {
-		return &r, k.wrap(err)
 	}
 	return &r, nil
 }
@@ -65,10 +81,13 @@ func Call[Out any](ctx context.Context, c *Client, tool string, args any, o ...*
 	if len(o) > 0 {
 		opts = o[0]
 	}
-	r, err := c.CallTool(ctx, tool, args, opts)
+	var none Out
+	r, err := c.callTool(ctx, tool, args, opts)
 	if err != nil {
-		var none Out
 		return none, err
+	}
+	if err := c.tools.check(tool, r); err != nil {
+		return none, fmt.Errorf("%s %q: %w", mcp.MethodToolsCall, tool, err)
 	}
 	return decodeOutput[Out](tool, r)
 }
@@ -101,6 +120,17 @@ func DecodeResult[Out any](c *Client, tool string, raw mcp.RawValue) (Out, error
 		return none, k.wrap(err)
 	}
 	return decodeOutput[Out](tool, &r)
+}
+
+// Decode decodes a result of a method of the core that [Client.Request] returned as raw
+// JSON, in the negotiated revision. It leaves out or replaces wrong parts, and reports each as a
+// [Problem], as for any other request. The error is an [ErrMalformed]. It sends nothing.
+func (c *Client) Decode(ctx context.Context, method string, raw mcp.RawValue, out mcp.Result) error {
+	s := c.known()
+	if err := c.readResult(ctx, s.shape, method, "", raw, out); err != nil {
+		return fmt.Errorf("%s: %w: %w", method, ErrMalformed, err)
+	}
+	return nil
 }
 
 // decodeOutput decodes what a tool gave.

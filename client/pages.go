@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
@@ -17,30 +16,23 @@ const maxRestarts = 2
 // A listing says how to page through one kind of list: R is a page, T an item.
 type listing[R, T any] struct {
 	method string
+	member string                                      // of the result
 	items  func(*R) ([]T, *string)                     // the items and the next cursor
 	key    func(*T) string                             // what identifies an item
 	usable func(ctx context.Context, i int, t *T) bool // of the i-th item of a page; nil: all are
 }
 
-// Tools lists the server's tools, page by page as the loop goes on. Tools
-// whose schemas cannot be used (an unknown dialect, no schema at all, arguments
-// that are no object, beyond bounds) are left out, and each is a [Problem]. An
-// error ends the list.
+// Tools lists the server's tools, page by page as the loop goes on. If a schema cannot be used (it is
+// missing, of an unknown dialect, not a schema, or beyond bounds), the tool is listed and can be called, and
+// arguments or results are not checked. If a header annotation is wrong and the transport has headers, the
+// tool is left out. Each is a [Problem]. An error ends the list.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
 	return pages(ctx, c, &listing[mcp.ListToolsResult, mcp.Tool]{
 		method: mcp.MethodToolsList,
+		member: "tools",
 		items:  func(r *mcp.ListToolsResult) ([]mcp.Tool, *string) { return r.Tools, r.NextCursor },
 		key:    func(t *mcp.Tool) string { return t.Name },
-		usable: func(ctx context.Context, i int, t *mcp.Tool) bool {
-			err := c.tools.learn(t, c.routes(), c.opts.MaxListBytes)
-			if err != nil {
-				c.problem(ctx, &Problem{
-					Method: mcp.MethodToolsList, Subject: t.Name, Place: fmt.Sprintf("/tools/%d", i),
-					Why: fmt.Sprintf("the tool was left out: %v", err),
-				})
-			}
-			return err == nil
-		},
+		usable: c.usableTool,
 	})
 }
 
@@ -48,6 +40,7 @@ func (c *Client) Tools(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
 func (c *Client) Resources(ctx context.Context) iter.Seq2[*mcp.Resource, error] {
 	return pages(ctx, c, &listing[mcp.ListResourcesResult, mcp.Resource]{
 		method: mcp.MethodResourcesList,
+		member: "resources",
 		items:  func(r *mcp.ListResourcesResult) ([]mcp.Resource, *string) { return r.Resources, r.NextCursor },
 		key:    func(r *mcp.Resource) string { return r.URI },
 	})
@@ -57,6 +50,7 @@ func (c *Client) Resources(ctx context.Context) iter.Seq2[*mcp.Resource, error] 
 func (c *Client) ResourceTemplates(ctx context.Context) iter.Seq2[*mcp.ResourceTemplate, error] {
 	return pages(ctx, c, &listing[mcp.ListResourceTemplatesResult, mcp.ResourceTemplate]{
 		method: mcp.MethodResourcesTemplates,
+		member: "resourceTemplates",
 		items: func(r *mcp.ListResourceTemplatesResult) ([]mcp.ResourceTemplate, *string) {
 			return r.ResourceTemplates, r.NextCursor
 		},
@@ -68,6 +62,7 @@ func (c *Client) ResourceTemplates(ctx context.Context) iter.Seq2[*mcp.ResourceT
 func (c *Client) Prompts(ctx context.Context) iter.Seq2[*mcp.Prompt, error] {
 	return pages(ctx, c, &listing[mcp.ListPromptsResult, mcp.Prompt]{
 		method: mcp.MethodPromptsList,
+		member: "prompts",
 		items:  func(r *mcp.ListPromptsResult) ([]mcp.Prompt, *string) { return r.Prompts, r.NextCursor },
 		key:    func(p *mcp.Prompt) string { return p.Name },
 	})
@@ -100,13 +95,13 @@ func (c *Client) routes() bool {
 // errEnough says that the loop was left.
 var errEnough = errors.New("enough")
 
-// pages is the loop over a list. A page is refused if its cursor has led here
-// before, and the list if it is longer than MaxItems. When the server does not
-// know a cursor any more, all pages are dropped and the list begins again,
-// without the items that were given already (ruling 21).
+// pages is the loop over a list, which is refused if it is longer than MaxItems. A cursor that was already
+// sent ends the list (ruling 39). If the server does not know a cursor any more, all pages are dropped and
+// the list begins again, without the items that were given already (ruling 21); if that happens again and
+// again, the list ends.
 func pages[R, T any](ctx context.Context, c *Client, l *listing[R, T]) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
-		given := make(map[string]int)
+		given := make(map[string]bool)
 		var err error
 		for try := 0; ; try++ {
 			err = onePass(ctx, c, l, given, yield)
@@ -116,7 +111,8 @@ func pages[R, T any](ctx context.Context, c *Client, l *listing[R, T]) iter.Seq2
 				break
 			}
 			if try == maxRestarts {
-				err = fmt.Errorf("%s: %w: cursors go stale again and again: %w", l.method, ErrPages, refusal)
+				err = nil
+				c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: fmt.Sprintf("the server refuses its own cursors; the list is incomplete: %v", refusal)})
 				break
 			}
 			c.opts.Cache.drop(c.server, l.method, "")
@@ -134,11 +130,11 @@ func (e *staleCursorError) Error() string { return e.err.Error() }
 func (e *staleCursorError) Unwrap() error { return e.err }
 
 // onePass goes through a list from its beginning, leaves out what was given
-// already, and counts what it gives.
-func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given map[string]int, yield func(*T, error) bool) error {
+// already, and notes what it gives.
+func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given map[string]bool, yield func(*T, error) bool) error {
 	c.problems.forget(l.method)
-	skip := maps.Clone(given)
-	seen := make(map[string]bool)
+	here := make(map[string]bool) // the items of this pass
+	seen := make(map[string]bool) // the cursors
 	var cursor *string
 	for n, bytes := 0, 0; ; {
 		next, items, size, err := onePage(ctx, c, l, cursor)
@@ -148,17 +144,24 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 		if bytes += size; bytes > c.opts.MaxListBytes {
 			return fmt.Errorf("%s: %w: more than %d bytes", l.method, ErrPages, c.opts.MaxListBytes)
 		}
+		circle := next != nil && seen[*next] // the page can be one that was read before
 		for i := range items {
 			if n++; n > c.opts.MaxItems {
 				return fmt.Errorf("%s: %w: more than %d items", l.method, ErrPages, c.opts.MaxItems)
 			}
 			item := &items[i]
 			key := l.key(item)
-			if skip[key] > 0 {
-				skip[key]--
+			if wrong := wrongKey(key, here[key]); wrong != "" {
+				if !circle {
+					c.Report(ctx, &Problem{Method: l.method, Subject: key, Place: fmt.Sprintf("/%s/%d", l.member, i), Why: wrong})
+				}
 				continue
 			}
-			given[key]++
+			here[key] = true
+			if given[key] {
+				continue
+			}
+			given[key] = true
 			if l.usable != nil && !l.usable(ctx, i, item) {
 				continue
 			}
@@ -166,18 +169,29 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 				return errEnough
 			}
 		}
-		if next == nil {
-			return nil
-		}
 		switch {
-		case seen[*next]:
-			return fmt.Errorf("%s: %w: the cursors go round in circles", l.method, ErrPages)
+		case circle:
+			c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
+			return nil
+		case next == nil:
+			return nil
 		case len(seen) > c.opts.MaxItems:
 			return fmt.Errorf("%s: %w: more than %d pages", l.method, ErrPages, c.opts.MaxItems)
 		}
 		seen[*next] = true
 		cursor = next
 	}
+}
+
+// wrongKey says why an item is left out that nobody could ask for by its name or URI, or returns "".
+func wrongKey(key string, twice bool) string {
+	switch {
+	case key == "":
+		return "it was left out: it has no name or URI"
+	case twice:
+		return "it was left out: another one has the same name or URI"
+	}
+	return ""
 }
 
 // onePage asks for one page. The empty string is a cursor; nil is the
@@ -190,6 +204,12 @@ func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor 
 	var page R
 	if err := k.do(ctx, &page); err != nil {
 		var refusal *jsonrpc.Error
+		if cursor == nil && errors.As(err, &refusal) && refusal.Code == mcp.CodeMethodNotFound {
+			if l.method != mcp.MethodResourcesTemplates { // which no capability promises
+				c.Report(ctx, &Problem{Method: l.method, Why: fmt.Sprintf("the server offers it, and does not know the method: %v", refusal)})
+			}
+			return nil, nil, 0, nil
+		}
 		if cursor != nil && errors.As(err, &refusal) && refusal.Code == mcp.CodeInvalidParams {
 			err = &staleCursorError{err}
 		}

@@ -103,18 +103,61 @@ func TestStaleCursor(t *testing.T) {
 			}
 			return nil, jsonrpc.NewError(-32602, "cursor")
 		})
-		got, err := listed(t, connect(t, s, nil))
-		if !errors.Is(err, client.ErrPages) || len(got) != 1 || len(s.got(mcp.MethodResourcesList)) != 6 {
+		c := connect(t, s, nil)
+		got, err := listed(t, c)
+		if err != nil || len(got) != 1 || len(s.got(mcp.MethodResourcesList)) != 6 {
 			t.Errorf("%v, %v after %d", got, err, len(s.got(mcp.MethodResourcesList)))
 		}
+		if p := c.Problems(); len(p) != 1 || !strings.Contains(p[0].Why, "the list is incomplete") {
+			t.Errorf("problems %v", p)
+		}
 	})
+}
+
+// Ruling 39: a cursor that was sent before ends the list, whose items come once, and is a problem. Each row
+// has the items of the pages and their cursors, by the cursor that was sent.
+func TestCursorsInCircles(t *testing.T) {
+	type page struct {
+		next  string
+		items []string
+	}
+	for name, test := range map[string]struct {
+		pages map[string]page
+		want  string
+	}{
+		"ignored":           {map[string]page{"": {`"x"`, []string{"a:1", "a:2"}}, `"x"`: {`"x"`, []string{"a:1", "a:2"}}}, "a:1 a:2"},
+		"the last page":     {map[string]page{"": {`"x"`, []string{"a:1"}}, `"x"`: {`"x"`, []string{"a:2"}}}, "a:1 a:2"},
+		"to the first":      {map[string]page{"": {`"x"`, []string{"a:1"}}, `"x"`: {`"y"`, []string{"a:2"}}, `"y"`: {`"x"`, []string{"a:1", "a:3"}}}, "a:1 a:2 a:3"},
+		"empty":             {map[string]page{"": {`""`, []string{"a:1"}}, `""`: {`""`, nil}}, "a:1"},
+		"twice on one page": {map[string]page{"": {`"x"`, []string{"a:1", "a:1"}}, `"x"`: {`"x"`, []string{"a:1", "a:1", "a:2", "a:2"}}}, "a:1 a:1 a:2 a:2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := connect(t, lists(func(cursor string) (any, error) {
+					p, ok := test.pages[cursor]
+					if !ok {
+						t.Errorf("the cursor %s was sent", cursor)
+					}
+					return resources(p.next, p.items...), nil
+				}), nil)
+				for range 2 {
+					got, err := listed(t, c)
+					if err != nil || strings.Join(got, " ") != test.want {
+						t.Errorf("%v, %v, want %s", got, err, test.want)
+					}
+				}
+				if p := c.Problems(); len(p) != 1 || p[0].Place != "/nextCursor" || p[0].Method != mcp.MethodResourcesList {
+					t.Errorf("problems %v", p)
+				}
+			})
+		})
+	}
 }
 
 // Lists without an end are left.
 func TestEndlessPages(t *testing.T) {
 	n := 0
 	for name, f := range map[string]func(cursor string) (any, error){
-		"circle": func(string) (any, error) { return resources(`"same"`, "a:1"), nil },
 		"items": func(string) (any, error) {
 			n++
 			return resources(fmt.Sprintf(`"%d"`, n), fmt.Sprintf("a:%d", n)), nil

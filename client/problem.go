@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/parley-mcp/parley/jsonrpc"
 )
 
 // maxProblems bounds the problems that are kept and reported for one server.
@@ -90,8 +92,9 @@ func (b *problems) add(p *Problem) bool {
 	return true
 }
 
-// problem keeps a problem, and reports a new one to the log and the handler.
-func (c *Client) problem(ctx context.Context, p *Problem) {
+// Report adds a problem that an extension found in an answer. If it is new, Report passes it to the log and
+// to Options.OnProblem. Its texts are shortened to 300 bytes.
+func (c *Client) Report(ctx context.Context, p *Problem) {
 	p.Subject, p.Place, p.Why = brief(p.Subject), brief(p.Place), brief(p.Why)
 	if !c.problems.add(p) {
 		return
@@ -99,6 +102,16 @@ func (c *Client) problem(ctx context.Context, p *Problem) {
 	c.log.Warn("a part of an answer is wrong", "method", p.Method, "subject", p.Subject, "place", p.Place, "why", p.Why)
 	if f := c.opts.OnProblem; f != nil {
 		_ = c.guard("OnProblem", func() { f(ctx, p) }) // the error is logged
+	}
+}
+
+// reportFlaws reports what was wrong with an answer as a message, if there is one.
+func (c *Client) reportFlaws(ctx context.Context, method, subject string, in *jsonrpc.Incoming) {
+	if in == nil {
+		return
+	}
+	for _, flaw := range in.Flaws {
+		c.Report(ctx, &Problem{Method: method, Subject: subject, Why: flaw})
 	}
 }
 

@@ -2,6 +2,8 @@ package client
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,9 +30,12 @@ type toolEntry struct {
 	input, output wire.RawValue // as text
 	routed        bool          // header annotations were read
 	headers       []schema.HeaderBinding
-	out           *schema.Compiled // nil if the tool promises nothing
+	out           *schema.Compiled // nil if results are not checked
 	hints         *mcp.ToolAnnotations
-	err           error // why the tool cannot be used
+
+	err                 error         // why the tool was left out
+	inputErr, outputErr error         // why its schemas are not used
+	shown               wire.RawValue // replaces an input schema that does not describe an object; else nil
 }
 
 // lookup returns what is known of a tool, or nil.
@@ -40,36 +45,103 @@ func (b *toolCache) lookup(name string) *toolEntry {
 	return b.entries[name]
 }
 
-// learn takes a tool from a list. The error says why it cannot be used: a schema of an unknown
-// dialect, one that is not a schema, one of arguments that are no object, or one that breaks a
-// bound. Patterns that cannot be judged here are the server's to judge (ruling 38). Header
-// annotations matter to transports with headers alone.
-func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) error {
+// learn reads the definition of a tool from a list. A schema that cannot be used (of an unknown dialect, not
+// a schema, beyond a bound) is not checked, as are patterns that cannot be judged here (ruling 38). Only
+// wrong header annotations make the tool unusable, over transports with headers (spec 2026-07-28,
+// basic/transports/streamable-http: clients MUST reject such tools).
+func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) *toolEntry {
 	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
 			e := *old
 			e.hints = t.Annotations
 			b.put(t.Name, &e, maxBytes)
 		}
-		return old.err
+		return old
 	}
 	e := &toolEntry{input: t.InputSchema, output: t.OutputSchema, hints: t.Annotations, routed: headers}
-	in, err := schema.Compile(t.InputSchema, &schema.Limits{IgnoreHeaders: !headers, Lenient: true})
-	switch {
-	case err != nil:
-		e.err = fmt.Errorf("inputSchema: %w", err)
-	case in.Type() != "object": // spec 2026-07-28, schema: Tool.inputSchema
-		e.err = errors.New("inputSchema: its type must be \"object\"")
-	default:
-		e.headers = in.Headers()
-	}
-	if e.err == nil && len(t.OutputSchema) > 0 {
-		if e.out, err = schema.Compile(t.OutputSchema, &schema.Limits{IgnoreHeaders: true, Lenient: true}); err != nil {
-			e.err = fmt.Errorf("outputSchema: %w", err)
-		}
+	e.readInput(headers)
+	if len(e.output) > 0 {
+		e.out, e.outputErr = compileObject(e.output, &schema.Limits{IgnoreHeaders: true, Lenient: true})
 	}
 	b.put(t.Name, e, maxBytes)
-	return e.err
+	return e
+}
+
+// readInput reads the input schema, whose values the server checks.
+func (e *toolEntry) readInput(headers bool) {
+	in, err := compileObject(e.input, &schema.Limits{IgnoreHeaders: !headers, Lenient: true})
+	if err != nil && !errors.Is(err, schema.ErrHeader) {
+		e.inputErr = err
+		in, err = schema.Compile(e.input, &schema.Limits{IgnoreHeaders: !headers, Unchecked: true})
+	}
+	if errors.Is(err, schema.ErrHeader) {
+		e.err = fmt.Errorf("inputSchema: %w", err)
+		return
+	}
+	if err != nil || in.Type() != "object" { // spec 2026-07-28, schema: Tool.inputSchema
+		e.inputErr = cmp.Or(e.inputErr, errors.New("its type must be \"object\""))
+		e.shown = ofObject(e.input)
+	}
+	if err == nil {
+		e.headers = in.Headers()
+	}
+}
+
+// ofObject returns a schema of an object: raw with the type "object" if it has none, or several, else the
+// schema of all objects.
+func ofObject(raw wire.RawValue) wire.RawValue {
+	out := wire.RawValue(`{"type":"object"`)
+	o, err := wire.ParseObject(raw, wire.Limits{})
+	if typ, ok := o.Member("type"); err == nil && (!ok || typ[0] != '"') {
+		for name, value := range o.All() {
+			if name != "type" {
+				out = append(append(wire.AppendString(append(out, ','), name), ':'), value...)
+			}
+		}
+	}
+	return append(out, '}')
+}
+
+// compileObject compiles a schema that has to be an object.
+func compileObject(raw wire.RawValue, lim *schema.Limits) (*schema.Compiled, error) {
+	switch {
+	case len(raw) == 0 || raw[0] == 'n':
+		return nil, errors.New("it is missing")
+	case raw[0] != '{':
+		return nil, fmt.Errorf("expected an object, got %s", wire.Kind(raw[0]))
+	}
+	return schema.Compile(raw, lim)
+}
+
+// usableTool reports whether the i-th tool of a page can be used. It reports what is wrong with the schemas,
+// removes an output schema that cannot be used, and replaces an input schema that does not describe an object.
+func (c *Client) usableTool(ctx context.Context, i int, t *mcp.Tool) bool {
+	if string(t.OutputSchema) == "null" {
+		t.OutputSchema = nil
+	}
+	e := c.tools.learn(t, c.routes(), c.opts.MaxListBytes)
+	for _, wrong := range []struct {
+		member, what string
+		err          error
+	}{
+		{"", "the tool was left out", e.err},
+		{"/inputSchema", "arguments are not checked", e.inputErr},
+		{"/outputSchema", "results are not checked", e.outputErr},
+	} {
+		if wrong.err != nil {
+			c.Report(ctx, &Problem{
+				Method: mcp.MethodToolsList, Subject: t.Name, Place: fmt.Sprintf("/tools/%d%s", i, wrong.member),
+				Why: fmt.Sprintf("%s: %v", wrong.what, wrong.err),
+			})
+		}
+	}
+	if e.shown != nil {
+		t.InputSchema = e.shown
+	}
+	if e.outputErr != nil {
+		t.OutputSchema = nil
+	}
+	return e.err == nil
 }
 
 // put keeps a definition. A book that is full begins anew: it can be learnt

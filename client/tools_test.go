@@ -1,12 +1,10 @@
 package client_test
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,52 +17,94 @@ import (
 	"github.com/parley-mcp/parley/transport/mem"
 )
 
-// Proves: SEC-TOOL-1 (the client's part). Rulings, end of the table: tools whose
-// schemas cannot be used are left out with a warning, the others stay. Ruling 38: a
-// pattern that cannot be judged here makes no schema unusable.
-func TestToolsLeftOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(*req) (any, error) {
-			return raw(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[
-				{"name":"good","inputSchema":{"type":"object"}},
-				{"name":"old","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}},
-				{"name":"pattern","inputSchema":{"type":"object","properties":{"a":{"pattern":"^(?!x)a"}},"patternProperties":{"(?=b)":{}}},"outputSchema":{"type":"object","properties":{"c":{"pattern":"(d)\\1"}}}},
-				{"name":"dialect","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object"}},
-				{"name":"broken","inputSchema":{"type":"objekt"}},
-				{"name":"text","inputSchema":{"type":"string"}},
-				{"name":"untyped","inputSchema":{"properties":{"a":{"type":"string"}}}},
-				{"name":"anything","inputSchema":true},
-				{"name":"remote","inputSchema":{"type":"object","properties":{"a":{"$ref":"https://evil.example/s.json"}}}},
-				{"name":"output","inputSchema":{"type":"object"},"outputSchema":{"type":7}},
-				{"name":"header","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}}]}`), nil
-		}}}
-		var log bytes.Buffer
-		c := connect(t, s, &client.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		for range 2 {
-			var names []string
-			for tool, err := range c.Tools(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				names = append(names, tool.Name)
-			}
-			// This transport has no headers, so that annotations do not matter.
-			if !slices.Equal(names, []string{"good", "old", "pattern", "header"}) {
-				t.Errorf("tools %v", names)
-			}
-		}
-		for _, name := range []string{"dialect", "broken", "text", "untyped", "anything", "remote", "output"} {
-			if !strings.Contains(log.String(), "subject="+name) {
-				t.Errorf("no warning about %s in %s", name, log.String())
-			}
-		}
-		if tool, err := c.Tool(t.Context(), "old"); err != nil || tool.Name != "old" {
-			t.Errorf("%+v, %v", tool, err)
-		}
-		for _, name := range []string{"dialect", "nowhere"} {
-			if _, err := c.Tool(t.Context(), name); !errors.Is(err, client.ErrNoTool) {
-				t.Errorf("%s: %v", name, err)
-			}
+// oddSchemas are schemas of tools, what becomes of the definition, and the places of problems.
+var oddSchemas = map[string]struct {
+	input, output string // as sent; "" is absent
+	shown         string // the input schema that is handed out, if it is not the one that was sent
+	dropped       bool   // the output schema is
+	want          []string
+}{
+	"object":            {input: `{"type":"object"}`},
+	"draft-07":          {input: `{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}`},
+	"draft-07 by https": {input: `{"$schema":"https://json-schema.org/draft-07/schema","type":"object","properties":{"a":{"type":"string"}}}`},
+	"draft-06":          {input: `{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{"a":{"exclusiveMinimum":0}}}`},
+	"draft-04":          {input: `{"$schema":"http://json-schema.org/draft-04/schema#","id":"x","type":"object","properties":{"a":{"minimum":0,"exclusiveMinimum":true}}}`},
+	"2020-12 by http":   {input: `{"$schema":"http://json-schema.org/draft/2020-12/schema#","type":"object"}`},
+	"no version":        {input: `{"$schema":"http://json-schema.org/schema#","type":"object"}`},
+	"pattern":           {input: `{"type":"object","properties":{"a":{"pattern":"^(?!x)a"}},"patternProperties":{"(?=b)":{}}}`, output: `{"type":"object","properties":{"c":{"pattern":"(d)\\1"}}}`},
+	"null keywords":     {input: `{"type":"object","$schema":null,"title":null,"required":null,"properties":{"a":{"type":"string","enum":null,"items":null,"default":null},"b":null},"additionalProperties":null,"allOf":null,"$defs":null}`},
+	"null output":       {input: `{"type":"object"}`, output: `null`},
+	"arrays of PHP":     {input: `{"type":"object","properties":[],"definitions":[]}`, output: `{"type":"object","properties":{"a":[]}}`},
+	"unknown keyword":   {input: `{"type":"object","x-order":7,"nullable":true,"example":null}`},
+
+	"absent":          {input: ``, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: it is missing"}},
+	"null":            {input: `null`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: it is missing"}},
+	"true":            {input: `true`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got boolean"}},
+	"array":           {input: `[]`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got array"}},
+	"text":            {input: `"object"`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got string"}},
+	"of a string":     {input: `{"type":"string"}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
+	"without type":    {input: `{"properties":{"a":{"type":"string"}}}`, shown: `{"type":"object","properties":{"a":{"type":"string"}}}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
+	"null type":       {input: `{"type":null}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
+	"two types":       {input: `{"type":["object","null"],"minProperties":1}`, shown: `{"type":"object","minProperties":1}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
+	"unknown dialect": {input: `{"$schema":"https://example.com/dialect","type":"object"}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"unknown type":    {input: `{"type":"object","properties":{"a":{"type":"int"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"required":        {input: `{"type":"object","properties":{"a":{"required":true}}}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"nowhere":         {input: `{"type":"object","properties":{"a":{"$ref":"#/$defs/none"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"remote":          {input: `{"type":"object","properties":{"a":{"$ref":"https://evil.example/s.json"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"many values":     {input: `{"type":"object","properties":{"a":{"enum":[` + strings.Repeat(`"v",`, 20_000) + `"w"]}}}`, want: []string{"inputSchema: arguments are not checked: "}},
+	"output type":     {input: `{"type":"object"}`, output: `{"type":7}`, dropped: true, want: []string{"outputSchema: results are not checked: "}},
+	"output text":     {input: `{"type":"object"}`, output: `"x"`, dropped: true, want: []string{"outputSchema: results are not checked: expected an object, got string"}},
+	"output nowhere":  {input: `{"type":"object"}`, output: `{"$ref":"#/$defs/none"}`, dropped: true, want: []string{"outputSchema: results are not checked: "}},
+	"both":            {input: `{"type":"objekt"}`, output: `[]`, shown: `{"type":"object"}`, dropped: true, want: []string{"inputSchema: arguments are not checked: ", "outputSchema: results are not checked: "}},
+}
+
+// A schema that cannot be used does not cost the tool: it is listed and called, and a problem says what is
+// not checked. Ruling 38.
+func TestOddSchemas(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		for name, test := range oddSchemas {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					definition := `{"name":"t"`
+					if test.input != "" {
+						definition += `,"inputSchema":` + test.input
+					}
+					if test.output != "" {
+						definition += `,"outputSchema":` + test.output
+					}
+					s := &script{versions: versions, on: map[string]func(*req) (any, error){
+						mcp.MethodToolsList: func(*req) (any, error) {
+							return raw(`{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[` + definition + `}]}`), nil
+						},
+						mcp.MethodToolsCall: func(*req) (any, error) {
+							return raw(`{"resultType":"complete","content":[],"structuredContent":{"a":1}}`), nil
+						},
+					}}
+					c := connect(t, s, nil)
+					tool, err := c.Tool(t.Context(), "t")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if want := cmp.Or(test.shown, test.input); string(tool.InputSchema) != want {
+						t.Errorf("the input schema is %.200s, want %.200s", tool.InputSchema, want)
+					}
+					if c.Modern() && test.output != "" && test.output != "null" && (tool.OutputSchema == nil) != test.dropped {
+						t.Errorf("the output schema is %s", tool.OutputSchema)
+					}
+					if _, err := c.CallTool(t.Context(), "t", map[string]any{"a": 5}, nil); err != nil {
+						t.Error(err)
+					}
+					got := c.Problems()
+					if len(got) != len(test.want) {
+						t.Fatalf("problems %v, want %q", got, test.want)
+					}
+					for i, want := range test.want {
+						if text := got[i].String(); got[i].Subject != "t" || !strings.HasPrefix(text, `tools/list "t": /tools/0/`+want) {
+							t.Errorf("problem %q, want %q", text, want)
+						}
+					}
+				})
+			})
 		}
 	})
 }

@@ -92,8 +92,8 @@ func split(r *mcp.CallToolResult, maxImage int) (string, mcp.Contents) {
 		}
 		parts = append(parts, ContentText(c))
 	}
-	if len(r.Content) == 0 && len(r.StructuredContent) > 0 {
-		parts = append(parts, string(r.StructuredContent))
+	if untold := r.Untold(); untold != nil {
+		parts = append(parts, string(untold))
 	}
 	return strings.Join(parts, "\n"), media
 }

@@ -1,8 +1,10 @@
 package jsonrpc
 
-import "errors"
+import (
+	"errors"
 
-import "github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/internal/wire"
+)
 
 // BatchItem is one element of a batch: a message, or the reason why it is none.
 type BatchItem struct {
@@ -12,7 +14,7 @@ type BatchItem struct {
 
 // IsBatch says whether data starts as a JSON array does.
 func IsBatch(data []byte) bool {
-	for _, c := range data {
+	for _, c := range withoutMark(data) {
 		switch c {
 		case ' ', '\t', '\r', '\n':
 			continue
@@ -28,7 +30,13 @@ func IsBatch(data []byte) bool {
 // (0 means no limit) are refused as a whole, with a *[ParseError]. It takes
 // data over, which must not change afterwards.
 func ParseBatch(data []byte, lim Limits, limit int) ([]BatchItem, error) {
+	data = withoutMark(data)
 	elements, err := wire.ParseArray(data, lim, limit)
+	if errors.Is(err, wire.ErrUTF8) && lim.Lenient {
+		if mended, ok := wire.MendText(data); ok {
+			elements, err = wire.ParseArray(mended, lim, limit)
+		}
+	}
 	if err != nil {
 		return nil, &ParseError{Err: parseFailure(err, "send fewer messages at once (the server's Limits.MaxBatch), or one by one")}
 	}

@@ -67,6 +67,8 @@ type Incoming struct {
 	Result Object
 	// Error is the error of an unsuccessful response.
 	Error *Error
+	// Flaws say what was wrong with the message and was mended; see [Parse].
+	Flaws []string
 	// Size is the number of bytes of the message.
 	Size int
 	// During is the id of the request of ours in whose answer a transport found

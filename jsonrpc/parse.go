@@ -12,8 +12,23 @@ import (
 // What is not strict JSON (see package comment of the codec: duplicate names,
 // invalid Unicode, too deep, too large) is -32700; what is JSON but no message
 // is -32600. Members of the envelope whose name differs from a known one in
-// letter case only are refused; other unknown members are ignored.
+// letter case only are refused; other unknown members are ignored. A byte order
+// mark at the beginning is ignored (RFC 8259, section 8.1).
+//
+// With Limits.Lenient, Parse mends common mistakes of servers and names them in
+// Incoming.Flaws: characters that are not Unicode in strings, malformed error
+// objects, null beside a result or an error, and ids of responses in another form.
 func Parse(data []byte, lim Limits) (*Incoming, error) {
+	data = withoutMark(data)
+	in, err := parse(data, lim)
+	if err != nil && lim.Lenient {
+		return parseLeniently(data, lim, err)
+	}
+	return in, err
+}
+
+// parse reads a message without a byte order mark.
+func parse(data []byte, lim Limits) (*Incoming, error) {
 	in := new(Incoming)
 	reader := wire.NewParser()
 	defer reader.Free()
@@ -22,13 +37,13 @@ func Parse(data []byte, lim Limits) (*Incoming, error) {
 		return nil, &ParseError{Err: parseFailure(err, "send one JSON-RPC message")}
 	}
 	in.Size = len(data)
-	p := parser{reader: reader, envelope: envelope, in: in}
+	p := parser{reader: reader, envelope: envelope, in: in, lenient: lim.Lenient}
 	if failure := p.parse(); failure != nil {
 		return nil, &ParseError{
 			Err:          failure,
 			ID:           in.ID,
 			Notification: p.method != nil && p.id == nil && !errors.Is(p.twin, wire.ErrTwin),
-			Response:     p.method == nil && (p.result != nil || p.failure != nil),
+			Response:     p.method == nil && (p.result != nil || p.failure != nil || lim.Lenient && p.id != nil && isVersion(p.version)),
 		}
 	}
 	return in, nil
@@ -50,10 +65,14 @@ type parser struct {
 	version, id, method, params, result RawValue
 	failure                             RawValue
 	twin                                error
+	lenient                             bool
 }
 
 func (p *parser) parse() *Error {
 	p.members()
+	if p.lenient {
+		p.dropNulls()
+	}
 	idError := p.readID()
 	switch {
 	case p.twin != nil:
@@ -108,6 +127,9 @@ func (p *parser) readID() error {
 		return err
 	}
 	p.in.ID = id
+	if p.lenient && p.method == nil {
+		p.in.ID = plainID(p.id, id)
+	}
 	return nil
 }
 
@@ -151,6 +173,9 @@ func (p *parser) response() *Error {
 
 func (p *parser) readError() *Error {
 	o, ok := p.envelope.Object("error")
+	if p.lenient {
+		return p.readErrorLeniently(o, ok)
+	}
 	if !ok {
 		return NewError(CodeInvalidRequest, `invalid response: member "error" must be an object`)
 	}

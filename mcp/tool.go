@@ -1,5 +1,7 @@
 package mcp
 
+import "github.com/parley-mcp/parley/internal/wire"
+
 // Tool is something that a model can have done by a server (server/tools).
 // Everything in it is the server's claim.
 type Tool struct {
@@ -91,4 +93,30 @@ type CallToolResult struct {
 	StructuredContent RawValue `json:"structuredContent,omitzero"`
 	// IsError says that the tool failed; Content tells the model why.
 	IsError bool `json:"isError,omitzero"`
+}
+
+// Untold returns the structured content if no text of the content has it, or nil. A text has it if it is
+// the same as JSON, or the only member of it, which some servers wrap a text in. It is for those who show
+// a result to a model or a user as text.
+func (r *CallToolResult) Untold() RawValue {
+	if len(r.StructuredContent) == 0 {
+		return nil
+	}
+	same := []RawValue{r.StructuredContent}
+	if o, err := wire.ParseObject(r.StructuredContent, wire.Limits{}); err == nil && o.Len() == 1 {
+		_, only := o.At(0)
+		same = append(same, only)
+	}
+	for _, block := range r.Content {
+		text, ok := block.(*TextContent)
+		if !ok {
+			continue
+		}
+		for _, value := range same {
+			if value[0] == '"' && wire.Text(value) == text.Text || wire.Equal(RawValue(text.Text), value) {
+				return nil
+			}
+		}
+	}
+	return r.StructuredContent
 }

@@ -73,7 +73,7 @@ func (c *call) relay(ctx context.Context, caller *server.Call) (mcp.Result, erro
 		if err := c.p.client.Request(ctx, c.method, c.round(responses, st.State), &raw, options); err != nil {
 			return nil, err
 		}
-		done, err := c.settle(&st, raw)
+		done, err := c.settle(ctx, &st, raw)
 		if done != nil || err != nil {
 			return done, err
 		}
@@ -133,7 +133,7 @@ func (c *call) round(responses mcp.InputResponses, state *string) any {
 }
 
 // settle reads a result: the final one, or what is asked next.
-func (c *call) settle(st *rounds, raw mcp.RawValue) (mcp.Result, error) {
+func (c *call) settle(ctx context.Context, st *rounds, raw mcp.RawValue) (mcp.Result, error) {
 	res := c.result()
 	wrong := wire.DecodeParams(raw, res)
 	if whole, ok := res.(interface{ Complete() bool }); wrong == nil && ok && whole.Complete() {
@@ -145,7 +145,10 @@ func (c *call) settle(st *rounds, raw mcp.RawValue) (mcp.Result, error) {
 	}
 	if head.Complete() {
 		if wrong != nil {
-			return nil, fmt.Errorf("%s: %w: %w", c.method, client.ErrMalformed, wrong)
+			res = c.result()
+			if err := c.p.client.Decode(ctx, c.method, raw, res); err != nil {
+				return nil, err
+			}
 		}
 		return res, nil
 	}

@@ -20,11 +20,9 @@ var (
 
 // annotations is a walk over the text of a foreign schema, in its order.
 type annotations struct {
-	c       *Compiled
-	headers bool
-	// anyDialect says that nobody here has to understand the schema.
-	anyDialect bool
-	path       []string // names of members, as long as reach
+	c    *Compiled
+	lim  *Limits
+	path []string // names of members, as long as reach
 }
 
 // readAnnotations reads what the library does not: dialects, header bindings
@@ -34,7 +32,7 @@ func readAnnotations(raw wire.RawValue, lim *Limits) (*Compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	a := annotations{c: &Compiled{}, headers: !lim.IgnoreHeaders, anyDialect: lim.Unchecked}
+	a := annotations{c: &Compiled{}, lim: lim}
 	a.c.typ, _ = text(root, "type")
 	return a.c, a.schema(root, true)
 }
@@ -50,10 +48,10 @@ func text(o wire.Object, name string) (string, bool) {
 
 // schema reads one subschema; reach says that only "properties" led to it.
 func (a *annotations) schema(o wire.Object, reach bool) error {
-	if err := checkDialect(o); err != nil && !a.anyDialect {
+	if err := checkDialect(o, a.lim.Lenient); err != nil && !a.lim.Unchecked {
 		return err
 	}
-	if _, ok := o.Member("x-mcp-header"); ok && a.headers {
+	if _, ok := o.Member("x-mcp-header"); ok && !a.lim.IgnoreHeaders {
 		if err := a.header(o, reach); err != nil {
 			return err
 		}
@@ -155,16 +153,18 @@ func (a *annotations) header(o wire.Object, reach bool) error {
 
 // checkDialect refuses dialects that are not served (spec 2026-07-28, basic,
 // JSON Schema Usage: MUST return an error that says so).
-func checkDialect(o wire.Object) error {
+func checkDialect(o wire.Object, lenient bool) error {
 	raw, ok := o.Member("$schema")
-	if !ok {
+	if !ok || lenient && raw[0] == 'n' {
 		return nil
 	}
 	if raw[0] != '"' {
 		return fmt.Errorf("%w: $schema is not a string but %s", ErrInvalid, wire.Kind(raw[0]))
 	}
 	dialect := wire.Text(raw)
-	if !slices.Contains(dialects, strings.TrimSuffix(dialect, "#")) {
+	address := strings.TrimSuffix(dialect, "#")
+	_, place, _ := strings.Cut(address, "://")
+	if !slices.Contains(dialects, address) && !(lenient && slices.Contains(lenientDialects, place)) {
 		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, wire.QuoteName(dialect))
 	}
 	return nil

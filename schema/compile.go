@@ -25,14 +25,17 @@ type Limits struct {
 	// schemas and for clients of transports without headers. Default: they are
 	// checked, and one that breaks the rules is an error with [ErrHeader].
 	IgnoreHeaders bool
-	// Unchecked takes any object with a "type" for a schema, of any dialect, and then any
-	// JSON for a value that fits it: for gateways to servers that check values
-	// themselves. Default: the schema is compiled, and values are checked.
+	// Unchecked accepts any object as a schema, of any dialect and size, and any JSON as a
+	// value that fits it: for gateways to servers that check values themselves. Only
+	// x-mcp-header annotations are still read. Default: the schema is compiled, and values
+	// are checked.
 	Unchecked bool
-	// Lenient leaves out of the check what cannot be judged here: regular expressions that
-	// are not RE2 or exceed a bound, and everything that depends on them, such as a "not"
-	// around one. It is for schemas that a peer sent, which checks the values itself.
-	// Default: such a schema is an error.
+	// Lenient is for schemas that a peer sent, which checks the values itself. Dialects are
+	// also draft-06 and draft-04, and addresses with https for http or without "#". A
+	// keyword with the value null counts as absent, and an empty array as an empty
+	// object. Regular expressions that are not RE2 or exceed a bound are not checked, nor
+	// is what depends on them, such as a "not" around one. Default: such a schema is an
+	// error.
 	Lenient bool
 }
 
@@ -49,11 +52,17 @@ const (
 	schemaURL   = "parley:///schema"
 )
 
-// dialects are the values of $schema that are served.
+// dialects are the values of $schema that are served, without "#".
 var dialects = []string{
 	"https://json-schema.org/draft/2020-12/schema",
 	"https://json-schema.org/draft/2019-09/schema",
 	"http://json-schema.org/draft-07/schema",
+}
+
+// lenientDialects are those of lenient schemas, without scheme and "#". The second has no version.
+var lenientDialects = []string{
+	"json-schema.org/draft/2020-12/schema", "json-schema.org/schema", "json-schema.org/draft/2019-09/schema",
+	"json-schema.org/draft-07/schema", "json-schema.org/draft-06/schema", "json-schema.org/draft-04/schema",
 }
 
 // foreign is a schema written by somebody else: constraints if it keeps to the
@@ -67,8 +76,8 @@ type foreign struct {
 
 // Compile compiles a schema that was written by somebody else. Dialects are
 // 2020-12 (the default), 2019-09 and draft-07; nothing is ever loaded from
-// files or the network; regular expressions are RE2, and others an error unless
-// Limits.Lenient is set. The error wraps [ErrDialect], [ErrExternal],
+// files or the network; regular expressions are RE2. Limits.Lenient accepts more
+// of each. The error wraps [ErrDialect], [ErrExternal],
 // [ErrTooComplex], [ErrHeader] or [ErrInvalid].
 func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
 	if o == nil {
@@ -78,18 +87,10 @@ func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
 	lim.MaxSchemaNodes = cmp.Or(lim.MaxSchemaNodes, 10_000)
 	lim.MaxSchemaDepth = cmp.Or(lim.MaxSchemaDepth, 64)
 	lim.MaxEvaluations = cmp.Or(lim.MaxEvaluations, 500_000)
-	if err := wire.Valid(raw, wire.Limits{Depth: lim.MaxSchemaDepth}); err != nil {
-		if errors.Is(err, wire.ErrDepth) {
-			return nil, fmt.Errorf("%w: nested deeper than %d", ErrTooComplex, lim.MaxSchemaDepth)
+	if !lim.Unchecked {
+		if err := measure(raw, &lim); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	size := wire.Measure(raw, maxDigits)
-	if size.Values > lim.MaxSchemaNodes {
-		return nil, fmt.Errorf("%w: %d values, the limit is %d", ErrTooComplex, size.Values, lim.MaxSchemaNodes)
-	}
-	if size.HasLong {
-		return nil, fmt.Errorf("%w: a number of more than %d digits", ErrTooComplex, maxDigits)
 	}
 	c, err := readAnnotations(raw, &lim)
 	if err != nil {
@@ -101,10 +102,34 @@ func Compile(raw wire.RawValue, o *Limits) (*Compiled, error) {
 		return c, nil
 	}
 	c.foreign, err = newForeign(raw, &lim)
+	if err != nil && lim.Lenient {
+		var t trimmer
+		if trimmed := t.schema(raw); t.changed {
+			c.foreign, err = newForeign(trimmed, &lim)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// measure checks that a schema is JSON within bounds.
+func measure(raw wire.RawValue, lim *Limits) error {
+	if err := wire.Valid(raw, wire.Limits{Depth: lim.MaxSchemaDepth}); err != nil {
+		if errors.Is(err, wire.ErrDepth) {
+			return fmt.Errorf("%w: nested deeper than %d", ErrTooComplex, lim.MaxSchemaDepth)
+		}
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	size := wire.Measure(raw, maxDigits)
+	if size.Values > lim.MaxSchemaNodes {
+		return fmt.Errorf("%w: %d values, the limit is %d", ErrTooComplex, size.Values, lim.MaxSchemaNodes)
+	}
+	if size.HasLong {
+		return fmt.Errorf("%w: a number of more than %d digits", ErrTooComplex, maxDigits)
+	}
+	return nil
 }
 
 // newForeign takes the library only if the constraints do not suffice: what becomes

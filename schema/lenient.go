@@ -4,7 +4,82 @@ import (
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/parley-mcp/parley/internal/wire"
 )
+
+// A trimmer removes from a schema the keywords whose value is null, which libraries write for options that
+// are not set, and empty arrays in place of objects, which PHP writes. Objects in lists and maps of schemas
+// become the schema that accepts everything.
+type trimmer struct {
+	changed bool
+}
+
+// schema returns a schema without them.
+func (t *trimmer) schema(raw wire.RawValue) wire.RawValue {
+	if raw[0] == 'n' || isEmptyArray(raw) {
+		t.changed = true
+		return wire.RawValue("{}")
+	}
+	return t.object(raw, t.keyword)
+}
+
+// keyword returns what becomes of the value of a keyword, nil for nothing.
+func (t *trimmer) keyword(name string, value wire.RawValue) wire.RawValue {
+	one, named := slices.Contains(oneSchema, name), slices.Contains(mapOfSchemas, name)
+	switch {
+	case name == "const" || name == "default":
+	case value[0] == 'n', (one || named) && isEmptyArray(value):
+		t.changed = true
+		return nil
+	case value[0] == '[' && slices.Contains(listOfSchemas, name):
+		return t.list(value)
+	case named:
+		return t.object(value, func(_ string, sub wire.RawValue) wire.RawValue { return t.schema(sub) })
+	case one:
+		return t.schema(value)
+	}
+	return value
+}
+
+func isEmptyArray(raw wire.RawValue) bool {
+	_, none := wire.First(raw, 0, ']')
+	return raw[0] == '[' && none
+}
+
+// object returns raw with the values that each returns, without the members for which it returns nil.
+func (t *trimmer) object(raw wire.RawValue, each func(name string, value wire.RawValue) wire.RawValue) wire.RawValue {
+	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
+	if err != nil {
+		return raw // for the library to refuse
+	}
+	out := wire.RawValue{'{'}
+	for name, value := range o.All() {
+		if value = each(name, value); value == nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(wire.AppendString(out, name), ':'), value...)
+	}
+	return append(out, '}')
+}
+
+func (t *trimmer) list(raw wire.RawValue) wire.RawValue {
+	list, err := wire.ParseArray(raw, wire.Limits{Depth: maxNesting}, 0)
+	if err != nil {
+		return raw
+	}
+	out := wire.RawValue{'['}
+	for i, value := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, t.schema(value)...)
+	}
+	return append(out, ']')
+}
 
 // unjudged is a regular expression that cannot be judged here: patterns are ECMA-262
 // (JSON Schema 2020-12, core, 6.4), which has more than RE2. It matches everything, so

@@ -162,3 +162,82 @@ func TestManyPatternsAsValues(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// A schema of a peer has its dialect by any usual spelling of the address, null for a keyword is absence, and
+// so is an empty array for an object; what is left is checked. All of these are refused where they are
+// registered.
+// Proves: ruling 38
+func TestSchemasOfPeers(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema    string
+		good, bad string
+	}{
+		"draft-07 by https":  {`{"$schema":"https://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{"$ref":"#/definitions/n","type":"string"}},"definitions":{"n":{"type":"number"}}}`, `{"a":1}`, `{"a":"x"}`},
+		"draft-06":           {`{"$schema":"http://json-schema.org/draft-06/schema#","type":"object","properties":{"a":{"exclusiveMinimum":1}}}`, `{"a":2}`, `{"a":1}`},
+		"draft-06, no sign":  {`{"$schema":"https://json-schema.org/draft-06/schema","properties":{"a":{"const":1}}}`, `{"a":1}`, `{"a":2}`},
+		"draft-04":           {`{"$schema":"http://json-schema.org/draft-04/schema#","id":"a","type":"object","properties":{"a":{"minimum":1,"exclusiveMinimum":true}}}`, `{"a":2}`, `{"a":1}`},
+		"2019-09 by http":    {`{"$schema":"http://json-schema.org/draft/2019-09/schema","items":[{"type":"string"}]}`, `["a"]`, `[1]`},
+		"2020-12 by http":    {`{"$schema":"http://json-schema.org/draft/2020-12/schema#","prefixItems":[{"type":"string"}]}`, `["a"]`, `[1]`},
+		"no version":         {`{"$schema":"http://json-schema.org/schema#","type":"object"}`, `{}`, `[]`},
+		"null dialect":       {`{"$schema":null,"type":"object"}`, `{}`, `[]`},
+		"null keywords":      {`{"type":"object","required":null,"additionalProperties":null,"allOf":null,"minProperties":1}`, `{"a":1}`, `{}`},
+		"null in a property": {`{"properties":{"a":{"type":"string","enum":null,"pattern":null,"minLength":null,"items":null}}}`, `{"a":"x"}`, `{"a":1}`},
+		"null property":      {`{"properties":{"a":null},"additionalProperties":false}`, `{"a":1}`, `{"b":1}`},
+		"null in a list":     {`{"allOf":[null,{"required":["a"]}]}`, `{"a":1}`, `{}`},
+		"null beneath":       {`{"$defs":{"n":{"anyOf":[{"type":"string","title":null},{"type":"number"}],"not":null}},"properties":{"a":{"$ref":"#/$defs/n"}},"patternProperties":{"^b":{"type":"string","format":null}}}`, `{"a":1,"b":"x"}`, `{"b":1}`},
+		"null is a value":    {`{"properties":{"a":{"const":null,"title":null},"b":{"enum":[null],"title":null}}}`, `{"a":null,"b":null}`, `{"a":1}`},
+		"arrays of PHP":      {`{"type":"object","properties":[],"$defs":[],"required":null}`, `{"a":1}`, `[]`},
+		"array for a schema": {`{"properties":{"a":[],"b":{"type":"string","not":null}},"additionalProperties":[]}`, `{"a":1,"c":1}`, `{"b":1}`},
+		"not everything":     {`{"properties":{"a":{"title":null,"not":{}}}}`, `{}`, `{"a":1}`},
+		"dependencies":       {`{"$schema":"http://json-schema.org/draft-07/schema#","title":null,"dependencies":{"a":["b"],"c":[]}}`, `{"c":1}`, `{"a":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := schema.Compile([]byte(test.schema), nil); !errors.Is(err, schema.ErrInvalid) && !errors.Is(err, schema.ErrDialect) {
+				t.Errorf("registered: %v; want an error", err)
+			}
+			c, err := schema.Compile([]byte(test.schema), &schema.Limits{Lenient: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(c.JSON()) != test.schema {
+				t.Errorf("its text became %s", c.JSON())
+			}
+			if err := c.Check([]byte(test.good)); err != nil {
+				t.Errorf("%s: %v", test.good, err)
+			}
+			if err := c.Check([]byte(test.bad)); err == nil {
+				t.Errorf("%s is accepted", test.bad)
+			}
+		})
+	}
+	for _, wrong := range []string{
+		`{"$schema":"https://example.com/schema"}`, `{"$schema":"json-schema.org/draft-07/schema"}`, `{"$schema":7}`,
+		`{"type":"int"}`, `{"properties":{"a":{"required":true}}}`, `{"$ref":"#/nowhere","title":null}`, `{"properties":[1]}`, `null`, `[]`,
+	} {
+		if _, err := schema.Compile([]byte(wrong), &schema.Limits{Lenient: true}); err == nil {
+			t.Errorf("%s is a schema", wrong)
+		}
+	}
+}
+
+// A gateway passes on any object as a schema, and reads only header annotations.
+func TestUncheckedSchemas(t *testing.T) {
+	many := `{"type":"object","enum":[` + strings.Repeat("1,", 20_000) + `1` + strings.Repeat("0", 500) + `]}`
+	for _, raw := range []string{`{"type":"object","$schema":"urn:x"}`, `{"type":"objekt","required":7}`, many} {
+		c, err := schema.Compile([]byte(raw), &schema.Limits{Unchecked: true})
+		if err != nil {
+			t.Errorf("%.60s: %v", raw, err)
+			continue
+		}
+		if err := c.Check([]byte(`{"a":1}`)); err != nil {
+			t.Errorf("%.60s: %v", raw, err)
+		}
+	}
+	header := `{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}`
+	if _, err := schema.Compile([]byte(header), &schema.Limits{Unchecked: true}); !errors.Is(err, schema.ErrHeader) {
+		t.Errorf("a wrong header annotation: %v", err)
+	}
+	if _, err := schema.Compile([]byte(`[]`), &schema.Limits{Unchecked: true}); !errors.Is(err, schema.ErrInvalid) {
+		t.Errorf("an array: %v", err)
+	}
+}

@@ -42,7 +42,7 @@ func List(ctx context.Context, c *client.Client) iter.Seq2[*Skill, error] {
 	return pages(func(cursor *string) ([]*Skill, *string, error) {
 		r, err := client.CallMethod[listedSkills](ctx, c, methodList, listParams{cursor})
 		return r.Skills, r.NextCursor, err
-	}, func(s *Skill) string { return s.URI }, func(s *Skill) int { return len(s.raw) })
+	}, func(s *Skill) string { return s.URI }, func(s *Skill) int { return len(s.raw) }, reporter(ctx, c, methodList))
 }
 
 // listedSkills is a page of skills/list, as a client sees it.
@@ -111,7 +111,12 @@ func Directory(ctx context.Context, c *client.Client, uri string) iter.Seq2[*mcp
 	return pages(func(cursor *string) ([]*mcp.Resource, *string, error) {
 		r, err := client.CallMethod[listedFiles](ctx, c, methodDirectory, directoryParams{uri, cursor})
 		return r.Resources, r.NextCursor, err
-	}, func(r *mcp.Resource) string { return r.URI }, sizeOf)
+	}, func(r *mcp.Resource) string { return r.URI }, sizeOf, reporter(ctx, c, methodDirectory))
+}
+
+// reporter reports what is wrong with the cursors of a list.
+func reporter(ctx context.Context, c *client.Client, method string) func(why string) {
+	return func(why string) { c.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Why: why}) }
 }
 
 // sizeOf is about how many bytes a listed file has.

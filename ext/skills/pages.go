@@ -18,18 +18,23 @@ const (
 	maxListBytes = 64 << 20 // of the items and cursors of all pages
 )
 
-// pages goes through a list of a server; size is about how many bytes an item has. When
-// the server does not know a cursor any more, the list begins anew, without what was
-// given already.
+// pages goes through a list of a server; size is about how many bytes an item has. If the
+// server does not know a cursor any more, the list begins again, without what was given
+// already. If that happens again and again, or a cursor comes a second time, the list ends,
+// and report gets the reason.
 func pages[T any](
-	page func(cursor *string) ([]T, *string, error), key func(T) string, size func(T) int,
+	page func(cursor *string) ([]T, *string, error), key func(T) string, size func(T) int, report func(why string),
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &listing[T]{page: page, key: key, size: size, given: make(map[string]bool)}
+		l := &listing[T]{page: page, key: key, size: size, report: report, given: make(map[string]bool)}
 		for try := 0; ; try++ {
 			again, err := l.pass(func(item T) bool { return yield(item, nil) })
 			if again && try < maxRestarts {
 				continue
+			}
+			if again {
+				report(fmt.Sprintf("the server refuses its own cursors; the list is incomplete: %v", err))
+				return
 			}
 			if err != nil {
 				var none T
@@ -42,12 +47,13 @@ func pages[T any](
 
 // A listing is what is known of a list while it is gone through.
 type listing[T any] struct {
-	page  func(cursor *string) ([]T, *string, error)
-	key   func(T) string
-	size  func(T) int
-	given map[string]bool
-	items int // of the pages of this pass, also those that were given before
-	bytes int
+	page   func(cursor *string) ([]T, *string, error)
+	key    func(T) string
+	size   func(T) int
+	report func(why string)
+	given  map[string]bool
+	items  int // of the pages of this pass, also those that were given before
+	bytes  int
 }
 
 // pass goes through the list once. again says that a cursor was refused.
@@ -78,8 +84,12 @@ func (l *listing[T]) pass(yield func(T) bool) (again bool, err error) {
 		if next == nil {
 			return false, nil
 		}
-		if seen[*next] || len(seen) == maxPages {
-			return false, fmt.Errorf("skills: %w: the cursors go round in circles, or never end", client.ErrPages)
+		if seen[*next] {
+			l.report("the same cursor was sent before; the list ends with this page")
+			return false, nil
+		}
+		if len(seen) == maxPages {
+			return false, fmt.Errorf("skills: %w: more than %d pages", client.ErrPages, maxPages)
 		}
 		if err := l.count(0, len(*next)); err != nil {
 			return false, err

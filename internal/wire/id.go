@@ -28,8 +28,9 @@ func StringID(s string) ID { return ID{text: string(AppendString(nil, s))} }
 func IntID(n int64) ID { return ID{text: number, n: n} }
 
 // ParseID reads an ID from one JSON value. Anything but a string or an
-// integer is refused, also null and numbers with a fraction or exponent;
-// integers beyond 64 bits are kept exactly. The error is an *[Error].
+// integer is refused, also null and numbers with a fraction; 1.0 and 1e0 are
+// the integer 1. Integers beyond 64 bits are kept exactly. The error is an
+// *[Error].
 func ParseID(raw RawValue) (ID, error) {
 	raw = trim(raw)
 	if len(raw) == 0 {
@@ -63,7 +64,7 @@ func ReadID(raw RawValue) (ID, error) {
 	n, small := int64(0), len(digits) <= 18 // 64 bits hold them all
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return ID{}, newError("", nil, "expected a string or an integer, got a number with fraction or exponent")
+			return integerID(raw)
 		}
 		if small {
 			n = 10*n + int64(c-'0')
@@ -79,6 +80,15 @@ func ReadID(raw RawValue) (ID, error) {
 		return IntID(n), nil
 	}
 	return ID{text: string(raw)}, nil
+}
+
+// integerID reads a number with a fraction or an exponent, which has to be an integer.
+func integerID(raw RawValue) (ID, error) {
+	d := ReadDecimal(raw)
+	if digits := d.Integer(); digits != "" {
+		return ReadID(RawValue(digits))
+	}
+	return ID{}, newError("", nil, "expected a string or an integer, got a number with a fraction or a large exponent")
 }
 
 // stringID takes a valid literal over as it is if it has no escapes: then it

@@ -28,6 +28,8 @@ type Limits struct {
 	// Depth is the number of objects and arrays that may be open at once;
 	// 0 means DefaultDepth.
 	Depth int
+	// Lenient is read by package jsonrpc: it accepts messages of servers with common mistakes.
+	Lenient bool
 }
 
 func (l Limits) depth() int {

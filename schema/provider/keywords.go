@@ -11,6 +11,72 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
+// forms are the values of keywords: s is a string, b a boolean, n a number, o an object, a an array. Others
+// have any value.
+var forms = map[string]string{
+	"$ref": "s", "$anchor": "s", "$id": "s", "$schema": "s", "$comment": "s", "type": "sa", "title": "s", "description": "s",
+	"format": "s", "pattern": "s", "contentEncoding": "s", "contentMediaType": "s", "contentSchema": "ob",
+	"properties": "o", "patternProperties": "o", "$defs": "o", "definitions": "o", "dependentSchemas": "o", "dependentRequired": "o",
+	"dependencies": "o", "items": "oba", "additionalProperties": "ob", "additionalItems": "ob", "contains": "ob", "propertyNames": "ob",
+	"unevaluatedItems": "ob", "unevaluatedProperties": "ob", "not": "ob", "if": "ob", "then": "ob", "else": "ob",
+	"allOf": "a", "anyOf": "a", "oneOf": "a", "prefixItems": "a", "required": "a", "enum": "a", "examples": "a",
+	"minimum": "n", "maximum": "n", "exclusiveMinimum": "n", "exclusiveMaximum": "n", "multipleOf": "n",
+	"minLength": "n", "maxLength": "n", "minItems": "n", "maxItems": "n", "minProperties": "n", "maxProperties": "n",
+	"minContains": "n", "maxContains": "n",
+	"uniqueItems": "b", "readOnly": "b", "writeOnly": "b", "deprecated": "b", "nullable": "b",
+}
+
+// dropInvalid removes from s the keywords whose values are not JSON Schema, which providers refuse. Null is the
+// same as absence. An exclusive bound of draft-04, which is a boolean, becomes one of 2020-12.
+func (r *reducer) dropInvalid(s schematext.Object, lost *[]string) {
+	for _, pair := range [][2]string{{"exclusiveMaximum", "maximum"}, {"exclusiveMinimum", "minimum"}} {
+		if exclusive := s[pair[0]]; form(exclusive) == "b" {
+			delete(s, pair[0])
+			if limit := s[pair[1]]; schematext.Kind(exclusive) == 't' && form(limit) == "n" {
+				s[pair[0]] = limit
+				delete(s, pair[1])
+			}
+		}
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(s)) {
+		value := s[keyword]
+		want, known := forms[keyword]
+		if !known || strings.Contains(want, form(value)) && (keyword != "type" || isTypes(value)) {
+			continue
+		}
+		delete(s, keyword)
+		if schematext.Kind(value) != 'n' {
+			*lost = append(*lost, keyword+": "+lostText(value))
+			r.lose("an invalid "+keyword+" is left out", "it is not JSON Schema", "correct the schema")
+		}
+	}
+}
+
+// form is the letter in forms of a value, or "-" for null and no value.
+func form(value mcp.RawValue) string {
+	switch schematext.Kind(value) {
+	case '"':
+		return "s"
+	case '{':
+		return "o"
+	case '[':
+		return "a"
+	case 't', 'f':
+		return "b"
+	case 'n', 0:
+		return "-"
+	}
+	return "n"
+}
+
+// isTypes reports whether all types of a value of "type" are known.
+func isTypes(value mcp.RawValue) bool {
+	names := typeNames(value)
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.Contains([]string{"array", "boolean", "integer", "null", "number", "object", "string"}, name)
+	})
+}
+
 // exactKeywords writes keywords whose schemas must not accept more than they
 // do, or else the whole would accept less. They are kept as they are or left
 // out, each with those that belong to it.

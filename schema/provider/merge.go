@@ -22,6 +22,7 @@ func (r *reducer) flatten(s schematext.Object, plain bool, lost *[]string) schem
 		return schematext.Object{}
 	}
 	s = maps.Clone(s)
+	r.dropInvalid(s, lost)
 	for _, keyword := range []string{"$dynamicRef", "$recursiveRef"} {
 		if s[keyword] != nil {
 			*lost = append(*lost, keyword+": "+lostText(s[keyword]))

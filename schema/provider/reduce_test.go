@@ -115,6 +115,31 @@ func TestReduceSchema(t *testing.T) {
 				`"properties":{"k":{"anyOf":[{"const":"a"},{"const":"b"}]},"x":{"type":"integer"}},"required":["k"],"type":"object"}`,
 		},
 		{
+			"null keywords", "anthropic", `{"type":"object","title":null,"required":null,"properties":{"a":{"type":"string","enum":null,"format":null,"default":null}},"additionalProperties":null}`,
+			`{"properties":{"a":{"default":null,"type":"string"}},"type":"object"}`,
+		},
+		{
+			"invalid keywords", "anthropic", `{"type":"object","properties":{"a":{"type":"int","required":true},"b":{"type":["string","any"],"minLength":"3","items":7},"c":{"allOf":"x","$ref":5}}}`,
+			`{"properties":{"a":{"description":"(required: true; type: int)"},"b":{"description":"(items: 7; minLength: 3; type: [\"string\",\"any\"])"},"c":{"description":"($ref: 5; allOf: x)"}},"type":"object"}`,
+		},
+		{
+			"invalid beneath", "gemini", `{"type":"object","allOf":[{"properties":{"a":{"$ref":"#/definitions/n"}},"required":"a"}],"definitions":{"n":{"type":"integer","minimum":null,"maximum":"9"}}}`,
+			`{"description":"(required: a)","properties":{"a":{"description":"(maximum: 9)","type":"integer"}},"type":"object"}`,
+		},
+		{
+			"arrays of PHP", "openai", `{"type":"object","properties":[]}`,
+			`{"description":"(properties: [])","type":"object"}`,
+		},
+		{
+			"bounds of draft-04", "openai", `{"type":"object","properties":{"a":{"type":"number","minimum":0,"exclusiveMinimum":true,"maximum":9,"exclusiveMaximum":false}}}`,
+			`{"properties":{"a":{"exclusiveMinimum":0,"maximum":9,"type":"number"}},"type":"object"}`,
+		},
+		{
+			"a reference to nothing", "anthropic", `{"type":"object","properties":{"a":{"$ref":"#/$defs/none","description":"A."}}}`,
+			`{"properties":{"a":{"description":"A. ($ref: #/$defs/none)"}},"type":"object"}`,
+		},
+		{"of a string", "openai", `{"type":"string"}`, `{"type":"object"}`},
+		{
 			"parts", "gemini", `{"type":"object","allOf":[{"properties":{"a":{"type":"number"}}},{"properties":{"a":{"type":"integer","minimum":1},"b":{}},"required":["a"]}]}`,
 			`{"properties":{"a":{"minimum":1,"type":"integer"},"b":{}},"required":["a"],"type":"object"}`,
 		},

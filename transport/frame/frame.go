@@ -98,6 +98,10 @@ type Options struct {
 	// Transport describes the connection to handlers. Default: nothing is known.
 	// Serving only.
 	Transport *transport.Info
+	// NoteUnreadable adds to the next response, as one of its Flaws, that a message could
+	// not be read. Default: it is only logged, since programs write all kinds of text to
+	// their standard output. Of [Dial] only.
+	NoteUnreadable bool
 	// Logger logs our own errors, and at debug level those of the peer.
 	// Default: slog.Default for [Serve], none for [Dial].
 	Logger *slog.Logger

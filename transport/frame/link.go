@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,9 @@ func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 		pipe:    p,
 		tap:     opts.Tap,
 		in:      in,
-		limits:  opts.limits(),
+		limits:  jsonrpc.Limits{Bytes: opts.MaxMessage, Depth: opts.MaxDepth, Lenient: true},
 		log:     opts.Logger,
+		note:    opts.NoteUnreadable,
 		pending: make(map[jsonrpc.ID]chan reply),
 		read:    make(chan struct{}),
 	}
@@ -60,6 +62,10 @@ type link struct {
 
 	closing atomic.Bool
 	read    chan struct{} // closed when the reader has returned
+
+	heard atomic.Pointer[string] // the first text that is not a message, quoted
+	note  bool                   // Options.NoteUnreadable
+	flaw  string                 // for the next response; of the reader
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]chan reply // each gets one reply from the goroutine that removes it
@@ -93,7 +99,16 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 			return r.m, nil
 		}
 	}
-	return nil, context.Cause(ctx)
+	return nil, l.explain(context.Cause(ctx))
+}
+
+// explain adds to an error the first text of the peer that was not a message, which can be what it says about the
+// error.
+func (l *link) explain(err error) error {
+	if heard := l.heard.Load(); heard != nil {
+		return fmt.Errorf("%w; it sent text that is not a message: %s", err, *heard)
+	}
+	return err
 }
 
 // expect registers a request.
@@ -204,9 +219,9 @@ func (l *link) endError(err error) error {
 	case errors.Is(failed, transport.ErrStalled), failed != nil && isOwnClose(err):
 		return failed // the reader's error is only that the writer closed the pipe
 	case isCleanEnd(err):
-		return errPeerEnded
+		return l.explain(errPeerEnded)
 	}
-	return closed(err)
+	return l.explain(closed(err))
 }
 
 // receive reads until the pipe has no more and returns its last error.
@@ -256,8 +271,14 @@ func (l *link) handleMessage(data []byte) {
 
 // dispatch gives a response to the Do that waits for it and the rest to the inbox.
 func (l *link) dispatch(m *jsonrpc.Incoming) {
-	if m.Kind == jsonrpc.Response && l.deliver(m.ID, reply{m: m}) {
-		return
+	if m.Kind == jsonrpc.Response {
+		if l.flaw != "" {
+			m.Flaws = append(m.Flaws, l.flaw)
+			l.flaw = ""
+		}
+		if l.deliver(m.ID, reply{m: m}) {
+			return
+		}
 	}
 	l.in.Receive(m)
 }
@@ -270,4 +291,12 @@ func (l *link) dropInvalid(h head, data []byte, err error) {
 	}
 	told := h.response && l.deliver(h.id, reply{err: fmt.Errorf("reading the response: %w", err)})
 	l.log.Warn("message from the server dropped", "error", err, "awaited", told)
+	if told {
+		return
+	}
+	text := fmt.Sprintf("%.200q", bytes.TrimSpace(data))
+	l.heard.CompareAndSwap(nil, &text)
+	if bad, ok := errors.AsType[*jsonrpc.ParseError](err); l.note && !(ok && bad.Notification) {
+		l.flaw = fmt.Sprintf("an event that is not a message was ignored: %v", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/internal/tap"
@@ -94,6 +95,8 @@ func (d *Dialer) Dial(ctx context.Context, in transport.Inbox) (transport.Link, 
 		MaxDepth:   limit(d.MaxDepth, frame.DefaultMaxDepth),
 		Tap:        p.tap,
 		Logger:     d.Logger,
+
+		NoteUnreadable: true,
 	})}, nil
 }
 
@@ -176,12 +179,12 @@ func (p *pipe) readEndpoint() (string, error) {
 			return "", fmt.Errorf("%w: the stream ended before it named the address for messages", transport.ErrOtherTransport)
 		case err != nil:
 			return "", fmt.Errorf("reading the first event: %w", err)
-		case e.Data == nil: // a retry time, perhaps
+		case e.Type != endpointEvent: // a retry time, perhaps, or a ping
 			continue
-		case e.Type != endpointEvent:
-			return "", fmt.Errorf("%w: the first event must be %q, with the address for messages", transport.ErrOtherTransport, endpointEvent)
 		}
-		return string(e.Data), nil
+		if said := strings.Trim(string(e.Data), `" `); said != "" {
+			return said, nil
+		}
 	}
 	return "", fmt.Errorf("%w: no event names the address for messages", transport.ErrOtherTransport)
 }

@@ -2,12 +2,14 @@ package streamable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +26,7 @@ const (
 	// maxReplyBatch is the most messages that one array may hold.
 	maxReplyBatch = 100
 	// maxSessionID is the size in bytes of the longest session id.
-	maxSessionID = 1 << 10
+	maxSessionID = 8 << 10
 	// maxDrain is how much of a response that nobody needs is read, so that
 	// its connection can be used again, and drainTime how long that may take.
 	maxDrain  = 64 << 10
@@ -44,6 +46,9 @@ type clientCall struct {
 	own    context.Context //nolint:containedctx // of the POST: the scope, and until detach the caller's
 	cancel context.CancelCauseFunc
 	detach func() bool // lets the exchange go on after the end of the caller's context
+
+	streamed bool  // the answer is a stream of events
+	passed   error // why the first event that is no message is none
 }
 
 // A scope ends with the link and has the values of a caller's context.
@@ -186,28 +191,32 @@ func (x *clientCall) post(m *jsonrpc.Outgoing, r transport.Route) error {
 	return fmt.Errorf("the server refused the message with status %d: %w", resp.StatusCode, in.Error)
 }
 
-// whole reads the answer to a request that succeeded and that is no stream.
+// whole reads the answer to a request that succeeded and that is no stream by its type. JSON is read whatever
+// its type is, and so are events.
 func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
-	if kind := mediaType(resp); kind == "text/html" && x.s == nil && (x.method == revision.Initialize || x.method == "server/discover") {
-		cause := transport.ErrNotUnderstood
-		if x.method == revision.Initialize {
-			cause = transport.ErrOtherTransport
-		}
-		return nil, fmt.Errorf("%w: no MCP endpoint is there, but a page for people (text/html): check the URL", cause)
-	} else if kind != jsonType && (kind != "" || resp.ContentLength != 0) {
-		return nil, interrupted("the answer has content type %q, which is neither JSON nor an event stream", kind)
-	}
 	data, err := x.l.readBody(resp)
 	x.l.showAnswer(resp, data, err)
+	encoding := resp.Header.Get("Content-Encoding")
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: reading the answer: %w", transport.ErrInterrupted, err)
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, interrupted("the server answered the request with status %d and nothing else", resp.StatusCode)
+	case encoding != "" && encoding != "identity":
+		return nil, interrupted("the answer has the content encoding %.40q, which was not asked for", encoding)
 	}
-	if in, err := jsonrpc.Parse(data, x.l.limits); err == nil && x.answeredBy(in) {
+	in, err := jsonrpc.Parse(data, x.l.limits)
+	if err == nil && x.answeredBy(in) {
 		in.ID = x.id
 		return in, nil
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	switch opening := bytes.TrimLeft(data, "\uFEFF \t\r\n"); {
+	case eventField.Match(opening):
+		o := x.await(func(answer chan<- outcome) { answer <- x.follow(x.own, new(clientCursor), resp) })
+		return o.in, o.err
+	case mediaType(resp) != jsonType && !jsonrpc.IsBatch(opening) && !bytes.HasPrefix(opening, []byte("{")):
+		return nil, x.unreadable(resp)
 	}
 	o := x.await(func(answer chan<- outcome) { // it holds more than the response, or something else
 		in, err := x.take(x.own, resp, data, false)
@@ -220,6 +229,26 @@ func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
 		answer <- outcome{in: in, err: err}
 	})
 	return o.in, o.err
+}
+
+// eventField matches the beginning of a stream of events.
+var eventField = regexp.MustCompile(`^(event|data|id|retry|):`)
+
+// unreadable says why an answer is neither JSON nor events, and shows its text.
+func (x *clientCall) unreadable(resp *http.Response) error {
+	kind := mediaType(resp)
+	if kind == "text/html" && x.s == nil && (x.method == revision.Initialize || x.method == "server/discover") {
+		cause := transport.ErrNotUnderstood
+		if x.method == revision.Initialize {
+			cause = transport.ErrOtherTransport
+		}
+		return fmt.Errorf("%w: no MCP endpoint is there, but a page for people (text/html): check the URL", cause)
+	}
+	said := ""
+	if text := web.NewStatusError(resp).Text; text != "" {
+		said = " (it says: " + text + ")"
+	}
+	return interrupted("the answer has content type %q, and is neither JSON nor an event stream%s", kind, said)
 }
 
 // interrupted says why there is no answer to a request that may have run.
@@ -236,8 +265,13 @@ func interrupted(format string, args ...any) error {
 // whatever the body says (ruling 40).
 func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	var data []byte
-	if mediaType(resp) != eventstream.ContentType {
+	switch {
+	case mediaType(resp) != eventstream.ContentType:
 		data, _ = x.l.readBody(resp) // the status says enough if it breaks
+	case resp.ContentLength >= 0: // the stream has an end
+		if e, err := eventstream.NewReader(resp.Body, x.l.limits.Bytes).Next(); err == nil {
+			data = e.Data
+		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(data))
 	in, err := jsonrpc.Parse(data, x.l.limits)
@@ -333,8 +367,15 @@ func (x *clientCall) take(ctx context.Context, resp *http.Response, data []byte,
 		}
 		switch in := item.In; {
 		case item.Err != nil && x.concerns(item.Err):
-			if said := saidOutside(data); x.forgotten(said) {
+			said := saidOutside(data)
+			switch {
+			case x.forgotten(said):
 				return nil, x.lost(errors.New(said))
+			case x.streamed && item.Err.ID.IsZero() && !item.Err.Response:
+				x.passed = cmp.Or(x.passed, error(item.Err))
+				continue
+			case said != "":
+				return nil, fmt.Errorf("%w: %w (it says: %s)", errMalformed, item.Err, said)
 			}
 			return nil, fmt.Errorf("%w: %w", errMalformed, item.Err)
 		case item.Err != nil:
@@ -354,6 +395,9 @@ func (x *clientCall) take(ctx context.Context, resp *http.Response, data []byte,
 	}
 	if answer != nil {
 		answer.ID = x.id
+		if x.passed != nil {
+			answer.Flaws = append(answer.Flaws, fmt.Sprintf("an event that is not a message was ignored: %v", x.passed))
+		}
 	}
 	return answer, nil
 }

@@ -63,7 +63,6 @@ type clientSession struct {
 	facts *revision.Facts
 	id    string             // empty if the server keeps no session
 	stop  context.CancelFunc // ends the stream that belongs to the session
-	knew  atomic.Bool        // the server has answered a request of the session
 
 	mu      sync.Mutex
 	pending int           // messages that have no status yet

@@ -91,6 +91,7 @@ func (l *link) pause(ctx context.Context, c *clientCursor) error {
 // follow reads a stream, on as many connections as it takes, until the response
 // is there or there is no hope for it.
 func (x *clientCall) follow(ctx context.Context, c *clientCursor, resp *http.Response) outcome {
+	x.streamed = true
 	for {
 		in, err := x.read(ctx, resp, c)
 		if in != nil {
@@ -98,6 +99,9 @@ func (x *clientCall) follow(ctx context.Context, c *clientCursor, resp *http.Res
 		}
 		_ = resp.Body.Close() // it is read no further
 		if resp, err = x.resume(ctx, c, err); err != nil {
+			if x.passed != nil {
+				err = fmt.Errorf("%w; an event that is not a message came before: %w", err, x.passed)
+			}
 			return outcome{err: err}
 		}
 	}

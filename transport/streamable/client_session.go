@@ -70,16 +70,14 @@ func (l *link) lose(ctx context.Context, s *clientSession, lost error) {
 	l.fail(lost)
 }
 
-// known notes that the server knows the session of a request that it has answered,
-// unless the answer is an error that says otherwise.
+// known looks at an answer, which can be an error that says that the session is lost.
 func (x *clientCall) known(in *jsonrpc.Incoming, err error) (*jsonrpc.Incoming, error) {
 	if err != nil || !x.s.tracked() {
 		return in, err
 	}
-	if in.Error != nil && !slices.Contains(otherReasons, in.Error.Code) && x.forgotten(in.Error.Message) {
+	if e := in.Error; e != nil && (!slices.Contains(otherReasons, e.Code) || uninitialized.MatchString(e.Message)) && x.forgotten(e.Message) {
 		return nil, x.lost(in.Error)
 	}
-	x.s.knew.Store(true)
 	return in, nil
 }
 
@@ -110,11 +108,16 @@ func (x *clientCall) lost(cause error) error {
 	return fmt.Errorf("%w: %w", transport.ErrInterrupted, lost)
 }
 
+// uninitialized matches what a server writes that has begun again, and waits for initialize.
+var uninitialized = regexp.MustCompile(`(?i)\b(server|session) (is )?not initialized\b`)
+
 // unknownSession matches what servers write when they do not know the id of a session:
 // "No valid session ID provided", "Session not found", "Invalid session ID", "sessionId not found".
 var unknownSession = regexp.MustCompile(`\b(unknown|unrecognized|expired|no such|no valid|invalid|invalid or missing|missing or invalid) ` +
 	`(mcp )?session( id)?( provided)? ?($|[.:;,()}!])` +
-	`|\bno valid (mcp )?session id\b` +
+	`|\bno (valid|active) (mcp )?session( id)?\b` +
+	`|\binvalid (mcp )?request or session\b` +
+	`|` + uninitialized.String() +
 	`|\bsession( with)?( id)?( is| was| has| has been| does)? ` +
 	`(not (found|valid|known|exist|recognized)|doesn t exist|unknown|invalid|expired|terminated|no longer (valid|known|exists))\b`)
 
@@ -147,10 +150,9 @@ func (l *link) askSession(ctx context.Context, s *clientSession) error {
 const maxWords = 512
 
 // forgotten reports whether a server's words mean that it does not know the session any
-// more. Of a session in which it has answered nothing yet that is not believed: a new
-// one would be no better.
+// more (ruling 40).
 func (x *clientCall) forgotten(words string) bool {
-	if !x.s.tracked() || !x.s.knew.Load() {
+	if !x.s.tracked() {
 		return false
 	}
 	words = strings.ToLower(strings.ReplaceAll(words[:min(len(words), maxWords)], x.s.id, ""))

@@ -100,15 +100,19 @@ func NewStatusError(r *http.Response) *StatusError {
 // readText reads the beginning of a body that people can read.
 func readText(r *http.Response) string {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || r.Body == nil {
-		return ""
-	}
+	unknown := r.Header.Get("Content-Type") == ""
 	isText := strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "+json")
-	if !isText || kind == "text/event-stream" { // a stream may never end
+	switch {
+	case r.Body == nil, err != nil && !unknown, !isText && !unknown:
+		return ""
+	case kind == "text/event-stream" && r.ContentLength < 0: // it may never end
 		return ""
 	}
 	data := make([]byte, maxText)
 	n, _ := io.ReadFull(r.Body, data) // what came is enough
+	if unknown && !strings.HasPrefix(http.DetectContentType(data[:n]), "text/") {
+		return ""
+	}
 	return printable(string(data[:n]))
 }
 

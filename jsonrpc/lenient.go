@@ -1,0 +1,130 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/parley-mcp/parley/internal/wire"
+)
+
+// withoutMark returns data without a byte order mark at its beginning.
+func withoutMark(data []byte) []byte {
+	if len(data) > 0 && data[0] == 0xEF {
+		return bytes.TrimPrefix(data, []byte("\uFEFF"))
+	}
+	return data
+}
+
+// parseLeniently mends the text of a message that was refused with err, and reads it again.
+func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
+	refused, _ := errors.AsType[*ParseError](err)
+	if refused == nil || refused.Err.Code != CodeParseError || !errors.Is(wire.Valid(data, lim), wire.ErrUTF8) {
+		return nil, err
+	}
+	mended, ok := wire.MendText(data)
+	if !ok {
+		return nil, err
+	}
+	in, again := parse(mended, lim)
+	if again != nil {
+		return nil, again
+	}
+	in.Flaws = append(in.Flaws, "characters that are not Unicode were replaced by U+FFFD")
+	return in, nil
+}
+
+// dropNulls makes null absent where it stands beside a result or an error, and so does it with an empty method.
+func (p *parser) dropNulls() {
+	switch {
+	case p.result == nil && p.failure == nil:
+		return
+	case string(p.method) == "null" || string(p.method) == `""`:
+		p.method = nil
+		p.in.Flaws = append(p.in.Flaws, `a response must not have a "method"`)
+	}
+	switch {
+	case p.result == nil || p.failure == nil:
+	case string(p.failure) == "null":
+		p.failure = nil
+	case string(p.result) == "null":
+		p.result = nil
+	}
+}
+
+// plainID returns the id of a response, which is an integer if it is a string of digits: ids of this side are
+// integers.
+func plainID(raw RawValue, id ID) ID {
+	if raw[0] == '"' {
+		if n, err := strconv.ParseInt(text(raw), 10, 64); err == nil && strconv.FormatInt(n, 10) == text(raw) {
+			return IntID(n)
+		}
+	}
+	return id
+}
+
+// maxErrorText bounds how much of a malformed error object becomes its message.
+const maxErrorText = 1000
+
+// readErrorLeniently reads an error object, or another value in place of one: the request has failed, and what
+// the server said about it must not be lost.
+func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
+	e := &Error{Code: CodeInternalError}
+	p.in.Error = e
+	if !isObject {
+		e.Message = shown(p.failure)
+		p.in.Flaws = append(p.in.Flaws, `member "error" must be an object`)
+		return nil
+	}
+	if err := o.CheckNames("code", "message", "data"); err != nil {
+		return NewError(CodeInvalidRequest, "invalid response: in the error: %v", err)
+	}
+	e.Data, _ = o.Member("data")
+	if message, _ := o.Member("message"); message != nil && message[0] == '"' {
+		e.Message = text(message)
+	} else {
+		p.in.Flaws = append(p.in.Flaws, `member "message" of the error must be a string`)
+		e.Message = shown(p.failure)
+		if message != nil && string(message) != "null" {
+			e.Message = shown(message)
+		}
+	}
+	p.readCode(o, e)
+	return nil
+}
+
+// readCode reads the code of an error: an integer in any spelling, also in a string. Another one is added to the
+// message.
+func (p *parser) readCode(o Object, e *Error) {
+	raw, _ := o.Member("code")
+	if raw != nil && string(raw) != "null" && wire.Decode(raw, &e.Code) == nil {
+		return
+	}
+	e.Code = CodeInternalError
+	if n, err := wire.ParseID(bytes.Trim(raw, `"`)); err == nil {
+		if code, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
+			e.Code = code
+		}
+	}
+	if e.Code != CodeInternalError && raw[0] != '"' {
+		return // an integer in another spelling
+	}
+	p.in.Flaws = append(p.in.Flaws, `member "code" of the error must be an integer`)
+	if e.Code == CodeInternalError && raw != nil && string(raw) != "null" {
+		e.Message = fmt.Sprintf("%s (%s)", e.Message, shown(raw))
+	}
+}
+
+// shown returns a string, or the text of another value, in bounds.
+func shown(raw RawValue) string {
+	s := string(raw)
+	if s[0] == '"' {
+		s = text(raw)
+	}
+	if len(s) > maxErrorText {
+		s = strings.ToValidUTF8(s[:maxErrorText], "") + "…"
+	}
+	return s
+}
