@@ -233,8 +233,8 @@ func (p *program) call(cmd *cobra.Command, h *host.Host, tool *host.Tool, args m
 // unless a machine reads.
 func (p *program) printResult(tool string, result *mcp.CallToolResult) error {
 	text := contents(result.Content)
-	if len(result.Content) == 0 {
-		text = string(result.StructuredContent)
+	if untold := result.Untold(); untold != nil {
+		text = strings.TrimPrefix(text+"\n"+string(untold), "\n")
 	}
 	switch {
 	case p.json:

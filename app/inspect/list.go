@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
@@ -31,7 +33,7 @@ func list(method, member string) func(context.Context, *Session, *Args) (*Outcom
 // list asks for all pages of a list, and returns its items as they came.
 func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawValue, error) {
 	items := []mcp.RawValue{}
-	seen := make(map[string]bool)
+	seen := make(map[string]bool) // cursors
 	params := make(map[string]string)
 	for size := 0; ; {
 		raw, err := s.ask(ctx, method, params, nil)
@@ -50,20 +52,26 @@ func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawVal
 		if err := strictjson.Unmarshal(listed, &more); err != nil {
 			return nil, fmt.Errorf("%s: %w: %s is no array", method, client.ErrMalformed, member)
 		}
+		next, ok := page.Member("nextCursor")
+		last := !ok || string(next) == "null"
+		var cursor string
+		if err := strictjson.Unmarshal(next, &cursor); err != nil && !last {
+			return nil, fmt.Errorf("%s: %w: nextCursor must be a string", method, client.ErrMalformed)
+		}
+		if seen[cursor] && !last { // the page can be one that was read before
+			known := len(items)
+			more = slices.DeleteFunc(more, func(item mcp.RawValue) bool {
+				return slices.ContainsFunc(items[:known], func(old mcp.RawValue) bool { return bytes.Equal(old, item) })
+			})
+			s.client.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
+			last = true
+		}
 		if items = append(items, more...); len(items) > maxItems {
 			return nil, fmt.Errorf("%s: %w: more than %d items", method, client.ErrPages, maxItems)
 		}
-		next, ok := page.Member("nextCursor")
-		if !ok || string(next) == "null" {
-			return items, nil
-		}
-		var cursor string
-		if err := strictjson.Unmarshal(next, &cursor); err != nil {
-			return nil, fmt.Errorf("%s: %w: nextCursor is no string", method, client.ErrMalformed)
-		}
 		switch {
-		case seen[cursor]:
-			return nil, fmt.Errorf("%s: %w: the cursors go round in circles", method, client.ErrPages)
+		case last:
+			return items, nil
 		case len(seen) > maxPages:
 			return nil, fmt.Errorf("%s: %w: more than %d pages", method, client.ErrPages, maxPages)
 		}

@@ -89,7 +89,7 @@ func Read(ctx context.Context, c *client.Client) (*Contract, error) {
 		if unknown, ok := errors.AsType[*jsonrpc.Error](err); ok && unknown.Code == mcp.CodeMethodNotFound {
 			continue // a list that is declared and not served has nothing in it
 		}
-		if err != nil {
+		if err != nil && !errors.As(err, new(*lists.LoopError)) { // a list that leads back into itself ends there
 			return nil, err
 		}
 		if err := into.fill(kind, list.Items); err != nil {

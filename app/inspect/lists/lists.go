@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
@@ -153,11 +154,21 @@ func Read(ctx context.Context, ask Ask, kind Kind, o *Limits) (*List, error) {
 			return list, nil
 		}
 		if first, again := seen[*next]; again {
+			list.dropRepeated(len(items))
 			return list, &LoopError{*next, first, kind.Method}
 		}
 		seen[*next] = len(list.Pages)
 		cursor = next
 	}
+}
+
+// dropRepeated removes the items of the last page, which has n, that were listed before.
+func (l *List) dropRepeated(n int) {
+	before := l.Items[:len(l.Items)-n]
+	last := slices.DeleteFunc(slices.Clone(l.Items[len(before):]), func(item mcp.RawValue) bool {
+		return slices.ContainsFunc(before, func(old mcp.RawValue) bool { return bytes.Equal(old, item) })
+	})
+	l.Items = append(before, last...)
 }
 
 // page reads one page.

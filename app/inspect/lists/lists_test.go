@@ -30,6 +30,19 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// The last page of a list that leads back into itself gives only the items that are new.
+func TestReadLoop(t *testing.T) {
+	list, err := lists.Read(t.Context(), answering(
+		`{"tools":[{"name":"a"}],"nextCursor":"x"}`, `{"tools":[{"name":"b"},{"name":"a"},{"name":"c"}],"nextCursor":"x"}`,
+	), lists.Tools, nil)
+	if loop, ok := errors.AsType[*lists.LoopError](err); !ok || loop.First != 1 || loop.Cursor != "x" {
+		t.Errorf("error %v", err)
+	}
+	if got := fmt.Sprintf("%s", list.Items); got != `[{"name":"a"} {"name":"b"} {"name":"c"}]` {
+		t.Errorf("items %s", got)
+	}
+}
+
 // What is wrong with pages ends the list, and is told.
 func TestReadWrong(t *testing.T) {
 	for _, test := range []struct {
