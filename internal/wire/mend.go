@@ -76,6 +76,14 @@ func (m *Mender) lose(pointer string, why error) {
 	m.Losses = append(m.Losses, Loss{pointer, why})
 }
 
+// fail counts a failed attempt to read a part.
+func (m *Mender) fail() error {
+	if m.failures++; m.failures > maxFailures {
+		return newError("", errTooWrong, "more than %d parts of it cannot be read", maxFailures)
+	}
+	return nil
+}
+
 // value mends one value, which is at pointer. The place of an error begins at the value.
 func (m *Mender) value(raw RawValue, t reflect.Type, pointer string) (RawValue, error) {
 	if t.Kind() == reflect.Interface {
@@ -88,8 +96,8 @@ func (m *Mender) value(raw RawValue, t reflect.Type, pointer string) (RawValue, 
 	if final(err) {
 		return nil, err
 	}
-	if m.failures++; m.failures > maxFailures {
-		return nil, newError("", errTooWrong, "more than %d parts of it cannot be read", maxFailures)
+	if err := m.fail(); err != nil {
+		return nil, err
 	}
 	var mended RawValue
 	switch inner := elem(t); {
@@ -134,6 +142,9 @@ func (m *Mender) ofInterface(raw RawValue, t reflect.Type, pointer string) (RawV
 				return mended, err
 			}
 		}
+	}
+	if tooMuch := m.fail(); tooMuch != nil { // what stands in its place may be much longer
+		return nil, tooMuch
 	}
 	if m.Note != nil {
 		if note := m.Note(t, raw, err); note != nil {

@@ -170,6 +170,10 @@ func TestMendIsBounded(t *testing.T) {
 	if _, err := newMender().Mend([]byte(text), reflect.TypeFor[drawings]()); err == nil || !strings.Contains(err.Error(), "more than 10000 parts of it cannot be read") {
 		t.Errorf("a million wrong parts: %v", err)
 	}
+	text = `{"all":[{"name":"a","shapes":[` + strings.Repeat("5,", 999_999) + `5]}]}`
+	if _, err := newMender().Mend([]byte(text), reflect.TypeFor[drawings]()); err == nil || !strings.Contains(err.Error(), "more than 10000 parts of it cannot be read") {
+		t.Errorf("a million parts of an unknown type: %v", err)
+	}
 	nested := strings.Repeat(`{"name":"a","tags":5,"inner":`, 60) + "7" + strings.Repeat("}", 60)
 	if _, err := newMender().Mend(fmt.Appendf(nil, `{"all":[%s]}`, nested), reflect.TypeFor[drawings]()); err != nil {
 		t.Error(err)
