@@ -55,12 +55,16 @@ var blocks = map[string]reflect.Type{
 
 // readResult decodes a result. If it does not fit, readResult leaves out or replaces the smallest wrong
 // parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive: an unreadable
-// hint counts as absent, and an unreadable isError as true.
+// hint counts as absent, and an unreadable isError as true. That is known of the result type of the method
+// alone: into a type of the caller's only a result that fits is decoded.
 func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) error {
 	err := sh.UpResult(method, raw, out)
-	if err == nil {
+	switch {
+	case err == nil:
 		c.tidy(ctx, method, target, raw, out)
 		return nil
+	case !isResultOf(method, out):
+		return err
 	}
 	m := &wire.Mender{
 		Needs:   func(t reflect.Type, member string) bool { return slices.Contains(needed[t], member) },
@@ -142,6 +146,13 @@ func hasOthers(raw wire.RawValue) bool {
 		}
 	}
 	return false
+}
+
+// isResultOf reports whether out points to the result type of a method of the core.
+func isResultOf(method string, out any) bool {
+	row, ok := mcp.Lookup(method)
+	v := reflect.ValueOf(out)
+	return ok && v.Kind() == reflect.Pointer && v.Type().Elem() == row.Result && !v.IsNil()
 }
 
 var errNoBlocks = errors.New("expected a list of blocks")

@@ -125,6 +125,32 @@ func TestPartsRefused(t *testing.T) {
 	}
 }
 
+// Nothing is left out of what is decoded into a type of the caller's, of which the client does not know what
+// is safe.
+func TestPartsInOwnTypes(t *testing.T) {
+	eras(t, func(t *testing.T, versions []string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: versions, on: map[string]func(*req) (any, error){mcp.MethodToolsCall: func(*req) (any, error) {
+				return raw(`{"content":[],"isError":"true"}`), nil
+			}}}
+			c := connect(t, s, &client.Options{Versions: versions})
+			var own struct {
+				IsError bool `json:"isError"`
+			}
+			for _, out := range []any{&own, mcp.CallToolResult{}, (*mcp.EmptyResult)(nil), map[string]any{}} {
+				err := c.Request(t.Context(), mcp.MethodToolsCall, &mcp.CallToolParams{Name: "t"}, out, nil)
+				if !errors.Is(err, client.ErrMalformed) {
+					t.Errorf("%T: %+v, %v", out, out, err)
+				}
+			}
+			var r mcp.CallToolResult
+			if err := c.Request(t.Context(), mcp.MethodToolsCall, &mcp.CallToolParams{Name: "t"}, &r, nil); err != nil || !r.IsError {
+				t.Errorf("%+v, %v", r, err)
+			}
+		})
+	})
+}
+
 // A server with wrong parts in its handshake can be used.
 func TestPartsOfHandshake(t *testing.T) {
 	for _, capabilities := range []string{`{"tools":true}`, `{"tools":[]}`, `{"tools":{"listChanged":"yes"},"logging":5}`} {
