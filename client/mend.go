@@ -162,6 +162,8 @@ func instead(t reflect.Type, member string, value wire.RawValue) wire.RawValue {
 	switch {
 	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "isError":
 		return wire.RawValue("true")
+	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "content" && string(value) == "null":
+		return wire.RawValue("[]") // as Go and Java write an empty list
 	case t == reflect.TypeFor[mcp.CallToolResult]() && member == "content":
 		if value[0] != '{' { // a single block is mended like those in a list
 			value = note(nil, value, errNoBlocks)

@@ -82,6 +82,7 @@ func TestPartsLeftOut(t *testing.T) {
 		"error flag":   {"tools/call", `{"content":[],"isError":"no"}`, `"isError":true`, `/isError`},
 		"text alone":   {"tools/call", `{"content":"done"}`, `{"content":[{"type":"text","text":"done"}]`, `/content`},
 		"no block":     {"tools/call", `{"content":7,"structuredContent":{"a":1}}`, `As it came:]\n7"}],"structuredContent":{"a":1}`, `/content: expected an array`},
+		"no blocks":    {"tools/call", `{"content":null,"structuredContent":{"a":1}}`, `{"content":[],"structuredContent":{"a":1}`, `/content: expected an array, got null`},
 		"one block":    {"tools/call", `{"content":{"type":"text","text":"done"}}`, `{"content":[{"type":"text","text":"done"}]`, `/content`},
 		"priority":     {"tools/call", `{"content":[{"type":"text","text":"done","annotations":{"priority":"high","audience":["user"]}}]}`, `{"content":[{"type":"text","text":"done","annotations":{"audience":["user"]}}]`, `/content/0/annotations/priority`},
 		"base64":       {"tools/call", `{"content":[{"type":"image","data":"aGk","mimeType":"image/png"}]}`, `"data":"aGk="`, `/content/0/data: base64 in another form`},
