@@ -81,7 +81,7 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	c.tidy(ctx, method, target, mended, out)
 	of := items{result: raw}
 	for _, l := range m.Losses {
-		c.Report(ctx, &Problem{Method: method, Subject: cmp.Or(of.at(l.Pointer), target), Place: l.Pointer, Why: l.Why.Error()})
+		c.Report(ctx, &Problem{Method: method, Subject: cmp.Or(target, of.at(l.Pointer)), Place: l.Pointer, Why: l.Why.Error()})
 	}
 	if m.More > 0 {
 		c.Report(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})

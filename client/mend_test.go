@@ -78,6 +78,7 @@ func TestPartsLeftOut(t *testing.T) {
 		"size":         {"resources/list", `{"resources":[{"uri":"a:1","name":"one","size":"large"},{"uri":5,"name":"two"}]}`, `[{"uri":"a:1","name":"one"}]`, `resources/list "one": /resources/0/size`},
 		"template":     {"resources/templates/list", `{"resourceTemplates":[{"uriTemplate":"a:{x}","name":"t","mimeType":[]}]}`, `[{"uriTemplate":"a:{x}","name":"t"}]`, `/resourceTemplates/0/mimeType`},
 		"block":        {"tools/call", hologram, `"text":"one"`, `tools/call "t": /content/1: of an unknown type`},
+		"named block":  {"tools/call", `{"content":[{"type":"hologram","name":"another"}]}`, `hologram`, `tools/call "t": /content/0: of an unknown type`},
 		"kept":         {"tools/call", hologram, `As it came:]\n{\"type\":\"hologram\",\"data\":{\"x\":1}}`, ``},
 		"error flag":   {"tools/call", `{"content":[],"isError":"no"}`, `"isError":true`, `/isError`},
 		"text alone":   {"tools/call", `{"content":"done"}`, `{"content":[{"type":"text","text":"done"}]`, `/content`},
