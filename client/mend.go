@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +80,11 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	c.tidy(ctx, method, target, mended, out)
 	of := items{result: raw}
 	for _, l := range m.Losses {
-		c.Report(ctx, &Problem{Method: method, Subject: cmp.Or(target, of.at(l.Pointer)), Place: l.Pointer, Why: l.Why.Error()})
+		subject := target
+		if subject == "" {
+			subject = of.at(l.Pointer)
+		}
+		c.Report(ctx, &Problem{Method: method, Subject: subject, Place: l.Pointer, Why: l.Why.Error()})
 	}
 	if m.More > 0 {
 		c.Report(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
@@ -233,6 +236,8 @@ func textBlock(text string) wire.RawValue {
 type items struct {
 	result wire.RawValue
 	lists  map[string][]wire.RawValue
+
+	item, name string // the item that was asked for last, and its name
 }
 
 // at is the name or URI of the item that a pointer such as /tools/3/title leads into, or "".
@@ -241,8 +246,15 @@ func (l *items) at(pointer string) string {
 	if len(parts) < 3 {
 		return ""
 	}
-	list := l.list(parts[1])
-	index, err := strconv.Atoi(parts[2])
+	if item := parts[1] + "/" + parts[2]; item != l.item { // else one item is read for each wrong part of it
+		l.item, l.name = item, l.nameOf(parts[1], parts[2])
+	}
+	return l.name
+}
+
+func (l *items) nameOf(of, at string) string {
+	list := l.list(of)
+	index, err := strconv.Atoi(at)
 	if err != nil || index >= len(list) {
 		return ""
 	}
