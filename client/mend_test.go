@@ -214,3 +214,23 @@ func TestProblemsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// Looking for one tool keeps what was found in the rest of the list.
+func TestProblemsOfPartOfList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(r *req) (any, error) {
+			if text(r.in, "cursor") == "" {
+				return raw(`{"tools":[{"name":"a","title":5,"inputSchema":{"type":"object"}}],"nextCursor":"2"}`), nil
+			}
+			return raw(`{"tools":[{"name":"b","title":5,"inputSchema":{"type":"object"}},{"name":"c"}]}`), nil
+		}}}
+		told := 0
+		c := connect(t, s, &client.Options{OnProblem: func(context.Context, *client.Problem) { told++ }})
+		if _, err := collected(c.Tools(t.Context())); err != nil || len(c.Problems()) != 3 {
+			t.Fatalf("%v, %v", c.Problems(), err)
+		}
+		if _, err := c.Tool(t.Context(), "a"); err != nil || len(c.Problems()) != 3 || told != 3 {
+			t.Errorf("after looking for a tool: %v, %d told, %v", c.Problems(), told, err)
+		}
+	})
+}

@@ -132,7 +132,12 @@ func (e *staleCursorError) Unwrap() error { return e.err }
 // onePass goes through a list from its beginning, leaves out what was given
 // already, and notes what it gives.
 func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given map[string]bool, yield func(*T, error) bool) error {
-	c.problems.forget(l.method)
+	before, whole := c.problems.forget(l.method), false
+	defer func() {
+		if !whole {
+			c.problems.restore(before)
+		}
+	}()
 	here := make(map[string]bool) // the items of this pass
 	seen := make(map[string]bool) // the cursors
 	var cursor *string
@@ -169,7 +174,7 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 				return errEnough
 			}
 		}
-		switch {
+		switch whole = circle || next == nil; {
 		case circle:
 			c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
 			return nil

@@ -46,24 +46,34 @@ type problems struct {
 }
 
 // Problems returns what was wrong in the server's answers, in order and each once. Reading a list again
-// replaces what was found in it before. After 1,000 problems one more says that there are others.
+// to its end replaces what was found in it before. After 1,000 problems one more says that there are others.
 func (c *Client) Problems() []Problem {
 	c.problems.mu.Lock()
 	defer c.problems.mu.Unlock()
 	return append([]Problem(nil), c.problems.list...)
 }
 
-// forget drops what was found in answers to a method, before a list is read anew.
-func (b *problems) forget(method string) {
+// forget drops and returns what was found in answers to a method, before a list is read anew.
+func (b *problems) forget(method string) (dropped []Problem) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	kept := b.list[:0]
 	for _, p := range b.list {
 		if p.Method != method {
 			kept = append(kept, p)
+		} else {
+			dropped = append(dropped, p)
 		}
 	}
 	b.list = kept
+	return dropped
+}
+
+// restore keeps again what was dropped, for a list that was not read to its end.
+func (b *problems) restore(dropped []Problem) {
+	for _, p := range dropped {
+		b.add(&p)
+	}
 }
 
 // add keeps a problem, and says whether it is new and has to be reported.
