@@ -41,6 +41,7 @@ var needed = map[reflect.Type][]string{
 	reflect.TypeFor[mcp.AudioContent]():                {"data"},
 	reflect.TypeFor[mcp.ResourceLink]():                {"uri"},
 	reflect.TypeFor[mcp.EmbeddedResource]():            {"resource"},
+	reflect.TypeFor[mcp.ResourceContents]():            {"text", "blob"}, // the one that there is
 }
 
 // blocks are the types of content that a result may have, by their name.
@@ -188,10 +189,10 @@ func surplus(t reflect.Type, o wire.Object) string {
 	if t != reflect.TypeFor[mcp.ResourceContents]() {
 		return ""
 	}
-	_, hasText := o.Member("text")
+	text, hasText := o.Member("text")
 	blob, hasBlob := o.Member("blob")
 	switch {
-	case !hasText || !hasBlob:
+	case !hasText || !hasBlob || string(text) == "null" || string(blob) == "null": // as the decoder reads it
 		return ""
 	case blob[0] == '"' && len(blob) > 2: // it is not empty
 		return "text"
