@@ -78,6 +78,9 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	if err := sh.UpResult(method, mended, out); err != nil {
 		return err
 	}
+	if err := nothingLeft(out, m.Losses); err != nil {
+		return err
+	}
 	c.tidy(ctx, method, target, mended, out)
 	of := items{result: raw}
 	for _, l := range m.Losses {
@@ -150,6 +153,23 @@ func hasOthers(raw wire.RawValue) bool {
 		}
 	}
 	return false
+}
+
+// nothingLeft returns why all of a resource or prompt was left out, or nil. Nothing is no answer then: it
+// would be taken for an empty resource.
+func nothingLeft(out any, losses []wire.Loss) error {
+	left, list := 1, ""
+	switch r := out.(type) {
+	case *mcp.ReadResourceResult:
+		left, list = len(r.Contents), "/contents/"
+	case *mcp.GetPromptResult:
+		left, list = len(r.Messages), "/messages/"
+	}
+	i := slices.IndexFunc(losses, func(l wire.Loss) bool { return strings.HasPrefix(l.Pointer, list) })
+	if left > 0 || i < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", losses[i].Pointer, losses[i].Why)
 }
 
 // isResultOf reports whether out points to the result type of a method of the core.

@@ -111,7 +111,7 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
-// An answer without an essential member, or with one in the wrong letter case, is an error that names the
+// An answer without an essential member, of which nothing is left, or with one in the wrong letter case, is an error that names the
 // place.
 func TestPartsRefused(t *testing.T) {
 	for _, test := range []struct{ method, result, want string }{
@@ -120,6 +120,9 @@ func TestPartsRefused(t *testing.T) {
 		{"tools/list", `{"tools":[{"name":"a","annotations":{"ReadOnlyHint":true},"title":5}]}`, `must be written "readOnlyHint"`},
 		{"resources/read", `{"contents":"x"}`, "/contents"},
 		{"prompts/get", `{"messages":7}`, "/messages"},
+		{"resources/read", `{"_meta":5,"contents":[{"uri":"a:1","text":5}]}`, "server: /contents/0/text: expected string"},
+		{"resources/read", `{"contents":[7,{"uri":"a:2","blob":"!"}]}`, "/contents/0"},
+		{"prompts/get", `{"messages":[{"role":"user"}]}`, "/messages/0/content"},
 	} {
 		eras(t, func(t *testing.T, versions []string) {
 			got, _, err := answered(t, versions, test.method, test.result)
