@@ -240,3 +240,24 @@ func TestProblemsOfPartOfList(t *testing.T) {
 		}
 	})
 }
+
+// The handler is told that it is told no more, also where the list of problems was read anew in between.
+func TestProblemsToldAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		round := 0
+		s := &script{on: map[string]func(*req) (any, error){mcp.MethodPromptsList: func(*req) (any, error) {
+			round++
+			return raw(`{"prompts":[` + strings.Repeat(fmt.Sprintf(`{"name":"%d","title":5},`, round), 99) + `5]}`), nil
+		}}}
+		told, last := 0, ""
+		c := connect(t, s, &client.Options{OnProblem: func(_ context.Context, p *client.Problem) { told, last = told+1, p.Why }})
+		for range 15 {
+			if _, err := collected(c.Prompts(t.Context())); err != nil || len(c.Problems()) != 100 {
+				t.Fatalf("%d problems, %v", len(c.Problems()), err)
+			}
+		}
+		if told != 1001 || !strings.Contains(last, "the others are not reported") {
+			t.Errorf("%d told, the last: %s", told, last)
+		}
+	})
+}

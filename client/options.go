@@ -91,7 +91,9 @@ type Options struct {
 	OnNotification func(ctx context.Context, method string, params mcp.RawValue)
 
 	// OnProblem is called once for each part of an answer that was wrong and was left out or replaced,
-	// before the request returns; see [Client.Problems].
+	// before the request returns; see [Client.Problems]. After 1,000 parts one more call says that there
+	// are others. The request waits for it. It must not send requests while the client connects, nor with
+	// OneAtATime those of another context than ctx: they would wait for the one that waits for it.
 	OnProblem func(ctx context.Context, p *Problem)
 
 	// Middleware wraps each request, the first outermost; default none.

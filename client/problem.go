@@ -88,12 +88,16 @@ func (b *problems) add(p *Problem) bool {
 			return false
 		}
 	}
+	others := Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
 	if len(b.list) == maxProblems {
-		*p = Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
+		*p = others
 	}
 	b.list = append(b.list, *p)
 	if b.reported[*p] || len(b.reported) > maxProblems {
 		return false
+	}
+	if len(b.reported) == maxProblems {
+		*p = others
 	}
 	if b.reported == nil {
 		b.reported = make(map[Problem]bool)
