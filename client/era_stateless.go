@@ -110,6 +110,7 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 		return nil, explain(in.Error)
 	}
 	d := new(mcp.DiscoverResult)
+	o.c.problems.forget(mcp.MethodDiscover)
 	if err := o.c.readResult(ctx, shape.For(f), k.method, "", in.Result.Raw(), d); err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}

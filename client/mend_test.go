@@ -261,3 +261,28 @@ func TestProblemsToldAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// What was wrong in a handshake is forgotten when the next one is right.
+func TestProblemsOfEarlierHandshake(t *testing.T) {
+	for version, method := range map[string]string{modern: mcp.MethodDiscover, newest: mcp.MethodInitialize} {
+		synctest.Test(t, func(t *testing.T) {
+			instructions := "5"
+			s := &script{versions: []string{version}, on: map[string]func(*req) (any, error){
+				method: func(*req) (any, error) {
+					return raw(fmt.Sprintf(`{"protocolVersion":%q,"supportedVersions":[%q],"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"},"instructions":%s}`, version, version, instructions)), nil
+				},
+				mcp.MethodToolsCall: func(*req) (any, error) { return raw(`{"content":[]}`), nil },
+			}}
+			c := connect(t, s, &client.Options{Versions: []string{version}, Eras: client.NewEraMemory()})
+			if len(c.Problems()) != 1 {
+				t.Errorf("%s: %v", version, c.Problems())
+			}
+			instructions = `"be kind"`
+			s.last().end()
+			synctest.Wait()
+			if _, err := c.CallTool(t.Context(), "t", nil, nil); err != nil || len(c.Problems()) != 0 {
+				t.Errorf("%s again: %v, %v", version, c.Problems(), err)
+			}
+		})
+	}
+}

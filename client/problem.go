@@ -46,7 +46,7 @@ type problems struct {
 }
 
 // Problems returns what was wrong in the server's answers, in order and each once. Reading a list again
-// to its end replaces what was found in it before. After 1,000 problems one more says that there are others.
+// to its end, and connecting again, replaces what was found there before. After 1,000 problems one more says that there are others.
 func (c *Client) Problems() []Problem {
 	c.problems.mu.Lock()
 	defer c.problems.mu.Unlock()
