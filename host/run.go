@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -342,11 +343,14 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	return catalog, nil
 }
 
-// noticeProblems writes a notice for each server whose number of wrong parts has changed.
+// maxNoticed bounds the wrong parts of answers that a person is told of in a session.
+const maxNoticed = 10_000
+
+// noticeProblems writes a notice for each server with wrong parts that the person was not told of.
 func (s *Session) noticeProblems(c *Catalog) error {
-	for i := range c.Servers {
-		status := &c.Servers[i]
-		if len(status.Problems) == 0 || !s.firstNotice(fmt.Sprintf("%d problems of %s", len(status.Problems), status.Name)) {
+	for _, status := range c.Servers {
+		status.Problems = s.unnoticed(status.Name, status.Problems)
+		if len(status.Problems) == 0 {
 			continue
 		}
 		notice := &NoticeRecord{Level: mcp.LogWarning, Server: status.Name, Text: bounded(fmt.Sprintf("server %q: %s", status.Name, status.Wrong()), maxWhy), Untrusted: true}
@@ -357,14 +361,30 @@ func (s *Session) noticeProblems(c *Catalog) error {
 	return nil
 }
 
-// firstNotice reports whether the person was not told of something yet, and notes that they are now.
-func (s *Session) firstNotice(of string) bool {
+// unnoticed returns the problems of a server that the person was not told of yet, and notes that they are now.
+func (s *Session) unnoticed(server string, all []client.Problem) (fresh []client.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.firstNoticeLocked(of)
+	for _, p := range all {
+		if told := (noticedProblem{server, p}); !s.noticedProblems[told] && len(s.noticedProblems) < maxNoticed {
+			if s.noticedProblems == nil {
+				s.noticedProblems = make(map[noticedProblem]bool)
+			}
+			s.noticedProblems[told] = true
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh
 }
 
-// firstNoticeLocked is firstNotice with s.mu held.
+// A noticedProblem is a wrong part of an answer of a server.
+type noticedProblem struct {
+	server string
+	client.Problem
+}
+
+// firstNoticeLocked reports whether the person was not told of something yet, and notes that they are now.
+// s.mu is held.
 func (s *Session) firstNoticeLocked(of string) bool {
 	if s.noticed[of] {
 		return false

@@ -64,9 +64,10 @@ type Session struct {
 	chosenRoots map[PinKey]bool
 	// refusedText are the digests of instructions that the person refused.
 	refusedText map[string]bool
-	// noticed is what the person was told already: digests of tools that are suspicious, and how many
-	// parts of a server's answers are wrong.
-	noticed map[string]bool
+	// noticed are the digests of tools of which the person was told what is suspicious, and
+	// noticedProblems the wrong parts of answers that they were told of.
+	noticed         map[string]bool
+	noticedProblems map[noticedProblem]bool
 	// pageRoom bounds the calls of pages, by server.
 	pageRoom map[string]*pageRoom
 	// pages: what is under way for them, what they want the model to know, and the results
