@@ -17,6 +17,9 @@ import (
 // maxNote bounds how much of a block that cannot be read is given as text.
 const maxNote = 16 << 10
 
+// mendable are the limits of an answer that is mended, whose depth its transport has bounded.
+var mendable = wire.Limits{Depth: 512}
+
 // needed are the members that a value is of no use without.
 var needed = map[reflect.Type][]string{
 	reflect.TypeFor[mcp.InitializeResult]():            {"protocolVersion"},
@@ -222,7 +225,7 @@ func surplus(t reflect.Type, o wire.Object) string {
 
 // concrete is the type of a block of content.
 func concrete(_ reflect.Type, value wire.RawValue) reflect.Type {
-	if o, err := wire.ParseObject(value, wire.Limits{}); err == nil {
+	if o, err := wire.ParseObject(value, mendable); err == nil {
 		if name, ok := o.Member("type"); ok && name[0] == '"' {
 			return blocks[wire.Text(name)]
 		}
@@ -279,7 +282,7 @@ func (l *items) nameOf(of, at string) string {
 	if err != nil || index >= len(list) {
 		return ""
 	}
-	item, err := wire.ParseObject(list[index], wire.Limits{})
+	item, err := wire.ParseObject(list[index], mendable)
 	if err != nil {
 		return ""
 	}
@@ -294,9 +297,9 @@ func (l *items) nameOf(of, at string) string {
 func (l *items) list(name string) []wire.RawValue {
 	list, ok := l.lists[name]
 	if !ok {
-		if o, err := wire.ParseObject(l.result, wire.Limits{}); err == nil {
+		if o, err := wire.ParseObject(l.result, mendable); err == nil {
 			raw, _ := o.Member(name)
-			list, _ = wire.ParseArray(raw, wire.Limits{}, 0) // none if it is no list
+			list, _ = wire.ParseArray(raw, mendable, 0) // none if it is no list
 		}
 		if l.lists == nil {
 			l.lists = make(map[string][]wire.RawValue)
