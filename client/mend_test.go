@@ -73,6 +73,7 @@ func TestPartsLeftOut(t *testing.T) {
 		"annotations":  {"tools/list", `{"tools":[{"name":"a","annotations":[],"icons":{},"_meta":"x","inputSchema":{"type":"object"}}]}`, `[{"name":"a","inputSchema":{"type":"object"},"annotations":{}}]`, `/tools/0/icons`},
 		"icon":         {"tools/list", `{"tools":[{"name":"a","icons":[{"src":"data:,"},{"src":7},"x"],"inputSchema":{"type":"object"}}]}`, `[{"name":"a","inputSchema":{"type":"object"},"icons":[{"src":"data:,"}]}]`, `/tools/0/icons/1`},
 		"no name":      {"tools/list", `{"tools":[{"name":7,"inputSchema":{"type":"object"}},5,{"name":"b","inputSchema":{"type":"object"}}]}`, `[{"name":"b","inputSchema":{"type":"object"}}]`, `/tools/0/name`},
+		"empty array":  {"prompts/list", `{"prompts":[[],{"name":"p","arguments":[[],{"name":"x"}]}]}`, `[{"name":"p","arguments":[{"name":"x"}]}]`, `prompts/list: /prompts/0: expected object, got array`},
 		"cursor":       {"tools/list", `{"tools":[{"name":"b","inputSchema":{"type":"object"}}],"nextCursor":1}`, `[{"name":"b","inputSchema":{"type":"object"}}]`, `tools/list: /nextCursor`},
 		"argument":     {"prompts/list", `{"prompts":[{"name":"p","arguments":[{"name":"x","required":"true"},{"name":{}},{"name":"y"}]},{"name":"q","arguments":{}}]}`, `[{"name":"p","arguments":[{"name":"x"},{"name":"y"}]},{"name":"q"}]`, `prompts/list "p": /prompts/0/arguments/0/required`},
 		"size":         {"resources/list", `{"resources":[{"uri":"a:1","name":"one","size":"large"},{"uri":5,"name":"two"}]}`, `[{"uri":"a:1","name":"one"}]`, `resources/list "one": /resources/0/size`},

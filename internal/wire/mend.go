@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -103,7 +104,7 @@ func (m *Mender) value(raw RawValue, t reflect.Type, pointer string) (RawValue, 
 	switch inner := elem(t); {
 	case inner == reflect.TypeFor[[]byte]() && raw[0] == '"':
 		mended = m.base64(raw, pointer)
-	case (inner.Kind() == reflect.Struct || inner.Kind() == reflect.Map) && isEmptyArray(raw):
+	case (inner.Kind() == reflect.Struct || inner.Kind() == reflect.Map) && isEmptyArray(raw) && !m.needs(inner):
 		m.lose(pointer, newError("", nil, "an empty array where an object belongs; it was read as an empty object"))
 		mended = RawValue("{}") // PHP writes an empty array for it
 	case inner.Kind() == reflect.Struct && raw[0] == '{':
@@ -117,6 +118,11 @@ func (m *Mender) value(raw RawValue, t reflect.Type, pointer string) (RawValue, 
 		return nil, err
 	}
 	return mended, DecodeParams(mended, reflect.New(t).Interface())
+}
+
+// needs reports whether a value of type t is of no use without some member.
+func (m *Mender) needs(t reflect.Type) bool {
+	return m.Needs != nil && slices.ContainsFunc(fieldNames(t), func(name string) bool { return m.Needs(t, name) })
 }
 
 // spare mends a part of a value, and returns nil for one that cannot be mended: it is lost, and with it

@@ -27,6 +27,7 @@ type drawing struct {
 	Any    any               `json:"any,omitzero"`
 	Data   []byte            `json:"data,omitzero"`
 	Inner  *drawing          `json:"inner,omitzero"`
+	Frame  *square           `json:"frame,omitzero"`
 }
 
 type shapes []shape
@@ -107,7 +108,8 @@ func TestMend(t *testing.T) {
 		{`{"all":[{"name":"a","data":"data:text/plain;base64,aG\nk="}]}`, `{"all":[{"name":"a","data":"aGk="}]}`, "/all/0/data"},
 		{`{"all":[{"name":"a","data":"-_8"}]}`, `{"all":[{"name":"a","data":"+/8="}]}`, "/all/0/data"},
 		{`{"all":[{"name":"a","data":"!"}]}`, `{"all":[{"name":"a"}]}`, "/all/0/data"},
-		{`{"all":[{"name":"a","tags":[],"inner":[ ]}]}`, `{"all":[{"name":"a","tags":{},"inner":{}}]}`, "/all/0/tags /all/0/inner"},
+		{`{"all":[{"name":"a","tags":[],"frame":[ ]}]}`, `{"all":[{"name":"a","tags":{},"frame":{}}]}`, "/all/0/tags /all/0/frame"},
+		{`{"all":[{"name":"a","inner":[]},[]]}`, `{"all":[{"name":"a"}]}`, "/all/0/inner /all/1"}, // an empty one has no name
 		{
 			`{"all":[{"name":"a","shapes":{"kind":"square"}},{"name":"b","shapes":{"kind":"round"}}]}`,
 			`{"all":[{"name":"a","shapes":[{"kind":"square"}]},{"name":"b","shapes":[{"kind":"square","title":"something else"}]}]}`,
