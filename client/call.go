@@ -48,6 +48,7 @@ type call struct {
 	outer   *call           // that questions belong to in its place, see ExtensionMethod.Asks, or nil
 	hasSlot bool            // its own, or that of the call around it
 	settled bool            // the result is what an extension made of the answer
+	mended  bool            // parts of the result were left out or replaced
 
 	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
@@ -556,7 +557,7 @@ func (k *call) decode(s *session, raw wire.RawValue, out any) error {
 	var err error
 	switch {
 	case k.row != nil:
-		err = k.c.readResult(k.context(), s.shape, k.method, k.target, raw, out)
+		k.mended, err = k.c.readResult(k.context(), s.shape, k.method, k.target, raw, out)
 	case k.ofExtension() != nil:
 		err = decodeStrictly(raw, out)
 	default:

@@ -121,7 +121,7 @@ func (o *negotiation) initializeOnce(ctx context.Context, asked *revision.Facts,
 	var r mcp.InitializeResult
 	sh := shape.For(f)
 	o.c.problems.forget(mcp.MethodInitialize)
-	if err := o.c.readResult(ctx, sh, mcp.MethodInitialize, "", result, &r); err != nil {
+	if _, err := o.c.readResult(ctx, sh, mcp.MethodInitialize, "", result, &r); err != nil {
 		return fmt.Errorf("initialize: result of the server: %w", err)
 	}
 	if f != asked {

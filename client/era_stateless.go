@@ -111,7 +111,7 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 	}
 	d := new(mcp.DiscoverResult)
 	o.c.problems.forget(mcp.MethodDiscover)
-	if err := o.c.readResult(ctx, shape.For(f), k.method, "", in.Result.Raw(), d); err != nil {
+	if _, err := o.c.readResult(ctx, shape.For(f), k.method, "", in.Result.Raw(), d); err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}
 	if len(d.SupportedVersions) == 0 {

@@ -60,31 +60,31 @@ var blocks = map[string]reflect.Type{
 // parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive: an unreadable
 // hint counts as absent, and an unreadable isError as true. That is known of the result type of the method
 // alone: into a type of the caller's only a result that fits is decoded.
-func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) error {
-	err := sh.UpResult(method, raw, out)
+func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) (mended bool, err error) {
+	err = sh.UpResult(method, raw, out)
 	switch {
 	case err == nil:
 		c.tidy(ctx, method, target, raw, out)
-		return nil
+		return false, nil
 	case !isResultOf(method, out):
-		return err
+		return false, err
 	}
 	m := &wire.Mender{
 		Needs:   func(t reflect.Type, member string) bool { return slices.Contains(needed[t], member) },
 		Instead: instead, Surplus: surplus, Concrete: concrete, Note: note,
 	}
-	mended, err := m.Mend(raw, reflect.TypeOf(out).Elem())
+	text, err := m.Mend(raw, reflect.TypeOf(out).Elem())
 	if err != nil {
-		return err
+		return false, err
 	}
 	reflect.ValueOf(out).Elem().SetZero()
-	if err := sh.UpResult(method, mended, out); err != nil {
-		return err
+	if err := sh.UpResult(method, text, out); err != nil {
+		return false, err
 	}
 	if err := nothingLeft(out, m.Losses); err != nil {
-		return err
+		return false, err
 	}
-	c.tidy(ctx, method, target, mended, out)
+	c.tidy(ctx, method, target, text, out)
 	of := items{result: raw}
 	for _, l := range m.Losses {
 		subject := target
@@ -96,7 +96,7 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	if m.More > 0 {
 		c.Report(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
 	}
-	return nil
+	return true, nil
 }
 
 // tidy mends what fits the types and is wrong: a result of a tool in the form of another protocol, an embedded

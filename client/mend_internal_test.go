@@ -44,7 +44,7 @@ func TestMendDeep(t *testing.T) {
 	c := &Client{log: slog.New(slog.DiscardHandler)}
 	read := func(method, raw string, out any) {
 		t.Helper()
-		if err := c.readResult(context.Background(), shape.For(revision.Newest()), method, "", wire.RawValue(raw), out); err != nil {
+		if _, err := c.readResult(context.Background(), shape.For(revision.Newest()), method, "", wire.RawValue(raw), out); err != nil {
 			t.Error(err)
 		}
 	}

@@ -248,7 +248,11 @@ func TestProblemsToldAreBounded(t *testing.T) {
 		round := 0
 		s := &script{on: map[string]func(*req) (any, error){mcp.MethodPromptsList: func(*req) (any, error) {
 			round++
-			return raw(`{"prompts":[` + strings.Repeat(fmt.Sprintf(`{"name":"%d","title":5},`, round), 99) + `5]}`), nil
+			list := ""
+			for i := range 99 {
+				list += fmt.Sprintf(`{"name":"%d-%d","title":5},`, round, i)
+			}
+			return raw(`{"prompts":[` + list + `5]}`), nil
 		}}}
 		told, last := 0, ""
 		c := connect(t, s, &client.Options{OnProblem: func(_ context.Context, p *client.Problem) { told, last = told+1, p.Why }})

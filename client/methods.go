@@ -127,7 +127,7 @@ func DecodeResult[Out any](c *Client, tool string, raw mcp.RawValue) (Out, error
 // [Problem], as for any other request. The error is an [ErrMalformed]. It sends nothing.
 func (c *Client) Decode(ctx context.Context, method string, raw mcp.RawValue, out mcp.Result) error {
 	s := c.known()
-	if err := c.readResult(ctx, s.shape, method, "", raw, out); err != nil {
+	if _, err := c.readResult(ctx, s.shape, method, "", raw, out); err != nil {
 		return fmt.Errorf("%s: %w: %w", method, ErrMalformed, err)
 	}
 	return nil

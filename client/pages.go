@@ -16,10 +16,10 @@ const maxRestarts = 2
 // A listing says how to page through one kind of list: R is a page, T an item.
 type listing[R, T any] struct {
 	method string
-	member string                                      // of the result
-	items  func(*R) ([]T, *string)                     // the items and the next cursor
-	key    func(*T) string                             // what identifies an item
-	usable func(ctx context.Context, i int, t *T) bool // of the i-th item of a page; nil: all are
+	member string                                             // of the result
+	items  func(*R) ([]T, *string)                            // the items and the next cursor
+	key    func(*T) string                                    // what identifies an item
+	usable func(ctx context.Context, place string, t *T) bool // place is a JSON pointer or ""; nil: all are
 }
 
 // Tools lists the server's tools, page by page as the loop goes on. If a schema cannot be used (it is
@@ -142,11 +142,12 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 	seen := make(map[string]bool) // the cursors
 	var cursor *string
 	for n, bytes := 0, 0; ; {
-		next, items, size, err := onePage(ctx, c, l, cursor)
+		p, err := onePage(ctx, c, l, cursor)
 		if err != nil {
 			return err
 		}
-		if bytes += size; bytes > c.opts.MaxListBytes {
+		next, items := p.next, p.items
+		if bytes += p.size; bytes > c.opts.MaxListBytes {
 			return fmt.Errorf("%s: %w: more than %d bytes", l.method, ErrPages, c.opts.MaxListBytes)
 		}
 		circle := next != nil && seen[*next] // the page can be one that was read before
@@ -156,9 +157,13 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 			}
 			item := &items[i]
 			key := l.key(item)
+			place := ""
+			if !p.mended { // else the items have other places now
+				place = fmt.Sprintf("/%s/%d", l.member, i)
+			}
 			if wrong := wrongKey(key, here[key]); wrong != "" {
 				if !circle {
-					c.Report(ctx, &Problem{Method: l.method, Subject: key, Place: fmt.Sprintf("/%s/%d", l.member, i), Why: wrong})
+					c.Report(ctx, &Problem{Method: l.method, Subject: key, Place: place, Why: wrong})
 				}
 				continue
 			}
@@ -167,7 +172,7 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 				continue
 			}
 			given[key] = true
-			if l.usable != nil && !l.usable(ctx, i, item) {
+			if l.usable != nil && !l.usable(ctx, place, item) {
 				continue
 			}
 			if !yield(item, nil) {
@@ -199,27 +204,38 @@ func wrongKey(key string, twice bool) string {
 	return ""
 }
 
+// A page is one page of a list.
+type page[T any] struct {
+	next   *string
+	items  []T
+	size   int  // in bytes
+	mended bool // items were left out
+}
+
 // onePage asks for one page. The empty string is a cursor; nil is the
-// beginning. The size is that of the page in bytes.
-func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor *string) (next *string, items []T, size int, err error) {
+// beginning.
+func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor *string) (*page[T], error) {
 	k, err := c.newCall(l.method, "", &mcp.ListParams{Cursor: cursor}, nil)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
-	var page R
-	if err := k.do(ctx, &page); err != nil {
+	var r R
+	if err := k.do(ctx, &r); err != nil {
 		var refusal *jsonrpc.Error
-		if cursor == nil && errors.As(err, &refusal) && refusal.Code == mcp.CodeMethodNotFound {
+		if !errors.As(err, &refusal) {
+			return nil, err
+		}
+		switch {
+		case cursor == nil && refusal.Code == mcp.CodeMethodNotFound:
 			if l.method != mcp.MethodResourcesTemplates { // which no capability promises
 				c.Report(ctx, &Problem{Method: l.method, Why: fmt.Sprintf("the server offers it, and does not know the method: %v", refusal)})
 			}
-			return nil, nil, 0, nil
-		}
-		if cursor != nil && errors.As(err, &refusal) && refusal.Code == mcp.CodeInvalidParams {
+			return new(page[T]), nil
+		case cursor != nil && refusal.Code == mcp.CodeInvalidParams:
 			err = &staleCursorError{err}
 		}
-		return nil, nil, 0, err
+		return nil, err
 	}
-	items, next = l.items(&page)
-	return next, items, int(k.size), nil
+	items, next := l.items(&r)
+	return &page[T]{next, items, int(k.size), k.mended}, nil
 }

@@ -124,7 +124,7 @@ func (c *Client) reportFlaws(ctx context.Context, method, subject string, in *js
 	if in == nil {
 		return
 	}
-	for _, flaw := range in.Flaws {
+	for _, flaw := range in.Flaws() {
 		c.Report(ctx, &Problem{Method: method, Subject: subject, Why: flaw})
 	}
 }

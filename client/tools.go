@@ -113,9 +113,9 @@ func compileObject(raw wire.RawValue, lim *schema.Limits) (*schema.Compiled, err
 	return schema.Compile(raw, lim)
 }
 
-// usableTool reports whether the i-th tool of a page can be used. It reports what is wrong with the schemas,
+// usableTool reports whether the tool at a place of a page can be used. It reports what is wrong with the schemas,
 // removes an output schema that cannot be used, and replaces an input schema that does not describe an object.
-func (c *Client) usableTool(ctx context.Context, i int, t *mcp.Tool) bool {
+func (c *Client) usableTool(ctx context.Context, place string, t *mcp.Tool) bool {
 	if string(t.OutputSchema) == "null" {
 		t.OutputSchema = nil
 	}
@@ -125,15 +125,17 @@ func (c *Client) usableTool(ctx context.Context, i int, t *mcp.Tool) bool {
 		err          error
 	}{
 		{"", "the tool was left out", e.err},
-		{"/inputSchema", "arguments are not checked", e.inputErr},
-		{"/outputSchema", "results are not checked", e.outputErr},
+		{"/inputSchema", "arguments are not checked by its inputSchema", e.inputErr},
+		{"/outputSchema", "results are not checked by its outputSchema", e.outputErr},
 	} {
-		if wrong.err != nil {
-			c.Report(ctx, &Problem{
-				Method: mcp.MethodToolsList, Subject: t.Name, Place: fmt.Sprintf("/tools/%d%s", i, wrong.member),
-				Why: fmt.Sprintf("%s: %v", wrong.what, wrong.err),
-			})
+		if wrong.err == nil {
+			continue
 		}
+		p := &Problem{Method: mcp.MethodToolsList, Subject: t.Name, Why: fmt.Sprintf("%s: %v", wrong.what, wrong.err)}
+		if place != "" {
+			p.Place = place + wrong.member
+		}
+		c.Report(ctx, p)
 	}
 	if e.shown != nil {
 		t.InputSchema = e.shown

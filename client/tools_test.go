@@ -37,25 +37,25 @@ var oddSchemas = map[string]struct {
 	"arrays of PHP":     {input: `{"type":"object","properties":[],"definitions":[]}`, output: `{"type":"object","properties":{"a":[]}}`},
 	"unknown keyword":   {input: `{"type":"object","x-order":7,"nullable":true,"example":null}`},
 
-	"absent":          {input: ``, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: it is missing"}},
-	"null":            {input: `null`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: it is missing"}},
-	"true":            {input: `true`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got boolean"}},
-	"array":           {input: `[]`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got array"}},
-	"text":            {input: `"object"`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked: expected an object, got string"}},
-	"of a string":     {input: `{"type":"string"}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
-	"without type":    {input: `{"properties":{"a":{"type":"string"}}}`, shown: `{"type":"object","properties":{"a":{"type":"string"}}}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
-	"null type":       {input: `{"type":null}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
-	"two types":       {input: `{"type":["object","null"],"minProperties":1}`, shown: `{"type":"object","minProperties":1}`, want: []string{`inputSchema: arguments are not checked: its type must be "object"`}},
-	"unknown dialect": {input: `{"$schema":"https://example.com/dialect","type":"object"}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"unknown type":    {input: `{"type":"object","properties":{"a":{"type":"int"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"required":        {input: `{"type":"object","properties":{"a":{"required":true}}}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"nowhere":         {input: `{"type":"object","properties":{"a":{"$ref":"#/$defs/none"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"remote":          {input: `{"type":"object","properties":{"a":{"$ref":"https://evil.example/s.json"}}}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"many values":     {input: `{"type":"object","properties":{"a":{"enum":[` + strings.Repeat(`"v",`, 20_000) + `"w"]}}}`, want: []string{"inputSchema: arguments are not checked: "}},
-	"output type":     {input: `{"type":"object"}`, output: `{"type":7}`, dropped: true, want: []string{"outputSchema: results are not checked: "}},
-	"output text":     {input: `{"type":"object"}`, output: `"x"`, dropped: true, want: []string{"outputSchema: results are not checked: expected an object, got string"}},
-	"output nowhere":  {input: `{"type":"object"}`, output: `{"$ref":"#/$defs/none"}`, dropped: true, want: []string{"outputSchema: results are not checked: "}},
-	"both":            {input: `{"type":"objekt"}`, output: `[]`, shown: `{"type":"object"}`, dropped: true, want: []string{"inputSchema: arguments are not checked: ", "outputSchema: results are not checked: "}},
+	"absent":          {input: ``, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: it is missing"}},
+	"null":            {input: `null`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: it is missing"}},
+	"true":            {input: `true`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: expected an object, got boolean"}},
+	"array":           {input: `[]`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: expected an object, got array"}},
+	"text":            {input: `"object"`, shown: `{"type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: expected an object, got string"}},
+	"of a string":     {input: `{"type":"string"}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked by its inputSchema: its type must be "object"`}},
+	"without type":    {input: `{"properties":{"a":{"type":"string"}}}`, shown: `{"type":"object","properties":{"a":{"type":"string"}}}`, want: []string{`inputSchema: arguments are not checked by its inputSchema: its type must be "object"`}},
+	"null type":       {input: `{"type":null}`, shown: `{"type":"object"}`, want: []string{`inputSchema: arguments are not checked by its inputSchema: its type must be "object"`}},
+	"two types":       {input: `{"type":["object","null"],"minProperties":1}`, shown: `{"type":"object","minProperties":1}`, want: []string{`inputSchema: arguments are not checked by its inputSchema: its type must be "object"`}},
+	"unknown dialect": {input: `{"$schema":"https://example.com/dialect","type":"object"}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"unknown type":    {input: `{"type":"object","properties":{"a":{"type":"int"}}}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"required":        {input: `{"type":"object","properties":{"a":{"required":true}}}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"nowhere":         {input: `{"type":"object","properties":{"a":{"$ref":"#/$defs/none"}}}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"remote":          {input: `{"type":"object","properties":{"a":{"$ref":"https://evil.example/s.json"}}}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"many values":     {input: `{"type":"object","properties":{"a":{"enum":[` + strings.Repeat(`"v",`, 20_000) + `"w"]}}}`, want: []string{"inputSchema: arguments are not checked by its inputSchema: "}},
+	"output type":     {input: `{"type":"object"}`, output: `{"type":7}`, dropped: true, want: []string{"outputSchema: results are not checked by its outputSchema: "}},
+	"output text":     {input: `{"type":"object"}`, output: `"x"`, dropped: true, want: []string{"outputSchema: results are not checked by its outputSchema: expected an object, got string"}},
+	"output nowhere":  {input: `{"type":"object"}`, output: `{"$ref":"#/$defs/none"}`, dropped: true, want: []string{"outputSchema: results are not checked by its outputSchema: "}},
+	"both":            {input: `{"type":"objekt"}`, output: `[]`, shown: `{"type":"object"}`, dropped: true, want: []string{"inputSchema: arguments are not checked by its inputSchema: ", "outputSchema: results are not checked by its outputSchema: "}},
 }
 
 // A schema that cannot be used does not cost the tool: it is listed and called, and a problem says what is
@@ -133,9 +133,25 @@ func TestOutputSchema(t *testing.T) {
 			if _, err := c.Tool(t.Context(), "add"); err != nil {
 				t.Fatal(err)
 			}
+			if _, err := client.Call[mcp.CallToolResult](t.Context(), c, "add", nil); !fits && !errors.Is(err, client.ErrOutput) {
+				t.Errorf("%s: a typed call: %v", result, err)
+			}
 			r, err := c.CallTool(t.Context(), "add", nil, nil)
-			if (err == nil) != fits || err != nil && !errors.Is(err, client.ErrOutput) || r == nil {
-				t.Errorf("%s: %v, %v", result, r, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			problems := c.Problems()
+			if fits {
+				if len(problems) > 0 {
+					t.Errorf("%s: problems %v", result, problems)
+				}
+				return
+			}
+			if len(problems) != 1 || problems[0].Place != "/structuredContent" || problems[0].Subject != "add" || r.StructuredContent != nil {
+				t.Errorf("%s: problems %v, result %+v", result, problems, r)
+			}
+			if untold := strings.Contains(result, "structuredContent"); untold != (len(r.Content) == 1) {
+				t.Errorf("%s: content %v", result, r.Content)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
 	if again != nil {
 		return nil, again
 	}
-	in.Flaws = append(in.Flaws, "characters that are not Unicode were replaced by U+FFFD")
+	in.AddFlaw("characters that are not Unicode were replaced by U+FFFD")
 	return in, nil
 }
 
@@ -43,7 +43,7 @@ func (p *parser) dropNulls() {
 		return
 	case string(p.method) == "null" || string(p.method) == `""`:
 		p.method = nil
-		p.in.Flaws = append(p.in.Flaws, `a response must not have a "method"`)
+		p.in.AddFlaw(`a response must not have a "method"`)
 	}
 	switch {
 	case p.result == nil || p.failure == nil:
@@ -75,7 +75,7 @@ func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
 	p.in.Error = e
 	if !isObject {
 		e.Message = shown(p.failure)
-		p.in.Flaws = append(p.in.Flaws, `member "error" must be an object`)
+		p.in.AddFlaw(`member "error" must be an object`)
 		return nil
 	}
 	if err := o.CheckNames("code", "message", "data"); err != nil {
@@ -85,7 +85,7 @@ func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
 	if message, _ := o.Member("message"); message != nil && message[0] == '"' {
 		e.Message = text(message)
 	} else {
-		p.in.Flaws = append(p.in.Flaws, `member "message" of the error must be a string`)
+		p.in.AddFlaw(`member "message" of the error must be a string`)
 		e.Message = shown(p.failure)
 		if message != nil && string(message) != "null" {
 			e.Message = shown(message)
@@ -111,7 +111,7 @@ func (p *parser) readCode(o Object, e *Error) {
 	if e.Code != CodeInternalError && raw[0] != '"' {
 		return // an integer in another spelling
 	}
-	p.in.Flaws = append(p.in.Flaws, `member "code" of the error must be an integer`)
+	p.in.AddFlaw(`member "code" of the error must be an integer`)
 	if e.Code == CodeInternalError && raw != nil && string(raw) != "null" {
 		e.Message = fmt.Sprintf("%s (%s)", e.Message, shown(raw))
 	}

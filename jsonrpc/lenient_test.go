@@ -45,7 +45,7 @@ func TestParseLeniently(t *testing.T) {
 		if in.Error != nil {
 			outcome = in.Error.Error()
 		}
-		if got := fmt.Sprint(in.ID, " ", outcome, " ", strings.Join(in.Flaws, ", ")); got != want {
+		if got := fmt.Sprint(in.ID, " ", outcome, " ", strings.Join(in.Flaws(), ", ")); got != want {
 			t.Errorf("%s is\n%s, want\n%s", text, got, want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestIDsOfServers(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"7","method":"m"}`:  `"7"`,
 	} {
 		in, err := jsonrpc.Parse([]byte(text), jsonrpc.Limits{Lenient: true})
-		if err != nil || in.ID.String() != want || len(in.Flaws) > 0 {
+		if err != nil || in.ID.String() != want || len(in.Flaws()) > 0 {
 			t.Errorf("%s: %+v, %v, want %s", text, in, err, want)
 		}
 	}

@@ -54,6 +54,8 @@ const (
 // kept for as long as it is needed. It is not written to after parsing.
 type Incoming struct {
 	Kind Kind
+	// ParamsArray says that params were a JSON array, which no MCP method takes.
+	ParamsArray bool
 	// ID identifies a request or the request a response answers. The zero ID
 	// is for notifications, and for error responses to unreadable requests.
 	ID ID
@@ -61,14 +63,10 @@ type Incoming struct {
 	Method string
 	// Params are the parameters, or the zero Object if there are none.
 	Params Object
-	// ParamsArray says that params were a JSON array, which no MCP method takes.
-	ParamsArray bool
 	// Result is the result of a successful response.
 	Result Object
 	// Error is the error of an unsuccessful response.
 	Error *Error
-	// Flaws say what was wrong with the message and was mended; see [Parse].
-	Flaws []string
 	// Size is the number of bytes of the message.
 	Size int
 	// During is the id of the request of ours in whose answer a transport found
@@ -76,6 +74,23 @@ type Incoming struct {
 	During ID
 
 	index wire.Index // of Params or Result
+	flaws *[]string
+}
+
+// Flaws returns what was wrong with the message and was mended; see [Parse].
+func (m *Incoming) Flaws() []string {
+	if m.flaws == nil {
+		return nil
+	}
+	return *m.flaws
+}
+
+// AddFlaw adds to Flaws, for transports that found more.
+func (m *Incoming) AddFlaw(why string) {
+	if m.flaws == nil {
+		m.flaws = new([]string)
+	}
+	*m.flaws = append(*m.flaws, why)
 }
 
 // A Body is what goes into params or result of an outgoing message. It is

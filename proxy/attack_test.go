@@ -204,7 +204,7 @@ func TestBadDefinitions(t *testing.T) {
 				}
 				names = append(names, x.Name)
 			}
-			if got := strings.Join(names, ","); got != "up_good,up_two words" {
+			if got := strings.Join(names, ","); got != "up_good,up_number,up_two words" {
 				t.Errorf("got %s", got)
 			}
 		})

@@ -197,8 +197,12 @@ func TestSEC_TOOL_3(t *testing.T) {
 				gives.Store(new(`{"n":1}`))
 				c := mcptest.Join(t, build, nil, mcptest.Era{Version: version, Transport: "mem"})
 				collect(t, c.Tools(t.Context()))
-				if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, client.ErrOutput) {
+				if _, err := client.Call[mcp.RawValue](t.Context(), c, "t", nil); !errors.Is(err, client.ErrOutput) {
 					t.Errorf("%s: error %v", version, err)
+				}
+				r, err := c.CallTool(t.Context(), "t", nil, nil)
+				if err != nil || r.StructuredContent != nil || len(c.Problems()) != 1 {
+					t.Errorf("%s: %+v, %v, problems %v", version, r, err, c.Problems())
 				}
 			})
 		}

@@ -273,7 +273,7 @@ func (l *link) handleMessage(data []byte) {
 func (l *link) dispatch(m *jsonrpc.Incoming) {
 	if m.Kind == jsonrpc.Response {
 		if l.flaw != "" {
-			m.Flaws = append(m.Flaws, l.flaw)
+			m.AddFlaw(l.flaw)
 			l.flaw = ""
 		}
 		if l.deliver(m.ID, reply{m: m}) {

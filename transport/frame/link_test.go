@@ -92,7 +92,8 @@ func TestUnreadableResponses(t *testing.T) {
 		{"in an array", []any{"[" + good + `,{"jsonrpc":"2.0","method":"n"}]`}, ""},
 		{"bad in an array", []any{`[{"jsonrpc":"2.0","id":1,"result":5}]`}, "object"},
 		{"empty array", []any{"[]", good}, ""},
-		{"others first", []any{`{"jsonrpc":"2.0","id":"1","result":{}}`, good}, ""},
+		{"others first", []any{`{"jsonrpc":"2.0","id":"a","result":{}}`, good}, ""},
+		{"id as text", []any{strings.Replace(good, `1,`, `"1",`, 1)}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m, _, err := do(t, &frame.Options{MaxMessage: 150}, test.lines...)

@@ -179,12 +179,12 @@ func (p *pipe) readEndpoint() (string, error) {
 			return "", fmt.Errorf("%w: the stream ended before it named the address for messages", transport.ErrOtherTransport)
 		case err != nil:
 			return "", fmt.Errorf("reading the first event: %w", err)
-		case e.Type != endpointEvent: // a retry time, perhaps, or a ping
+		case e.Data == nil || e.Type != endpointEvent && !e.IsMessage(): // a retry time, perhaps, or a ping
 			continue
+		case e.Type != endpointEvent:
+			return "", fmt.Errorf("%w: an event must name the address for messages (%q) before the first message", transport.ErrOtherTransport, endpointEvent)
 		}
-		if said := strings.Trim(string(e.Data), `" `); said != "" {
-			return said, nil
-		}
+		return strings.Trim(string(e.Data), `" `), nil // some quote it
 	}
 	return "", fmt.Errorf("%w: no event names the address for messages", transport.ErrOtherTransport)
 }

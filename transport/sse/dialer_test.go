@@ -63,7 +63,7 @@ func TestJunkEndpoint(t *testing.T) {
 		{"two lines", "event: endpoint\ndata: /a\ndata: /b\n\n", true, "cannot be read"},
 		{"empty", "event: endpoint\ndata:\n\n", true, "of 0 bytes"},
 		{"too long", "event: endpoint\ndata: /" + strings.Repeat("x", 9000) + "\n\n", true, "of 9001 bytes"},
-		{"other event first", "data: {}\n\nevent: endpoint\ndata: /m\n\n", true, "the first event"},
+		{"other event first", "data: {}\n\nevent: endpoint\ndata: /m\n\n", true, "before the first message"},
 		{"events without data", strings.Repeat("retry: 1\n\n", 100), true, "no event names"},
 		{"end", "", false, "ended before"},
 		{"end in the event", "event: endpoint\ndata: /m\n", false, "ended before"},

@@ -25,8 +25,8 @@ import (
 const (
 	// maxReplyBatch is the most messages that one array may hold.
 	maxReplyBatch = 100
-	// maxSessionID is the size in bytes of the longest session id.
-	maxSessionID = 8 << 10
+	// maxServerSessionID is the size in bytes of the longest session id of a server.
+	maxServerSessionID = 8 << 10
 	// maxDrain is how much of a response that nobody needs is read, so that
 	// its connection can be used again, and drainTime how long that may take.
 	maxDrain  = 64 << 10
@@ -157,9 +157,9 @@ func (x *clientCall) send(m *jsonrpc.Outgoing, r transport.Route) (*http.Respons
 	}
 	if x.method == revision.Initialize && succeeded(resp) {
 		id := resp.Header.Get(headerSession)
-		if !validSession(id) {
+		if !validSession(id, maxServerSessionID) {
 			_ = resp.Body.Close() // it is of no use
-			return nil, fmt.Errorf("the server's session id is not %d bytes of visible ASCII or less", maxSessionID)
+			return nil, fmt.Errorf("the server's session id is not %d bytes of visible ASCII or less", maxServerSessionID)
 		}
 		x.l.offered.Store(&id)
 	}
@@ -396,7 +396,7 @@ func (x *clientCall) take(ctx context.Context, resp *http.Response, data []byte,
 	if answer != nil {
 		answer.ID = x.id
 		if x.passed != nil {
-			answer.Flaws = append(answer.Flaws, fmt.Sprintf("an event that is not a message was ignored: %v", x.passed))
+			answer.AddFlaw(fmt.Sprintf("an event that is not a message was ignored: %v", x.passed))
 		}
 	}
 	return answer, nil
@@ -467,6 +467,6 @@ func mediaType(resp *http.Response) string {
 
 // validSession checks a session id; none is fine. Spec 2025-11-25,
 // basic/transports: it MUST only contain visible ASCII characters.
-func validSession(id string) bool {
-	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e })
+func validSession(id string, most int) bool {
+	return len(id) <= most && !strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e })
 }

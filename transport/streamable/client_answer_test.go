@@ -56,7 +56,9 @@ func TestWholeAnswer(t *testing.T) {
 		{"a request", 200, kind, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 0, transport.ErrInterrupted},
 		{"batch without ours", 200, kind, "[" + answerTo("7") + "]", 0, transport.ErrInterrupted},
 		{"empty batch", 200, kind, "[]", 0, transport.ErrInterrupted},
-		{"no type", 200, "", answerTo("1"), 0, transport.ErrInterrupted},
+		{"no type", 200, "", answerTo("1"), 0, nil},
+		{"text", 200, "text/plain", answerTo("1"), 0, nil},
+		{"events by another type", 200, kind, "event: message\ndata: " + answerTo("1") + "\n\n", 0, nil},
 		{"page", 200, "text/html", "<html>log in</html>", 0, transport.ErrInterrupted},
 		{"accepted", 202, "", "", 0, transport.ErrInterrupted},
 		{"blank", 200, kind, " \n", 0, transport.ErrInterrupted},
@@ -215,14 +217,14 @@ func dial(t *testing.T, d *streamable.Dialer) (transport.Link, *linktest.Inbox) 
 
 // Proves: FLOW-INIT. A session id that no server may give ends the handshake.
 func TestSessionIDRefused(t *testing.T) {
-	for _, id := range []string{"has blank", "ümlaut", strings.Repeat("x", 1025)} {
+	for _, id := range []string{"has blank", "ümlaut", strings.Repeat("x", 8193)} {
 		far := &farEnd{session: id}
 		link, _ := far.near(t, nil)
 		if _, err := link.Do(t.Context(), ask(1, "initialize"), transport.Route{}); err == nil {
 			t.Errorf("session id %.20q was taken", id)
 		}
 	}
-	link, _ := (&farEnd{session: strings.Repeat("x", 1024)}).near(t, nil)
+	link, _ := (&farEnd{session: strings.Repeat("x", 8192)}).near(t, nil)
 	shake(t, link, primed)
 }
 

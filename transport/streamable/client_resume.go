@@ -98,10 +98,10 @@ func (x *clientCall) follow(ctx context.Context, c *clientCursor, resp *http.Res
 			return outcome{in: in, rest: resp.Body}
 		}
 		_ = resp.Body.Close() // it is read no further
+		if x.passed != nil {  // it can have been the answer
+			err = fmt.Errorf("%w: %w", errMalformed, x.passed)
+		}
 		if resp, err = x.resume(ctx, c, err); err != nil {
-			if x.passed != nil {
-				err = fmt.Errorf("%w; an event that is not a message came before: %w", err, x.passed)
-			}
 			return outcome{err: err}
 		}
 	}

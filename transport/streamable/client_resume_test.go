@@ -158,7 +158,7 @@ func TestResumeRefused(t *testing.T) {
 		"405":              {first: event("e1", ""), get: func(*farCall) *http.Response { return reply(405, "", "") }, gets: 1},
 		"no stream":        {first: event("e1", ""), get: func(*farCall) *http.Response { return reply(200, "text/html", "x") }, gets: 1},
 		"404":              {first: event("e1", ""), get: func(*farCall) *http.Response { return reply(404, "", "") }, gets: 1},
-		"malformed answer": {first: event("e1", ""), get: func(c *farCall) *http.Response { return c.stream(event("e2", "{"), nil) }, gets: 1},
+		"malformed answer": {first: event("e1", ""), get: func(c *farCall) *http.Response { return c.stream(event("e2", "{"), io.EOF) }, gets: 1},
 		"too long": {first: event("e1", ""), get: func(c *farCall) *http.Response {
 			return c.stream(event("e2", strings.Repeat("x", 2000)), nil)
 		}, gets: 1},

@@ -38,8 +38,11 @@ func (h *Handler) Restore(ctx context.Context, id string, who *principal.Princip
 	return nil
 }
 
+// maxSessionID is the size in bytes of the longest session id that is restored.
+const maxSessionID = 1 << 10
+
 func (h *Handler) restore(ctx context.Context, id string, who *principal.Principal, messages [][]byte) error {
-	if id == "" || !validSession(id) {
+	if id == "" || !validSession(id, maxSessionID) {
 		return fmt.Errorf("the id must be 1 to %d visible ASCII characters, as OnSession told it", maxSessionID)
 	}
 	if h.opts.Sessionless {

@@ -160,9 +160,10 @@ func TestStatusError(t *testing.T) {
 		{"teapot", 418, nil, "", "the server answered 418 I'm a teapot"},
 		{"controls", 400, html, "a\x1b[31mb\x00\u202ec\xff\n", "the server answered 400 Bad Request (it said: a?[31mb??c?)"},
 		{"binary", 400, http.Header{"Content-Type": {"image/png"}}, "x", "the server answered 400 Bad Request"},
-		{"no type", 400, nil, "x", "the server answered 400 Bad Request"},
+		{"no type", 400, nil, "x", "the server answered 400 Bad Request (it said: x)"},
+		{"no type, binary", 400, nil, "\x00\x01\x02", "the server answered 400 Bad Request"},
 		{"bad type", 400, http.Header{"Content-Type": {"text/"}}, "x", "the server answered 400 Bad Request"},
-		{"stream", 400, http.Header{"Content-Type": {"text/event-stream"}}, "data: x", "the server answered 400 Bad Request"},
+		{"stream", 400, http.Header{"Content-Type": {"text/event-stream"}}, "data: x", "the server answered 400 Bad Request (it said: data: x)"},
 		{
 			"foreign", 307, to("https://user:pass@other.example/mcp?token=x#y"), "",
 			"the server answered 307 to https://other.example/mcp, which is another origin; use that URL if you trust it",
