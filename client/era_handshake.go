@@ -89,6 +89,7 @@ func (o *negotiation) initialize(ctx context.Context, f *revision.Facts) (wire.R
 	if err != nil {
 		return nil, err
 	}
+	o.c.problems.forget(mcp.MethodInitialize)
 	return o.cn.sendOwn(ctx, o.c.own(mcp.MethodInitialize, p), &handshake{o.c, f}, params, transport.Route{}, nil)
 }
 
@@ -120,7 +121,6 @@ func (o *negotiation) initializeOnce(ctx context.Context, asked *revision.Facts,
 	}
 	var r mcp.InitializeResult
 	sh := shape.For(f)
-	o.c.problems.forget(mcp.MethodInitialize)
 	if _, err := o.c.readResult(ctx, sh, mcp.MethodInitialize, "", result, &r); err != nil {
 		return fmt.Errorf("initialize: result of the server: %w", err)
 	}

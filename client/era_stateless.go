@@ -102,6 +102,7 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 	if o.cn.link.Traits().Routes {
 		route = e.route(k)
 	}
+	o.c.problems.forget(mcp.MethodDiscover)
 	in, err := o.cn.do(ctx, m, route)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,6 @@ func (o *negotiation) discoverOnce(ctx context.Context, k *call, f *revision.Fac
 		return nil, explain(in.Error)
 	}
 	d := new(mcp.DiscoverResult)
-	o.c.problems.forget(mcp.MethodDiscover)
 	if _, err := o.c.readResult(ctx, shape.For(f), k.method, "", in.Result.Raw(), d); err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}

@@ -56,10 +56,10 @@ var blocks = map[string]reflect.Type{
 	"resource":      reflect.TypeFor[mcp.EmbeddedResource](),
 }
 
-// readResult decodes a result. If it does not fit, readResult leaves out or replaces the smallest wrong
-// parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive: an unreadable
-// hint counts as absent, and an unreadable isError as true. That is known of the result type of the method
-// alone: into a type of the caller's only a result that fits is decoded.
+// readResult decodes a result. If it does not fit, readResult leaves out or replaces the smallest
+// wrong parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive:
+// an unreadable hint counts as absent, and an unreadable isError as true. That is known of the
+// result type of the method alone: into a type of the caller's only a result that fits is decoded.
 func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) (mended bool, err error) {
 	err = sh.UpResult(method, raw, out)
 	switch {
@@ -99,8 +99,8 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	return true, nil
 }
 
-// tidy mends what fits the types and is wrong: a result of a tool in the form of another protocol, an embedded
-// resource without contents, a role of nobody.
+// tidy mends what fits the types and is wrong: a result of a tool in the form of another protocol,
+// an embedded resource without contents, a role of nobody.
 func (c *Client) tidy(ctx context.Context, method, target string, raw wire.RawValue, out any) {
 	report := func(place, why string) {
 		c.Report(ctx, &Problem{Method: method, Subject: target, Place: place, Why: why})

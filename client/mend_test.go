@@ -112,8 +112,8 @@ func TestPartsLeftOut(t *testing.T) {
 	}
 }
 
-// An answer without an essential member, of which nothing is left, or with one in the wrong letter case, is an error that names the
-// place.
+// An answer without an essential member, of which nothing is left, or with one in the wrong letter
+// case, is an error that names the place.
 func TestPartsRefused(t *testing.T) {
 	for _, test := range []struct{ method, result, want string }{
 		{"tools/list", `{"tools":{"a":1}}`, "/tools: expected array"},
@@ -134,8 +134,8 @@ func TestPartsRefused(t *testing.T) {
 	}
 }
 
-// Nothing is left out of what is decoded into a type of the caller's, of which the client does not know what
-// is safe.
+// Nothing is left out of what is decoded into a type of the caller's, of which the client does not
+// know what is safe.
 func TestPartsInOwnTypes(t *testing.T) {
 	eras(t, func(t *testing.T, versions []string) {
 		synctest.Test(t, func(t *testing.T) {

@@ -42,8 +42,8 @@ func lists(f func(cursor string) (any, error)) *script {
 	}}}
 }
 
-// Proves: FLOW-RES (lists), SEC-PAGE-1. Ruling 21: "" is a cursor; the loop may be left. An item whose URI came
-// before is left out and reported.
+// Proves: FLOW-RES (lists), SEC-PAGE-1. Ruling 21: "" is a cursor; the loop may be left. An item
+// whose URI came before is left out and reported.
 func TestPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := lists(func(cursor string) (any, error) {
@@ -117,8 +117,8 @@ func TestStaleCursor(t *testing.T) {
 	})
 }
 
-// Ruling 39: a cursor that was sent before ends the list, whose items come once, and is a problem. Each row
-// has the items of the pages and their cursors, by the cursor that was sent.
+// Ruling 39: a cursor that was sent before ends the list, whose items come once, and is a problem.
+// Each row has the items of the pages and their cursors, by the cursor that was sent.
 func TestCursorsInCircles(t *testing.T) {
 	type page struct {
 		next  string

@@ -12,8 +12,9 @@ import (
 // maxProblems bounds the problems that are kept and reported for one server.
 const maxProblems = 1000
 
-// A Problem is a part of an answer that does not follow the specification. It was left out or replaced by
-// a safe value; the rest of the answer is used. Its texts quote the server: they are bounded and untrusted.
+// A Problem is a part of an answer that does not follow the specification. It was left out or
+// replaced by a safe value; the rest of the answer is used. Its texts quote the server: they are
+// bounded and untrusted.
 type Problem struct {
 	// Method is the request, such as tools/list.
 	Method string `json:"method"`
@@ -45,8 +46,9 @@ type problems struct {
 	reported map[Problem]bool // since the client was made
 }
 
-// Problems returns what was wrong in the server's answers, in order and each once. Reading a list again
-// to its end, and connecting again, replaces what was found there before. After 1,000 problems one more says that there are others.
+// Problems returns what was wrong in the server's answers, in order and each once. Reading a list
+// again to its end, and connecting again, replaces what was found there before. After 1,000
+// problems one more says that there are others.
 func (c *Client) Problems() []Problem {
 	c.problems.mu.Lock()
 	defer c.problems.mu.Unlock()
@@ -106,8 +108,8 @@ func (b *problems) add(p *Problem) bool {
 	return true
 }
 
-// Report adds a problem that an extension found in an answer. If it is new, Report passes it to the log and
-// to Options.OnProblem. Its texts are shortened to 300 bytes.
+// Report adds a problem that an extension found in an answer. If it is new, Report passes it to the
+// log and to Options.OnProblem. Its texts are shortened to 300 bytes.
 func (c *Client) Report(ctx context.Context, p *Problem) {
 	p.Subject, p.Place, p.Why = brief(p.Subject), brief(p.Place), brief(p.Why)
 	if !c.problems.add(p) {

@@ -45,10 +45,10 @@ func (b *toolCache) lookup(name string) *toolEntry {
 	return b.entries[name]
 }
 
-// learn reads the definition of a tool from a list. A schema that cannot be used (of an unknown dialect, not
-// a schema, beyond a bound) is not checked, as are patterns that cannot be judged here (ruling 38). Only
-// wrong header annotations make the tool unusable, over transports with headers (spec 2026-07-28,
-// basic/transports/streamable-http: clients MUST reject such tools).
+// learn reads the definition of a tool from a list. A schema that cannot be used (of an unknown
+// dialect, not a schema, beyond a bound) is not checked, as are patterns that cannot be judged here
+// (ruling 38). Only wrong header annotations make the tool unusable, over transports with headers
+// (spec 2026-07-28, basic/transports/streamable-http: clients MUST reject such tools).
 func (b *toolCache) learn(t *mcp.Tool, headers bool, maxBytes int) *toolEntry {
 	if old := b.lookup(t.Name); old != nil && old.routed == headers && bytes.Equal(old.input, t.InputSchema) && bytes.Equal(old.output, t.OutputSchema) {
 		if !sameHints(old.hints, t.Annotations) {
@@ -113,8 +113,9 @@ func compileObject(raw wire.RawValue, lim *schema.Limits) (*schema.Compiled, err
 	return schema.Compile(raw, lim)
 }
 
-// usableTool reports whether the tool at a place of a page can be used. It reports what is wrong with the schemas,
-// removes an output schema that cannot be used, and replaces an input schema that does not describe an object.
+// usableTool reports whether the tool at a place of a page can be used. It reports what is wrong
+// with the schemas, removes an output schema that cannot be used, and replaces an input schema that
+// does not describe an object.
 func (c *Client) usableTool(ctx context.Context, place string, t *mcp.Tool) bool {
 	if string(t.OutputSchema) == "null" {
 		t.OutputSchema = nil

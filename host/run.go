@@ -361,7 +361,8 @@ func (s *Session) noticeProblems(c *Catalog) error {
 	return nil
 }
 
-// unnoticed returns the problems of a server that the person was not told of yet, and notes that they are now.
+// unnoticed returns the problems of a server that the person was not told of yet, and notes that
+// they are now.
 func (s *Session) unnoticed(server string, all []client.Problem) (fresh []client.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -383,8 +384,8 @@ type noticedProblem struct {
 	client.Problem
 }
 
-// firstNoticeLocked reports whether the person was not told of something yet, and notes that they are now.
-// s.mu is held.
+// firstNoticeLocked reports whether the person was not told of something yet, and notes that they
+// are now. s.mu is held.
 func (s *Session) firstNoticeLocked(of string) bool {
 	if s.noticed[of] {
 		return false

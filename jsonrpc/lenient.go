@@ -36,7 +36,8 @@ func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
 	return in, nil
 }
 
-// dropNulls makes null absent where it stands beside a result or an error, and so does it with an empty method.
+// dropNulls makes null absent where it stands beside a result or an error, and so does it with an
+// empty method.
 func (p *parser) dropNulls() {
 	switch {
 	case p.result == nil && p.failure == nil:
@@ -54,8 +55,8 @@ func (p *parser) dropNulls() {
 	}
 }
 
-// plainID returns the id of a response, which is an integer if it is a string of digits: ids of this side are
-// integers.
+// plainID returns the id of a response, which is an integer if it is a string of digits: ids of
+// this side are integers.
 func plainID(raw RawValue, id ID) ID {
 	if raw[0] == '"' {
 		if n, err := strconv.ParseInt(text(raw), 10, 64); err == nil && strconv.FormatInt(n, 10) == text(raw) {
@@ -68,8 +69,8 @@ func plainID(raw RawValue, id ID) ID {
 // maxErrorText bounds how much of a malformed error object becomes its message.
 const maxErrorText = 1000
 
-// readErrorLeniently reads an error object, or another value in place of one: the request has failed, and what
-// the server said about it must not be lost.
+// readErrorLeniently reads an error object, or another value in place of one: the request has
+// failed, and what the server said about it must not be lost.
 func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
 	e := &Error{Code: CodeInternalError}
 	p.in.Error = e
@@ -95,8 +96,8 @@ func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
 	return nil
 }
 
-// readCode reads the code of an error: an integer in any spelling, also in a string. Another one is added to the
-// message.
+// readCode reads the code of an error: an integer in any spelling, also in a string. Another one is
+// added to the message.
 func (p *parser) readCode(o Object, e *Error) {
 	raw, _ := o.Member("code")
 	if raw != nil && string(raw) != "null" && wire.Decode(raw, &e.Code) == nil {

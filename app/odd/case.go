@@ -8,7 +8,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/strictjson"
 )
 
@@ -30,16 +29,17 @@ type Case struct {
 
 	// Initialize replaces members of the result of initialize or server/discover; null removes one.
 	Initialize map[string]json.RawMessage `json:"initialize"`
-	// Answers are by method. Those whose condition holds come first; of several with the same condition, each is
-	// for one request, and the last one repeats. The method "*" stands for all that are not named.
+	// Answers are by method. Those whose condition holds come first; of several with the same
+	// condition, each is for one request, and the last one repeats. The method "*" stands for all
+	// that are not named.
 	Answers map[string][]Answer `json:"answers"`
 
 	// Stdout are lines that are written before a message is read, and Lines is how messages are framed.
 	Stdout []string `json:"stdout"`
 	Lines  *Lines   `json:"lines"`
 
-	// HTTP are the answers to GET, DELETE and POST. With a body, POST is for all messages; else it changes the
-	// answers to requests that Answers does not name.
+	// HTTP are the answers to GET, DELETE and POST. With a body, POST is for all messages; else it
+	// changes the answers to requests that Answers does not name.
 	HTTP map[string]*HTTP `json:"http"`
 	// Redirect sends every request elsewhere.
 	Redirect *Redirect `json:"redirect"`
@@ -49,6 +49,8 @@ type Case struct {
 
 	// Expect is what a client must make of it.
 	Expect Expect `json:"expect"`
+
+	revisions Revisions
 }
 
 // Lines is how messages are framed over stdio: First is written once, Before and After with each message.
@@ -65,8 +67,8 @@ type Redirect struct {
 	To     string `json:"to"`
 }
 
-// An Opening is how the stream of HTTP+SSE begins: by Events, or by Text as it is. $PATH is where messages are
-// posted, $BASE the address of the host.
+// An Opening is how the stream of HTTP+SSE begins: by Events, or by Text as it is. $PATH is where
+// messages are posted, $BASE the address of the host.
 type Opening struct {
 	Events []string `json:"events"`
 	Text   *string  `json:"text"`
@@ -75,10 +77,12 @@ type Opening struct {
 	Closed bool     `json:"closed"` // the stream ends after it
 }
 
-// An Answer is what one request gets. Without Result, Error, Raw, None, Body, SSE and Stream it is the usual one.
+// An Answer is what one request gets. Without Result, Error, Raw, None, Body, SSE and Stream it is
+// the usual one.
 //
-// In texts $ID is the id of the request, $QID the id as a JSON string, $FID the id with a fraction of zero,
-// $OUTCOME the members of the usual answer ("result":…), $MESSAGE the message of this answer.
+// In texts $ID is the id of the request, $QID the id as a JSON string, $FID the id with a fraction
+// of zero, $OUTCOME the members of the usual answer ("result":…), $MESSAGE the message of this
+// answer.
 type Answer struct {
 	// WhenCursor and WhenSession are conditions: a string, or null for none.
 	WhenCursor  json.RawMessage `json:"whenCursor"`
@@ -149,30 +153,32 @@ type Use struct {
 //go:embed cases
 var files embed.FS
 
+// Revisions are the revisions that cases are about. Files call them $OLDEST, $NEWEST and $STATELESS.
+type Revisions struct {
+	// Oldest and Newest have a handshake, Stateless has none.
+	Oldest, Newest, Stateless string
+}
+
 // Cases returns all cases in the order of their names.
-func Cases() ([]*Case, error) {
+func Cases(r Revisions) ([]*Case, error) {
 	names, err := fs.Glob(files, "cases/*.json")
 	if err != nil {
 		return nil, err
 	}
+	dates := strings.NewReplacer("$OLDEST", r.Oldest, "$NEWEST", r.Newest, "$STATELESS", r.Stateless)
 	var list []*Case
 	for _, name := range names {
 		raw, err := files.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		c := &Case{Name: strings.TrimSuffix(path.Base(name), ".json"), Over: []string{"stdio", "http", "sse"}, Era: "handshake"}
-		if err := strictjson.Unmarshal([]byte(revisions.Replace(string(raw))), c); err != nil {
+		c := &Case{
+			Name: strings.TrimSuffix(path.Base(name), ".json"), Over: []string{"stdio", "http", "sse"}, Era: "handshake", revisions: r,
+		}
+		if err := strictjson.Unmarshal([]byte(dates.Replace(string(raw))), c); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		list = append(list, c)
 	}
 	return list, nil
 }
-
-// revisions are the names of revisions in cases.
-var revisions = strings.NewReplacer(
-	"$OLDEST", revision.Handshakes()[len(revision.Handshakes())-1].Version,
-	"$NEWEST", revision.NewestHandshake().Version,
-	"$STATELESS", revision.Modern()[0].Version,
-)

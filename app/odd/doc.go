@@ -1,6 +1,6 @@
-// Package odd is a collection of servers that do something unusual or wrong, as public reports describe
-// them, and what a client must make of each. One server is one file in the folder cases; a new report is a new
-// file:
+// Package odd is a collection of servers that do something unusual or wrong, as public reports
+// describe them, and what a client must make of each. One server is one file in the folder cases; a
+// new report is a new file:
 //
 //	{
 //	  "about": "The title of a tool is a number.",
@@ -10,6 +10,6 @@
 //	  "expect": {"tools": ["echo"], "call": {"tool": "echo", "text": "ok"}, "told": ["/tools/0/title"]}
 //	}
 //
-// A [Peer] is such a server, over any transport. Tests run each case through the library, the program, the
-// proxy and the bridge, and beside the SDKs of others.
+// A [Peer] is such a server, over any transport. Tests run each case through the library, the
+// program, the proxy and the bridge, and beside the SDKs of others.
 package odd

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/parley-mcp/parley/internal/revision"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -195,9 +194,9 @@ func (p *Peer) usual(method string) string {
 func (p *Peer) opening() string {
 	members := map[string]json.RawMessage{"capabilities": json.RawMessage(`{"tools":{},"prompts":{},"resources":{}}`)}
 	if p.stateless {
-		members["supportedVersions"] = json.RawMessage(`["` + revision.Modern()[0].Version + `"]`)
+		members["supportedVersions"] = json.RawMessage(`["` + p.c.revisions.Stateless + `"]`)
 	} else {
-		members["protocolVersion"] = json.RawMessage(`"` + revision.NewestHandshake().Version + `"`)
+		members["protocolVersion"] = json.RawMessage(`"` + p.c.revisions.Newest + `"`)
 		members["serverInfo"] = json.RawMessage(`{"name":"odd","version":"1.0.0"}`)
 	}
 	for name, value := range p.c.Initialize {

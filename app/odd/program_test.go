@@ -76,8 +76,8 @@ func parley(t *testing.T, args ...string) *command {
 	return &command{exit, out.String(), said.String()}
 }
 
-// The program lists, calls and shows what the library can use. If a part was left out, replaced or not checked,
-// it says so, and else it says nothing.
+// The program lists, calls and shows what the library can use. If a part was left out, replaced or
+// not checked, it says so, and else it says nothing.
 // Proves: ruling 37
 func TestProgram(t *testing.T) {
 	each(t, func(t *testing.T, c *odd.Case, p *odd.Peer, _ transport.Dialer) {
@@ -105,7 +105,7 @@ func TestProgram(t *testing.T) {
 				got = append(got, tool.Tool.Name)
 			}
 			slices.Sort(got)
-			if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+			if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) && c.Expect.Error == "" {
 				t.Errorf("tools %q, want %q\n%s", got, want, r.said)
 			}
 		}

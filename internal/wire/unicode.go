@@ -2,9 +2,9 @@ package wire
 
 import "unicode/utf8"
 
-// MendText returns data, a JSON text, with U+FFFD in place of what is not Unicode in its strings: bytes that are
-// not UTF-8, and halves of surrogate pairs. It reports false if there is none, or if one is in the name of a
-// member. What is not JSON for another reason stays so.
+// MendText returns data, a JSON text, with U+FFFD in place of what is not Unicode in its strings:
+// bytes that are not UTF-8, and halves of surrogate pairs. It reports false if there is none, or if
+// one is in the name of a member. What is not JSON for another reason stays so.
 func MendText(data []byte) (mended []byte, ok bool) {
 	out := make([]byte, 0, len(data)+16)
 	var names []bool // for each open container: whether it is an object

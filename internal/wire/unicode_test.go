@@ -7,8 +7,8 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
-// What is not Unicode in the strings of a text becomes U+FFFD, and nothing else changes. In the names of members it
-// stays.
+// What is not Unicode in the strings of a text becomes U+FFFD, and nothing else changes. In the
+// names of members it stays.
 // Proves: ruling 37
 func TestMendText(t *testing.T) {
 	for text, want := range map[string]string{

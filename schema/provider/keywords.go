@@ -11,8 +11,8 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// forms are the values of keywords: s is a string, b a boolean, n a number, o an object, a an array. Others
-// have any value.
+// forms are the values of keywords: s is a string, b a boolean, n a number, o an object, a an
+// array. Others have any value.
 var forms = map[string]string{
 	"$ref": "s", "$anchor": "s", "$id": "s", "$schema": "s", "$comment": "s", "type": "sa", "title": "s", "description": "s",
 	"format": "s", "pattern": "s", "contentEncoding": "s", "contentMediaType": "s", "contentSchema": "ob",
@@ -26,8 +26,9 @@ var forms = map[string]string{
 	"uniqueItems": "b", "readOnly": "b", "writeOnly": "b", "deprecated": "b", "nullable": "b",
 }
 
-// dropInvalid removes from s the keywords whose values are not JSON Schema, which providers refuse. Null is the
-// same as absence. An exclusive bound of draft-04, which is a boolean, becomes one of 2020-12.
+// dropInvalid removes from s the keywords whose values are not JSON Schema, which providers refuse.
+// Null is the same as absence. An exclusive bound of draft-04, which is a boolean, becomes one of
+// 2020-12.
 func (r *reducer) dropInvalid(s schematext.Object, lost *[]string) {
 	for _, pair := range [][2]string{{"exclusiveMaximum", "maximum"}, {"exclusiveMinimum", "minimum"}} {
 		if exclusive := s[pair[0]]; form(exclusive) == "b" {

@@ -102,8 +102,8 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 	return nil, l.explain(context.Cause(ctx))
 }
 
-// explain adds to an error the first text of the peer that was not a message, which can be what it says about the
-// error.
+// explain adds to an error the first text of the peer that was not a message, which can be what it
+// says about the error.
 func (l *link) explain(err error) error {
 	if heard := l.heard.Load(); heard != nil {
 		return fmt.Errorf("%w; it sent text that is not a message: %s", err, *heard)

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
 	"sync"
 
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
 )
 
@@ -42,18 +44,30 @@ func (w *Watch) Tap(e transport.TapEvent) {
 		if w.posts[e.Exchange] {
 			w.status = e.Status
 		}
-	case transport.TapRefused:
-		what := fmt.Sprintf("%v: %q", e.Err, strings.ToValidUTF8(string(e.Data[:min(len(e.Data), maxRefused)]), "\uFFFD"))
-		if e.Exchange == 0 {
-			w.keep(seen{"MCP-CONN-004", "standard output", what})
-		} else {
-			w.keep(seen{"MCP-CONN-005", "the body of a response", what})
+	case transport.TapReceived: // clients mend more than is right
+		if jsonrpc.IsBatch(e.Data) || len(bytes.TrimSpace(e.Data)) == 0 {
+			break
 		}
+		if _, err := jsonrpc.Parse(bytes.Clone(e.Data), jsonrpc.Limits{}); err != nil {
+			w.refused(&e, err)
+		}
+	case transport.TapRefused:
+		w.refused(&e, e.Err)
 	case transport.TapStep:
 		if e.Name == transport.StepExit && e.Detail != "" && e.Detail != "exit status 0" {
 			w.keep(seen{"MCP-CONN-006", "the process", "it ended with: " + e.Detail})
 		}
 	default: // what is well-formed the examination sees as a client does
+	}
+}
+
+// refused keeps what is no message, and why.
+func (w *Watch) refused(e *transport.TapEvent, err error) {
+	what := fmt.Sprintf("%v: %q", err, strings.ToValidUTF8(string(e.Data[:min(len(e.Data), maxRefused)]), "\uFFFD"))
+	if e.Exchange == 0 {
+		w.keep(seen{"MCP-CONN-004", "standard output", what})
+	} else {
+		w.keep(seen{"MCP-CONN-005", "the body of a response", what})
 	}
 }
 
