@@ -45,7 +45,7 @@ func TestHostileTexts(t *testing.T) {
 			k.sees("| [image, image/png, 31 bytes]", "Done: ")
 			k.says("bad/wrong")
 			k.answers("y")
-			k.sees("wrong of server bad: failed", "Done: ")
+			k.sees("wrong of server bad: done", "Done: ")
 			k.says("bad/stranger")
 			k.answers("y")
 			k.sees("stranger of server bad: ", "Done: ")
@@ -129,7 +129,7 @@ func TestHostileRun(t *testing.T) {
 		for tool, want := range map[string]string{
 			"look":     "<- bad/look: done",
 			"fail":     "<- bad/fail failed: ",
-			"wrong":    "<- bad/wrong failed: ",
+			"wrong":    "structured result does not fit",
 			"stranger": "<- bad/stranger: done",
 			"form":     "capability not declared: this client does not offer",
 			"page":     "capability not declared: this client does not offer",

@@ -37,13 +37,14 @@ func TestRogueSites(t *testing.T) {
 	sites := map[string]site{
 		"HTML":             {body("text/html", "<h1>It works!</h1>"), 1, 4, "no MCP endpoint is there, but a page for people"},
 		"10 MiB of HTML":   {body("text/html", strings.Repeat("<p>", 3<<20)), 1, 4, "no MCP endpoint is there, but a page for people"},
-		"wrong type":       {body("text/plain", answer), 4, 4, "which is neither JSON nor an event stream"},
-		"no type":          {body("", answer), 4, 4, "which is neither JSON nor an event stream"},
+		"wrong type":       {body("text/plain", "Hello."), 4, 4, "neither JSON nor an event stream (it says: Hello.)"},
+		"JSON as text":     {body("text/plain", answer), 0, 0, ""},
+		"no type":          {body("", answer), 0, 0, ""},
 		"half":             {body("application/json", answer[:40]), 4, 4, "malformed message of the server: parse error"},
 		"empty":            {body("application/json", ""), 4, 4, "with status 200 and nothing else"},
 		"another id":       {body("application/json", strings.Replace(answer, `"id":1`, `"id":7`, 1)), 4, 4, "no response to the request"},
 		"no object":        {body("application/json", `[1]`), 4, 4, "malformed message of the server"},
-		"broken UTF-8":     {body("application/json", strings.Replace(answer, `"x"`, "\"\xff\"", 1)), 4, 4, "string is not valid UTF-8"},
+		"broken UTF-8":     {body("application/json", strings.Replace(answer, `"x"`, "\"\xff\"", 1)), 0, 0, ""},
 		"events end":       {body("text/event-stream", ": nothing\n\n"), 4, 4, "the server ended the stream"},
 		"an event is HTML": {body("text/event-stream", "data: <h1>\n\n"), 4, 4, "malformed message of the server: parse error"},
 		"redirect elsewhere": {func(w http.ResponseWriter, r *http.Request) {

@@ -67,10 +67,10 @@ func TestWrongPartsAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &listed); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out, said)
 	}
-	if len(listed.Tools) != 1 || listed.Tools[0].Tool.Name != "look" || len(listed.Problems) != 4 {
+	if len(listed.Tools) != 2 || listed.Tools[1].Tool.Name != "look" || len(listed.Problems) != 4 {
 		t.Fatalf("%+v", listed)
 	}
-	if p := listed.Problems[3]; !strings.Contains(p.Why, "the tool was left out: inputSchema: ") {
+	if p := listed.Problems[3]; p.Subject != listed.Tools[0].Tool.Name || p.Why != "arguments are not checked by its inputSchema: it is missing" {
 		t.Errorf("%+v", p)
 	}
 	if p := listed.Problems[2]; p.Server != "rogue" || p.Method != "tools/list" || p.Place != "/tools/2/name" || p.Why == "" {

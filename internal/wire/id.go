@@ -88,7 +88,7 @@ func integerID(raw RawValue) (ID, error) {
 	if digits := d.Integer(); digits != "" {
 		return ReadID(RawValue(digits))
 	}
-	return ID{}, newError("", nil, "expected a string or an integer, got a number with a fraction or a large exponent")
+	return ID{}, newError("", nil, "expected a string or an integer, got a number with fraction or exponent")
 }
 
 // stringID takes a valid literal over as it is if it has no escapes: then it

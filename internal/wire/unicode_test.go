@@ -12,12 +12,12 @@ import (
 // Proves: ruling 37
 func TestMendText(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\"a\":\"x\xffy\"}":               `{"a":"x\uFFFDy"}`,
-		"[\"\xc3\", \"\xe4\xb8\"]":         `["\uFFFD", "\uFFFD\uFFFD"]`,
-		`{"a":"\ud83d","b":["\ude00"]}`:    `{"a":"\ufffd","b":["\ufffd"]}`,
-		`["\ud83d\ud83d\ude00"]`:           `["\ufffd\ud83d\ude00"]`,
-		`["\ud83dx","\\ud83d","\ud83d\n"]`: `["\ufffdx","\\ud83d","\ufffd\n"]`,
-		"\"\xff":                           `"` + "\uFFFD",
+		"{\"a\":\"x\xffy\"}":                                    `{"a":"x\uFFFDy"}`,
+		"[\"\xc3\", \"\xe4\xb8\"]":                              `["\uFFFD", "\uFFFD\uFFFD"]`,
+		`{"a":"\ud83d","b":["\ude00"]}`:                         `{"a":"\ufffd","b":["\ufffd"]}`,
+		`["\ud83d\ud83d\ude00"]`:                                `["\ufffd\ud83d\ude00"]`,
+		`["\ud83dx","\\ud83d","\ud83d\n"]`:                      `["\ufffdx","\\ud83d","\ufffd\n"]`,
+		"\"\xff":                                                `"` + "\uFFFD",
 		"{\"a\":{\"b\":[1,\"\xff\",{\"c\":2}],\"d\":\"\xfe\"}}": `{"a":{"b":[1,"\uFFFD",{"c":2}],"d":"\uFFFD"}}`,
 
 		"{\"\xff\":1}": "", `{"\ud83d":1}`: "", "{\"a\":1,\"\xff\":2}": "", "[{\"a\":[],\"\xff\":2}]": "",
