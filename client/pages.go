@@ -16,10 +16,10 @@ const maxRestarts = 2
 // A listing says how to page through one kind of list: R is a page, T an item.
 type listing[R, T any] struct {
 	method string
-	member string                                             // of the result
-	items  func(*R) ([]T, *string)                            // the items and the next cursor
-	key    func(*T) string                                    // what identifies an item
-	usable func(ctx context.Context, place string, t *T) bool // place is a JSON pointer or ""; nil: all are
+	member string                                      // of the result
+	items  func(*R) ([]T, *string)                     // the items and the next cursor
+	key    func(*T) string                             // what identifies an item
+	usable func(ctx context.Context, i int, t *T) bool // of the i-th item of a page, -1 if that is not known; nil: all are
 }
 
 // Tools lists the server's tools, page by page as the loop goes on. If a schema cannot be used (it is
@@ -129,6 +129,17 @@ type staleCursorError struct{ err error }
 func (e *staleCursorError) Error() string { return e.err.Error() }
 func (e *staleCursorError) Unwrap() error { return e.err }
 
+// A pass is one way through a list from its beginning.
+type pass[R, T any] struct {
+	c     *Client
+	l     *listing[R, T]
+	given map[string]bool // in this pass and earlier ones
+	here  map[string]bool // in this pass
+	yield func(*T, error) bool
+	items int
+	bytes int
+}
+
 // onePass goes through a list from its beginning, leaves out what was given
 // already, and notes what it gives.
 func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given map[string]bool, yield func(*T, error) bool) error {
@@ -138,59 +149,73 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 			c.problems.restore(before)
 		}
 	}()
-	here := make(map[string]bool) // the items of this pass
+	s := &pass[R, T]{c: c, l: l, given: given, here: make(map[string]bool), yield: yield}
 	seen := make(map[string]bool) // the cursors
 	var cursor *string
-	for n, bytes := 0, 0; ; {
+	for {
 		p, err := onePage(ctx, c, l, cursor)
 		if err != nil {
 			return err
 		}
-		next, items := p.next, p.items
-		if bytes += p.size; bytes > c.opts.MaxListBytes {
-			return fmt.Errorf("%s: %w: more than %d bytes", l.method, ErrPages, c.opts.MaxListBytes)
+		circle := p.next != nil && seen[*p.next]
+		if err := s.page(ctx, p, circle); err != nil {
+			return err
 		}
-		circle := next != nil && seen[*next] // the page can be one that was read before
-		for i := range items {
-			if n++; n > c.opts.MaxItems {
-				return fmt.Errorf("%s: %w: more than %d items", l.method, ErrPages, c.opts.MaxItems)
-			}
-			item := &items[i]
-			key := l.key(item)
-			place := ""
-			if !p.mended { // else the items have other places now
-				place = fmt.Sprintf("/%s/%d", l.member, i)
-			}
-			if wrong := wrongKey(key, here[key]); wrong != "" {
-				if !circle {
-					c.Report(ctx, &Problem{Method: l.method, Subject: key, Place: place, Why: wrong})
-				}
-				continue
-			}
-			here[key] = true
-			if given[key] {
-				continue
-			}
-			given[key] = true
-			if l.usable != nil && !l.usable(ctx, place, item) {
-				continue
-			}
-			if !yield(item, nil) {
-				return errEnough
-			}
-		}
-		switch whole = circle || next == nil; {
+		switch whole = circle || p.next == nil; {
 		case circle:
 			c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
 			return nil
-		case next == nil:
+		case whole:
 			return nil
 		case len(seen) > c.opts.MaxItems:
 			return fmt.Errorf("%s: %w: more than %d pages", l.method, ErrPages, c.opts.MaxItems)
 		}
-		seen[*next] = true
-		cursor = next
+		seen[*p.next] = true
+		cursor = p.next
 	}
+}
+
+// page gives the items of a page. If its cursor leads back, the page can be one that was read before.
+func (s *pass[R, T]) page(ctx context.Context, p *page[T], circle bool) error {
+	if s.bytes += p.size; s.bytes > s.c.opts.MaxListBytes {
+		return fmt.Errorf("%s: %w: more than %d bytes", s.l.method, ErrPages, s.c.opts.MaxListBytes)
+	}
+	for i := range p.items {
+		if s.items++; s.items > s.c.opts.MaxItems {
+			return fmt.Errorf("%s: %w: more than %d items", s.l.method, ErrPages, s.c.opts.MaxItems)
+		}
+		item := &p.items[i]
+		if p.mended { // the items have other places now
+			i = -1
+		}
+		key := s.l.key(item)
+		if wrong := wrongKey(key, s.here[key]); wrong != "" {
+			if !circle {
+				s.c.Report(ctx, &Problem{Method: s.l.method, Subject: key, Place: place(s.l.member, i), Why: wrong})
+			}
+			continue
+		}
+		s.here[key] = true
+		if s.given[key] {
+			continue
+		}
+		s.given[key] = true
+		if s.l.usable != nil && !s.l.usable(ctx, i, item) {
+			continue
+		}
+		if !s.yield(item, nil) {
+			return errEnough
+		}
+	}
+	return nil
+}
+
+// place is the JSON pointer to the i-th item of a list, or "" for -1.
+func place(member string, i int) string {
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("/%s/%d", member, i)
 }
 
 // wrongKey says why an item is left out that nobody could ask for by its name or URI, or returns "".

@@ -113,10 +113,10 @@ func compileObject(raw wire.RawValue, lim *schema.Limits) (*schema.Compiled, err
 	return schema.Compile(raw, lim)
 }
 
-// usableTool reports whether the tool at a place of a page can be used. It reports what is wrong
-// with the schemas, removes an output schema that cannot be used, and replaces an input schema that
+// usableTool reports whether the i-th tool of a page can be used. It reports what is wrong with the
+// schemas, removes an output schema that cannot be used, and replaces an input schema that
 // does not describe an object.
-func (c *Client) usableTool(ctx context.Context, place string, t *mcp.Tool) bool {
+func (c *Client) usableTool(ctx context.Context, i int, t *mcp.Tool) bool {
 	if string(t.OutputSchema) == "null" {
 		t.OutputSchema = nil
 	}
@@ -133,8 +133,8 @@ func (c *Client) usableTool(ctx context.Context, place string, t *mcp.Tool) bool
 			continue
 		}
 		p := &Problem{Method: mcp.MethodToolsList, Subject: t.Name, Why: fmt.Sprintf("%s: %v", wrong.what, wrong.err)}
-		if place != "" {
-			p.Place = place + wrong.member
+		if at := place("tools", i); at != "" {
+			p.Place = at + wrong.member
 		}
 		c.Report(ctx, p)
 	}

@@ -164,7 +164,7 @@ func checkDialect(o wire.Object, lenient bool) error {
 	dialect := wire.Text(raw)
 	address := strings.TrimSuffix(dialect, "#")
 	_, place, _ := strings.Cut(address, "://")
-	if !slices.Contains(dialects, address) && !(lenient && slices.Contains(lenientDialects, place)) {
+	if !slices.Contains(dialects, address) && (!lenient || !slices.Contains(lenientDialects, place)) {
 		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, wire.QuoteName(dialect))
 	}
 	return nil

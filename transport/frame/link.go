@@ -296,7 +296,7 @@ func (l *link) dropInvalid(h head, data []byte, err error) {
 	}
 	text := fmt.Sprintf("%.200q", bytes.TrimSpace(data))
 	l.heard.CompareAndSwap(nil, &text)
-	if bad, ok := errors.AsType[*jsonrpc.ParseError](err); l.note && !(ok && bad.Notification) {
+	if bad, ok := errors.AsType[*jsonrpc.ParseError](err); l.note && (!ok || !bad.Notification) {
 		l.flaw = fmt.Sprintf("an event that is not a message was ignored: %v", err)
 	}
 }
