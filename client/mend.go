@@ -58,8 +58,8 @@ var blocks = map[string]reflect.Type{
 
 // readResult decodes a result. If it does not fit, readResult leaves out or replaces the smallest
 // wrong parts, reports each as a [Problem], and decodes the rest. Nothing becomes more permissive:
-// an unreadable hint counts as absent, and an unreadable isError as true. That is known of the
-// result type of the method alone: into a type of the caller's only a result that fits is decoded.
+// an unreadable hint counts as absent, and an unreadable isError as true. It mends only into the
+// result type of the method: of a caller's type it does not know which values are safe.
 func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target string, raw wire.RawValue, out any) (mended bool, err error) {
 	err = sh.UpResult(method, raw, out)
 	switch {
@@ -99,8 +99,8 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 	return true, nil
 }
 
-// tidy mends what fits the types and is wrong: a result of a tool in the form of another protocol,
-// an embedded resource without contents, a role of nobody.
+// tidy mends values that decode and are wrong: a tool's result in the form of another protocol, an
+// embedded resource without contents, an unknown role.
 func (c *Client) tidy(ctx context.Context, method, target string, raw wire.RawValue, out any) {
 	report := func(place, why string) {
 		c.Report(ctx, &Problem{Method: method, Subject: target, Place: place, Why: why})
@@ -144,7 +144,7 @@ func isHollow(block mcp.Content) bool {
 
 // hasOthers reports whether a result of a tool has members that are not of the protocol.
 func hasOthers(raw wire.RawValue) bool {
-	o, err := wire.ParseObject(raw, wire.Limits{})
+	o, err := wire.ParseObject(raw, mendable)
 	if err != nil {
 		return false
 	}
@@ -158,8 +158,7 @@ func hasOthers(raw wire.RawValue) bool {
 	return false
 }
 
-// nothingLeft returns why all of a resource or prompt was left out, or nil. Nothing is no answer then: it
-// would be taken for an empty resource.
+// nothingLeft returns an error if mending left out all of a resource or prompt, which would then look empty.
 func nothingLeft(out any, losses []wire.Loss) error {
 	left, list := 1, ""
 	switch r := out.(type) {

@@ -95,7 +95,7 @@ func ofObject(raw wire.RawValue) wire.RawValue {
 	if typ, ok := o.Member("type"); err == nil && (!ok || typ[0] != '"') {
 		for name, value := range o.All() {
 			if name != "type" {
-				out = append(append(wire.AppendString(append(out, ','), name), ':'), value...)
+				out = wire.AppendEntry(out, name, value)
 			}
 		}
 	}

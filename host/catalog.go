@@ -97,18 +97,11 @@ func (c *Catalog) flags(t *Tool) []Flag {
 	return Flags(ServerDefinition{t.Server, t.definition}, all)
 }
 
-// newTools makes the tools of a server in order of name. A name that comes twice is
-// kept once.
+// newTools makes the tools of a server in order of name. No two have the same name.
 func (h *Host) newTools(l *link, defs []*mcp.Tool) []*Tool {
 	spec, server := &l.spec, l.spec.Name
 	tools := make([]*Tool, 0, len(defs))
-	names := make(map[string]bool, len(defs))
 	for _, def := range defs {
-		if names[def.Name] {
-			h.opts.Logger.Warn("a server lists a tool twice; the first one counts", "server", server, "tool", def.Name)
-			continue
-		}
-		names[def.Name] = true
 		definition := &Definition{Tool: def}
 		t := &Tool{
 			Server: server, ModelName: modelName(server, def.Name), Def: def,

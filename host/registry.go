@@ -69,8 +69,7 @@ func (t *Tool) Tokens() int {
 
 // spec is the tool as a model is told of it.
 func (t *Tool) spec(p provider.Profile) ToolSpec {
-	spec := ToolSpec{Name: t.ModelName, Description: t.Def.Description, InputSchema: t.Def.InputSchema}
-	spec.InputSchema = mcp.RawValue(`{"type":"object"}`)
+	spec := ToolSpec{Name: t.ModelName, Description: t.Def.Description, InputSchema: mcp.RawValue(`{"type":"object"}`)}
 	if schema, notes, err := provider.Reduce(t.Def.InputSchema, p); err == nil {
 		spec.InputSchema = schema
 		if len(notes) > 0 {

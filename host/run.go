@@ -343,10 +343,10 @@ func (r *run) catalog(ctx context.Context, step int) (*Catalog, error) {
 	return catalog, nil
 }
 
-// maxNoticed bounds the wrong parts of answers that a person is told of in a session.
+// maxNoticed bounds the problems that a session reports to the user.
 const maxNoticed = 10_000
 
-// noticeProblems writes a notice for each server with wrong parts that the person was not told of.
+// noticeProblems writes a notice for each server with problems that the session has not reported.
 func (s *Session) noticeProblems(c *Catalog) error {
 	for _, status := range c.Servers {
 		status.Problems = s.unnoticed(status.Name, status.Problems)
@@ -361,8 +361,8 @@ func (s *Session) noticeProblems(c *Catalog) error {
 	return nil
 }
 
-// unnoticed returns the problems of a server that the person was not told of yet, and notes that
-// they are now.
+// unnoticed returns the problems of a server that the session has not reported, and marks them as
+// reported.
 func (s *Session) unnoticed(server string, all []client.Problem) (fresh []client.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -384,8 +384,8 @@ type noticedProblem struct {
 	client.Problem
 }
 
-// firstNoticeLocked reports whether the person was not told of something yet, and notes that they
-// are now. s.mu is held.
+// firstNoticeLocked marks a notice as given, and reports whether it was the first of its kind. The caller
+// holds s.mu.
 func (s *Session) firstNoticeLocked(of string) bool {
 	if s.noticed[of] {
 		return false

@@ -20,8 +20,8 @@ func withoutMark(data []byte) []byte {
 
 // parseLeniently mends the text of a message that was refused with err, and reads it again.
 func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
-	refused, _ := errors.AsType[*ParseError](err)
-	if refused == nil || refused.Err.Code != CodeParseError || !errors.Is(wire.Valid(data, lim), wire.ErrUTF8) {
+	refused, ok := errors.AsType[*ParseError](err)
+	if !ok || refused.Err.Code != CodeParseError {
 		return nil, err
 	}
 	mended, ok := wire.MendText(data)
@@ -36,8 +36,7 @@ func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
 	return in, nil
 }
 
-// dropNulls makes null absent where it stands beside a result or an error, and so does it with an
-// empty method.
+// dropNulls treats null next to a result or an error as absence, and so it treats an empty method.
 func (p *parser) dropNulls() {
 	switch {
 	case p.result == nil && p.failure == nil:
@@ -72,9 +71,10 @@ const maxErrorText = 1000
 // readErrorLeniently reads an error object, or another value in place of one: the request has
 // failed, and what the server said about it must not be lost.
 func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
-	e := &Error{Code: CodeInternalError}
+	e := new(Error)
 	p.in.Error = e
 	if !isObject {
+		e.Code = CodeInternalError
 		e.Message = shown(p.failure)
 		p.in.AddFlaw(`member "error" must be an object`)
 		return nil
@@ -100,20 +100,19 @@ func (p *parser) readErrorLeniently(o Object, isObject bool) *Error {
 // added to the message.
 func (p *parser) readCode(o Object, e *Error) {
 	raw, _ := o.Member("code")
-	if raw != nil && string(raw) != "null" && wire.Decode(raw, &e.Code) == nil {
+	id, err := wire.ParseID(bytes.Trim(raw, `"`))
+	if err == nil {
+		e.Code, err = strconv.ParseInt(id.String(), 10, 64)
+	}
+	if err == nil && raw[0] != '"' {
+		return
+	}
+	p.in.AddFlaw(`member "code" of the error must be an integer`)
+	if err == nil {
 		return
 	}
 	e.Code = CodeInternalError
-	if n, err := wire.ParseID(bytes.Trim(raw, `"`)); err == nil {
-		if code, err := strconv.ParseInt(n.String(), 10, 64); err == nil {
-			e.Code = code
-		}
-	}
-	if e.Code != CodeInternalError && raw[0] != '"' {
-		return // an integer in another spelling
-	}
-	p.in.AddFlaw(`member "code" of the error must be an integer`)
-	if e.Code == CodeInternalError && raw != nil && string(raw) != "null" {
+	if raw != nil && string(raw) != "null" {
 		e.Message = fmt.Sprintf("%s (%s)", e.Message, shown(raw))
 	}
 }

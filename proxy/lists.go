@@ -198,9 +198,6 @@ func offer[T any](p *Proxy, which list, items iter.Seq2[*T, error], name func(*T
 			return fmt.Errorf("reading the list of %s: %w", which, err)
 		}
 		key := name(item)
-		if _, twice := now[key]; twice {
-			continue
-		}
 		raw, err := wire.Marshal(item)
 		if err != nil {
 			return fmt.Errorf("reading the list of %s: %w", which, err)

@@ -162,10 +162,21 @@ func checkDialect(o wire.Object, lenient bool) error {
 		return fmt.Errorf("%w: $schema is not a string but %s", ErrInvalid, wire.Kind(raw[0]))
 	}
 	dialect := wire.Text(raw)
-	address := strings.TrimSuffix(dialect, "#")
-	_, place, _ := strings.Cut(address, "://")
-	if !slices.Contains(dialects, address) && (!lenient || !slices.Contains(lenientDialects, place)) {
+	if !isDialect(strings.TrimSuffix(dialect, "#"), lenient) {
 		return fmt.Errorf("%w %s; 2020-12, 2019-09 and draft-07 are supported", ErrDialect, wire.QuoteName(dialect))
 	}
 	return nil
+}
+
+// isDialect reports whether an address is that of a dialect. In a lenient schema its scheme does not
+// matter.
+func isDialect(address string, lenient bool) bool {
+	if !lenient {
+		return slices.Contains(dialects, address)
+	}
+	_, place, _ := strings.Cut(address, "://")
+	return slices.ContainsFunc(slices.Concat(dialects, olderDialects), func(known string) bool {
+		_, at, _ := strings.Cut(known, "://")
+		return at == place
+	})
 }

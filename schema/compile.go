@@ -59,10 +59,11 @@ var dialects = []string{
 	"http://json-schema.org/draft-07/schema",
 }
 
-// lenientDialects are those of lenient schemas, without scheme and "#". The second has no version.
-var lenientDialects = []string{
-	"json-schema.org/draft/2020-12/schema", "json-schema.org/schema", "json-schema.org/draft/2019-09/schema",
-	"json-schema.org/draft-07/schema", "json-schema.org/draft-06/schema", "json-schema.org/draft-04/schema",
+// olderDialects are read in lenient schemas, too. The first one has no version and is the newest.
+var olderDialects = []string{
+	"http://json-schema.org/schema",
+	"http://json-schema.org/draft-06/schema",
+	"http://json-schema.org/draft-04/schema",
 }
 
 // foreign is a schema written by somebody else: constraints if it keeps to the

@@ -8,16 +8,16 @@ import (
 	"github.com/parley-mcp/parley/internal/wire"
 )
 
-// A trimmer removes from a schema the keywords whose value is null, which libraries write for options that
-// are not set, and empty arrays in place of objects, which PHP writes. Objects in lists and maps of schemas
-// become the schema that accepts everything.
+// A trimmer removes from a schema keywords with the value null, which libraries write for options
+// that are not set, and empty arrays in place of objects, which PHP writes. In a list or a map of
+// schemas it replaces them with the schema that accepts everything.
 type trimmer struct {
 	changed bool
 }
 
 // schema returns a schema without them.
 func (t *trimmer) schema(raw wire.RawValue) wire.RawValue {
-	if raw[0] == 'n' || isEmptyArray(raw) {
+	if raw[0] == 'n' || wire.IsEmptyArray(raw) {
 		t.changed = true
 		return wire.RawValue("{}")
 	}
@@ -29,7 +29,7 @@ func (t *trimmer) keyword(name string, value wire.RawValue) wire.RawValue {
 	one, named := slices.Contains(oneSchema, name), slices.Contains(mapOfSchemas, name)
 	switch {
 	case name == "const" || name == "default":
-	case value[0] == 'n', (one || named) && isEmptyArray(value):
+	case value[0] == 'n', (one || named) && wire.IsEmptyArray(value):
 		t.changed = true
 		return nil
 	case value[0] == '[' && slices.Contains(listOfSchemas, name):
@@ -42,11 +42,6 @@ func (t *trimmer) keyword(name string, value wire.RawValue) wire.RawValue {
 	return value
 }
 
-func isEmptyArray(raw wire.RawValue) bool {
-	_, none := wire.First(raw, 0, ']')
-	return raw[0] == '[' && none
-}
-
 // object returns raw with the values that each returns, without the members for which it returns nil.
 func (t *trimmer) object(raw wire.RawValue, each func(name string, value wire.RawValue) wire.RawValue) wire.RawValue {
 	o, err := wire.ParseObject(raw, wire.Limits{Depth: maxNesting})
@@ -55,13 +50,7 @@ func (t *trimmer) object(raw wire.RawValue, each func(name string, value wire.Ra
 	}
 	out := wire.RawValue{'{'}
 	for name, value := range o.All() {
-		if value = each(name, value); value == nil {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(wire.AppendString(out, name), ':'), value...)
+		out = wire.AppendEntry(out, name, each(name, value))
 	}
 	return append(out, '}')
 }

@@ -1,11 +1,10 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/parley-mcp/parley/app/inspect/lists"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/strictjson"
@@ -59,10 +58,7 @@ func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawVal
 			return nil, fmt.Errorf("%s: %w: nextCursor must be a string", method, client.ErrMalformed)
 		}
 		if seen[cursor] && !last { // the page can be one that was read before
-			known := len(items)
-			more = slices.DeleteFunc(more, func(item mcp.RawValue) bool {
-				return slices.ContainsFunc(items[:known], func(old mcp.RawValue) bool { return bytes.Equal(old, item) })
-			})
+			more = lists.Fresh(items, more)
 			s.client.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
 			last = true
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/parley-mcp/parley/strictjson"
 )
 
-// A Case is one server: what is odd about it, and what a client must make of it.
+// A Case is one odd server, and how a client must treat it.
 type Case struct {
 	// Name is the name of the file.
 	Name string `json:"-"`
-	// About says in one sentence what the server does, and Note why Expect is as it is.
+	// About describes the server in one sentence. Note explains Expect.
 	About string `json:"about"`
 	Note  string `json:"note"`
 	// Reports are the addresses of public reports; none for a sibling of another case.
@@ -47,7 +47,7 @@ type Case struct {
 	Opening *Opening `json:"opening"`
 	Taken   *HTTP    `json:"taken"`
 
-	// Expect is what a client must make of it.
+	// Expect is how a client must treat it.
 	Expect Expect `json:"expect"`
 
 	revisions Revisions
@@ -116,7 +116,7 @@ type HTTP struct {
 	Open    bool              `json:"open"`   // the body has no end
 }
 
-// Expect is what a client must make of a server. What is absent is not looked at, except Told.
+// Expect is how a client must treat a server. Absent fields are not checked, except Told.
 type Expect struct {
 	Tools     []string `json:"tools"`
 	Prompts   []string `json:"prompts"`
@@ -127,12 +127,13 @@ type Expect struct {
 	Read   *Use `json:"read"`
 	Prompt *Use `json:"prompt"`
 
-	// Told are pieces of the problems that must be reported; none if nothing may be reported.
+	// Told are parts of the problems that the client must report. If it is empty, the client must not
+	// report any.
 	Told []string `json:"told"`
-	// Error is a piece of the error with which the use fails, and Protects the reason why that is right.
+	// Error is a part of the error that the client must return. Protects explains why it must.
 	Error    string `json:"error"`
 	Protects string `json:"protects"`
-	// Proxy says why callers of a proxy do not see the same; it is not run through one then.
+	// Proxy explains why a proxy's callers get something else. Such a case is not run through one.
 	Proxy string `json:"proxy"`
 	// Sent and AtMost are how many requests of methods there are.
 	Sent   map[string]int `json:"sent"`
@@ -144,7 +145,7 @@ type Use struct {
 	Tool string `json:"tool"`
 	URI  string `json:"uri"`
 	Name string `json:"name"`
-	// Text is a piece of the result.
+	// Text is a part of the result.
 	Text string `json:"text"`
 	// IsError is whether the tool failed.
 	IsError bool `json:"isError"`

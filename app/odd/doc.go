@@ -1,6 +1,5 @@
-// Package odd is a collection of servers that do something unusual or wrong, as public reports
-// describe them, and what a client must make of each. One server is one file in the folder cases; a
-// new report is a new file:
+// Package odd is a collection of unusual and faulty servers, as public reports describe them, and how
+// a client must treat each. Each server is a file in the folder cases. To add a report, add a file:
 //
 //	{
 //	  "about": "The title of a tool is a number.",

@@ -20,7 +20,6 @@ type Peer struct {
 
 	mu    sync.Mutex
 	asked map[string]int // by method, and by method and condition
-	lined bool           // something was written to a pipe
 }
 
 // NewPeer returns the server of a case, in the stateless era or with a handshake.
@@ -44,8 +43,8 @@ type request struct {
 	a          *Answer
 }
 
-// read reads a message with the session that it belongs to. It returns nil for one that nothing is sent for:
-// a notification that the case does not name, or the answer to a question.
+// read reads a message of a session. It returns nil if the message gets no answer: a notification that the
+// case does not name, or a response.
 func (p *Peer) read(raw []byte, session string) *request {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
@@ -124,7 +123,7 @@ func (r *request) envelope(outcome string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, r.id, outcome)
 }
 
-// text fills in what a text of a case refers to.
+// text replaces the placeholders in a text of a case.
 func (r *request) text(text string) string {
 	return strings.NewReplacer(
 		"$ID", r.id, "$QID", fmt.Sprintf("%q", r.id), "$FID", r.id+".0", "$OUTCOME", r.usual, "$MESSAGE", r.message,
@@ -160,7 +159,7 @@ func (p *Peer) completed(result json.RawMessage) string {
 
 const complete = `"resultType":"complete","ttlMs":0,"cacheScope":"private"`
 
-// usual is what a server answers about which nothing is odd, as members of the message.
+// usual returns the answer of an ordinary server, as members of the message.
 func (p *Peer) usual(method string) string {
 	switch method {
 	case mcp.MethodInitialize, mcp.MethodDiscover:

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // A bridge serves what the library can use.
 func TestBridge(t *testing.T) {
-	each(t, func(t *testing.T, c *odd.Case, _ *odd.Peer, dialer transport.Dialer) {
+	each(t, transports, func(t *testing.T, c *odd.Case, _ *odd.Peer, dialer transport.Dialer) {
 		if c.Expect.Proxy != "" {
 			t.Skip(c.Expect.Proxy)
 		}
@@ -80,10 +80,7 @@ func parley(t *testing.T, args ...string) *command {
 // not checked, it says so, and else it says nothing.
 // Proves: ruling 37
 func TestProgram(t *testing.T) {
-	each(t, func(t *testing.T, c *odd.Case, p *odd.Peer, _ transport.Dialer) {
-		if !slices.Contains(c.Over, "http") {
-			t.Skip("not over HTTP")
-		}
+	each(t, []string{"http"}, func(t *testing.T, c *odd.Case, p *odd.Peer, _ transport.Dialer) {
 		s := httptest.NewServer(p)
 		defer s.Close()
 		var all []*command
@@ -110,9 +107,6 @@ func TestProgram(t *testing.T) {
 			}
 		}
 		expect := func(what string, u *odd.Use, args ...string) {
-			if u == nil {
-				return
-			}
 			r := ask(args...)
 			switch failed := c.Expect.Error != "" || u.IsError; {
 			case failed != (r.exit != 0):

@@ -27,7 +27,7 @@ func (p *Peer) ServeStdio(rw io.ReadWriter) {
 	for _, text := range p.c.Stdout {
 		line(text)
 	}
-	in := bufio.NewReader(rw)
+	in, first := bufio.NewReader(rw), true
 	for {
 		if out.Flush() != nil {
 			return
@@ -44,7 +44,8 @@ func (p *Peer) ServeStdio(rw io.ReadWriter) {
 			line(r.text(text))
 		}
 		if r.message != "" {
-			p.frame(out, r.message)
+			p.frame(out, r.message, first)
+			first = false
 		}
 		for _, text := range r.a.After {
 			line(r.text(text))
@@ -56,8 +57,8 @@ func (p *Peer) ServeStdio(rw io.ReadWriter) {
 	}
 }
 
-// frame writes a message with what stands around it.
-func (p *Peer) frame(out *bufio.Writer, message string) {
+// frame writes a message with the text around it.
+func (p *Peer) frame(out *bufio.Writer, message string, first bool) {
 	frame := Lines{}
 	if p.c.Lines != nil {
 		frame = *p.c.Lines
@@ -66,10 +67,9 @@ func (p *Peer) frame(out *bufio.Writer, message string) {
 	if frame.After != nil {
 		after = *frame.After
 	}
-	if !p.lined {
+	if first {
 		_, _ = out.WriteString(frame.First)
 	}
-	p.lined = true
 	length := strings.NewReplacer("$LENGTH", strconv.Itoa(len(message)))
 	_, _ = out.WriteString(length.Replace(frame.Before) + message + length.Replace(after))
 }
@@ -80,16 +80,12 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", to.To)
 		w.WriteHeader(to.Status)
 		return
-	} else if want := httpPath; r.URL.Path != want && (to == nil || r.URL.Path != to.To) {
+	} else if r.URL.Path != httpPath && (to == nil || r.URL.Path != to.To) {
 		http.NotFound(w, r)
 		return
 	}
 	if r.Method != http.MethodPost {
-		h := p.c.HTTP[r.Method]
-		if h == nil {
-			h = &HTTP{Status: http.StatusMethodNotAllowed}
-		}
-		h.write(w, r, "")
+		p.c.other(r.Method).write(w, r, "")
 		return
 	}
 	raw, err := io.ReadAll(r.Body)
@@ -104,12 +100,7 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case req == nil:
 		w.WriteHeader(http.StatusAccepted)
 	case all != nil && (all.Body != nil || !req.named):
-		h := *all
-		if h.Body != nil {
-			body := req.text(*h.Body)
-			h.Body = &body
-		}
-		h.write(w, r, req.message)
+		req.write(w, r, *all)
 	case req.a.SSE != nil || req.a.Stream != nil || len(req.a.Before) > 0 || len(req.a.After) > 0:
 		h := req.a.HTTP
 		kind, body := "text/event-stream", req.stream()
@@ -125,13 +116,25 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Status = http.StatusAccepted
 		h.write(w, r, "")
 	default:
-		h := req.a.HTTP
-		if h.Body != nil {
-			body := req.text(*h.Body)
-			h.Body = &body
-		}
-		h.write(w, r, req.message)
+		req.write(w, r, req.a.HTTP)
 	}
+}
+
+// other is the answer to requests of another method than POST, and to a POST at the wrong place.
+func (c *Case) other(method string) *HTTP {
+	if h := c.HTTP[method]; h != nil {
+		return h
+	}
+	return &HTTP{Status: http.StatusMethodNotAllowed}
+}
+
+// write answers with the message, or with the body of h, in which the placeholders are replaced.
+func (r *request) write(w http.ResponseWriter, of *http.Request, h HTTP) {
+	if h.Body != nil {
+		body := r.text(*h.Body)
+		h.Body = &body
+	}
+	h.write(w, of, r.message)
 }
 
 // stream is the text of the events of an answer.
@@ -231,7 +234,7 @@ type stream struct {
 	mu    sync.Mutex
 }
 
-// ServeHTTP opens the stream, or takes a message.
+// ServeHTTP opens the stream, or accepts a message.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _, _ := strings.Cut(s.Path, "?")
 	switch {
@@ -240,11 +243,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path != s.Stream:
 		http.NotFound(w, r)
 	case r.Method == http.MethodPost:
-		h := s.p.c.HTTP[http.MethodPost]
-		if h == nil {
-			h = &HTTP{Status: http.StatusMethodNotAllowed}
-		}
-		h.write(w, r, "")
+		s.p.c.other(http.MethodPost).write(w, r, "")
 	case s.p.c.HTTP[http.MethodGet] != nil:
 		s.p.c.HTTP[http.MethodGet].write(w, r, "")
 	default:
@@ -280,25 +279,20 @@ func (s *stream) post(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.p.c.Taken; h != nil && h.Status >= http.StatusBadRequest {
-		s.p.read(raw, "") // it counts
-		h.write(w, r, "")
+	taken, req := s.p.c.Taken, s.p.read(raw, "")
+	switch {
+	case taken != nil && taken.Status >= http.StatusBadRequest:
+		taken.write(w, r, "")
 		return
-	}
-	req := s.p.read(raw, "")
-	if req != nil && req.a.Status >= http.StatusBadRequest {
-		h := req.a.HTTP
-		h.write(w, r, "")
+	case req != nil && req.a.Status >= http.StatusBadRequest:
+		req.a.write(w, r, "")
 		return
-	}
-	if h := s.p.c.Taken; h != nil {
-		h.write(w, r, "")
-	} else {
+	case taken != nil:
+		taken.write(w, r, "")
+	default:
 		w.WriteHeader(http.StatusAccepted)
 	}
-	if req != nil && !req.a.None {
-		s.texts <- req.stream()
-	} else if req != nil && (req.a.SSE != nil || req.a.Stream != nil || len(req.a.Before)+len(req.a.After) > 0) {
-		s.texts <- req.stream()
+	if req != nil {
+		s.texts <- req.stream() // "" for no answer
 	}
 }

@@ -104,7 +104,7 @@ func (m *Mender) value(raw RawValue, t reflect.Type, pointer string) (RawValue, 
 	switch inner := elem(t); {
 	case inner == reflect.TypeFor[[]byte]() && raw[0] == '"':
 		mended = m.base64(raw, pointer)
-	case (inner.Kind() == reflect.Struct || inner.Kind() == reflect.Map) && isEmptyArray(raw) && !m.needs(inner):
+	case (inner.Kind() == reflect.Struct || inner.Kind() == reflect.Map) && IsEmptyArray(raw) && !m.needs(inner):
 		m.lose(pointer, newError("", nil, "an empty array where an object belongs; it was read as an empty object"))
 		mended = RawValue("{}") // PHP writes an empty array for it
 	case inner.Kind() == reflect.Struct && raw[0] == '{':
@@ -179,7 +179,7 @@ func (m *Mender) object(raw RawValue, t reflect.Type, pointer string) (RawValue,
 				return nil, placed(below(name), err)
 			}
 		}
-		out = appendEntry(out, name, value)
+		out = AppendEntry(out, name, value)
 	}
 	return append(out, '}'), nil
 }
@@ -204,8 +204,8 @@ func (m *Mender) member(value RawValue, t, f reflect.Type, name, pointer string)
 	return nil, nil
 }
 
-// isEmptyArray reports whether a valid text is [].
-func isEmptyArray(raw RawValue) bool {
+// IsEmptyArray reports whether a valid text without white space around it is an array without elements.
+func IsEmptyArray(raw RawValue) bool {
 	_, none := First(raw, 0, ']')
 	return raw[0] == '[' && none
 }
@@ -221,7 +221,7 @@ func (m *Mender) entries(raw RawValue, t reflect.Type, pointer string) (RawValue
 		if err != nil {
 			m.lose(pointer+at, err)
 		}
-		out = appendEntry(out, name, mended)
+		out = AppendEntry(out, name, mended)
 	}
 	return append(out, '}'), nil
 }
@@ -246,8 +246,8 @@ func (m *Mender) elements(raw RawValue, t reflect.Type, pointer string) (RawValu
 	return append(out, ']'), nil
 }
 
-// appendEntry adds a member to an object that is not closed; nil is none.
-func appendEntry(out RawValue, name string, value RawValue) RawValue {
+// AppendEntry adds a member to an object that is not closed; nil is none.
+func AppendEntry(out RawValue, name string, value RawValue) RawValue {
 	if value == nil {
 		return out
 	}

@@ -12,18 +12,30 @@ import (
 )
 
 // forms are the values of keywords: s is a string, b a boolean, n a number, o an object, a an
-// array. Others have any value.
+// array. See formOf for those that hold schemas.
 var forms = map[string]string{
 	"$ref": "s", "$anchor": "s", "$id": "s", "$schema": "s", "$comment": "s", "type": "sa", "title": "s", "description": "s",
 	"format": "s", "pattern": "s", "contentEncoding": "s", "contentMediaType": "s", "contentSchema": "ob",
-	"properties": "o", "patternProperties": "o", "$defs": "o", "definitions": "o", "dependentSchemas": "o", "dependentRequired": "o",
-	"dependencies": "o", "items": "oba", "additionalProperties": "ob", "additionalItems": "ob", "contains": "ob", "propertyNames": "ob",
-	"unevaluatedItems": "ob", "unevaluatedProperties": "ob", "not": "ob", "if": "ob", "then": "ob", "else": "ob",
-	"allOf": "a", "anyOf": "a", "oneOf": "a", "prefixItems": "a", "required": "a", "enum": "a", "examples": "a",
+	"properties": "o", "dependentRequired": "o", "dependencies": "o", "items": "oba", "required": "a", "enum": "a", "examples": "a",
 	"minimum": "n", "maximum": "n", "exclusiveMinimum": "n", "exclusiveMaximum": "n", "multipleOf": "n",
 	"minLength": "n", "maxLength": "n", "minItems": "n", "maxItems": "n", "minProperties": "n", "maxProperties": "n",
 	"minContains": "n", "maxContains": "n",
 	"uniqueItems": "b", "readOnly": "b", "writeOnly": "b", "deprecated": "b", "nullable": "b",
+}
+
+// formOf returns the forms that the value of a keyword can have, or "" for any.
+func formOf(keyword string) string {
+	switch {
+	case forms[keyword] != "":
+		return forms[keyword]
+	case schematext.Maps[keyword] != "":
+		return "o"
+	case schematext.Lists[keyword] != "":
+		return "a"
+	case schematext.Singles[keyword] != "":
+		return "ob"
+	}
+	return ""
 }
 
 // dropInvalid removes from s the keywords whose values are not JSON Schema, which providers refuse.
@@ -41,8 +53,8 @@ func (r *reducer) dropInvalid(s schematext.Object, lost *[]string) {
 	}
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
 		value := s[keyword]
-		want, known := forms[keyword]
-		if !known || strings.Contains(want, form(value)) && (keyword != "type" || isTypes(value)) {
+		want := formOf(keyword)
+		if want == "" || strings.Contains(want, form(value)) && (keyword != "type" || isTypes(value)) {
 			continue
 		}
 		delete(s, keyword)

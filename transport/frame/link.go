@@ -33,12 +33,13 @@ func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 		pipe:    p,
 		tap:     opts.Tap,
 		in:      in,
-		limits:  jsonrpc.Limits{Bytes: opts.MaxMessage, Depth: opts.MaxDepth, Lenient: true},
+		limits:  opts.limits(),
 		log:     opts.Logger,
 		note:    opts.NoteUnreadable,
 		pending: make(map[jsonrpc.ID]chan reply),
 		read:    make(chan struct{}),
 	}
+	l.limits.Lenient = true
 	l.out = newWriter(p, &opts, &l.inFlight)
 	go l.run() // Close waits for l.read
 	return l

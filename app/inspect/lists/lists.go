@@ -154,7 +154,8 @@ func Read(ctx context.Context, ask Ask, kind Kind, o *Limits) (*List, error) {
 			return list, nil
 		}
 		if first, again := seen[*next]; again {
-			list.dropRepeated(len(items))
+			before := list.Items[:len(list.Items)-len(items)]
+			list.Items = append(before, Fresh(before, items)...)
 			return list, &LoopError{*next, first, kind.Method}
 		}
 		seen[*next] = len(list.Pages)
@@ -162,13 +163,14 @@ func Read(ctx context.Context, ask Ask, kind Kind, o *Limits) (*List, error) {
 	}
 }
 
-// dropRepeated removes the items of the last page, which has n, that were listed before.
-func (l *List) dropRepeated(n int) {
-	before := l.Items[:len(l.Items)-n]
-	last := slices.DeleteFunc(slices.Clone(l.Items[len(before):]), func(item mcp.RawValue) bool {
-		return slices.ContainsFunc(before, func(old mcp.RawValue) bool { return bytes.Equal(old, item) })
-	})
-	l.Items = append(before, last...)
+// Fresh returns the items of a page that are not among the items before it, compared as text. It
+// writes to page.
+func Fresh(before, page []mcp.RawValue) []mcp.RawValue {
+	known := make(map[string]bool, len(before))
+	for _, item := range before {
+		known[string(item)] = true
+	}
+	return slices.DeleteFunc(page, func(item mcp.RawValue) bool { return known[string(item)] })
 }
 
 // page reads one page.
