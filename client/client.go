@@ -102,13 +102,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	c.partition = cmp.Or(o.Principal, "\x00"+rand.Text())
 	c.inbox.start(c)
 	c.level.Store(&o.LogLevel)
-	cn, err := c.dial(c.pausing(ctx))
-	if err == nil {
-		if err = c.adopt(cn); err != nil {
-			_ = cn.teardown(err)
-		}
-	}
-	if err != nil {
+	if err := c.dial(c.pausing(ctx)); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("connect: %w", err)
 	}

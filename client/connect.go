@@ -269,7 +269,7 @@ func (c *Client) install(cn *conn) error {
 	select {
 	case <-cn.done:
 		c.failed()
-		return fmt.Errorf("the connection ended at once: %w", cn.cause)
+		return cn.lostEarly(fmt.Errorf("the connection ended at once: %w", cn.cause))
 	default:
 	}
 	if c.closed {
@@ -329,12 +329,7 @@ func (c *Client) redial(d *reconnect, pause time.Duration) {
 	err := sleep(c.ctx, pause)
 	if err == nil {
 		ctx, cancel := c.limited(c.pausing(c.ctx), c.opts.ConnectTimeout)
-		var cn *conn
-		if cn, err = c.dial(ctx); err == nil {
-			if err = c.adopt(cn); err != nil {
-				_ = cn.teardown(err)
-			}
-		}
+		err = c.dial(ctx)
 		cancel()
 	}
 	c.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -146,22 +147,29 @@ func (c *Client) prepareElicit(of *call, p *mcp.ElicitParams) (*question, error)
 	}}, nil
 }
 
-// compileForm checks that a form is one: flat, with fields that a person can
-// fill in (ruling 20).
+// compileForm compiles a form (ruling 20). The values of a field whose schema cannot be used are not
+// checked, as are arguments of tools (ruling 38).
 func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
 	if form == nil {
 		return nil, errors.New("requestedSchema is missing")
 	}
-	for i := range form.Properties {
-		if form.Properties[i].Schema.Kind() == mcp.FieldUnknown {
-			return nil, fmt.Errorf("field %q is of no kind that a form can have", form.Properties[i].Name)
+	lim := &schema.Limits{AssertFormats: true, IgnoreHeaders: true, Lenient: true}
+	checked := *form
+	checked.Properties = slices.Clone(form.Properties)
+	for i := range checked.Properties {
+		s := &checked.Properties[i].Schema
+		if s.Kind() != mcp.FieldUnknown {
+			continue
+		}
+		if _, err := schema.Compile(s.Other, lim); err != nil {
+			s.Other = wire.RawValue("{}")
 		}
 	}
-	raw, err := wire.Marshal(form)
+	raw, err := wire.Marshal(&checked)
 	if err != nil {
 		return nil, err
 	}
-	return schema.Compile(raw, &schema.Limits{AssertFormats: true, IgnoreHeaders: true, Lenient: true})
+	return schema.Compile(raw, lim)
 }
 
 // finish checks the handler's answer and fills in defaults, in a copy.

@@ -141,7 +141,7 @@ func (o *negotiation) initializeOnce(ctx context.Context, asked *revision.Facts,
 		if ctx.Err() != nil || !o.cn.link.Traits().Routes || errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrDenied) {
 			return err
 		}
-		o.c.Report(ctx, &Problem{Method: mcp.NotifyInitialized, Why: err.Error()}) // other servers work without it
+		o.c.Report(ctx, &Problem{Method: mcp.NotifyInitialized, Effect: Changed, Why: err.Error()}) // other servers work without it
 	}
 	if level := *o.c.level.Load(); level != "" && r.Capabilities.Logging != nil {
 		if err := e.sendLevel(ctx, o.cn, level); err != nil {

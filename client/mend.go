@@ -91,19 +91,30 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 		if subject == "" {
 			subject = of.at(l.Pointer)
 		}
-		c.Report(ctx, &Problem{Method: method, Subject: subject, Place: l.Pointer, Why: l.Why.Error()})
+		c.Report(ctx, &Problem{Method: method, Subject: subject, Place: l.Pointer, Effect: effect(target, l.Part), Why: l.Why.Error()})
 	}
 	if m.More > 0 {
-		c.Report(ctx, &Problem{Method: method, Subject: target, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
+		c.Report(ctx, &Problem{Method: method, Subject: target, Effect: Changed, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
 	}
 	return true, nil
+}
+
+// effect is what the loss of a part means in the answer about a target: a part such as /tools/3 of a
+// list, which has no target, is an item.
+func effect(target, part string) Effect {
+	if names := strings.Split(part, "/"); target == "" && len(names) == 3 {
+		if _, err := strconv.Atoi(names[2]); err == nil {
+			return Omitted
+		}
+	}
+	return Changed
 }
 
 // tidy mends values that decode and are wrong: a tool's result in the form of another protocol, an
 // embedded resource without contents, an unknown role.
 func (c *Client) tidy(ctx context.Context, method, target string, raw wire.RawValue, out any) {
 	report := func(place, why string) {
-		c.Report(ctx, &Problem{Method: method, Subject: target, Place: place, Why: why})
+		c.Report(ctx, &Problem{Method: method, Subject: target, Place: place, Effect: Changed, Why: why})
 	}
 	of := items{result: raw}
 	switch out := out.(type) {

@@ -27,7 +27,7 @@ func (c *Client) CallTool(ctx context.Context, name string, args any, o *CallOpt
 	if wrong == nil {
 		return r, nil
 	}
-	c.Report(ctx, &Problem{Method: mcp.MethodToolsCall, Subject: name, Place: "/structuredContent", Why: wrong.Error()})
+	c.Report(ctx, &Problem{Method: mcp.MethodToolsCall, Subject: name, Place: "/structuredContent", Effect: Changed, Why: wrong.Error()})
 	if untold := r.Untold(); untold != nil {
 		r.Content = append(r.Content, mcp.Text(noteText(untold, wrong)))
 	}

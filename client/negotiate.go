@@ -37,17 +37,30 @@ const (
 	beginHandshake
 )
 
-// dial makes a connection and negotiates on it. The caller adopts it, or
-// tears it down.
-func (c *Client) dial(ctx context.Context) (*conn, error) {
-	for begin := beginProbe; ; begin++ {
+// dial makes a connection, negotiates on it, and makes it the one that calls use. A server that
+// loses the session before that is asked for another one, once.
+func (c *Client) dial(ctx context.Context) error {
+	begin, lost := beginProbe, false
+	for {
 		cn, err := c.connect(ctx, begin)
-		var dead *probeKilledError
-		if !errors.As(err, &dead) {
-			return cn, err
+		if err == nil {
+			if err = c.adopt(cn); err == nil {
+				return nil
+			}
+			_ = cn.teardown(err)
 		}
-		if begin == beginHandshake || sleep(ctx, firstRetryDelay) != nil {
-			return nil, err
+		_, killed := errors.AsType[*probeKilledError](err)
+		_, early := errors.AsType[*lostEarlyError](err)
+		switch {
+		case killed && begin != beginHandshake:
+			begin++
+			if sleep(ctx, firstRetryDelay) != nil {
+				return err
+			}
+		case early && !lost && ctx.Err() == nil:
+			lost = true
+		default:
+			return err
 		}
 	}
 }
@@ -58,6 +71,21 @@ type probeKilledError struct{ err error }
 
 func (e *probeKilledError) Error() string { return e.err.Error() }
 func (e *probeKilledError) Unwrap() error { return e.err }
+
+// A lostEarlyError says that the server had lost the session before any call used it.
+type lostEarlyError struct{ err error }
+
+func (e *lostEarlyError) Error() string { return e.err.Error() }
+func (e *lostEarlyError) Unwrap() error { return e.err }
+
+// lostEarly marks an error that says that the connection ended after the handshake, behind an
+// address where another session can be had.
+func (cn *conn) lostEarly(err error) error {
+	if cn.session() == nil || !cn.link.Traits().Routes || !errors.Is(err, transport.ErrClosed) {
+		return err
+	}
+	return &lostEarlyError{err}
+}
 
 // connect dials and negotiates, once.
 func (c *Client) connect(ctx context.Context, begin negotiationStart) (*conn, error) {
@@ -89,7 +117,7 @@ func (c *Client) connect(ctx context.Context, begin negotiationStart) (*conn, er
 			polite = 0 // it never spoke, and no caller waits any more
 		}
 		_ = cn.shutDown(err, polite)
-		return nil, cn.ended(err, died)
+		return nil, cn.lostEarly(cn.ended(err, died))
 	}
 	o.remember()
 	cn.lateAnswer(mcp.ID{})

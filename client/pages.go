@@ -112,7 +112,7 @@ func pages[R, T any](ctx context.Context, c *Client, l *listing[R, T]) iter.Seq2
 			}
 			if try == maxRestarts {
 				err = nil
-				c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: fmt.Sprintf("the server refuses its own cursors; the list is incomplete: %v", refusal)})
+				c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Effect: Incomplete, Why: fmt.Sprintf("the server refuses its own cursors; the list is incomplete: %v", refusal)})
 				break
 			}
 			c.opts.Cache.drop(c.server, l.method, "")
@@ -163,7 +163,7 @@ func onePass[R, T any](ctx context.Context, c *Client, l *listing[R, T], given m
 		}
 		switch whole = circle || p.next == nil; {
 		case circle:
-			c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
+			c.Report(ctx, &Problem{Method: l.method, Place: "/nextCursor", Effect: Incomplete, Why: "the same cursor was sent before; the list ends with this page"})
 			return nil
 		case whole:
 			return nil
@@ -190,8 +190,8 @@ func (s *pass[R, T]) page(ctx context.Context, p *page[T], circle bool) error {
 		}
 		key := s.l.key(item)
 		if wrong := wrongKey(key, s.here[key]); wrong != "" {
-			if !circle {
-				s.c.Report(ctx, &Problem{Method: s.l.method, Subject: key, Place: place(s.l.member, i), Why: wrong})
+			if !circle || key == "" { // the items of a page that was read before are here already
+				s.c.Report(ctx, &Problem{Method: s.l.method, Subject: key, Place: place(s.l.member, i), Effect: Omitted, Why: wrong})
 			}
 			continue
 		}
@@ -222,9 +222,9 @@ func place(member string, i int) string {
 func wrongKey(key string, twice bool) string {
 	switch {
 	case key == "":
-		return "it was left out: it has no name or URI"
+		return "it has no name or URI"
 	case twice:
-		return "it was left out: another one has the same name or URI"
+		return "another one has the same name or URI"
 	}
 	return ""
 }
@@ -253,7 +253,7 @@ func onePage[R, T any](ctx context.Context, c *Client, l *listing[R, T], cursor 
 		switch {
 		case cursor == nil && refusal.Code == mcp.CodeMethodNotFound:
 			if l.method != mcp.MethodResourcesTemplates { // which no capability promises
-				c.Report(ctx, &Problem{Method: l.method, Why: fmt.Sprintf("the server offers it, and does not know the method: %v", refusal)})
+				c.Report(ctx, &Problem{Method: l.method, Effect: Incomplete, Why: fmt.Sprintf("the server offers it, and does not know the method: %v", refusal)})
 			}
 			return new(page[T]), nil
 		case cursor != nil && refusal.Code == mcp.CodeInvalidParams:

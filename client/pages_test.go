@@ -156,6 +156,30 @@ func TestCursorsInCircles(t *testing.T) {
 	}
 }
 
+// An item without a URI is reported also where it is on the page that leads the list back.
+func TestNamelessItemInCircle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := connect(t, lists(func(string) (any, error) {
+			if asked++; asked == 2 {
+				return resources(`"x"`, "a:1", "", "a:2"), nil
+			}
+			return resources(`"x"`, "a:1"), nil
+		}), nil)
+		got, err := listed(t, c)
+		if err != nil || strings.Join(got, " ") != "a:1 a:2" {
+			t.Errorf("%v, %v", got, err)
+		}
+		var told []string
+		for _, p := range c.Problems() {
+			told = append(told, p.Place+" "+string(p.Effect))
+		}
+		if strings.Join(told, ", ") != "/resources/1 omitted, /nextCursor incomplete" {
+			t.Errorf("problems %v", c.Problems())
+		}
+	})
+}
+
 // Lists without an end are left.
 func TestEndlessPages(t *testing.T) {
 	n := 0

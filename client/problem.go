@@ -12,9 +12,8 @@ import (
 // maxProblems bounds the problems that are kept and reported for one server.
 const maxProblems = 1000
 
-// A Problem is a part of an answer that does not follow the specification. It was left out or
-// replaced by a safe value; the rest of the answer is used. Its texts quote the server: they are
-// bounded and untrusted.
+// A Problem is a part of an answer that does not follow the specification. The rest of the
+// answer is used. Its texts quote the server: they are bounded and untrusted.
 type Problem struct {
 	// Method is the request, such as tools/list.
 	Method string `json:"method"`
@@ -23,9 +22,27 @@ type Problem struct {
 	Subject string `json:"subject,omitempty"`
 	// Place is a JSON pointer (RFC 6901) into the result, such as /tools/3/title.
 	Place string `json:"place,omitempty"`
+	// Effect says what came of it.
+	Effect Effect `json:"effect"`
 	// Why says what is wrong.
 	Why string `json:"why"`
 }
+
+// An Effect is what came of a [Problem].
+type Effect string
+
+const (
+	// Omitted means that the item is not in its list.
+	Omitted Effect = "omitted"
+	// ArgumentsUnchecked means that the arguments of the tool are not compared with its input schema.
+	ArgumentsUnchecked Effect = "arguments unchecked"
+	// ResultsUnchecked means that the results of the tool are not compared with its output schema.
+	ResultsUnchecked Effect = "results unchecked"
+	// Incomplete means that the list may lack items.
+	Incomplete Effect = "incomplete"
+	// Changed means that the part was left out or replaced, and the rest is as the server sent it.
+	Changed Effect = "changed"
+)
 
 // String is the problem in one line.
 func (p *Problem) String() string {
@@ -36,7 +53,11 @@ func (p *Problem) String() string {
 	if p.Place != "" {
 		text += ": " + p.Place
 	}
-	return text + ": " + p.Why
+	text += ": " + p.Why
+	if p.Effect != Changed {
+		text += " (" + string(p.Effect) + ")"
+	}
+	return text
 }
 
 // problems holds what was wrong in the server's answers.
@@ -90,7 +111,7 @@ func (b *problems) add(p *Problem) bool {
 			return false
 		}
 	}
-	others := Problem{Method: p.Method, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
+	others := Problem{Method: p.Method, Effect: Changed, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
 	if len(b.list) == maxProblems {
 		*p = others
 	}
@@ -115,7 +136,7 @@ func (c *Client) Report(ctx context.Context, p *Problem) {
 	if !c.problems.add(p) {
 		return
 	}
-	c.log.Warn("a part of an answer is wrong", "method", p.Method, "subject", p.Subject, "place", p.Place, "why", p.Why)
+	c.log.Warn("a part of an answer is wrong", "method", p.Method, "subject", p.Subject, "place", p.Place, "effect", string(p.Effect), "why", p.Why)
 	if f := c.opts.OnProblem; f != nil {
 		_ = c.guard("OnProblem", func() { f(ctx, p) }) // the error is logged
 	}
@@ -127,7 +148,7 @@ func (c *Client) reportFlaws(ctx context.Context, method, subject string, in *js
 		return
 	}
 	for _, flaw := range in.Flaws() {
-		c.Report(ctx, &Problem{Method: method, Subject: subject, Why: flaw})
+		c.Report(ctx, &Problem{Method: method, Subject: subject, Effect: Changed, Why: flaw})
 	}
 }
 

@@ -189,7 +189,8 @@ func TestBadRounds(t *testing.T) {
 		"unknown result type":    {`{"resultType":"telepathy","content":[]}`, client.ErrResultType},
 		"result type is no text": {`{"resultType":7,"content":[]}`, client.ErrResultType},
 		"no form":                {required(`"a":{"method":"elicitation/create","params":{"message":"m"}}`, ""), nil},
-		"deep form":              {required(`"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"x":{"type":"object"}}}}}`, ""), nil},
+		"form of an array":       {required(`"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"array"}}}`, ""), nil},
+		"twin in a field":        {required(`"a":{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"x":{"type":"string","Type":"object"}}}}}`, ""), nil},
 		"twin member":            {required(`"a":{"method":"elicitation/create","params":{"message":"m","Message":"n","requestedSchema":{"type":"object","properties":{}}}}`, ""), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -495,4 +496,64 @@ func TestFormsWithUnjudgedPatterns(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A field of no kind that forms have is asked for as JSON. Its value is checked by its schema, as far as
+// that can be used.
+// Proves: Ruling 38.
+func TestFormsWithOtherFields(t *testing.T) {
+	for name, test := range map[string]struct {
+		field, value string
+		kind         mcp.FieldKind
+		fits         bool
+	}{
+		"object":             {`{"type":"object","properties":{"n":{"type":"integer"}}}`, `{"n":1}`, mcp.FieldUnknown, true},
+		"wrong object":       {`{"type":"object","properties":{"n":{"type":"integer"}}}`, `{"n":"1"}`, mcp.FieldUnknown, false},
+		"list of texts":      {`{"type":"array","items":{"type":"string"}}`, `["a","b"]`, mcp.FieldUnknown, true},
+		"wrong list":         {`{"type":"array","items":{"type":"string"}}`, `["a",2]`, mcp.FieldUnknown, false},
+		"array of anything":  {`{"type":"array"}`, `[1]`, mcp.FieldUnknown, true},
+		"two types":          {`{"type":["string","null"],"title":"T"}`, `null`, mcp.FieldUnknown, true},
+		"optional, Pydantic": {`{"anyOf":[{"type":"string"},{"type":"null"}],"default":null,"title":"T"}`, `"x"`, mcp.FieldUnknown, true},
+		"numbers to choose":  {`{"type":"integer","enum":[1,2]}`, `2`, mcp.FieldUnknown, true},
+		"no such number":     {`{"type":"integer","enum":[1,2]}`, `3`, mcp.FieldUnknown, false},
+		"no type":            {`{"description":"anything"}`, `[{}]`, mcp.FieldUnknown, true},
+		"true":               {`true`, `{"a":[]}`, mcp.FieldUnknown, true},
+		"no schema":          {`5`, `{"a":[]}`, mcp.FieldUnknown, true},
+		"unknown type":       {`{"type":"int"}`, `"x"`, mcp.FieldUnknown, true},
+		"bound of text":      {`{"type":"string","minLength":"3"}`, `"x"`, mcp.FieldUnknown, true},
+		"dangling reference": {`{"$ref":"#/$defs/Colour"}`, `"red"`, mcp.FieldUnknown, true},
+		"title of a number":  {`{"type":"string","title":7}`, `"x"`, mcp.FieldUnknown, true},
+		"choices":            {`{"type":"array","items":{"type":"string","enum":["a"]}}`, `["a"]`, mcp.FieldChoices, true},
+		"usual":              {`{"type":"string","maxLength":1}`, `"x"`, mcp.FieldString, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			params := `{"message":"?","requestedSchema":{"type":"object","properties":{"sure":{"type":"boolean"},"x":` + test.field + `},"required":["x"]}}`
+			var asked []*mcp.PrimitiveSchema
+			o := &client.Options{OnElicit: func(_ context.Context, r *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				s, _ := r.Form().Properties.Lookup("x")
+				asked = append(asked, s)
+				return client.Accept(map[string]mcp.RawValue{"sure": raw(`true`), "x": raw(test.value)})
+			}}
+			synctest.Test(t, func(t *testing.T) {
+				c := connect(t, asking(required(`"a":{"method":"elicitation/create","params":`+params+`}`, "")), o)
+				if _, err := c.CallTool(t.Context(), "ask", nil, nil); (err == nil) != test.fits {
+					t.Error(err)
+				}
+			})
+			synctest.Test(t, func(t *testing.T) {
+				answer := asks(t, newest, o, mcp.MethodElicit, params)
+				if want := raw(`{"action":"accept","content":{"sure":true,"x":` + test.value + `}}`); (answer.Error == nil) != test.fits || test.fits && !wire.Equal(answer.Result.Raw(), want) {
+					t.Errorf("answer %s, %v", answer.Result.Raw(), answer.Error)
+				}
+			})
+			if len(asked) != 2 {
+				t.Fatalf("asked %d times", len(asked))
+			}
+			for _, s := range asked {
+				if s.Kind() != test.kind || s.Kind() == mcp.FieldUnknown && string(s.Other) != test.field {
+					t.Errorf("kind %s, schema %s", s.Kind(), s.Other)
+				}
+			}
+		})
+	}
 }

@@ -67,7 +67,7 @@ func TestServerRequests(t *testing.T) {
 		"undeclared mode":     {newest, refuse, mcp.MethodElicit, `{"mode":"url","message":"m","url":"https://a.example/","elicitationId":"e"}`, "-32602"},
 		"undeclared tools":    {newest, answering(), mcp.MethodCreateMessage, `{"messages":[],"maxTokens":1,"tools":[{"name":"t","inputSchema":{}}]}`, "-32602"},
 		"malformed":           {newest, answering(), mcp.MethodElicit, `{"message":7}`, "-32602"},
-		"malformed form":      {newest, answering(), mcp.MethodElicit, `{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"array"}}}}`, "-32602"},
+		"malformed form":      {newest, answering(), mcp.MethodElicit, `{"message":"m","requestedSchema":{"type":"array"}}`, "-32602"},
 		"unknown":             {newest, answering(), "x/y", `{}`, "-32601"},
 		"a client's method":   {newest, answering(), mcp.MethodToolsCall, `{}`, "-32601"},
 	} {

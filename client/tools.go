@@ -122,17 +122,18 @@ func (c *Client) usableTool(ctx context.Context, i int, t *mcp.Tool) bool {
 	}
 	e := c.tools.learn(t, c.routes(), c.opts.MaxListBytes)
 	for _, wrong := range []struct {
-		member, what string
-		err          error
+		member string
+		effect Effect
+		err    error
 	}{
-		{"", "the tool was left out", e.err},
-		{"/inputSchema", "arguments are not checked by its inputSchema", e.inputErr},
-		{"/outputSchema", "results are not checked by its outputSchema", e.outputErr},
+		{"", Omitted, e.err},
+		{"/inputSchema", ArgumentsUnchecked, e.inputErr},
+		{"/outputSchema", ResultsUnchecked, e.outputErr},
 	} {
 		if wrong.err == nil {
 			continue
 		}
-		p := &Problem{Method: mcp.MethodToolsList, Subject: t.Name, Why: fmt.Sprintf("%s: %v", wrong.what, wrong.err)}
+		p := &Problem{Method: mcp.MethodToolsList, Subject: t.Name, Effect: wrong.effect, Why: wrong.err.Error()}
 		if at := place("tools", i); at != "" {
 			p.Place = at + wrong.member
 		}

@@ -46,18 +46,6 @@ type ServerStatus struct {
 	Stale bool
 }
 
-// Wrong describes Problems in one sentence, which quotes the server; it is empty if there are none.
-func (s *ServerStatus) Wrong() string {
-	switch n := len(s.Problems); n {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("a part of its answers is wrong and was left out or replaced: %s", &s.Problems[0])
-	default:
-		return fmt.Sprintf("%d parts of its answers are wrong and were left out or replaced, the first: %s", n, &s.Problems[0])
-	}
-}
-
 // A Catalog is the servers and their tools at one moment. It is never written to.
 type Catalog struct {
 	// Generation grows with each change of what follows.

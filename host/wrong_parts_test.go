@@ -41,7 +41,7 @@ func TestWrongPartsAreTold(t *testing.T) {
 	for _, n := range bodies[*host.NoticeRecord](session) {
 		told = append(told, n.Text)
 	}
-	if len(told) != 2 || !strings.Contains(told[0], "2 parts of its answers are wrong") || !strings.Contains(told[0], "tools/list: /tools/0: ") ||
+	if len(told) != 2 || !strings.Contains(told[0], "1 of 2 tools is left out (/tools/0: ") || !strings.Contains(told[0], `tools/list "get": /tools/1/title: `) ||
 		!strings.Contains(told[1], `a part of its answers is wrong and was left out or replaced: tools/call "get": /content/0: `) {
 		t.Errorf("told %q", told)
 	}

@@ -1,7 +1,9 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"errors"
+	"unicode"
 
 	"github.com/parley-mcp/parley/internal/wire"
 )
@@ -32,9 +34,11 @@ func IsBatch(data []byte) bool {
 func ParseBatch(data []byte, lim Limits, limit int) ([]BatchItem, error) {
 	data = withoutMark(data)
 	elements, err := wire.ParseArray(data, lim, limit)
+	mended := false
 	if errors.Is(err, wire.ErrUTF8) && lim.Lenient {
-		if mended, ok := wire.MendText(data); ok {
-			elements, err = wire.ParseArray(mended, lim, limit)
+		var text []byte
+		if text, mended = wire.MendText(data); mended {
+			elements, err = wire.ParseArray(text, lim, limit)
 		}
 	}
 	if err != nil {
@@ -46,6 +50,9 @@ func ParseBatch(data []byte, lim Limits, limit int) ([]BatchItem, error) {
 	items := make([]BatchItem, len(elements))
 	for i, element := range elements {
 		in, err := Parse(element, lim)
+		if in != nil && mended && bytes.ContainsRune(element, unicode.ReplacementChar) {
+			in.AddFlaw(flawUnicode)
+		}
 		items[i].In = in
 		items[i].Err, _ = errors.AsType[*ParseError](err)
 	}

@@ -32,9 +32,11 @@ func parseLeniently(data []byte, lim Limits, err error) (*Incoming, error) {
 	if again != nil {
 		return nil, again
 	}
-	in.AddFlaw("characters that are not Unicode were replaced by U+FFFD")
+	in.AddFlaw(flawUnicode)
 	return in, nil
 }
+
+const flawUnicode = "characters that are not Unicode were replaced by U+FFFD"
 
 // dropNulls treats null next to a result or an error as absence, and so it treats an empty method.
 func (p *parser) dropNulls() {

@@ -123,6 +123,11 @@ func TestParseBatchLeniently(t *testing.T) {
 	}
 	items, err := jsonrpc.ParseBatch([]byte(text), jsonrpc.Limits{Lenient: true}, 0)
 	if err != nil || len(items) != 2 || items[0].In == nil || items[1].In == nil || items[1].In.ID != jsonrpc.IntID(2) {
-		t.Errorf("%+v, %v", items, err)
+		t.Fatalf("%+v, %v", items, err)
+	}
+	for i, want := range []string{"characters that are not Unicode were replaced by U+FFFD", `member "error" must be an object`} {
+		if got := items[i].In.Flaws(); len(got) != 1 || got[0] != want {
+			t.Errorf("message %d: %q, want %q", i, got, want)
+		}
 	}
 }

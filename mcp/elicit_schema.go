@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/parley-mcp/parley/internal/wire"
@@ -65,6 +66,10 @@ type PrimitiveSchema struct {
 	// Default is filled in at the beginning, in JSON: of the field's type,
 	// for a multiple choice a list of strings. Nil is absent.
 	Default RawValue `json:"default,omitzero"`
+	// Other is the schema of a field that is of no kind above, as a server wrote it. Any JSON value may
+	// be filled in that fits it. Of the fields above only Title, Description and Default are set then,
+	// as far as they can be read. Encoding [Properties] writes Other alone.
+	Other RawValue `json:"-"`
 }
 
 // EnumOption is a choice with a title.
@@ -99,7 +104,7 @@ type FieldKind uint8
 
 // The kinds of fields.
 const (
-	// FieldUnknown is what this package cannot read.
+	// FieldUnknown is none of these kinds; see [PrimitiveSchema.Other].
 	FieldUnknown FieldKind = iota
 	// FieldString is any string within its format and bounds.
 	FieldString
@@ -127,6 +132,9 @@ func (k FieldKind) String() string {
 
 // Kind says what the field is.
 func (s *PrimitiveSchema) Kind() FieldKind {
+	if s.Other != nil {
+		return FieldUnknown
+	}
 	switch s.Type {
 	case "string":
 		if s.Enum != nil || s.OneOf != nil {
@@ -140,7 +148,7 @@ func (s *PrimitiveSchema) Kind() FieldKind {
 	case "boolean":
 		return FieldBoolean
 	case "array":
-		if s.Items != nil {
+		if s.Options() != nil {
 			return FieldChoices
 		}
 	}
@@ -160,7 +168,7 @@ func (s *PrimitiveSchema) Options() []EnumOption {
 		return s.OneOf
 	case s.Items != nil && s.Items.AnyOf != nil:
 		return s.Items.AnyOf
-	case s.Items != nil:
+	case s.Items != nil && s.Items.Enum != nil:
 		return options(s.Items.Enum, nil)
 	case s.Enum != nil:
 		return options(s.Enum, s.EnumNames)
@@ -202,14 +210,20 @@ func (p Properties) MarshalJSON() ([]byte, error) {
 		}
 		buf = append(wire.AppendString(buf, p[i].Name), ':')
 		var err error
-		if buf, err = wire.Append(buf, &p[i].Schema); err != nil {
+		if other := p[i].Schema.Other; other != nil {
+			buf, err = wire.Append(buf, other)
+		} else {
+			buf, err = wire.Append(buf, &p[i].Schema)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("property %q: %w", p[i].Name, err)
 		}
 	}
 	return append(buf, '}'), nil
 }
 
-// UnmarshalJSON decodes the fields in the order of the object's members.
+// UnmarshalJSON decodes the fields in the order of the object's members. A field of no kind that forms
+// have is kept as [PrimitiveSchema.Other].
 func (p *Properties) UnmarshalJSON(data []byte) error {
 	object, err := wire.ParseObject(data, accepted)
 	if err != nil {
@@ -218,10 +232,29 @@ func (p *Properties) UnmarshalJSON(data []byte) error {
 	list := make(Properties, 0, object.Len())
 	for name, raw := range object.All() {
 		list = append(list, Property{Name: name})
-		if err := wire.DecodeParams(raw, &list[len(list)-1].Schema); err != nil {
+		s := &list[len(list)-1].Schema
+		err := wire.DecodeParams(raw, s)
+		switch {
+		case errors.Is(err, wire.ErrTwin):
 			return at(name, err)
+		case err != nil, s.Kind() == FieldUnknown:
+			*s = otherSchema(raw)
 		}
 	}
 	*p = list
 	return nil
+}
+
+// otherSchema keeps a schema of no kind that forms have.
+func otherSchema(raw RawValue) PrimitiveSchema {
+	s := PrimitiveSchema{Other: raw}
+	if o, err := wire.ParseObject(raw, accepted); err == nil {
+		for name, text := range map[string]*string{"title": &s.Title, "description": &s.Description} {
+			if value, ok := o.Member(name); ok && value[0] == '"' {
+				*text = wire.Text(value)
+			}
+		}
+		s.Default, _ = o.Member("default")
+	}
+	return s
 }

@@ -14,7 +14,10 @@ func TestWrongParts(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return
 	}
-	const list = `parley: server "rogue": 4 parts of its answers are wrong and were left out or replaced, the first: tools/list "look": /tools/0/title: expected string, got number; 'parley doctor' says what is wrong with a server`
+	const list = `parley: server "rogue": 1 of 3 tools is left out (/tools/2/name: expected string, got number); ` +
+		`the arguments of 1 of 3 tools are not checked ("\x1b[31m": it is missing); ` +
+		`2 parts of its answers are wrong and were left out or replaced, the first: tools/list "look": /tools/0/title: expected string, got number; ` +
+		`'parley doctor' says what is wrong with a server`
 	const block = `a part of its answers is wrong and was left out or replaced: tools/call "look": /content/1: of an unknown type`
 	for _, test := range []struct {
 		at, input string
@@ -26,7 +29,7 @@ func TestWrongParts(t *testing.T) {
 		{"tools/call", "", []string{"tools"}, []string{"rogue/look()"}, nil},
 		{"tools/call", "", []string{"call", "look"}, []string{"seen", "of an unknown type", `"depth":3`}, []string{`parley: server "rogue": ` + block}},
 		{"tools/call", "", []string{"run", "--allow", "*", "look"}, []string{"seen"}, []string{`server "rogue": ` + block}},
-		{"tools/list", "/servers\n/quit\n", []string{"chat", "--allow", "*", "look"}, []string{"4 parts of its answers are wrong", "seen"}, nil},
+		{"tools/list", "/servers\n/quit\n", []string{"chat", "--allow", "*", "look"}, []string{"1 of 3 tools is left out", "2 parts of its answers are wrong", "seen"}, nil},
 	} {
 		server := "rogue=rogue " + filepath.Join(t.TempDir(), "pid") + " " + test.at + " 'wrong parts'"
 		code, out, said := run(t, test.input, append(test.command, "--server", server)...)
@@ -70,10 +73,10 @@ func TestWrongPartsAsJSON(t *testing.T) {
 	if len(listed.Tools) != 2 || listed.Tools[1].Tool.Name != "look" || len(listed.Problems) != 4 {
 		t.Fatalf("%+v", listed)
 	}
-	if p := listed.Problems[3]; p.Subject != listed.Tools[0].Tool.Name || p.Why != "arguments are not checked by its inputSchema: it is missing" {
+	if p := listed.Problems[3]; p.Subject != listed.Tools[0].Tool.Name || p.Effect != client.ArgumentsUnchecked || p.Why != "it is missing" {
 		t.Errorf("%+v", p)
 	}
-	if p := listed.Problems[2]; p.Server != "rogue" || p.Method != "tools/list" || p.Place != "/tools/2/name" || p.Why == "" {
+	if p := listed.Problems[2]; p.Server != "rogue" || p.Method != "tools/list" || p.Place != "/tools/2/name" || p.Effect != client.Omitted || p.Why == "" {
 		t.Errorf("%+v", p)
 	}
 }

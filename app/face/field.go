@@ -57,6 +57,14 @@ func (f *Field) read(text string) (any, error) {
 		return f.choose(text)
 	case KindChoices:
 		return f.chooseSome(text)
+	case KindJSON:
+		switch {
+		case strictjson.Valid([]byte(text)) == nil:
+			return mcp.RawValue(text), nil
+		case strings.ContainsRune(`{["`, rune(text[0])):
+			return nil, errJSON
+		}
+		return text, nil // without quotation marks
 	case KindText, KindEmail, KindURI, KindDate, KindDateTime:
 	}
 	return text, f.text(text)
@@ -69,6 +77,7 @@ var (
 	errYesNo   = errors.New("please answer yes or no")
 	errChoice  = errors.New("please choose from the list")
 	errText    = errors.New("please enter a text")
+	errJSON    = errors.New("please enter a JSON value")
 )
 
 func yesOrNo(text string) (bool, error) {
@@ -110,6 +119,11 @@ func (f *Field) Check(value mcp.RawValue) error {
 			}
 		}
 		return f.enough(len(chosen))
+	case KindJSON:
+		if strictjson.Valid(value) != nil {
+			return errJSON
+		}
+		return nil
 	case KindChoice, KindText, KindEmail, KindURI, KindDate, KindDateTime:
 	}
 	var text string

@@ -32,6 +32,8 @@ const (
 	KindURI      FieldKind = "uri"
 	KindDate     FieldKind = "date"
 	KindDateTime FieldKind = "date-time"
+	// KindJSON is any JSON value that the server takes.
+	KindJSON FieldKind = "json"
 )
 
 // A Field is one field of a form. Label, Help and the titles of Options are a
@@ -85,7 +87,10 @@ func newField(p *mcp.Property, required bool) Field {
 		Name: p.Name, Label: claim(s.Title), Help: claim(s.Description), Kind: kindOf(s), Required: required,
 		Default: s.Default, Min: s.Minimum, Max: s.Maximum,
 		MinLength: s.MinLength, MaxLength: s.MaxLength, MinItems: s.MinItems, MaxItems: s.MaxItems,
-		Secret: host.SecretName(p.Name) || host.SecretName(s.Title),
+		Secret: host.SecretName(p.Name) || host.SecretName(s.Title) || namesSecret(s.Other),
+	}
+	if f.Kind == KindJSON && s.Other != nil {
+		f.Help = strings.TrimSpace(f.Help + " Schema: " + compact(s.Other, maxClaim))
 	}
 	if f.Label == "" {
 		f.Label = host.EscapeLine(shorten(p.Name, maxName))
@@ -94,6 +99,29 @@ func newField(p *mcp.Property, required bool) Field {
 		f.Options = append(f.Options, Option{Value: o.Const, Title: claim(o.Title)})
 	}
 	return f
+}
+
+// namesSecret reports whether a schema, or one in it, has a property whose name means a secret.
+func namesSecret(schema mcp.RawValue) bool {
+	var v any
+	if strictjson.Unmarshal(schema, &v) != nil {
+		return false
+	}
+	var in func(v any) bool
+	in = func(v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, value := range v {
+				if host.SecretName(name) || in(value) {
+					return true
+				}
+			}
+		case []any:
+			return slices.ContainsFunc(v, in)
+		}
+		return false
+	}
+	return in(v)
 }
 
 // kindOf says what is filled into a field of a schema.
@@ -109,7 +137,9 @@ func kindOf(s *mcp.PrimitiveSchema) FieldKind {
 		return KindChoice
 	case mcp.FieldChoices:
 		return KindChoices
-	case mcp.FieldString, mcp.FieldUnknown:
+	case mcp.FieldUnknown:
+		return KindJSON
+	case mcp.FieldString:
 	}
 	switch s.Format {
 	case mcp.FormatEmail, mcp.FormatURI, mcp.FormatDate, mcp.FormatDateTime:
@@ -190,6 +220,8 @@ func (f *Field) Fits() string {
 		return "a date as year-month-day"
 	case KindDateTime:
 		return "a date and time with a zone"
+	case KindJSON:
+		return "a JSON value"
 	case KindText, KindBoolean, KindChoice, KindChoices:
 	}
 	return ""

@@ -24,6 +24,7 @@ func everyField() *mcp.ElicitSchema {
 			{Name: "size", Schema: mcp.PrimitiveSchema{Type: "number", Default: mcp.RawValue("1.5"), Maximum: new(2.0)}},
 			{Name: "sure", Schema: mcp.PrimitiveSchema{Type: "boolean"}},
 			{Name: "colour", Schema: mcp.PrimitiveSchema{Type: "string", OneOf: []mcp.EnumOption{{Const: "r", Title: "Red"}, {Const: "2", Title: "Two"}, {Const: "g", Title: "Green"}}}},
+			{Name: "deep", Schema: mcp.PrimitiveSchema{Other: mcp.RawValue(`{"type":["object","string"]}`)}},
 			{Name: "pets", Schema: mcp.PrimitiveSchema{Type: "array", Items: &mcp.EnumItems{Type: "string", Enum: []string{"cat", "dog", "cow"}}, MinItems: new(int64(1)), MaxItems: new(int64(2))}},
 		},
 	}
@@ -47,6 +48,13 @@ func TestFieldParse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, text, want, err string }{
 		{"name", " Ada ", `"Ada"`, ""},
+		{"deep", `{"a": [1]}`, `{"a":[1]}`, ""},
+		{"deep", "7", "7", ""},
+		{"deep", `"x"`, `"x"`, ""},
+		{"deep", "plain words", `"plain words"`, ""},
+		{"deep", `{"a": 1, "a": 2}`, "", "a JSON value"},
+		{"deep", `[1,`, "", "a JSON value"},
+		{"deep", "", "", ""},
 		{"name", "A", "", "at least 2"},
 		{"name", "Adalbert", "", "at most 5"},
 		{"name", "", "", "required"},
@@ -112,7 +120,7 @@ func TestFormPlan(t *testing.T) {
 	}
 	if diff := cmp.Diff([]face.FieldKind{
 		face.KindText, face.KindEmail, face.KindURI, face.KindDate, face.KindDateTime,
-		face.KindInteger, face.KindNumber, face.KindBoolean, face.KindChoice, face.KindChoices,
+		face.KindInteger, face.KindNumber, face.KindBoolean, face.KindChoice, face.KindJSON, face.KindChoices,
 	}, kinds); diff != "" {
 		t.Error(diff)
 	}
@@ -165,6 +173,27 @@ func TestFormCheck(t *testing.T) {
 		}
 		if err := form.Check(values); err == nil || !strings.Contains(err.Error(), test.err) {
 			t.Errorf("%s %s: %v; want an error with %q", test.name, test.value, err, test.err)
+		}
+	}
+}
+
+// A field of another kind shows its schema, without anything that could act on a terminal, and says
+// when a secret is asked for in the depth.
+func TestFieldOfOtherKind(t *testing.T) {
+	t.Parallel()
+	for schema, secret := range map[string]bool{
+		`{"type":"object","properties":{"n":{"type":"integer"}}}`:                                                        false,
+		`{"type":"object","properties":{"\u001b[2J":{"type":"integer"}}}`:                                                false,
+		`{"type":"object","properties":{"login":{"type":"object","properties":{"password":{"type":"string"}}}}}`:         true,
+		`{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"object","properties":{"api_key":{}}}}],"title":"T"}`: true,
+	} {
+		var p mcp.Properties
+		if err := p.UnmarshalJSON([]byte(`{"x":` + schema + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		f := face.NewForm(&mcp.ElicitSchema{Properties: p}).Fields[0]
+		if f.Kind != face.KindJSON || f.Secret != secret || !strings.Contains(f.Help, "Schema: {") || strings.ContainsRune(f.Help, '\x1b') || f.Hint() == "" {
+			t.Errorf("%s: %+v, hint %q", schema, f, f.Hint())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package odd_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http/httptest"
 	"os"
@@ -92,7 +93,8 @@ func TestProgram(t *testing.T) {
 		if want := c.Expect.Tools; want != nil {
 			r := ask("tools", "--json")
 			var listed struct {
-				Tools []struct{ Tool struct{ Name string } }
+				Tools    []struct{ Tool struct{ Name string } }
+				Problems []client.Problem
 			}
 			if err := json.Unmarshal([]byte(r.out), &listed); err != nil && c.Expect.Error == "" {
 				t.Fatalf("exit code %d, %v\n%s%s", r.exit, err, r.out, r.said)
@@ -100,6 +102,11 @@ func TestProgram(t *testing.T) {
 			var got []string
 			for _, tool := range listed.Tools {
 				got = append(got, tool.Tool.Name)
+			}
+			for _, lost := range listed.Problems {
+				if named := cmp.Or(lost.Subject, lost.Place); lost.Effect != client.Changed && lost.Effect != client.Incomplete && !strings.Contains(r.said, named) {
+					t.Errorf("%s %q is %s, which the line does not say: %s", lost.Method, named, lost.Effect, r.said)
+				}
 			}
 			slices.Sort(got)
 			if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) && c.Expect.Error == "" {
@@ -131,7 +138,7 @@ func TestProgram(t *testing.T) {
 			expect("prompt", u, "prompt", u.Name)
 		}
 		told := slices.ContainsFunc(all, func(r *command) bool {
-			return strings.Contains(r.said, "wrong and w") || strings.Contains(r.out, `"problems"`)
+			return strings.Contains(r.said, "'parley doctor' says what is wrong") || strings.Contains(r.out, `"problems"`)
 		})
 		if c.Expect.Error == "" && told != (len(c.Expect.Told) > 0) && len(all) > 0 {
 			t.Errorf("told is %t, want %q", told, c.Expect.Told)

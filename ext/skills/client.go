@@ -116,7 +116,9 @@ func Directory(ctx context.Context, c *client.Client, uri string) iter.Seq2[*mcp
 
 // reporter reports what is wrong with the cursors of a list.
 func reporter(ctx context.Context, c *client.Client, method string) func(why string) {
-	return func(why string) { c.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Why: why}) }
+	return func(why string) {
+		c.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Effect: client.Incomplete, Why: why})
+	}
 }
 
 // sizeOf is about how many bytes a listed file has.

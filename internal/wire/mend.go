@@ -26,6 +26,8 @@ func final(err error) bool { return errors.Is(err, ErrTwin) || errors.Is(err, er
 type Loss struct {
 	// Pointer is its place, a JSON pointer (RFC 6901) in the text as it came.
 	Pointer string
+	// Part is the place of the whole that was left out or replaced because of it: Pointer, or above it.
+	Part string
 	// Why says what is wrong with it, and shows no values.
 	Why error
 }
@@ -64,7 +66,8 @@ func (m *Mender) Mend(data []byte, t reflect.Type) (RawValue, error) {
 	return m.value(raw, t, "")
 }
 
-func (m *Mender) lose(pointer string, why error) {
+func (m *Mender) lose(part string, why error) {
+	pointer := part
 	var inner *Error
 	if errors.As(why, &inner) {
 		pointer += inner.Pointer
@@ -74,7 +77,7 @@ func (m *Mender) lose(pointer string, why error) {
 		m.More++
 		return
 	}
-	m.Losses = append(m.Losses, Loss{pointer, why})
+	m.Losses = append(m.Losses, Loss{pointer, part, why})
 }
 
 // fail counts a failed attempt to read a part.
