@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,8 @@ type DeviceAuthorization struct {
 	// between two token requests at least.
 	ExpiresIn int64 `json:"expires_in"`
 	Interval  int64 `json:"interval,omitzero"`
+	// Ignored names the members that could not be read as they were.
+	Ignored []string `json:"-"`
 }
 
 // defaultInterval is that of RFC 8628, section 3.2, in seconds: MUST.
@@ -35,13 +38,23 @@ const maxUserCode = 64
 // them. A verification_uri_complete that is not so is absent.
 //
 // An interval that is absent, 0 or less is 5 seconds (RFC 8628, section 3.2: MUST);
-// one as long as the life of the code is refused. The errors show no values.
+// one as long as the life of the code is refused. A verification_url, as Google writes it, is taken
+// for a verification_uri that is absent. The errors show no values.
 func ParseDeviceAuthorization(data []byte) (*DeviceAuthorization, error) {
-	var a DeviceAuthorization
-	d := document{maxText: maxAuthorizationURL, needed: []string{"device_code", "user_code", "verification_uri", "expires_in", "interval"}}
-	if err := d.read(data, &a); err != nil {
+	var said struct {
+		DeviceAuthorization
+		VerificationURL string `json:"verification_url"`
+	}
+	a := &said.DeviceAuthorization
+	d := document{
+		maxText: maxAuthorizationURL,
+		needed:  []string{"device_code", "user_code", "verification_uri", "expires_in", "interval"},
+		ignored: &a.Ignored,
+	}
+	if err := d.read(data, &said); err != nil {
 		return nil, fmt.Errorf("device authorization response: %w", err)
 	}
+	a.VerificationURI = cmp.Or(a.VerificationURI, said.VerificationURL)
 	uri, err := CheckAuthorizationURL(a.VerificationURI)
 	if a.Interval <= 0 {
 		a.Interval = defaultInterval
@@ -67,7 +80,7 @@ func ParseDeviceAuthorization(data []byte) (*DeviceAuthorization, error) {
 	} else {
 		a.VerificationURIComplete = ""
 	}
-	return &a, nil
+	return a, nil
 }
 
 // isUserCode reports whether a user code can be shown as it is.

@@ -52,6 +52,8 @@ func TestParseDeviceAuthorization(t *testing.T) {
 		{"a complete URI that is http", answer("verification_uri_complete", `"http://as.example/device?user_code=WDJB-MJHT"`), good(nil)},
 		{"a complete URI with a control", answer("verification_uri_complete", `"https://as.example/\u001b[2J"`), good(nil)},
 		{"a number as text", answer("expires_in", `"1800"`), good(nil)},
+		{"verification_url, as Google writes it", answer("verification_uri", "", "verification_url", `"https://as.example/device"`), good(nil)},
+		{"both", answer("verification_url", `"https://evil.example/device"`), good(nil)},
 		{"interval of a day", answer("interval", "86400"), nil},
 		{"interval that is none", answer("interval", `"soon"`), nil},
 		{"no device code", answer("device_code", ""), nil},

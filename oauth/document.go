@@ -20,7 +20,8 @@ const (
 	maxList     = 100
 )
 
-// A document reads a JSON text of a stranger into a struct.
+// A document reads a JSON text of a stranger into a struct. It is the one place that decides how
+// much of an answer may be wrong: ruling 37.
 type document struct {
 	// maxText is the length of the longest text in bytes. Default 2,048.
 	maxText int
@@ -28,6 +29,10 @@ type document struct {
 	// type, and those that are null, are as if they were absent: servers
 	// differ in what they write where it does not matter.
 	needed []string
+	// ignored is set for the answers of servers. It gets the names of the members that were left
+	// out or read in part, among them those that exceed a bound. Without it, for what clients send
+	// to our server, a bound that is exceeded is an error.
+	ignored *[]string
 }
 
 // read fills the fields of v, a pointer to a struct, from the members that
@@ -48,15 +53,27 @@ func (d document) read(data []byte, v any) error {
 			continue
 		}
 		err := d.set(target.FieldByIndex(field.Index), raw)
-		if err != nil && (err != errType || slices.Contains(d.needed, name)) { //nolint:errorlint // set never wraps it
+		switch {
+		case err == nil:
+		case err != errPart && slices.Contains(d.needed, name), err != errPart && err != errType && d.ignored == nil: //nolint:errorlint // set never wraps them
 			return fmt.Errorf("%s: %w", name, err)
+		default:
+			d.ignore(name)
 		}
 	}
 	return nil
 }
 
-// errType says that a member is of the wrong type.
-var errType = errors.New("wrong type")
+// ignore notes that a member was not read, or not whole.
+func (d document) ignore(name string) {
+	if d.ignored != nil {
+		*d.ignored = append(*d.ignored, name)
+	}
+}
+
+// errType says that a member is of the wrong type, and errPart that items of its list are. Any other
+// error is about a bound.
+var errType, errPart = errors.New("wrong type"), errors.New("items of the wrong type")
 
 func (d document) set(field reflect.Value, raw wire.RawValue) error {
 	switch p := field.Addr().Interface().(type) {
@@ -95,15 +112,31 @@ func (d document) setList(p *[]string, raw wire.RawValue) error {
 	if raw[0] != '[' {
 		return errType
 	}
-	elements, err := wire.ParseArray(raw, wire.Limits{Depth: maxDepth}, maxList)
-	if err != nil {
-		return fmt.Errorf("list is longer than %d", maxList)
+	limit := maxList
+	if d.ignored != nil {
+		limit *= 10 // some servers list all scopes of a whole company
 	}
-	list := make([]string, len(elements))
-	for i, raw := range elements {
-		if err := d.setText(&list[i], raw); err != nil {
+	elements, err := wire.ParseArray(raw, wire.Limits{Depth: maxDepth}, limit)
+	if err != nil {
+		return fmt.Errorf("list is longer than %d", limit)
+	}
+	list := make([]string, 0, len(elements))
+	for _, raw := range elements {
+		var item string
+		switch err := d.setText(&item, raw); {
+		case err == nil:
+			list = append(list, item)
+		case d.ignored == nil:
 			return err
 		}
+	}
+	switch {
+	case len(list) == len(elements):
+	case len(list) == 0:
+		return errType
+	default:
+		*p = list
+		return errPart
 	}
 	*p = list
 	return nil

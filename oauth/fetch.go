@@ -107,7 +107,7 @@ func (f *Fetcher) Close() {
 	f.pair.transport.CloseIdleConnections()
 }
 
-// A Response is an answer that was read whole.
+// A Response is an answer that was read whole, without a byte order mark.
 type Response struct {
 	Status int
 	Header http.Header
@@ -124,6 +124,12 @@ func (r *Response) JSON() bool {
 		return false
 	}
 	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+// Document reports whether the body may be a JSON document: it is announced as JSON, or begins as an
+// object does. Servers of files, and some others, announce something else.
+func (r *Response) Document() bool {
+	return r.JSON() || bytes.HasPrefix(bytes.TrimLeft(r.Body, " \t\r\n"), []byte("{"))
 }
 
 // Get fetches a URL. header may be nil. Any status is an answer, not an error,
@@ -266,6 +272,7 @@ func (f *Fetcher) exchange(ctx context.Context, method string, u *url.URL, heade
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // RFC 8259, section 8.1: MAY be ignored
 	return &Response{Status: resp.StatusCode, Header: resp.Header, Body: data, URL: u.String()}, nil
 }
 

@@ -172,6 +172,36 @@ func TestFetchHTTP2(t *testing.T) {
 	wantBlocked(t, err)
 }
 
+// Proves: ruling 42: a byte order mark is no part of a document; and documents are read by what they
+// are, whatever their type says.
+func TestResponseDocument(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		contentType, body string
+		want              bool
+	}{
+		{"application/json", "nothing", true},
+		{"application/json, application/json", `{}`, true},
+		{"text/html", " \r\n\t{}", true},
+		{"application/octet-stream", "\uFEFF{}", true},
+		{"text/html", "<html>{}", false},
+		{"text/plain", "[]", false},
+		{"", "", false},
+	} {
+		w := newWorld(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.contentType)
+			_, _ = io.WriteString(w, c.body)
+		})
+		r, err := w.fetcher(t, oauth.FetchOptions{AllowHosts: []string{"example.com"}}).Get(t.Context(), w.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Document(); got != c.want || strings.HasPrefix(string(r.Body), "\uFEFF") {
+			t.Errorf("%q with %q: got %v, want %v, and the body %q", c.body, c.contentType, got, c.want, r.Body)
+		}
+	}
+}
+
 func TestResponseJSON(t *testing.T) {
 	t.Parallel()
 	for contentType, want := range map[string]bool{

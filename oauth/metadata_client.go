@@ -42,6 +42,8 @@ type ClientInformation struct {
 	// expiry of 0 means never.
 	ClientIDIssuedAt      int64 `json:"client_id_issued_at,omitzero"`
 	ClientSecretExpiresAt int64 `json:"client_secret_expires_at,omitzero"`
+	// Ignored names the members that could not be read; see [ParseClientInformation].
+	Ignored []string `json:"-"`
 }
 
 // ParseClientMetadata reads what a client says of itself, bounded like
@@ -96,7 +98,7 @@ var clientNeeded = []string{
 // of some servers hold all of the registration.
 func ParseClientInformation(data []byte) (*ClientInformation, error) {
 	var c ClientInformation
-	d := document{maxText: 8192, needed: []string{"client_id", "client_secret", "token_endpoint_auth_method"}}
+	d := document{maxText: 8192, needed: []string{"client_id", "client_secret"}, ignored: &c.Ignored}
 	if err := d.read(data, &c); err != nil {
 		return nil, fmt.Errorf("registration: %w", err)
 	}

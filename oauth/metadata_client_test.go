@@ -32,6 +32,7 @@ func TestParseClientMetadata(t *testing.T) {
 		{"a secret of another type", `{"client_secret":1}`, &oauth.ClientMetadata{}},
 		{"redirect URI of another type", `{"redirect_uris":"http://localhost/"}`, nil},
 		{"redirect URI within", `{"redirect_uris":[{"x":1}]}`, nil},
+		{"redirect URI beside", `{"redirect_uris":["http://localhost/",1]}`, nil},
 		{"twice", `{"redirect_uris":[],"redirect_uris":["http://localhost/"]}`, nil},
 		{"long", `{"logo_uri":"` + strings.Repeat("x", 2049) + `"}`, nil},
 		{"no object", `null`, nil},
@@ -77,6 +78,18 @@ func TestParseClientInformation(t *testing.T) {
 				"logo_uri":{},"redirect_uris":"x","jwks":"none","contacts":[null],"grant_types":null}`,
 			&oauth.ClientInformation{
 				ClientMetadata: oauth.ClientMetadata{ClientID: "1", JWKS: wire.RawValue(`"none"`)}, ClientSecret: "s", ClientIDIssuedAt: 1700000000,
+				Ignored: []string{"logo_uri", "redirect_uris", "contacts"},
+			},
+		},
+		{
+			"null lists, sigbit/mcp-auth-proxy#173", `{"client_id":"1","redirect_uris":null,"grant_types":null,"response_types":null,"contacts":null,"client_secret":null}`,
+			&oauth.ClientInformation{ClientMetadata: oauth.ClientMetadata{ClientID: "1"}},
+		},
+		{
+			"a date, and a method of another type", `{"client_id":"1","client_secret":"s","client_secret_expires_at":"2027-01-01T00:00:00Z","token_endpoint_auth_method":["none"]}`,
+			&oauth.ClientInformation{
+				ClientMetadata: oauth.ClientMetadata{ClientID: "1"}, ClientSecret: "s",
+				Ignored: []string{"token_endpoint_auth_method", "client_secret_expires_at"},
 			},
 		},
 		{"no id", `{"client_secret":"s"}`, nil},

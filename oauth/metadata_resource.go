@@ -25,18 +25,26 @@ type ResourceMetadata struct {
 	// DPoPBoundAccessTokensRequired says that only tokens bound to a key are taken.
 	DPoPBoundAccessTokensRequired bool     `json:"dpop_bound_access_tokens_required,omitzero"`
 	DPoPSigningAlgValuesSupported []string `json:"dpop_signing_alg_values_supported,omitzero"`
+
+	// Ignored names the members of a document that could not be read, or not whole; see
+	// [ParseResourceMetadata].
+	Ignored []string `json:"-"`
 }
 
 // ParseResourceMetadata reads a document strictly as JSON (no duplicate
 // members), ignores members it does not know, and refuses one without a
-// resource, or whose lists are longer than 100 or whose texts longer than
-// 2,048 bytes. It does not compare the resource: see [ResourceMetadata.Check].
+// resource. It does not compare the resource: see [ResourceMetadata.Check].
 //
-// A member of the wrong type is as absent, unless it is resource,
-// authorization_servers or dpop_bound_access_tokens_required.
+// A member of the wrong type is as absent, and so is one that is too long: a list of more than 1,000
+// items, a text of more than 2,048 bytes. Items of the wrong type are left out of a list. If the
+// member is resource, authorization_servers or dpop_bound_access_tokens_required, it cannot be
+// absent, and the document is refused.
 func ParseResourceMetadata(data []byte) (*ResourceMetadata, error) {
 	var m ResourceMetadata
-	d := document{needed: []string{"resource", "authorization_servers", "dpop_bound_access_tokens_required"}}
+	d := document{
+		needed:  []string{"resource", "authorization_servers", "dpop_bound_access_tokens_required"},
+		ignored: &m.Ignored,
+	}
 	if err := d.read(data, &m); err != nil {
 		return nil, fmt.Errorf("resource metadata: %w", err)
 	}

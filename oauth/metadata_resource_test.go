@@ -23,7 +23,15 @@ func TestParseResourceMetadata(t *testing.T) {
 		{"least", `{"resource":"https://a.example"}`, &oauth.ResourceMetadata{Resource: "https://a.example"}},
 		{
 			"unneeded of the wrong type", `{"resource":"https://a.example","scopes_supported":"a b","jwks_uri":null,"resource_name":["x"]}`,
-			&oauth.ResourceMetadata{Resource: "https://a.example"},
+			&oauth.ResourceMetadata{Resource: "https://a.example", Ignored: []string{"scopes_supported", "resource_name"}},
+		},
+		{
+			"servers with another type", `{"resource":"https://a.example","authorization_servers":[1,"https://as.example",null]}`,
+			&oauth.ResourceMetadata{Resource: "https://a.example", AuthorizationServers: []string{"https://as.example"}, Ignored: []string{"authorization_servers"}},
+		},
+		{
+			"long text in a list", `{"resource":"https://a.example","scopes_supported":["` + strings.Repeat("x", 2049) + `","a"]}`,
+			&oauth.ResourceMetadata{Resource: "https://a.example", ScopesSupported: []string{"a"}, Ignored: []string{"scopes_supported"}},
 		},
 		{
 			"name for people", `{"resource":"https://a.example","resource_name":"a\u001b[1m\u202eb\nc"}`,
@@ -33,12 +41,11 @@ func TestParseResourceMetadata(t *testing.T) {
 		{"null resource", `{"resource":null}`, nil},
 		{"resource of another type", `{"resource":["https://a.example"]}`, nil},
 		{"servers of another type", `{"resource":"https://a.example","authorization_servers":"https://as.example"}`, nil},
-		{"servers with another type", `{"resource":"https://a.example","authorization_servers":[1]}`, nil},
+		{"servers of other types alone", `{"resource":"https://a.example","authorization_servers":[1]}`, nil},
 		{"weaker DPoP", `{"resource":"https://a.example","dpop_bound_access_tokens_required":"true"}`, nil},
 		{"two resources", `{"resource":"https://a.example","resource":"https://b.example"}`, nil},
 		{"long text", `{"resource":"https://a.example/` + strings.Repeat("x", 2048) + `"}`, nil},
-		{"long text in a list", `{"resource":"https://a.example","scopes_supported":["` + strings.Repeat("x", 2049) + `"]}`, nil},
-		{"long list", `{"resource":"https://a.example","authorization_servers":[` + strings.Repeat(`"x",`, 100) + `"x"]}`, nil},
+		{"long list", `{"resource":"https://a.example","authorization_servers":[` + strings.Repeat(`"x",`, 1000) + `"x"]}`, nil},
 		{"no object", `"x"`, nil},
 		{"nothing", ``, nil},
 	} {

@@ -38,30 +38,33 @@ type ServerMetadata struct {
 	// The rest belongs to OpenID Connect, and is there for clients that insist on it.
 	SubjectTypesSupported            []string `json:"subject_types_supported,omitzero"`
 	IDTokenSigningAlgValuesSupported []string `json:"id_token_signing_alg_values_supported,omitzero"`
+
+	// Ignored names the members of a document that could not be read; see [ParseServerMetadata].
+	Ignored []string `json:"-"`
 }
 
 // ParseServerMetadata reads a document, bounded like [ParseResourceMetadata],
-// and refuses one whose issuer is not the same string as issuer, the
-// identifier that its URL was made from (RFC 8414, section 3.3; spec
-// 2026-07-28, basic/authorization/authorization-server-discovery: MUST NOT be
-// used). Endpoints that are present are checked with [CheckEndpoint]. The
-// error of a foreign issuer is an *IssuerError.
+// and refuses one whose issuer is not the issuer that its URL was made from, by
+// [SameIssuer] (RFC 8414, section 3.3; spec 2026-07-28,
+// basic/authorization/authorization-server-discovery: MUST NOT be used). From here on the
+// document's own spelling counts. The error of a foreign issuer is an *IssuerError.
 //
-// A member of the wrong type is as absent, unless that would weaken what is
-// decided by it (issuer, endpoints, PKCE, iss).
+// The endpoints for authorization and tokens are checked with [CheckEndpoint]; others that do not
+// pass are as absent. So is a member of the wrong type, unless that would weaken what is
+// decided by it (issuer, the two endpoints, PKCE, iss).
 func ParseServerMetadata(data []byte, issuer string) (*ServerMetadata, error) {
 	var m ServerMetadata
 	d := document{needed: []string{
-		"issuer", "authorization_endpoint", "token_endpoint", "jwks_uri",
+		"issuer", "authorization_endpoint", "token_endpoint",
 		"code_challenge_methods_supported", "authorization_response_iss_parameter_supported",
-	}}
+	}, ignored: &m.Ignored}
 	if err := d.read(data, &m); err != nil {
 		return nil, fmt.Errorf("server metadata: %w", err)
 	}
 	if m.Issuer == "" {
 		return nil, errors.New("server metadata: no issuer")
 	}
-	if m.Issuer != issuer {
+	if !SameIssuer(m.Issuer, issuer) {
 		return nil, &IssuerError{Want: issuer, Got: m.Issuer}
 	}
 	if err := m.checkEndpoints(); err != nil {
@@ -70,25 +73,51 @@ func ParseServerMetadata(data []byte, issuer string) (*ServerMetadata, error) {
 	return &m, nil
 }
 
+// checkEndpoints refuses an endpoint that cannot be used, or takes it away if it is not one of the
+// two that every sign-in may need.
 func (m *ServerMetadata) checkEndpoints() error {
-	endpoints := []struct{ name, url string }{
-		{"authorization_endpoint", m.AuthorizationEndpoint},
-		{"token_endpoint", m.TokenEndpoint},
-		{"registration_endpoint", m.RegistrationEndpoint},
-		{"revocation_endpoint", m.RevocationEndpoint},
-		{"introspection_endpoint", m.IntrospectionEndpoint},
-		{"device_authorization_endpoint", m.DeviceAuthorizationEndpoint},
-		{"jwks_uri", m.JWKSURI},
+	endpoints := []struct {
+		name   string
+		url    *string
+		needed bool
+	}{
+		{"authorization_endpoint", &m.AuthorizationEndpoint, true},
+		{"token_endpoint", &m.TokenEndpoint, true},
+		{"registration_endpoint", &m.RegistrationEndpoint, false},
+		{"revocation_endpoint", &m.RevocationEndpoint, false},
+		{"introspection_endpoint", &m.IntrospectionEndpoint, false},
+		{"device_authorization_endpoint", &m.DeviceAuthorizationEndpoint, false},
+		{"jwks_uri", &m.JWKSURI, false},
 	}
 	for _, e := range endpoints {
-		if e.url == "" {
+		if *e.url == "" {
 			continue
 		}
-		if _, err := CheckEndpoint(e.url); err != nil {
+		switch _, err := CheckEndpoint(*e.url); {
+		case err == nil:
+		case e.needed:
 			return fmt.Errorf("%s: %w", e.name, err)
+		default:
+			*e.url = ""
+			m.Ignored = append(m.Ignored, e.name)
 		}
 	}
 	return nil
+}
+
+// SameIssuer reports whether two issuer identifiers are one: the same text, but for the slash of an
+// empty path. https://as.example and https://as.example/ have one metadata URL (RFC 8414, section
+// 3.1) and are one URL (RFC 3986, section 6.2.3), and servers write both. With a path every
+// character counts.
+func SameIssuer(a, b string) bool { return withoutEmptyPath(a) == withoutEmptyPath(b) }
+
+// withoutEmptyPath is an issuer without the slash of a path that is empty.
+func withoutEmptyPath(issuer string) string {
+	_, host, ok := strings.Cut(issuer, "://")
+	if host, slash := strings.CutSuffix(host, "/"); ok && slash && host != "" && !strings.ContainsAny(host, "/?#") {
+		return issuer[:len(issuer)-1]
+	}
+	return issuer
 }
 
 // An IssuerError says that a document is about another issuer than the one

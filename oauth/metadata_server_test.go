@@ -16,6 +16,9 @@ import (
 // fill sets every field of a struct, so that none is forgotten by a reader.
 func fill(v reflect.Value) {
 	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("json") == "-" {
+			continue
+		}
 		switch f := v.Field(i); f.Interface().(type) {
 		case string:
 			f.SetString("https://a.example/" + v.Type().Field(i).Name)
@@ -88,6 +91,9 @@ func TestServerMetadataRoundTrip(t *testing.T) {
 func TestParseServerMetadata(t *testing.T) {
 	t.Parallel()
 	const issuer = "https://as.example/tenant"
+	without := func(members ...string) *oauth.ServerMetadata {
+		return &oauth.ServerMetadata{Issuer: issuer, Ignored: members}
+	}
 	for _, c := range []struct {
 		name, data string
 		want       *oauth.ServerMetadata
@@ -102,7 +108,13 @@ func TestParseServerMetadata(t *testing.T) {
 			"unneeded of the wrong type",
 			`{"issuer":"https://as.example/tenant","service_documentation":{},"ui_locales_supported":"en","registration_endpoint":false,
 				"scopes_supported":[1],"client_id_metadata_document_supported":"yes","unknown":[{"a":1}]}`,
-			&oauth.ServerMetadata{Issuer: issuer},
+			&oauth.ServerMetadata{Issuer: issuer, Ignored: []string{
+				"registration_endpoint", "scopes_supported", "client_id_metadata_document_supported", "service_documentation", "ui_locales_supported",
+			}},
+		},
+		{
+			"wrong items", `{"issuer":"https://as.example/tenant","scopes_supported":["a",1,null,"b"]}`,
+			&oauth.ServerMetadata{Issuer: issuer, ScopesSupported: []string{"a", "b"}, Ignored: []string{"scopes_supported"}},
 		},
 		{
 			"empty list", `{"issuer":"https://as.example/tenant","scopes_supported":[]}`,
@@ -121,12 +133,14 @@ func TestParseServerMetadata(t *testing.T) {
 		{"weaker PKCE", `{"issuer":"https://as.example/tenant","code_challenge_methods_supported":"S256"}`, nil},
 		{"plain endpoint", `{"issuer":"https://as.example/tenant","token_endpoint":"http://as.example/t"}`, nil},
 		{"script", `{"issuer":"https://as.example/tenant","authorization_endpoint":"javascript:alert(1)"}`, nil},
-		{"keys at a user", `{"issuer":"https://as.example/tenant","jwks_uri":"https://as.example@evil.example/"}`, nil},
-		{"plain registration", `{"issuer":"https://as.example/tenant","registration_endpoint":"http://as.example/r"}`, nil},
-		{"plain revocation", `{"issuer":"https://as.example/tenant","revocation_endpoint":"http://as.example/r"}`, nil},
-		{"plain introspection", `{"issuer":"https://as.example/tenant","introspection_endpoint":"http://as.example/r"}`, nil},
-		{"long text", `{"issuer":"https://as.example/tenant","service_documentation":"` + strings.Repeat("x", 2049) + `"}`, nil},
-		{"long list", `{"issuer":"https://as.example/tenant","scopes_supported":[` + strings.Repeat(`"x",`, 100) + `"x"]}`, nil},
+		{"keys at a user", `{"issuer":"https://as.example/tenant","jwks_uri":"https://as.example@evil.example/"}`, without("jwks_uri")},
+		{"plain registration", `{"issuer":"https://as.example/tenant","registration_endpoint":"http://as.example/r"}`, without("registration_endpoint")},
+		{"plain revocation", `{"issuer":"https://as.example/tenant","revocation_endpoint":"http://as.example/r"}`, without("revocation_endpoint")},
+		{"plain introspection", `{"issuer":"https://as.example/tenant","introspection_endpoint":"http://as.example/r"}`, without("introspection_endpoint")},
+		{"relative device endpoint", `{"issuer":"https://as.example/tenant","device_authorization_endpoint":"/device"}`, without("device_authorization_endpoint")},
+		{"long text", `{"issuer":"https://as.example/tenant","service_documentation":"` + strings.Repeat("x", 2049) + `"}`, without("service_documentation")},
+		{"long list", `{"issuer":"https://as.example/tenant","scopes_supported":[` + strings.Repeat(`"x",`, 1000) + `"x"]}`, without("scopes_supported")},
+		{"long issuer", `{"issuer":"https://as.example/` + strings.Repeat("x", 2049) + `"}`, nil},
 		{"large", `{"issuer":"https://as.example/tenant","x":"` + strings.Repeat("x", 256<<10) + `"}`, nil},
 		{"deep", `{"issuer":"https://as.example/tenant","x":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + `}`, nil},
 		{"no object", `[]`, nil},
@@ -142,12 +156,50 @@ func TestParseServerMetadata(t *testing.T) {
 	}
 }
 
-// Proves: C9. A foreign issuer is told apart from a bad document; slashes and
-// case are not forgiven.
+// Proves: ruling 36: issuers that differ by the slash of an empty path are one, and the document's
+// spelling counts; no other difference is forgiven.
+func TestSameIssuer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"https://as.example", "https://as.example/", true},
+		{"https://as.example/", "https://as.example/", true},
+		{"https://as.example:8443", "https://as.example:8443/", true},
+		{"http://127.0.0.1:9/", "http://127.0.0.1:9", true},
+		{"https://as.example/tenant", "https://as.example/tenant", true},
+		{"https://as.example/tenant", "https://as.example/tenant/", false},
+		{"https://as.example/tenant/", "https://as.example/tenant", false},
+		{"https://as.example", "https://as.example//", false},
+		{"https://as.example/", "https://as.example//", false},
+		{"https://as.example", "https://AS.example/", false},
+		{"https://as.example", "https://as.example:443/", false},
+		{"https://as.example", "http://as.example/", false},
+		{"https://as.example?x=/", "https://as.example?x=", false},
+		{"https://as.example#/", "https://as.example#", false},
+		{"as.example/", "as.example", false},
+		{"https:///", "https://", false},
+		{"/", "", false},
+	} {
+		if got := oauth.SameIssuer(c.a, c.b); got != c.want || oauth.SameIssuer(c.b, c.a) != got {
+			t.Errorf("%q and %q: got %v, want %v", c.a, c.b, got, c.want)
+		}
+	}
+	for asked, spelt := range map[string]string{"https://as.example": "https://as.example/", "https://as.example/": "https://as.example"} {
+		m, err := oauth.ParseServerMetadata([]byte(`{"issuer":"`+spelt+`"}`), asked)
+		if err != nil || m.Issuer != spelt {
+			t.Errorf("%q as %q: got %+v, %v, want the document's spelling", asked, spelt, m, err)
+		}
+	}
+}
+
+// Proves: C9. A foreign issuer is told apart from a bad document; case and
+// ports are not forgiven, nor are slashes after a path.
 func TestParseServerMetadataIssuer(t *testing.T) {
 	t.Parallel()
 	for _, got := range []string{
-		"https://evil.example", "https://as.example/", "https://AS.example", "https://as.example:443", "http://as.example",
+		"https://evil.example", "https://as.example//", "https://AS.example", "https://as.example:443", "http://as.example",
 		"https://as.example?x", "not a URL\u001b",
 	} {
 		data, err := wire.Marshal(map[string]string{"issuer": got})

@@ -9,6 +9,7 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
+// Proves: ruling 37: what is wrong and optional is passed over and named.
 func TestParseTokenResponse(t *testing.T) {
 	t.Parallel()
 	base := oauth.TokenResponse{AccessToken: "secret", TokenType: "Bearer"}
@@ -16,6 +17,9 @@ func TestParseTokenResponse(t *testing.T) {
 		r := base
 		r.ExpiresIn = seconds
 		return &r
+	}
+	read := func(kind, scope string, ignored ...string) *oauth.TokenResponse {
+		return &oauth.TokenResponse{AccessToken: "secret", TokenType: kind, Scope: scope, Ignored: ignored}
 	}
 	long := strings.Repeat("s", 64<<10)
 	for _, c := range []struct {
@@ -37,22 +41,27 @@ func TestParseTokenResponse(t *testing.T) {
 		{`{"access_token":"secret","token_type":"Bearer","expires_in":99999999999999999999}`, expiring(1<<31 - 1)},
 		{`{"access_token":"secret","token_type":"Bearer","expires_in":-1e99}`, &base},
 		{`{"access_token":"secret","token_type":"Bearer","expires_in":-1}`, &base},
-		{`{"access_token":"secret","token_type":"Bearer","expires_in":"1h"}`, &base},
-		{`{"access_token":"secret","token_type":"Bearer","expires_in":""}`, &base},
-		{`{"access_token":"secret","token_type":"Bearer","expires_in":1.5}`, &base},
-		{`{"access_token":"secret","token_type":"Bearer","expires_in":null,"refresh_token":null,"scope":["a"]}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":"1h"}`, read("Bearer", "", "expires_in")},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":""}`, read("Bearer", "", "expires_in")},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":1.5}`, read("Bearer", "", "expires_in")},
+		{`{"access_token":"secret","token_type":"Bearer","expires_in":null,"refresh_token":null,"scope":null}`, &base},
+		{`{"access_token":"secret","token_type":"Bearer","scope":["a","b"]}`, read("Bearer", "a b", "scope")},
+		{`{"access_token":"secret","token_type":"Bearer","scope":"repo,gist, user"}`, read("Bearer", "repo gist user", "scope")},
+		{`{"access_token":"secret","token_type":"Bearer","scope":7}`, read("Bearer", "", "scope")},
+		{`{"access_token":"secret","token_type":"bearer"}`, read("bearer", "")},
+		{`{"access_token":"secret"}`, read("Bearer", "", "token_type")},
+		{`{"access_token":"secret","token_type":null}`, read("Bearer", "", "token_type")},
+		{`{"access_token":"secret","token_type":"Bearer","refresh_token":1}`, read("Bearer", "", "refresh_token")},
+		{`{"access_token":"secret","token_type":"Bearer","refresh_token":"secret\n"}`, read("Bearer", "", "refresh_token")},
 
 		{`{"token_type":"Bearer"}`, nil},
-		{`{"access_token":"secret"}`, nil},
 		{`{"access_token":"","token_type":"Bearer"}`, nil},
 		{`{"access_token":1,"token_type":"Bearer"}`, nil},
 		{`{"access_token":"secret","token_type":["Bearer"]}`, nil},
-		{`{"access_token":"secret","token_type":"Bearer","refresh_token":1}`, nil},
 		{`{"access_token":"secret\r\nX: y","token_type":"Bearer"}`, nil},
 		{`{"access_token":"secret x","token_type":"Bearer"}`, nil},
 		{`{"access_token":"secretä","token_type":"Bearer"}`, nil},
 		{`{"access_token":"secret","token_type":"Bearer\n"}`, nil},
-		{`{"access_token":"secret","token_type":"Bearer","refresh_token":"secret\n"}`, nil},
 		{`{"access_token":"s` + long + `","token_type":"Bearer"}`, nil},
 		{`{"access_token":"secret","access_token":"secret","token_type":"Bearer"}`, nil},
 		{`{"access_token":"secret","token_type":"Bearer"} {}`, nil},

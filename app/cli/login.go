@@ -202,7 +202,7 @@ func (p *program) renewFor(ctx context.Context, s *signIns, u *url.URL) error {
 	if err != nil || now == nil {
 		return err
 	}
-	other := p.login.client != nil && p.login.client.ID != now.ClientID || p.login.issuer != "" && p.login.issuer != now.Issuer
+	other := p.login.client != nil && p.login.client.ID != now.ClientID || p.login.issuer != "" && !oauth.SameIssuer(p.login.issuer, now.Issuer)
 	if !other {
 		return nil
 	}
@@ -251,7 +251,7 @@ func covers(resource string, u *url.URL) bool {
 func (p *program) keep(ctx context.Context, s *signIns) error {
 	if made := p.login.client; made != nil {
 		if err := changeClients(ctx, s.store, func(list []knownClient) []knownClient {
-			list = slices.DeleteFunc(list, func(c knownClient) bool { return c.Issuer == made.Issuer })
+			list = slices.DeleteFunc(list, func(c knownClient) bool { return oauth.SameIssuer(c.Issuer, made.Issuer) })
 			return append(list, *made)
 		}); err != nil {
 			return err
@@ -406,7 +406,7 @@ func (s *signIns) forgetClients(ctx context.Context) error {
 	}
 	return changeClients(ctx, s.store, func(list []knownClient) []knownClient {
 		return slices.DeleteFunc(list, func(c knownClient) bool {
-			return !slices.ContainsFunc(left, func(r login.Status) bool { return r.Issuer == c.Issuer })
+			return !slices.ContainsFunc(left, func(r login.Status) bool { return oauth.SameIssuer(r.Issuer, c.Issuer) })
 		})
 	})
 }

@@ -91,6 +91,15 @@ func (p *program) serverLogger() *slog.Logger {
 	return p.logger()
 }
 
+// guardLogger is the logger of a guard: which check refused a token is told without --verbose too, or
+// nobody could find out.
+func (p *program) guardLogger() *slog.Logger {
+	if !p.verbose {
+		return p.logFrom(slog.LevelInfo)
+	}
+	return p.logger()
+}
+
 func (p *program) logFrom(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: level}))
 }

@@ -90,10 +90,11 @@ func (g *guardFlags) protect(ctx context.Context, endpoints http.Handler, addr s
 	}
 	made, err := guard.New(resource, verifier, &guard.Options{
 		Scopes:       g.flags.scopes,
+		Audiences:    g.flags.audiences,
 		Name:         g.name,
 		Origins:      g.flags.origins,
 		RequireFresh: g.flags.requireFresh,
-		Logger:       g.p.serverLogger(),
+		Logger:       g.p.guardLogger(),
 	})
 	if err != nil {
 		g.err = usagef("--auth and --resource: %w", err)
@@ -127,9 +128,30 @@ func (g *guardFlags) verifier() (guard.Verifier, error) {
 			all = append(all, guard.Introspection(issuer, c))
 			continue
 		}
-		all = append(all, guard.JWT(issuer, &guard.JWTOptions{Fetch: g.fetch, KeysMaxAge: g.flags.keysMaxAge}))
+		all = append(all, guard.JWT(issuer, &guard.JWTOptions{Types: g.flags.types(), Fetch: g.fetch, KeysMaxAge: g.flags.keysMaxAge}))
 	}
 	return guard.ByIssuer(all...), nil
+}
+
+// noType is the --token-type of tokens that name none.
+const noType = "none"
+
+// types are those of --token-type, as the library has them; nil if there are none.
+func (s *httpFlags) types() []string {
+	types := slices.Clone(s.tokenTypes)
+	for i, name := range types {
+		if name == noType {
+			types[i] = ""
+		}
+	}
+	return types
+}
+
+// admitsIDTokens reports whether an ID token may pass for an access token: it has the same type as
+// those that are taken, and no scope is needed, which it would lack.
+func (g *guardFlags) admitsIDTokens() bool {
+	return len(g.flags.scopes) == 0 && len(g.flags.auth) > len(g.introspected) &&
+		slices.ContainsFunc(g.flags.types(), func(name string) bool { return name == "" || strings.EqualFold(name, "JWT") })
 }
 
 // issuerCheckTime is how long the authorization servers are waited for at the start. Requests that
@@ -196,6 +218,9 @@ func (g *guardFlags) announce() {
 	}
 	for _, path := range g.guard.MetadataPaths() {
 		g.p.note("parley: clients find that out at %s", path)
+	}
+	if g.admitsIDTokens() {
+		g.p.note("parley: by --token-type ID tokens for the same audience get in as well; --scope keeps them out")
 	}
 	if g.strays {
 		g.p.note("parley: clients must call it as %s, or below: tokens are for nothing else", g.guard.Resource())

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +44,8 @@ type httpFlags struct {
 	resource     string
 	scopes       []string
 	introspect   []string
+	tokenTypes   []string
+	audiences    []string
 	requireFresh time.Duration
 	allowPrivate []string
 	// keysMaxAge bounds how long a key of auth is taken; 0 is the default of the library.
@@ -60,6 +63,8 @@ func (s *httpFlags) guarded(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.stateKeys, "state-key-file", nil, "`FILE` with the key that seals what clients carry between requests: 64 hexadecimal digits or 32 bytes, the same for all replicas; the first of several seals, each opens (default: a key of this run)")
 	f.StringArrayVar(&s.auth, "auth", nil, "let nobody in without a token of this authorization server: its issuer `URL`; may be given several times")
 	f.StringArrayVar(&s.introspect, "introspect", nil, "ask the server of --auth about each token (RFC 7662), as the client in this `FILE`: {\"client_id\": …, \"client_secret\": …}; once for each server that is to be asked")
+	f.StringArrayVar(&s.audiences, "audience", nil, "accept tokens for this `AUDIENCE`, as their aud says, in addition to --resource (repeatable)")
+	f.StringArrayVar(&s.tokenTypes, "token-type", nil, "accept tokens of this `TYPE`, as their typ says, such as JWT, instead of at+jwt; none is for tokens without typ (repeatable)")
 	f.DurationVar(&s.requireFresh, "require-fresh", 0, "see within this `TIME` that a token was revoked, also for streams and calls under way; needs --introspect (default: new requests within 1m)")
 	f.StringArrayVar(&s.allowPrivate, "auth-allow-private", nil, "`NETWORK` inside the company, such as 10.20.0.0/16, where the servers of --auth may be; may be given several times")
 	f.StringVar(&s.resource, "resource", "", "public `URL` that tokens must be made out to (default: that of the endpoint)")
@@ -81,6 +86,12 @@ func (s *httpFlags) checkTogether(set *pflag.FlagSet) error {
 		return usagef("--auth goes with --http: over standard input and output the caller is known")
 	case len(s.auth) == 0 && (s.resource != "" || len(s.scopes) > 0):
 		return usagef("--resource and --scope go with --auth")
+	case len(s.auth) == 0 && len(s.audiences)+len(s.tokenTypes) > 0:
+		return usagef("--audience and --token-type go with --auth")
+	case slices.Contains(s.audiences, ""):
+		return usagef("--audience is empty; write the aud of the tokens, such as api://files")
+	case slices.Contains(s.tokenTypes, ""):
+		return usagef("--token-type is empty; write JWT, at+jwt, or none for tokens without typ")
 	case len(s.auth) == 0 && set.Changed("keys-max-age"):
 		return usagef("--keys-max-age goes with --auth")
 	case set.Changed("keys-max-age") && s.keysMaxAge < time.Second:

@@ -99,6 +99,9 @@ func (s *httpFlags) introspecting() (map[string]*guard.IntrospectionOptions, err
 			}
 		}
 	}
+	if len(s.tokenTypes) > 0 && len(clients) == len(s.auth) {
+		return nil, usagef("--token-type is of no use with --introspect: the type in a token is not looked at")
+	}
 	if s.keysMaxAge > 0 && len(clients) == len(s.auth) {
 		return nil, usagef("--keys-max-age is of no use with --introspect: no signature is checked here; --require-fresh bounds what the server is asked")
 	}

@@ -93,10 +93,11 @@ func (p *program) signIns(ctx context.Context) *signIns {
 // chooseIssuer takes the authorization server that the person named.
 func chooseIssuer(issuer string) func(context.Context, []string) (string, error) {
 	return func(_ context.Context, offered []string) (string, error) {
-		if !slices.Contains(offered, issuer) {
+		i := slices.IndexFunc(offered, func(o string) bool { return oauth.SameIssuer(o, issuer) })
+		if i < 0 {
 			return "", usagef("--issuer: the server does not name %s; it names %s", issuer, host.EscapeLine(strings.Join(offered, " and ")))
 		}
-		return issuer, nil
+		return offered[i], nil
 	}
 }
 
@@ -369,7 +370,7 @@ func wantsSignIn(e *login.SignInRequiredError, address, target string) string {
 		}
 	}
 	text += ": run '" + command + "'"
-	if e.Why != login.ReasonStepUp && e.Issuer == e.Resource {
+	if e.Why != login.ReasonStepUp && oauth.SameIssuer(e.Issuer, e.Resource) {
 		// Nothing says that it takes tokens at all: it names no authorization
 		// server, and so is taken for its own, as in revision 2025-03-26.
 		text += "; if it takes a key instead, give it with --header 'Name: value'"

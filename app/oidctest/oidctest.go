@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	if p.Claims != nil {
 		p.Claims(claims)
 	}
-	p.answer(w, http.StatusOK, map[string]any{"access_token": "upstream-access-token", "token_type": "Bearer", "id_token": p.sign(claims)})
+	p.answer(w, http.StatusOK, map[string]any{"access_token": "upstream-access-token", "token_type": "Bearer", "id_token": p.sign("", claims)})
 }
 
 func (p *Provider) answer(w http.ResponseWriter, status int, v any) {
@@ -149,12 +150,27 @@ func (p *Provider) answer(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-func (p *Provider) sign(claims map[string]any) string {
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		p.tb.Error(err)
+// AccessToken is a token of the provider of this type (typ), which may be empty.
+func (p *Provider) AccessToken(typ string, claims map[string]any) string {
+	all := map[string]any{"iss": p.URL, "sub": "1234", "iat": p.Now().Unix(), "exp": p.Now().Add(time.Hour).Unix()}
+	maps.Copy(all, claims)
+	return p.sign(typ, all)
+}
+
+func (p *Provider) sign(typ string, claims map[string]any) string {
+	header := map[string]any{"alg": "RS256", "kid": "k"}
+	if typ != "" {
+		header["typ"] = typ
 	}
-	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	var parts []string
+	for _, part := range []any{header, claims} {
+		text, err := json.Marshal(part)
+		if err != nil {
+			p.tb.Error(err)
+		}
+		parts = append(parts, base64.RawURLEncoding.EncodeToString(text))
+	}
+	text := strings.Join(parts, ".")
 	sum := sha256.Sum256([]byte(text))
 	key := p.key
 	if p.Signer != nil {

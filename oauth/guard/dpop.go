@@ -25,7 +25,7 @@ const (
 // sections 4.3 and 7). kindNone means that it is so.
 func (g *Guard) prove(w http.ResponseWriter, r *http.Request, v *verified, token string, now time.Time) kind {
 	if v.thumbprint == "" {
-		g.log.InfoContext(r.Context(), "token refused", "reason", "presented with a DPoP proof, but bound to no key")
+		g.logRefused(r.Context(), "proof", "presented with a DPoP proof, but bound to no key")
 		return kindInvalid
 	}
 	proof, reason := g.proof(r, v, token, now)

@@ -213,13 +213,14 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (token string, v *
 		if bound || g.opts.DPoPRequired {
 			// RFC 9449, section 7.2: a bound token MUST NOT pass as a bearer
 			// token, or binding would be the thief's choice.
-			g.log.InfoContext(r.Context(), "token refused", "reason", "not presented with a DPoP proof")
+			g.logRefused(r.Context(), "proof", "not presented with a DPoP proof")
 			return "", nil, g.answers.of(kindInvalid, true)
 		}
 	} else if kind := g.prove(w, r, v, token, now); kind != kindNone {
 		return "", nil, g.answers.of(kind, true)
 	}
 	if !v.enough {
+		g.logRefused(r.Context(), "scope", fmt.Sprintf("the token has %s, and every request needs %s", quoted(v.principal.Scopes), quoted(g.opts.Scopes)))
 		return "", nil, g.answers.of(kindScope, bound)
 	}
 	return token, v, nil
@@ -266,7 +267,7 @@ func (g *Guard) verify(ctx context.Context, token string, key digest, after time
 		g.logUnverified(ctx, redact(err, token))
 		return nil, kindUnavailable, 0
 	default:
-		g.log.InfoContext(ctx, "token refused", "reason", redact(err, token))
+		g.logRefused(ctx, checkOf(err), redact(err, token))
 		return nil, kindInvalid, 0
 	}
 	v = g.remembered(t, now)
@@ -290,16 +291,16 @@ func (g *Guard) checkToken(t *Token, now time.Time) error {
 	case t == nil:
 		return errors.New("the verifier returned no token")
 	case !slices.Contains(g.issuers, t.Issuer):
-		return fmt.Errorf("issuer %q is none of the verifier's", t.Issuer)
+		return failed("issuer", "the token is of %.200q, and those trusted are %s", t.Issuer, quoted(g.issuers))
 	case !slices.ContainsFunc(t.Audience, g.isAudience):
-		return fmt.Errorf("audience %q is not this resource", t.Audience)
+		return failed("audience", "the token is for %s, and this is %s", quoted(t.Audience), quoted(slices.Concat([]string{g.resource}, g.opts.Audiences)))
 	case !t.Expiry.IsZero() && !now.Before(t.Expiry):
-		return errors.New("the token has expired")
+		return failed("expiry", "the token has expired")
 	case !t.NotBefore.IsZero() && now.Before(t.NotBefore):
-		return errors.New("the token is not valid yet")
+		return failed("expiry", "the token is not valid yet")
 	case t.Subject == "" && t.Client == "":
 		// All such callers would be one to sessions, cursors and limits.
-		return errors.New("the token names neither subject nor client")
+		return failed("subject", "the token names neither subject nor client")
 	}
 	return nil
 }

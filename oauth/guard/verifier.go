@@ -179,7 +179,7 @@ func (a anyOf) Verify(ctx context.Context, token string) (*Token, error) {
 		}
 	}
 	if refusals == nil {
-		return nil, errors.New("nobody knows the issuer of the token")
+		return nil, foreignIssuer(issuer, a.Issuers())
 	}
 	return nil, errors.Join(refusals...)
 }
@@ -228,7 +228,7 @@ func (b *byIssuer) of(token string) (Verifier, error) {
 				return v, nil
 			}
 		}
-		return nil, errors.New("nobody knows the issuer of the token")
+		return nil, foreignIssuer(t.Claims.Issuer, b.Issuers())
 	}
 	var only Verifier
 	for _, v := range b.anyOf {
@@ -236,14 +236,19 @@ func (b *byIssuer) of(token string) (Verifier, error) {
 			continue
 		}
 		if only != nil {
-			return nil, errors.New("the token names no issuer, and several could be asked about it")
+			return nil, failed("issuer", "the token names no issuer, and several could be asked about it")
 		}
 		only = v
 	}
 	if only == nil {
-		return nil, errors.New("the token is no JWT that names its issuer")
+		return nil, failed("form", "the token is no JWT that names its issuer")
 	}
 	return only, nil
+}
+
+// foreignIssuer is the error of a token of an issuer that no verifier knows.
+func foreignIssuer(issuer string, known []string) error {
+	return failed("issuer", "the token is of %.200q, and those trusted are %s", issuer, quoted(known))
 }
 
 // A metadataFinder finds the metadata of an issuer.
@@ -297,8 +302,12 @@ func (f metadataFinder) find(ctx context.Context) (*oauth.ServerMetadata, error)
 	for _, place := range places {
 		r, err := f.fetch.Get(ctx, place, nil)
 		switch {
-		case err == nil && r.Status == http.StatusOK && r.JSON():
+		case err == nil && r.Status == http.StatusOK && r.Document():
 			m, err := oauth.ParseServerMetadata(r.Body, f.issuer)
+			if err == nil && m.Issuer != f.issuer {
+				// Its tokens have its own spelling, and clients of others compare that with ours.
+				err = fmt.Errorf("%w: write the issuer as it does", &oauth.IssuerError{Want: f.issuer, Got: m.Issuer})
+			}
 			if err == nil {
 				return m, nil
 			}
@@ -318,6 +327,14 @@ func (f metadataFinder) find(ctx context.Context) (*oauth.ServerMetadata, error)
 		err = &setupError{err}
 	}
 	return nil, err
+}
+
+// absence says that metadata have none of something, or an endpoint for it that was passed over.
+func absence(m *oauth.ServerMetadata, endpoint, none string) string {
+	if slices.Contains(m.Ignored, endpoint) {
+		return "an " + endpoint + " that cannot be used: it must be an https URL"
+	}
+	return none
 }
 
 // onLoopback reports whether a URL that is an endpoint is on this machine.

@@ -257,7 +257,7 @@ func (v *introspection) place(ctx context.Context) (endpoint string, inForm bool
 		return "", false, err
 	}
 	if m.IntrospectionEndpoint == "" {
-		return "", false, &setupError{fmt.Errorf("the metadata of %s names no introspection endpoint (RFC 7662)", v.issuer)}
+		return "", false, &setupError{fmt.Errorf("the metadata of %s names %s (RFC 7662)", v.issuer, absence(m, "introspection_endpoint", "no introspection endpoint"))}
 	}
 	listed := m.IntrospectionEndpointAuthMethodsSupported
 	inForm = slices.Contains(listed, oauth.AuthSecretPost) && !slices.Contains(listed, oauth.AuthSecretBasic)
@@ -285,10 +285,10 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 		return nil, fmt.Errorf("%w: answer of the introspection endpoint: %w", ErrUnavailable, err)
 	}
 	if !a.Active {
-		return nil, errors.New("the issuer says that the token is not active")
+		return nil, failed("active", "the issuer says that the token is not active")
 	}
 	if a.Issuer != "" && a.Issuer != v.issuer {
-		return nil, fmt.Errorf("the token is of another issuer, %q", a.Issuer)
+		return nil, foreignIssuer(a.Issuer, v.Issuers())
 	}
 	thumbprint, err := keyOf(a.Confirm)
 	if err != nil {
@@ -299,7 +299,7 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 		kinds = kinds[:2] // bound to a key that is not known
 	}
 	if !slices.Contains(kinds, strings.ToLower(a.TokenType)) {
-		return nil, fmt.Errorf("token_type %q is not that of an access token that can be checked", a.TokenType)
+		return nil, failed("type", "token_type %.64q is not that of an access token that can be checked", a.TokenType)
 	}
 	t := &Token{
 		nominal: unix(a.Expiry),
@@ -308,7 +308,7 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 	}
 	now := v.opts.Now()
 	if !t.Expiry.IsZero() && !now.Before(t.Expiry) {
-		return nil, errors.New("the token has expired")
+		return nil, failed("expiry", "the token has expired")
 	}
 	if t.Scopes, err = oauth.ParseScope(a.Scope); err != nil {
 		return nil, fmt.Errorf("scope: %w", err)

@@ -116,7 +116,7 @@ func (v *jwtVerifier) source() (jwt.Source, error) {
 		}
 		m, err := f.find(ctx)
 		if err == nil && m.JWKSURI == "" {
-			err = fmt.Errorf("the metadata of %s names no keys", v.issuer)
+			err = fmt.Errorf("the metadata of %s names %s", v.issuer, absence(m, "jwks_uri", "no keys"))
 		}
 		if err != nil {
 			return "", err
@@ -172,7 +172,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if got.OtherKey {
-		return nil, errors.New("the token is bound to a key in a way that is not checked here")
+		return nil, failed("proof", "the token is bound to a key in a way that is not checked here")
 	}
 	c := &got.Claims
 	t := &Token{
@@ -181,7 +181,7 @@ func (v *jwtVerifier) Verify(ctx context.Context, token string) (*Token, error) 
 		Expiry: later(c.Expiry, v.opts.Skew), NotBefore: later(c.NotBefore, -v.opts.Skew), Recheck: limited.until,
 	}
 	if t.Scopes, err = oauth.ParseScope(c.Scope); err != nil {
-		return nil, fmt.Errorf("scope: %w", err)
+		return nil, failed("scope", "scope: %w", err)
 	}
 	if v.opts.Extend != nil {
 		if err := v.opts.Extend(got.Raw, t); err != nil {

@@ -159,7 +159,7 @@ func (c *Client) planSignIn(ctx context.Context, p *plan, ch *challenge, n *need
 		return nil, err
 	}
 	switch p.why = ReasonSignIn; {
-	case p.before != nil && p.before.Issuer != issuer:
+	case p.before != nil && !oauth.SameIssuer(p.before.Issuer, issuer):
 		p.why = ReasonServerChanged
 		if err := c.checkServerChange(p.before.Issuer, issuer); err != nil {
 			return nil, err

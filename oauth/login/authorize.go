@@ -113,7 +113,9 @@ func (c *Client) obtainByGrant(ctx context.Context, p *plan) (*session, error) {
 
 // request is what token requests about a resource have in common.
 func (c *Client) request(d *discovery, m *oauth.ServerMetadata, creds *Credentials, p *dpopSigner) *grantRequest {
-	return &grantRequest{fetch: c.fetcher(d.id), meta: m, creds: creds, resource: d.resource, dpop: p, now: c.o.Now}
+	return &grantRequest{
+		fetch: c.fetcher(d.id), meta: m, creds: creds, resource: d.resource, dpop: p, now: c.o.Now, passed: c.logNotes,
+	}
 }
 
 // authorize takes the person through the browser once and redeems the code.
@@ -180,8 +182,18 @@ func (p *plan) authorizationURL(creds *Credentials, r *authorizationRequest) (*u
 	if p.dpop != nil { // RFC 9449, section 10
 		q.Set("dpop_jkt", p.dpop.key.Thumbprint())
 	}
+	for name, value := range ownParameters[p.meta.Issuer] {
+		q.Set(name, value)
+	}
 	u.RawQuery = q.Encode()
 	return oauth.CheckAuthorizationURL(u.String())
+}
+
+// ownParameters are what single issuers want in an authorization request that no specification has.
+// Google gives a refresh token only for offline access, and that only when the person is asked again:
+// https://developers.google.com/identity/protocols/oauth2/web-server#offline
+var ownParameters = map[string]map[string]string{
+	"https://accounts.google.com": {"access_type": "offline", "prompt": "consent"},
 }
 
 // accept says whether a response is the one to this request, once: check finds what is wrong with it

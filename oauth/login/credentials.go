@@ -132,7 +132,7 @@ func (q *grantRequest) authenticate(form url.Values, header http.Header) (string
 	}
 	// Credentials are never sent to another server than theirs (spec 2026-07-28,
 	// basic/authorization/client-registration: MUST NOT).
-	if c.Issuer != "" && c.Issuer != q.meta.Issuer {
+	if c.Issuer != "" && !oauth.SameIssuer(c.Issuer, q.meta.Issuer) {
 		return "", fmt.Errorf("the credentials are for %q, and not for %q", c.Issuer, q.meta.Issuer)
 	}
 	method, err := c.method(q.meta)

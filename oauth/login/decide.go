@@ -132,7 +132,7 @@ func (p policy) canMeet(r *entry, ch *challenge, n *need) bool {
 
 // namesIssuer reports whether the resource may still name an authorization server.
 func (r *entry) namesIssuer(issuer string) bool {
-	return r.servers == nil || slices.Contains(r.servers, issuer)
+	return r.servers == nil || names(r.servers, issuer)
 }
 
 func (ch *challenge) forbidden() bool { return ch.status == http.StatusForbidden }

@@ -98,13 +98,17 @@ func requestDevice(ctx context.Context, q *grantRequest) (*oauth.DeviceAuthoriza
 		return nil, unreachable(err)
 	}
 	if res.Status/100 != 2 {
-		said := oauth.ParseError(res.Status, res.Body)
+		said := q.said(res, form)
 		if res.Status == http.StatusTooManyRequests || res.Status >= 500 {
 			return nil, &Error{Retry: true, Err: said}
 		}
 		return nil, said
 	}
-	return oauth.ParseDeviceAuthorization(res.Body)
+	asked, err := oauth.ParseDeviceAuthorization(res.Body)
+	if err == nil && q.passed != nil {
+		q.passed(ctx, noteMembers(q.meta.DeviceAuthorizationEndpoint, asked.Ignored))
+	}
+	return asked, err
 }
 
 // slowDown is by how much slow_down makes the interval longer, for good (RFC 8628, section 3.5: MUST).

@@ -93,6 +93,13 @@ func (x *diagnosis) fail(step Step, place string, err error, advice string) {
 	x.report(Fail, d.Step, d.URL, d.Err.Error(), d.Rule, d.Advice)
 }
 
+// notes reports what was passed over.
+func (x *diagnosis) notes(step Step, notes []note) {
+	for _, n := range notes {
+		x.report(Warn, step, n.url, "passed over: "+n.text, "", n.advice)
+	}
+}
+
 // request asks the resource without a token for where its metadata lies. False ends the
 // examination.
 func (x *diagnosis) request(ctx context.Context, ch *challenge) bool {
@@ -137,6 +144,7 @@ func (x *diagnosis) metadata(ctx context.Context, ch *challenge) *discovery {
 			ruleResourceMetadata+" (RFC 9728)", adviceKey)
 		return d
 	}
+	x.notes(StepMetadata, d.notes)
 	x.ok(StepMetadata, d.metadataURL,
 		fmt.Sprintf("the resource is %s, with %d authorization server(s)", printable(d.resource, 256), len(d.servers)))
 	if slices.Contains(d.scopes, oauth.ScopeOfflineAccess) {
@@ -147,11 +155,13 @@ func (x *diagnosis) metadata(ctx context.Context, ch *challenge) *discovery {
 
 // server examines one authorization server.
 func (x *diagnosis) server(ctx context.Context, d *discovery, issuer string) {
-	m, assumed, err := x.c.server(ctx, d, issuer)
+	m, about, err := x.c.server(ctx, d, issuer)
 	if err != nil {
 		x.fail(StepServer, issuer, err, "")
 		return
 	}
+	x.notes(StepServer, about.notes)
+	assumed := about.assumed
 	if assumed { // only a sign-in can try
 		x.report(Warn, StepServer, issuer,
 			"it has no metadata; a sign-in would try /authorize, /token and /register there, as in the oldest revision, "+

@@ -28,14 +28,20 @@ func TestDiagnose(t *testing.T) {
 		},
 		{
 			name: "issuer with a slash", want: []string{fails + " authorization server metadata"}, advice: "trailing slash",
-			spoil: func(as *authServer, _ *resourceServer) { as.override["issuer"] = as.issuer() + "/" },
+			spoil: func(as *authServer, _ *resourceServer) { as.path, as.override["issuer"] = "/tenant", as.URL+"/tenant/" },
+		},
+		{
+			name: "members of other types", want: []string{warns + " resource metadata", warns + " authorization server metadata"}, advice: "operator",
+			spoil: func(as *authServer, rs *resourceServer) {
+				rs.prm["resource_name"], as.override["jwks_uri"] = 7, "http://plain.example"
+			},
 		},
 		{
 			name: "resource mismatch", want: []string{fails + " resource metadata"}, advice: "use the URL that the document names",
 			spoil: func(_ *authServer, rs *resourceServer) { rs.resource = "https://other.example/mcp" },
 		},
 		{
-			name: "other origin", want: []string{fails + " resource metadata"}, advice: "MetadataOrigins",
+			name: "other origin", want: []string{warns + " resource metadata"}, advice: "MetadataOrigins",
 			spoil: func(_ *authServer, rs *resourceServer) {
 				rs.header = `Bearer resource_metadata="https://other.example/prm"`
 			},

@@ -26,6 +26,8 @@ type discovery struct {
 	boundAlgs []string
 	// version is the value of MCP-Protocol-Version, for legacy discovery.
 	version string
+	// notes say what was passed over on the way, for people.
+	notes []note
 }
 
 // legacy says that there is no metadata: the origin is the server.
@@ -50,28 +52,39 @@ func (c *Client) fetchDiscovery(ctx context.Context, ch *challenge) (*discovery,
 	if err != nil {
 		return nil, newDiscoveryError(StepMetadata, ch.url.String(), err, "", "give the resource as an https URL")
 	}
-	var places []string
-	if ch.metadata != "" {
-		if err := c.checkMetadataURL(ch.url, ch.metadata); err != nil {
-			return nil, err
-		}
-		places = []string{ch.metadata}
-	} else if places, err = oauth.ResourceMetadataURLs(requested); err != nil {
+	places, err := oauth.ResourceMetadataURLs(requested)
+	if err != nil {
 		return nil, newDiscoveryError(StepMetadata, requested, err, "", "")
 	}
+	s := search{step: StepMetadata}
+	if ch.metadata != "" {
+		named, err := c.metadataPlace(ch)
+		if err != nil {
+			s.add(err)
+		} else {
+			places = slices.Insert(slices.DeleteFunc(places, func(place string) bool { return place == named }), 0, named)
+			s.promised = named
+		}
+	}
 	for _, place := range places {
-		d, err := c.resourceMetadata(ctx, ch, requested, place)
+		resp, err := s.fetch(ctx, c.fetcher(ch.url.String()), place, jsonHeader())
 		if err != nil {
 			return nil, err
 		}
-		if d != nil {
-			return d, nil
+		if resp == nil {
+			continue
 		}
+		d, ignored, err := readResource(ch, requested, place, resp.Body)
+		if err != nil {
+			s.add(err)
+			continue
+		}
+		d.notes = s.notes(place, ignored)
+		c.logNotes(ctx, d.notes)
+		return d, nil
 	}
-	if ch.metadata != "" {
-		return nil, newDiscoveryError(StepMetadata, ch.metadata, errors.New("no document there"),
-			"RFC 9728, section 5.1: resource_metadata is the URL of the metadata",
-			"the resource's challenge names a wrong place: tell its operator")
+	if err := s.err(requested); err != nil {
+		return nil, err
 	}
 	return c.legacy(ch, requested)
 }
@@ -96,36 +109,28 @@ func (c *Client) legacy(ch *challenge, requested string) (*discovery, error) {
 	return &discovery{id: base, servers: []string{base}, version: version}, nil
 }
 
-// checkMetadataURL says whether a challenge may point there: to the origin of the resource, or one
-// that was allowed. Attack: metadata poisoning.
-func (c *Client) checkMetadataURL(resource *url.URL, raw string) error {
-	u, err := url.Parse(raw)
-	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, resource) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
+// metadataPlace is where a challenge says that the metadata are, which may be relative and have
+// quotes that are none. Only the origin of the resource may be named, or one that was allowed.
+// Attack: metadata poisoning.
+func (c *Client) metadataPlace(ch *challenge) (string, error) {
+	u, err := ch.url.Parse(strings.Trim(ch.metadata, `'<>`))
+	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, ch.url) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
 		a, err := url.Parse(allowed)
 		return err == nil && sameOrigin(u, a)
 	})) {
-		return nil
+		return u.String(), nil
 	}
-	return newDiscoveryError(StepMetadata, raw, errors.New("the challenge points to another origin than the resource's"), "",
+	return "", newDiscoveryError(StepMetadata, ch.metadata, errors.New("the challenge points to another origin than the resource's, which was not asked"), "",
 		"if that place is trusted, allow it with Options.MetadataOrigins")
 }
 
-// resourceMetadata fetches and checks one document; nil if there is none.
-func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested, place string) (*discovery, error) {
-	wrong := func(err error, rule, advice string) (*discovery, error) {
-		return nil, newDiscoveryError(StepMetadata, place, err, rule, advice)
+// readResource reads and checks a document about a resource. It also returns the members that
+// cannot be read.
+func readResource(ch *challenge, requested, place string, body []byte) (d *discovery, ignored []string, err error) {
+	wrong := func(err error, rule, advice string) (*discovery, []string, error) {
+		return nil, nil, newDiscoveryError(StepMetadata, place, err, rule, advice)
 	}
-	resp, err := c.fetcher(ch.url.String()).Get(ctx, place, jsonHeader())
-	if err != nil {
-		return nil, fetchError(StepMetadata, place, err)
-	}
-	switch absent, err := noDocument(resp); {
-	case err != nil:
-		return wrong(err, "", "try again later")
-	case absent:
-		return nil, nil
-	}
-	m, err := oauth.ParseResourceMetadata(resp.Body)
+	m, err := oauth.ParseResourceMetadata(body)
 	if err != nil {
 		return wrong(err, "RFC 9728, section 2", adviceTellResource)
 	}
@@ -153,7 +158,7 @@ func (c *Client) resourceMetadata(ctx context.Context, ch *challenge, requested,
 		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers,
 		scopes: supportedScopes(m.ScopesSupported),
 		bound:  m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported,
-	}, nil
+	}, m.Ignored, nil
 }
 
 // supportedScopes are those of scopes_supported that are scopes at all.
@@ -163,19 +168,6 @@ func supportedScopes(listed []string) []string {
 		return len(one) != 1 || one[0] != s
 	})
 	return parseServerScopes(oauth.JoinScope(valid))
-}
-
-// noDocument reads the status: a document is absent if the server says so in any way of the 400s,
-// or gives a page. Trouble is an error: an attacker who causes it must not choose the next place.
-func noDocument(r *oauth.Response) (absent bool, err error) {
-	switch {
-	case r.Status/100 == 2:
-		text := strings.TrimLeft(string(r.Body[:min(len(r.Body), 64)]), " \t\r\n")
-		return !r.JSON() && !strings.HasPrefix(text, "{"), nil // servers of files may not say that it is JSON
-	case r.Status == http.StatusTooManyRequests || r.Status/100 == 5:
-		return false, &Error{Retry: true, Err: fmt.Errorf("the server answered %d", r.Status)}
-	}
-	return true, nil
 }
 
 // fetchError is the error of a fetch that brought no answer.
@@ -196,12 +188,12 @@ func sameOrigin(a, b *url.URL) bool { return a.Host != "" && oauth.Origin(a) == 
 // options say, else the first with credentials, else the first. spec 2026-07-28,
 // basic/authorization/authorization-server-discovery: the selection is the client's.
 func (c *Client) chooseServer(ctx context.Context, d *discovery, before *session) (string, error) {
-	if before != nil && slices.Contains(d.servers, before.Issuer) {
+	if before != nil && names(d.servers, before.Issuer) {
 		return before.Issuer, nil
 	}
 	if c.o.ChooseServer != nil && len(d.servers) > 1 {
 		chosen, err := c.o.ChooseServer(ctx, slices.Clone(d.servers))
-		if err == nil && !slices.Contains(d.servers, chosen) {
+		if err == nil && !names(d.servers, chosen) {
 			err = errors.New("ChooseServer chose one that the resource does not name")
 		}
 		if err != nil {
@@ -213,63 +205,75 @@ func (c *Client) chooseServer(ctx context.Context, d *discovery, before *session
 	return d.servers[max(known, 0)], nil
 }
 
+// names reports whether an issuer is among those that a resource names.
+func names(servers []string, issuer string) bool {
+	return slices.ContainsFunc(servers, func(named string) bool { return oauth.SameIssuer(named, issuer) })
+}
+
+// aboutServer is what there is to tell about the metadata of an authorization server.
+type aboutServer struct {
+	// assumed says that there are none.
+	assumed bool
+	// notes say what was passed over, for people.
+	notes []note
+}
+
 // server fetches the metadata of an authorization server and checks what is indispensable: issuer,
 // endpoints, PKCE. That of a resource without metadata may have none either, and then has default
 // endpoints (revision 2025-03-26, basic/authorization, section 2.3.3: MUST). What it serves besides
-// is not known, PKCE included, which is used all the same; assumed says so.
-func (c *Client) server(ctx context.Context, d *discovery, issuer string) (m *oauth.ServerMetadata, assumed bool, err error) {
+// is not known, PKCE included, which is used all the same.
+func (c *Client) server(ctx context.Context, d *discovery, issuer string) (*oauth.ServerMetadata, aboutServer, error) {
 	header := jsonHeader()
 	if d.legacy() && d.version != "" {
 		header.Set("MCP-Protocol-Version", d.version)
 	}
-	m, err = serverMetadata(ctx, c.fetcher(d.id), issuer, header)
+	m, notes, err := serverMetadata(ctx, c.fetcher(d.id), issuer, header)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, aboutServer{}, err
 	case m != nil:
-		return m, false, c.checkServer(d, issuer, m)
+		c.logNotes(ctx, notes)
+		return m, aboutServer{notes: notes}, c.checkServer(d, issuer, m)
 	case !d.legacy():
-		return nil, false, newDiscoveryError(StepServer, issuer, errors.New("the authorization server has no metadata"),
+		return nil, aboutServer{}, newDiscoveryError(StepServer, issuer, errors.New("the authorization server has no metadata"),
 			ruleServerMetadata, "check the issuer that the resource names, or tell its operator")
 	}
 	if _, err := oauth.CheckEndpoint(issuer); err != nil {
-		return nil, false, newDiscoveryError(StepServer, issuer, err, "", "")
+		return nil, aboutServer{}, newDiscoveryError(StepServer, issuer, err, "", "")
 	}
 	return &oauth.ServerMetadata{
 		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
-	}, true, nil
+	}, aboutServer{assumed: true}, nil
 }
 
-// serverMetadata tries the places of the metadata in order; nil if all are empty. A document of
-// another issuer ends the search: spec 2026-07-28,
+// serverMetadata tries the places of the metadata in order, and returns what it passed over; nil if
+// all are empty. A document of another issuer ends the search: spec 2026-07-28,
 // basic/authorization/authorization-server-discovery: MUST NOT be used.
-func serverMetadata(ctx context.Context, f *oauth.Fetcher, issuer string, header http.Header) (*oauth.ServerMetadata, error) {
+func serverMetadata(ctx context.Context, f *oauth.Fetcher, issuer string, header http.Header) (*oauth.ServerMetadata, []note, error) {
 	places, err := oauth.ServerMetadataURLs(issuer)
 	if err != nil {
-		return nil, newDiscoveryError(StepServer, issuer, err, "RFC 8414, section 2: an issuer is an https URL without query and fragment", adviceTellResource)
+		return nil, nil, newDiscoveryError(StepServer, issuer, err, "RFC 8414, section 2: an issuer is an https URL without query and fragment", adviceTellResource)
 	}
-	var trouble error
+	s := search{step: StepServer}
 	for _, place := range places {
-		resp, err := f.Get(ctx, place, header)
+		resp, err := s.fetch(ctx, f, place, header)
 		if err != nil {
-			return nil, fetchError(StepServer, place, err)
+			return nil, nil, err
 		}
-		absent, err := noDocument(resp)
-		if err != nil { // some servers fail for places that they do not have
-			trouble = newDiscoveryError(StepServer, place, err, "", "try again later")
-			continue
-		}
-		if absent {
+		if resp == nil {
 			continue
 		}
 		m, err := oauth.ParseServerMetadata(resp.Body, issuer)
-		if err != nil {
-			rule, advice := issuerRule(err)
-			return nil, newDiscoveryError(StepServer, place, err, rule, advice)
+		if err == nil {
+			return m, s.notes(place, m.Ignored), nil
 		}
-		return m, nil
+		rule, advice := issuerRule(err)
+		s.add(newDiscoveryError(StepServer, place, err, rule, advice))
+		if _, foreign := errors.AsType[*oauth.IssuerError](err); foreign {
+			break
+		}
 	}
-	return nil, trouble
+	return nil, nil, s.err(issuer)
 }
 
 // issuerRule is the rule that a document breaks, and what to do.
@@ -315,7 +319,7 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 	}
 	if c.o.Device != nil {
 		if m.DeviceAuthorizationEndpoint == "" {
-			return lacks(StepServer, "the server offers no sign-in on another device: its metadata has no device_authorization_endpoint",
+			return lacks(StepServer, "the server offers no sign-in on another device: its metadata has "+absence(m, "device_authorization_endpoint"),
 				"RFC 8628, section 4", "sign in with a browser, or ask its operator to allow this")
 		}
 		return nil
@@ -337,6 +341,14 @@ func (c *Client) checkServer(d *discovery, issuer string, m *oauth.ServerMetadat
 			"tell the server's operator to list S256 in code_challenge_methods_supported, which most servers can do already")
 	}
 	return nil
+}
+
+// absence says that metadata have no endpoint, or one that was passed over.
+func absence(m *oauth.ServerMetadata, endpoint string) string {
+	if slices.Contains(m.Ignored, endpoint) {
+		return "a " + endpoint + " that cannot be used: it must be an https URL"
+	}
+	return "no " + endpoint
 }
 
 // explainMissingEndpoint explains default endpoints that are absent: the resource hardly uses

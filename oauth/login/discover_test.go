@@ -161,7 +161,7 @@ func TestAttackPRMResourceSpoof(t *testing.T) {
 }
 
 // Attack: metadata poisoning: a challenge that points to another origin is not
-// followed, unless that was allowed.
+// followed, unless that was allowed; the resource's own place is asked. Proves: C19.
 func TestAttackMetadataPoisoning(t *testing.T) {
 	t.Parallel()
 	var asked int
@@ -171,6 +171,7 @@ func TestAttackMetadataPoisoning(t *testing.T) {
 		reply(w, 200, map[string]any{"resource": rs.url(), "authorization_servers": []string{as.issuer()}})
 	}))
 	rs.header = `Bearer resource_metadata="` + evil.URL + `/prm?secret=1"`
+	rs.prmPath = "/nowhere"
 	c, b := newClient(t, login.Options{})
 	d := stopped(t, c, rs, b, login.StepMetadata)
 	if asked != 0 {
@@ -179,8 +180,17 @@ func TestAttackMetadataPoisoning(t *testing.T) {
 	if strings.Contains(d.Error(), "secret") {
 		t.Errorf("the error shows the query: %v", d)
 	}
+	change(rs, func() { rs.prmPath = prmPath })
+	c, _ = newClient(t, login.Options{})
+	welcome(t, c.HTTPClient(nil), rs.url())
+	if asked != 0 {
+		t.Error("the other origin was asked")
+	}
 	c, _ = newClient(t, login.Options{MetadataOrigins: []string{evil.URL}})
 	welcome(t, c.HTTPClient(nil), rs.url())
+	if asked == 0 {
+		t.Error("the other origin, which was allowed, was not asked")
+	}
 }
 
 // Proves: C9: a document of another issuer is not used, and the search ends.
@@ -189,7 +199,8 @@ func TestServerMetadataIssuer(t *testing.T) {
 	for _, issuer := range []string{"https://honest.example", "slash"} {
 		t.Run(issuer, func(t *testing.T) {
 			t.Parallel()
-			as, rs := newServers(t)
+			as := newAuthServer(t, "/tenant")
+			rs := newResource(t, as)
 			as.override["issuer"] = issuer
 			if issuer == "slash" {
 				as.override["issuer"] = as.issuer() + "/"

@@ -174,7 +174,7 @@ func (g enterpriseManaged) provider(ctx context.Context, f *oauth.Fetcher) (*oau
 	if g.o.Issuer == "" {
 		return nil, errors.New("give its Issuer or its TokenEndpoint")
 	}
-	meta, err := serverMetadata(ctx, f, g.o.Issuer, jsonHeader())
+	meta, _, err := serverMetadata(ctx, f, g.o.Issuer, jsonHeader())
 	if err == nil && meta == nil {
 		err = fmt.Errorf("no metadata was found for %q; give its TokenEndpoint", g.o.Issuer)
 	}

@@ -49,6 +49,9 @@ type authServer struct {
 	status     int               // of answers that succeed; 0: as specified
 	fail       map[string]string // by grant type: error to answer with, once
 	down       bool              // the token endpoint answers 503
+	answer     map[string]any    // members of token responses; nil removes one
+	refused    http.HandlerFunc  // answers refreshes
+	noResource string            // error of a refresh with resource
 
 	clients    map[string]url.Values // by id: registered redirect URIs
 	codes      map[string]url.Values // by code: the authorization request
@@ -205,6 +208,14 @@ func (a *authServer) serveToken(w http.ResponseWriter, r *http.Request) {
 		reply(w, status, map[string]any{"error": code})
 		return
 	}
+	if kind == "refresh_token" && a.refused != nil {
+		a.refused(w, r)
+		return
+	}
+	if kind == "refresh_token" && a.noResource != "" && form.Has("resource") {
+		reply(w, 400, map[string]any{"error": a.noResource})
+		return
+	}
 	g := &grant{client: form.Get("client_id"), resource: form.Get("resource"), scope: form.Get("scope")}
 	switch kind {
 	case "authorization_code":
@@ -265,6 +276,11 @@ func (a *authServer) issue(w http.ResponseWriter, g *grant, kind string) {
 	if g.scope != "" {
 		answer["scope"] = g.scope
 	}
+	for name, value := range a.answer {
+		if answer[name] = value; value == nil && name != "expires_in" {
+			delete(answer, name)
+		}
+	}
 	reply(w, cmp.Or(a.status, 200), answer)
 }
 
@@ -301,7 +317,7 @@ type resourceServer struct {
 	resource string        // in the metadata; "": URL/mcp
 	prm      map[string]any
 	silent   bool              // no resource_metadata in challenges
-	header   string            // the whole challenge; "": made
+	header   string            // the whole challenge of a 401; "": made, "-": none
 	scope    string            // in the 401 challenge
 	needs    map[string]string // by Mcp-Name: scopes needed
 	nonce    string            // that DPoP proofs must have
@@ -398,10 +414,12 @@ func (s *resourceServer) serve(w http.ResponseWriter, r *http.Request) {
 			params += `, resource_metadata="` + s.URL + s.prmPath + `"`
 		}
 		value := scheme + strings.TrimPrefix(params, ", ")
-		if s.header != "" {
+		if s.header != "" && status == 401 {
 			value = s.header
 		}
-		w.Header().Set("WWW-Authenticate", value)
+		if value != "-" {
+			w.Header().Set("WWW-Authenticate", value)
+		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "refused")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -98,6 +99,12 @@ func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, s *sessio
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 	defer cancel()
 	r, err := requestToken(ctx, q, form)
+	if form.Has("resource") && resourceRefused(err) {
+		// RFC 8707, section 2.2: without it the token is for what was granted, and that is the resource.
+		c.log.InfoContext(ctx, "refreshing once more, without resource", "resource", s.ID, "issuer", s.Issuer, "error", err)
+		form.Del("resource")
+		r, err = requestToken(ctx, q, form)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("refresh the token of %s: %w", s.ID, err)
 	}
@@ -125,10 +132,18 @@ func (c *Client) refresh(ctx context.Context, m *oauth.ServerMetadata, s *sessio
 const refreshTimeout, storeTimeout = 30 * time.Second, 30 * time.Second
 
 // refusedForGood reports whether a server refuses to refresh a token in a way that asking again
-// does not change, so that a person must sign in.
+// does not change, so that a person must sign in. Not all servers say so with a code of OAuth.
 func refusedForGood(err error) bool {
 	said, ok := errors.AsType[*oauth.Error](err)
-	return ok && said.Code != "" && !isTransient(err)
+	return ok && !isTransient(err) &&
+		(said.Code != "" || said.Status == http.StatusBadRequest || said.Status == http.StatusUnauthorized)
+}
+
+// resourceRefused reports whether a request may have been refused because of its resource parameter:
+// some servers know none in a refresh.
+func resourceRefused(err error) bool {
+	said, ok := errors.AsType[*oauth.Error](err)
+	return ok && said.Status == http.StatusBadRequest && (said.Code == oauth.InvalidTarget || said.Code == oauth.InvalidRequest)
 }
 
 // storedDiscovery is what is known of a resource without asking it.

@@ -13,15 +13,14 @@ import (
 	"github.com/parley-mcp/parley/oauth"
 )
 
-// preregistered are the credentials that the options have for an issuer, or nil. The comparison is
-// exact: credentials go to no other server (spec 2026-07-28,
-// basic/authorization/client-registration: MUST NOT).
+// preregistered are the credentials that the options have for an issuer, or nil. They go to no other
+// server (spec 2026-07-28, basic/authorization/client-registration: MUST NOT).
 func (c *Client) preregistered(issuer string) *Credentials {
 	if issuer == "" {
 		return nil
 	}
 	var own Credentials
-	if i := slices.IndexFunc(c.o.Credentials, func(own Credentials) bool { return own.Issuer == issuer }); i >= 0 {
+	if i := slices.IndexFunc(c.o.Credentials, func(own Credentials) bool { return oauth.SameIssuer(own.Issuer, issuer) }); i >= 0 {
 		own = c.o.Credentials[i]
 	} else {
 		if c.o.CredentialsFor == nil {
@@ -32,8 +31,8 @@ func (c *Client) preregistered(issuer string) *Credentials {
 			return nil
 		}
 		own = *found
-		own.Issuer = issuer
 	}
+	own.Issuer = issuer
 	own.RedirectURIs = slices.Clone(own.RedirectURIs)
 	return &own
 }
@@ -123,12 +122,17 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	}
 	r := registration{
 		Issuer: m.Issuer, ClientID: info.ClientID, Secret: info.ClientSecret,
-		Method: info.TokenEndpointAuthMethod, TokenEndpoint: m.TokenEndpoint, DeviceEndpoint: m.DeviceAuthorizationEndpoint,
+		Method: answeredMethod(m, info), TokenEndpoint: m.TokenEndpoint, DeviceEndpoint: m.DeviceAuthorizationEndpoint,
 		RedirectURIs: metadata.RedirectURIs, Expires: info.ClientSecretExpiresAt,
 	}
-	if r.Method == "" { // RFC 7591, section 3.2.1: all metadata is returned; some servers do not
-		r.Method = registrationMethod(m)
+	notes := noteMembers(m.RegistrationEndpoint, info.Ignored)
+	if said := info.TokenEndpointAuthMethod; said != "" && said != r.Method {
+		notes = append(notes, note{
+			url:  redactURL(m.RegistrationEndpoint),
+			text: fmt.Sprintf("token_endpoint_auth_method %.40q, without what that needs; using %s", said, r.Method),
+		})
 	}
+	c.logNotes(ctx, notes)
 	for _, name := range []string{registrationName(m.Issuer, r.ClientID), registrationName(m.Issuer, "")} {
 		if err := c.write(ctx, name, &r); err != nil {
 			c.log.ErrorContext(ctx, "registration is kept in memory alone", "issuer", m.Issuer, "error", err)
@@ -165,6 +169,23 @@ func registrationMethod(m *oauth.ServerMetadata) string {
 		}
 	}
 	return oauth.AuthNone
+}
+
+// answeredMethod is how a client authenticates that was just registered: as the answer says, if there
+// is what that needs. Else a secret that came is used (RFC 7591, section 2: client_secret_basic is the
+// default): some servers say nothing about it.
+func answeredMethod(m *oauth.ServerMetadata, info *oauth.ClientInformation) string {
+	given, listed := info.TokenEndpointAuthMethod, m.TokenEndpointAuthMethodsSupported
+	bySecret := given == oauth.AuthSecretBasic || given == oauth.AuthSecretPost
+	switch {
+	case given == oauth.AuthNone, bySecret && info.ClientSecret != "":
+		return given
+	case info.ClientSecret == "":
+		return oauth.AuthNone
+	case len(listed) == 0 || slices.Contains(listed, oauth.AuthSecretBasic):
+		return oauth.AuthSecretBasic
+	}
+	return oauth.AuthSecretPost
 }
 
 // applicationType is native for redirects to this machine or a scheme of the client's own, else
@@ -270,7 +291,8 @@ func (c *Client) mayRegister(m *oauth.ServerMetadata) error {
 	reason, advice := "", "give its id with Options.Credentials"
 	switch {
 	case m.RegistrationEndpoint == "":
-		reason, advice = "the server registers none by itself", "register it at the server by hand and "+advice
+		reason, advice = "the server registers none by itself (its metadata has "+absence(m, "registration_endpoint")+")",
+			"register it at the server by hand and "+advice
 	case c.o.NoRegistration:
 		reason = "Options.NoRegistration is set"
 	default:

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -21,6 +22,8 @@ type grantRequest struct {
 	scopes   []string
 	dpop     *dpopSigner // nil without DPoP
 	now      func() time.Time
+	// passed is called with what was passed over in an answer, for people. nil: nobody wants to know.
+	passed func(ctx context.Context, notes []note)
 }
 
 // form begins a token request (spec 2026-07-28, basic/authorization: with resource, MUST).
@@ -39,18 +42,21 @@ func (q *grantRequest) form(grantType string) url.Values {
 // the issuer as audience, none), adds a DPoP proof if there is a signer, and repeats it once with
 // the nonce the server asked for. An error response is an *oauth.Error. form is not written to.
 func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.TokenResponse, error) {
-	res, method, err := postToken(ctx, q, form)
+	res, sent, method, err := postToken(ctx, q, form)
 	if err != nil {
 		return nil, fmt.Errorf("token request: %w", err)
 	}
 	tokens, err := oauth.ParseTokenResponse(res.Body)
-	said, listed := oauth.ParseError(res.Status, res.Body), q.meta.TokenEndpointAuthMethodsSupported
+	said, listed := q.said(res, sent), q.meta.TokenEndpointAuthMethodsSupported
 	succeeded := res.Status/100 == 2 // RFC 6749, section 5.1, says 200; some servers create a token with 201
 	switch {
 	case succeeded && err == nil:
+		if q.passed != nil {
+			q.passed(ctx, noteMembers(q.meta.TokenEndpoint, tokens.Ignored))
+		}
 		return tokens, nil
 	case succeeded && said.Code == "":
-		err = fmt.Errorf("answer of the authorization server: %w", err)
+		err = fmt.Errorf("answer of the authorization server: %w; %s", err, said.Description)
 	case succeeded: // some servers report errors so
 		err = said
 	case res.Status == http.StatusTooManyRequests, res.Status >= 500, said.Code == oauth.TemporarilyUnavailable, said.Code == oauth.ServerError:
@@ -63,39 +69,68 @@ func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth
 	return nil, fmt.Errorf("token request: %w", err)
 }
 
+// secretFields are the parameters of requests that no error may show.
+var secretFields = []string{
+	"code", "code_verifier", "refresh_token", "device_code", "token",
+	"client_secret", "client_assertion", "assertion", "subject_token",
+}
+
+// said is the error in the answer to a form, without the secrets that were sent, which some servers
+// repeat.
+func (q *grantRequest) said(res *oauth.Response, sent url.Values) *oauth.Error {
+	const shortest = 4 // what is shorter is no secret, and stands in many words
+	var pairs []string
+	hide := func(secret string) {
+		if len(secret) >= shortest {
+			pairs = append(pairs, secret, "[hidden]", url.QueryEscape(secret), "[hidden]")
+		}
+	}
+	for _, name := range secretFields {
+		hide(sent.Get(name))
+	}
+	if q.creds != nil {
+		hide(q.creds.Secret)
+	}
+	hidden := strings.NewReplacer(pairs...)
+	// Before, so that none is cut in two, and after, for those that JSON wrote in another way.
+	e := oauth.ParseError(res.Status, []byte(hidden.Replace(string(res.Body))))
+	e.Code, e.Description, e.URI = hidden.Replace(e.Code), hidden.Replace(e.Description), hidden.Replace(e.URI)
+	return e
+}
+
 // postToken sends the request, and once more if the server asks for a nonce in the proof (RFC 9449,
-// section 8), with another assertion and proof. It returns how the client authenticated.
-func postToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth.Response, string, error) {
+// section 8), with another assertion and proof. It returns what was sent, and how the client
+// authenticated.
+func postToken(ctx context.Context, q *grantRequest, form url.Values) (res *oauth.Response, sent url.Values, method string, err error) {
 	endpoint := q.meta.TokenEndpoint
 	if endpoint == "" {
-		return nil, "", errors.New("the authorization server has no token endpoint")
+		return nil, nil, "", errors.New("the authorization server has no token endpoint")
 	}
 	for repeated := false; ; repeated = true {
-		body, header := maps.Clone(form), jsonHeader()
-		method, err := q.authenticate(body, header)
-		if err != nil {
-			return nil, "", err
+		header := jsonHeader()
+		sent = maps.Clone(form)
+		if method, err = q.authenticate(sent, header); err != nil {
+			return nil, nil, "", err
 		}
-		var sent string
+		var used string
 		if q.dpop != nil {
 			var proof string
-			if proof, sent, err = q.dpop.proof(http.MethodPost, endpoint, "", q.now()); err != nil {
-				return nil, "", fmt.Errorf("DPoP proof: %w", err)
+			if proof, used, err = q.dpop.proof(http.MethodPost, endpoint, "", q.now()); err != nil {
+				return nil, nil, "", fmt.Errorf("DPoP proof: %w", err)
 			}
 			header.Set(headerDPoP, proof)
 		}
-		res, err := q.fetch.PostForm(ctx, endpoint, body, header)
-		if err != nil {
-			return nil, "", unreachable(err)
+		if res, err = q.fetch.PostForm(ctx, endpoint, sent, header); err != nil {
+			return nil, nil, "", unreachable(err)
 		}
 		if q.dpop == nil {
-			return res, method, nil
+			return res, sent, method, nil
 		}
 		q.dpop.learn(endpoint, res.Header)
 		nonce := nonceIn(res.Header)
-		if repeated || nonce == "" || nonce == sent || res.Status < 400 ||
+		if repeated || nonce == "" || nonce == used || res.Status < 400 ||
 			oauth.ParseError(res.Status, res.Body).Code != oauth.UseDPoPNonce {
-			return res, method, nil
+			return res, sent, method, nil
 		}
 	}
 }
@@ -117,7 +152,7 @@ func revokeToken(ctx context.Context, q *grantRequest, token, hint string) error
 		res, err = q.fetch.PostForm(ctx, q.meta.RevocationEndpoint, form, header)
 	}
 	if err == nil && res.Status/100 != 2 {
-		err = oauth.ParseError(res.Status, res.Body)
+		err = q.said(res, form)
 	}
 	if err != nil {
 		return fmt.Errorf("revoking a token: %w", err)

@@ -94,10 +94,10 @@ func Verify(ctx context.Context, token string, keys Source, c *Check) (*Token, e
 	}
 	typ, ok := findType(p.typ, c.Types)
 	if !ok {
-		return nil, ErrType
+		return nil, fmt.Errorf("%w: typ is %.64q, and these are taken: %q", ErrType, p.typ, c.Types)
 	}
 	if !allowed(p.algorithm, c.Algorithms) {
-		return nil, ErrAlgorithm
+		return nil, fmt.Errorf("%w: %.32q", ErrAlgorithm, p.algorithm)
 	}
 	found, err := keys.Find(ctx, p.keyID, p.algorithm)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Check) claims(t *Claims) error {
 		now = time.Now()
 	}
 	if c.Issuer != "" && t.Issuer != c.Issuer {
-		return ErrIssuer
+		return fmt.Errorf("%w: %.200q, not %q", ErrIssuer, t.Issuer, c.Issuer)
 	}
 	if len(c.Audience) > 0 && !slices.ContainsFunc(t.Audience, func(a string) bool { return slices.Contains(c.Audience, a) }) {
 		return ErrAudience
@@ -158,10 +158,10 @@ func (c *Check) claims(t *Claims) error {
 		}
 	} else if !now.Before(t.Expiry.Add(c.Skew)) {
 		// RFC 7519, section 4.1.4: on or after.
-		return ErrExpired
+		return fmt.Errorf("%w: at %s", ErrExpired, t.Expiry.UTC().Format(time.RFC3339))
 	}
 	if now.Add(c.Skew).Before(t.NotBefore) {
-		return ErrNotYet
+		return fmt.Errorf("%w: before %s", ErrNotYet, t.NotBefore.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
