@@ -2,9 +2,7 @@ package odd_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/parley-mcp/parley/app/odd"
 	"github.com/parley-mcp/parley/client"
-	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
@@ -99,129 +96,27 @@ func (d *pipes) Dial(ctx context.Context, in transport.Inbox) (transport.Link, e
 	return stdio.Conn(ours).Dial(ctx, in)
 }
 
-// A user does with a client what a case expects.
-type user struct {
-	c      *odd.Case
-	cl     *client.Client
-	sorted bool                // lists are in order of name
-	failed *mcp.CallToolResult // a result that says so
-}
-
-// use returns the first error.
-func (u *user) use(ctx context.Context, t *testing.T) error {
+// expectSeen compares what a client saw with what a case expects. Sorted says that lists are in order of name.
+func expectSeen(t *testing.T, c *odd.Case, seen *odd.Seen, sorted bool) {
 	t.Helper()
-	e, cl := &u.c.Expect, u.cl
-	everything := e.Error != "" && e.Tools == nil && e.Prompts == nil && e.Resources == nil && e.Templates == nil &&
-		e.Call == nil && e.Read == nil && e.Prompt == nil
-	for _, list := range []struct {
-		want []string
-		name string
-		read func() ([]string, error)
-	}{
-		{e.Tools, "tools", func() ([]string, error) { return names(cl.Tools(ctx), func(x *mcp.Tool) string { return x.Name }) }},
-		{e.Prompts, "prompts", func() ([]string, error) {
-			return names(cl.Prompts(ctx), func(x *mcp.Prompt) string { return x.Name })
-		}},
-		{e.Resources, "resources", func() ([]string, error) {
-			return names(cl.Resources(ctx), func(x *mcp.Resource) string { return x.URI })
-		}},
-		{e.Templates, "templates", func() ([]string, error) {
-			return names(cl.ResourceTemplates(ctx), func(x *mcp.ResourceTemplate) string { return x.URITemplate })
-		}},
-	} {
-		if list.want == nil && !everything {
-			continue
+	expected := c.Expect.Lists()
+	for name, got := range seen.Lists {
+		want := slices.Clone(expected[name])
+		if sorted {
+			slices.Sort(got)
+			slices.Sort(want)
 		}
-		got, err := list.read()
-		if errors.Is(err, client.ErrNotCapable) {
-			got, err = []string{}, nil
-		}
-		if err != nil {
-			return err
-		}
-		if want := slices.Clone(list.want); !everything {
-			if u.sorted {
-				slices.Sort(got)
-				slices.Sort(want)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s %q, want %q", list.name, got, want)
-			}
+		if expected[name] != nil && !slices.Equal(got, want) {
+			t.Errorf("%s %q, want %q", name, got, want)
 		}
 	}
-	if e.Call != nil {
-		r, err := cl.CallTool(ctx, e.Call.Tool, nil, nil)
-		if err != nil {
-			return err
-		}
-		expectText(t, "the call", fmt.Sprint(texts(r.Content...), string(r.StructuredContent)), e.Call.Text)
-		if r.IsError {
-			u.failed = r
-		}
-		if r.IsError != e.Call.IsError && e.Error == "" {
-			t.Errorf("isError is %t", r.IsError)
+	for name, use := range map[string]*odd.Use{"call": c.Expect.Call, "read": c.Expect.Read, "prompt": c.Expect.Prompt} {
+		if got, ok := seen.Texts[name]; ok && !strings.Contains(got, use.Text) {
+			t.Errorf("%s gave %.300q, want %q", name, got, use.Text)
 		}
 	}
-	if e.Read != nil {
-		r, err := cl.ReadResource(ctx, e.Read.URI, nil)
-		if err != nil {
-			return err
-		}
-		var got []string
-		for _, x := range r.Contents {
-			got = append(got, x.Text, string(x.Blob))
-		}
-		expectText(t, "the resource", strings.Join(got, "\n"), e.Read.Text)
-	}
-	if e.Prompt != nil {
-		r, err := cl.GetPrompt(ctx, e.Prompt.Name, nil, nil)
-		if err != nil {
-			return err
-		}
-		var got []string
-		for _, m := range r.Messages {
-			got = append(got, texts(m.Content))
-		}
-		expectText(t, "the prompt", strings.Join(got, "\n"), e.Prompt.Text)
-	}
-	return nil
-}
-
-func names[T any](list iter.Seq2[*T, error], name func(*T) string) (got []string, err error) {
-	got = []string{}
-	for x, err := range list {
-		if err != nil {
-			return nil, err
-		}
-		got = append(got, name(x))
-	}
-	return got, nil
-}
-
-// texts is what is in blocks.
-func texts(blocks ...mcp.Content) string {
-	var list []string
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case *mcp.TextContent:
-			list = append(list, b.Text)
-		case *mcp.ImageContent:
-			list = append(list, b.MIMEType, string(b.Data))
-		case *mcp.AudioContent:
-			list = append(list, b.MIMEType, string(b.Data))
-		case *mcp.ResourceLink:
-			list = append(list, b.URI)
-		case *mcp.EmbeddedResource:
-			list = append(list, b.Resource.URI, b.Resource.Text, string(b.Resource.Blob))
-		}
-	}
-	return strings.Join(list, "\n")
-}
-
-func expectText(t *testing.T, what, got, want string) {
-	t.Helper()
-	if !strings.Contains(got, want) {
-		t.Errorf("%s gave %.300q, want %q", what, got, want)
+	if _, called := seen.Texts["call"]; called && seen.IsError != c.Expect.Call.IsError && c.Expect.Error == "" {
+		t.Errorf("isError is %t", seen.IsError)
 	}
 }
 
@@ -234,7 +129,9 @@ func TestLibrary(t *testing.T) {
 		cl, err := client.Connect(t.Context(), dialer, &client.Options{Logger: quiet})
 		if err == nil {
 			defer cl.Close()
-			err = (&user{c: c, cl: cl}).use(t.Context(), t)
+			var seen *odd.Seen
+			seen, err = c.Expect.Use(t.Context(), cl)
+			expectSeen(t, c, seen, false)
 		}
 		expectError(t, c, err)
 		if err != nil && cl == nil {
@@ -295,7 +192,7 @@ func TestProxy(t *testing.T) {
 		}
 		x, err := proxy.Connect(t.Context(), dialer, &proxy.Options{Logger: quiet, Client: client.Options{Logger: quiet}, Refresh: -1})
 		if err != nil {
-			expectFailure(t, c, err, nil)
+			expectFailure(t, c, err, false)
 			return
 		}
 		defer x.Close()
@@ -304,8 +201,9 @@ func TestProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cl.Close()
-		u := &user{c: c, cl: cl, sorted: true}
-		expectFailure(t, c, u.use(t.Context(), t), u.failed)
+		seen, err := c.Expect.Use(t.Context(), cl)
+		expectSeen(t, c, seen, true)
+		expectFailure(t, c, err, seen.IsError)
 		for _, problem := range cl.Problems() {
 			// Schemas and structured content pass as they are.
 			if !strings.HasSuffix(problem.Place, "/inputSchema") && problem.Place != "/structuredContent" {
@@ -316,10 +214,10 @@ func TestProxy(t *testing.T) {
 }
 
 // expectFailure compares whether the use of a server failed with what a case expects. A tool can fail, too.
-func expectFailure(t *testing.T, c *odd.Case, err error, failed *mcp.CallToolResult) {
+func expectFailure(t *testing.T, c *odd.Case, err error, failed bool) {
 	t.Helper()
-	if (err != nil || failed != nil && failed.IsError) != (c.Expect.Error != "" || c.Expect.Call != nil && c.Expect.Call.IsError) {
-		t.Errorf("error %v, result %+v, want error %q", err, failed, c.Expect.Error)
+	if (err != nil || failed) != (c.Expect.Error != "" || c.Expect.Call != nil && c.Expect.Call.IsError) {
+		t.Errorf("error %v, isError %t, want error %q", err, failed, c.Expect.Error)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestBridge(t *testing.T) {
 		}
 		b := bridge.New(dialer, &bridge.Options{Logger: quiet, Proxy: proxy.Options{Logger: quiet, Client: client.Options{Logger: quiet}, Refresh: -1}})
 		if err := b.Start(t.Context()); err != nil {
-			expectFailure(t, c, err, nil)
+			expectFailure(t, c, err, false)
 			return
 		}
 		defer func() {
@@ -55,12 +55,13 @@ func TestBridge(t *testing.T) {
 		}()
 		cl, err := client.Connect(t.Context(), mem.New(b, nil), &client.Options{Logger: quiet})
 		if err != nil {
-			expectFailure(t, c, err, nil)
+			expectFailure(t, c, err, false)
 			return
 		}
 		defer cl.Close()
-		u := &user{c: c, cl: cl, sorted: true}
-		expectFailure(t, c, u.use(t.Context(), t), u.failed)
+		seen, err := c.Expect.Use(t.Context(), cl)
+		expectSeen(t, c, seen, true)
+		expectFailure(t, c, err, seen.IsError)
 	})
 }
 
