@@ -88,13 +88,13 @@ func (b *body) extra(dst []byte, start int) []byte {
 	dst = append(appendMember(dst, start, "_meta"), '{')
 	first := len(dst)
 	dst = b.s.era.meta(dst, k)
-	if k.tracker != nil {
-		dst = appendMember(dst, first, mcp.MetaProgressToken)
-		dst, _ = b.id.AppendJSON(dst)
-	}
 	dst = k.appendTrace(dst, first)
 	for name, value := range k.opts.Meta {
 		dst = append(appendMember(dst, first, name), value...)
+	}
+	if k.token && !b.s.refusesTokens.Load() { // at the end: all else is as in the request before
+		dst = appendMember(dst, first, mcp.MetaProgressToken)
+		dst, _ = b.id.AppendJSON(dst)
 	}
 	if len(dst) == first {
 		dst = dst[:before]

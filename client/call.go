@@ -39,6 +39,7 @@ type call struct {
 	own     pauseContext     // the parent of ctx, and
 	limits  pausetimer.Timer // what timer points to, unless middleware sends the request again
 	tracker *tracker
+	token   bool   // requests carry a progress token, unless the server refuses it
 	retry   *retry // nil until it is refused
 	waits   int32
 	size    int32 // bytes of the result
@@ -50,6 +51,10 @@ type call struct {
 	settled bool            // the result is what an extension made of the answer
 	mended  bool            // parts of the result were left out or replaced
 
+	// Client.mu guards these against others.
+	key      int64   // in Client.calls: the id of the first attempt before that is sent, then sent
+	progress float64 // the greatest that was reported of the last attempt
+
 	// Others may read these.
 	sent     atomic.Int64 // the id of the last attempt
 	attempts atomic.Int32
@@ -58,7 +63,7 @@ type call struct {
 }
 
 // What was tried once already.
-type tried struct{ interrupted, closed, version, tool, era bool }
+type tried struct{ interrupted, closed, version, tool, era, token bool }
 
 // A round is what a repeated request carries in addition (spec 2026-07-28,
 // basic/patterns/mrtr).
@@ -163,8 +168,7 @@ func (k *call) takeSlot(ctx context.Context) (release func(), err error) {
 	outer, _ := ctx.Value(requestKey{}).(*call)
 	c.mu.Lock()
 	stateless := c.last == nil || !c.last.facts.Handshake
-	_, within := c.calls[outer]
-	within = within && outer.hasSlot
+	within := outer != nil && c.calls[mcp.IntID(outer.key)] == outer && outer.hasSlot
 	c.mu.Unlock()
 	if stateless || within {
 		k.hasSlot = within
@@ -220,19 +224,30 @@ func (c *Client) during(m *jsonrpc.Incoming) asker {
 	id := m.During
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.calls {
-		if id.IsZero() && k == c.holder || !id.IsZero() && mcp.IntID(k.sent.Load()) == id {
-			return k.asker()
-		}
+	switch k := c.sentCall(id); {
+	case k != nil:
+		return k.asker()
+	case !id.IsZero():
+		return asker{}
+	case c.holder != nil && c.calls[mcp.IntID(c.holder.key)] == c.holder:
+		return c.holder.asker()
 	}
-	if id.IsZero() && c.extensions.related {
-		for k := range c.calls {
+	if c.extensions.related {
+		for _, k := range c.calls {
 			if own := k.ofExtension(); own != nil && own.relates(m, k.target) {
 				return k.asker()
 			}
 		}
 	}
 	return asker{}
+}
+
+// sentCall returns the call under way whose last attempt has an id, or nil. c.mu is held.
+func (c *Client) sentCall(id mcp.ID) *call {
+	if k := c.calls[id]; k != nil && k.sent.Load() == k.key {
+		return k
+	}
+	return nil
 }
 
 // wrap says what was being done.
@@ -268,13 +283,15 @@ func (k *call) start(ctx context.Context) error {
 	}
 	idle, hard := k.timeouts()
 	k.timer.Start(&c.timers, k, idle, hard)
-	c.calls[k] = struct{}{}
+	k.key, k.progress = c.lastID.Add(1), math.Inf(-1)
+	c.calls[mcp.IntID(k.key)] = k
 	for range c.asking {
 		k.timer.Pause()
 	}
 	if k.opts.OnProgress != nil {
 		k.tracker = newTracker(k)
 	}
+	k.token = k.tracker != nil || idle >= 0
 	return nil
 }
 
@@ -282,7 +299,7 @@ func (k *call) start(ctx context.Context) error {
 // says that it could not be.
 func (k *call) finish() (err error) {
 	k.c.mu.Lock()
-	delete(k.c.calls, k)
+	delete(k.c.calls, mcp.IntID(k.key))
 	k.c.mu.Unlock()
 	if k.tracker != nil {
 		err = k.tracker.end()
@@ -325,7 +342,12 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 		return nil, nil, err
 	}
 	s := cn.session()
-	if err := k.allowed(s); err != nil {
+	err = k.allowed(s)
+	if _, undeclared := errors.AsType[*undeclaredByServer](err); undeclared {
+		s = k.c.rediscover(k.ctx, cn, s)
+		err = k.allowed(s)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := k.extend(s); err != nil {
@@ -338,6 +360,9 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 	failed := failure(in, err)
 	switch {
 	case failed == nil:
+		if k.tried.token {
+			s.refusesTokens.Store(true)
+		}
 		return s, in, nil
 	case err != nil && k.ctx.Err() != nil:
 		// The cause may be that another connection ended, on which the caller was
@@ -376,10 +401,20 @@ func (k *call) allowed(s *session) error {
 		return nil
 	}
 	if !s.caps.Has(k.row.Capability) {
-		return fmt.Errorf("%w: the server does not offer %q", ErrNotCapable, k.row.Capability)
+		return &undeclaredByServer{k.row.Capability}
 	}
 	return nil
 }
+
+// An undeclaredByServer is the ErrNotCapable for a capability of the server.
+type undeclaredByServer struct{ capability string }
+
+func (e *undeclaredByServer) Error() string {
+	return fmt.Sprintf("%v: the server does not offer %q", ErrNotCapable, e.capability)
+}
+
+// Unwrap returns ErrNotCapable.
+func (*undeclaredByServer) Unwrap() error { return ErrNotCapable }
 
 // exchange sends the request once, with an id of its own.
 func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, error) {
@@ -395,10 +430,6 @@ func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, err
 	var route transport.Route
 	if cn.link.Traits().Routes {
 		route = s.era.route(k)
-	}
-	if k.tracker != nil {
-		end := k.c.expect(id, k)
-		defer end()
 	}
 	in, err := cn.link.Do(k.ctx, m, route)
 	k.c.reportFlaws(k.ctx, k.method, k.target, in)
@@ -452,11 +483,25 @@ func (k *call) refusedBefore() *retry {
 
 // nextID returns an id for the next attempt.
 func (k *call) nextID() mcp.ID {
-	id := k.c.lastID.Add(1)
-	k.sent.Store(id)
+	if k.key == 0 || k.key == k.sent.Load() {
+		k.renewKey(k.c.lastID.Add(1))
+	}
+	k.sent.Store(k.key)
 	k.attempts.Add(1)
 	k.ran.Store(false)
-	return mcp.IntID(id)
+	return mcp.IntID(k.key)
+}
+
+// renewKey changes the key of a call, which is in Client.calls unless it is the client's own.
+func (k *call) renewKey(id int64) {
+	c := k.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := mcp.IntID(k.key); c.calls[was] == k {
+		delete(c.calls, was)
+		c.calls[mcp.IntID(id)] = k
+	}
+	k.key, k.progress = id, math.Inf(-1)
 }
 
 // again reports whether the request may be sent once more after its
@@ -508,7 +553,7 @@ func (k *call) mayRepeat() bool {
 	return e != nil && (e.hints.ReadOnly() || e.hints.Idempotent())
 }
 
-// repair deals with refusals that say how to do it better; both mean that
+// repair deals with refusals that say how to do it better; all mean that
 // nothing was carried out.
 func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err error) {
 	switch {
@@ -522,6 +567,9 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		k.c.opts.Cache.drop(k.c.server, mcp.MethodToolsList, "")
 		_, err := k.c.Tool(k.ctx, k.target)
 		return err == nil, nil
+	case k.token && s.facts.Handshake && !k.ran.Load() && refusesToken(e):
+		k.token, k.tried.token = false, true
+		return true, nil
 	}
 	return k.mayRetryOtherEra(cn, s, e), nil
 }

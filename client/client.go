@@ -50,12 +50,11 @@ type Client struct {
 	last     *session // what was negotiated last
 	routed   bool     // the transport of the last connection repeats parts of requests
 	dialling *reconnect
-	gone     error     // why the last connection ended, if there will be no other
-	failures int       // connections that failed or died young, in a row
-	retryAt  time.Time // when to dial next
-	calls    map[*call]struct{}
-	holder   *call // has the slot
-	progress map[mcp.ID]*progressing
+	gone     error                          // why the last connection ended, if there will be no other
+	failures int                            // connections that failed or died young, in a row
+	retryAt  time.Time                      // when to dial next
+	calls    map[mcp.ID]*call               // by the id of the next or last attempt
+	holder   *call                          // has the slot
 	waits    map[*pausetimer.Timer]struct{} // of those who wait for what belongs to no call
 	asking   int                            // persons being asked for what belongs to no call
 	awaited  map[chan struct{}]string
@@ -85,12 +84,11 @@ func Connect(ctx context.Context, dialer transport.Dialer, opts *Options) (*Clie
 	}
 	c := &Client{
 		opts: o, caps: o.capabilities(), extensions: known, dialer: dialer, log: o.Logger,
-		server:   dialer.Key(),
-		calls:    make(map[*call]struct{}),
-		waits:    make(map[*pausetimer.Timer]struct{}),
-		progress: make(map[mcp.ID]*progressing),
-		awaited:  make(map[chan struct{}]string),
-		quiet:    make(chan struct{}),
+		server:  dialer.Key(),
+		calls:   make(map[mcp.ID]*call),
+		waits:   make(map[*pausetimer.Timer]struct{}),
+		awaited: make(map[chan struct{}]string),
+		quiet:   make(chan struct{}),
 	}
 	if c.server == "" {
 		c.server = "client " + strconv.FormatInt(clients.Add(1), 10)
@@ -130,7 +128,7 @@ func (c *Client) Close() error {
 	if c.gone != nil { // the calls were on the connection that ended
 		cause = fmt.Errorf("%w: %w", transport.ErrInterrupted, c.gone)
 	}
-	for k := range c.calls {
+	for _, k := range c.calls {
 		k.end(cause)
 	}
 	c.mu.Unlock()

@@ -79,7 +79,8 @@ type session struct {
 	caps         *mcp.ServerCapabilities
 	instructions string
 
-	serverMeta atomic.Pointer[serverMeta]
+	serverMeta    atomic.Pointer[serverMeta]
+	refusesTokens atomic.Bool // the server refuses params with a progress token
 }
 
 // An era is the behaviour that differs between revisions with a handshake and
@@ -218,10 +219,15 @@ func (cn *conn) sendOwn(ctx context.Context, k *call, era era, params any, route
 func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Route) (*jsonrpc.Incoming, error) {
 	in, err := cn.link.Do(ctx, m, route)
 	cn.c.reportFlaws(ctx, m.Method, "", in)
-	if errors.Is(err, transport.ErrInterrupted) && !cn.link.Traits().Routes {
+	if isCut(err) && !cn.link.Traits().Routes {
 		_ = cn.wait(ctx)
 	}
 	return in, err
+}
+
+// isCut reports whether a request failed because its connection ended, or is about to.
+func isCut(err error) bool {
+	return errors.Is(err, transport.ErrInterrupted) || errors.Is(err, transport.ErrClosed)
 }
 
 // lost is called once when a connection has ended. Who sees that it is done does not get
@@ -229,8 +235,8 @@ func (cn *conn) do(ctx context.Context, m *jsonrpc.Outgoing, route transport.Rou
 func (c *Client) lost(cn *conn) {
 	c.mu.Lock()
 	close(cn.done)
-	final := false
-	if c.cur == cn {
+	final, again := false, c.cur == cn
+	if again {
 		c.cur = nil
 		if time.Since(cn.born) >= earlyEnd {
 			c.failures = 0
@@ -241,8 +247,11 @@ func (c *Client) lost(cn *conn) {
 		}
 	}
 	c.mu.Unlock()
-	if final {
+	switch {
+	case final:
 		_ = c.guard("OnDisconnect", func() { c.opts.OnDisconnect(cn.cause) })
+	case again:
+		c.log.Warn("the connection to the server has ended; the next request makes another", "err", cn.cause)
 	}
 	c.spawn(func() { _ = cn.teardown(cn.cause) })
 }

@@ -455,7 +455,7 @@ func TestRequestMeta(t *testing.T) {
 			mcp.MetaTraceParent:        `"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"`,
 			mcp.MetaTraceState:         `"a=b"`,
 			mcp.MetaBaggage:            "",
-			mcp.MetaProgressToken:      "",
+			mcp.MetaProgressToken:      call.ID.String(),
 			"com.example/y":            "2",
 		} {
 			if got := meta(call, key); got != want {

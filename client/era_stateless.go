@@ -227,7 +227,11 @@ func (e *stateless) subscription(cn *conn, filter string, meta wire.Object) (*Su
 
 // hold keeps one subscriptions/listen open.
 func (e *stateless) hold(ctx context.Context, cn *conn, w *watch) error {
-	filter := w.within(e.c, cn.session())
+	s := cn.session()
+	if !w.neverAccepted() && w.wantsUndeclared(s) { // the server may have ended the last one since it has more now
+		s = e.c.rediscover(ctx, cn, s)
+	}
+	filter := w.within(e.c, s)
 	if empty(filter) {
 		// Nothing that this server could tell; what was asked stays wanted
 		// for the next connection.

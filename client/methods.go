@@ -315,11 +315,10 @@ func (c *Client) SetLogLevel(ctx context.Context, level mcp.LogLevel) error {
 	if !level.Valid() {
 		return fmt.Errorf("set log level: %.32q is no level", string(level))
 	}
-	s := c.session()
-	if s.caps.Logging == nil {
-		return fmt.Errorf("set log level: %w: the server does not offer %q", ErrNotCapable, mcp.CapLogging)
+	if err := c.offers(ctx, mcp.CapLogging); err != nil {
+		return fmt.Errorf("set log level: %w", err)
 	}
-	return s.era.setLevel(ctx, c, level)
+	return c.session().era.setLevel(ctx, c, level)
 }
 
 // RootsChanged tells the server that the roots have changed, in revisions that

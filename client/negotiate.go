@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -140,7 +141,7 @@ func (o *negotiation) remember() {
 // that it had ended by itself before. A pipe may tell only afterwards why it
 // ended, and then not with an ErrClosed, which is what our closing is.
 func (cn *conn) ended(err error, died bool) error {
-	if !errors.Is(err, transport.ErrInterrupted) || !cn.isClosed() || !died && errors.Is(cn.cause, transport.ErrClosed) {
+	if !isCut(err) || !cn.isClosed() || !died && errors.Is(cn.cause, transport.ErrClosed) {
 		return err
 	}
 	var dead *probeKilledError
@@ -406,6 +407,49 @@ func (o *negotiation) renewed() {
 	o.c.last = o.cn.session()
 	o.c.mu.Unlock()
 	o.remember()
+}
+
+// rediscover asks a server of a stateless revision again for what it offers, since that can
+// change at any time, and what is remembered must not keep a call from it. It returns the
+// session as it is then, stale itself if nothing has changed or is known.
+func (c *Client) rediscover(ctx context.Context, cn *conn, stale *session) *session {
+	if stale.facts.Handshake || cn.negotiating.acquire(ctx) != nil {
+		return stale
+	}
+	defer cn.negotiating.release()
+	if s := cn.session(); s != stale {
+		return s // another goroutine did
+	}
+	o := &negotiation{c: c, cn: cn}
+	o.allowed()
+	d, err := o.discover(ctx, stale.facts)
+	if err != nil {
+		c.log.Debug("what the server offers could not be asked again", "err", err)
+		return stale
+	}
+	if o.pick(d.SupportedVersions) != stale.facts || reflect.DeepEqual(&d.Capabilities, stale.caps) {
+		return stale
+	}
+	s := newStateless(c, stale.facts, d)
+	cn.sess.Store(s)
+	o.renewed()
+	return s
+}
+
+// offers returns an error if the server does not declare a capability.
+func (c *Client) offers(ctx context.Context, capability string) error {
+	s := c.session()
+	if s.caps.Has(capability) {
+		return nil
+	}
+	cn, err := c.live(ctx)
+	if err != nil {
+		return err
+	}
+	if s = c.rediscover(ctx, cn, cn.session()); !s.caps.Has(capability) {
+		return &undeclaredByServer{capability}
+	}
+	return nil
 }
 
 // recheck asks a server for its versions again that refuses requests of a

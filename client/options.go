@@ -121,9 +121,10 @@ type Options struct {
 	// not probed each time; default a memory of this process.
 	Eras EraMemory
 
-	// CallTimeout is how long a call may be silent; default 60 s. Progress
-	// restarts it, and it is paused while a person is asked. Negative means
-	// for as long as MaxCallTime allows.
+	// CallTimeout is how long a call may be silent; default 60 s. Progress and
+	// each part of a long answer restart it, and it is paused while a person is
+	// asked. Comments and pings do not restart it. Negative means for as long as
+	// MaxCallTime allows.
 	CallTimeout time.Duration
 	// MaxCallTime is how long a call may take in all, without the time that
 	// persons take; default 10 min, and a negative one is no limit.

@@ -1,12 +1,12 @@
 package client
 
 import (
-	"context"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 
-	"github.com/parley-mcp/parley/internal/pausetimer"
+	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -28,10 +28,8 @@ type report struct {
 // goroutine of its own. What arrives never waits for the handler, which may wait
 // for what arrives next.
 type tracker struct {
-	timer *pausetimer.Timer
-	ctx   context.Context //nolint:containedctx // the call's: nothing waits for the handler after it
-	done  chan struct{}
-	err   error // the handler panicked; set before done is closed
+	done chan struct{}
+	err  error // the handler panicked; set before done is closed
 
 	mu    sync.Mutex
 	last  float64 // the greatest progress that was delivered
@@ -45,7 +43,7 @@ type tracker struct {
 // end it. A handler that panics ends the call.
 func newTracker(k *call) *tracker {
 	f, ctx := k.opts.OnProgress, k.ctx
-	t := &tracker{timer: k.timer, ctx: ctx, done: make(chan struct{}), fresh: make(chan struct{}, 1)}
+	t := &tracker{done: make(chan struct{}), fresh: make(chan struct{}, 1)}
 	go func() {
 		defer close(t.done)
 		for r := range t.reports {
@@ -132,62 +130,49 @@ func (t *tracker) reports(yield func(report) bool) {
 	}
 }
 
-// A progressing is a request under way that wants progress.
-type progressing struct {
-	k    *call
-	t    *tracker
-	busy lock // held while a report is handed over
-	last float64
-}
-
-// expect makes the client take progress for token, until the returned
-// function is called. After it, nothing more is handed to the tracker of k.
-func (c *Client) expect(token mcp.ID, k *call) (end func()) {
-	p := &progressing{k: k, t: k.tracker, busy: make(lock, 1), last: math.Inf(-1)}
-	c.mu.Lock()
-	c.progress[token] = p
-	c.mu.Unlock()
-	return func() {
-		c.mu.Lock()
-		delete(c.progress, token)
-		c.mu.Unlock()
-		p.busy <- struct{}{} // a report that found p before is over, or sees that p is none any more
-		p.busy.release()
-	}
-}
-
-// report hands progress to the call that it belongs to. Progress for tokens that
-// are not under way, or that does not grow, is dropped (spec 2026-07-28,
-// basic/patterns/progress: MUST only reference active tokens, MUST increase).
+// report hands progress to the call that it belongs to, whose time it restarts. Progress
+// for tokens that are not under way, or that does not grow, is dropped (spec 2026-07-28,
+// basic/patterns/progress: MUST only reference active tokens, MUST increase). Some servers
+// make up tokens: that is no reason to warn.
 func (c *Client) report(m *mcp.ProgressParams) {
 	c.mu.Lock()
-	p := c.progress[m.ProgressToken]
+	k := c.sentCall(m.ProgressToken)
+	if k != nil && k.token {
+		k.report(m)
+		c.mu.Unlock()
+		return
+	}
 	c.mu.Unlock()
-	if p == nil {
-		c.log.Debug("progress for an unknown token", "token", m.ProgressToken.String())
+	c.log.Debug("progress for an unknown token", "token", m.ProgressToken.String())
+}
+
+// report notes progress of the last attempt. Client.mu is held.
+func (k *call) report(m *mcp.ProgressParams) {
+	k.ran.Store(true)
+	if !(m.Progress > k.progress) {
 		return
 	}
-	if p.busy.acquire(p.t.ctx) != nil {
+	k.progress = m.Progress
+	k.timer.Progress()
+	if k.tracker == nil {
 		return
 	}
-	defer p.busy.release()
-	c.mu.Lock()
-	active := c.progress[m.ProgressToken] == p
-	c.mu.Unlock()
-	if !active {
-		return
-	}
-	p.k.ran.Store(true)
-	if !(m.Progress > p.last) {
-		return
-	}
-	p.last = m.Progress
-	p.t.timer.Progress()
 	r := report{progress: m.Progress, message: shortened(m.Message)}
 	if m.Total != nil {
 		r.total = *m.Total
 	}
-	p.t.deliver(r)
+	k.tracker.deliver(r)
+}
+
+// unknownMember matches what servers write that refuse params with a member that they do not
+// know, such as _meta. One takes a call with it for a call of an unknown tool.
+var unknownMember = regexp.MustCompile(`(?i)\b_meta\b|progress_?token` +
+	`|\b(unknown|unrecognized|unexpected|additional|extra)\b.*\b(fields?|keys?|members?|parameters?|params|propert(y|ies)|arguments?|tool)\b`)
+
+// refusesToken reports whether a server may have refused a request because of its progress
+// token, as some old ones do.
+func refusesToken(e *jsonrpc.Error) bool {
+	return (e.Code == mcp.CodeInvalidParams || e.Code == mcp.CodeInvalidRequest) && unknownMember.MatchString(e.Message)
 }
 
 // shortened is a message of a report with at most maxProgressText bytes.

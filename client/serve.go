@@ -269,7 +269,7 @@ func (c *Client) pauseAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking++
-	for k := range c.calls {
+	for _, k := range c.calls {
 		k.timer.Pause()
 	}
 	for w := range c.waits {
@@ -281,7 +281,7 @@ func (c *Client) resumeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--
-	for k := range c.calls {
+	for _, k := range c.calls {
 		k.timer.Resume()
 	}
 	for w := range c.waits {

@@ -37,8 +37,8 @@ func (c *Client) Subscribe(ctx context.Context, uris ...string) (*Subscription, 
 	if len(uris) == 0 || len(uris) > maxSubscriptions {
 		return nil, fmt.Errorf("subscribe: between 1 and %d resources, not %d", maxSubscriptions, len(uris))
 	}
-	if !c.session().caps.Has(mcp.CapResourcesSubscribe) {
-		return nil, fmt.Errorf("subscribe: %w: the server does not offer %q", ErrNotCapable, mcp.CapResourcesSubscribe)
+	if err := c.offers(ctx, mcp.CapResourcesSubscribe); err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
 	}
 	wanted := slices.Clone(uris)
 	slices.Sort(wanted)
@@ -309,17 +309,31 @@ func (w *watch) fail(err error) {
 
 // within is what the server of a session can tell of what is wanted.
 func (w *watch) within(c *Client, s *session) *mcp.SubscriptionFilter {
-	caps := s.caps
 	f := mcp.SubscriptionFilter{
-		ToolsListChanged:     w.filter.ToolsListChanged && caps.Has(mcp.CapToolsListChanged),
-		PromptsListChanged:   w.filter.PromptsListChanged && caps.Has(mcp.CapPromptsListChanged),
-		ResourcesListChanged: w.filter.ResourcesListChanged && caps.Has(mcp.CapResourcesListChanged),
+		ToolsListChanged:     w.filter.ToolsListChanged && tells(s, mcp.CapTools, mcp.CapToolsListChanged),
+		PromptsListChanged:   w.filter.PromptsListChanged && tells(s, mcp.CapPrompts, mcp.CapPromptsListChanged),
+		ResourcesListChanged: w.filter.ResourcesListChanged && tells(s, mcp.CapResources, mcp.CapResourcesListChanged),
 	}
-	if caps.Has(mcp.CapResourcesSubscribe) {
+	if s.caps.Has(mcp.CapResourcesSubscribe) {
 		f.ResourceSubscriptions = w.filter.ResourceSubscriptions
 	}
 	f.Extra = c.extensions.extensionsWithin(w.filter.Extra, s)
 	return &f
+}
+
+// tells reports whether a server can tell of changes of a list. One of a stateless revision
+// that does not declare the list yet may agree to tell of it, or end the subscription once it
+// has it: it omits from its acknowledgement what it cannot tell (spec 2026-07-28,
+// SubscriptionsAcknowledgedNotificationParams).
+func tells(s *session, list, listChanged string) bool {
+	return s.caps.Has(listChanged) || !s.facts.Handshake && !s.caps.Has(list)
+}
+
+// wantsUndeclared reports whether the server of a session does not declare a list that is watched.
+func (w *watch) wantsUndeclared(s *session) bool {
+	f := &w.filter
+	return f.ToolsListChanged && !s.caps.Has(mcp.CapTools) || f.PromptsListChanged && !s.caps.Has(mcp.CapPrompts) ||
+		f.ResourcesListChanged && !s.caps.Has(mcp.CapResources)
 }
 
 // covers says whether a filter lets a notification pass.

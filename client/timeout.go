@@ -79,6 +79,13 @@ func (p *pauseContext) Resume() {
 	}
 }
 
+// Progress restarts the idle limit: a part of an answer has arrived.
+func (p *pauseContext) Progress() {
+	if p.timer != nil {
+		p.timer.Progress()
+	}
+}
+
 // A timeout is what limited makes a context of.
 type timeout struct {
 	pauseContext

@@ -82,6 +82,9 @@ func (e *BlockedError) Error() string {
 	return "blocked: " + e.URL + ": " + e.Reason
 }
 
+// NotRun tells transports of MCP that the request was not carried out.
+func (e *BlockedError) NotRun() bool { return true }
+
 // A Transport is an http.RoundTripper that holds every request to its rules:
 // the URL before it is used, the address when it is dialled (so that a name
 // that changes its address does not help), the body while it is read. Private,

@@ -102,38 +102,74 @@ func (c *Call) use(f *revision.Facts) {
 func (c *Call) decodeMeta(raw wire.RawValue, meta *mcp.RequestMeta) error {
 	if k := c.known(raw); k != nil {
 		*meta = k.meta // its parts are never written to
+		_, meta.ProgressToken = cutToken(raw)
 		return nil
 	}
 	if err := wire.Decode(raw, meta); err != nil {
 		return err
 	}
-	if len(raw) <= maxKnownMeta && meta.ProgressToken.IsZero() && meta.TraceParent == "" {
-		k := &decodedMeta{text: bytes.Clone(raw), meta: *meta}
+	text, token := cutToken(raw)
+	if len(text) <= maxKnownMeta && meta.ProgressToken == token && meta.TraceParent == "" {
+		k := &decodedMeta{text: bytes.Clone(text), meta: *meta}
+		k.meta.ProgressToken = mcp.ID{}
 		if !c.facts.Handshake {
 			k.version = c.facts.Version
 		}
-		c.metaCell(raw).Store(k)
+		c.metaCell(text).Store(k)
 	}
 	return nil
 }
 
+// tokenMember is how a progress token begins.
+const tokenMember = `"` + mcp.MetaProgressToken + `":`
+
+// cutToken returns a valid `_meta` without its closing brace, and without a progress token that is
+// its last member and a short number, as our client writes it: all else is the same in most requests.
+// In a string the member would be followed by a quotation mark, and in an inner object by a brace.
+func cutToken(raw wire.RawValue) (text wire.RawValue, token mcp.ID) {
+	text = raw[:len(raw)-1]
+	digits := len(text)
+	for digits > 0 && '0' <= text[digits-1] && text[digits-1] <= '9' {
+		digits--
+	}
+	start := digits - len(tokenMember) - 1 // of the member, with what is before it
+	if n := len(text) - digits; n == 0 || n > 18 || start < 0 || string(text[start+1:digits]) != tokenMember {
+		return text, mcp.ID{}
+	}
+	number := int64(0)
+	for _, digit := range text[digits:] {
+		number = 10*number + int64(digit-'0')
+	}
+	switch text[start] {
+	case ',':
+		return text[:start], mcp.IntID(number)
+	case '{':
+		return text[:1], mcp.IntID(number)
+	}
+	return text, mcp.ID{}
+}
+
 // metaCell is where the `_meta` of a request is remembered: one place in a
 // session, one of a few among all requests that belong to none.
-func (c *Call) metaCell(raw wire.RawValue) *atomic.Pointer[decodedMeta] {
+func (c *Call) metaCell(text wire.RawValue) *atomic.Pointer[decodedMeta] {
 	if c.session != nil {
 		return &c.session.meta
 	}
-	return &c.srv.metas[maphash.Bytes(metaSeed, raw)%uint64(len(c.srv.metas))]
+	return &c.srv.metas[maphash.Bytes(metaSeed, text)%uint64(len(c.srv.metas))]
 }
 
 var metaSeed = maphash.MakeSeed()
 
 // known returns what was decoded of the same `_meta` before, or nil.
 func (c *Call) known(raw wire.RawValue) *decodedMeta {
-	if len(raw) > maxKnownMeta {
+	if len(raw) == 0 {
 		return nil
 	}
-	if k := c.metaCell(raw).Load(); k != nil && bytes.Equal(k.text, raw) {
+	text, _ := cutToken(raw)
+	if len(text) > maxKnownMeta {
+		return nil
+	}
+	if k := c.metaCell(text).Load(); k != nil && bytes.Equal(k.text, text) {
 		return k
 	}
 	return nil
@@ -142,7 +178,7 @@ func (c *Call) known(raw wire.RawValue) *decodedMeta {
 // maxKnownMeta is the longest `_meta` that is remembered, in bytes.
 const maxKnownMeta = 4 << 10
 
-// decodedMeta is a `_meta` and its text.
+// decodedMeta is a `_meta` and its text, without what cutToken takes off.
 type decodedMeta struct {
 	text    []byte
 	meta    mcp.RequestMeta

@@ -252,7 +252,7 @@ func TestTapHTTP(t *testing.T) {
 	if want := []string{"401Bearer", "200"}; !slices.Equal(statuses, want) {
 		t.Errorf("statuses %q, want %q", statuses, want)
 	}
-	if len(got) != 1 || !strings.Contains(shown.bodies[call], got[0]) || !strings.HasPrefix(shown.bodies[call], "who are you?\n") {
+	if len(got) != 2 || !strings.Contains(got[0], "notifications/progress") || !strings.Contains(shown.bodies[call], got[1]) || !strings.HasPrefix(shown.bodies[call], "who are you?\n") {
 		t.Errorf("received %q in the bodies %q", got, shown.bodies[call])
 	}
 	steps := map[string]int{}

@@ -27,6 +27,12 @@ type PauserKey = pausetimer.Key
 // spec 2026-07-28, basic/patterns/cancellation: timeouts are the sender's.
 func PauseTimeouts(ctx context.Context) (resume func()) { return pausetimer.Pause(ctx) }
 
+// Progress restarts the time that the operation which ctx belongs to may be silent. A
+// Link calls it with the context of Do when a part of the answer has arrived and the rest
+// has not, so that a long answer is not taken for silence; comments and pings are no part
+// of an answer. It does nothing if ctx is not of a call of package client.
+func Progress(ctx context.Context) { pausetimer.Progress(ctx) }
+
 // WithTimeout is context.WithTimeoutCause with a limit that PauseTimeouts
 // pauses, together with the Pausers of outer contexts. The context tells no deadline.
 func WithTimeout(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {

@@ -21,6 +21,10 @@ const maxEmptyReads = 100
 
 // A Reader reads events. It has one caller at a time.
 type Reader struct {
+	// Parts, if not nil, is told by Next whenever more of an event has arrived, and the rest has
+	// not. Comments are no part of an event.
+	Parts interface{ PartArrived() }
+
 	src   io.Reader
 	limit int
 
@@ -32,6 +36,7 @@ type Reader struct {
 	begun  bool // the first line has been read
 	skipLF bool // a \n that comes next belongs to the \r before it
 	size   int  // of the event so far
+	told   int  // how much of it Parts was told of
 }
 
 // NewReader returns a reader of r that refuses events of more than limit
@@ -50,7 +55,7 @@ func NewReader(r io.Reader, limit int) *Reader {
 // or not.
 func (r *Reader) Next() (Event, error) {
 	var e Event
-	r.size = 0
+	r.size, r.told = 0, 0
 	for {
 		line, err := r.line()
 		switch {
@@ -61,7 +66,7 @@ func (r *Reader) Next() (Event, error) {
 				return e, nil
 			}
 			e = Event{} // an event of a type alone is none
-			r.size = 0
+			r.size, r.told = 0, 0
 		case line[0] == ':':
 			// a comment
 		default:
@@ -134,9 +139,22 @@ func (r *Reader) line() ([]byte, error) {
 			return r.first(rest), nil
 		}
 		r.scanned = len(rest)
+		r.tell(rest)
 		if err := r.fill(); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// tell tells Parts if more of the event has arrived. The rest is the beginning of its next line.
+func (r *Reader) tell(rest []byte) {
+	size := r.size
+	if len(rest) > 0 && rest[0] != ':' {
+		size += len(rest)
+	}
+	if r.Parts != nil && size > r.told {
+		r.told = size
+		r.Parts.PartArrived()
 	}
 }
 

@@ -38,6 +38,14 @@ func Pause(ctx context.Context) (resume func()) {
 	return sync.OnceFunc(p.Resume)
 }
 
+// Progress restarts the idle limit of the operation that ctx belongs to. It does nothing
+// if the Pauser of ctx has no method Progress.
+func Progress(ctx context.Context) {
+	if p, ok := ctx.Value(Key{}).(interface{ Progress() }); ok {
+		p.Progress()
+	}
+}
+
 // WithTimeout is context.WithTimeoutCause with a limit that can be paused. The
 // context tells no deadline, since a pause moves it.
 func WithTimeout(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
@@ -80,6 +88,9 @@ func (t *timeout) Resume() {
 	From(t.Context).Resume()
 	t.timer.Resume()
 }
+
+// Progress restarts the idle limit of the outer context: this one has none.
+func (t *timeout) Progress() { Progress(t.Context) }
 
 // Expired ends the context.
 func (t *timeout) Expired(Limit) { t.cancel(t.cause) }

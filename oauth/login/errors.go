@@ -38,6 +38,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Is lets errors.Is find transport.ErrDenied.
 func (e *Error) Is(target error) bool { return target == principal.ErrDenied && !e.Retry }
 
+// NotRun tells transports that the request was not carried out: it was not sent, or refused.
+func (e *Error) NotRun() bool { return true }
+
 // newError is the error of what a caller did in ctx.
 func newError(ctx context.Context, resource, doing string, err error) error {
 	if ctx.Err() != nil {

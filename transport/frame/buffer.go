@@ -16,7 +16,10 @@ const keepBuffer = 1 << 20
 const maxIdleCapacity = 16 << 10
 
 // A buffer holds one encoded message on its way out.
-type buffer struct{ b []byte }
+type buffer struct {
+	b       []byte
+	request jsonrpc.ID // zero if the message is not a request
+}
 
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
@@ -29,12 +32,15 @@ func encode(m *jsonrpc.Outgoing) (*buffer, error) {
 		buffers.Put(b)
 		return nil, fmt.Errorf("encoding a message: %w", err)
 	}
-	b.b = data
+	b.b, b.request = data, jsonrpc.ID{}
+	if m.Method != "" {
+		b.request = m.ID
+	}
 	if cap(data) > maxIdleCapacity && cap(data) > 4*len(data) {
 		// What waits for a slow peer must not hold memory that MaxQueued does
 		// not count.
 		defer b.free()
-		return &buffer{bytes.Clone(data)}, nil
+		return &buffer{bytes.Clone(data), b.request}, nil
 	}
 	return b, nil
 }

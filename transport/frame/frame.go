@@ -33,7 +33,8 @@ type Pipe interface {
 	Read() ([]byte, error)
 	// Write sends messages in order, several when they have queued up. The
 	// slices are void once Write has returned; until then Write may change
-	// their bytes and append to them.
+	// their bytes and append to them. An error ends the connection; a
+	// *WriteError among it says which messages the peer cannot have got.
 	Write(messages [][]byte) error
 	// Close ends the connection. It makes Read and Write return soon, but
 	// does not wait for them.
@@ -50,6 +51,15 @@ type Gauge interface {
 	// Room is how many messages Write would take without waiting for the peer,
 	// 0 if that is not known. It is called by the writer.
 	Room() int
+}
+
+// A PartReporter is a Pipe that reports the parts of a long message, so that its arrival is
+// not taken for silence.
+type PartReporter interface {
+	Pipe
+	// OnPart sets the function that Read calls when a part of a message has arrived and the
+	// rest has not. It is called once, before the first Read.
+	OnPart(arrived func())
 }
 
 // Limits of one connection and their defaults.
@@ -125,6 +135,20 @@ func (o *Options) defaults(maxMessage int) Options {
 func (o *Options) limits() jsonrpc.Limits {
 	return jsonrpc.Limits{Bytes: o.MaxMessage, Depth: o.MaxDepth}
 }
+
+// A WriteError says how far a Write came.
+type WriteError struct {
+	// Sent is how many of the messages, from the first, may have reached the peer.
+	Sent int
+	// Err is why the others did not.
+	Err error
+}
+
+// Error is that of Err.
+func (e *WriteError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *WriteError) Unwrap() error { return e.Err }
 
 // A TooLongError says that a message was longer than Limit bytes and has been
 // skipped.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +27,7 @@ var errPeerEnded = fmt.Errorf("%w by the peer", transport.ErrClosed)
 // closed.
 func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 	opts := o.defaults(DefaultMaxResponse)
+	parts, _ := p.(PartReporter)
 	if opts.Tap != nil {
 		p = &tappedPipe{p, opts.Tap}
 	}
@@ -36,13 +38,22 @@ func Dial(p Pipe, in transport.Inbox, o *Options) transport.Link {
 		limits:  opts.limits(),
 		log:     opts.Logger,
 		note:    opts.NoteUnreadable,
-		pending: make(map[jsonrpc.ID]chan reply),
+		pending: make(map[jsonrpc.ID]waiter),
 		read:    make(chan struct{}),
 	}
 	l.limits.Lenient = true
 	l.out = newWriter(p, &opts, &l.inFlight)
+	if parts != nil {
+		parts.OnPart(l.partArrived)
+	}
 	go l.run() // Close waits for l.read
 	return l
+}
+
+// A waiter is a Do that waits.
+type waiter struct {
+	answer chan reply
+	ctx    context.Context //nolint:containedctx // that of the Do, for as long as it waits
 }
 
 // A reply ends a Do.
@@ -69,8 +80,8 @@ type link struct {
 	flaw  string                 // for the next response; of the reader
 
 	mu      sync.Mutex
-	pending map[jsonrpc.ID]chan reply // each gets one reply from the goroutine that removes it
-	err     error                     // why the link ended
+	pending map[jsonrpc.ID]waiter // each gets one reply from the goroutine that removes it
+	err     error                 // why the link ended
 }
 
 var _ transport.Link = (*link)(nil)
@@ -80,7 +91,7 @@ func (l *link) Do(ctx context.Context, m *jsonrpc.Outgoing, _ transport.Route) (
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	answer, err := l.expect(m.ID)
+	answer, err := l.expect(ctx, m.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +124,7 @@ func (l *link) explain(err error) error {
 }
 
 // expect registers a request.
-func (l *link) expect(id jsonrpc.ID) (chan reply, error) {
+func (l *link) expect(ctx context.Context, id jsonrpc.ID) (chan reply, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
@@ -126,7 +137,7 @@ func (l *link) expect(id jsonrpc.ID) (chan reply, error) {
 		return nil, fmt.Errorf("id %s is in use by another request", id)
 	}
 	answer := make(chan reply, 1)
-	l.pending[id] = answer
+	l.pending[id] = waiter{answer, ctx}
 	return answer, nil
 }
 
@@ -142,23 +153,38 @@ func (l *link) remove(id jsonrpc.ID) bool {
 // deliver gives r to the Do that waits for id and reports whether one did.
 func (l *link) deliver(id jsonrpc.ID, r reply) bool {
 	l.mu.Lock()
-	answer, ok := l.pending[id]
+	w, ok := l.pending[id]
 	delete(l.pending, id)
 	l.mu.Unlock()
 	if ok {
-		answer <- r // has room for the one that comes
+		w.answer <- r // has room for the one that comes
 	}
 	return ok
 }
 
+// partArrived restarts the time that requests may be silent, when a part of a message has
+// arrived: the answers of all that wait are in this message or behind it.
+func (l *link) partArrived() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.pending {
+		transport.Progress(w.ctx)
+	}
+}
+
 // failPending refuses further requests and ends those that wait: no answer can
-// come any more.
+// come any more. Those that were not sent cannot have run.
 func (l *link) failPending(cause error) {
+	unsent := l.out.abandon(cause)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = cause
-	for _, answer := range l.pending {
-		answer <- reply{err: fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)} // has room, as in settle
+	for id, w := range l.pending {
+		err := fmt.Errorf("%w: %w", transport.ErrInterrupted, cause)
+		if slices.Contains(unsent, id) {
+			err = closed(cause)
+		}
+		w.answer <- reply{err: err} // has room, as in deliver
 	}
 	clear(l.pending)
 }

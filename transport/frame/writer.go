@@ -2,6 +2,7 @@ package frame
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -54,8 +55,9 @@ type writer struct {
 	state        writerState
 	roomFreed    chan struct{}
 	idle         chan struct{}
-	sealed       error // ends sending, not answering
-	err          error // ends both
+	sealed       error        // ends sending, not answering
+	err          error        // ends both
+	unsent       []jsonrpc.ID // requests that a failed write did not send
 	writeTimeout time.Duration
 	timer        *time.Timer
 	timerAt      time.Duration  // when timer fires, since started; 0: not set
@@ -307,6 +309,9 @@ func (w *writer) writeBatch(batch []*buffer) (more bool) {
 	}
 	err := w.pipe.Write(w.views)
 	clear(w.views)
+	if err != nil {
+		w.noteUnsent(batch, err)
+	}
 	for i, b := range batch {
 		if err == nil { // a pipe that failed may go on reading what it was given
 			b.free()
@@ -314,6 +319,32 @@ func (w *writer) writeBatch(batch []*buffer) (more bool) {
 		batch[i] = nil
 	}
 	return w.finishWrite(batch, size, err)
+}
+
+// noteUnsent keeps the requests of a batch that its failed write did not send.
+func (w *writer) noteUnsent(batch []*buffer, err error) {
+	failed, ok := errors.AsType[*WriteError](err)
+	if !ok {
+		return // any of them can have arrived
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range batch[min(failed.Sent, len(batch)):] {
+		w.unsent = append(w.unsent, b.request)
+	}
+}
+
+// abandon ends the writer, if it has not ended, and returns the requests that were not sent. One
+// that is being written may have been.
+func (w *writer) abandon(cause error) []jsonrpc.ID {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail(closed(cause))
+	unsent := w.unsent
+	for _, b := range w.queue {
+		unsent = append(unsent, b.request)
+	}
+	return unsent
 }
 
 // takeQueue sets the deadline of a write and returns what is to be written, or

@@ -171,13 +171,13 @@ func (e *pipeEnd) Room() int { return cap(e.out) - len(e.out) }
 
 // Write gives the other end a copy of each message.
 func (e *pipeEnd) Write(messages [][]byte) error {
-	for _, m := range messages {
+	for i, m := range messages {
 		select {
 		case e.out <- slices.Clone(m):
 		case <-e.mine.done:
-			return os.ErrClosed
+			return &frame.WriteError{Sent: i, Err: os.ErrClosed}
 		case <-e.other.done:
-			return io.ErrClosedPipe
+			return &frame.WriteError{Sent: i, Err: io.ErrClosedPipe}
 		}
 	}
 	return nil

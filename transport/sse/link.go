@@ -62,11 +62,12 @@ type pipe struct {
 
 	body     io.Closer
 	events   *eventstream.Reader
+	arrived  func() // called when a part of a message has arrived
 	endpoint string
 	calls    sync.Map // what ends a request that waits for its response, by jsonrpc.ID
 }
 
-var _ frame.Pipe = (*pipe)(nil)
+var _ frame.PartReporter = (*pipe)(nil)
 
 // release frees what the pipe holds. Nothing reads or writes any more.
 func (p *pipe) release() {
@@ -82,6 +83,12 @@ func (p *pipe) Close() error {
 	p.cancel(os.ErrClosed)
 	return nil
 }
+
+// OnPart sets what is called when a part of a message has arrived.
+func (p *pipe) OnPart(arrived func()) { p.arrived, p.events.Parts = arrived, p }
+
+// PartArrived is called by the reader of events.
+func (p *pipe) PartArrived() { p.arrived() }
 
 // Read returns the next message of the stream.
 func (p *pipe) Read() ([]byte, error) {
@@ -102,37 +109,41 @@ func (p *pipe) Read() ([]byte, error) {
 
 // Write posts messages, one after the other: that is how their order lasts.
 func (p *pipe) Write(messages [][]byte) error {
-	for _, m := range messages {
-		err := p.post(m)
+	for i, m := range messages {
+		sent, err := p.post(m)
 		status, ok := errors.AsType[*web.StatusError](err)
 		if ok && (status.Status == http.StatusRequestEntityTooLarge || status.Status == http.StatusTooManyRequests) {
 			err = p.notTaken(m, status.Status, err)
 		}
 		if err != nil {
-			return err
+			if sent {
+				i++
+			}
+			return &frame.WriteError{Sent: i, Err: err}
 		}
 	}
 	return nil
 }
 
-// post sends one message.
-func (p *pipe) post(message []byte) error {
+// post sends one message. With an error it reports whether the server may have taken it.
+func (p *pipe) post(message []byte) (sent bool, _ error) {
 	// A copy, since net/http may go on reading after it has the answer.
 	r, err := p.request(http.MethodPost, p.endpoint, bytes.NewReader(bytes.Clone(message)))
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := p.client.Do(r)
+	var progress web.RequestProgress
+	resp, err := p.client.Do(r.WithContext(progress.Trace(r.Context())))
 	if err != nil {
-		return fmt.Errorf("posting a message: %w", withoutURL(err))
+		return !progress.Unsent(err), fmt.Errorf("posting a message: %w", withoutURL(err))
 	}
 	defer func() { _ = resp.Body.Close() }() // there is nothing in it
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("posting a message: %w", web.NewStatusError(resp))
+		return resp.StatusCode/100 == 5, fmt.Errorf("posting a message: %w", web.NewStatusError(resp))
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, thrown) // the status has said all
-	return nil
+	return true, nil
 }
 
 // notTaken deals with a message that is too large for the server, or one too many
@@ -156,7 +167,8 @@ func (p *pipe) notTaken(message []byte, status int, refused error) error {
 		if err != nil {
 			return refused
 		}
-		return p.post(instead)
+		_, err = p.post(instead)
+		return err
 	default:
 		p.log.Warn("notification dropped", "method", m.Method, "error", refused)
 		return nil

@@ -155,6 +155,9 @@ func over(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// OnPart sets what is called when a part of a line has arrived.
+func (c *child) OnPart(arrived func()) { c.in.onPart(arrived) }
+
 // Write writes messages to standard input.
 func (c *child) Write(messages [][]byte) error { return c.out.write(messages) }
 

@@ -17,12 +17,32 @@ const joined = 256 << 10
 
 // lines reads messages that end with a newline, of at most limit bytes each.
 type lines struct {
-	r     *bufio.Reader
+	src   io.Reader
+	r     *bufio.Reader // of src
 	limit int
 }
 
 func newLines(r io.Reader, limit int) *lines {
-	return &lines{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
+	return &lines{src: r, r: bufio.NewReaderSize(r, readBuffer), limit: limit}
+}
+
+// onPart has arrived called when a part of a line was read, before anything is read.
+func (l *lines) onPart(arrived func()) { l.r.Reset(&partReader{l.src, arrived}) }
+
+// A partReader reports what it reads within a line.
+type partReader struct {
+	io.Reader
+
+	arrived func()
+}
+
+// Read reads, and reports bytes among which no line ends.
+func (r *partReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 && bytes.IndexByte(p[:n], '\n') < 0 {
+		r.arrived()
+	}
+	return n, err
 }
 
 // next returns the next line in memory of its own, without its end (\n or
@@ -104,27 +124,38 @@ func (l *lineWriter) write(messages [][]byte) error {
 		oneLine(m)
 	}
 	if len(messages) == 1 {
-		_, err := l.w.Write(append(messages[0], '\n'))
-		return err
+		n, err := l.w.Write(append(messages[0], '\n'))
+		return writeError(0, n, err)
 	}
-	for _, m := range messages {
+	sent := 0 // messages
+	for i, m := range messages {
 		if len(l.buf) > 0 && len(l.buf)+len(m) >= joined {
-			if err := l.flush(); err != nil {
+			if err := l.flush(sent); err != nil {
 				return err
 			}
+			sent = i
 		}
 		l.buf = append(append(l.buf, m...), '\n')
 	}
-	return l.flush()
+	return l.flush(sent)
 }
 
-func (l *lineWriter) flush() error {
-	_, err := l.w.Write(l.buf)
+// flush writes the buffer, after sent messages that have been written.
+func (l *lineWriter) flush(sent int) error {
+	n, err := l.w.Write(l.buf)
 	l.buf = l.buf[:0]
 	if cap(l.buf) > 2*joined {
 		l.buf = nil
 	}
-	return err
+	return writeError(sent, n, err)
+}
+
+// writeError is err, with the number of messages that were sent if none of its bytes was written.
+func writeError(sent, n int, err error) error {
+	if err == nil || n > 0 {
+		return err
+	}
+	return &frame.WriteError{Sent: sent, Err: err}
 }
 
 // oneLine replaces line breaks, where there are any, in place.

@@ -245,7 +245,10 @@ type stream struct {
 	close func() error
 }
 
-var _ frame.Gauge = (*stream)(nil)
+var (
+	_ frame.Gauge        = (*stream)(nil)
+	_ frame.PartReporter = (*stream)(nil)
+)
 
 func newStream(rwc io.ReadWriteCloser, limit int) *stream {
 	return &stream{in: newLines(rwc, limit), out: lineWriter{w: rwc}, close: sync.OnceValue(rwc.Close)}
@@ -256,6 +259,9 @@ func (s *stream) Read() ([]byte, error) { return s.in.next() }
 
 // Buffered reports whether the next line is there.
 func (s *stream) Buffered() bool { return s.in.buffered() }
+
+// OnPart sets what is called when a part of a line has arrived.
+func (s *stream) OnPart(arrived func()) { s.in.onPart(arrived) }
 
 // Room is not known.
 func (s *stream) Room() int { return 0 }

@@ -194,7 +194,7 @@ func (x *clientCall) post(m *jsonrpc.Outgoing, r transport.Route) error {
 // whole reads the answer to a request that succeeded and that is no stream by its type. JSON is read whatever
 // its type is, and so are events.
 func (x *clientCall) whole(resp *http.Response) (*jsonrpc.Incoming, error) {
-	data, err := x.l.readBody(resp)
+	data, err := x.readBody(resp)
 	x.l.showAnswer(resp, data, err)
 	encoding := resp.Header.Get("Content-Encoding")
 	switch {
@@ -267,7 +267,7 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	var data []byte
 	switch {
 	case mediaType(resp) != eventstream.ContentType:
-		data, _ = x.l.readBody(resp) // the status says enough if it breaks
+		data, _ = x.readBody(resp) // the status says enough if it breaks
 	case resp.ContentLength >= 0: // the stream has an end
 		if e, err := eventstream.NewReader(resp.Body, x.l.limits.Bytes).Next(); err == nil {
 			data = e.Data
@@ -413,9 +413,12 @@ func (x *clientCall) concerns(e *jsonrpc.ParseError) bool {
 	return !x.id.IsZero() && !e.Notification && (e.ID.IsZero() || e.Response && e.ID == x.id)
 }
 
+// PartArrived tells the caller's time limits that a part of the answer has arrived.
+func (x *clientCall) PartArrived() { transport.Progress(x.own) }
+
 // readBody reads a body within the limit.
-func (l *link) readBody(resp *http.Response) ([]byte, error) {
-	limit := l.limits.Bytes
+func (x *clientCall) readBody(resp *http.Response) ([]byte, error) {
+	limit := x.l.limits.Bytes
 	if resp.ContentLength > int64(limit) {
 		return nil, fmt.Errorf("%d bytes exceed the limit of %d (MaxResponse)", resp.ContentLength, limit)
 	}
@@ -436,6 +439,9 @@ func (l *link) readBody(resp *http.Response) ([]byte, error) {
 			return data, err
 		case len(data) == cap(data):
 			data = slices.Grow(data, min(len(data), max(limit-len(data), 0)+1))
+		}
+		if n > 0 && int64(len(data)) != resp.ContentLength {
+			x.PartArrived()
 		}
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
-	"sync/atomic"
 
 	"github.com/parley-mcp/parley/internal/eventstream"
 	"github.com/parley-mcp/parley/internal/httptoken"
@@ -19,6 +16,7 @@ import (
 	"github.com/parley-mcp/parley/internal/tap"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/transport"
+	"github.com/parley-mcp/parley/transport/web"
 )
 
 // protocolHeaders is what the names of the protocol's own headers begin with.
@@ -45,8 +43,7 @@ type outgoingRequest struct {
 
 	bad error // why a header cannot be sent: net/http would refuse it
 
-	trace        httptrace.ClientTrace
-	asked, wrote atomic.Bool
+	progress web.RequestProgress
 }
 
 // set adds a header whose name is valid. Its value is kept in it, if there is room.
@@ -68,13 +65,6 @@ func (p *outgoingRequest) again() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(p.content)), nil
 }
 
-// traced returns a context whose request notes how far it gets.
-func (p *outgoingRequest) traced(ctx context.Context) context.Context {
-	p.trace.GetConn = func(string) { p.asked.Store(true) }
-	p.trace.WroteHeaders = func() { p.wrote.Store(true) }
-	return httptrace.WithClientTrace(ctx, &p.trace)
-}
-
 // newRequest makes a request with the user's headers and those of the session,
 // and without content.
 func (l *link) newRequest(ctx context.Context, method string, s *clientSession) (*http.Request, *outgoingRequest, error) {
@@ -82,7 +72,7 @@ func (l *link) newRequest(ctx context.Context, method string, s *clientSession) 
 	if l.tap != nil {
 		ctx = tap.Begin(ctx, l.tap)
 	}
-	req := l.blank.WithContext(p.traced(ctx))
+	req := l.blank.WithContext(p.progress.Trace(ctx))
 	req.Method, req.URL, req.Header = method, &p.address, make(http.Header, usualHeaders)
 	if l.header != nil {
 		header, err := l.header(ctx)
@@ -179,9 +169,7 @@ func (l *link) roundTrip(req *http.Request, p *outgoingRequest) (*http.Response,
 	case errors.Is(err, transport.ErrDenied):
 		return nil, l.scrub(req.Method, err)
 	}
-	// A transport that does not tell what it does gets no benefit of the doubt.
-	op, ok := errors.AsType[*net.OpError](err)
-	if p.asked.Load() && !p.wrote.Load() || ok && op.Op == "dial" {
+	if p.progress.Unsent(err) {
 		return nil, fmt.Errorf("%w: %w", transport.ErrClosed, l.scrub(req.Method, err))
 	}
 	return nil, fmt.Errorf("%w: %w", transport.ErrInterrupted, l.scrub(req.Method, err))

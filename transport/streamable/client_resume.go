@@ -129,6 +129,9 @@ func (x *clientCall) read(ctx context.Context, resp *http.Response, c *clientCur
 	began := time.Now()
 	c.round++
 	events := eventstream.NewReader(resp.Body, x.l.limits.Bytes)
+	if !x.id.IsZero() {
+		events.Parts = x
+	}
 	for {
 		e, err := events.Next()
 		if errors.Is(err, eventstream.ErrTooLong) {

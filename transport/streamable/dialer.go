@@ -38,7 +38,8 @@ type Dialer struct {
 	// affair. Default: one for each link with a transport like
 	// http.DefaultTransport, whose connections end with the link. Redirects
 	// follow the rules of web.Client in any case; a Timeout of it would cut
-	// streams.
+	// streams. An error of its RoundTripper with a method NotRun that returns
+	// true says that the request was not carried out, and may be sent again.
 	Client *http.Client
 	// Header gives further headers for each request. Those of the protocol
 	// win over it. Default: none.

@@ -95,6 +95,7 @@ type pipe struct {
 	conn    *websocket.Conn
 	tracked *trackedConn
 	limit   int
+	arrived func() // called when a part of a message has arrived; nil when serving
 
 	reading, writing atomic.Bool   // a Read or a Write is in progress
 	pinged           atomic.Bool   // a ping was sent
@@ -107,7 +108,7 @@ type pipe struct {
 	reason string
 }
 
-var _ frame.Pipe = (*pipe)(nil)
+var _ frame.PartReporter = (*pipe)(nil)
 
 // newPipe returns a pipe with messages of at most limit bytes to read, and
 // starts keepAlive: after each interval of silence the peer is pinged, and the
@@ -156,13 +157,23 @@ func (p *pipe) Read() ([]byte, error) {
 	return data, nil
 }
 
+// OnPart sets what is called when a part of a message has arrived.
+func (p *pipe) OnPart(arrived func()) { p.arrived = arrived }
+
 // message reads the rest of a message into memory of its own. One over the
 // limit is read over without being held.
 func (p *pipe) message(r io.Reader) ([]byte, error) {
 	data := make([]byte, 0, min(readBuffer, p.limit+1))
+	seen := p.tracked.reads.Load()
 	for {
 		n, err := r.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
+		if reads := p.tracked.reads.Load(); n > 0 && reads != seen { // not what came with the beginning
+			seen = reads
+			if p.arrived != nil {
+				p.arrived()
+			}
+		}
 		// A connection that breaks within a message ends it like its last
 		// byte does: only the line knows.
 		if broken := p.tracked.readErr.Load(); broken != nil && err != nil {
