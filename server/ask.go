@@ -209,7 +209,7 @@ func CanRoots(ctx context.Context) bool { return can(ctx, needRoots) }
 
 func can(ctx context.Context, n need) bool {
 	c := CallFrom(ctx)
-	return c != nil && c.row.Asks && n.missing(c) == nil
+	return c != nil && c.row.Asks && !c.x.AnswerOnly && n.missing(c) == nil
 }
 
 // keyOf returns the key that the options of a question give, or "".
@@ -228,6 +228,9 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	}
 	if !c.row.Asks {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
+	}
+	if c.x.AnswerOnly {
+		return nil, fmt.Errorf("asking for %s: %w", q.what, errAnswerOnly)
 	}
 	if nc := needOf(q).missing(c); nc != nil {
 		nc.sessionless = c.sessionless() && !c.Detached()

@@ -50,6 +50,9 @@ var (
 	ErrNotFound = errors.New("not found")
 )
 
+// errAnswerOnly is an ErrCannotAsk that says why (ruling 46).
+var errAnswerOnly = mcp.Errorf("%w: it takes one JSON answer only; name text/event-stream in the Accept header, too", ErrCannotAsk)
+
 // NotCapableError says what a client would have had to declare.
 type NotCapableError struct {
 	// Required is what is missing.

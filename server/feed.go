@@ -26,6 +26,8 @@ type feed struct {
 
 	mu      sync.Mutex
 	topics  map[string]func() // what is wanted beside lists → what ends its watcher
+	lacks   []string          // topics of lists that the server did not have when they were asked for
+	grown   chan struct{}     // of a subscription: closed once it has one of them; nil if it lacks none
 	follows map[string]int    // topics of Call.Follow → followers
 	waiting []notice
 	logs    []*mcp.LogParams
@@ -72,6 +74,41 @@ func (f *feed) want(topic string) {
 	}
 	if _, ok := f.topics[topic]; !ok {
 		f.topics[topic] = nil
+	}
+}
+
+// lack notes the topic of a list that is wanted and that the server does not have, unless it has
+// it by now.
+func (f *feed) lack(topic string, offered func() bool) {
+	f.mu.Lock()
+	f.lacks = append(f.lacks, topic)
+	if f.grown == nil && f.session == nil {
+		f.grown = make(chan struct{})
+	}
+	f.mu.Unlock()
+	if offered() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.appeared(topic)
+	}
+}
+
+// appeared handles the first change of a list that the server lacked: it ends a subscription, so
+// that the client learns what the server offers now. The client of a session cannot learn it. The
+// lock is held.
+func (f *feed) appeared(topic string) {
+	i := slices.Index(f.lacks, topic)
+	if i < 0 {
+		return
+	}
+	if f.lacks = slices.Delete(f.lacks, i, i+1); f.session != nil {
+		f.srv.undeclared(topic)
+		return
+	}
+	select {
+	case <-f.grown:
+	default:
+		close(f.grown)
 	}
 }
 
@@ -171,7 +208,11 @@ func (f *feed) over() bool { return f.closed || f.call != nil && f.call.Err() !=
 func (f *feed) offer(n notice) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over() || !f.wanted(n.topic) {
+	if f.over() {
+		return
+	}
+	f.appeared(n.topic)
+	if !f.wanted(n.topic) {
 		return
 	}
 	if f.queued[n.topic] {

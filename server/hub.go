@@ -53,6 +53,8 @@ type hub struct {
 	detached detachedCalls
 	watches  map[string]*watch
 	parents  []func(notice) // hubs of servers that this one is mounted in
+
+	undeclared map[string]bool // topics of lists of which Server.undeclared has warned
 }
 
 type watch struct {
@@ -68,6 +70,7 @@ func (h *hub) init(s *Server) {
 	h.feeds = make(map[*feed]struct{})
 	h.listens = make(map[string]int)
 	h.watches = make(map[string]*watch)
+	h.undeclared = make(map[string]bool)
 }
 
 // stop ends all background work and waits for it.
@@ -151,6 +154,20 @@ func (h *hub) listChanged(k Kind) {
 	default:
 		h.publish(notice{topic: topicResources, method: mcp.NotifyResourcesListChanged})
 	}
+}
+
+// undeclared warns, once for each list, of clients that cannot see what was added.
+func (s *Server) undeclared(topic string) {
+	s.hub.mu.Lock()
+	told := s.hub.undeclared[topic]
+	s.hub.undeclared[topic] = true
+	s.hub.mu.Unlock()
+	if told {
+		return
+	}
+	option := map[string]string{topicTools: "DeclareTools", topicPrompts: "DeclarePrompts", topicResources: "DeclareResources"}[topic]
+	s.log.Warn("clients that are connected cannot use the "+topic+" that were added: in their protocol version a server declares "+
+		"its capabilities once; set the option before they connect, or add a feature of the kind", "option", "server.Options."+option)
 }
 
 // ResourceUpdated tells the clients that subscribed to uri that the resource

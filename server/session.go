@@ -401,7 +401,17 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.feed.session = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)
-	return s.initializeResult(f, s.capabilities(f, p.conn.Principal())), nil
+	caps := s.capabilities(f, p.conn.Principal())
+	if caps.Tools == nil {
+		p.feed.lack(topicTools, func() bool { return s.offers(f, mcp.CapTools) })
+	}
+	if caps.Prompts == nil {
+		p.feed.lack(topicPrompts, func() bool { return s.offers(f, mcp.CapPrompts) })
+	}
+	if caps.Resources == nil {
+		p.feed.lack(topicResources, func() bool { return s.offers(f, mcp.CapResources) })
+	}
+	return s.initializeResult(f, caps), nil
 }
 
 // agree reads what a client says in its handshake, and picks the revision.

@@ -111,6 +111,9 @@ var errUnlistened = errors.New("subscription ended by the server")
 // spec 2026-07-28, basic/patterns/subscriptions: the acknowledgement "MUST" be
 // the first message of the subscription.
 func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
+	if c.x.AnswerOnly {
+		return nil, mcp.NewError(mcp.CodeInvalidRequest, "subscriptions/listen is answered by an event stream; name text/event-stream in the Accept header, too")
+	}
 	if most, size := c.srv.maxListen(), len(c.x.In.Params.Raw()); over(size, most) {
 		return nil, mcp.NewError(mcp.CodeInvalidParams,
 			"params of subscriptions/listen have %d bytes, and may have %d; watch fewer resources in one subscription, and leave large icons and metadata out", size, most)
@@ -149,6 +152,9 @@ func (c *Call) listening(f *feed, ack *mcp.SubscriptionFilter) (Result, error) {
 		}
 		// The time that the caller was given, such as that of its token: with
 		// another one it may subscribe anew.
+	case <-f.grown:
+		// The server has a list now that the subscription was to tell of: the client
+		// subscribes again, after it has learned of that.
 	case <-over:
 	case <-c.x.Ending:
 	case <-c.srv.done:
@@ -201,9 +207,13 @@ func (c *Call) accept(f *feed, want *mcp.SubscriptionFilter) (*mcp.SubscriptionF
 		{want.PromptsListChanged, mcp.CapPrompts, topicPrompts, &ack.PromptsListChanged},
 		{want.ResourcesListChanged, mcp.CapResources, topicResources, &ack.ResourcesListChanged},
 	} {
-		if l.want && s.offers(c.facts, l.offer) {
+		switch {
+		case !l.want:
+		case s.offers(c.facts, l.offer):
 			f.want(l.topic)
 			*l.ack = true
+		default:
+			f.lack(l.topic, func() bool { return s.offers(c.facts, l.offer) })
 		}
 	}
 	var needed []string // scopes

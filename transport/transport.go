@@ -139,6 +139,9 @@ type Exchange struct {
 	Version string
 	// Batched says that the request came as an element of a JSON-RPC array.
 	Batched bool
+	// AnswerOnly says that the peer takes nothing but the answer, as a client does whose Accept
+	// header names JSON only. Out drops notifications, and refuses requests.
+	AnswerOnly bool
 	// Ending is closed when the transport is about to end although the peer is
 	// still there: what would go on for as long as the peer listens should
 	// end in good order. It is nil for exchanges of a session, which has

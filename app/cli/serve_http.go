@@ -159,10 +159,15 @@ func (p *program) serveHTTP(ctx context.Context, flags *httpFlags, s *httpServic
 	if err != nil {
 		return err
 	}
-	endpoints := s.mount(web.Access{Hosts: flags.hosts, Origins: flags.origins, TrustedProxies: trusted})
+	endpoints := s.mount(web.Access{
+		Hosts: flags.hosts, HostsName: "--allow-host",
+		Origins: flags.origins, OriginsName: "--allow-origin",
+		TrustedProxies: trusted,
+	})
 	mux := http.NewServeMux()
 	for path, h := range endpoints.handlers {
 		mux.Handle(path, h)
+		mux.Handle(path+"/{$}", h) // as many clients write it
 	}
 	door := newLateHandler()
 	g := &guardFlags{p: p, flags: flags, name: s.name, writeScope: s.writeScope}

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 
@@ -28,8 +29,20 @@ func (st *stream) newExchange(m *jsonrpc.Incoming, a *activeRequest) *exchange {
 	return x
 }
 
-// Send sends a message on the stream of the request.
-func (x *exchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error { return x.st.send(ctx, x, m) }
+// errAnswerOnly says that a client cannot be asked.
+var errAnswerOnly = errors.New("the client takes one JSON answer only; its Accept header does not name text/event-stream")
+
+// Send sends a message on the stream of the request. A client that takes one JSON answer only
+// gets no notification (ruling 46).
+func (x *exchange) Send(ctx context.Context, m *jsonrpc.Outgoing) error {
+	switch {
+	case !x.AnswerOnly:
+		return x.st.send(ctx, x, m)
+	case !m.ID.IsZero():
+		return errAnswerOnly
+	}
+	return ctx.Err()
+}
 
 // Answer sends the response. It does not wait for room: there is one for each
 // request. A response that cannot be encoded leaves the exchange open, so that

@@ -12,7 +12,7 @@ import (
 	"github.com/parley-mcp/parley/transport/web"
 )
 
-// Path is where [Serve] puts the endpoint.
+// Path is where [Serve] puts the endpoint, with and without a slash at the end.
 const Path = "/mcp"
 
 // A Handler is an MCP endpoint. It serves clients of every revision at once:
@@ -171,5 +171,6 @@ func Serve(ctx context.Context, addr string, h transport.Handler, o *Options) er
 	}
 	mux := http.NewServeMux()
 	mux.Handle(Path, endpoint)
+	mux.Handle(Path+"/{$}", endpoint) // as many clients write it
 	return web.Serve(ctx, addr, mux, &opts)
 }

@@ -119,7 +119,9 @@ func TestStatuses(t *testing.T) {
 
 		{"no Accept", "POST", modernBody(1, "echo", ""), []string{"Accept", ""}, 200, nil},
 		{"any Accept", "POST", modernBody(1, "echo", ""), []string{"Accept", "*/*"}, 200, nil},
-		{"half an Accept", "POST", modernBody(1, "echo", ""), []string{"Accept", "application/json"}, 406, nil},
+		{"JSON alone", "POST", modernBody(1, "echo", ""), []string{"Accept", "application/json"}, 200, []string{`"id":1,"result"`}},
+		{"events alone", "POST", modernBody(1, "echo", ""), []string{"Accept", "text/event-stream"}, 406, nil},
+		{"JSON refused", "POST", modernBody(1, "echo", ""), []string{"Accept", "*/*, application/json;q=0"}, 406, nil},
 		{"GET of JSON", "GET", "", append([]string{"Accept", "application/json"}, legacy...), 406, nil},
 		{"no Content-Type", "POST", modernBody(1, "echo", ""), []string{"Content-Type", ""}, 415, nil},
 		{"text", "POST", modernBody(1, "echo", ""), []string{"Content-Type", "text/plain"}, 415, nil},

@@ -126,13 +126,13 @@ func readField(route *transport.Route, name string, values []string, decode bool
 	return ""
 }
 
-// acceptsBoth reports whether a client takes both forms of an answer. Without
+// acceptedForms reports whether a client takes an answer as JSON, and as an event stream. Without
 // an Accept header it takes anything (ruling 14).
-func acceptsBoth(accept []string) bool {
+func acceptedForms(accept []string) (json, events bool) {
 	if len(accept) == 0 || len(accept) == 1 && accept[0] == "application/json, text/event-stream" {
-		return true
+		return true, true
 	}
-	return accepts(accept, "application", "json") && accepts(accept, "text", "event-stream")
+	return accepts(accept, "application", "json"), accepts(accept, "text", "event-stream")
 }
 
 // accepts reports whether the Accept header takes the media type: the most

@@ -36,8 +36,8 @@ func TestAccepts(t *testing.T) {
 		{[]string{"*/*;q=0, application/json, text/event-stream"}, true},
 		{[]string{"application/json;charset=utf-8;q=1, text/event-stream ; q=1.0"}, true},
 	} {
-		if got := acceptsBoth(test.accept); got != test.want {
-			t.Errorf("acceptsBoth(%q) is %v", test.accept, got)
+		if json, events := acceptedForms(test.accept); (json && events) != test.want {
+			t.Errorf("acceptedForms(%q) is %v, %v", test.accept, json, events)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("application/json, text/event-stream", "a", "=?base64?eA==?=", "Region")
 	f.Add("*/*;q=0.1;;,", "", "\x80", "")
 	f.Fuzz(func(t *testing.T, accept, method, name, param string) {
-		acceptsBoth([]string{accept})
+		acceptedForms([]string{accept})
 		isJSON([]string{accept})
 		isIdentity([]string{accept})
 		var route transport.Route

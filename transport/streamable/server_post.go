@@ -53,8 +53,10 @@ func namesVersion(m *jsonrpc.Incoming) bool {
 // read checks the headers that say what a body is, and returns it; nil if it
 // has been refused.
 func (h *Handler) read(a *activeRequest, hd *head) []byte {
+	json, events := acceptedForms(hd.accept)
+	a.x.AnswerOnly = !events // ruling 46
 	switch {
-	case !acceptsBoth(hd.accept):
+	case !json:
 		h.refuse(a, hd, http.StatusNotAcceptable, jsonrpc.NewError(jsonrpc.CodeInvalidRequest,
 			"an answer is application/json or text/event-stream; name both in the Accept header"))
 		return nil

@@ -92,7 +92,7 @@ func (a *activeRequest) context() context.Context { return (*requestContext)(a) 
 // for dead.
 func (a *activeRequest) KeepAlive() {
 	st := a.stream.Load()
-	if st == nil {
+	if st == nil || a.x.AnswerOnly {
 		return
 	}
 	st.lock()
@@ -123,7 +123,7 @@ const primeAfter = 200 * time.Millisecond
 // primeSoon has the response begin by a sign of life if it has not by then. It is
 // called before anything may be written.
 func (a *activeRequest) primeSoon(f *revision.Facts) {
-	if f.Priming {
+	if f.Priming && !a.x.AnswerOnly {
 		a.h.responses.KeepAliveAt(&a.Response, time.Now().Add(min(a.h.opts.KeepAlive, primeAfter)))
 	}
 }

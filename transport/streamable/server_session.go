@@ -179,7 +179,7 @@ func (s *session) post(a *activeRequest, m *jsonrpc.Incoming) {
 		return
 	}
 	st := new(stream).init(s.h, s, formObject)
-	if s.pollAfter() > 0 { // the response ends before the request does
+	if s.pollAfter() > 0 && !a.x.AnswerOnly { // the response ends before the request does
 		s.serveMany(a, st, []jsonrpc.BatchItem{{In: m}})
 		return
 	}

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -50,6 +52,9 @@ type Access struct {
 	// append to the header or replace it: one that hands it on unchanged lets
 	// callers choose their address. Default none.
 	TrustedProxies []netip.Prefix
+	// HostsName and OriginsName are what a refusal calls Hosts and Origins, such as a flag of a
+	// program. Defaults "Access.Hosts" and "Access.Origins".
+	HostsName, OriginsName string
 
 	refused func(r *http.Request, e *jsonrpc.Error) // see OnRefused
 }
@@ -76,8 +81,9 @@ func (a *Access) Admit(w http.ResponseWriter, r *http.Request, c *CORS) (*princi
 	if origins := r.Header["Origin"]; len(origins) > 0 {
 		own, listed := a.checkOrigin(origins, r)
 		if !own && !listed {
-			a.refuseHeader(w, r, "Origin", origins[0],
-				"add it to the endpoint's allowed origins (Access.Origins) if you trust its pages, or its own name to the allowed hosts (Access.Hosts)")
+			a.refuseHeader(w, r, "Origin", origins[0], fmt.Sprintf(
+				"add it to the endpoint's allowed origins (%s) if you trust its pages, or its own name to the allowed hosts (%s)",
+				cmp.Or(a.OriginsName, "Access.Origins"), a.hostsName()))
 			return nil, false
 		}
 		if listed {
@@ -112,9 +118,11 @@ func (a *Access) admitHost(w http.ResponseWriter, r *http.Request) bool {
 	if ok && len(r.Header["Host"]) == 0 && a.allowsHost(host, r) {
 		return true
 	}
-	a.refuseHeader(w, r, "Host", r.Host, "add the name to the endpoint's allowed hosts (Access.Hosts) if it is its own")
+	a.refuseHeader(w, r, "Host", r.Host, fmt.Sprintf("add the name to the endpoint's allowed hosts (%s) if it is its own", a.hostsName()))
 	return false
 }
+
+func (a *Access) hostsName() string { return cmp.Or(a.HostsName, "Access.Hosts") }
 
 // allowsHost reports whether the endpoint may be called by this name.
 func (a *Access) allowsHost(host hostPort, r *http.Request) bool {
