@@ -242,14 +242,6 @@ func (c *Client) during(m *jsonrpc.Incoming) asker {
 	return asker{}
 }
 
-// sentCall returns the call under way whose last attempt has an id, or nil. c.mu is held.
-func (c *Client) sentCall(id mcp.ID) *call {
-	if k := c.calls[id]; k != nil && k.sent.Load() == k.key {
-		return k
-	}
-	return nil
-}
-
 // wrap says what was being done.
 func (k *call) wrap(err error) error {
 	if k.target != "" {
@@ -405,16 +397,6 @@ func (k *call) allowed(s *session) error {
 	}
 	return nil
 }
-
-// An undeclaredByServer is the ErrNotCapable for a capability of the server.
-type undeclaredByServer struct{ capability string }
-
-func (e *undeclaredByServer) Error() string {
-	return fmt.Sprintf("%v: the server does not offer %q", ErrNotCapable, e.capability)
-}
-
-// Unwrap returns ErrNotCapable.
-func (*undeclaredByServer) Unwrap() error { return ErrNotCapable }
 
 // exchange sends the request once, with an id of its own.
 func (k *call) exchange(cn *conn, s *session, rd *round) (*jsonrpc.Incoming, error) {

@@ -135,6 +135,16 @@ func (e *CapabilityError) Is(target error) bool { return target == ErrNotCapable
 // Unwrap returns the server's error.
 func (e *CapabilityError) Unwrap() error { return e.Err }
 
+// An undeclaredByServer is the ErrNotCapable for a capability of the server.
+type undeclaredByServer struct{ capability string }
+
+func (e *undeclaredByServer) Error() string {
+	return fmt.Sprintf("%v: the server does not offer %q", ErrNotCapable, e.capability)
+}
+
+// Unwrap returns ErrNotCapable.
+func (*undeclaredByServer) Unwrap() error { return ErrNotCapable }
+
 // explain adds to an error of the server what its data says.
 func explain(e *jsonrpc.Error) error {
 	var data mcp.MissingCapabilityData

@@ -146,6 +146,14 @@ func (c *Client) report(m *mcp.ProgressParams) {
 	c.log.Debug("progress for an unknown token", "token", m.ProgressToken.String())
 }
 
+// sentCall returns the call under way whose last attempt has an id, or nil. c.mu is held.
+func (c *Client) sentCall(id mcp.ID) *call {
+	if k := c.calls[id]; k != nil && k.sent.Load() == k.key {
+		return k
+	}
+	return nil
+}
+
 // report notes progress of the last attempt. Client.mu is held.
 func (k *call) report(m *mcp.ProgressParams) {
 	k.ran.Store(true)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,31 +54,46 @@ func TestCancelWaitingCall(t *testing.T) {
 	}
 }
 
-// Calls of one turn run at once at a remote server with sessions.
+// Calls of one turn, and of two conversations, run at once at a remote server of any revision.
+//
+// Proves: C23.
 func TestCallsAtOnceAtARemoteServer(t *testing.T) {
-	const calls = 3
-	var arrived atomic.Int32
-	all := make(chan struct{})
-	meet := server.Tool("meet", "Waits until all calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
-		if arrived.Add(1) == calls {
-			close(all)
-		}
-		select {
-		case <-all:
-			return "met", nil
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	})
-	ts := httptest.NewServer(streamable.NewHandler(serverOf(t, meet), nil))
-	t.Cleanup(ts.Close)
-	h := newHost(t, &host.Options{Policy: allowing(t, "*")}, nil)
-	if err := h.Add(host.Server{Name: "one", Dialer: streamable.URL(ts.URL), Versions: []string{"2025-11-25"}}); err != nil {
-		t.Fatal(err)
-	}
-	m := &scripted{turns: []turn{use("one__meet", "{}", "one__meet", "{}", "one__meet", "{}")}}
-	if _, end, err := begin(t, h, m).Ask(t.Context(), "go"); err != nil || end.Calls != calls || end.Failed != 0 {
-		t.Fatalf("%+v, %v", end, err)
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			const sessions, calls = 2, 3
+			var arrived atomic.Int32
+			all := make(chan struct{})
+			meet := server.Tool("meet", "Waits until all calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
+				if arrived.Add(1) == sessions*calls {
+					close(all)
+				}
+				select {
+				case <-all:
+					return "met", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})
+			ts := httptest.NewServer(streamable.NewHandler(serverOf(t, meet), nil))
+			t.Cleanup(func() {
+				ts.CloseClientConnections()
+				ts.Close()
+			})
+			h := newHost(t, &host.Options{Policy: allowing(t, "*")}, nil)
+			if err := h.Add(host.Server{Name: "one", Dialer: streamable.URL(ts.URL), Versions: []string{version}}); err != nil {
+				t.Fatal(err)
+			}
+			var conversations sync.WaitGroup
+			for range sessions {
+				s := begin(t, h, &scripted{turns: []turn{use("one__meet", "{}", "one__meet", "{}", "one__meet", "{}")}})
+				conversations.Go(func() {
+					if _, end, err := s.Ask(t.Context(), "go"); err != nil || end.Calls != calls || end.Failed != 0 {
+						t.Errorf("%+v, %v", end, err)
+					}
+				})
+			}
+			conversations.Wait()
+		})
 	}
 }
 
