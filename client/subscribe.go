@@ -197,8 +197,8 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	s := cn.session()
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
-	if errors.Is(err, transport.ErrDenied) || mayAcceptLater(err) {
-		return err
+	if errors.Is(err, transport.ErrDenied) || mayAcceptLater(err) || cn.isClosed() {
+		return err // an error of the server in it can be about the session that it has lost
 	}
 	if !errors.As(err, &refusal) {
 		c.recheck(ctx, cn, s, err)
