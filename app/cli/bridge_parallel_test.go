@@ -27,55 +27,115 @@ func serveAt(t *testing.T, s *server.Server) (url string) {
 	return ts.URL + streamable.Path
 }
 
-// Calls of one client of a bridge run at once at a server of any revision, also while another
-// one hangs, whose cancellation reaches the server.
+// allRevisions are all that a server can speak.
+var allRevisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", stateless}
+
+// meetingCalls is how many calls of "meet" wait for each other.
+const meetingCalls = 3
+
+// A meeting has tools whose calls must run at once.
+type meeting struct {
+	arrived   atomic.Int32
+	two, all  chan struct{} // closed when two calls of "meet" are here, and all
+	hangs     chan struct{} // closed when "stay" runs
+	cancelled chan struct{} // closed when that was cancelled
+}
+
+func newMeeting() *meeting {
+	return &meeting{two: make(chan struct{}), all: make(chan struct{}), hangs: make(chan struct{}), cancelled: make(chan struct{})}
+}
+
+func (m *meeting) features() []server.Feature {
+	return []server.Feature{
+		server.Tool("meet", "Waits until three calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
+			switch m.arrived.Add(1) {
+			case meetingCalls - 1:
+				close(m.two)
+			case meetingCalls:
+				close(m.all)
+			}
+			select {
+			case <-m.all:
+				return "met", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}),
+		server.Tool("met", "Waits until two calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
+			select {
+			case <-m.two:
+				return "two", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}),
+		server.Tool("stay", "Waits for the end of the call.", func(ctx context.Context, _ mcp.None) (string, error) {
+			close(m.hangs)
+			<-ctx.Done()
+			close(m.cancelled)
+			return "", ctx.Err()
+		}),
+		server.Tool("stays", "Waits until stay runs.", func(ctx context.Context, _ mcp.None) (string, error) {
+			select {
+			case <-m.hangs:
+				return "it stays", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}),
+		server.Tool("left", "Waits until stay was cancelled.", func(ctx context.Context, _ mcp.None) (string, error) {
+			select {
+			case <-m.cancelled:
+				return "it has left", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}),
+	}
+}
+
+// callsAtOnce has calls run at once at the server behind a bridge. While one call hangs and two
+// wait for a third, the one that hangs is cancelled, and its server and its caller get to know.
+func (c *bridgedClient) callsAtOnce() {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	var staying, meeting sync.WaitGroup
+	staying.Go(func() {
+		if _, err := c.CallTool(ctx, "stay", nil, nil); !errors.Is(err, context.Canceled) {
+			c.t.Errorf("the call that was cancelled: %v", err)
+		}
+	})
+	c.calls("stays", "it stays", nil)
+	for range meetingCalls - 1 {
+		meeting.Go(func() { c.calls("meet", "met", nil) })
+	}
+	c.calls("met", "two", nil)
+	cancel()
+	staying.Wait()
+	c.calls("left", "it has left", nil)
+	c.calls("meet", "met", nil)
+	meeting.Wait()
+}
+
+// Calls of one client of a bridge run at once at a server of any revision, and are cancelled while
+// others run: at a remote server, and at a program, which stands behind a bridge over HTTP.
 //
-// Proves: FLOW-CANCEL.
+// Proves: FLOW-CANCEL, C23 (joshrotenberg/tower-mcp#1231, omnigent-ai/omnigent#2812).
 func TestBridgeCallsAtOnce(t *testing.T) {
-	const calls = 3
-	for _, behind := range bridgedEras {
+	for _, behind := range allRevisions {
 		for _, caller := range bridgedEras {
-			t.Run("server "+behind+", client "+caller, func(t *testing.T) {
+			t.Run("stdio, server "+behind+", client "+caller, func(t *testing.T) {
 				t.Parallel()
-				var arrived atomic.Int32
-				all, hangs, cancelled := make(chan struct{}), make(chan struct{}), make(chan struct{})
 				s := server.New("meeting", "1", nil)
-				s.Add(
-					server.Tool("meet", "Waits until all calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
-						if arrived.Add(1) == calls {
-							close(all)
-						}
-						select {
-						case <-all:
-							return "met", nil
-						case <-ctx.Done():
-							return "", ctx.Err()
-						}
-					}),
-					server.Tool("hang", "Waits for the end of the call.", func(ctx context.Context, _ mcp.None) (string, error) {
-						close(hangs)
-						<-ctx.Done()
-						close(cancelled)
-						return "", ctx.Err()
-					}),
-				)
-				c := joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, serveAt(t, s)), caller)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var hanging, meeting sync.WaitGroup
-				hanging.Go(func() {
-					if _, err := c.CallTool(ctx, "hang", nil, nil); !errors.Is(err, context.Canceled) {
-						t.Errorf("the call that hangs: %v", err)
-					}
-				})
-				<-hangs
-				for range calls {
-					meeting.Go(func() { c.calls("meet", "met", nil) })
-				}
-				meeting.Wait()
-				cancel()
-				hanging.Wait()
-				<-cancelled
+				s.Add(newMeeting().features()...)
+				joinBridge(t, bridgeCommand("--stdio", "--protocol", behind, serveAt(t, s)), caller).callsAtOnce()
+			})
+			t.Run("http, server "+behind+", client "+caller, func(t *testing.T) {
+				t.Parallel()
+				// Clients without a session are one only where the person says so.
+				url, _ := startBridge(t, []string{"--protocol", behind, "--single-user"}, "interviewer", t.TempDir())
+				joinBridge(t, streamable.URL(url), caller).callsAtOnce()
 			})
 		}
 	}

@@ -41,6 +41,7 @@ func interviewerMain() {
 // newInterviewer is an actor that also asks twice in one call, tells of changes, and dies.
 func newInterviewer(dir string) *server.Server {
 	s := newActor(dir)
+	s.Add(newMeeting().features()...)
 	s.Add(
 		server.Tool("interview", "Asks twice.", interview),
 		server.Tool("touch", "Changes what is noted.", func(context.Context, mcp.None) (string, error) {
