@@ -249,7 +249,7 @@ func (c *Client) saveResponse(ctx context.Context, p *plan, creds *Credentials, 
 	if err != nil {
 		return nil, newDiscoveryError(StepToken, p.meta.TokenEndpoint, err, "", adviceTellServer)
 	}
-	b := binding{ID: p.found.id, Resource: p.found.resource, Issuer: p.meta.Issuer, Requested: p.scopes}
+	b := binding{ID: p.found.id, Resource: p.found.resource, Metadata: p.found.metadataURL, Issuer: p.meta.Issuer, Requested: p.scopes}
 	if creds != nil {
 		b.ClientID = creds.ClientID
 	}

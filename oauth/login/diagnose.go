@@ -62,6 +62,11 @@ func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
+	// Only its challenge may name the place of its metadata.
+	if resp, err := c.fetcher(r.url.String()).Get(ctx, r.url.String(), jsonHeader()); err == nil && resp.Status == http.StatusUnauthorized {
+		found, _ := oauth.FindChallenge(oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate")), "Bearer", "DPoP")
+		r.metadata = found.Params["resource_metadata"]
+	}
 	d, err := c.discover(ctx, r)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,8 @@ type binding struct {
 	ID string `json:"id"`
 	// Resource is the identifier as the resource names itself; empty for one without metadata.
 	Resource string `json:"resource,omitzero"`
+	// Metadata is where the document about the resource lay, which only a challenge may name.
+	Metadata string `json:"metadata,omitzero"`
 	Issuer   string `json:"issuer"`
 	ClientID string `json:"client_id,omitzero"`
 	// Requested are all scopes that were asked for. They outlast the tokens.

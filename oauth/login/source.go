@@ -105,6 +105,9 @@ func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, e
 		if n.purpose >= forSignIn {
 			c.resetStepUps()
 		}
+		if s != nil {
+			at.metadata = s.Metadata // there is no challenge that names it
+		}
 		s, err = c.acquire(ctx, at, n)
 	}
 	if err != nil {
