@@ -91,7 +91,7 @@ flake: ## run the tests of FLAKE_PACKAGES (all) FLAKE_COUNT times (20) while all
 
 # Each part of soak takes at most an hour on two processors.
 SOAK := soak-flake-cli soak-flake-host soak-flake-interop soak-flake-transport soak-kills soak-kills-git soak-rounds \
-	soak-chaos soak-load soak-builtins soak-race soak-fuzz soak-release soak-lint soak-cross
+	soak-chaos soak-load soak-builtins soak-servers soak-race soak-fuzz soak-release soak-lint soak-cross
 .PHONY: quick soak $(SOAK)
 soak: $(SOAK) ## what takes hours, in parts of at most one hour
 
@@ -126,6 +126,10 @@ soak-load: ## keys that change under load
 	PARLEY_TEST_LOAD=1m $(GO) test -count=1 -timeout 20m -run '^TestKeysUnderLoad$$' ./app/admin
 soak-builtins: ## ten minutes of load on each built-in server
 	PARLEY_TEST_LOAD=10m $(GO) test -count=1 -timeout 90m -parallel 4 -run '^TestBuiltinsForLong$$' ./app/cli
+soak-servers: ## the servers from npm that people use; needs npm and a network
+	cd interop/peers && npm ci
+	cd interop/peers/servers && npm ci
+	cd interop && PARLEY_TEST_PEERS=1 PARLEY_TEST_NPX=all GOWORK=off $(GO) test -v -count=1 -timeout 50m -run '^TestNPMServers$$' .
 soak-race: ## every test of the library and the program with the race detector
 	GOWORK=off $(RACE) ./...
 	PARLEY_TEST_KILLS=4 PARLEY_TEST_SEEDS=3 $(RACE) $(RACE_APP)

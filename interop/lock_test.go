@@ -11,16 +11,23 @@ import (
 // The peers are the same for everybody: package.json names exact versions, and
 // the lock says where each package comes from and what it holds.
 func TestLock(t *testing.T) {
+	for _, dir := range []string{"peers", "peers/servers"} {
+		t.Run(dir, func(t *testing.T) { checkLock(t, dir) })
+	}
+}
+
+func checkLock(t *testing.T, dir string) {
+	t.Helper()
 	var manifest struct {
 		Dependencies         map[string]string `json:"dependencies"`
 		OptionalDependencies map[string]string `json:"optionalDependencies"`
 	}
-	decodeFile(t, "peers/package.json", &manifest)
+	decodeFile(t, dir+"/package.json", &manifest)
 	exact := regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 	for _, list := range []map[string]string{manifest.Dependencies, manifest.OptionalDependencies} {
 		for name, version := range list {
 			if !exact.MatchString(version) {
-				t.Errorf("peers/package.json: %s %s is no exact version", name, version)
+				t.Errorf("package.json: %s %s is no exact version", name, version)
 			}
 		}
 	}
@@ -30,10 +37,10 @@ func TestLock(t *testing.T) {
 			Integrity string `json:"integrity"`
 		} `json:"packages"`
 	}
-	decodeFile(t, "peers/package-lock.json", &lock)
+	decodeFile(t, dir+"/package-lock.json", &lock)
 	for name, p := range lock.Packages {
 		if name != "" && (!strings.HasPrefix(p.Resolved, "https://registry.npmjs.org/") || p.Integrity == "") {
-			t.Errorf("peers/package-lock.json: %s comes from %q with integrity %q", name, p.Resolved, p.Integrity)
+			t.Errorf("package-lock.json: %s comes from %q with integrity %q", name, p.Resolved, p.Integrity)
 		}
 	}
 }
