@@ -415,6 +415,8 @@ func TestSecretish(t *testing.T) {
 		PageToken string `json:"pageToken"`
 		MaxTokens int    `json:"maxTokens"`
 		UseSecret bool   `json:"use_secret"`
+		Kind      string `json:"secretType"`
+		Length    string `json:"password_length"`
 		Name      string
 		In        struct {
 			ClientSecret string `json:"clientSecret"`

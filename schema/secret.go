@@ -19,11 +19,16 @@ var (
 	}
 	// harmless words before "token" say that it is a position, not a secret.
 	harmless = []string{"page", "next", "previous", "continuation", "sync", "progress", "cursor"}
+	// facts at the end of a name say that it is about a secret: secretType, passwordLength.
+	facts = []string{"type", "kind", "name", "length", "format", "count"}
 )
 
 // looksSecret says whether a name seems to be that of a secret.
 func looksSecret(name string) bool {
 	list := words(name)
+	if len(list) > 0 && slices.Contains(facts, list[len(list)-1]) {
+		return false
+	}
 	for i, word := range list {
 		if word == "token" && i > 0 && slices.Contains(harmless, list[i-1]) {
 			continue
