@@ -61,9 +61,9 @@ var refused = []string{
 	"tool-twice-the-same-key",
 }
 
-// undeclared is the one case in which version 1 lists what ours does not: the server declares no capability, and
-// the specification lets clients use only what was negotiated (lifecycle, Operation). Version 2 does the same as
-// ours.
+// undeclared is the one case in which version 1 lists what ours does not: the server declares no
+// capability, and the specification lets clients use only what was negotiated (lifecycle,
+// Operation). Version 2 does the same as ours.
 const undeclared = "capabilities-are-empty"
 
 // There is no odd server that the clients of the TypeScript SDKs can use and ours cannot, but for those

@@ -123,9 +123,9 @@ var popularServers = []npmServer{
 	},
 }
 
-// The program lists all tools of the servers that people use, as many as the client of the TypeScript SDK
-// and as the server sends, calls one, and examines them without a false finding. With PARLEY_TEST_NPX=all these
-// are all servers of both tables.
+// The program lists all tools of the servers that people use, as many as the client of the
+// TypeScript SDK and as the server sends, calls one, and examines them without a false finding.
+// With PARLEY_TEST_NPX=all these are all servers of both tables.
 func TestNPMServers(t *testing.T) {
 	which := os.Getenv("PARLEY_TEST_NPX")
 	if which == "" {
@@ -335,8 +335,8 @@ func (u *npmUse) theirs() []string {
 	return seen.Tools
 }
 
-// examined are the codes of the doctor's findings, which must be the expected ones. Whether a server ends with
-// its input in time depends on the machine.
+// examined are the codes of the doctor's findings, which must be the expected ones. Whether a
+// server ends with its input in time depends on the machine.
 func (u *npmUse) examined(want []string) []string {
 	exit, out := u.run(append([]string{"doctor", "--json", "--timeout", "1m", "--", u.command}, u.args...)...)
 	var report doctor.Report

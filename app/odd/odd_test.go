@@ -96,7 +96,8 @@ func (d *pipes) Dial(ctx context.Context, in transport.Inbox) (transport.Link, e
 	return stdio.Conn(ours).Dial(ctx, in)
 }
 
-// expectSeen compares what a client saw with what a case expects. Sorted says that lists are in order of name.
+// expectSeen compares what a client saw with what a case expects. Sorted says that lists are in
+// order of name.
 func expectSeen(t *testing.T, c *odd.Case, seen *odd.Seen, sorted bool) {
 	t.Helper()
 	expected := c.Expect.Lists()

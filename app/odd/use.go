@@ -14,7 +14,8 @@ import (
 
 // Seen is what a client saw when it used a server.
 type Seen struct {
-	// Lists are names of tools and prompts and addresses of resources and templates, by the names of [Expect.Lists].
+	// Lists are names of tools and prompts and addresses of resources and templates, by the names of
+	// [Expect.Lists].
 	Lists map[string][]string `json:"lists"`
 	// Texts are what "call", "read" and "prompt" returned.
 	Texts map[string]string `json:"texts"`
