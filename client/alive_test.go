@@ -84,7 +84,7 @@ func aliveBySSE(of func(id string) trickle) func(t *testing.T) transport.Dialer 
 		over := make(chan struct{})
 		return &sse.Dialer{URL: "http://far.example/sse", Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodGet {
-				go io.WriteString(out, "event: endpoint\ndata: /post\n\n")
+				go func() { _, _ = io.WriteString(out, "event: endpoint\ndata: /post\n\n") }() // it ends with the reader
 				context.AfterFunc(r.Context(), func() {
 					close(over)
 					in.CloseWithError(net.ErrClosed)
@@ -139,7 +139,7 @@ func aliveOn(message []byte, lines, out io.Writer, over <-chan struct{}, of func
 	case mcp.MethodToolsCall:
 		of(in.ID.String()).send(out, over)
 	case mcp.MethodDiscover:
-		fmt.Fprintf(lines, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["%s"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}`+"\n", in.ID, modern)
+		_, _ = fmt.Fprintf(lines, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["%s"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}}`+"\n", in.ID, modern)
 	}
 }
 

@@ -130,13 +130,15 @@ func TestMayHaveRun(t *testing.T) {
 		sent  bool // it may have run
 		again bool // it was not sent, and can be sent again: transport.ErrClosed
 	}{
-		"HTTP, refused":         {func(*testing.T) transport.Dialer { return streamable.URL(closed.URL + "/mcp") }, false, true},
-		"HTTP, no such host":    {byRoundTrip(func(*http.Request) (*http.Response, error) { return nil, errDial }), false, true},
-		"HTTP, TLS to none":     {tlsToNone, false, true},
-		"HTTP, TLS of others":   {tlsOfOthers, false, true},
-		"HTTP, proxy refuses":   {proxyRefuses, false, true},
-		"HTTP, netguard":        {guarded, false, true},
-		"HTTP, redirect":        {byServer(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://other.example/", 307) }), false, false},
+		"HTTP, refused":       {func(*testing.T) transport.Dialer { return streamable.URL(closed.URL + "/mcp") }, false, true},
+		"HTTP, no such host":  {byRoundTrip(func(*http.Request) (*http.Response, error) { return nil, errDial }), false, true},
+		"HTTP, TLS to none":   {tlsToNone, false, true},
+		"HTTP, TLS of others": {tlsOfOthers, false, true},
+		"HTTP, proxy refuses": {proxyRefuses, false, true},
+		"HTTP, netguard":      {guarded, false, true},
+		"HTTP, redirect": {byServer(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://other.example/", http.StatusTemporaryRedirect)
+		}), false, false},
 		"HTTP, bad header":      {badHeader, false, false},
 		"HTTP, too large there": {byServer(status(413)), false, false},
 		"HTTP, 429":             {byServer(status(429)), false, false},

@@ -15,6 +15,16 @@ import (
 // ownProcessEnv names the test that a process was started for.
 const ownProcessEnv = "PARLEY_TEST_OWN_PROCESS"
 
+// ownTest is the test that this process was started for, or "". The variable is not for the processes
+// that this one starts.
+var ownTest = func() string {
+	name := os.Getenv(ownProcessEnv)
+	if err := os.Unsetenv(ownProcessEnv); err != nil {
+		panic(err)
+	}
+	return name
+}()
+
 // ranInOwnProcess is for tests that cannot run beside others in one process, since they change its
 // environment or count its goroutines. It runs such a test in a process of its own, with a folder of
 // settings of its own, beside other tests, and returns true when it has ended. In that process it
@@ -32,11 +42,12 @@ func ranInOwnProcess(t *testing.T) bool {
 	if racetest.Enabled {
 		return false
 	}
-	if os.Getenv(ownProcessEnv) == t.Name() {
-		if err := os.Unsetenv(ownProcessEnv); err != nil { // it is not for the processes that this one starts
-			t.Fatal(err)
-		}
+	switch ownTest {
+	case "":
+	case t.Name():
 		return false
+	default: // a pattern with | matches others, too; a process for each would start more without end
+		t.Skip("this process is for another test")
 	}
 	t.Parallel()
 	name := "^" + regexp.QuoteMeta(t.Name()) + "$"

@@ -231,7 +231,7 @@ func (f *Field) text(s string) error {
 		if _, err := time.Parse(time.RFC3339, s); err != nil {
 			return errors.New("please enter date and time with a zone, such as 1815-12-10T09:00:00Z")
 		}
-	case KindText, KindNumber, KindInteger, KindBoolean, KindChoice, KindChoices:
+	case KindText, KindNumber, KindInteger, KindBoolean, KindChoice, KindChoices, KindJSON:
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (p *Provider) consent(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprintf(w, `<!DOCTYPE html><title>Sign in</title><form method="post" action="%s"><button id="allow" name="answer" value="approve">Allow</button></form>`,
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><title>Sign in</title><form method="post" action="%s"><button id="allow" name="answer" value="approve">Allow</button></form>`,
 			html.EscapeString(r.URL.RequestURI()))
 		return
 	}
