@@ -247,17 +247,19 @@ func TestTokenRefused(t *testing.T) {
 	for _, test := range []struct {
 		words   string
 		code    int64
+		listed  bool // the server has listed the tool
 		refused bool
 	}{
-		{"Unknown or missing memory tool.", mcp.CodeInvalidParams, true},
-		{"unknown field `_meta`, expected `name` or `arguments`", mcp.CodeInvalidParams, true},
-		{"Unrecognized key(s) in object: '_meta'", mcp.CodeInvalidParams, true},
-		{"data must NOT have additional properties", mcp.CodeInvalidParams, true},
-		{"progressToken is not supported", mcp.CodeInvalidRequest, true},
-		{"the argument a is missing", mcp.CodeInvalidParams, false},
-		{"unknown field", mcp.CodeInternalError, false}, // it may have run
+		{"Unknown or missing memory tool.", mcp.CodeInvalidParams, true, true},
+		{"Unknown or missing memory tool.", mcp.CodeInvalidParams, false, false}, // it may be so
+		{"unknown field `_meta`, expected `name` or `arguments`", mcp.CodeInvalidParams, false, true},
+		{"Unrecognized key(s) in object: '_meta'", mcp.CodeInvalidParams, false, true},
+		{"data must NOT have additional properties", mcp.CodeInvalidParams, false, true},
+		{"progressToken is not supported", mcp.CodeInvalidRequest, false, true},
+		{"the argument a is missing", mcp.CodeInvalidParams, true, false},
+		{"unknown field", mcp.CodeInternalError, true, false}, // it may have run
 	} {
-		t.Run(test.words, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%t", test.words, test.listed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{versions: []string{newest}, on: tool(func(r *req) (any, error) {
 					if meta(r.in, mcp.MetaProgressToken) != "" {
@@ -265,7 +267,15 @@ func TestTokenRefused(t *testing.T) {
 					}
 					return raw(done), nil
 				})}
+				s.on[mcp.MethodToolsList] = func(*req) (any, error) {
+					return raw(`{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`), nil
+				}
 				c := connect(t, s, nil)
+				if test.listed {
+					if _, err := c.Tool(t.Context(), "t"); err != nil {
+						t.Fatal(err)
+					}
+				}
 				want := []bool{true} // whether a request has a token
 				if test.refused {
 					want = []bool{true, false, false}

@@ -549,7 +549,7 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		k.c.opts.Cache.drop(k.c.server, mcp.MethodToolsList, "")
 		_, err := k.c.Tool(k.ctx, k.target)
 		return err == nil, nil
-	case k.token && s.facts.Handshake && !k.ran.Load() && refusesToken(e):
+	case s.facts.Handshake && !k.ran.Load() && k.tokenRefused(e):
 		k.token, k.tried.token = false, true
 		return true, nil
 	}

@@ -173,14 +173,21 @@ func (k *call) report(m *mcp.ProgressParams) {
 }
 
 // unknownMember matches what servers write that refuse params with a member that they do not
-// know, such as _meta. One takes a call with it for a call of an unknown tool.
-var unknownMember = regexp.MustCompile(`(?i)\b_meta\b|progress_?token` +
-	`|\b(unknown|unrecognized|unexpected|additional|extra)\b.*\b(fields?|keys?|members?|parameters?|params|propert(y|ies)|arguments?|tool)\b`)
+// know, such as _meta, and unknownTool what those write that take it for another tool.
+var (
+	unknownMember = regexp.MustCompile(`(?i)\b_meta\b|progress_?token` +
+		`|\b(unknown|unrecognized|unexpected|additional|extra)\b.*\b(fields?|keys?|members?|parameters?|params|propert(y|ies)|arguments?)\b`)
+	unknownTool = regexp.MustCompile(`(?i)\bunknown\b.*\btool\b`)
+)
 
-// refusesToken reports whether a server may have refused a request because of its progress
-// token, as some old ones do.
-func refusesToken(e *jsonrpc.Error) bool {
-	return (e.Code == mcp.CodeInvalidParams || e.Code == mcp.CodeInvalidRequest) && unknownMember.MatchString(e.Message)
+// tokenRefused reports whether a server may have refused a request because of its progress
+// token, as some old ones do. That a tool is unknown is no reason, unless the server listed it.
+func (k *call) tokenRefused(e *jsonrpc.Error) bool {
+	if !k.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest {
+		return false
+	}
+	return unknownMember.MatchString(e.Message) ||
+		k.method == mcp.MethodToolsCall && unknownTool.MatchString(e.Message) && k.c.tools.lookup(k.target) != nil
 }
 
 // shortened is a message of a report with at most maxProgressText bytes.

@@ -225,7 +225,7 @@ func fields(t reflect.Type) map[string]reflect.StructField {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case options == "embed" || !f.IsExported():
+		case options == "embed" || name == "-" || !f.IsExported():
 		case f.Anonymous && name == "":
 			maps.Copy(all, fields(f.Type))
 		default:
