@@ -1,9 +1,12 @@
 package proxy_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/logtest"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/mcptest"
@@ -20,6 +24,7 @@ import (
 	"github.com/parley-mcp/parley/server"
 	"github.com/parley-mcp/parley/transport"
 	"github.com/parley-mcp/parley/transport/mem"
+	"github.com/parley-mcp/parley/transport/stdio"
 )
 
 // A caller by hand sends the rounds of a request of the stateless revision itself.
@@ -380,5 +385,47 @@ func TestClose(t *testing.T) {
 		}
 		_, err := c.CallTool(t.Context(), "form", nil, nil)
 		wantCode(t, err, mcp.CodeInternalError, "the proxy was closed")
+	})
+}
+
+// What a server logs before the handshake is over is in the proxy's log.
+func TestLogBeforeConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logtest.Log
+		ours, theirs := net.Pipe()
+		go func() {
+			defer func() { _ = theirs.Close() }() // the client is gone by then
+			say := func(format string, args ...any) {
+				if _, err := fmt.Fprintf(theirs, format+"\n", args...); err != nil {
+					t.Error(err)
+				}
+			}
+			for lines := bufio.NewScanner(theirs); lines.Scan(); {
+				m, err := jsonrpc.Parse(bytes.Clone(lines.Bytes()), jsonrpc.Limits{})
+				switch {
+				case err != nil:
+					t.Error(err)
+				case m.Method == mcp.MethodInitialize:
+					say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"early"}}`)
+					synctest.Wait() // for the proxy to log it
+					say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"logging":{}},"serverInfo":{"name":"up","version":"1"}}}`, m.ID, v2511)
+				case !m.ID.IsZero():
+					say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)
+				}
+			}
+		}()
+		p, err := proxy.Connect(t.Context(), stdio.Conn(ours), &proxy.Options{
+			Logger: log.Logger(), Refresh: -1,
+			Client: client.Options{Logger: log.Logger(), Versions: []string{v2511}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if text := log.String(); !strings.Contains(text, "server=unnamed level=error") || !strings.Contains(text, "early") || strings.Contains(text, "panic") {
+			t.Errorf("the log is\n%s", text)
+		}
 	})
 }

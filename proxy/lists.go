@@ -295,8 +295,10 @@ func (p *Proxy) template(t *mcp.ResourceTemplate) (server.Feature, error) {
 
 // name is what the upstream server is called in logs.
 func (p *Proxy) name() string {
-	if said := p.client.Server(); said != nil {
-		return said.Name
+	if p.connected.Load() {
+		if said := p.client.Server(); said != nil {
+			return said.Name
+		}
 	}
 	return "unnamed"
 }

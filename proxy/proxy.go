@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-mcp/parley/client"
@@ -77,6 +78,8 @@ type Proxy struct {
 	client *client.Client
 	srv    *server.Server
 
+	connected atomic.Bool // client is set: its handlers can run before that
+
 	ctx  context.Context //nolint:containedctx // the proxy's life, which its goroutines share
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
@@ -119,6 +122,7 @@ func Connect(ctx context.Context, dialer transport.Dialer, o *Options) (*Proxy, 
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	p.client = c
+	p.connected.Store(true)
 	p.srv = p.newServer()
 	if err := p.readLists(ctx); err != nil {
 		_ = p.Close()
