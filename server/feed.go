@@ -18,16 +18,14 @@ import (
 type feed struct {
 	srv     *Server
 	out     jsonrpc.Sender
-	sub     jsonrpc.ID // tags what a subscription sends
-	call    *Call      // the subscription, or nil
-	session *session   // the session, or nil; it wants to hear of all lists
-	sender  *sender    // made for the first notice; belongs to start and run
+	call    *Call    // the subscription, or nil; its id tags what is sent
+	session *session // the session, or nil; it wants to hear of all lists
+	sender  *sender  // made for the first notice; belongs to start and run
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	topics  map[string]func() // what is wanted beside lists → what ends its watcher
-	lacks   []string          // topics of lists that the server did not have when they were asked for
-	grown   chan struct{}     // of a subscription: closed once it has one of them; nil if it lacks none
+	grown   chan struct{}     // of a subscription: closed once it has a list that it lacked; nil if it lacks none
 	follows map[string]int    // topics of Call.Follow → followers
 	waiting []notice
 	logs    []*mcp.LogParams
@@ -36,6 +34,23 @@ type feed struct {
 	running bool // a goroutine sends notices
 	logging bool // a goroutine sends log messages
 	closed  bool
+	lacks   lists // that the server did not have when they were asked for
+}
+
+// lists are a set of lists that change. There is one for each session, so that it is small.
+type lists uint8
+
+// listOf is the list that has a topic; none for other topics.
+func listOf(topic string) lists {
+	switch topic {
+	case topicTools:
+		return 1
+	case topicPrompts:
+		return 2
+	case topicResources:
+		return 4
+	}
+	return 0
 }
 
 // sender is the state of a feed that has something to send.
@@ -47,8 +62,16 @@ type sender struct {
 }
 
 // newFeed makes a feed that wants nothing yet.
-func newFeed(s *Server, out jsonrpc.Sender, sub jsonrpc.ID, c *Call) *feed {
-	return &feed{srv: s, out: out, sub: sub, call: c}
+func newFeed(s *Server, out jsonrpc.Sender, c *Call) *feed {
+	return &feed{srv: s, out: out, call: c}
+}
+
+// subscription is the id of the subscription, zero for a session.
+func (f *feed) subscription() jsonrpc.ID {
+	if f.call == nil {
+		return jsonrpc.ID{}
+	}
+	return f.call.ID()
 }
 
 func (s *Server) newSender() *sender {
@@ -81,7 +104,7 @@ func (f *feed) want(topic string) {
 // it by now.
 func (f *feed) lack(topic string, offered func() bool) {
 	f.mu.Lock()
-	f.lacks = append(f.lacks, topic)
+	f.lacks |= listOf(topic)
 	if f.grown == nil && f.session == nil {
 		f.grown = make(chan struct{})
 	}
@@ -97,11 +120,11 @@ func (f *feed) lack(topic string, offered func() bool) {
 // that the client learns what the server offers now. The client of a session cannot learn it. The
 // lock is held.
 func (f *feed) appeared(topic string) {
-	i := slices.Index(f.lacks, topic)
-	if i < 0 {
+	list := listOf(topic)
+	if f.lacks&list == 0 {
 		return
 	}
-	if f.lacks = slices.Delete(f.lacks, i, i+1); f.session != nil {
+	if f.lacks &^= list; f.session != nil {
 		f.srv.undeclared(topic)
 		return
 	}
@@ -349,7 +372,7 @@ func (f *feed) next() (*jsonrpc.Outgoing, *Item) {
 	n := f.waiting[0]
 	f.waiting = f.waiting[1:]
 	delete(f.queued, n.topic)
-	return &jsonrpc.Outgoing{Method: n.method, Params: noticeBody{f.sub, n.params}}, n.item
+	return &jsonrpc.Outgoing{Method: n.method, Params: noticeBody{f.subscription(), n.params}}, n.item
 }
 
 // sees reports whether the receiver may hear of an item.

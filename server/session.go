@@ -397,7 +397,7 @@ func (p *session) negotiate(in *jsonrpc.Incoming) (*mcp.InitializeResult, error)
 	p.facts = f
 	p.clientParams = params
 	p.initializing.Store(&initializing{make(chan struct{})})
-	p.feed = newFeed(s, p.conn, jsonrpc.ID{}, nil)
+	p.feed = newFeed(s, p.conn, nil)
 	p.feed.session = p
 	p.feed.hold() // nothing before the initialize response
 	s.hub.add(p.feed)

@@ -122,7 +122,7 @@ func (c *Call) listen(p *mcp.ListenParams) (Result, error) {
 		return nil, err
 	}
 	defer c.srv.hub.unlist(c)
-	f := newFeed(c.srv, c.x.Out, c.ID(), c)
+	f := newFeed(c.srv, c.x.Out, c)
 	defer f.close()
 	f.hold() // it hears of changes at once, and tells them after the acknowledgement
 	c.srv.hub.add(f)
