@@ -54,7 +54,7 @@ type hub struct {
 	watches  map[string]*watch
 	parents  []func(notice) // hubs of servers that this one is mounted in
 
-	undeclared map[string]bool // topics of lists of which Server.undeclared has warned
+	undeclared lists // of which Server.undeclared has warned
 }
 
 type watch struct {
@@ -70,7 +70,6 @@ func (h *hub) init(s *Server) {
 	h.feeds = make(map[*feed]struct{})
 	h.listens = make(map[string]int)
 	h.watches = make(map[string]*watch)
-	h.undeclared = make(map[string]bool)
 }
 
 // stop ends all background work and waits for it.
@@ -159,8 +158,8 @@ func (h *hub) listChanged(k Kind) {
 // undeclared warns, once for each list, of clients that cannot see what was added.
 func (s *Server) undeclared(topic string) {
 	s.hub.mu.Lock()
-	told := s.hub.undeclared[topic]
-	s.hub.undeclared[topic] = true
+	told := s.hub.undeclared&listOf(topic) != 0
+	s.hub.undeclared |= listOf(topic)
 	s.hub.mu.Unlock()
 	if told {
 		return

@@ -54,43 +54,29 @@ func (m *meeting) features() []server.Feature {
 			case meetingCalls:
 				close(m.all)
 			}
-			select {
-			case <-m.all:
-				return "met", nil
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
+			return after(m.all, "met")(ctx, mcp.None{})
 		}),
-		server.Tool("met", "Waits until two calls are here.", func(ctx context.Context, _ mcp.None) (string, error) {
-			select {
-			case <-m.two:
-				return "two", nil
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
-		}),
+		server.Tool("met", "Waits until two calls are here.", after(m.two, "two")),
 		server.Tool("stay", "Waits for the end of the call.", func(ctx context.Context, _ mcp.None) (string, error) {
 			close(m.hangs)
 			<-ctx.Done()
 			close(m.cancelled)
 			return "", ctx.Err()
 		}),
-		server.Tool("stays", "Waits until stay runs.", func(ctx context.Context, _ mcp.None) (string, error) {
-			select {
-			case <-m.hangs:
-				return "it stays", nil
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
-		}),
-		server.Tool("left", "Waits until stay was cancelled.", func(ctx context.Context, _ mcp.None) (string, error) {
-			select {
-			case <-m.cancelled:
-				return "it has left", nil
-			case <-ctx.Done():
-				return "", ctx.Err()
-			}
-		}),
+		server.Tool("stays", "Waits until stay runs.", after(m.hangs, "it stays")),
+		server.Tool("left", "Waits until stay was cancelled.", after(m.cancelled, "it has left")),
+	}
+}
+
+// after is a tool that waits until a channel is closed.
+func after(closed <-chan struct{}, said string) func(context.Context, mcp.None) (string, error) {
+	return func(ctx context.Context, _ mcp.None) (string, error) {
+		select {
+		case <-closed:
+			return said, nil
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/parley-mcp/parley/transport/streamable"
 )
 
-// A restarting server forgets its sessions when it is told to.
+// A restarting server is replaced by a new one, which knows no sessions, at each call of restart.
 type restarting struct {
 	forgotten func(w http.ResponseWriter, r *http.Request) // answers what belongs to an unknown session; nil: the endpoint does
 	current   atomic.Pointer[streamable.Handler]

@@ -84,23 +84,13 @@ func (p *program) logger() *slog.Logger {
 
 // serverLogger is the logger of a command that is a server: what goes wrong
 // there they go nowhere else. Without --verbose it begins at warnings.
-func (p *program) serverLogger() *slog.Logger {
-	if !p.verbose {
-		return p.logFrom(slog.LevelWarn)
-	}
-	return p.logger()
-}
+func (p *program) serverLogger() *slog.Logger { return p.logFrom(slog.LevelWarn) }
 
-// guardLogger is the logger of a guard: which check refused a token is told without --verbose too, or
-// nobody could find out.
-func (p *program) guardLogger() *slog.Logger {
-	if !p.verbose {
-		return p.logFrom(slog.LevelInfo)
-	}
-	return p.logger()
-}
-
+// logFrom returns a logger that begins at a level, and with --verbose at debug messages.
 func (p *program) logFrom(level slog.Level) *slog.Logger {
+	if p.verbose {
+		level = slog.LevelDebug
+	}
 	return slog.New(slog.NewTextHandler(p.streams.Err, &slog.HandlerOptions{Level: level}))
 }
 

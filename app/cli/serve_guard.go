@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,7 +95,7 @@ func (g *guardFlags) protect(ctx context.Context, endpoints http.Handler, addr s
 		Name:         g.name,
 		Origins:      g.flags.origins,
 		RequireFresh: g.flags.requireFresh,
-		Logger:       g.p.guardLogger(),
+		Logger:       g.p.logFrom(slog.LevelInfo), // without it nobody could find out which check refused a token
 	})
 	if err != nil {
 		g.err = usagef("--auth and --resource: %w", err)
