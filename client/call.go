@@ -357,8 +357,7 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 		}
 		return s, in, nil
 	case err != nil && k.ctx.Err() != nil:
-		// The cause may be that another connection ended, on which the caller was
-		// waiting for this. It says nothing about this one.
+		// Another connection may have ended, on which the caller waited: it says nothing about this one.
 		return nil, nil, err
 	case k.ctx.Err() == nil && refused(failed, k.mayRepeat) && (!k.ran.Load() || k.mayRepeat()):
 		return nil, nil, k.refusedBefore().again(k.ctx, failed)
@@ -374,8 +373,7 @@ func (k *call) attempt(rd *round) (*session, *jsonrpc.Incoming, error) {
 	return s, in, nil
 }
 
-// allowed refuses what the revision does not have or the server did not
-// declare, without sending it.
+// allowed refuses what the revision does not have or the server did not declare, without sending it.
 func (k *call) allowed(s *session) error {
 	if k.row == nil {
 		if own := k.ofExtension(); own != nil {
@@ -392,7 +390,7 @@ func (k *call) allowed(s *session) error {
 	if k.row.Capability == mcp.CapCompletions && !s.facts.CompletionCapability {
 		return nil
 	}
-	if !s.caps.Has(k.row.Capability) {
+	if !s.caps.Has(k.row.Capability) && !s.presumes(k.row.Capability) {
 		return &undeclaredByServer{k.row.Capability}
 	}
 	return nil
@@ -552,6 +550,8 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 	case s.facts.Handshake && !k.ran.Load() && k.tokenRefused(e):
 		k.token, k.tried.token = false, true
 		return true, nil
+	case e.Code == mcp.CodeMethodNotFound && k.row != nil && s.presumes(k.row.Capability):
+		return false, &undeclaredByServer{k.row.Capability}
 	}
 	return k.mayRetryOtherEra(cn, s, e), nil
 }

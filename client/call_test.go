@@ -136,42 +136,78 @@ func TestCallContent(t *testing.T) {
 	})
 }
 
-// Proves: SEC-CAP-1: what the server did not declare is not even sent.
+// Proves: SEC-CAP-1: what the server did not declare is not even sent. Of a server that declares nothing
+// at all, tools, prompts and resources are asked for.
 func TestNotCapable(t *testing.T) {
-	eras(t, func(t *testing.T, versions []string) {
-		synctest.Test(t, func(t *testing.T) {
-			s := &script{versions: versions, caps: `{}`}
-			c := connect(t, s, nil)
-			synctest.Wait()
-			before := len(s.methods())
-			ctx := t.Context()
-			_, call := c.CallTool(ctx, "t", nil, nil)
-			_, read := c.ReadResource(ctx, "a:b", nil)
-			_, get := c.GetPrompt(ctx, "p", nil, nil)
-			_, complete := c.Complete(ctx, &mcp.CompleteParams{})
-			_, subscribe := c.Subscribe(ctx, "a:b")
-			level := c.SetLogLevel(ctx, mcp.LogDebug)
-			roots := c.RootsChanged(ctx)
-			server := c.Request(ctx, mcp.MethodRootsList, nil, nil, nil)
-			var list error
-			for _, err := range c.Tools(ctx) {
-				list = err
-			}
-			for i, err := range []error{call, read, get, complete, subscribe, level, roots, server, list} {
-				if !errors.Is(err, client.ErrNotCapable) {
-					t.Errorf("%d: error %v", i, err)
-				}
-			}
-			for _, method := range s.methods()[before:] {
-				if method != mcp.MethodDiscover || versions[0] != modern { // which may offer more than before
-					t.Errorf("sent %s", method)
-				}
-			}
-			if err := c.Ping(ctx); err != nil {
-				t.Errorf("ping: %v", err)
-			}
+	for caps, presumed := range map[string]bool{`{}`: true, `{"experimental":{"x":{}}}`: false, `{"logging":{}}`: false} {
+		t.Run(caps, func(t *testing.T) {
+			eras(t, func(t *testing.T, versions []string) {
+				synctest.Test(t, func(t *testing.T) {
+					unknown := func(r *req) (any, error) {
+						return nil, &jsonrpc.Error{Code: mcp.CodeMethodNotFound, Message: r.in.Method}
+					}
+					asked := []string{
+						mcp.MethodToolsCall, mcp.MethodResourcesRead, mcp.MethodPromptsGet, mcp.MethodToolsList,
+						mcp.MethodPromptsList, mcp.MethodResourcesList, mcp.MethodResourcesTemplates,
+					}
+					s := &script{versions: versions, caps: caps, on: make(map[string]func(*req) (any, error))}
+					for _, method := range asked {
+						s.on[method] = unknown
+					}
+					c := connect(t, s, nil)
+					synctest.Wait()
+					before := len(s.methods())
+					ctx := t.Context()
+					var errs []error
+					_, err := c.CallTool(ctx, "t", nil, nil)
+					errs = append(errs, err)
+					_, err = c.ReadResource(ctx, "a:b", nil)
+					errs = append(errs, err)
+					_, err = c.GetPrompt(ctx, "p", nil, nil)
+					errs = append(errs, err)
+					for _, err := range c.Tools(ctx) {
+						errs = append(errs, err)
+					}
+					for _, err := range c.Prompts(ctx) {
+						errs = append(errs, err)
+					}
+					for _, err := range c.Resources(ctx) {
+						errs = append(errs, err)
+					}
+					for _, err := range c.ResourceTemplates(ctx) {
+						errs = append(errs, err)
+					}
+					if !presumed {
+						asked = nil
+					}
+					_, err = c.Complete(ctx, &mcp.CompleteParams{})
+					errs = append(errs, err)
+					_, err = c.Subscribe(ctx, "a:b")
+					errs = append(errs, err, c.RootsChanged(ctx), c.Request(ctx, mcp.MethodRootsList, nil, nil, nil))
+					if caps != `{"logging":{}}` {
+						errs = append(errs, c.SetLogLevel(ctx, mcp.LogDebug))
+					}
+					for i, err := range errs {
+						if !errors.Is(err, client.ErrNotCapable) {
+							t.Errorf("%d: error %v", i, err)
+						}
+					}
+					var sent []string
+					for _, method := range s.methods()[before:] {
+						if method != mcp.MethodDiscover || versions[0] != modern { // which may offer more than before
+							sent = append(sent, method)
+						}
+					}
+					if !slices.Equal(sent, asked) {
+						t.Errorf("sent %q, want %q", sent, asked)
+					}
+					if err := c.Ping(ctx); err != nil {
+						t.Errorf("ping: %v", err)
+					}
+				})
+			})
 		})
-	})
+	}
 }
 
 // Ruling 5: 2024-11-05 has no capability for completion and serves it without.

@@ -83,6 +83,16 @@ type session struct {
 	refusesTokens atomic.Bool // the server refuses params with a progress token
 }
 
+// presumes reports whether the server has to be asked if it offers tools, prompts or resources, since it
+// declares nothing at all: servers exist that leave out what they have.
+func (s *session) presumes(capability string) bool {
+	switch capability {
+	case mcp.CapTools, mcp.CapPrompts, mcp.CapResources:
+		return s.caps.None()
+	}
+	return false
+}
+
 // An era is the behaviour that differs between revisions with a handshake and
 // stateless ones. Nothing else branches on it.
 type era interface {

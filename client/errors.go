@@ -28,7 +28,8 @@ var (
 	// was told that it is cancelled.
 	ErrTimeout = errors.New("no answer in time")
 	// ErrNotCapable says that one side did not declare the capability that a
-	// request needs. Nothing was sent, or no question was asked.
+	// request needs. Nothing was sent, or no question was asked; or a server
+	// that declares nothing at all does not know the method.
 	ErrNotCapable = errors.New("capability not declared")
 	// ErrUnsupportedVersion says that no revision suits both sides.
 	ErrUnsupportedVersion = errors.New("no protocol version in common")

@@ -122,6 +122,13 @@ type ResourcesCapability struct {
 	ListChanged bool `json:"listChanged,omitzero"`
 }
 
+// None reports whether nothing at all is declared. Servers exist that declare nothing and have tools,
+// so that only asking tells. It may be called on nil.
+func (c *ServerCapabilities) None() bool {
+	return c == nil || c.Tools == nil && c.Prompts == nil && c.Resources == nil && c.Completions == nil &&
+		c.Logging == nil && len(c.Extensions)+len(c.Experimental)+len(c.Extra) == 0
+}
+
 // Has reports whether the capability with the dotted name of a [Method] row is
 // offered: "tools", "resources.subscribe", "completions". The empty name is
 // always offered; an unknown one never. It may be called on nil.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-mcp/parley/internal/wire"
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
@@ -155,16 +156,16 @@ func (p *Proxy) readList(ctx context.Context, which list) error {
 	caps := p.client.Capabilities()
 	switch which {
 	case toolList:
-		items := offeredBy(caps.Tools != nil, p.client.Tools(ctx))
+		items := offeredBy(caps.Tools != nil || caps.None(), p.client.Tools(ctx))
 		return offer(p, which, items, func(t *mcp.Tool) string { return t.Name }, p.tool)
 	case promptList:
-		items := offeredBy(caps.Prompts != nil, p.client.Prompts(ctx))
+		items := offeredBy(caps.Prompts != nil || caps.None(), p.client.Prompts(ctx))
 		return offer(p, which, items, func(d *mcp.Prompt) string { return d.Name }, p.prompt)
 	case resourceList:
-		items := offeredBy(caps.Resources != nil, p.client.Resources(ctx))
+		items := offeredBy(caps.Resources != nil || caps.None(), p.client.Resources(ctx))
 		return offer(p, which, items, func(r *mcp.Resource) string { return r.URI }, p.resource)
 	default:
-		items := offeredBy(caps.Resources != nil, p.client.ResourceTemplates(ctx))
+		items := offeredBy(caps.Resources != nil || caps.None(), p.client.ResourceTemplates(ctx))
 		return offer(p, which, items, func(t *mcp.ResourceTemplate) string { return t.URITemplate }, p.template)
 	}
 }
@@ -177,7 +178,7 @@ func offeredBy[T any](has bool, items iter.Seq2[*T, error]) iter.Seq2[*T, error]
 			return
 		}
 		for item, err := range items {
-			if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMethodNotFound {
+			if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMethodNotFound || errors.Is(err, client.ErrNotCapable) {
 				return
 			}
 			if !yield(item, err) {

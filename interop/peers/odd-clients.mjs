@@ -20,6 +20,8 @@ import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/s
 
 const sdks = { v1: { Client, SSEClientTransport, StreamableHTTPClientTransport, ReadBuffer, serializeMessage }, v2 };
 
+console.debug = console.error; // Standard output is for answers.
+
 // Lines is the transport over stdio of an SDK, but for the process.
 class Lines {
   constructor(sdk, port) {
