@@ -105,7 +105,7 @@ func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, e
 		if n.purpose >= forSignIn {
 			c.resetStepUps()
 		}
-		if s != nil {
+		if s != nil && s.isOf(at.url) {
 			at.metadata = s.Metadata // there is no challenge that names it
 		}
 		s, err = c.acquire(ctx, at, n)

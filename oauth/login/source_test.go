@@ -85,6 +85,30 @@ func TestSignIn(t *testing.T) {
 }
 
 // What is stored is listed without secrets, revoked and forgotten.
+// Who is signed in to an origin, and signs in to a resource beneath it, gets tokens for that one: what is
+// known of the origin does not stand in its place.
+func TestSignInBeneath(t *testing.T) {
+	t.Parallel()
+	as, rs := newServers(t)
+	rs.handlers[prmRoot] = document(map[string]any{"resource": rs.URL, "authorization_servers": []string{as.URL}})
+	c, _ := newClient(t, login.Options{})
+	for _, resource := range []string{rs.URL, rs.url(), rs.url() + "?tenant=1"} {
+		for range 2 { // also when it is known
+			if _, err := c.SignIn(t.Context(), resource, &login.SignInOptions{Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var got []string
+	authorize, _, _, _ := as.seen()
+	for _, q := range authorize {
+		got = append(got, q.Get("resource"))
+	}
+	if want := []string{rs.URL, rs.URL, rs.url(), rs.url(), rs.url(), rs.url()}; !slices.Equal(got, want) {
+		t.Errorf("tokens for %q, want %q", got, want)
+	}
+}
+
 func TestSignOut(t *testing.T) {
 	t.Parallel()
 	as := newAuthServer(t, "")
