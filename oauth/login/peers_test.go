@@ -78,6 +78,25 @@ func TestServersAsTheyAre(t *testing.T) {
 			rs.silent, rs.prmPath, rs.resource = true, prmRoot, rs.URL
 			rs.handlers[prmPath] = http.RedirectHandler("https://login.example/", http.StatusFound).ServeHTTP
 		}, "another origin"},
+		{"a page there that is too large", func(_ *authServer, rs *resourceServer) {
+			rs.silent, rs.prmPath, rs.resource = true, prmRoot, rs.URL
+			rs.handlers[prmPath] = body(200, "text/html", page+strings.Repeat(" ", 2<<20))
+		}, "answer is larger"},
+		{"redirects without end there", func(_ *authServer, rs *resourceServer) {
+			rs.silent, rs.prmPath, rs.resource = true, prmRoot, rs.URL
+			rs.handlers[prmPath] = http.RedirectHandler(prmPath+"?again", http.StatusFound).ServeHTTP
+		}, "more than 3 redirects"},
+		{"an answer there that breaks off", func(_ *authServer, rs *resourceServer) {
+			rs.silent, rs.prmPath, rs.resource = true, prmRoot, rs.URL
+			rs.handlers[prmPath] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Length", "100")
+				_, _ = io.WriteString(w, "{")
+			}
+		}, "reading the answer"},
+		{"a page that is too large at the first place of the server", func(as *authServer, _ *resourceServer) {
+			as.places = []string{oidcPath}
+			as.handlers[asPath] = body(200, "text/html", page+strings.Repeat(" ", 2<<20))
+		}, "answer is larger"},
 		{"a page at the first place of the server", func(as *authServer, _ *resourceServer) {
 			as.places = []string{oidcPath}
 			as.handlers[asPath] = body(200, "text/html", page)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -25,10 +27,16 @@ type search struct {
 // fetch fetches what may be a document. Without one it notes why, and returns nil. An error ends the
 // search: a host that cannot be reached has no other place either.
 func (s *search) fetch(ctx context.Context, f *oauth.Fetcher, place string, header http.Header) (*oauth.Response, error) {
-	resp, err := f.Get(ctx, place, header)
-	_, blocked := errors.AsType[*oauth.BlockedError](err)
+	var answered atomic.Bool
+	resp, err := f.Get(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotFirstResponseByte: func() { answered.Store(true) },
+	}), place, header)
 	switch {
-	case blocked: // such as by a redirect to a page for people
+	case err != nil && answered.Load() && ctx.Err() == nil: // with a page that is too large, or redirects to one for people
+		d := fetchError(s.step, place, err)
+		d.Advice = adviceTellServer
+		s.add(d)
+	case errors.As(err, new(*oauth.BlockedError)):
 		s.add(fetchError(s.step, place, err))
 	case err != nil:
 		return nil, fetchError(s.step, place, err)
