@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -416,16 +417,16 @@ func TestDeadRefreshToken(t *testing.T) {
 // errors.
 func TestErrorsWithSecrets(t *testing.T) {
 	t.Parallel()
-	for _, form := range []string{
+	for i, form := range []string{
 		`{"error":{"message":"bad request: %s"}}`, `{"error":"invalid_request","error_description":"bad request: %s"}`, `{"detail":[{"msg":"bad request: %s"}]}`,
 		`bad request: %s`, `<title>bad request: %s</title>`, `{"error":"bad request: %s"}`,
 	} {
 		as, rs := newServers(t)
-		as.secret, as.method = "s3cret&more", "client_secret_post"
+		as.secret, as.method = "s3cret&more", []string{"client_secret_post", "client_secret_basic"}[i%2]
 		as.handlers["/token"] = func(w http.ResponseWriter, r *http.Request) {
 			_ = r.ParseForm()
 			as.tokens = append(as.tokens, r.PostForm)
-			body(400, "text/plain", strings.Replace(form, "%s", r.PostForm.Encode()+" "+r.PostForm.Get("client_secret"), 1))(w, r)
+			body(400, "text/plain", strings.Replace(form, "%s", r.PostForm.Encode()+" "+r.PostForm.Get("client_secret")+r.Header.Get("Authorization"), 1))(w, r)
 		}
 		c, _ := newClient(t, login.Options{})
 		_, _, err := get(t, c.HTTPClient(nil), rs.url())
@@ -434,8 +435,11 @@ func TestErrorsWithSecrets(t *testing.T) {
 			continue
 		}
 		_, tokens, _, _ := as.seen()
-		for _, name := range []string{"code", "code_verifier", "client_secret"} {
-			if secret := tokens[0].Get(name); secret == "" || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.QueryEscape(secret)) {
+		for name, secret := range map[string]string{
+			"code": tokens[0].Get("code"), "code_verifier": tokens[0].Get("code_verifier"),
+			"client_secret": as.secret, "Authorization": base64.StdEncoding.EncodeToString([]byte("client-1:s3cret%26more")),
+		} {
+			if secret == "" || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), url.QueryEscape(secret)) {
 				t.Errorf("%s: the error shows %s: %v", form, name, err)
 			}
 		}

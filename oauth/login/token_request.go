@@ -90,6 +90,7 @@ func (q *grantRequest) said(res *oauth.Response, sent url.Values) *oauth.Error {
 	}
 	if q.creds != nil {
 		hide(q.creds.Secret)
+		hide(strings.TrimPrefix(basic(q.creds.ClientID, q.creds.Secret), "Basic "))
 	}
 	hidden := strings.NewReplacer(pairs...)
 	// Before, so that none is cut in two, and after, for those that JSON wrote in another way.
