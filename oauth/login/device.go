@@ -97,15 +97,14 @@ func requestDevice(ctx context.Context, q *grantRequest) (*oauth.DeviceAuthoriza
 	if err != nil {
 		return nil, unreachable(err)
 	}
-	if res.Status/100 != 2 {
-		said := q.said(res, form)
-		if res.Status == http.StatusTooManyRequests || res.Status >= 500 {
-			return nil, &Error{Retry: true, Err: said}
-		}
-		return nil, said
-	}
 	asked, err := oauth.ParseDeviceAuthorization(res.Body)
-	if err == nil && q.passed != nil {
+	said := q.said(res, form)
+	switch {
+	case res.Status == http.StatusTooManyRequests, res.Status >= 500:
+		return nil, &Error{Retry: true, Err: said}
+	case res.Status/100 != 2, err != nil && said.Code != "": // some servers report errors with 200
+		return nil, said
+	case err == nil && q.passed != nil:
 		q.passed(ctx, noteMembers(q.meta.DeviceAuthorizationEndpoint, asked.Ignored))
 	}
 	return asked, err

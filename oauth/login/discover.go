@@ -351,11 +351,15 @@ func absence(m *oauth.ServerMetadata, endpoint string) string {
 	return "no " + endpoint
 }
 
-// explainMissingEndpoint explains default endpoints that are absent: the resource hardly uses
-// OAuth.
+// errPage says that an answer is not a document, but perhaps a page for people.
+var errPage = errors.New("the answer is not a JSON document")
+
+// explainMissingEndpoint explains default endpoints that are absent, or have a page as everything
+// else there has: the resource hardly uses OAuth.
 func explainMissingEndpoint(d *discovery, step Step, endpoint string, err error) error {
 	said, ok := errors.AsType[*oauth.Error](err)
-	if !d.legacy() || !ok || said.Status != http.StatusNotFound && said.Status != http.StatusMethodNotAllowed {
+	missing := ok && (said.Status == http.StatusNotFound || said.Status == http.StatusMethodNotAllowed)
+	if !d.legacy() || !missing && !errors.Is(err, errPage) {
 		return err
 	}
 	return newDiscoveryError(step, endpoint, fmt.Errorf("the resource wants authorization but offers no way to get it: %w", err),

@@ -2,8 +2,10 @@ package login_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -410,6 +412,44 @@ func TestDeadRefreshToken(t *testing.T) {
 				t.Errorf("%d visits, want 2", b.visits())
 			}
 		})
+	}
+}
+
+// An error with status 200 is one for registrations and devices, too, with its code and words.
+// Proves: C21.
+func TestErrorsWithSuccess(t *testing.T) {
+	t.Parallel()
+	as, rs := newServers(t)
+	as.override["device_authorization_endpoint"] = as.URL + "/device"
+	as.clients["me"] = url.Values{}
+	refused := body(200, "application/json", `{"error":"unauthorized_client","error_description":"for partners"}`)
+	as.handlers["/register"], as.handlers["/device"] = refused, refused
+	registering, _ := newClient(t, login.Options{})
+	device, _ := newClient(t, login.Options{
+		Credentials: []login.Credentials{{Issuer: as.URL, ClientID: "me"}},
+		Device:      func(context.Context, login.DevicePrompt) error { return errors.New("there is a code") },
+	})
+	for name, c := range map[string]*login.Client{"registration": registering, "device": device} {
+		_, err := c.SignIn(t.Context(), rs.url(), nil)
+		if !errors.Is(err, &oauth.Error{Code: oauth.UnauthorizedClient}) || !strings.Contains(err.Error(), "for partners") {
+			t.Errorf("%s: error %v, want the code and the words", name, err)
+		}
+	}
+}
+
+// A server that wants a key, and has a page for every address, is not taken for one whose registration is
+// broken: the error says how to give a key.
+func TestPagesEverywhere(t *testing.T) {
+	t.Parallel()
+	_, rs := newServers(t)
+	rs.header, rs.prmPath = "-", "none"
+	for _, place := range []string{prmPath, prmRoot, asPath, oidcPath, "/register"} {
+		rs.handlers[place] = body(200, "text/html", page)
+	}
+	c, b := newClient(t, login.Options{})
+	_, _, err := get(t, c.HTTPClient(nil), rs.url())
+	if err == nil || !strings.Contains(err.Error(), "if it takes a key") || b.visits() != 0 {
+		t.Errorf("error %v after %d visits, want one that tells about keys", err, b.visits())
 	}
 }
 

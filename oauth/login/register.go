@@ -112,12 +112,14 @@ func (c *Client) register(ctx context.Context, p *plan, redirect string) (*Crede
 	if err != nil {
 		return nil, fetchError(StepRegister, m.RegistrationEndpoint, err)
 	}
-	if resp.Status/100 != 2 {
-		return nil, failed(oauth.ParseError(resp.Status, resp.Body),
-			"register the client at the server by hand and give its id with Options.Credentials")
-	}
 	info, err := oauth.ParseClientInformation(resp.Body)
-	if err != nil {
+	said := oauth.ParseError(resp.Status, resp.Body)
+	switch {
+	case resp.Status/100 != 2, err != nil && said.Code != "": // some servers report errors with 200
+		return nil, failed(said, "register the client at the server by hand and give its id with Options.Credentials")
+	case err != nil && !resp.Document():
+		return nil, failed(fmt.Errorf("%w: %w", errPage, err), adviceTellServer)
+	case err != nil:
 		return nil, failed(err, adviceTellServer)
 	}
 	r := registration{
