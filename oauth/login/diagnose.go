@@ -47,14 +47,20 @@ func (c *Client) Diagnose(ctx context.Context, resource string) iter.Seq[Finding
 			return
 		}
 		if d := x.metadata(ctx, ch); d != nil {
-			for _, issuer := range d.servers {
+			for _, issuer := range d.servers[:min(len(d.servers), maxExamined)] {
 				if x.wanted {
 					x.server(ctx, d, issuer)
 				}
 			}
+			if n := len(d.servers) - maxExamined; n > 0 {
+				x.report(Warn, StepChoice, d.id, fmt.Sprintf("it names %d more authorization servers, which were not examined", n), "", "")
+			}
 		}
 	}
 }
+
+// maxExamined is how many authorization servers of a resource Diagnose examines: each may take a minute.
+const maxExamined = 8
 
 // Issuers are the authorization servers that a resource names, found as for a sign-in.
 func (c *Client) Issuers(ctx context.Context, resource string) ([]string, error) {

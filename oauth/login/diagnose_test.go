@@ -131,3 +131,18 @@ func TestDiagnoseStops(t *testing.T) {
 		t.Errorf("findings %+v, want one that fails", got)
 	}
 }
+
+// A resource that names very many authorization servers does not have all of them asked.
+func TestDiagnoseManyServers(t *testing.T) {
+	t.Parallel()
+	as, rs := newServers(t)
+	rs.prm["authorization_servers"] = slices.Repeat([]string{as.URL}, 1000)
+	c, _ := newClient(t, login.Options{})
+	last := slices.Collect(c.Diagnose(t.Context(), rs.url()))
+	if f := last[len(last)-1]; f.Step != login.StepChoice || !strings.Contains(f.Detail, "992 more") {
+		t.Errorf("the last finding is %+v, want one about those that were not examined", f)
+	}
+	if _, _, _, hits := as.seen(); len(hits) > 8 {
+		t.Errorf("%d requests, want 8", len(hits))
+	}
+}
