@@ -152,7 +152,10 @@ func (s *httpFlags) types() []string {
 // those that are taken, and no scope is needed, which it would lack.
 func (g *guardFlags) admitsIDTokens() bool {
 	return len(g.flags.scopes) == 0 && len(g.flags.auth) > len(g.introspected) &&
-		slices.ContainsFunc(g.flags.types(), func(name string) bool { return name == "" || strings.EqualFold(name, "JWT") })
+		slices.ContainsFunc(g.flags.types(), func(name string) bool {
+			// RFC 7515, section 4.1.9: application/JWT is the same type.
+			return name == "" || strings.TrimPrefix(strings.ToLower(name), "application/") == "jwt"
+		})
 }
 
 // issuerCheckTime is how long the authorization servers are waited for at the start. Requests that

@@ -31,6 +31,7 @@ func TestServeTokensOfOthers(t *testing.T) {
 		{"Auth0", []string{"--token-type", "JWT", "--scope", "read"}, "JWT", nil, map[string]any{"scope": "openid read"}, "", nil},
 		{"Okta", []string{"--token-type", "none", "--audience", "api://default", "--scope", "read"}, "", "api://default", map[string]any{"scp": []string{"read"}, "cid": "app"}, "", nil},
 		{"Keycloak", []string{"--token-type", "JWT", "--token-type", "at+jwt", "--audience", "account", "--audience", "files"}, "jwt", []string{"account", "x"}, nil, "", nil},
+		{"a type as a media type", []string{"--token-type", "application/JWT", "--audience", api}, "JWT", api, nil, "", nil},
 		{"a type that is not taken", nil, "JWT", nil, nil, "type", []string{"JWT", "at+jwt"}},
 		{"no type", []string{"--token-type", "JWT"}, "", nil, nil, "type", []string{"JWT"}},
 		{"at+jwt where JWT is taken", []string{"--token-type", "JWT"}, "at+jwt", nil, nil, "type", []string{"at+jwt"}},
