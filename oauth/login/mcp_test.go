@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/clocktest"
 	"github.com/parley-mcp/parley/oauth"
 	"github.com/parley-mcp/parley/oauth/login"
 	"github.com/parley-mcp/parley/server"
@@ -136,5 +138,142 @@ func TestWebApplication(t *testing.T) {
 	_, _, err := get(t, c.HTTPClient(base), resource)
 	if !errors.Is(err, errStop) || !strings.Contains(redirect, "redirect_uri=https%3A%2F%2Fapp.example%2Fcb") {
 		t.Errorf("error %v, sent to %s", err, redirect)
+	}
+}
+
+// forgetful serves MCP with sessions as servers of rmcp do: a session that is not known is told by a bare
+// 401 and words (modelcontextprotocol/rust-sdk#559).
+type forgetful struct {
+	t *testing.T
+	sync.Mutex
+	inner *streamable.Handler
+}
+
+// restart begins anew, without the sessions of before.
+func (f *forgetful) restart() {
+	s := server.New("hello", "1.0.0", nil)
+	s.Add(server.Tool("greet", "Greets.", func(context.Context, struct{}) (string, error) { return "Hello!", nil }))
+	h := streamable.NewHandler(s, nil)
+	f.t.Cleanup(func() { _ = h.Shutdown(context.Background()) })
+	f.Lock()
+	defer f.Unlock()
+	f.inner = h
+}
+
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.Lock()
+	inner := f.inner
+	f.Unlock()
+	inner.ServeHTTP(&bareRefusal{ResponseWriter: w}, r)
+}
+
+// bareRefusal turns 404 into a bare 401.
+type bareRefusal struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (b *bareRefusal) WriteHeader(status int) {
+	if b.refused = status == http.StatusNotFound; !b.refused {
+		b.ResponseWriter.WriteHeader(status)
+		return
+	}
+	h := b.Header()
+	h.Set("Content-Type", "text/plain")
+	h.Del("Content-Length")
+	b.ResponseWriter.WriteHeader(http.StatusUnauthorized)
+	_, _ = b.ResponseWriter.Write([]byte("Unauthorized: Session not found"))
+}
+
+func (b *bareRefusal) Write(p []byte) (int, error) {
+	if b.refused {
+		return len(p), nil
+	}
+	return b.ResponseWriter.Write(p)
+}
+
+func (b *bareRefusal) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// A server that was restarted, and says so by 401 and words, gets a new session, and nobody is asked to
+// sign in: neither where no sign-in is needed, nor where there was one.
+// Proves: Ruling 40.
+func TestMCPSessionForgotten(t *testing.T) {
+	t.Parallel()
+	for _, guarded := range []bool{false, true} {
+		f := &forgetful{t: t}
+		f.restart()
+		_, rs := newServers(t)
+		rs.next = f
+		if !guarded {
+			rs.handlers["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
+				rs.Unlock()
+				defer rs.Lock()
+				f.ServeHTTP(w, r)
+			}
+			rs.prmPath = "none"
+		}
+		now := clocktest.New(time.Now())
+		signIn, b := newClient(t, login.Options{Now: now.Now})
+		d := streamable.URL(rs.url())
+		d.Client = signIn.HTTPClient(nil)
+		c, err := client.Connect(t.Context(), d, &client.Options{Versions: []string{"2025-11-25"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		visits := b.visits()
+		for range 3 {
+			got, err := client.Call[string](t.Context(), c, "greet", struct{}{})
+			if err != nil || got != "Hello!" {
+				t.Errorf("guarded: %v: %q %v", guarded, got, err)
+			}
+			now.Add(2 * time.Minute)
+			f.restart()
+		}
+		if b.visits() != visits {
+			t.Errorf("guarded: %v: %d visits more, want none", guarded, b.visits()-visits)
+		}
+	}
+}
+
+// The words of a bare 401 do not keep anybody from signing in: without a session, for the next session, and
+// beside a challenge they are none.
+func TestMCPSessionWords(t *testing.T) {
+	t.Parallel()
+	_, rs := newServers(t)
+	const words = "Unauthorized: Session not found"
+	challenge := ""
+	rs.handlers["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			if challenge != "" {
+				w.Header().Set("WWW-Authenticate", challenge)
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(words))
+		}
+	}
+	for name, test := range map[string]struct {
+		challenge string
+		sessions  []string // of requests
+		want      []int    // their statuses
+	}{
+		"no session":     {"", []string{""}, []int{200}},
+		"a challenge":    {"Bearer", []string{"a"}, []int{200}},
+		"two sessions":   {"", []string{"a", "a", "b"}, []int{401, 401, 200}},
+		"then none":      {"", []string{"a", ""}, []int{401, 200}},
+		"with its id in": {"", []string{"Session"}, []int{200}}, // the words are other ones then
+	} {
+		challenge = test.challenge
+		c, _ := newClient(t, login.Options{})
+		for i, session := range test.sessions {
+			var header []string
+			if session != "" {
+				header = []string{"Mcp-Session-Id", session}
+			}
+			status, body, err := get(t, c.HTTPClient(nil), rs.url(), header...)
+			if err != nil || status != test.want[i] || status == 401 && body != words {
+				t.Errorf("%s: request %d: %d %q %v, want %d", name, i, status, body, err, test.want[i])
+			}
+		}
 	}
 }

@@ -21,6 +21,12 @@ type entry struct {
 	refused       refusal        // the last sign-in that a person did not complete
 	stepUps       map[string]int // by operation: how often scopes were asked for in vain
 
+	// lost is the session of MCP that the server said by 401 that it does not know, last.
+	lost struct {
+		session string
+		at      time.Time
+	}
+
 	flight    *flight[*outcome]   // the refresh or sign-in under way; nil: none
 	discovery *flight[*discovery] // that of the URL which is the id
 	servers   []string            // issuers that the metadata names, in decisions; nil: not known yet

@@ -1,12 +1,14 @@
 package login
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/parley-mcp/parley/oauth"
@@ -185,7 +187,7 @@ func (a *attempt) handleResponse(resp *http.Response, s *session) (*session, err
 		s.accepted.Store(true)
 	}
 	ch := readChallenge(a.req, resp)
-	if ch == nil {
+	if ch == nil || a.sessionLost(resp) {
 		if a.forbidden > 0 && s != nil {
 			c.resources.with(s.ID, func(r *entry) { delete(r.stepUps, a.operation()) })
 		}
@@ -216,6 +218,40 @@ func (a *attempt) handleResponse(resp *http.Response, s *session) (*session, err
 	}
 	return s, err
 }
+
+// sessionLost reports whether a response says that the server does not know the session of MCP, and asks
+// for no credentials: some servers do that by 401 (modelcontextprotocol/rust-sdk#559). The transport begins
+// another session then, and if a sign-in is meant all the same, that is refused too, without the id of a
+// session. Another session that is lost within a minute is not believed: then the server means the token.
+func (a *attempt) sessionLost(resp *http.Response) (lost bool) {
+	id := a.req.Header.Get("Mcp-Session-Id")
+	if id == "" || resp.StatusCode != http.StatusUnauthorized || len(resp.Header.Values("WWW-Authenticate")) > 0 {
+		return false
+	}
+	head := make([]byte, maxWords)
+	n, _ := io.ReadFull(resp.Body, head) // what came is enough
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head[:n]), resp.Body), resp.Body}
+	words := strings.Join(strings.Fields(strings.ReplaceAll(string(head[:n]), id, "")), " ")
+	if !unknownSession.MatchString(words) {
+		return false
+	}
+	now := a.t.c.o.Now()
+	a.t.c.resources.with(oauth.Origin(a.req.URL)+a.req.URL.EscapedPath(), func(r *entry) {
+		if lost = r.lost.session == id; !isRecent(now, r.lost.at, refusalBackoff) {
+			r.lost.session, r.lost.at, lost = id, now, true
+		}
+	})
+	return lost
+}
+
+// maxWords is how many bytes of a refusal are looked at.
+const maxWords = 512
+
+// unknownSession matches "Session not found", "Unknown session ID" and the like.
+var unknownSession = regexp.MustCompile(`(?i)\bsession( id)?( is| was| does)? ?(not (found|known|exist)|unknown)\b|\b(unknown|no such) (mcp )?session\b`)
 
 // operation is what step-ups are counted by: method and path, of HTTP and, if named, MCP.
 func (a *attempt) operation() string {

@@ -280,9 +280,18 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 	}
 	told := err == nil && in.Error != nil
 	status := web.NewStatusError(resp)
+	words := status.Text
+	if told {
+		words = in.Error.Message
+	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		if told {
+		switch {
+		case refusesSession(status) && x.forgotten(words):
+			lost := sessionLost(status)
+			x.l.lose(x.own, x.s, lost)
+			return nil, lost
+		case told:
 			return nil, status.Because(in.Error)
 		}
 		return nil, status
@@ -291,7 +300,7 @@ func (x *clientCall) refused(resp *http.Response) (*jsonrpc.Incoming, error) {
 			return nil, x.judge(status.Because(in.Error))
 		}
 	case http.StatusBadRequest:
-		if told && x.forgotten(in.Error.Message) || !told && x.forgotten(status.Text) {
+		if x.forgotten(words) {
 			return nil, x.lost(status)
 		}
 	}

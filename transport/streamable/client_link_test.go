@@ -298,6 +298,8 @@ func TestSessionLostInWords(t *testing.T) {
 		"not initialized":              {400, kind, say("Bad Request: Server not initialized"), false, true},
 		"not initialized, 200":         {200, kind, strings.Replace(say("Server not initialized"), "-32000", "-32002", 1), false, true},
 		"no active session":            {400, kind, say("No active session"), false, true},
+		"401":                          {401, "text/plain", "Unauthorized: Session not found", false, true},
+		"401, error":                   {401, kind, say("Session not found"), false, true},
 		"another error":                {200, kind, say("the session of the browser shows no page"), false, false},
 		"another session":              {200, kind, say("invalid session token for the shop"), false, false},
 		"a session in a shell":         {200, kind, say("Unknown session ID 5"), false, false},
@@ -329,11 +331,38 @@ func TestSessionLostInWords(t *testing.T) {
 				}
 				return
 			}
-			unsure(t, err)
+			if unsure := errors.Is(err, transport.ErrInterrupted); !errors.Is(err, transport.ErrClosed) || unsure != (test.status != 401) {
+				t.Errorf("error %v, want ErrClosed, and ErrInterrupted unless the request was refused", err)
+			}
 			if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {
 				t.Errorf("the inbox was told %v, want ErrClosed", err)
 			}
 		})
+	}
+}
+
+// A 401 that asks for credentials, or has other words, is no lost session.
+// Proves: Ruling 40.
+func TestUnauthorizedIsNoLostSession(t *testing.T) {
+	for name, answer := range map[string]struct{ challenge, words string }{
+		"a challenge": {"Bearer", "Session not found"},
+		"other words": {"", "Your token has expired"},
+	} {
+		far := &farEnd{session: "s-1", post: func(c *farCall) *http.Response {
+			if c.name == "" {
+				return reply(202, "", "")
+			}
+			resp := reply(401, "text/plain", answer.words)
+			if answer.challenge != "" {
+				resp.Header.Set("WWW-Authenticate", answer.challenge)
+			}
+			return resp
+		}}
+		link, in := far.established(t, quiet)
+		_, err := link.Do(t.Context(), ask(2, "tools/call"), transport.Route{})
+		if !errors.Is(err, transport.ErrDenied) || in.IsClosed() {
+			t.Errorf("%s: error %v, link ended: %v; want ErrDenied", name, err, in.IsClosed())
+		}
 	}
 }
 

@@ -191,11 +191,15 @@ func listenSessionLost(t *testing.T, streams int) {
 	certain(t, err)
 }
 
-// A server may say by 400 that it has lost the session of a stream; with other words the stream
+// A server may say by 400 or 401 that it has lost the session of a stream; with other words the stream
 // is asked for again.
 // Proves: Ruling 40.
 func TestListenSessionLostInWords(t *testing.T) {
-	for words, lost := range map[string]bool{"Invalid or missing session ID": true, "Bad token": false} {
+	for words, test := range map[string]struct {
+		status int
+		lost   bool
+	}{"Invalid or missing session ID": {400, true}, "Bad token": {400, false}, "Unauthorized: Session not found": {401, true}, "Token expired": {401, false}} {
+		lost := test.lost
 		synctest.Test(t, func(t *testing.T) {
 			far := &farEnd{
 				session: "s-1",
@@ -206,7 +210,7 @@ func TestListenSessionLostInWords(t *testing.T) {
 						time.Sleep(time.Second) // in the bubble's time
 						return c.stream(event("e1", note(1)), io.EOF)
 					case c.nth < 6:
-						return reply(400, "text/plain", words)
+						return reply(test.status, "text/plain", words)
 					}
 					return c.stream(event("e2", note(2)), nil)
 				},

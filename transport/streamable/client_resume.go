@@ -204,8 +204,8 @@ func (x *clientCall) hopeless(ctx context.Context, c *clientCursor, cause error)
 // A server that never gave one is not pestered for ever; one that does not
 // like the place to resume from may like to begin anew, and one that gave a
 // stream before may only not like the caller's token any more. 404 and 405 mean
-// that there is no stream (ruling 40). 400 with words about an unknown session, from a server that
-// gave a stream before, means that it has lost the session.
+// that there is no stream (ruling 40). 400, or a bare 401, with words about an unknown session, from a
+// server that gave a stream before, means that it has lost the session.
 func (x *clientCall) unheard(ctx context.Context, c *clientCursor, cause error) error {
 	l := x.l
 	refusal, refused := errors.AsType[*noStreamError](cause)
@@ -222,7 +222,7 @@ func (x *clientCall) unheard(ctx context.Context, c *clientCursor, cause error) 
 		}
 		l.log.Debug("the server has no stream for what it sends by itself")
 		return cause
-	case refused && had && c.last == "" && refusal.status == http.StatusBadRequest && x.forgotten(status.Text):
+	case refused && had && c.last == "" && answered && refusesSession(status) && x.forgotten(status.Text):
 		lost := sessionLost(cause)
 		l.lose(l.life, x.s, lost)
 		return lost

@@ -146,6 +146,14 @@ func (l *link) askSession(ctx context.Context, s *clientSession) error {
 	return lost
 }
 
+// refusesSession reports whether a status may mean that the session is lost, if the words say so: 400, and
+// a 401 that asks for no credentials (modelcontextprotocol/rust-sdk#559), which a request was not carried
+// out with. If a sign-in is meant all the same, the request that begins the next session is told.
+func refusesSession(status *web.StatusError) bool {
+	return status.Status == http.StatusBadRequest ||
+		status.Status == http.StatusUnauthorized && len(status.Header.Values("WWW-Authenticate")) == 0
+}
+
 // maxWords is how many bytes of a server's words are looked at.
 const maxWords = 512
 
