@@ -453,6 +453,27 @@ func TestPagesEverywhere(t *testing.T) {
 	}
 }
 
+// A server may write what it repeats in another way than it was sent. Attack: secrets in errors.
+func TestErrorsWithSecretsInOtherWriting(t *testing.T) {
+	t.Parallel()
+	const run = "0gAbCdEfGhIjKlMn"
+	for _, written := range []string{"1%2f%2f" + run, `1\/\/` + run, "1&#47;&#47;" + run, `1\u002f\u002f` + run, "1=2F=2F" + run} {
+		as, rs := newServers(t)
+		as.answer = map[string]any{"refresh_token": "1//" + run}
+		var log bytes.Buffer
+		c, _ := newClient(t, login.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		welcome(t, c.HTTPClient(nil), rs.url())
+		as.expire(false)
+		change(as, func() {
+			as.refused = body(400, "application/json", `{"error":"bad_refresh","message":"not known: `+written+`"}`)
+		})
+		welcome(t, c.HTTPClient(nil), rs.url())
+		if said := log.String(); strings.Contains(said, run) || !strings.Contains(said, "not known: ") {
+			t.Errorf("%s: the log is %s", written, said)
+		}
+	}
+}
+
 // Errors keep their words through a sign-in, without what was sent. Proves: C21. Attack: secrets in
 // errors.
 func TestErrorsWithSecrets(t *testing.T) {

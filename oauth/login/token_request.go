@@ -78,11 +78,19 @@ var secretFields = []string{
 // said is the error in the answer to a form, without the secrets that were sent, which some servers
 // repeat.
 func (q *grantRequest) said(res *oauth.Response, sent url.Values) *oauth.Error {
-	const shortest = 4 // what is shorter is no secret, and stands in many words
+	// What is shorter is no secret, and stands in many words. The parts between characters that are
+	// escaped in some way are the same in each.
+	const shortest, shortestPart = 4, 8
 	var pairs []string
 	hide := func(secret string) {
-		if len(secret) >= shortest {
-			pairs = append(pairs, secret, "[hidden]", url.QueryEscape(secret), "[hidden]")
+		if len(secret) < shortest {
+			return
+		}
+		pairs = append(pairs, secret, "[hidden]", url.QueryEscape(secret), "[hidden]")
+		for _, part := range strings.FieldsFunc(secret, isEscaped) {
+			if len(part) >= shortestPart {
+				pairs = append(pairs, part, "[hidden]")
+			}
 		}
 	}
 	for _, name := range secretFields {
@@ -97,6 +105,11 @@ func (q *grantRequest) said(res *oauth.Response, sent url.Values) *oauth.Error {
 	e := oauth.ParseError(res.Status, []byte(hidden.Replace(string(res.Body))))
 	e.Code, e.Description, e.URI = hidden.Replace(e.Code), hidden.Replace(e.Description), hidden.Replace(e.URI)
 	return e
+}
+
+// isEscaped reports whether URLs, JSON or HTML may write a character of a secret in another way.
+func isEscaped(r rune) bool {
+	return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._", r)
 }
 
 // postToken sends the request, and once more if the server asks for a nonce in the proof (RFC 9449,
