@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/parley-mcp/parley/app/providertest"
@@ -28,5 +31,28 @@ func TestProviders(t *testing.T) {
 			})
 			providertest.New(t, &h, handler).SignIn(t, func(args ...string) (int, string, string) { return command(t, args...) })
 		})
+	}
+}
+
+// What a person is told to do about a server can be done with the program: no option of the library is in it.
+func TestAdviceForPeople(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
+	newEmptyPlace(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/mcp" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.example/metadata"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(server.Close)
+	for _, args := range [][]string{{"auth", "doctor", server.URL + "/mcp"}, {"tools", "--server", server.URL + "/mcp"}} {
+		_, out, said := command(t, args...)
+		if text := out + said; !strings.Contains(text, "elsewhere.example") || !strings.Contains(text, "tell the server's operator") || strings.Contains(text, "Options.") {
+			t.Errorf("%q says:\n%s", args, text)
+		}
 	}
 }

@@ -394,6 +394,9 @@ var forPeople = strings.NewReplacer(
 	"Options.Credentials", "--client-id",
 	"FetchOptions.AllowHosts", "'parley login --allow-host'",
 	"set the Authorization header yourself", "give it with --header",
+	"if that place is trusted, allow it with Options.MetadataOrigins", "tell the server's operator",
+	"if that is meant, set Options.Loopback", "tell the server's operator",
+	"the server may only serve programs: set Options.Grant", "the server may only serve programs",
 	"authorize a request: ", "",
 )
 
