@@ -254,6 +254,9 @@ func (c *Client) revoke(ctx context.Context, t *tokens) error {
 	if err != nil {
 		return fmt.Errorf("revoke the tokens of %s: %w", redactURL(t.ID), err)
 	}
+	if slices.Contains(m.Ignored, "revocation_endpoint") {
+		return fmt.Errorf("revoke the tokens of %s: the server has %s", redactURL(t.ID), absence(m, "revocation_endpoint"))
+	}
 	// A server that moved its endpoints gets no tokens: see tryRefresh.
 	if m.RevocationEndpoint == "" || m.TokenEndpoint != t.TokenEndpoint {
 		return nil

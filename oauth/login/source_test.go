@@ -188,6 +188,22 @@ func TestSignOutFails(t *testing.T) {
 	}
 }
 
+// Tokens that could not be revoked, since the endpoint for that was passed over, are not said to be.
+func TestSignOutWithoutEndpoint(t *testing.T) {
+	t.Parallel()
+	as, rs := newServers(t)
+	as.override["revocation_endpoint"] = "http://plain.example/revoke"
+	store := login.NewMemory()
+	c, _ := newClient(t, login.Options{Store: store})
+	welcome(t, c.HTTPClient(nil), rs.url())
+	if err := c.SignOut(t.Context(), rs.url()); err == nil || !strings.Contains(err.Error(), "revocation_endpoint that cannot be used") {
+		t.Errorf("error %v, want one about the endpoint", err)
+	}
+	if names, _ := store.Names(t.Context()); len(names) != 0 {
+		t.Errorf("%q is left", names)
+	}
+}
+
 func TestIssuers(t *testing.T) {
 	t.Parallel()
 	as1, as2 := newAuthServer(t, ""), newAuthServer(t, "/x")
