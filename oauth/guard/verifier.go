@@ -332,7 +332,7 @@ func (f metadataFinder) find(ctx context.Context) (*oauth.ServerMetadata, error)
 // absence says that metadata have none of something, or an endpoint for it that was passed over.
 func absence(m *oauth.ServerMetadata, endpoint, none string) string {
 	if slices.Contains(m.Ignored, endpoint) {
-		return "an " + endpoint + " that cannot be used: it must be an https URL"
+		return "no " + endpoint + " that can be used: it must be an https URL"
 	}
 	return none
 }

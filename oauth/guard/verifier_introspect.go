@@ -292,7 +292,7 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 	}
 	thumbprint, err := keyOf(a.Confirm)
 	if err != nil {
-		return nil, err
+		return nil, failed("proof", "%w", err)
 	}
 	kinds := []string{"", "bearer", "dpop"}
 	if thumbprint == "" {
@@ -311,10 +311,10 @@ func (v *introspection) read(o wire.Object) (*Token, error) {
 		return nil, failed("expiry", "the token has expired")
 	}
 	if t.Scopes, err = oauth.ParseScope(a.Scope); err != nil {
-		return nil, fmt.Errorf("scope: %w", err)
+		return nil, failed("scope", "scope: %w", err)
 	}
 	if t.Audience, err = texts(a.Audience); err != nil {
-		return nil, fmt.Errorf("aud: %w", err)
+		return nil, failed("audience", "aud: %w", err)
 	}
 	return t, nil
 }

@@ -108,6 +108,9 @@ func TestIntrospection(t *testing.T) {
 			if w.Code != test.status {
 				t.Errorf("status %d, want %d; log: %s", w.Code, test.status, b.log)
 			}
+			if said := b.log.String(); test.status == 401 && (!strings.Contains(said, "check=") || strings.Contains(said, "check=verifier")) {
+				t.Errorf("the log does not name the check: %s", said)
+			}
 			// RFC 6749, section 2.3.1: form-encoded, then Basic.
 			if s.auth != "Basic cnMlM0ExOnAlMkZ3KyVDMyVBOQ==" || fmt.Sprint(s.form["token"]) != "[opaque]" {
 				t.Errorf("asked as %q about %v", s.auth, s.form)
