@@ -216,16 +216,22 @@ func TestMCPSessionForgotten(t *testing.T) {
 		signIn, b := newClient(t, login.Options{Now: now.Now})
 		d := streamable.URL(rs.url())
 		d.Client = signIn.HTTPClient(nil)
-		c, err := client.Connect(t.Context(), d, &client.Options{Versions: []string{"2025-11-25"}})
-		if err != nil {
-			t.Fatal(err)
+		var clients []*client.Client // as a bridge has them
+		for range 3 {
+			c, err := client.Connect(t.Context(), d, &client.Options{Versions: []string{"2025-11-25"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			clients = append(clients, c)
 		}
-		t.Cleanup(func() { _ = c.Close() })
 		visits := b.visits()
 		for range 3 {
-			got, err := client.Call[string](t.Context(), c, "greet", struct{}{})
-			if err != nil || got != "Hello!" {
-				t.Errorf("guarded: %v: %q %v", guarded, got, err)
+			for _, c := range clients {
+				got, err := client.Call[string](t.Context(), c, "greet", struct{}{})
+				if err != nil || got != "Hello!" {
+					t.Errorf("guarded: %v: %q %v", guarded, got, err)
+				}
 			}
 			now.Add(2 * time.Minute)
 			f.restart()
@@ -236,15 +242,18 @@ func TestMCPSessionForgotten(t *testing.T) {
 	}
 }
 
-// The words of a bare 401 do not keep anybody from signing in: without a session, for the next session, and
-// beside a challenge they are none.
+// The words of a bare 401 do not keep anybody from signing in: without a session, for one that has just begun
+// since another was lost, and beside a challenge they are none.
 func TestMCPSessionWords(t *testing.T) {
 	t.Parallel()
 	_, rs := newServers(t)
 	const words = "Unauthorized: Session not found"
 	challenge := ""
 	rs.handlers["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "" {
+		switch id := r.Header.Get("Begin"); {
+		case id != "": // needs no token
+			w.Header().Set("Mcp-Session-Id", id)
+		case r.Header.Get("Authorization") == "":
 			if challenge != "" {
 				w.Header().Set("WWW-Authenticate", challenge)
 			}
@@ -252,24 +261,22 @@ func TestMCPSessionWords(t *testing.T) {
 			_, _ = w.Write([]byte(words))
 		}
 	}
+	in, begin := "Mcp-Session-Id", "Begin"
 	for name, test := range map[string]struct {
 		challenge string
-		sessions  []string // of requests
-		want      []int    // their statuses
+		requests  [][]string // their headers
+		want      []int      // their statuses
 	}{
-		"no session":     {"", []string{""}, []int{200}},
-		"a challenge":    {"Bearer", []string{"a"}, []int{200}},
-		"two sessions":   {"", []string{"a", "a", "b"}, []int{401, 401, 200}},
-		"then none":      {"", []string{"a", ""}, []int{401, 200}},
-		"with its id in": {"", []string{"Session"}, []int{200}}, // the words are other ones then
+		"no session":       {"", [][]string{nil}, []int{200}},
+		"a challenge":      {"Bearer", [][]string{{in, "a"}}, []int{200}},
+		"a new session":    {"", [][]string{{begin, "a"}, {in, "a"}, {in, "a"}, {begin, "b"}, {in, "b"}}, []int{200, 401, 401, 200, 200}},
+		"others of before": {"", [][]string{{in, "a"}, {begin, "c"}, {in, "b"}}, []int{401, 200, 401}},
+		"then none":        {"", [][]string{{in, "a"}, nil}, []int{401, 200}},
+		"with its id in":   {"", [][]string{{in, "Session"}}, []int{200}}, // the words are other ones then
 	} {
 		challenge = test.challenge
 		c, _ := newClient(t, login.Options{})
-		for i, session := range test.sessions {
-			var header []string
-			if session != "" {
-				header = []string{"Mcp-Session-Id", session}
-			}
+		for i, header := range test.requests {
 			status, body, err := get(t, c.HTTPClient(nil), rs.url(), header...)
 			if err != nil || status != test.want[i] || status == 401 && body != words {
 				t.Errorf("%s: request %d: %d %q %v, want %d", name, i, status, body, err, test.want[i])

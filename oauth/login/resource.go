@@ -21,10 +21,11 @@ type entry struct {
 	refused       refusal        // the last sign-in that a person did not complete
 	stepUps       map[string]int // by operation: how often scopes were asked for in vain
 
-	// lost is the session of MCP that the server said by 401 that it does not know, last.
+	// lost is when the server said by 401 that it does not know a session of MCP, last, and which
+	// sessions have begun since.
 	lost struct {
-		session string
-		at      time.Time
+		at    time.Time
+		begun []string
 	}
 
 	flight    *flight[*outcome]   // the refresh or sign-in under way; nil: none

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/parley-mcp/parley/oauth"
 )
@@ -186,8 +188,9 @@ func (a *attempt) handleResponse(resp *http.Response, s *session) (*session, err
 	if s != nil && resp.StatusCode != http.StatusUnauthorized {
 		s.accepted.Store(true)
 	}
+	lost := a.sessionLost(resp)
 	ch := readChallenge(a.req, resp)
-	if ch == nil || a.sessionLost(resp) {
+	if ch == nil || lost {
 		if a.forbidden > 0 && s != nil {
 			c.resources.with(s.ID, func(r *entry) { delete(r.stepUps, a.operation()) })
 		}
@@ -222,10 +225,14 @@ func (a *attempt) handleResponse(resp *http.Response, s *session) (*session, err
 // sessionLost reports whether a response says that the server does not know the session of MCP, and asks
 // for no credentials: some servers do that by 401 (modelcontextprotocol/rust-sdk#559). The transport begins
 // another session then, and if a sign-in is meant all the same, that is refused too, without the id of a
-// session. Another session that is lost within a minute is not believed: then the server means the token.
+// session. A session that has just begun for this reason is not lost: then the server means the token.
 func (a *attempt) sessionLost(resp *http.Response) (lost bool) {
-	id := a.req.Header.Get("Mcp-Session-Id")
-	if id == "" || resp.StatusCode != http.StatusUnauthorized || len(resp.Header.Values("WWW-Authenticate")) > 0 {
+	id, now := a.req.Header.Get(headerSession), a.t.c.o.Now()
+	if id == "" {
+		a.noteSession(resp.Header.Get(headerSession), now)
+		return false
+	}
+	if resp.StatusCode != http.StatusUnauthorized || len(resp.Header.Values("WWW-Authenticate")) > 0 {
 		return false
 	}
 	head := make([]byte, maxWords)
@@ -238,17 +245,38 @@ func (a *attempt) sessionLost(resp *http.Response) (lost bool) {
 	if !unknownSession.MatchString(words) {
 		return false
 	}
-	now := a.t.c.o.Now()
-	a.t.c.resources.with(oauth.Origin(a.req.URL)+a.req.URL.EscapedPath(), func(r *entry) {
-		if lost = r.lost.session == id; !isRecent(now, r.lost.at, refusalBackoff) {
-			r.lost.session, r.lost.at, lost = id, now, true
+	a.t.c.resources.with(a.endpoint(), func(r *entry) {
+		if !isRecent(now, r.lost.at, refusalBackoff) {
+			r.lost.begun = nil
+		}
+		if lost = !slices.Contains(r.lost.begun, id); lost {
+			r.lost.at = now
 		}
 	})
 	return lost
 }
 
-// maxWords is how many bytes of a refusal are looked at.
-const maxWords = 512
+// noteSession notes a session that began just after others were lost.
+func (a *attempt) noteSession(id string, now time.Time) {
+	const most = 64 // more are forgotten
+	if id == "" {
+		return
+	}
+	a.t.c.resources.with(a.endpoint(), func(r *entry) {
+		if isRecent(now, r.lost.at, refusalBackoff) && len(r.lost.begun) < most {
+			r.lost.begun = append(r.lost.begun, id)
+		}
+	})
+}
+
+// endpoint is where the request goes, for what is remembered of sessions of MCP.
+func (a *attempt) endpoint() string { return oauth.Origin(a.req.URL) + a.req.URL.EscapedPath() }
+
+const (
+	headerSession = "Mcp-Session-Id"
+	// maxWords is how many bytes of a refusal are looked at.
+	maxWords = 512
+)
 
 // unknownSession matches "Session not found", "Unknown session ID" and the like.
 var unknownSession = regexp.MustCompile(`(?i)\bsession( id)?( is| was| does)? ?(not (found|known|exist)|unknown)\b|\b(unknown|no such) (mcp )?session\b`)
