@@ -19,6 +19,8 @@ type challenge struct {
 	status  int
 	// metadata is the resource_metadata, and code the error; either may be empty.
 	metadata, code string
+	// known is where the metadata lay before, of this resource or one above it; it may be empty.
+	known string
 	// scopes are nil if there are none.
 	scopes []string
 	// foreign says that other kinds of credentials are asked for.

@@ -37,7 +37,7 @@ func (d *discovery) legacy() bool { return d.resource == "" }
 // at the well-known places, or else the oldest revision's rule. spec 2026-07-28,
 // basic/authorization/authorization-server-discovery.
 func (c *Client) discover(ctx context.Context, ch *challenge) (*discovery, error) {
-	key := ch.url.String() + " " + ch.metadata
+	key := ch.url.String() + " " + ch.metadata + " " + ch.known
 	at := func() **flight[*discovery] { return &c.resources.at(key).discovery }
 	d, _, err := share(ctx, &c.resources, at, c.o.SignInTimeout, func(ctx context.Context, _ func()) (*discovery, error) {
 		return c.fetchDiscovery(ctx, ch)
@@ -57,8 +57,11 @@ func (c *Client) fetchDiscovery(ctx context.Context, ch *challenge) (*discovery,
 		return nil, newDiscoveryError(StepMetadata, requested, err, "", "")
 	}
 	s := search{step: StepMetadata}
+	if known, err := c.metadataPlace(ch.url, ch.known); err == nil && ch.known != "" && !slices.Contains(places, known) {
+		places = slices.Insert(places, 1, known) // after the place of its own
+	}
 	if ch.metadata != "" {
-		named, err := c.metadataPlace(ch)
+		named, err := c.metadataPlace(ch.url, ch.metadata)
 		if err != nil {
 			s.add(err)
 		} else {
@@ -112,15 +115,15 @@ func (c *Client) legacy(ch *challenge, requested string) (*discovery, error) {
 // metadataPlace is where a challenge says that the metadata are, which may be relative and have
 // quotes that are none. Only the origin of the resource may be named, or one that was allowed.
 // Attack: metadata poisoning.
-func (c *Client) metadataPlace(ch *challenge) (string, error) {
-	u, err := ch.url.Parse(strings.Trim(ch.metadata, `'<>`))
-	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, ch.url) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
+func (c *Client) metadataPlace(resource *url.URL, named string) (string, error) {
+	u, err := resource.Parse(strings.Trim(named, `'<>`))
+	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, resource) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
 		a, err := url.Parse(allowed)
 		return err == nil && sameOrigin(u, a)
 	})) {
 		return u.String(), nil
 	}
-	return "", newDiscoveryError(StepMetadata, ch.metadata, errors.New("the challenge points to another origin than the resource's, which was not asked"), "",
+	return "", newDiscoveryError(StepMetadata, named, errors.New("the challenge points to another origin than the resource's, which was not asked"), "",
 		"if that place is trusted, allow it with Options.MetadataOrigins")
 }
 

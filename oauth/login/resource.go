@@ -158,18 +158,6 @@ func (c *Client) find(ctx context.Context, u *url.URL) (*session, error) {
 	return nil, nil
 }
 
-// isOf reports whether a session is that of the resource at a URL, and not of one above it.
-func (s *session) isOf(u *url.URL) bool {
-	plain := *u
-	plain.RawQuery = ""
-	for _, raw := range []string{u.String(), plain.String()} {
-		if id, err := oauth.CanonicalResource(raw); err == nil && id == s.ID {
-			return true
-		}
-	}
-	return false
-}
-
 // forgetBetween forgets, in memory, resources that lie between a URL and the one it belongs to.
 func (c *Client) forgetBetween(u *url.URL, id string) {
 	for _, other := range candidates(u) {

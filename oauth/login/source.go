@@ -105,8 +105,8 @@ func (c *Client) token(ctx context.Context, resource string, n *need) (*Token, e
 		if n.purpose >= forSignIn {
 			c.resetStepUps()
 		}
-		if s != nil && s.isOf(at.url) {
-			at.metadata = s.Metadata // there is no challenge that names it
+		if s != nil {
+			at.known = s.Metadata // there is no challenge that names it
 		}
 		s, err = c.acquire(ctx, at, n)
 	}

@@ -109,6 +109,17 @@ func TestSignInBeneath(t *testing.T) {
 	}
 }
 
+// A resource above the URL whose metadata a challenge alone can name is found again without one.
+func TestSignInAbove(t *testing.T) {
+	t.Parallel()
+	_, rs := newServers(t)
+	c, b := newClient(t, login.Options{})
+	welcome(t, c.HTTPClient(nil), rs.url()+"/a/b")
+	if _, err := c.SignIn(t.Context(), rs.url()+"/a/b", &login.SignInOptions{Scopes: []string{"more"}}); err != nil || b.visits() != 2 {
+		t.Errorf("error %v after %d visits, want two", err, b.visits())
+	}
+}
+
 func TestSignOut(t *testing.T) {
 	t.Parallel()
 	as := newAuthServer(t, "")
