@@ -258,8 +258,8 @@ func (a *attempt) sessionLost(resp *http.Response) (lost bool) {
 
 // noteSession notes a session that began just after others were lost.
 func (a *attempt) noteSession(id string, now time.Time) {
-	const most = 64 // more are forgotten
-	if id == "" {
+	const most, longest = 64, 8 << 10 // what is more, or longer in bytes, is forgotten
+	if id == "" || len(id) > longest {
 		return
 	}
 	a.t.c.resources.with(a.endpoint(), func(r *entry) {
