@@ -316,3 +316,15 @@ func TestDeviceHostile(t *testing.T) {
 		})
 	}
 }
+
+// A server without metadata has no endpoint for devices, and is said to have none.
+func TestDeviceWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	rs, as := newLegacy(t)
+	as.places = []string{}
+	c, _ := newClient(t, login.Options{Device: func(context.Context, login.DevicePrompt) error { return nil }})
+	_, err := c.SignIn(t.Context(), rs.url(), nil)
+	if err == nil || !strings.Contains(err.Error(), "no sign-in on another device") {
+		t.Errorf("error %v, want that there is no sign-in on another device", err)
+	}
+}

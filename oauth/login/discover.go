@@ -116,7 +116,7 @@ func (c *Client) legacy(ch *challenge, requested string) (*discovery, error) {
 // quotes that are none. Only the origin of the resource may be named, or one that was allowed.
 // Attack: metadata poisoning.
 func (c *Client) metadataPlace(resource *url.URL, named string) (string, error) {
-	u, err := resource.Parse(strings.Trim(named, `'<>`))
+	u, err := resource.Parse(strings.Trim(named, ` '<>`))
 	if err == nil && u.User == nil && u.Fragment == "" && (sameOrigin(u, resource) || slices.ContainsFunc(c.o.MetadataOrigins, func(allowed string) bool {
 		a, err := url.Parse(allowed)
 		return err == nil && sameOrigin(u, a)
@@ -244,9 +244,13 @@ func (c *Client) server(ctx context.Context, d *discovery, issuer string) (*oaut
 	if _, err := oauth.CheckEndpoint(issuer); err != nil {
 		return nil, aboutServer{}, newDiscoveryError(StepServer, issuer, err, "", "")
 	}
-	return &oauth.ServerMetadata{
+	m = &oauth.ServerMetadata{
 		Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize", TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register",
-	}, aboutServer{assumed: true}, nil
+	}
+	if c.o.Device != nil { // there is no default endpoint for it
+		err = c.checkServer(d, issuer, m)
+	}
+	return m, aboutServer{assumed: true}, err
 }
 
 // serverMetadata tries the places of the metadata in order, and returns what it passed over; nil if

@@ -119,6 +119,9 @@ func TestServersAsTheyAre(t *testing.T) {
 		{"a challenge with other quotes", func(_ *authServer, rs *resourceServer) {
 			rs.header = "Bearer resource_metadata='" + rs.URL + prmPath + "'"
 		}, ""},
+		{"a challenge with blanks within quotes", func(_ *authServer, rs *resourceServer) {
+			rs.prmPath, rs.header = "/odd/place", `Bearer resource_metadata=" `+rs.URL+`/odd/place "`
+		}, ""},
 		{"a challenge without quotes", func(_ *authServer, rs *resourceServer) {
 			rs.header = "Bearer resource_metadata=" + rs.URL + prmPath
 		}, ""},
