@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,5 +55,28 @@ func TestAdviceForPeople(t *testing.T) {
 		if text := out + said; !strings.Contains(text, "elsewhere.example") || !strings.Contains(text, "tell the server's operator") || strings.Contains(text, "Options.") {
 			t.Errorf("%q says:\n%s", args, text)
 		}
+	}
+}
+
+// A server that names its authorization server in both spellings of an empty path names one, of which
+// nobody has to choose. Proves: ruling 36.
+func TestIssuerInBothSpellings(t *testing.T) {
+	if ranInOwnProcess(t) {
+		return
+	}
+	newEmptyPlace(t)
+	var server *httptest.Server
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/.well-known/oauth-protected-resource/mcp" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s","%[1]s/"]}`, server.URL)
+	}))
+	t.Cleanup(server.Close)
+	code, _, said := command(t, "login", server.URL+"/mcp", "--client-id", "me", "--no-browser")
+	if code == 0 || strings.Contains(said, "--issuer") {
+		t.Errorf("exit code %d\n%s", code, said)
 	}
 }

@@ -158,7 +158,7 @@ func readResource(ch *challenge, requested, place string, body []byte) (d *disco
 			"spec basic/authorization/authorization-server-discovery: MUST name at least one", adviceTellResource)
 	}
 	return &discovery{
-		id: id, resource: m.Resource, metadataURL: place, servers: m.AuthorizationServers,
+		id: id, resource: m.Resource, metadataURL: place, servers: distinct(m.AuthorizationServers),
 		scopes: supportedScopes(m.ScopesSupported),
 		bound:  m.DPoPBoundAccessTokensRequired, boundAlgs: m.DPoPSigningAlgValuesSupported,
 	}, m.Ignored, nil
@@ -211,6 +211,17 @@ func (c *Client) chooseServer(ctx context.Context, d *discovery, before *session
 // names reports whether an issuer is among those that a resource names.
 func names(servers []string, issuer string) bool {
 	return slices.ContainsFunc(servers, func(named string) bool { return oauth.SameIssuer(named, issuer) })
+}
+
+// distinct leaves out issuers that came before, also in the other spelling.
+func distinct(servers []string) []string {
+	var left []string
+	for _, issuer := range servers {
+		if !names(left, issuer) {
+			left = append(left, issuer)
+		}
+	}
+	return left
 }
 
 // aboutServer is what there is to tell about the metadata of an authorization server.
