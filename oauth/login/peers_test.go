@@ -440,6 +440,21 @@ func TestErrorsWithSuccess(t *testing.T) {
 	}
 }
 
+// An answer of success that is neither tokens nor an error is not called an error that is none; the words in
+// it are kept.
+func TestNeitherTokensNorError(t *testing.T) {
+	t.Parallel()
+	for answer, words := range map[string]string{`{"token_type":"Bearer"}`: "", page: "", `{"error":{"message":"try harder"}}`: "it says: try harder"} {
+		as, rs := newServers(t)
+		as.handlers["/token"] = body(200, "application/json", answer)
+		c, _ := newClient(t, login.Options{})
+		_, _, err := get(t, c.HTTPClient(nil), rs.url())
+		if err == nil || !strings.HasSuffix(err.Error(), words) || strings.Contains(err.Error(), "OAuth error") {
+			t.Errorf("%s: error %v, want %q at its end", answer, err, words)
+		}
+	}
+}
+
 // A server that wants a key, and has a page for every address, is not taken for one whose registration is
 // broken: the error says how to give a key.
 func TestPagesEverywhere(t *testing.T) {

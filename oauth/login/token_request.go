@@ -56,7 +56,10 @@ func requestToken(ctx context.Context, q *grantRequest, form url.Values) (*oauth
 		}
 		return tokens, nil
 	case succeeded && said.Code == "":
-		err = fmt.Errorf("answer of the authorization server: %w; %s", err, said.Description)
+		err = fmt.Errorf("answer of the authorization server: %w", err)
+		if _, words, ok := strings.Cut(said.Description, http.StatusText(res.Status)+": "); ok {
+			err = fmt.Errorf("%w; it says: %s", err, words)
+		}
 	case succeeded: // some servers report errors so
 		err = said
 	case res.Status == http.StatusTooManyRequests, res.Status >= 500, said.Code == oauth.TemporarilyUnavailable, said.Code == oauth.ServerError:
