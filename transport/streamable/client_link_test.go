@@ -300,6 +300,7 @@ func TestSessionLostInWords(t *testing.T) {
 		"no active session":            {400, kind, say("No active session"), false, true},
 		"401":                          {401, "text/plain", "Unauthorized: Session not found", false, true},
 		"401, error":                   {401, kind, say("Session not found"), false, true},
+		"403":                          {403, kind, `{"error":"Unknown session"}`, false, true},
 		"another error":                {200, kind, say("the session of the browser shows no page"), false, false},
 		"another session":              {200, kind, say("invalid session token for the shop"), false, false},
 		"a session in a shell":         {200, kind, say("Unknown session ID 5"), false, false},
@@ -331,7 +332,7 @@ func TestSessionLostInWords(t *testing.T) {
 				}
 				return
 			}
-			if unsure := errors.Is(err, transport.ErrInterrupted); !errors.Is(err, transport.ErrClosed) || unsure != (test.status != 401) {
+			if unsure := errors.Is(err, transport.ErrInterrupted); !errors.Is(err, transport.ErrClosed) || unsure != (test.status == 200 || test.status == 400) {
 				t.Errorf("error %v, want ErrClosed, and ErrInterrupted unless the request was refused", err)
 			}
 			if err := <-in.Ended; !errors.Is(err, transport.ErrClosed) {

@@ -204,7 +204,7 @@ func (x *clientCall) hopeless(ctx context.Context, c *clientCursor, cause error)
 // A server that never gave one is not pestered for ever; one that does not
 // like the place to resume from may like to begin anew, and one that gave a
 // stream before may only not like the caller's token any more. 404 and 405 mean
-// that there is no stream (ruling 40). 400, or a bare 401, with words about an unknown session, from a
+// that there is no stream (ruling 40). 400, or a bare 401 or 403, with words about an unknown session, from a
 // server that gave a stream before, means that it has lost the session.
 func (x *clientCall) unheard(ctx context.Context, c *clientCursor, cause error) error {
 	l := x.l

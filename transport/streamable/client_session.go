@@ -147,11 +147,15 @@ func (l *link) askSession(ctx context.Context, s *clientSession) error {
 }
 
 // refusesSession reports whether a status may mean that the session is lost, if the words say so: 400, and
-// a 401 that asks for no credentials (modelcontextprotocol/rust-sdk#559), which a request was not carried
-// out with. If a sign-in is meant all the same, the request that begins the next session is told.
+// 401 or 403 without a challenge (modelcontextprotocol/rust-sdk#559, LanternOps/breeze#3744), with which a
+// request was not carried out. If a sign-in is meant all the same, the request that begins the next
+// session is told.
 func refusesSession(status *web.StatusError) bool {
-	return status.Status == http.StatusBadRequest ||
-		status.Status == http.StatusUnauthorized && len(status.Header.Values("WWW-Authenticate")) == 0
+	switch status.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return len(status.Header.Values("WWW-Authenticate")) == 0
+	}
+	return status.Status == http.StatusBadRequest
 }
 
 // maxWords is how many bytes of a server's words are looked at.
