@@ -277,6 +277,7 @@ func TestSecretWithoutMethod(t *testing.T) {
 		{[]string{"client_secret_post", "client_secret_basic"}, "", "basic"},
 		{[]string{"client_secret_post"}, "", "post"},
 		{[]string{"none", "client_secret_post"}, "", "post"},
+		{[]string{"none"}, "", "none"},
 		{[]string{"client_secret_basic"}, "client_secret_post", "post"},
 		{[]string{"client_secret_post"}, "private_key_jwt", "post"},
 		{[]string{"client_secret_basic"}, "none", "none"},

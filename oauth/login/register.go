@@ -186,6 +186,8 @@ func answeredMethod(m *oauth.ServerMetadata, info *oauth.ClientInformation) stri
 		return oauth.AuthNone
 	case len(listed) == 0 || slices.Contains(listed, oauth.AuthSecretBasic):
 		return oauth.AuthSecretBasic
+	case given == "" && slices.Contains(listed, oauth.AuthNone) && !slices.Contains(listed, oauth.AuthSecretPost):
+		return oauth.AuthNone // the server takes no secret, and was asked for none
 	}
 	return oauth.AuthSecretPost
 }
