@@ -72,7 +72,7 @@ func TestIssuerInBothSpellings(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s","%[1]s/"]}`, server.URL)
+		_, _ = fmt.Fprintf(w, `{"resource":"%[1]s/mcp","authorization_servers":["%[1]s","%[1]s/"]}`, server.URL)
 	}))
 	t.Cleanup(server.Close)
 	code, _, said := command(t, "login", server.URL+"/mcp", "--client-id", "me", "--no-browser")
