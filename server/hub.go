@@ -155,7 +155,8 @@ func (h *hub) listChanged(k Kind) {
 	}
 }
 
-// undeclared warns, once for each list, of clients that cannot see what was added.
+// undeclared warns, once for each list, of clients that cannot see what was added. Its callers hold locks of
+// feeds and sessions, which a log that goes to clients takes too ([Server.LogHandler]).
 func (s *Server) undeclared(topic string) {
 	s.hub.mu.Lock()
 	told := s.hub.undeclared&listOf(topic) != 0
@@ -165,8 +166,10 @@ func (s *Server) undeclared(topic string) {
 		return
 	}
 	option := map[string]string{topicTools: "DeclareTools", topicPrompts: "DeclarePrompts", topicResources: "DeclareResources"}[topic]
-	s.log.Warn("clients that are connected cannot use the "+topic+" that were added: in their protocol version a server declares "+
-		"its capabilities once; set the option before they connect, or add a feature of the kind", "option", "server.Options."+option)
+	s.hub.spawn(func(context.Context) {
+		s.log.Warn("clients that are connected cannot use the "+topic+" that were added: in their protocol version a server declares "+
+			"its capabilities once; set the option before they connect, or add a feature of the kind", "option", "server.Options."+option)
+	})
 }
 
 // ResourceUpdated tells the clients that subscribed to uri that the resource
