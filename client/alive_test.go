@@ -257,6 +257,9 @@ func TestTokenRefused(t *testing.T) {
 		{"data must NOT have additional properties", mcp.CodeInvalidParams, false, true},
 		{"progressToken is not supported", mcp.CodeInvalidRequest, false, true},
 		{"the argument a is missing", mcp.CodeInvalidParams, true, false},
+		{"unknown field `status` in row 2", mcp.CodeInvalidParams, true, false}, // row 1 was written
+		{"Unrecognized key(s) in object: 'status'", mcp.CodeInvalidParams, false, false},
+		{"f() got an unexpected keyword argument \"status\"", mcp.CodeInvalidParams, false, false},
 		{"unknown field", mcp.CodeInternalError, true, false}, // it may have run
 	} {
 		t.Run(fmt.Sprintf("%s/%t", test.words, test.listed), func(t *testing.T) {
@@ -294,5 +297,36 @@ func TestTokenRefused(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A server that refuses a request because of its progress token, and tells of progress all the same, gets
+// along with the client.
+//
+// Proves: ruling 41.
+func TestProgressOfARefusedToken(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		for in := bufio.NewScanner(theirs); in.Scan(); {
+			m, err := jsonrpc.Parse(bytes.Clone(in.Bytes()), jsonrpc.Limits{})
+			if err != nil || m.ID.IsZero() {
+				continue
+			}
+			answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"unknown field _meta"}}`, m.ID)
+			if m.Method == mcp.MethodInitialize {
+				answer = fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},`+
+					`"serverInfo":{"name":"a","version":"1"}}}`, m.ID, newest)
+			}
+			progress := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
+			_, _ = fmt.Fprintln(theirs, answer+strings.Repeat("\n"+progress, 200))
+		}
+	}()
+	c := dial(t, stdio.Conn(ours), &client.Options{Versions: []string{newest}, Eras: client.NewEraMemory()})
+	for range 100 { // for the race detector
+		var refusal *jsonrpc.Error
+		if _, err := c.CallTool(t.Context(), "t", nil, nil); !errors.As(err, &refusal) {
+			t.Fatal(err)
+		}
 	}
 }

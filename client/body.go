@@ -92,7 +92,7 @@ func (b *body) extra(dst []byte, start int) []byte {
 	for name, value := range k.opts.Meta {
 		dst = append(appendMember(dst, first, name), value...)
 	}
-	if k.token && !b.s.refusesTokens.Load() { // at the end: all else is as in the request before
+	if k.token && !k.tried.token && !b.s.refusesTokens.Load() { // at the end: all else is as in the request before
 		dst = appendMember(dst, first, mcp.MetaProgressToken)
 		dst, _ = b.id.AppendJSON(dst)
 	}

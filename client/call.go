@@ -39,7 +39,7 @@ type call struct {
 	own     pauseContext     // the parent of ctx, and
 	limits  pausetimer.Timer // what timer points to, unless middleware sends the request again
 	tracker *tracker
-	token   bool   // requests carry a progress token, unless the server refuses it
+	token   bool   // requests carry a progress token, unless the server refuses it; start sets it
 	retry   *retry // nil until it is refused
 	waits   int32
 	size    int32 // bytes of the result
@@ -548,7 +548,7 @@ func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err 
 		_, err := k.c.Tool(k.ctx, k.target)
 		return err == nil, nil
 	case s.facts.Handshake && !k.ran.Load() && k.tokenRefused(e):
-		k.token, k.tried.token = false, true
+		k.tried.token = true
 		return true, nil
 	case e.Code == mcp.CodeMethodNotFound && k.row != nil && s.presumes(k.row.Capability):
 		return false, &undeclaredByServer{k.row.Capability}

@@ -172,21 +172,24 @@ func (k *call) report(m *mcp.ProgressParams) {
 	k.tracker.deliver(r)
 }
 
-// unknownMember matches what servers write that refuse params with a member that they do not
+// namesToken and unknownMember match what servers write that refuse params with a member that they do not
 // know, such as _meta, and unknownTool what those write that take it for another tool.
 var (
-	unknownMember = regexp.MustCompile(`(?i)\b_meta\b|progress_?token` +
-		`|\b(unknown|unrecognized|unexpected|additional|extra)\b.*\b(fields?|keys?|members?|parameters?|params|propert(y|ies)|arguments?)\b`)
+	namesToken    = regexp.MustCompile(`(?i)\b_meta\b|progress_?token`)
+	unknownMember = regexp.MustCompile(`(?i)\b(unknown|unrecognized|unexpected|additional|extra)\b.*` +
+		`\b(fields?|keys?|members?|parameters?|params|propert(y|ies)|arguments?)\b`)
 	unknownTool = regexp.MustCompile(`(?i)\bunknown\b.*\btool\b`)
 )
 
-// tokenRefused reports whether a server may have refused a request because of its progress
-// token, as some old ones do. That a tool is unknown is no reason, unless the server listed it.
+// tokenRefused reports whether a server may have refused a request because of its progress token, as some
+// old ones do. A message that quotes another name is about arguments, which a tool may have begun to work
+// on. That a tool is unknown is no reason, unless the server listed it.
 func (k *call) tokenRefused(e *jsonrpc.Error) bool {
-	if !k.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest {
+	if !k.token || k.tried.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest {
 		return false
 	}
-	return unknownMember.MatchString(e.Message) ||
+	return namesToken.MatchString(e.Message) ||
+		unknownMember.MatchString(e.Message) && !strings.ContainsAny(e.Message, "'\"`‘“") ||
 		k.method == mcp.MethodToolsCall && unknownTool.MatchString(e.Message) && k.c.tools.lookup(k.target) != nil
 }
 
