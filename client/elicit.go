@@ -147,21 +147,31 @@ func (c *Client) prepareElicit(of *call, p *mcp.ElicitParams) (*question, error)
 	}}, nil
 }
 
-// compileForm compiles a form (ruling 20). The values of a field whose schema cannot be used are not
-// checked, as are arguments of tools (ruling 38).
+// compileForm compiles a form (ruling 20). The values of a field whose schema cannot be used, by itself or
+// next to the others, are not checked, as are arguments of tools (ruling 38).
 func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
 	if form == nil {
 		return nil, errors.New("requestedSchema is missing")
 	}
 	lim := &schema.Limits{AssertFormats: true, IgnoreHeaders: true, Lenient: true}
+	alone := func(other mcp.RawValue) bool {
+		_, err := schema.Compile(other, lim)
+		return err == nil
+	}
+	compiled, err := compileFields(form, lim, alone)
+	if err != nil { // such as references, which are of the whole form
+		compiled, err = compileFields(form, lim, func(mcp.RawValue) bool { return false })
+	}
+	return compiled, err
+}
+
+// compileFields compiles a form whose fields of no kind are checked only if usable says so.
+func compileFields(form *mcp.ElicitSchema, lim *schema.Limits, usable func(other mcp.RawValue) bool) (*schema.Compiled, error) {
 	checked := *form
 	checked.Properties = slices.Clone(form.Properties)
 	for i := range checked.Properties {
 		s := &checked.Properties[i].Schema
-		if s.Kind() != mcp.FieldUnknown {
-			continue
-		}
-		if _, err := schema.Compile(s.Other, lim); err != nil {
+		if s.Kind() == mcp.FieldUnknown && !usable(s.Other) {
 			s.Other = wire.RawValue("{}")
 		}
 	}

@@ -522,6 +522,7 @@ func TestFormsWithOtherFields(t *testing.T) {
 		"unknown type":       {`{"type":"int"}`, `"x"`, mcp.FieldUnknown, true},
 		"bound of text":      {`{"type":"string","minLength":"3"}`, `"x"`, mcp.FieldUnknown, true},
 		"dangling reference": {`{"$ref":"#/$defs/Colour"}`, `"red"`, mcp.FieldUnknown, true},
+		"own definitions":    {`{"$defs":{"c":{"enum":["red"]}},"$ref":"#/$defs/c"}`, `"red"`, mcp.FieldUnknown, true},
 		"title of a number":  {`{"type":"string","title":7}`, `"x"`, mcp.FieldUnknown, true},
 		"choices":            {`{"type":"array","items":{"type":"string","enum":["a"]}}`, `["a"]`, mcp.FieldChoices, true},
 		"usual":              {`{"type":"string","maxLength":1}`, `"x"`, mcp.FieldString, true},
