@@ -207,7 +207,12 @@ func TestProblemsAreBounded(t *testing.T) {
 		}
 		more := false
 		for _, p := range all {
-			more = more || strings.Contains(p.Why, "more parts of the same answer are wrong")
+			if strings.Contains(p.Why, "more parts of the same answer are wrong") || strings.Contains(p.Why, "are not reported") {
+				more = true
+				if p.Effect != client.Incomplete { // there are items among them
+					t.Errorf("%s has the effect %q", &p, p.Effect)
+				}
+			}
 			if len(p.String()) > 1000 {
 				t.Errorf("a problem of %d bytes", len(p.String()))
 			}
@@ -290,4 +295,16 @@ func TestProblemsOfEarlierHandshake(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A problem that an extension reports without an effect is told like others.
+func TestProblemWithoutEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, &script{}, nil)
+		c.Report(t.Context(), &client.Problem{Method: "x/list", Why: "it is odd"})
+		want := client.Problem{Method: "x/list", Effect: client.Changed, Why: "it is odd"}
+		if got := c.Problems(); len(got) != 1 || got[0] != want || got[0].String() != "x/list: it is odd" {
+			t.Errorf("%+v", got)
+		}
+	})
 }

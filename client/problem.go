@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -111,7 +112,7 @@ func (b *problems) add(p *Problem) bool {
 			return false
 		}
 	}
-	others := Problem{Method: p.Method, Effect: Changed, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
+	others := Problem{Method: p.Method, Effect: unnamed(p.Method), Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
 	if len(b.list) == maxProblems {
 		*p = others
 	}
@@ -130,8 +131,9 @@ func (b *problems) add(p *Problem) bool {
 }
 
 // Report adds a problem that an extension found in an answer. If it is new, Report passes it to the
-// log and to Options.OnProblem. Its texts are shortened to 300 bytes.
+// log and to Options.OnProblem. Its texts are shortened to 300 bytes, and its default effect is Changed.
 func (c *Client) Report(ctx context.Context, p *Problem) {
+	p.Effect = cmp.Or(p.Effect, Changed)
 	p.Subject, p.Place, p.Why = brief(p.Subject), brief(p.Place), brief(p.Why)
 	if !c.problems.add(p) {
 		return

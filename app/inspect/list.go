@@ -59,7 +59,7 @@ func (s *Session) list(ctx context.Context, method, member string) ([]mcp.RawVal
 		}
 		if seen[cursor] && !last { // the page can be one that was read before
 			more = lists.Fresh(items, more)
-			s.client.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Why: "the same cursor was sent before; the list ends with this page"})
+			s.client.Report(ctx, &client.Problem{Method: method, Place: "/nextCursor", Effect: client.Incomplete, Why: "the same cursor was sent before; the list ends with this page"})
 			last = true
 		}
 		if items = append(items, more...); len(items) > maxItems {
