@@ -261,6 +261,7 @@ func TestTokenRefused(t *testing.T) {
 		{"Unrecognized key(s) in object: 'status'", mcp.CodeInvalidParams, false, false},
 		{"f() got an unexpected keyword argument \"status\"", mcp.CodeInvalidParams, false, false},
 		{"unknown field", mcp.CodeInternalError, true, false}, // it may have run
+		{strings.Repeat("x", 1000) + " _meta", mcp.CodeInvalidParams, true, false},
 	} {
 		t.Run(fmt.Sprintf("%s/%t", test.words, test.listed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -188,9 +188,10 @@ func (k *call) tokenRefused(e *jsonrpc.Error) bool {
 	if !k.token || k.tried.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest {
 		return false
 	}
-	return namesToken.MatchString(e.Message) ||
-		unknownMember.MatchString(e.Message) && !strings.ContainsAny(e.Message, "'\"`‘“") ||
-		k.method == mcp.MethodToolsCall && unknownTool.MatchString(e.Message) && k.c.tools.lookup(k.target) != nil
+	words := brief(e.Message) // a server can send very many
+	return namesToken.MatchString(words) ||
+		unknownMember.MatchString(words) && !strings.ContainsAny(words, "'\"`‘“") ||
+		k.method == mcp.MethodToolsCall && unknownTool.MatchString(words) && k.c.tools.lookup(k.target) != nil
 }
 
 // shortened is a message of a report with at most maxProgressText bytes.
