@@ -197,10 +197,10 @@ func (c *Client) watchOnce(ctx context.Context, w *watch) error {
 	s := cn.session()
 	err = s.era.hold(ctx, cn, w)
 	var refusal *jsonrpc.Error
-	if errors.Is(err, transport.ErrDenied) || mayAcceptLater(err) || cn.isClosed() {
-		return err // an error of the server in it can be about the session that it has lost
+	if errors.Is(err, transport.ErrDenied) || mayAcceptLater(err) {
+		return err
 	}
-	if !errors.As(err, &refusal) {
+	if isCut(err) || !errors.As(err, &refusal) { // an error of the server in it is about the session that it has lost
 		c.recheck(ctx, cn, s, err)
 		return err
 	}
