@@ -541,13 +541,15 @@ func TestFormsWithOtherFields(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Test(t, func(t *testing.T) {
-				answer := asks(t, newest, o, mcp.MethodElicit, params)
-				if want := raw(`{"action":"accept","content":{"sure":true,"x":` + test.value + `}}`); (answer.Error == nil) != test.fits || test.fits && !wire.Equal(answer.Result.Raw(), want) {
-					t.Errorf("answer %s, %v", answer.Result.Raw(), answer.Error)
-				}
-			})
-			if len(asked) != 2 {
+			for _, version := range []string{"2025-06-18", newest} {
+				synctest.Test(t, func(t *testing.T) {
+					answer := asks(t, version, o, mcp.MethodElicit, params)
+					if want := raw(`{"action":"accept","content":{"sure":true,"x":` + test.value + `}}`); (answer.Error == nil) != test.fits || test.fits && !wire.Equal(answer.Result.Raw(), want) {
+						t.Errorf("%s: answer %s, %v", version, answer.Result.Raw(), answer.Error)
+					}
+				})
+			}
+			if len(asked) != 3 {
 				t.Fatalf("asked %d times", len(asked))
 			}
 			for _, s := range asked {

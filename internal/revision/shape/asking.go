@@ -88,20 +88,6 @@ func (s *Shape) field(d *draft[mcp.Property]) error {
 	return nil
 }
 
-// elicitResult checks the values that a user gave. There is no list among them
-// where there is no multiple choice.
-func (s *Shape) elicitResult(d *draft[mcp.ElicitResult]) error {
-	if s.facts.FormEnums {
-		return nil
-	}
-	for name, value := range d.v.Content {
-		if first(value) == '[' {
-			return s.cannot(fmt.Sprintf("the list %q in the answer to a form", name))
-		}
-	}
-	return nil
-}
-
 func (s *Shape) createMessageParams(d *draft[mcp.CreateMessageParams]) error {
 	if !s.facts.SamplingTools && (len(d.v.Tools) > 0 || d.v.ToolChoice != nil) {
 		return s.cannot("sampling with tools")

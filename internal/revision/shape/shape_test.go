@@ -302,9 +302,9 @@ var rows = []row{
 		},
 	},
 	{
-		"the list in an answer", mcp.MethodElicit, true,
+		"the list in an answer to a form that asks for one", mcp.MethodElicit, true,
 		&mcp.ElicitResult{Action: mcp.ElicitAccept, Content: map[string]mcp.RawValue{"a": mcp.RawValue(`["x"]`)}},
-		map[string]string{v1125: `{"action":"accept","content":{"a":["x"]}}`, v0618: ""},
+		map[string]string{v1125: `{"action":"accept","content":{"a":["x"]}}`, v0618: `{"action":"accept","content":{"a":["x"]}}`},
 	},
 }
 

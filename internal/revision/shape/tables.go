@@ -50,5 +50,5 @@ var downResults = map[string]down{
 	mcp.MethodSetLevel:             result[mcp.EmptyResult](nil),
 	mcp.MethodRootsList:            answer((*Shape).rootsResult),
 	mcp.MethodCreateMessage:        answer((*Shape).createMessageResult),
-	mcp.MethodElicit:               answer((*Shape).elicitResult),
+	mcp.MethodElicit:               answer[mcp.ElicitResult](nil),
 }
