@@ -301,6 +301,38 @@ func TestTokenRefused(t *testing.T) {
 	}
 }
 
+// What may be carried out twice is sent again without a token whatever the code of the refusal is, which
+// many servers choose badly.
+//
+// Proves: ruling 41. The words are those of zod and of encoding/json.
+func TestTokenRefusedInAList(t *testing.T) {
+	for _, test := range []struct {
+		words string
+		code  int64
+		fails bool
+	}{
+		{`[{"code":"unrecognized_keys","keys":["_meta"],"path":["params"],"message":"Unrecognized key: \"_meta\""}]`, mcp.CodeInternalError, false},
+		{`json: unknown field "_meta"`, -32000, false},
+		{"the database is down", mcp.CodeInternalError, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{versions: []string{newest}, on: map[string]func(*req) (any, error){mcp.MethodToolsList: func(r *req) (any, error) {
+				if meta(r.in, mcp.MetaProgressToken) != "" {
+					return nil, jsonrpc.NewError(test.code, "%s", test.words)
+				}
+				return raw(`{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`), nil
+			}}}
+			c := connect(t, s, nil)
+			if tools, err := collected(c.Tools(t.Context())); (err != nil) != test.fails || !test.fails && len(tools) != 1 {
+				t.Errorf("%s: %v, %v", test.words, tools, err)
+			}
+			if n := len(s.got(mcp.MethodToolsList)); test.fails && n != 1 {
+				t.Errorf("%s: asked %d times", test.words, n)
+			}
+		})
+	}
+}
+
 // A server that refuses a request because of its progress token, and tells of progress all the same, gets
 // along with the client.
 //

@@ -534,7 +534,7 @@ func (k *call) mayRepeat() bool {
 }
 
 // repair deals with refusals that say how to do it better; all mean that
-// nothing was carried out.
+// nothing was carried out, or that it may be carried out twice.
 func (k *call) repair(cn *conn, s *session, e *jsonrpc.Error) (repeat bool, err error) {
 	switch {
 	case e.Code == mcp.CodeUnsupportedVersion && !k.tried.version && offeredVersions(e) != nil:

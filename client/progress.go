@@ -183,9 +183,10 @@ var (
 
 // tokenRefused reports whether a server may have refused a request because of its progress token, as some
 // old ones do. A message that quotes another name is about arguments, which a tool may have begun to work
-// on. That a tool is unknown is no reason, unless the server listed it.
+// on. That a tool is unknown is no reason, unless the server listed it. Other codes than those of wrong
+// params count where the request may be carried out twice.
 func (k *call) tokenRefused(e *jsonrpc.Error) bool {
-	if !k.token || k.tried.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest {
+	if !k.token || k.tried.token || e.Code != mcp.CodeInvalidParams && e.Code != mcp.CodeInvalidRequest && !k.mayRepeat() {
 		return false
 	}
 	words := brief(e.Message) // a server can send very many
