@@ -147,14 +147,27 @@ func (c *Client) prepareElicit(of *call, p *mcp.ElicitParams) (*question, error)
 	}}, nil
 }
 
+// Bounds of what is looked at in a form.
+const (
+	maxFields = 10_000   // of a schema more values are too many, too
+	maxOther  = 64 << 10 // bytes of the schemas of fields of no kind, together
+)
+
 // compileForm compiles a form (ruling 20). The values of a field whose schema cannot be used, by itself or
 // next to the others, are not checked, as are arguments of tools (ruling 38).
 func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
-	if form == nil {
+	switch {
+	case form == nil:
 		return nil, errors.New("requestedSchema is missing")
+	case len(form.Properties) > maxFields:
+		return nil, fmt.Errorf("a form has at most %d fields, not %d", maxFields, len(form.Properties))
 	}
 	lim := &schema.Limits{AssertFormats: true, IgnoreHeaders: true, Lenient: true}
+	left := maxOther
 	alone := func(other mcp.RawValue) bool {
+		if left -= len(other); left < 0 {
+			return false
+		}
 		_, err := schema.Compile(other, lim)
 		return err == nil
 	}

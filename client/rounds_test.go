@@ -560,3 +560,32 @@ func TestFormsWithOtherFields(t *testing.T) {
 		})
 	}
 }
+
+// A form with very many fields is refused before its fields are looked at, and of very large fields not
+// all are looked at.
+func TestFormsAreBounded(t *testing.T) {
+	const large = 2000
+	for _, test := range []struct {
+		fields  int
+		field   string
+		refusal string
+	}{
+		{200_000, `1`, "10000 fields"},
+		{large, `{"enum":["` + strings.Repeat("a", 500) + `"]}`, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var fields strings.Builder
+			for i := range test.fields {
+				fmt.Fprintf(&fields, `,"f%d":%s`, i, test.field)
+			}
+			o := &client.Options{OnElicit: func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+				return client.Accept(map[string]any{fmt.Sprintf("f%d", large-1): 7}) // fits no schema that is used
+			}}
+			answer := asks(t, newest, o, mcp.MethodElicit, `{"message":"?","requestedSchema":{"type":"object","properties":{`+fields.String()[1:]+`}}}`)
+			refused := answer.Error != nil
+			if refused != (test.refusal != "") || refused && !strings.Contains(answer.Error.Message, test.refusal) {
+				t.Errorf("%d fields: %v", test.fields, answer.Error)
+			}
+		})
+	}
+}

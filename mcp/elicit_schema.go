@@ -201,10 +201,12 @@ func (p Properties) Lookup(name string) (*PrimitiveSchema, bool) {
 // one name are an error.
 func (p Properties) MarshalJSON() ([]byte, error) {
 	buf := []byte{'{'}
+	seen := make(map[string]bool, len(p)) // there are many in the form of a hostile server
 	for i := range p {
-		if first, _ := p.Lookup(p[i].Name); first != &p[i].Schema {
+		if seen[p[i].Name] {
 			return nil, fmt.Errorf("two properties are called %q", p[i].Name)
 		}
+		seen[p[i].Name] = true
 		if i > 0 {
 			buf = append(buf, ',')
 		}
