@@ -229,12 +229,12 @@ func askOf(ctx context.Context, q *question) (*Call, error) {
 	if !c.row.Asks {
 		return nil, fmt.Errorf("asking for %s in %s: %w", q.what, c.Method(), ErrCannotAsk)
 	}
-	if c.x.AnswerOnly {
-		return nil, fmt.Errorf("asking for %s: %w", q.what, errAnswerOnly)
-	}
 	if nc := needOf(q).missing(c); nc != nil {
 		nc.sessionless = c.sessionless() && !c.Detached()
 		return nil, nc
+	}
+	if c.x.AnswerOnly {
+		return nil, fmt.Errorf("asking for %s: %w", q.what, errAnswerOnly)
 	}
 	if err := ctx.Err(); err != nil {
 		c.extras().asks.noteEndedAsk()

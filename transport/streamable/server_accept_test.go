@@ -71,7 +71,11 @@ func TestAnswerOnly(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newPipes(t, newTalker(), &streamable.Options{PollAfter: time.Second})
 					request := begin(s)
-					for tool, want := range map[string]string{"talk": "talked", "wait": "waited", "ask": "text/event-stream in the Accept header"} {
+					refusal := "text/event-stream in the Accept header"
+					if era == v2503 {
+						refusal = "has no forms"
+					}
+					for tool, want := range map[string]string{"talk": "talked", "wait": "waited", "ask": refusal} {
 						body, header := request(tool)
 						r := s.send(http.MethodPost, body, append(header, "Accept", accept)...)
 						s.check(tool, r, r.status, `"id":1`, want)
@@ -109,6 +113,28 @@ func TestAnswerOnlyOfOthers(t *testing.T) {
 		s.check("batch", r, 200, `"id":1`, `"id":2`, "talked", "waited")
 		if kind := r.header.Get("Content-Type"); kind != "application/json" || strings.Contains(r.body, "notifications/") {
 			t.Errorf("batch: %s %s", kind, r.body)
+		}
+	})
+}
+
+// A client is told to accept event streams only where it could be asked then.
+func TestAnswerOnlyOfThoseThatCannotBeAsked(t *testing.T) {
+	for version, why := range map[string]string{v2503: "has no forms", v2506: "keeps no sessions", v2511: "keeps no sessions"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newPipes(t, newTalker(), &streamable.Options{Sessionless: true})
+			r := s.send(http.MethodPost, rpc(1, "tools/call", `"name":"ask"`), "MCP-Protocol-Version", version, "Accept", "application/json")
+			s.check(version, r, 200, why)
+			if strings.Contains(r.body, "Accept") {
+				t.Errorf("%s: %s", version, r.body)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newPipes(t, newTalker(), nil)
+		r := s.modern("tools/call", `"name":"ask"`, "Mcp-Name", "ask", "Accept", "application/json")
+		s.check("a client without forms", r, r.status, "elicitation")
+		if strings.Contains(r.body, "Accept") {
+			t.Error(r.body)
 		}
 	})
 }
