@@ -191,6 +191,9 @@ func TestDownIsValid(t *testing.T) {
 					refused++
 					continue
 				}
+				if m.result && m.method == mcp.MethodElicit && !f.FormEnums && bytes.Contains(out, []byte(`":[`)) {
+					continue // a list answers a server that asked for one, against its revision
+				}
 				counts[m.String()]++
 				instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(out))
 				if err != nil {
