@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/jsonrpc"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/schema"
