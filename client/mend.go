@@ -94,7 +94,7 @@ func (c *Client) readResult(ctx context.Context, sh *shape.Shape, method, target
 		c.Report(ctx, &Problem{Method: method, Subject: subject, Place: l.Pointer, Effect: effect(target, l.Part), Why: l.Why.Error()})
 	}
 	if m.More > 0 {
-		c.Report(ctx, &Problem{Method: method, Subject: target, Effect: unnamed(method), Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
+		c.Report(ctx, &Problem{Method: method, Subject: target, Effect: Incomplete, Why: fmt.Sprintf("%d more parts of the same answer are wrong", m.More)})
 	}
 	return true, nil
 }
@@ -106,15 +106,6 @@ func effect(target, part string) Effect {
 		if _, err := strconv.Atoi(names[2]); err == nil {
 			return Omitted
 		}
-	}
-	return Changed
-}
-
-// unnamed is the effect of parts of answers to a method that are reported together: those of a list can be
-// items.
-func unnamed(method string) Effect {
-	if strings.HasSuffix(method, "/list") {
-		return Incomplete
 	}
 	return Changed
 }

@@ -39,7 +39,7 @@ const (
 	ArgumentsUnchecked Effect = "arguments unchecked"
 	// ResultsUnchecked means that the results of the tool are not compared with its output schema.
 	ResultsUnchecked Effect = "results unchecked"
-	// Incomplete means that the list may lack items.
+	// Incomplete means that the list may lack items, or that more is wrong than is reported.
 	Incomplete Effect = "incomplete"
 	// Changed means that the part was left out or replaced, and the rest is as the server sent it.
 	Changed Effect = "changed"
@@ -112,7 +112,7 @@ func (b *problems) add(p *Problem) bool {
 			return false
 		}
 	}
-	others := Problem{Method: p.Method, Effect: unnamed(p.Method), Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
+	others := Problem{Method: p.Method, Effect: Incomplete, Why: fmt.Sprintf("more than %d parts of answers are wrong; the others are not reported", maxProblems)}
 	if len(b.list) == maxProblems {
 		*p = others
 	}

@@ -348,12 +348,13 @@ const maxNoticed = 10_000
 
 // noticeProblems writes a notice for each server with problems that the session has not reported.
 func (s *Session) noticeProblems(c *Catalog) error {
-	for _, status := range c.Servers {
-		status.Problems = s.unnoticed(status.Name, status.Problems)
-		if len(status.Problems) == 0 {
+	for i := range c.Servers {
+		status := &c.Servers[i]
+		fresh := s.unnoticed(status.Name, status.Problems)
+		if len(fresh) == 0 {
 			continue
 		}
-		notice := &NoticeRecord{Level: mcp.LogWarning, Server: status.Name, Text: bounded(fmt.Sprintf("server %q: %s", status.Name, status.Wrong()), maxWhy), Untrusted: true}
+		notice := &NoticeRecord{Level: mcp.LogWarning, Server: status.Name, Text: bounded(fmt.Sprintf("server %q: %s", status.Name, status.wrong(fresh)), maxWhy), Untrusted: true}
 		if _, err := s.write(notice); err != nil {
 			return err
 		}

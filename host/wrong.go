@@ -11,8 +11,11 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// maxNamed is how many items one line names of each kind.
-const maxNamed = 5
+// Bounds of one line: how many items it names of each kind, and bytes of a name.
+const (
+	maxNamed     = 5
+	maxNameShown = 64
+)
 
 // nouns are what lists hold, in the singular.
 var nouns = map[string]string{
@@ -24,7 +27,10 @@ var nouns = map[string]string{
 
 // Wrong describes Problems in one line, which quotes the server; it is empty if there are none. What
 // the person does not get comes first, by name.
-func (s *ServerStatus) Wrong() string {
+func (s *ServerStatus) Wrong() string { return s.wrong(s.Problems) }
+
+// wrong describes some of Problems.
+func (s *ServerStatus) wrong(problems []client.Problem) string {
 	var said []string
 	for _, sentence := range []struct {
 		effect      client.Effect
@@ -34,7 +40,7 @@ func (s *ServerStatus) Wrong() string {
 		{client.ArgumentsUnchecked, "the arguments of ", "not checked"},
 		{client.ResultsUnchecked, "the results of ", "not checked"},
 	} {
-		for _, items := range byMethod(s.Problems, sentence.effect) {
+		for _, items := range byMethod(problems, sentence.effect) {
 			be := "are"
 			if len(items) == 1 && sentence.effect == client.Omitted {
 				be = "is"
@@ -42,10 +48,16 @@ func (s *ServerStatus) Wrong() string {
 			said = append(said, fmt.Sprintf("%s%s %s %s (%s)", sentence.of, s.share(items), be, sentence.outcome, named(items)))
 		}
 	}
-	for _, items := range byMethod(s.Problems, client.Incomplete) {
-		said = append(said, fmt.Sprintf("its list of %ss may be incomplete (%s)", noun(&items[0]), items[0].Why))
+	for _, items := range byMethod(problems, client.Incomplete) {
+		first := items[0]
+		if listed := nouns[first.Method]; listed != "" {
+			said = append(said, fmt.Sprintf("its list of %ss may be incomplete (%s)", listed, first.Why))
+			continue
+		}
+		first.Effect = client.Changed // which is not in the text
+		said = append(said, first.String())
 	}
-	switch changed := slices.Concat(byMethod(s.Problems, client.Changed)...); len(changed) {
+	switch changed := slices.Concat(byMethod(problems, client.Changed)...); len(changed) {
 	case 0:
 	case 1:
 		said = append(said, fmt.Sprintf("a part of its answers is wrong and was left out or replaced: %s", &changed[0]))
@@ -76,16 +88,15 @@ func byMethod(all []client.Problem, effect client.Effect) (groups [][]client.Pro
 func noun(p *client.Problem) string { return cmp.Or(nouns[p.Method], "item") }
 
 // share is how many items of a list have problems: "2 of 11 tools", or "2 prompts", whose number a
-// status does not have.
+// status does not have, or "at least 2 tools" if not all problems are known.
 func (s *ServerStatus) share(items []client.Problem) string {
+	method := items[0].Method
 	share, all := strconv.Itoa(len(items)), len(items)
-	if items[0].Method == mcp.MethodToolsList && s.Tools > 0 {
-		all = s.Tools
-		for _, p := range s.Problems {
-			if p.Method == mcp.MethodToolsList && p.Effect == client.Omitted {
-				all++
-			}
-		}
+	switch {
+	case slices.ContainsFunc(s.Problems, func(p client.Problem) bool { return p.Method == method && p.Effect == client.Incomplete }):
+		share = "at least " + share
+	case method == mcp.MethodToolsList && s.Tools > 0:
+		all = s.Tools + s.omitted(method)
 		share += " of " + strconv.Itoa(all)
 	}
 	if all != 1 {
@@ -94,14 +105,27 @@ func (s *ServerStatus) share(items []client.Problem) string {
 	return share + " " + noun(&items[0])
 }
 
+// omitted counts the items that are not in a list.
+func (s *ServerStatus) omitted(method string) (n int) {
+	for i := range s.Problems {
+		if p := &s.Problems[i]; p.Method == method && p.Effect == client.Omitted {
+			n++
+		}
+	}
+	return n
+}
+
 // named are the names of items, or the places of those that have none, and why there is a problem
 // if there is only one.
 func named(items []client.Problem) string {
 	var names []string
 	for i, p := range items[:min(len(items), maxNamed)] {
-		names = append(names, cmp.Or(p.Place, fmt.Sprintf("number %d of them", i+1)))
+		names = append(names, bounded(cmp.Or(p.Place, fmt.Sprintf("number %d of them", i+1)), maxNameShown))
 		if p.Subject != "" {
 			names[i] = strconv.Quote(p.Subject)
+			if len(names[i]) > maxNameShown {
+				names[i] = bounded(names[i], maxNameShown) + `"`
+			}
 		}
 	}
 	text := strings.Join(names, ", ")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
@@ -48,4 +50,34 @@ func TestWrongPartsAreTold(t *testing.T) {
 	if status := h.Status(); len(status) != 1 || len(status[0].Problems) != 3 {
 		t.Errorf("%+v", status)
 	}
+}
+
+// A notice about a part that is new counts those that were reported before.
+func TestNewWrongPartsAreToldWithAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serverOf(t, rawTool("get", func(context.Context, mcp.RawValue) (*mcp.CallToolResult, error) { return nil, nil }))
+		tools := []any{map[string]any{"name": "get", "inputSchema": map[string]any{"type": "object"}}, 5}
+		s.Use(func(next server.Func) server.Func {
+			return func(c *server.Call) (server.Result, error) {
+				if c.Method() == mcp.MethodToolsList {
+					return &oddResult{Tools: tools}, nil
+				}
+				return next(c)
+			}
+		})
+		h := newHost(t, &host.Options{Policy: allowing(t, "*")}, map[string]transport.Handler{"one": s})
+		session := begin(t, h, &scripted{})
+		ask(t, session)
+		tools = append(tools, 6)
+		s.Add(echo("touch", new(int))) // a notice that the list changed
+		time.Sleep(time.Minute)        // of fake time: the host hears of it
+		ask(t, session)
+		var told []string
+		for _, n := range bodies[*host.NoticeRecord](session) {
+			told = append(told, n.Text)
+		}
+		if len(told) != 2 || !strings.Contains(told[0], "1 of 2 tools is left out (/tools/1: ") || !strings.Contains(told[1], "1 of 3 tools is left out (/tools/2: ") {
+			t.Errorf("told %q", told)
+		}
+	})
 }
