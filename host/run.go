@@ -368,13 +368,15 @@ func (s *Session) unnoticed(server string, all []client.Problem) (fresh []client
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range all {
-		if told := (noticedProblem{server, p}); !s.noticedProblems[told] && len(s.noticedProblems) < maxNoticed {
-			if s.noticedProblems == nil {
-				s.noticedProblems = make(map[noticedProblem]bool)
-			}
-			s.noticedProblems[told] = true
+		if !s.noticedProblems[noticedAs(server, p)] && len(s.noticedProblems)+len(fresh) < maxNoticed {
 			fresh = append(fresh, p)
 		}
+	}
+	if s.noticedProblems == nil {
+		s.noticedProblems = make(map[noticedProblem]bool)
+	}
+	for _, p := range fresh {
+		s.noticedProblems[noticedAs(server, p)] = true
 	}
 	return fresh
 }
@@ -383,6 +385,16 @@ func (s *Session) unnoticed(server string, all []client.Problem) (fresh []client
 type noticedProblem struct {
 	server string
 	client.Problem
+}
+
+// noticedAs returns a problem as it is remembered: what has a name is the same at another index of a
+// list or result.
+func noticedAs(server string, p client.Problem) noticedProblem {
+	if parts := strings.SplitN(p.Place, "/", 4); p.Subject != "" && len(parts) > 2 { // "", "tools", "3", "title"
+		parts[2] = ""
+		p.Place = strings.Join(parts, "/")
+	}
+	return noticedProblem{server, p}
 }
 
 // firstNoticeLocked marks a notice as given, and reports whether it was the first of its kind. The caller

@@ -52,11 +52,11 @@ func TestWrongPartsAreTold(t *testing.T) {
 	}
 }
 
-// A notice about a part that is new counts those that were reported before.
+// A notice about a part that is new counts all items, and does not name what moved in its list.
 func TestNewWrongPartsAreToldWithAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serverOf(t, rawTool("get", func(context.Context, mcp.RawValue) (*mcp.CallToolResult, error) { return nil, nil }))
-		tools := []any{map[string]any{"name": "get", "inputSchema": map[string]any{"type": "object"}}, 5}
+		tools := []any{map[string]any{"name": "get", "title": 7, "inputSchema": map[string]any{"type": "object"}}, 5}
 		s.Use(func(next server.Func) server.Func {
 			return func(c *server.Call) (server.Result, error) {
 				if c.Method() == mcp.MethodToolsList {
@@ -68,7 +68,7 @@ func TestNewWrongPartsAreToldWithAll(t *testing.T) {
 		h := newHost(t, &host.Options{Policy: allowing(t, "*")}, map[string]transport.Handler{"one": s})
 		session := begin(t, h, &scripted{})
 		ask(t, session)
-		tools = append(tools, 6)
+		tools = append([]any{map[string]any{"name": "first", "inputSchema": map[string]any{"type": "object"}}}, tools[0], 6)
 		s.Add(echo("touch", new(int))) // a notice that the list changed
 		time.Sleep(time.Minute)        // of fake time: the host hears of it
 		ask(t, session)
@@ -76,7 +76,8 @@ func TestNewWrongPartsAreToldWithAll(t *testing.T) {
 		for _, n := range bodies[*host.NoticeRecord](session) {
 			told = append(told, n.Text)
 		}
-		if len(told) != 2 || !strings.Contains(told[0], "1 of 2 tools is left out (/tools/1: ") || !strings.Contains(told[1], "1 of 3 tools is left out (/tools/2: ") {
+		const left, title = "1 of 2 tools is left out (/tools/1: ", "/tools/0/title"
+		if len(told) != 2 || !strings.Contains(told[0], left) || !strings.Contains(told[0], title) || !strings.Contains(told[1], "1 of 3 tools is left out (/tools/2: ") || strings.Contains(told[1], "title") {
 			t.Errorf("told %q", told)
 		}
 	})
