@@ -32,6 +32,9 @@ const (
 	listShare = 4
 )
 
+// maxRefused is how many definitions that cannot be offered one reading of a list logs.
+const maxRefused = 100
+
 // A list is one of the four lists of the upstream server.
 type list uint8
 
@@ -54,9 +57,10 @@ type lists struct {
 	mu    sync.Mutex
 	stale [listCount]bool
 
-	// offered are digests of the definitions that are offered, by name or URI.
+	// offered are digests of the definitions that are offered, by name or URI, and
+	// refused of those that cannot be.
 	// They belong to the goroutine that reads the lists.
-	offered [listCount]map[string]digest
+	offered, refused [listCount]map[string]digest
 }
 
 type digest = [sha256.Size]byte
@@ -190,9 +194,10 @@ func offeredBy[T any](has bool, items iter.Seq2[*T, error]) iter.Seq2[*T, error]
 
 // offer makes the proxy's server offer what is on a list: what is new or
 // different is added, and what is gone removed. What cannot be offered is left
-// out with a line in the log.
+// out with a line in the log, once.
 func offer[T any](p *Proxy, which list, items iter.Seq2[*T, error], name func(*T) string, feature func(*T) (server.Feature, error)) error {
 	now, old := make(map[string]digest), p.lists.offered[which]
+	refused, more := make(map[string]digest), 0
 	var added []server.Feature
 	for item, err := range items {
 		if err != nil {
@@ -207,14 +212,24 @@ func offer[T any](p *Proxy, which list, items iter.Seq2[*T, error], name func(*T
 		if was, ok := old[key]; !ok || was != sum {
 			f, err := feature(item)
 			if err != nil {
-				p.log.Warn("what the upstream server has cannot be offered", "server", p.name(), "list", which.String(), "err", err)
+				refused[key] = sum
+				switch before, known := p.lists.refused[which][key]; {
+				case known && before == sum:
+				case len(refused) > maxRefused:
+					more++
+				default:
+					p.log.Warn("what the upstream server has cannot be offered", "server", p.name(), "list", which.String(), "err", err)
+				}
 				continue
 			}
 			added = append(added, f)
 		}
 		now[key] = sum
 	}
-	p.lists.offered[which] = now
+	if more > 0 {
+		p.log.Warn("more of what the upstream server has cannot be offered", "server", p.name(), "list", which.String(), "more", more)
+	}
+	p.lists.offered[which], p.lists.refused[which] = now, refused
 	gone := slices.DeleteFunc(slices.Sorted(maps.Keys(old)), func(key string) bool {
 		_, still := now[key]
 		return still
