@@ -249,6 +249,13 @@ func (p *Proxy) remove(which list, keys []string) {
 		p.srv.RemovePrompts(keys...)
 	default:
 		p.srv.RemoveResources(keys...)
+		other := resourceList + templateList - which
+		for _, key := range keys { // which stands for both
+			if _, ok := p.lists.offered[other][key]; ok {
+				delete(p.lists.offered[other], key)
+				p.lists.changed(other)
+			}
+		}
 	}
 }
 

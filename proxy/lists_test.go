@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/proxy"
 	"github.com/parley-mcp/parley/server"
+	"github.com/parley-mcp/parley/uritemplate"
 )
 
 // What cannot be offered is in the log once, however often the list is read, and up to a bound.
@@ -44,5 +46,31 @@ func TestNotOfferedIsLoggedOnce(t *testing.T) {
 				t.Errorf("%s: %d lines after %d readings:\n%s", version, n, reads.Load(), log.String())
 			}
 		})
+	}
+}
+
+// A template and a resource may have the same URI: each is offered as long as the upstream server has it.
+func TestTemplateAndResourceOfOneURI(t *testing.T) {
+	const uri = "memo://a"
+	asTemplate, err := server.NewRawTemplate(mcp.ResourceTemplate{URITemplate: uri, Name: "a"}, func(context.Context, string, uritemplate.Values) (*mcp.ReadResourceResult, error) { return nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	asResource := server.Text(uri, "a", "text")
+	for name, order := range map[string][2]server.Feature{"template, then resource": {asTemplate, asResource}, "resource, then template": {asResource, asTemplate}} {
+		for _, version := range upstreams {
+			synctest.Test(t, func(t *testing.T) {
+				up := server.New("upstream", "1", &server.Options{Logger: quiet, DeclareResources: true})
+				up.Add(order[0])
+				c := join(t, connect(t, up, version, nil).Server(), v2511, nil)
+				up.RemoveResources(uri)
+				up.Add(order[1])
+				time.Sleep(time.Minute) // of fake time: the lists are read again
+				resources, templates := len(maps.Collect(c.Resources(t.Context()))), len(maps.Collect(c.ResourceTemplates(t.Context())))
+				if want := order[1] == server.Feature(asResource); (resources == 1) != want || (templates == 1) == want {
+					t.Errorf("%s, %s: %d resources, %d templates", name, version, resources, templates)
+				}
+			})
+		}
 	}
 }
