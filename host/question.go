@@ -52,7 +52,7 @@ func (s *Session) take(question string, a *Answer) (*openQuestion, *Grant, error
 		return nil, nil, fmt.Errorf("answer to %s: %w", question, err)
 	}
 	rec := &AnswerRecord{Question: question, Answer: *a}
-	rec.Values = withoutSecrets(a.Values)
+	rec.Values = withoutSecrets(a.Values, o.question.Form)
 	if a.Action == Approve && a.Offer > 0 {
 		rec.Grant = o.grant(a)
 	}
@@ -63,19 +63,26 @@ func (s *Session) take(question string, a *Answer) (*openQuestion, *Grant, error
 	return o, rec.Grant, nil
 }
 
-// withoutSecrets are the values of a form as the log keeps them.
-func withoutSecrets(values map[string]mcp.RawValue) map[string]mcp.RawValue {
+// withoutSecrets are the values of a form, which may be nil, as the log keeps them.
+func withoutSecrets(values map[string]mcp.RawValue, form *mcp.ElicitParams) map[string]mcp.RawValue {
 	if values == nil {
 		return nil
 	}
 	kept := make(map[string]mcp.RawValue, len(values))
 	for name, value := range values {
-		if SecretName(name) || len(ArgumentSecrets(value)) > 0 {
+		if SecretName(name) || len(ArgumentSecrets(value)) > 0 || wantsSecret(form, name) {
 			value = quoted(notKept)
 		}
 		kept[name] = value
 	}
 	return kept
+}
+
+// wantsSecret reports whether a field of a form is for a secret.
+func wantsSecret(form *mcp.ElicitParams, name string) bool {
+	return form != nil && form.RequestedSchema != nil && slices.ContainsFunc(form.RequestedSchema.Properties, func(p mcp.Property) bool {
+		return p.Name == name && SecretProperty(&p)
+	})
 }
 
 // maxMinutes bounds grants that end by themselves: ten years.

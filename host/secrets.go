@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-mcp/parley/internal/wire"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -35,6 +36,37 @@ var publicName = regexp.MustCompile(`(?i)(page|paging|next|prev(ious)?|continuat
 // SecretName reports whether the name of a field usually means a secret.
 func SecretName(name string) bool {
 	return secretName.MatchString(name) && !publicName.MatchString(name)
+}
+
+// SecretProperty reports whether the name or title of a field of a form usually means a secret, or
+// that of a property in its schema.
+func SecretProperty(p *mcp.Property) bool {
+	if SecretName(p.Name) || secretTitle(p.Schema.Title) {
+		return true
+	}
+	var schema any
+	return p.Schema.Other != nil && wire.Decode(p.Schema.Other, &schema) == nil && namesSecret(schema)
+}
+
+// secretTitle is SecretName of words with spaces between.
+func secretTitle(title string) bool {
+	return SecretName(strings.ReplaceAll(strings.TrimSpace(title), " ", "_"))
+}
+
+// namesSecret reports whether a member in a schema is called like a secret, or has such a title.
+func namesSecret(schema any) bool {
+	switch v := schema.(type) {
+	case map[string]any:
+		for name, value := range v {
+			title, _ := value.(string)
+			if SecretName(name) || name == "title" && secretTitle(title) || namesSecret(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, namesSecret)
+	}
+	return false
 }
 
 // TextSecrets finds what looks like a secret in a text: each kind once, at most

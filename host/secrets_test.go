@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/base64"
 	"math/rand/v2"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/internal/racetest"
+	"github.com/parley-mcp/parley/mcp"
+	"github.com/parley-mcp/parley/server"
 )
 
 // made builds a secret of the test, so that no scanner takes it for a real one.
@@ -234,5 +237,39 @@ func FuzzRedact(f *testing.F) {
 		if len(found) > 16 || (out == text) != (found == nil) {
 			t.Errorf("%d found, and %q became %q", len(found), text, out)
 		}
+	})
+}
+
+// Proves: SEC-TOOL-5. What a form calls a secret is not kept, by the title of a field or of a part of
+// it as by their names.
+func TestSecretsByTitlesAreNotKept(t *testing.T) {
+	const fields = `{"x":{"type":"string","title":"API key"},
+		"deep":{"type":"object","properties":{"a":{"type":"string","title":"Your password"}}},
+		"list":{"type":"array","items":{"type":"object","properties":{"pin":{"type":"integer"}}}},
+		"name":{"type":"string","title":"Next page token"}}`
+	eras(t, func(t *testing.T, version string) {
+		store := new(host.Memory)
+		h := oneServer(t, &host.Options{Attended: true, Policy: allowing(t, "*"), Store: store}, version,
+			server.Tool("form", "Asks.", func(ctx context.Context, _ mcp.None) (string, error) {
+				form := new(mcp.ElicitSchema)
+				if err := form.Properties.UnmarshalJSON([]byte(fields)); err != nil {
+					return "", err
+				}
+				_, err := server.Ask(ctx, &mcp.ElicitParams{Message: "Sign in", RequestedSchema: form}, nil)
+				return "", err
+			}))
+		s := begin(t, h, &scripted{turns: []turn{use("one__form", "{}")}})
+		attend(t, s, func(*host.Question) host.Answer {
+			return host.Answer{Action: host.Approve, Values: map[string]mcp.RawValue{
+				"x": mcp.RawValue(`"hunter2-title"`), "deep": mcp.RawValue(`{"a":"hunter2-deep"}`),
+				"list": mcp.RawValue(`[{"pin":471199}]`), "name": mcp.RawValue(`"page 2"`),
+			}}
+		})
+		ask(t, s)
+		answers := bodies[*host.AnswerRecord](s)
+		if len(answers) != 1 || string(answers[0].Values["name"]) != `"page 2"` {
+			t.Fatalf("%+v", answers)
+		}
+		notKept(t, store, s, "hunter2-title", "hunter2-deep", "471199")
 	})
 }

@@ -56,7 +56,7 @@ type Field struct {
 	// MinLength and MaxLength bound texts, in characters; MinItems and MaxItems how
 	// many options are chosen; nil is no bound.
 	MinLength, MaxLength, MinItems, MaxItems *int64
-	// Secret says that the name or title of the field means a secret, for which no
+	// Secret says that the name or title of the field, or of a part of it, means a secret, for which no
 	// server may ask with a form.
 	Secret bool
 }
@@ -87,7 +87,7 @@ func newField(p *mcp.Property, required bool) Field {
 		Name: p.Name, Label: claim(s.Title), Help: claim(s.Description), Kind: kindOf(s), Required: required,
 		Default: s.Default, Min: s.Minimum, Max: s.Maximum,
 		MinLength: s.MinLength, MaxLength: s.MaxLength, MinItems: s.MinItems, MaxItems: s.MaxItems,
-		Secret: host.SecretName(p.Name) || host.SecretName(s.Title) || namesSecret(s.Other),
+		Secret: host.SecretProperty(p),
 	}
 	if f.Kind == KindJSON && s.Other != nil {
 		f.Help = strings.TrimSpace(f.Help + " Schema: " + compact(s.Other, maxClaim))
@@ -99,29 +99,6 @@ func newField(p *mcp.Property, required bool) Field {
 		f.Options = append(f.Options, Option{Value: o.Const, Title: claim(o.Title)})
 	}
 	return f
-}
-
-// namesSecret reports whether a schema, or one in it, has a property whose name means a secret.
-func namesSecret(schema mcp.RawValue) bool {
-	var v any
-	if strictjson.Unmarshal(schema, &v) != nil {
-		return false
-	}
-	var in func(v any) bool
-	in = func(v any) bool {
-		switch v := v.(type) {
-		case map[string]any:
-			for name, value := range v {
-				if host.SecretName(name) || in(value) {
-					return true
-				}
-			}
-		case []any:
-			return slices.ContainsFunc(v, in)
-		}
-		return false
-	}
-	return in(v)
 }
 
 // kindOf says what is filled into a field of a schema.

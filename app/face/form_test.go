@@ -186,6 +186,8 @@ func TestFieldOfOtherKind(t *testing.T) {
 		`{"type":"object","properties":{"\u001b[2J":{"type":"integer"}}}`:                                                false,
 		`{"type":"object","properties":{"login":{"type":"object","properties":{"password":{"type":"string"}}}}}`:         true,
 		`{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"object","properties":{"api_key":{}}}}],"title":"T"}`: true,
+		`{"type":"object","properties":{"a":{"type":"string","title":"Your API key"}}}`:                                  true,
+		`{"type":"object","title":"Next page token"}`:                                                                    false,
 	} {
 		var p mcp.Properties
 		if err := p.UnmarshalJSON([]byte(`{"x":` + schema + `}`)); err != nil {
