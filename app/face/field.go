@@ -61,7 +61,7 @@ func (f *Field) read(text string) (any, error) {
 		switch {
 		case strictjson.Valid([]byte(text)) == nil:
 			return mcp.RawValue(text), nil
-		case strings.ContainsRune(`{["`, rune(text[0])):
+		case strings.ContainsAny(text[:1]+text[len(text)-1:], `{}[]",:`): // a part of one, such as a line
 			return nil, errJSON
 		}
 		return text, nil // without quotation marks
@@ -77,7 +77,7 @@ var (
 	errYesNo   = errors.New("please answer yes or no")
 	errChoice  = errors.New("please choose from the list")
 	errText    = errors.New("please enter a text")
-	errJSON    = errors.New("please enter a JSON value")
+	errJSON    = errors.New(`please enter a JSON value on one line, such as {"a": 1} or "text"`)
 )
 
 func yesOrNo(text string) (bool, error) {
