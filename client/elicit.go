@@ -172,7 +172,7 @@ func compileForm(form *mcp.ElicitSchema) (*schema.Compiled, error) {
 		return err == nil
 	}
 	compiled, err := compileFields(form, lim, alone)
-	if err != nil { // such as references, which are of the whole form
+	if err != nil { // two define one name, are of other dialects, or refer to what is not in the whole form
 		compiled, err = compileFields(form, lim, func(mcp.RawValue) bool { return false })
 	}
 	return compiled, err

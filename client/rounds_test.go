@@ -498,6 +498,29 @@ func TestFormsWithUnjudgedPatterns(t *testing.T) {
 	})
 }
 
+// A form is asked also if two of its fields define one address.
+//
+// Proves: Ruling 38.
+func TestFormsWithOneAddressTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(required(`"a":{"method":"elicitation/create","params":{"message":"which?","requestedSchema":{"type":"object","properties":{`+
+			`"from":{"$id":"urn:place","type":"object"},"to":{"$id":"urn:place","type":"object"},"n":{"type":"integer"}}}}}`, ""))
+		o := answering()
+		n := 1.5
+		o.OnElicit = func(context.Context, *client.ElicitRequest) (*mcp.ElicitResult, error) {
+			return client.Accept(map[string]any{"from": map[string]int{"x": 1}, "to": map[string]int{}, "n": n})
+		}
+		c := connect(t, s, o)
+		if _, err := c.CallTool(t.Context(), "ask", nil, nil); err == nil || !strings.Contains(err.Error(), "/n") {
+			t.Errorf("the other field is not checked: %v", err)
+		}
+		n = 1
+		if _, err := c.CallTool(t.Context(), "ask", nil, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A field of no kind that forms have is asked for as JSON. Its value is checked by its schema, as far as
 // that can be used.
 // Proves: Ruling 38.
@@ -524,6 +547,7 @@ func TestFormsWithOtherFields(t *testing.T) {
 		"dangling reference": {`{"$ref":"#/$defs/Colour"}`, `"red"`, mcp.FieldUnknown, true},
 		"own definitions":    {`{"$defs":{"c":{"enum":["red"]}},"$ref":"#/$defs/c"}`, `"red"`, mcp.FieldUnknown, true},
 		"title of a number":  {`{"type":"string","title":7}`, `"x"`, mcp.FieldUnknown, true},
+		"another dialect":    {`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"n":{"minimum":3,"exclusiveMinimum":true}}}`, `{"n":4}`, mcp.FieldUnknown, true},
 		"choices":            {`{"type":"array","items":{"type":"string","enum":["a"]}}`, `["a"]`, mcp.FieldChoices, true},
 		"usual":              {`{"type":"string","maxLength":1}`, `"x"`, mcp.FieldString, true},
 	} {
