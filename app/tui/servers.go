@@ -104,6 +104,9 @@ func (l *serverList) server(m *screen, s *host.ServerStatus) entry {
 	if s.Err != nil {
 		e.rest = append(e.rest, style.Span{Text: host.EscapeLine(s.Err.Error()), Style: m.theme.Error})
 	}
+	if wrong := s.Wrong(); wrong != "" {
+		e.rest = append(e.rest, style.Span{Text: host.EscapeLine(wrong), Style: m.theme.Warning})
+	}
 	return e
 }
 
@@ -178,6 +181,9 @@ func (d *serverDetails) lines(m *screen, width, room int) []string {
 	fact("state", d.list.stateText(m, s)+since(m, s))
 	if s.Err != nil {
 		out = append(out, m.painter.labelled("reason (untrusted): ", host.EscapeLine(s.Err.Error()), true, width)...)
+	}
+	if wrong := s.Wrong(); wrong != "" {
+		out = append(out, m.painter.labelled("wrong (untrusted): ", host.EscapeLine(wrong), true, width)...)
 	}
 	if m.wantsSignIn(s.Name) {
 		fact("sign-in", "the server wants you to sign in")

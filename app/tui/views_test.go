@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/parley-mcp/parley/app/face"
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/policy"
@@ -370,6 +371,19 @@ func TestRaiseBudget(t *testing.T) {
 		if got := k.session.Budget().Limit; got.Steps != 5 || got.Time != 2*time.Hour {
 			t.Errorf("the limits are %+v", got)
 		}
+	})
+}
+
+// The list of servers and the details of one say what a server does not get across.
+func TestServerWithWrongParts(t *testing.T) {
+	t.Parallel()
+	drive(t, 80, 24, viewOptions(keptFor()), newFakeSession(talk()...), func(k *kit) {
+		viewHost(k)
+		k.host.status[0].Problems = []client.Problem{{Method: mcp.MethodToolsList, Subject: "\x1b[2Jsend", Effect: client.Omitted, Why: "no \u202ename"}}
+		k.each("f2")
+		k.want(`1 of 3 tools is left out ("\x1b[2Jsend": no \u{202e}name)`)
+		k.each("enter")
+		k.want(`wrong (untrusted): 1 of 3 tools is left out ("\x1b[2Jsend": no`, `\u{202e}name)`)
 	})
 }
 
