@@ -98,7 +98,11 @@ type CallToolResult struct {
 // Untold returns the structured content if no text of the content has it, or nil. A text has it if it is
 // the same as JSON, or the only member of it, which some servers wrap a text in. It is for those who show
 // a result to a model or a user as text.
+//
+// It takes time in proportion to the size of the result: a text that is much shorter than the structured
+// content is not compared with it.
 func (r *CallToolResult) Untold() RawValue {
+	const short, longer = 256, 16 // bytes that are always compared; times the shortest spelling of a value
 	if len(r.StructuredContent) == 0 {
 		return nil
 	}
@@ -113,6 +117,9 @@ func (r *CallToolResult) Untold() RawValue {
 			continue
 		}
 		for _, value := range same {
+			if len(value) > max(short, longer*len(text.Text)) {
+				continue
+			}
 			if value[0] == '"' && wire.Text(value) == text.Text || wire.Equal(RawValue(text.Text), value) {
 				return nil
 			}
