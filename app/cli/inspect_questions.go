@@ -310,11 +310,27 @@ func exampleOf(form *mcp.ElicitSchema) string {
 			value = "true"
 		case mcp.FieldChoices:
 			value = `["…"]`
-		case mcp.FieldString, mcp.FieldChoice, mcp.FieldUnknown:
+		case mcp.FieldUnknown:
+			value = cmp.Or(exampleByType[typeOf(f.Schema.Other)], value)
+		case mcp.FieldString, mcp.FieldChoice:
 		}
 		members = append(members, `"`+f.Name+`": `+value)
 	}
 	return "'{" + strings.Join(members, ", ") + "}'"
+}
+
+// exampleByType are values of the types of JSON Schema that are no texts.
+var exampleByType = map[string]string{"object": "{}", "array": "[]", "integer": "1", "number": "1", "boolean": "true", "null": "null"}
+
+// typeOf is the only type of a schema, or "".
+func typeOf(schema mcp.RawValue) string {
+	var s struct {
+		Type string `json:"type"`
+	}
+	if strictjson.Unmarshal(schema, &s) != nil {
+		return ""
+	}
+	return s.Type
 }
 
 // show shows what is asked.

@@ -40,3 +40,17 @@ func TestInspectAsksNothingThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// The example of an answer has values that fit the types of fields, also of those that are asked for as JSON.
+func TestExampleOfForm(t *testing.T) {
+	t.Parallel()
+	form := new(mcp.ElicitSchema)
+	if err := form.Properties.UnmarshalJSON([]byte(`{"s":{"type":"string"},"n":{"type":"integer"},"o":{"type":"object","properties":{}},"a":{"type":"array","items":{"type":"string"}},` +
+		`"i":{"type":"integer","enum":[1]},"two":{"type":["string","null"]},"any":true}`)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `'{"s": "…", "n": 1, "o": {}, "a": [], "i": 1, "two": "…", "any": "…"}'`
+	if got := exampleOf(form); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
