@@ -416,6 +416,22 @@ func TestLineCommands(t *testing.T) {
 	}
 }
 
+// Who lists tools or prompts reads which are left out.
+func TestListsWithWrongParts(t *testing.T) {
+	t.Parallel()
+	h := servers()
+	h.status[0].Problems = []client.Problem{
+		{Method: mcp.MethodToolsList, Subject: "\x1b[2Jsend", Effect: client.Omitted, Why: "no\nname"},
+		{Method: mcp.MethodPromptsList, Place: "/prompts/0", Effect: client.Omitted, Why: "no name"},
+	}
+	for _, command := range []string{"/tools", "/prompts"} {
+		shown := strings.Join(strings.Fields(talk(t, h, newSession(nil), nil, command, "/quit")), " ")
+		if want := `Server files: 1 of 3 tools is left out ("\x1b[2Jsend": no name); 1 prompt is left out (/prompts/0: no name).`; !strings.Contains(shown, want) {
+			t.Errorf("%s shows %q", command, shown)
+		}
+	}
+}
+
 // A session that is opened again is shown from its beginning, and asks what is open.
 func TestLineResumed(t *testing.T) {
 	t.Parallel()

@@ -36,6 +36,17 @@ func (l *Commands) listServers(context.Context, string) {
 	}
 }
 
+// wrongParts says what is wrong in the answers of servers, for those who look at their lists.
+func wrongParts(status []host.ServerStatus) []Entry {
+	var lines []Entry
+	for i := range status {
+		if wrong := status[i].Wrong(); wrong != "" {
+			lines = append(lines, said("Server %s: %s.", name(status[i].Name), claim(wrong)))
+		}
+	}
+	return lines
+}
+
 func (l *Commands) retry(_ context.Context, server string) {
 	if err := l.Host.Retry(server); err != nil {
 		l.say("It was not started: %s.", claim(err.Error()))
