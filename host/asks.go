@@ -16,6 +16,7 @@ import (
 type sessionCall struct {
 	session *Session
 	call    string
+	life    context.Context //nolint:containedctx // of the call; nil if there is none
 }
 
 type sessionKey struct{}
@@ -23,7 +24,29 @@ type sessionKey struct{}
 // withSession notes in ctx for whom a server is called, so that its questions
 // find the person.
 func withSession(ctx context.Context, s *Session, call string) context.Context {
-	return context.WithValue(ctx, sessionKey{}, sessionCall{s, call})
+	c := sessionCall{session: s, call: call}
+	if call != "" {
+		c.life = ctx
+	}
+	return context.WithValue(ctx, sessionKey{}, c)
+}
+
+// until returns a context for a question, which ends when the call that it belongs to is cancelled: not
+// every server withdraws what it asks then. The function that it returns has to be called.
+func (c sessionCall) until(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if life := c.life; life != nil {
+		stop = context.AfterFunc(life, func() {
+			if why := context.Cause(life); !errors.Is(why, context.Canceled) { // which is its end
+				cancel(why)
+			}
+		})
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // Context returns a context for requests to servers outside a run, so that what
@@ -120,6 +143,8 @@ func (l *link) elicit(ctx context.Context, mode string, r *client.ElicitRequest)
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := c.until(ctx)
+	defer end()
 	s := c.session
 	var args mcp.RawValue
 	if mode == mcp.ModeURL {
@@ -169,6 +194,8 @@ func (l *link) roots(ctx context.Context) ([]mcp.Root, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := c.until(ctx)
+	defer end()
 	s := c.session
 	var given, open []mcp.Root
 	for _, root := range h.opts.Roots {

@@ -39,6 +39,8 @@ func (l *link) sample(ctx context.Context, p *mcp.CreateMessageParams) (*mcp.Cre
 	if err != nil {
 		return nil, err
 	}
+	ctx, end := c.until(ctx)
+	defer end()
 	if n := l.samples.Add(1); n > int64(h.opts.MaxSamples) {
 		err := &BudgetError{"samples", fmt.Sprintf("%d uses of the model by server %s", h.opts.MaxSamples, l.spec.Name)}
 		return nil, fmt.Errorf("%w: %w", client.ErrRefused, err)

@@ -147,8 +147,9 @@ func (r *run) callSkill(ctx context.Context, call *CallRecord) error {
 	if full {
 		return &BudgetError{"calls", fmt.Sprintf("%d calls", most)}
 	}
-	callCtx, end := s.cancellable(withSession(ctx, s, call.ID), call.ID)
+	callCtx, end := s.cancellable(ctx, call.ID)
 	defer end()
+	callCtx = withSession(callCtx, s, call.ID)
 	started := false
 	use := &skillUse{session: s, call: call.ID, start: func(why string) error {
 		started = true
