@@ -134,6 +134,9 @@ func TestBridgeToRestartedServer(t *testing.T) {
 					if n := strings.Count(said.String(), "the connection to the server has ended"); n != 1 {
 						t.Errorf("the log says so %d times:\n%s", n, said)
 					}
+					if strings.Contains(said.String(), "check the URL") {
+						t.Errorf("the log advises to check the URL, which is right:\n%s", said)
+					}
 				})
 			}
 		}

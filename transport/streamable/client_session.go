@@ -3,6 +3,7 @@ package streamable
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -18,8 +19,25 @@ import (
 
 // sessionLost is why a link ends whose session the server has forgotten.
 func sessionLost(cause error) error {
+	if status, ok := errors.AsType[*web.StatusError](cause); ok && status.Status == http.StatusNotFound {
+		cause = &sessionStatus{status}
+	}
 	return fmt.Errorf("%w: the server has ended the session: %w", transport.ErrClosed, cause)
 }
+
+// A sessionStatus is the 404 of a lost session. It does not advise to check the URL, where the session
+// was.
+type sessionStatus struct{ status *web.StatusError }
+
+func (e *sessionStatus) Error() string {
+	said := "the server answered 404 Not Found"
+	if e.status.Text != "" {
+		said += fmt.Sprintf(" (it said: %s)", e.status.Text)
+	}
+	return said
+}
+
+func (e *sessionStatus) Unwrap() error { return e.status }
 
 // begin notes that a message is sent, and end that its status is there. There may be no
 // session.
