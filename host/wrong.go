@@ -119,14 +119,8 @@ func (s *ServerStatus) omitted(method string) (n int) {
 // if there is only one.
 func named(items []client.Problem) string {
 	var names []string
-	for i, p := range items[:min(len(items), maxNamed)] {
-		names = append(names, bounded(cmp.Or(p.Place, fmt.Sprintf("number %d of them", i+1)), maxNameShown))
-		if p.Subject != "" {
-			names[i] = strconv.Quote(p.Subject)
-			if len(names[i]) > maxNameShown {
-				names[i] = bounded(names[i], maxNameShown) + `"`
-			}
-		}
+	for i := range items[:min(len(items), maxNamed)] {
+		names = append(names, label(&items[i], i))
 	}
 	text := strings.Join(names, ", ")
 	switch more := len(items) - len(names); {
@@ -136,4 +130,16 @@ func named(items []client.Problem) string {
 		return fmt.Sprintf("%s and %d more", text, more)
 	}
 	return text
+}
+
+// label is what one item is called. A long name is not cut: its beginning could be a part of a secret
+// that the server repeats, which nobody could mask then.
+func label(p *client.Problem, i int) string {
+	if name := strconv.Quote(p.Subject); p.Subject != "" && len(name) <= maxNameShown {
+		return name
+	}
+	if p.Place != "" && len(p.Place) <= maxNameShown {
+		return p.Place
+	}
+	return fmt.Sprintf("number %d of them", i+1)
 }

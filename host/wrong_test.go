@@ -47,7 +47,10 @@ func TestWrong(t *testing.T) {
 		}
 	}
 	long := host.ServerStatus{Problems: append(items(5, client.Omitted, strings.Repeat("\x01", 300)), items(5, client.ResultsUnchecked, strings.Repeat("b", 300))...)}
-	if got := long.Wrong(); len(got) > 1000 || !strings.Contains(got, "5 tools are not checked") {
-		t.Errorf("%d bytes: %s", len(got), got)
+	long.Problems[1].Place = strings.Repeat("/c", 150)
+	const want = "5 tools are left out (/tools/0, number 2 of them, /tools/2, /tools/3, /tools/4); " +
+		"the results of 5 tools are not checked (/tools/0, /tools/1, /tools/2, /tools/3, /tools/4)"
+	if got := long.Wrong(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -441,6 +441,7 @@ func (h shownHost) Status() []host.ServerStatus {
 				*err = &maskedError{*err, text}
 			}
 		}
+		list[i].Problems = h.p.maskedProblems(list[i].Problems)
 	}
 	return list
 }

@@ -146,8 +146,9 @@ func (p *program) with(ctx context.Context, fn func(h *host.Host) error) error {
 // noteProblems reports what was wrong in the answers of servers, in one line per server.
 func (p *program) noteProblems(h *host.Host) {
 	for _, s := range h.Status() {
+		s.Problems = p.maskedProblems(s.Problems)
 		if wrong := s.Wrong(); wrong != "" {
-			p.note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, p.masked(host.EscapeLine(wrong)))
+			p.note("parley: server %q: %s; 'parley doctor' says what is wrong with a server", s.Name, host.EscapeLine(wrong))
 		}
 	}
 }

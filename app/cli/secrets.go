@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-mcp/parley/app/config"
 	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
@@ -115,6 +116,17 @@ func (t *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 
 // masked is a text without the secrets of this run.
 func (p *program) masked(text string) string { return p.streams.mask().Known(text) }
+
+// maskedProblems are the problems of a server without the secrets of this run.
+func (p *program) maskedProblems(list []client.Problem) []client.Problem {
+	masked := slices.Clone(list)
+	for i := range masked {
+		for _, text := range []*string{&masked[i].Subject, &masked[i].Place, &masked[i].Why} {
+			*text = p.masked(*text)
+		}
+	}
+	return masked
+}
 
 // maskedRecord is a record without the secrets of this run in a notice, and in why a call or run failed.
 func (p *program) maskedRecord(r host.Record) host.Record {

@@ -10,7 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parley-mcp/parley/app/face"
 	"github.com/parley-mcp/parley/app/inspect/mask"
+	"github.com/parley-mcp/parley/client"
+	"github.com/parley-mcp/parley/host"
+	"github.com/parley-mcp/parley/mcp"
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
@@ -113,3 +117,30 @@ func TestCredentialsOfForms(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A wrong part of an answer shows no secret that the server repeats, also at the end of a long name, and
+// the problems of the host stay as they are.
+func TestProblemsWithSecrets(t *testing.T) {
+	t.Parallel()
+	p := &program{streams: &Streams{}}
+	p.streams.mask().Learn("plum-token-1")
+	far := []client.Problem{{Method: mcp.MethodToolsList, Subject: strings.Repeat("n", 58) + "plum-token-1", Place: "/tools/0/plum-token-1", Effect: client.Omitted, Why: "for plum-token-1"}}
+	for _, name := range []string{far[0].Subject, "plum-token-1", ""} {
+		far[0].Subject = name
+		status := shownHost{Host: statusOf{status: host.ServerStatus{Problems: far}}, p: p}.Status()
+		if wrong := status[0].Wrong(); strings.Contains(wrong, "plum-") || !strings.Contains(wrong, mask.Hidden) {
+			t.Errorf("%q: %s", name, wrong)
+		}
+		if far[0].Why != "for plum-token-1" {
+			t.Fatalf("changed to %+v", far[0])
+		}
+	}
+}
+
+// statusOf is a host with one server.
+type statusOf struct {
+	face.Host
+	status host.ServerStatus
+}
+
+func (h statusOf) Status() []host.ServerStatus { return []host.ServerStatus{h.status} }

@@ -233,7 +233,7 @@ func (l *Commands) listTools(_ context.Context, rest string) {
 	for _, d := range catalog.Down {
 		lines = append(lines, said("The tools of server %s are missing: %s.", name(d.Server), claim(d.Err.Error())))
 	}
-	l.print(append(lines, wrongParts(catalog.Servers)...), limits{claim: 160})
+	l.print(append(lines, wrongParts(l.Host.Status())...), limits{claim: 160})
 }
 
 func hasAll(text string, words []string) bool {
