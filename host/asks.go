@@ -38,7 +38,7 @@ func (c sessionCall) until(ctx context.Context) (context.Context, func()) {
 	stop := func() bool { return true }
 	if life := c.life; life != nil {
 		stop = context.AfterFunc(life, func() {
-			if why := context.Cause(life); !errors.Is(why, context.Canceled) { // which is its end
+			if why := context.Cause(life); !errors.Is(why, errCallEnded) {
 				cancel(why)
 			}
 		})

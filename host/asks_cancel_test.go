@@ -68,9 +68,10 @@ func TestQuestionOfCancelledCall(t *testing.T) {
 		mcp.MethodElicit:    `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`,
 		mcp.MethodRootsList: `{}`,
 	} {
-		for name, cancel := range map[string]func(s *host.Session, call string){
-			"the call": func(s *host.Session, call string) { s.CancelCall(call) },
-			"the run":  func(s *host.Session, _ string) { s.Cancel() },
+		for name, cancel := range map[string]func(s *host.Session, call string, end func()){
+			"the call":    func(s *host.Session, call string, _ func()) { s.CancelCall(call) },
+			"the run":     func(s *host.Session, _ string, _ func()) { s.Cancel() },
+			"the context": func(_ *host.Session, _ string, end func()) { end() },
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHost(t, &host.Options{Attended: true, Policy: allowing(t, "*"), Roots: []mcp.Root{root}}, nil)
@@ -78,9 +79,11 @@ func TestQuestionOfCancelledCall(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := begin(t, h, &scripted{turns: []turn{use("one__ask", "{}")}})
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
 				ended := make(chan error, 1)
 				go func() {
-					_, _, err := s.Ask(t.Context(), "please")
+					_, _, err := s.Ask(ctx, "please")
 					ended <- err
 				}()
 				synctest.Wait()
@@ -88,8 +91,10 @@ func TestQuestionOfCancelledCall(t *testing.T) {
 				if len(questions) != 1 {
 					t.Fatalf("%s: %d questions", method, len(questions))
 				}
-				cancel(s, questions[0].Call)
-				<-ended // with an error if it was the run
+				cancel(s, questions[0].Call, end)
+				if err := <-ended; (err == nil) != (name == "the call") {
+					t.Errorf("%s, cancelled %s: %v", method, name, err)
+				}
 				synctest.Wait()
 				if answers := bodies[*host.AnswerRecord](s); len(answers) != 1 || answers[0].Withdrawn == "" {
 					t.Errorf("%s, cancelled %s: the question is open: %+v", method, name, answers)

@@ -36,9 +36,12 @@ func (s *Session) cancellable(ctx context.Context, call string) (context.Context
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.cancels, call)
-		cancel(nil)
+		cancel(errCallEnded)
 	}
 }
+
+// errCallEnded is why the context of a call ends that nobody cancelled.
+var errCallEnded = errors.New("the call has ended")
 
 // errNotSent says that the person cancelled a call in time.
 var errNotSent = errors.New("the person cancelled the call before it was sent; nothing was done")
