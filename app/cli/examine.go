@@ -128,9 +128,14 @@ func (p *program) writeReport(r *doctor.Report, f *doctorFlags) error {
 	return p.print(describeReport(r))
 }
 
+// maxFinding bounds a place, reason or name of a report as text, in bytes: it is as long as the server likes.
+// The report as JSON has all of it.
+const maxFinding = 1000
+
 // describeReport is a report as text.
 func describeReport(r *doctor.Report) string {
 	var b strings.Builder
+	of := func(text string) string { return shorten(host.EscapeLine(text), maxFinding) }
 	fmt.Fprintf(&b, "%s\n", host.EscapeLine(r.Server))
 	spoken := 0
 	for _, v := range r.Revisions {
@@ -144,7 +149,7 @@ func describeReport(r *doctor.Report) string {
 	if len(r.Model) > 0 {
 		fmt.Fprintf(&b, "\nWhat a model is told of the tools takes about %d tokens:\n", r.Tokens)
 		for _, c := range r.Model {
-			fmt.Fprintf(&b, "  %6d  %s\n", c.Tokens, host.EscapeLine(c.Name))
+			fmt.Fprintf(&b, "  %6d  %s\n", c.Tokens, of(c.Name))
 		}
 	}
 	if len(r.Findings) > 0 {
@@ -152,9 +157,9 @@ func describeReport(r *doctor.Report) string {
 	}
 	for i := range r.Findings {
 		finding := &r.Findings[i]
-		fmt.Fprintf(&b, "%-7s  %s  %s\n", finding.Severity, finding.Code, host.EscapeLine(finding.Where))
+		fmt.Fprintf(&b, "%-7s  %s  %s\n", finding.Severity, finding.Code, of(finding.Where))
 		fmt.Fprintf(&b, "    what  %s\n", doctor.TitleOf(finding.Code))
-		fmt.Fprintf(&b, "    why   %s\n", host.EscapeLine(finding.Reason))
+		fmt.Fprintf(&b, "    why   %s\n", of(finding.Reason))
 		fmt.Fprintf(&b, "    rule  %s\n", finding.Clause)
 		fmt.Fprintf(&b, "    mend  %s\n", host.EscapeLine(finding.Mend))
 		if n := len(finding.Revisions); n > 0 && n < spoken {
