@@ -28,7 +28,7 @@ func TestRogueSites(t *testing.T) {
 			_, _ = io.WriteString(w, text)
 		}
 	}
-	const answer = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"x","version":"1"}}}`
 	type site struct {
 		handler        http.HandlerFunc
 		inspect, other int // exit codes, and those of trace and record
