@@ -9,11 +9,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-mcp/parley/app/model/provider"
+	"github.com/parley-mcp/parley/app/tui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/ext/tasks"
 	"github.com/parley-mcp/parley/host"
@@ -98,6 +100,8 @@ func exitCode(err error) int {
 		return silent.code
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.Is(err, tui.ErrTerminal): // the signal of it may come later, or not at all
+		return exitSignal + int(syscall.SIGHUP)
 	case errors.As(err, &usage):
 		return exitUsage
 	case isAccess:

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-mcp/parley/app/tui"
 	"github.com/parley-mcp/parley/client"
 	"github.com/parley-mcp/parley/host"
 	"github.com/parley-mcp/parley/policy"
@@ -53,6 +54,7 @@ func TestExitCodes(t *testing.T) {
 		client.ErrTooManyRounds:     exitTool,
 		client.ErrInputRefused:      exitConsent,
 		errInterrupted:              exitInterrupted,
+		tui.ErrTerminal:             exitSignal + 1, // as SIGHUP, which comes with it
 		usagef("wrong"):             exitUsage,
 		&silentError{exitConsent}:   exitConsent,
 		&host.ServerError{Err: nil}: exitUnreachable,
