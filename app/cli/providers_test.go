@@ -35,7 +35,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// What a person is told to do about a server can be done with the program: no option of the library is in it.
+// Advice to users of the program names its flags and commands, not options of the library.
 func TestAdviceForPeople(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return
@@ -58,8 +58,8 @@ func TestAdviceForPeople(t *testing.T) {
 	}
 }
 
-// A server that names its authorization server in both spellings of an empty path names one, of which
-// nobody has to choose. Proves: ruling 36.
+// An authorization server that is listed with and without the slash of an empty path is one server, and the
+// user does not have to choose. Proves: ruling 36.
 func TestIssuerInBothSpellings(t *testing.T) {
 	if ranInOwnProcess(t) {
 		return

@@ -84,7 +84,6 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// What is stored is listed without secrets, revoked and forgotten.
 // Who is signed in to an origin, and signs in to a resource beneath it, gets tokens for that one: what is
 // known of the origin does not stand in its place.
 func TestSignInBeneath(t *testing.T) {
@@ -120,6 +119,7 @@ func TestSignInAbove(t *testing.T) {
 	}
 }
 
+// What is stored is listed without secrets, revoked and forgotten.
 func TestSignOut(t *testing.T) {
 	t.Parallel()
 	as := newAuthServer(t, "")
