@@ -242,7 +242,9 @@ func splitWords(s string) []string {
 }
 
 // splitHunk finds the longest common subsequence in a hunk. Runs that fewer
-// than twice the words of context lie between stay together.
+// than twice the words of context lie between stay together. A table of all
+// pairs is enough for maxDiffWords; the program's servers have a diff of lines
+// that grows with the number of changes instead.
 func splitHunk(a, b []string, h hunk) []hunk {
 	n, m := h.a1-h.a0, h.b1-h.b0
 	length := make([][]int16, n+1)

@@ -7,7 +7,9 @@ import (
 	"github.com/parley-mcp/parley/policy"
 )
 
-// Globs of other clients: "*" is any characters, "?" is one where the client has it.
+// This file translates the globs of other clients ("*" is any characters, "?" is one where the client
+// has it) into those of package policy, which matches them. The translation needs residuals and overlap,
+// for which package policy has no use; matches is one more question to residuals.
 
 // residuals returns globs for the rests of all texts that begin with prefix and match g.
 func residuals(g, prefix string, question bool) []string {
@@ -76,19 +78,9 @@ func overlap(a, b string) bool {
 	return row[0]
 }
 
-// matches reports whether a text matches a glob in which "*" alone is a wildcard.
+// matches reports whether a text matches a glob in which only "*" is a wildcard.
 func matches(g, s string) bool {
-	return slices.Contains(residuals(g, s, false), "") || endsInStars(g, s)
-}
-
-// endsInStars reports whether a text matches a glob with stars left over.
-func endsInStars(g, s string) bool {
-	for _, rest := range residuals(g, s, false) {
-		if strings.Trim(rest, "*") == "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(residuals(g, s, false), func(rest string) bool { return strings.Trim(rest, "*") == "" })
 }
 
 // policyGlob writes a glob of another client as one of package policy. Clients write
