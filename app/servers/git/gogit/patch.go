@@ -11,8 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
-	"github.com/parley-mcp/parley/app/servers/git/linediff"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/app/servers/linediff"
 )
 
 // A patcher writes changes as git diff does.
