@@ -269,15 +269,22 @@ func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
 	return "Files staged successfully", err
 }
 
-func (g *gitServer) commit(ctx context.Context, in commitIn) (hash string, err error) {
-	if strings.ContainsRune(in.Message, 0) {
+func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err error) {
+	switch {
+	case strings.ContainsRune(in.Message, 0):
 		return "", mcp.Errorf("the message has a NUL, which a commit message cannot have")
+	case strings.TrimSpace(in.Message) == "":
+		return "", mcp.Errorf("the message is empty; say in it what the commit changes")
 	}
 	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
-		hash, err = r.Commit(ctx, in.Message, g.Now())
+		hash, err := r.Commit(ctx, in.Message, g.Now())
+		text = "Changes committed successfully with hash " + hash.String()
+		if hooks := r.SkippedHooks(); hooks != "" {
+			text += "\n" + hooks
+		}
 		return err
 	})
-	return "Changes committed successfully with hash " + hash, err
+	return text, err
 }
 
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {

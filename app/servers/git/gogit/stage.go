@@ -1,10 +1,13 @@
 package gogit
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -234,17 +237,10 @@ func (r *Repository) saveIndex(idx *index.Index) error {
 	return r.writeIndex(idx)
 }
 
-// Reset makes the index that of the current commit.
+// Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
 func (r *Repository) Reset(ctx context.Context) error {
 	if err := r.place.NeedTree(); err != nil {
 		return err
-	}
-	_, head, err := r.head()
-	if err != nil {
-		return err
-	}
-	if head.IsZero() {
-		return mcp.Errorf("the current branch has no commits yet, so there is nothing to reset to")
 	}
 	release, err := r.lockIndex()
 	if err != nil {
@@ -277,55 +273,74 @@ func (r *Repository) Reset(ctx context.Context) error {
 		}
 		idx.Entries = append(idx.Entries, e)
 	}
-	return r.saveIndex(idx)
+	if err := r.saveIndex(idx); err != nil {
+		return err
+	}
+	return r.endMerge()
+}
+
+// endMerge removes git's own files about a merge, a cherry-pick or a revert in progress.
+func (r *Repository) endMerge() error {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD"} {
+		if err := r.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Commit makes a commit of what is staged.
-func (r *Repository) Commit(ctx context.Context, message string, now time.Time) (string, error) {
+func (r *Repository) Commit(ctx context.Context, message string, now time.Time) (hash plumbing.Hash, err error) {
 	if err := r.place.NeedTree(); err != nil {
-		return "", err
+		return hash, err
 	}
 	release, err := r.lockIndex()
 	if err != nil {
-		return "", err
+		return hash, err
 	}
 	defer release()
 	idx, err := r.readIndex(ctx)
 	if err != nil {
-		return "", err
+		return hash, err
 	}
 	for _, e := range idx.Entries {
 		if e.Stage != notConflicted {
-			return "", mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
+			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
 		}
+	}
+	was, err := r.headTree(ctx)
+	if err != nil {
+		return hash, err
 	}
 	tree, err := r.writeTree(ctx, idx.Entries)
 	if err != nil {
-		return "", err
-	}
-	branch, head, err := r.head()
-	if err != nil {
-		return "", err
+		return hash, err
 	}
 	c := &object.Commit{TreeHash: tree, Message: message}
 	c.Author, c.Committer = r.signature("author", now), r.signature("committer", now)
+	branch, head, err := r.head()
+	if err != nil {
+		return hash, err
+	}
 	if !head.IsZero() {
 		c.ParentHashes = append(c.ParentHashes, head)
 	}
 	merged, err := readInRoot(r.dir, "MERGE_HEAD")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return hash, err
 	}
 	for line := range strings.Lines(string(merged)) {
 		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(strings.TrimSpace(line)))
 	}
+	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
+		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
+	}
 	o := &plumbing.MemoryObject{}
 	if err := c.Encode(o); err != nil {
-		return "", err
+		return hash, err
 	}
-	h, err := r.store.SetEncodedObject(o)
-	if err != nil {
-		return "", err
+	if hash, err = r.store.SetEncodedObject(o); err != nil {
+		return hash, err
 	}
 	what := "commit"
 	switch {
@@ -334,15 +349,36 @@ func (r *Repository) Commit(ctx context.Context, message string, now time.Time) 
 	case len(merged) > 0:
 		what = "commit (merge)"
 	}
-	if err := r.move(branch, head, h, what+": "+repo.Subject(message), now); err != nil {
-		return "", err
+	if err := r.move(branch, head, hash, what+": "+repo.Subject(message), now); err != nil {
+		return hash, err
 	}
-	for _, name := range repo.MergeFiles {
-		if err := r.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
+	return hash, r.endMerge()
+}
+
+// emptyTree is the name of the tree without entries.
+var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
+
+// SkippedHooks is a sentence that names the hooks of git commit that the repository has, none of which is run;
+// "" if it has none.
+func (r *Repository) SkippedHooks() string {
+	if dir := cmp.Or(r.conf.Get("core.hookspath"), r.own.Get("core.hookspath")); dir != "" {
+		return fmt.Sprintf("The hooks in %q (core.hooksPath) were not run.", dir)
+	}
+	var found []string
+	for _, name := range []string{"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"} {
+		info, err := r.shared.Lstat("hooks/" + name)
+		program := err == nil && (info.Mode()&fs.ModeSymlink != 0 || info.Mode()&0o111 != 0 || runtime.GOOS == "windows")
+		if program || err != nil && !errors.Is(err, fs.ErrNotExist) { // the folder may be a link to elsewhere
+			found = append(found, name)
 		}
 	}
-	return h.String(), nil
+	switch len(found) {
+	case 0:
+		return ""
+	case 1:
+		return "The hook " + found[0] + " was not run."
+	}
+	return "The hooks " + strings.Join(found, ", ") + " were not run."
 }
 
 func (r *Repository) signature(kind string, now time.Time) object.Signature {

@@ -105,9 +105,6 @@ func badTime(name, value string) error {
 // MaxName is the most bytes of a revision, a branch or a path.
 const MaxName = 4096
 
-// MergeFiles are files of git's own about what a commit ends: a merge, a cherry-pick or a revert.
-var MergeFiles = []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
-
 // BadName is the error of a revision that is none.
 func BadName(rev string) error {
 	return mcp.Errorf("Ref '%s' did not resolve to an object", rev)
