@@ -49,7 +49,7 @@ func TestHostileNames(t *testing.T) {
 	c := serve(t, nil)
 	for _, bad := range []string{
 		"-p", "--output=evil.txt", "--orphan=evil", "--upload-pack=touch evil", "ext::sh -c touch% evil", "@{-1}", "HEAD@{1}", "a\x00b", "a\nb",
-		"HEAD..main", "main...other", "HEAD:a.txt", ":/two", "", strings.Repeat("x", 5000), "../../etc", "nothing", "refs/../HEAD", "HEAD^{/two}", "HEAD~999999999999", "a b", "*",
+		"HEAD..main..other", "-x...other", "HEAD..@{1}", "HEAD:a.txt", ":/two", "", strings.Repeat("x", 5000), "../../etc", "nothing", "refs/../HEAD", "HEAD^{/two}", "HEAD~999999999999", "a b", "*",
 	} {
 		for tool, name := range map[string]string{"git_diff": "target", "git_show": "revision", "git_checkout": "branch_name"} {
 			refused(t, c, tool, map[string]any{"repo_path": dir, name: bad}, "")

@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -139,5 +140,204 @@ func TestResetAsGit(t *testing.T) {
 				t.Errorf("the repositories differ (-git +ours):\n%s", d)
 			}
 		})
+	}
+}
+
+// git_add says what it staged, and names the paths that had no changes: modelcontextprotocol/servers#4763.
+func TestAddTellsTheTruth(t *testing.T) {
+	needGitProgram(t)
+	c := serve(t, nil)
+	for _, test := range []struct {
+		name  string
+		files []string
+		want  string
+	}{
+		{"all", []string{"."}, "Files staged successfully:\nmodified: a.txt\ndeleted: gone.txt\nnew file: new/b.txt\nnew file: new/c d.txt"},
+		{"one", []string{"a.txt"}, "Files staged successfully:\nmodified: a.txt"},
+		{"folder and unchanged file", []string{"new", "same.txt"}, "Files staged successfully:\nnew file: new/b.txt\nnew file: new/c d.txt\nNo changes in: same.txt"},
+		{"unchanged", []string{"same.txt", "empty"}, "Nothing was staged.\nNo changes in: same.txt, empty"},
+		{"pattern", []string{"*.txt", "s*.txt"}, "Files staged successfully:\nmodified: a.txt\ndeleted: gone.txt\nnew file: new/b.txt\nnew file: new/c d.txt\nNo changes in: s*.txt"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := simple(t)
+			put(t, filepath.Join(dir, "same.txt"), "same\n")
+			put(t, filepath.Join(dir, "gone.txt"), "gone\n")
+			mkdir(t, filepath.Join(dir, "empty"))
+			gitIn(t, dir, "add", ".")
+			gitIn(t, dir, "commit", "-q", "-m", "three")
+			put(t, filepath.Join(dir, "a.txt"), "changed\n")
+			put(t, filepath.Join(dir, "new", "b.txt"), "b\n")
+			put(t, filepath.Join(dir, "new", "c d.txt"), "c\n")
+			if err := os.Remove(filepath.Join(dir, "gone.txt")); err != nil {
+				t.Fatal(err)
+			}
+			args := map[string]any{"repo_path": dir, "files": test.files}
+			if got := must(t, c, "git_add", args); got != test.want {
+				t.Errorf("git_add gives %q, want %q", got, test.want)
+			}
+			if got := must(t, c, "git_add", args); !strings.HasPrefix(got, "Nothing was staged.\nNo changes in: "+test.files[0]) {
+				t.Errorf("again git_add gives %q", got)
+			}
+		})
+	}
+	dir := simple(t)
+	refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{}}, "files")
+	refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"a.txt", "absent.txt"}}, "pathspec 'absent.txt' did not match any files")
+	if got := must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"."}}); got != "Nothing was staged.\nNo changes in: ." {
+		t.Errorf("with a clean tree: %q", got)
+	}
+	for i := range 150 {
+		put(t, filepath.Join(dir, fmt.Sprintf("%03d", i)), "x\n")
+	}
+	got := must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"."}})
+	if n := strings.Count(got, "\nnew file: "); n != 100 || !strings.HasSuffix(got, "\n... and 50 more") {
+		t.Errorf("%d of 150 files are named: %q", n, got)
+	}
+}
+
+// git_checkout says where HEAD is: modelcontextprotocol/servers#4804.
+func TestCheckoutTellsTheTruth(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	gitIn(t, dir, "tag", "v1", "HEAD~1")
+	gitIn(t, dir, "update-ref", "refs/remotes/origin/side", "HEAD~1")
+	short := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--short", "HEAD~1"))
+	detached := "HEAD is now detached at " + short + ": commits made now belong to no branch until git_create_branch makes one"
+	c := serve(t, nil)
+	for _, test := range []struct{ rev, want string }{
+		{"other", "Switched to branch 'other'"},
+		{"main", "Switched to branch 'main'"},
+		{"HEAD", "Switched to branch 'main'"},
+		{"v1", detached},
+		{"HEAD", detached},
+		{"main~1", detached},
+		{"origin/side", detached},
+		{"refs/heads/main~1", detached},
+		{short, detached},
+		{"main", "Switched to branch 'main'"},
+	} {
+		if got := must(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": test.rev}); got != test.want {
+			t.Errorf("%s: %q, want %q", test.rev, got, test.want)
+		}
+	}
+	must(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "v1"})
+	if got := must(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": "kept"}); got != "Created branch 'kept' from 'HEAD'" {
+		t.Errorf("git_create_branch gives %q", got)
+	}
+	must(t, c, "git_create_branch", map[string]any{"repo_path": dir, "branch_name": "at-commit", "base_branch": "main~1"})
+	for _, name := range []string{"kept", "at-commit"} {
+		if got := strings.TrimSpace(gitIn(t, dir, "rev-parse", "--short", name)); got != short {
+			t.Errorf("%s is at %s, want %s", name, got, short)
+		}
+	}
+}
+
+// git_diff takes ranges as git does: modelcontextprotocol/servers#4815.
+func TestDiffOfRanges(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	gitIn(t, dir, "checkout", "-q", "-b", "side", "HEAD~1")
+	for _, text := range []string{"side\n", "side\nmore\n"} {
+		put(t, filepath.Join(dir, "side", "b.txt"), text)
+		gitIn(t, dir, "add", ".")
+		gitIn(t, dir, "commit", "-q", "-m", text)
+	}
+	gitIn(t, dir, "tag", "-a", "-m", "annotated", "v1")
+	gitIn(t, dir, "checkout", "-q", "--orphan", "apart")
+	gitIn(t, dir, "commit", "-q", "-m", "apart")
+	gitIn(t, dir, "checkout", "-q", "main")
+	put(t, filepath.Join(dir, "a.txt"), "not in a commit\n")
+	bare := filepath.Join(t.TempDir(), "bare.git")
+	gitIn(t, dir, "clone", "-q", "--bare", dir, bare)
+	c := serve(t, nil)
+	for _, dir := range []string{dir, bare} {
+		for _, target := range []string{"main..side", "side..main", "main...side", "side...main", "..side", "side..", "...side", "v1...main", "main~1..main", "main..main", "HEAD..v1~1", "main..apart"} {
+			want := "Diff with " + target + ":\n" + strings.TrimSuffix(gitIn(t, dir, "diff", "--unified=1", target), "\n")
+			got := must(t, c, "git_diff", map[string]any{"repo_path": dir, "target": target, "context_lines": 1})
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s differs (-git +ours):\n%s", target, d)
+			}
+		}
+	}
+	for target, words := range map[string]string{
+		"main...apart": "no common commit", "main..absent": "absent", "absent...main": "absent", "main..-p": "'-'", "-p..main": "'-'", "main..@{1}": "reflog",
+		"main..a:b": "':'", "main..side..apart": "..", "main....side": "did not resolve", "..": "", "main..ext::sh": "",
+	} {
+		if target == ".." { // HEAD with HEAD: nothing differs, with git as well
+			must(t, c, "git_diff", map[string]any{"repo_path": dir, "target": target})
+			continue
+		}
+		refused(t, c, "git_diff", map[string]any{"repo_path": dir, "target": target}, words)
+	}
+}
+
+// git_log writes commits in one form, with and without a span of time: modelcontextprotocol/servers#4469.
+func TestLogHasOneForm(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	c := serve(t, nil)
+	all := must(t, c, "git_log", map[string]any{"repo_path": dir})
+	span := must(t, c, "git_log", map[string]any{"repo_path": dir, "start_timestamp": "2024-01-01", "end_timestamp": "2030-01-01"})
+	if d := cmp.Diff(all, span); d != "" || !strings.Contains(all, "Message: 'two\\n\\n'") && !strings.Contains(all, "Message: 'two\\n'") {
+		t.Errorf("the forms differ (-all +span):\n%s%s", d, all)
+	}
+}
+
+// .gitmodules as a link would have git read the settings of submodules from anywhere: git neither writes nor
+// stages it, and nor does the server. Links in the place of other files of settings are not followed.
+func TestLinkedSettings(t *testing.T) {
+	needGitProgram(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("making links needs rights on Windows")
+	}
+	c := serve(t, nil)
+	for _, name := range []string{".gitmodules", ".GitModules", "sub/.gitmodules", ".gitmodules .", ".gitmodules:x", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7e~123", ".git\u200cmodules", ".gitmodules/x"} {
+		t.Run(name, func(t *testing.T) {
+			dir := simple(t)
+			blob, err := tryGit(dir, []byte("../elsewhere"), "hash-object", "-w", "--stdin")
+			if err != nil {
+				t.Fatal(blob)
+			}
+			// fast-import, unlike update-index, takes the name
+			in := fmt.Sprintf("commit refs/heads/evil\ncommitter A <a@b> 1710072000 +0000\ndata 1\nm\nfrom refs/heads/main\nM 120000 %s %s\n", strings.TrimSpace(blob), name)
+			if out, err := tryGit(dir, []byte(in), "fast-import", "--quiet"); err != nil {
+				t.Skipf("git does not make it: %s", out)
+			}
+			before := state(t, dir)
+			refused(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": "evil"}, "symbolic link")
+			if after := state(t, dir); after != before {
+				t.Errorf("the repository was changed:\n%s\n%s", before, after)
+			}
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			link(t, "../elsewhere", filepath.Join(dir, name))
+			refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"."}}, "symbolic link")
+			if staged := gitIn(t, dir, "diff", "--cached", "--name-only"); staged != "" {
+				t.Errorf("staged: %s", staged)
+			}
+			gitIn(t, dir, "update-ref", "--no-deref", "HEAD", "evil")
+			refused(t, c, "git_reset", map[string]any{"repo_path": dir}, "symbolic link")
+			must(t, c, "git_show", map[string]any{"repo_path": dir, "revision": "evil"})
+		})
+	}
+	for _, name := range []string{"gitmodules", "gitmod~5", "gi7eba~0", ".gitmodules2", "xgi7eba~1"} {
+		dir := simple(t)
+		link(t, "a.txt", filepath.Join(dir, name))
+		must(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{"."}})
+		gitIn(t, dir, "commit", "-q", "-m", "a harmless link") // git takes it as well
+	}
+	dir := simple(t)
+	put(t, filepath.Join(dir, "rules"), "*.log\n*.txt binary\n")
+	for _, name := range []string{".gitignore", ".gitattributes"} {
+		link(t, "rules", filepath.Join(dir, name))
+	}
+	put(t, filepath.Join(dir, "x.log"), "x\n")
+	put(t, filepath.Join(dir, "a.txt"), "three\n")
+	if got := must(t, c, "git_status", map[string]any{"repo_path": dir}); !strings.Contains(got, "x.log") {
+		t.Errorf("a linked .gitignore is followed: %s", got)
+	}
+	if got := must(t, c, "git_diff_unstaged", map[string]any{"repo_path": dir}); !strings.Contains(got, "+three") {
+		t.Errorf("a linked .gitattributes is followed: %s", got)
 	}
 }

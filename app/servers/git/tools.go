@@ -35,7 +35,7 @@ type diffIn struct {
 type targetIn struct {
 	repoIn
 
-	Target  string `json:"target" desc:"The branch, tag or commit to compare the working tree with."`
+	Target  string `json:"target" desc:"The branch, tag or commit to compare the working tree with; or two of them to compare, as in main..topic, or main...topic for the changes of topic since it left main."`
 	Context int    `json:"context_lines" desc:"How many unchanged lines to show around each change." min:"0" max:"100000" default:"3"`
 }
 
@@ -48,7 +48,7 @@ type commitIn struct {
 type addIn struct {
 	repoIn
 
-	Files []string `json:"files" desc:"Paths of files and folders to stage, relative to the repository. The single path \".\" stages everything." maxlen:"10000"`
+	Files []string `json:"files" desc:"Paths of files and folders to stage, relative to the repository. The single path \".\" stages everything." minlen:"1" maxlen:"10000"`
 }
 
 type logIn struct {
@@ -63,13 +63,13 @@ type createIn struct {
 	repoIn
 
 	Name string   `json:"branch_name" desc:"The name of the new branch."`
-	Base optional `json:"base_branch,omitzero" desc:"The branch to start from; without it the current one."`
+	Base optional `json:"base_branch,omitzero" desc:"The branch, tag or commit to start from; without it the current one."`
 }
 
 type checkoutIn struct {
 	repoIn
 
-	Name string `json:"branch_name" desc:"The branch to switch to."`
+	Name string `json:"branch_name" desc:"The branch to switch to. A tag or commit detaches HEAD."`
 }
 
 type showIn struct {
@@ -163,25 +163,30 @@ func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err err
 }
 
 func (g *gitServer) diffUnstaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, repo.DiffUnstaged, "", in.Context, "Unstaged changes:\n")
+	return g.diffOf(ctx, in.Repo, "Unstaged changes:\n", func(r *gogit.Repository, out io.Writer) error {
+		return r.DiffUnstaged(ctx, in.Context, out)
+	})
 }
 
 func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
-	return g.diffOf(ctx, in.Repo, repo.DiffStaged, "", in.Context, "Staged changes:\n")
+	return g.diffOf(ctx, in.Repo, "Staged changes:\n", func(r *gogit.Repository, out io.Writer) error {
+		return r.DiffStaged(ctx, in.Context, out)
+	})
 }
 
 func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
-	if err := repo.CheckRevision("target", in.Target); err != nil {
+	target, err := repo.ParseTarget(in.Target)
+	if err != nil {
 		return "", err
 	}
-	return g.diffOf(ctx, in.Repo, repo.DiffTarget, in.Target, in.Context, "Diff with "+in.Target+":\n")
+	return g.diffOf(ctx, in.Repo, "Diff with "+in.Target+":\n", func(r *gogit.Repository, out io.Writer) error {
+		return r.DiffTarget(ctx, target, in.Context, out)
+	})
 }
 
-func (g *gitServer) diffOf(ctx context.Context, repo string, what repo.DiffKind, target string, lines int, heading string) (string, error) {
+func (g *gitServer) diffOf(ctx context.Context, repo, heading string, write func(*gogit.Repository, io.Writer) error) (string, error) {
 	out := g.output()
-	err := g.with(ctx, repo, func(r *gogit.Repository) error {
-		return cut(out, r.Diff(ctx, what, target, lines, out))
-	})
+	err := g.with(ctx, repo, func(r *gogit.Repository) error { return cut(out, write(r, out)) })
 	if !out.Full { // like the texts of git elsewhere, it ends without its last line feed
 		return heading + strings.TrimSuffix(valid(out.Text.String()), "\n"), err
 	}
@@ -189,25 +194,23 @@ func (g *gitServer) diffOf(ctx context.Context, repo string, what repo.DiffKind,
 }
 
 func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
-	q := repo.LogQuery{Most: max(in.MaxCount, -1), Since: string(in.Start), Until: string(in.End), Now: g.Now()}
-	for name, text := range map[string]string{"start_timestamp": q.Since, "end_timestamp": q.Until} {
-		if text != "" {
-			if err := repo.CheckText(name, text); err != nil {
-				return "", err
-			}
-		}
+	now := g.Now()
+	since, _, err := repo.ParseTime("start_timestamp", string(in.Start), now)
+	if err != nil {
+		return "", err
+	}
+	_, until, err := repo.ParseTime("end_timestamp", string(in.End), now)
+	if err != nil {
+		return "", err
 	}
 	out := g.output()
-	err := g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		list, err := r.Log(ctx, q)
+	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
+		list, err := r.Log(ctx, max(in.MaxCount, -1), since, until)
 		if err != nil {
 			return err
 		}
 		for i, c := range list {
 			text := commitText(c)
-			if q.Dated() {
-				text = datedText(c)
-			}
 			if i > 0 {
 				text = "\n" + text
 			}
@@ -217,10 +220,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 		}
 		return nil
 	})
-	if out.Full {
-		return g.result("Commit history:\n", out), err
-	}
-	return "Commit history:\n" + valid(out.Text.String()), err
+	return g.result("Commit history:\n", out), err
 }
 
 func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
@@ -233,40 +233,38 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 		if err != nil {
 			return err
 		}
-		w := &showWriter{out: out}
 		if _, err = io.WriteString(out, commitText(c)); err == nil {
-			err = r.Show(ctx, c, w)
-		}
-		if err == nil {
-			err = w.end()
+			err = r.Show(ctx, c, out)
 		}
 		return cut(out, err)
 	})
-	if out.Full {
-		return g.result("", out), err
-	}
-	return valid(out.Text.String()), err
+	return g.result("", out), err
 }
 
 func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err error) {
-	q := repo.BranchQuery{Kind: in.Type, Contains: string(in.Contains), NotContains: string(in.NotContains)}
-	for name, rev := range map[string]string{"contains": q.Contains, "not_contains": q.NotContains} {
+	for name, rev := range map[string]optional{"contains": in.Contains, "not_contains": in.NotContains} {
 		if rev != "" {
-			if err := repo.CheckRevision(name, rev); err != nil {
+			if err := repo.CheckRevision(name, string(rev)); err != nil {
 				return "", err
 			}
 		}
 	}
 	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		text, err = r.Branches(ctx, q)
+		text, err = r.Branches(ctx, in.Type, string(in.Contains), string(in.NotContains))
 		return err
 	})
 	return g.short("", text), err
 }
 
-func (g *gitServer) add(ctx context.Context, in addIn) (string, error) {
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Add(ctx, in.Files) })
-	return "Files staged successfully", err
+func (g *gitServer) add(ctx context.Context, in addIn) (text string, err error) {
+	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+		added, err := r.Add(ctx, in.Files)
+		if err == nil {
+			text = addedText(added)
+		}
+		return err
+	})
+	return g.short("", text), err
 }
 
 func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err error) {
@@ -290,7 +288,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err e
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 	if g.Confirm && server.CanElicit(ctx) {
 		staged := g.output()
-		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.Diff(ctx, repo.DiffStaged, "", 0, staged)) })
+		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.DiffStaged(ctx, 0, staged)) })
 		if err != nil {
 			return "", err
 		}
@@ -325,6 +323,13 @@ func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error)
 	if err := repo.CheckRevision("branch name", in.Name); err != nil {
 		return "", err
 	}
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Checkout(ctx, in.Name, g.Now()) })
-	return fmt.Sprintf("Switched to branch '%s'", in.Name), err
+	var text string
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error {
+		branch, at, err := r.Checkout(ctx, in.Name, g.Now())
+		if text = fmt.Sprintf("Switched to branch '%s'", branch); branch == "" {
+			text = "HEAD is now detached at " + at + ": commits made now belong to no branch until git_create_branch makes one"
+		}
+		return err
+	})
+	return text, err
 }

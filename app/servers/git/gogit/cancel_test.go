@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/parley-mcp/parley/app/servers/git/gogit"
 	"github.com/parley-mcp/parley/app/servers/git/repo"
@@ -98,10 +99,10 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 			return err
 		}},
 		{"unstaged", 2 * files, func(ctx context.Context, r *gogit.Repository) error {
-			return r.Diff(ctx, repo.DiffUnstaged, "", 3, io.Discard)
+			return r.DiffUnstaged(ctx, 3, io.Discard)
 		}},
 		{"with a commit", 4 * files, func(ctx context.Context, r *gogit.Repository) error {
-			return r.Diff(ctx, repo.DiffTarget, "HEAD~1", 3, io.Discard)
+			return r.DiffTarget(ctx, repo.Target{From: "HEAD~1"}, 3, io.Discard)
 		}},
 		{"show", 2 * files, func(ctx context.Context, r *gogit.Repository) error {
 			c, err := r.Find(ctx, "HEAD")
@@ -111,11 +112,11 @@ func TestWorkEndsWithItsContext(t *testing.T) {
 			return r.Show(ctx, c, io.Discard)
 		}},
 		{"log", 2, func(ctx context.Context, r *gogit.Repository) error {
-			_, err := r.Log(ctx, repo.LogQuery{Most: -1})
+			_, err := r.Log(ctx, -1, time.Time{}, time.Time{})
 			return err
 		}},
 		{"branches", 1, func(ctx context.Context, r *gogit.Repository) error {
-			_, err := r.Branches(ctx, repo.BranchQuery{Kind: "local", Contains: "HEAD"})
+			_, err := r.Branches(ctx, "local", "HEAD", "")
 			return err
 		}},
 	} {
@@ -166,7 +167,7 @@ func TestDiffEndsInAFile(t *testing.T) {
 	defer r.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &canceller{cancel: cancel}
-	if err := r.Diff(ctx, repo.DiffUnstaged, "", 3, out); !errors.Is(err, context.Canceled) || out.writes != 1 {
+	if err := r.DiffUnstaged(ctx, 3, out); !errors.Is(err, context.Canceled) || out.writes != 1 {
 		t.Errorf("%v, %d writes: %s", err, out.writes, &out.Buffer)
 	}
 }

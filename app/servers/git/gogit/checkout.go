@@ -1,6 +1,7 @@
 package gogit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,22 +22,20 @@ import (
 
 // CreateBranch makes a branch at what base names, or at the current branch.
 func (r *Repository) CreateBranch(ctx context.Context, name, base string, now time.Time) (from string, err error) {
-	var at plumbing.Hash
-	if base == "" {
-		head, commit, err := r.head()
-		switch {
-		case err != nil:
-			return "", err
-		case head == "":
-			return "", mcp.Errorf("HEAD is a detached symbolic reference as it points to '%s': name a base_branch", commit)
-		case commit.IsZero():
-			return "", mcp.Errorf("the current branch has no commits yet, so no branch can start there")
-		}
-		from, at = head.Short(), commit
-	} else {
-		if from, at, err = r.base(ctx, base); err != nil {
+	branch, at, err := r.head()
+	switch {
+	case err != nil:
+		return "", err
+	case base != "":
+		c, err := r.Find(ctx, base)
+		if err != nil {
 			return "", err
 		}
+		from, at = base, c.Hash
+	case at.IsZero():
+		return "", mcp.Errorf("the current branch has no commits yet, so no branch can start there")
+	default:
+		from = cmp.Or(branch.Short(), "HEAD")
 	}
 	ref := plumbing.NewBranchReferenceName(name)
 	if _, err := r.store.Reference(ref); err == nil {
@@ -54,44 +53,29 @@ func (r *Repository) CreateBranch(ctx context.Context, name, base string, now ti
 	return from, r.setReference(ref, plumbing.ZeroHash, at, "branch: Created from "+from, now)
 }
 
-// base finds a branch, a tag or a remote branch by its name, as the original does: not a commit.
-func (r *Repository) base(ctx context.Context, name string) (short string, at plumbing.Hash, err error) {
-	for _, pattern := range []string{"refs/heads/%", "refs/remotes/%", "refs/tags/%", "refs/%"} {
-		h, err := r.reference(plumbing.ReferenceName(strings.Replace(pattern, "%", name, 1)))
-		if err != nil {
-			continue
-		}
-		c, err := r.peel(ctx, name, h)
-		if err != nil {
-			return "", plumbing.ZeroHash, err
-		}
-		return name, c.Hash, nil
-	}
-	return "", plumbing.ZeroHash, mcp.Errorf("there is no branch, remote branch or tag '%s'", name)
-}
-
 // Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
-// they would be lost nothing is done.
-func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) error {
+// they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short name of the
+// commit.
+func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (name, at string, err error) {
 	if err := r.place.NeedTree(); err != nil {
-		return err
+		return "", "", err
 	}
 	release, err := r.lockIndex()
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	defer release()
 	w, err := r.openTree(ctx)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	skips := func(e *index.Entry) bool { return e.SkipWorktree }
 	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
-		return repo.Unsupported("a checkout in a sparse working tree")
+		return "", "", repo.Unsupported("a checkout in a sparse working tree")
 	}
-	target, err := r.resolve(ctx, rev)
+	target, err := r.Find(ctx, rev)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	branch := plumbing.NewBranchReferenceName(rev)
 	if _, err := r.reference(branch); err != nil {
@@ -99,14 +83,14 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) er
 	}
 	oldBranch, oldHead, err := r.head()
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	if rev == "HEAD" || rev == "@" {
 		branch = oldBranch
 	}
 	for _, e := range w.idx.Entries {
 		if e.Stage != notConflicted {
-			return mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
+			return "", "", mcp.Errorf("you need to resolve your current index first: '%s' has a conflict", e.Name)
 		}
 	}
 	s := &switcher{workTree: w, entries: make(map[string]*index.Entry, len(w.idx.Entries))}
@@ -115,20 +99,20 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) er
 	}
 	oldTree, err := r.headTree(ctx)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	if err := s.plan(ctx, oldTree, target.TreeHash); err != nil {
-		return err
+		return "", "", err
 	}
 	head, err := lock(r.dir, "HEAD") // before anything is changed
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	defer head.release()
 	if err := s.carryOut(ctx); err != nil {
-		return err
+		return "", "", err
 	}
-	return r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now)
+	return branch.Short(), r.shorten(target.Hash), r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now)
 }
 
 // A switcher changes the working tree and the index from one tree to another.
@@ -163,6 +147,11 @@ func (s *switcher) plan(ctx context.Context, from, to plumbing.Hash) error {
 	for _, c := range s.write {
 		if err := s.rules.unsupported(c.to.path); err != nil {
 			return err
+		}
+		if c.to.mode == filemode.Symlink {
+			if err := repo.CheckLink(c.to.path); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 
 // Contents reads the file at a path of a commit, or the names in the folder there.
 func (r *Repository) Contents(ctx context.Context, rev, name string) ([]byte, []string, error) {
-	c, err := r.resolve(ctx, rev)
+	c, err := r.Find(ctx, rev)
 	if err != nil {
 		return nil, nil, err
 	}

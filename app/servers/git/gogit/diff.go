@@ -10,48 +10,91 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
+	"github.com/parley-mcp/parley/mcp"
 )
 
-// Diff writes what git diff does.
-func (r *Repository) Diff(ctx context.Context, what repo.DiffKind, target string, context int, out io.Writer) error {
+// DiffUnstaged writes how the working tree differs from the index, as git diff does, with so many unchanged
+// lines around each change.
+func (r *Repository) DiffUnstaged(ctx context.Context, lines int, out io.Writer) error {
 	w, err := r.openTree(ctx)
 	if err != nil {
 		return err
 	}
-	p := &patcher{Repository: r, out: out, context: context, rules: w.rules}
-	var list []*change
-	switch what {
-	case repo.DiffStaged:
-		if list, err = r.staged(ctx, w.idx); err == nil {
-			list, err = findRenames(ctx, list)
-		}
-	case repo.DiffTarget:
-		if list, err = w.since(ctx, target); err == nil {
-			list, err = findRenames(ctx, list)
-		}
-	default:
-		var conflicts map[string]int
-		if list, conflicts, err = w.unstaged(ctx); err == nil {
-			for _, name := range sortedKeys(conflicts) {
-				if _, err := io.WriteString(out, "* Unmerged path "+repo.QuotePath(name)+"\n"); err != nil {
-					return err
-				}
-			}
-		}
-	}
+	list, conflicts, err := w.unstaged(ctx)
 	if err != nil {
 		return err
 	}
+	for _, name := range sortedKeys(conflicts) {
+		if _, err := io.WriteString(out, "* Unmerged path "+repo.QuotePath(name)+"\n"); err != nil {
+			return err
+		}
+	}
+	return w.patch(ctx, list, lines, out)
+}
+
+// DiffStaged writes how the index differs from the current commit.
+func (r *Repository) DiffStaged(ctx context.Context, lines int, out io.Writer) error {
+	w, err := r.openTree(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := r.staged(ctx, w.idx)
+	if err != nil {
+		return err
+	}
+	return w.patch(ctx, list, lines, out)
+}
+
+// DiffTarget writes how the working tree differs from a commit, or one commit from another.
+func (r *Repository) DiffTarget(ctx context.Context, t repo.Target, lines int, out io.Writer) error {
+	w := &workTree{Repository: r}
+	if r.tree != nil || t.To == "" { // attributes of the working tree say which files are binary
+		var err error
+		if w, err = r.openTree(ctx); err != nil {
+			return err
+		}
+	}
+	list, err := w.since(ctx, t)
+	if err != nil {
+		return err
+	}
+	return w.patch(ctx, list, lines, out)
+}
+
+// patch writes changes as git diff does.
+func (w *workTree) patch(ctx context.Context, list []*change, lines int, out io.Writer) error {
+	list, err := findRenames(ctx, list)
+	if err != nil {
+		return err
+	}
+	p := &patcher{Repository: w.Repository, out: out, context: lines, rules: w.rules}
 	return p.writeAll(ctx, list)
 }
 
-// since lists what is different in the working tree from a commit.
-func (w *workTree) since(ctx context.Context, target string) ([]*change, error) {
-	c, err := w.resolve(ctx, target)
+// since lists what is different in the target from the commit that it begins with.
+func (w *workTree) since(ctx context.Context, t repo.Target) ([]*change, error) {
+	from, err := w.Find(ctx, t.From)
 	if err != nil {
 		return nil, err
 	}
-	old, err := w.flatten(ctx, c.TreeHash)
+	if t.To == "" {
+		return w.sinceTree(ctx, from.TreeHash)
+	}
+	to, err := w.Find(ctx, t.To)
+	if err != nil {
+		return nil, err
+	}
+	if t.Base {
+		if from, err = w.mergeBase(ctx, from, to); err != nil {
+			return nil, err
+		}
+	}
+	return w.between(ctx, from.TreeHash, to.TreeHash)
+}
+
+// sinceTree lists what is different in the working tree from a tree.
+func (w *workTree) sinceTree(ctx context.Context, tree plumbing.Hash) ([]*change, error) {
+	old, err := w.flatten(ctx, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -78,36 +121,51 @@ func (w *workTree) since(ctx context.Context, target string) ([]*change, error) 
 			c.to = now
 		}
 	}
-	list := make([]*change, 0, len(all))
-	for _, name := range sortedKeys(all) {
-		list = append(list, all[name])
-	}
-	return list, nil
+	return sortedValues(all), nil
 }
 
-// Find returns the commit that a revision names.
-func (r *Repository) Find(ctx context.Context, rev string) (*repo.Commit, error) {
-	c, err := r.resolve(ctx, rev)
+// between lists what is different between two trees.
+func (r *Repository) between(ctx context.Context, from, to plumbing.Hash) ([]*change, error) {
+	var list []*change
+	err := r.compareTrees(ctx, from, to, "", func(path string, from, to *file) error {
+		list = append(list, &change{from: r.stored(path, from), to: r.stored(path, to)})
+		return nil
+	})
+	// Trees have folders in another order than paths have.
+	slices.SortFunc(list, func(a, b *change) int { return strings.Compare(a.path(), b.path()) })
+	return list, err
+}
+
+// mergeBase is the newest commit that both can reach, and no other such commit.
+func (r *Repository) mergeBase(ctx context.Context, a, b *object.Commit) (*object.Commit, error) {
+	ours, err := r.reach(ctx, a.Hash)
 	if err != nil {
 		return nil, err
 	}
-	return commitOf(c), nil
-}
-
-// commitOf is what a commit says about itself.
-func commitOf(c *object.Commit) *repo.Commit {
-	return &repo.Commit{
-		Hash: c.Hash.String(), Message: c.Message,
-		Author: repo.Signature{Name: c.Author.Name, Email: c.Author.Email, When: c.Author.When},
-	}
-}
-
-// Show writes what a commit changed.
-func (r *Repository) Show(ctx context.Context, shown *repo.Commit, out io.Writer) error {
-	c, err := r.readCommit(ctx, plumbing.NewHash(shown.Hash))
+	var common []*object.Commit
+	older := make(map[plumbing.Hash]bool)
+	err = r.history(ctx, b.Hash, func(c *object.Commit) bool {
+		if ours[c.Hash] {
+			common = append(common, c)
+			for _, parent := range c.ParentHashes {
+				older[parent] = true
+			}
+		}
+		return true
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	for _, c := range common {
+		if !older[c.Hash] {
+			return c, nil
+		}
+	}
+	return nil, mcp.Errorf("%s and %s have no common commit; compare them with '..' instead of '...'", a.Hash, b.Hash)
+}
+
+// Show writes what a commit changed: for each file its paths before and after, and the parts that differ.
+func (r *Repository) Show(ctx context.Context, c *object.Commit, out io.Writer) error {
 	parent := plumbing.ZeroHash
 	if len(c.ParentHashes) > 0 && !r.grafts()[c.Hash] {
 		p, err := r.readCommit(ctx, c.ParentHashes[0])
@@ -116,19 +174,13 @@ func (r *Repository) Show(ctx context.Context, shown *repo.Commit, out io.Writer
 		}
 		parent = p.TreeHash
 	}
-	var list []*change
-	err = r.compareTrees(ctx, parent, c.TreeHash, "", func(path string, from, to *file) error {
-		list = append(list, &change{from: r.stored(path, from), to: r.stored(path, to)})
-		return nil
-	})
+	list, err := r.between(ctx, parent, c.TreeHash)
 	if err != nil {
 		return err
 	}
-	// Trees have folders in another order than paths have.
-	slices.SortFunc(list, func(a, b *change) int { return strings.Compare(a.path(), b.path()) })
 	if list, err = findRenames(ctx, list); err != nil {
 		return err
 	}
-	p := &patcher{Repository: r, out: out, context: repo.DefaultContext, full: true}
+	p := &patcher{Repository: r, out: out, context: repo.DefaultContext, show: true}
 	return p.writeAll(ctx, list)
 }

@@ -9,11 +9,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math/bits"
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -279,13 +280,17 @@ func (r *Repository) compareEntries(ctx context.Context, from, to *file, path st
 	return nil
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// sortedValues lists the values in the order of their keys.
+func sortedValues[V any](m map[string]V) []V {
+	values := make([]V, 0, len(m))
+	for _, k := range sortedKeys(m) {
+		values = append(values, m[k])
 	}
-	sort.Strings(keys)
-	return keys
+	return values
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
 }
 
 // head is what HEAD is: a branch, which may have no commit yet, or a commit.

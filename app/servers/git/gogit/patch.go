@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
@@ -21,7 +20,7 @@ type patcher struct {
 
 	out     io.Writer
 	context int  // lines around each change
-	full    bool // whole names of objects
+	show    bool // as git_show: of the header of a file only its paths
 	rules   *conversion
 }
 
@@ -61,23 +60,39 @@ func (p *patcher) write(ctx context.Context, c *change) error {
 	if b == nil {
 		b = &side{path: a.path}
 	}
+	if !p.show {
+		if _, err := io.WriteString(p.out, p.head(c, a, b)); err != nil {
+			return err
+		}
+	}
+	if a.hash == b.hash && !a.hash.IsZero() {
+		return p.paths(a.path, b.path)
+	}
+	return p.contents(ctx, c, a.path, b.path)
+}
+
+// head is the header of a file.
+func (p *patcher) head(c *change, a, b *side) string {
 	var head strings.Builder
 	fmt.Fprintf(&head, "diff --git %s %s\n", repo.QuotePath("a/"+a.path), repo.QuotePath("b/"+b.path))
 	p.modes(&head, c)
 	if a.hash != b.hash || c.from == nil || c.to == nil {
-		fmt.Fprintf(&head, "index %s..%s", p.name(a.hash), p.name(b.hash))
+		fmt.Fprintf(&head, "index %s..%s", p.shorten(a.hash), p.shorten(b.hash))
 		if c.from != nil && c.to != nil && a.mode == b.mode {
 			fmt.Fprintf(&head, " %06o", uint32(a.mode))
 		}
 		head.WriteByte('\n')
 	}
-	if _, err := io.WriteString(p.out, head.String()); err != nil {
-		return err
-	}
-	if a.hash == b.hash && !a.hash.IsZero() {
+	return head.String()
+}
+
+// paths writes the paths of a file without hunks, for git_show.
+func (p *patcher) paths(a, b string) error {
+	if !p.show {
 		return nil
 	}
-	return p.contents(ctx, c, a.path, b.path)
+	_, err := fmt.Fprintf(p.out, "\n--- %s\n+++ %s\n", a, b)
+	return err
 }
 
 // modes writes what happened to a file beside its contents.
@@ -97,13 +112,6 @@ func (p *patcher) modes(head *strings.Builder, c *change) {
 	}
 }
 
-func (p *patcher) name(h plumbing.Hash) string {
-	if p.full {
-		return h.String()
-	}
-	return p.shorten(h)
-}
-
 // contents writes how the contents differ.
 func (p *patcher) contents(ctx context.Context, c *change, a, b string) error {
 	labelA, labelB := repo.QuotePath("a/"+a), repo.QuotePath("b/"+b)
@@ -118,22 +126,34 @@ func (p *patcher) contents(ctx context.Context, c *change, a, b string) error {
 	if err == nil {
 		now, err = contentOf(c.to)
 	}
+	note := ""
 	var large *repo.TooLargeError
-	if errors.As(err, &large) {
-		_, err := fmt.Fprintf(p.out, "Files %s and %s are not compared: %v\n", labelA, labelB, large)
+	switch {
+	case errors.As(err, &large):
+		note = fmt.Sprintf("Files %s and %s are not compared: %v\n", labelA, labelB, large)
+	case err != nil:
+		return err
+	case p.binary(b, old, now):
+		note = fmt.Sprintf("Binary files %s and %s differ\n", labelA, labelB)
+	case !bytes.Equal(old, now):
+		head := fmt.Sprintf("--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
+		if p.show { // as the original: the path of no file is None
+			head = fmt.Sprintf("\n--- %s\n+++ %s\n", pathOrNone(c.from), pathOrNone(c.to))
+		}
+		return p.hunks(ctx, head, linediff.Lines(old), linediff.Lines(now))
+	}
+	if err := p.paths(a, b); err != nil {
 		return err
 	}
-	if err != nil {
-		return err
+	_, err = io.WriteString(p.out, note)
+	return err
+}
+
+func pathOrNone(s *side) string {
+	if s == nil {
+		return "None"
 	}
-	if p.binary(b, old, now) {
-		_, err := fmt.Fprintf(p.out, "Binary files %s and %s differ\n", labelA, labelB)
-		return err
-	}
-	if bytes.Equal(old, now) {
-		return nil
-	}
-	return p.hunks(ctx, labelA, labelB, linediff.Lines(old), linediff.Lines(now))
+	return s.path
 }
 
 func contentOf(s *side) ([]byte, error) {
@@ -164,14 +184,13 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 	return false
 }
 
-// hunks writes the parts of two texts that differ.
-func (p *patcher) hunks(ctx context.Context, labelA, labelB string, a, b [][]byte) error {
+// hunks writes the parts of two texts that differ, after a header.
+func (p *patcher) hunks(ctx context.Context, head string, a, b [][]byte) error {
 	d, err := linediff.Compare(ctx, a, b)
 	if err != nil {
 		return err
 	}
-	out := new(bytes.Buffer)
-	fmt.Fprintf(out, "--- %s%s\n+++ %s%s\n", labelA, tab(labelA), labelB, tab(labelB))
+	out := bytes.NewBufferString(head)
 	function, looked := "", 0
 	for _, h := range d.Hunks(p.context) {
 		fmt.Fprintf(out, "@@ -%s +%s @@", span(h.A0, h.A1), span(h.B0, h.B1))

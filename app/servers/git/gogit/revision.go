@@ -12,9 +12,9 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
-// resolve finds the commit that a revision names: a branch, tag, remote branch or object name,
-// followed by any of ~N, ^N, ^0 and ^{commit}.
-func (r *Repository) resolve(ctx context.Context, rev string) (*object.Commit, error) {
+// Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed by any of
+// ~N, ^N, ^0 and ^{commit}.
+func (r *Repository) Find(ctx context.Context, rev string) (*object.Commit, error) {
 	base, steps := rev, ""
 	if at := strings.IndexAny(rev, "~^"); at >= 0 {
 		base, steps = rev[:at], rev[at:]

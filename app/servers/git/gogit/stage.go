@@ -22,121 +22,211 @@ import (
 	"github.com/parley-mcp/parley/mcp"
 )
 
+// Added says what Add did.
+type Added struct {
+	Staged    []string // a line for each file, such as "new file: a.txt"
+	Unchanged []string // those of the paths where nothing was staged
+}
+
 // Add stages files, folders and what patterns match; of files that are gone, that they are.
-func (r *Repository) Add(ctx context.Context, files []string) error {
+func (r *Repository) Add(ctx context.Context, files []string) (*Added, error) {
 	names, err := r.place.CleanPaths(files)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	release, err := r.lockIndex()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	w, err := r.openTree(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	chosen := make(map[string]bool)
-	for i, name := range names {
-		if strings.HasPrefix(files[i], ":") {
-			return repo.Unsupported("the path %q, which begins with ':',", files[i])
-		}
-		if err := r.step(ctx, "matching files"); err != nil {
-			return err
-		}
-		found, err := w.match(ctx, name)
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			chosen[f] = true
-		}
+	chosen, err := w.choose(ctx, names)
+	if err != nil {
+		return nil, err
 	}
-	entries := make(map[string]*index.Entry, len(w.idx.Entries))
+	entries, conflicts := make(map[string]*index.Entry, len(w.idx.Entries)), make(map[string]bool)
 	for _, e := range w.idx.Entries {
 		if e.Stage == notConflicted {
 			entries[e.Name] = e
+		} else {
+			conflicts[e.Name] = true
 		}
 	}
+	done, changed := &Added{}, make(map[int]bool)
 	for _, name := range sortedKeys(chosen) {
+		old := entries[name]
 		if err := w.stage(ctx, name, entries); err != nil {
-			return err
+			return nil, err
+		}
+		if what := stagedAs(old, entries[name], conflicts[name]); what != "" {
+			done.Staged = append(done.Staged, what+": "+repo.QuotePath(name))
+			for _, i := range chosen[name] {
+				changed[i] = true
+			}
 		}
 	}
-	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool { return chosen[e.Name] })
+	for i, name := range files {
+		if !changed[i] {
+			done.Unchanged = append(done.Unchanged, repo.QuotePath(name))
+		}
+	}
+	isChosen := func(e *index.Entry) bool { return chosen[e.Name] != nil }
+	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, isChosen)
 	for _, name := range sortedKeys(chosen) {
 		if e := entries[name]; e != nil {
 			w.idx.Entries = append(w.idx.Entries, e)
 		}
 	}
-	w.dropCovered(entries, chosen)
-	return r.saveIndex(w.idx)
+	w.dropCovered(entries, isChosen)
+	return done, r.saveIndex(w.idx)
+}
+
+// stagedAs is what happened to an entry of the index, or "".
+func stagedAs(old, now *index.Entry, conflict bool) string {
+	switch {
+	case conflict:
+		return "resolved"
+	case now == nil && old == nil:
+		return ""
+	case now == nil:
+		return "deleted"
+	case old == nil || old.IntentToAdd && !now.IntentToAdd:
+		return "new file"
+	case old.Hash != now.Hash || old.Mode != now.Mode:
+		return "modified"
+	}
+	return ""
 }
 
 // dropCovered removes entries beneath a path that is a file now, and files that are folders now.
-func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen map[string]bool) {
+func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen func(*index.Entry) bool) {
+	files, folders := make(map[string]bool), make(map[string]bool)
+	for _, e := range entries {
+		if chosen(e) {
+			files[e.Name] = true
+			for dir := path.Dir(e.Name); dir != "." && !folders[dir]; dir = path.Dir(dir) {
+				folders[dir] = true
+			}
+		}
+	}
 	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool {
 		for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
-			if chosen[dir] && entries[dir] != nil {
+			if files[dir] {
 				return true
 			}
 		}
-		return false
+		return folders[e.Name]
 	})
-	dirs := make(map[string]bool)
-	for name := range chosen {
-		if entries[name] != nil {
-			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-				dirs[dir] = true
+}
+
+// A pathspec is paths and patterns that choose files, by their places in the list of the caller.
+type pathspec struct {
+	names    []string
+	exact    map[string][]int // files and folders
+	patterns []int
+}
+
+func newPathspec(names []string) *pathspec {
+	p := &pathspec{names: names, exact: make(map[string][]int, len(names))}
+	for i, name := range names {
+		p.exact[name] = append(p.exact[name], i)
+		if strings.ContainsAny(name, "*?[") {
+			p.patterns = append(p.patterns, i)
+		}
+	}
+	return p
+}
+
+// match lists which of the paths and patterns choose a file.
+func (p *pathspec) match(ctx context.Context, file string) ([]int, error) {
+	hits := slices.Clone(p.exact[file])
+	for dir := file; dir != "."; {
+		dir = path.Dir(dir)
+		hits = append(hits, p.exact[dir]...)
+	}
+	for n, i := range p.patterns {
+		if n%16 == 0 {
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if globMatch(p.names[i], file) {
+			hits = append(hits, i)
+		}
+	}
+	return hits, nil
+}
+
+// choose finds the files that paths stand for, and for each which of the paths do: tracked files and new ones that
+// are not ignored.
+func (w *workTree) choose(ctx context.Context, names []string) (map[string][]int, error) {
+	p, s, chosen, used := newPathspec(names), w.search(), make(map[string][]int), make(map[int]bool)
+	take := func(file string) error {
+		if err := w.step(ctx, "matching files"); err != nil {
+			return err
+		}
+		hits, err := p.match(ctx, strings.TrimSuffix(file, "/"))
+		if err != nil || len(hits) == 0 {
+			return err
+		}
+		if strings.HasSuffix(file, "/") {
+			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(file, "/"))
+		}
+		chosen[file] = hits
+		for _, i := range hits {
+			used[i] = true
+		}
+		return nil
+	}
+	for _, e := range w.idx.Entries {
+		if err := take(e.Name); err != nil {
+			return nil, err
+		}
+	}
+	look := false
+	for _, name := range names {
+		if err := w.step(ctx, "matching files"); err != nil {
+			return nil, err
+		}
+		info, err := w.tree.Lstat(name)
+		if err == nil && !w.parents.real(w.tree, name) {
+			return nil, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
+		}
+		look = look || err != nil || info.IsDir() || !s.files[name] // else it is known already
+	}
+	if look {
+		s.whole = true
+		if err := s.walk(ctx, "", w.excludes(), false, take); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		if !used[i] {
+			if err := w.unmatched(ctx, name); err != nil {
+				return nil, err
 			}
 		}
 	}
-	w.idx.Entries = slices.DeleteFunc(w.idx.Entries, func(e *index.Entry) bool { return dirs[e.Name] })
+	return chosen, nil
 }
 
-// match finds what a path stands for: tracked files and new ones that are not ignored.
-func (w *workTree) match(ctx context.Context, name string) ([]string, error) {
-	pattern := strings.ContainsAny(name, "*?[")
-	hit := func(file string) bool {
-		if name == "." || file == name || strings.HasPrefix(file, name+"/") {
-			return true
-		}
-		return pattern && globMatch(name, file)
-	}
-	var out []string
-	s := w.search()
-	s.whole = true
-	for _, e := range w.idx.Entries {
-		if hit(e.Name) {
-			out = append(out, e.Name)
-		}
-	}
+// unmatched is the error of a path that no file matches. An empty folder has none: it is nothing to stage.
+func (w *workTree) unmatched(ctx context.Context, name string) error {
 	info, err := w.tree.Lstat(name)
-	exists := err == nil
-	if exists && !info.IsDir() && s.files[name] {
-		return out, nil // the common case: no need to look further
-	}
-	if exists && !w.parents.real(w.tree, name) {
-		return nil, mcp.Errorf("pathspec '%s' is beyond a symbolic link", name)
-	}
-	before := len(out)
-	err = s.walk(ctx, "", w.excludes(), false, func(found string) error {
-		if strings.HasSuffix(found, "/") && hit(strings.TrimSuffix(found, "/")) {
-			return repo.Unsupported("adding the submodule %q, which is a separate repository,", strings.TrimSuffix(found, "/"))
-		}
-		if hit(found) {
-			out = append(out, found)
-		}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case name == ".":
 		return nil
-	})
-	if err == nil && exists && len(out) == before && before == 0 && name != "." && w.ignored(name, info.IsDir()) {
-		return nil, mcp.Errorf("The following paths are ignored by one of your .gitignore files:\n%s", name)
+	case err == nil && w.ignored(name, info.IsDir()):
+		return mcp.Errorf("The following paths are ignored by one of your .gitignore files:\n%s", name)
+	case err != nil || !info.IsDir():
+		return mcp.Errorf("pathspec '%s' did not match any files; paths start at %q", name, w.place.Work)
 	}
-	if err == nil && len(out) == 0 && name != "." && (!exists || !info.IsDir()) { // an empty folder is nothing to stage
-		return nil, mcp.Errorf("pathspec '%s' did not match any files", name)
-	}
-	return out, err
+	return nil
 }
 
 // ignored reports whether a path that exists is ignored.
@@ -179,7 +269,9 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 	if old != nil && old.Mode == filemode.Submodule {
 		now, err := w.submodule(ctx, old, info)
 		if err == nil && now != nil {
-			old.Hash = now.hash
+			moved := *old
+			moved.Hash = now.hash
+			entries[name] = &moved
 		}
 		return err
 	}
@@ -198,7 +290,11 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 	if old != nil {
 		e.Mode, was = old.Mode, old.Hash
 	}
-	e.Mode = w.mode(info, e.Mode)
+	if e.Mode = w.mode(info, e.Mode); e.Mode == filemode.Symlink {
+		if err := repo.CheckLink(name); err != nil {
+			return err
+		}
+	}
 	text, err := w.clean(name, was)
 	if err != nil {
 		return err
@@ -267,6 +363,11 @@ func (r *Repository) Reset(ctx context.Context) error {
 	}
 	idx.Entries = idx.Entries[:0:0]
 	for _, name := range sortedKeys(files) {
+		if files[name].mode == filemode.Symlink {
+			if err := repo.CheckLink(name); err != nil {
+				return err
+			}
+		}
 		e := kept[name]
 		if e == nil || e.Hash != files[name].hash || e.Mode != files[name].mode {
 			e = &index.Entry{Name: name, Mode: files[name].mode, Hash: files[name].hash}

@@ -5,11 +5,11 @@ import (
 	"context"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
-	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
 )
 
@@ -123,12 +123,8 @@ func (r *Repository) apart(ctx context.Context, a, b plumbing.Hash) (ahead, behi
 	return ahead, behind, nil
 }
 
-// Log lists commits from HEAD on, at most n, of a span of time.
-func (r *Repository) Log(ctx context.Context, q repo.LogQuery) ([]*repo.Commit, error) {
-	since, until, err := q.Times()
-	if err != nil {
-		return nil, err
-	}
+// Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one being none.
+func (r *Repository) Log(ctx context.Context, most int, since, until time.Time) ([]*object.Commit, error) {
 	_, head, err := r.head()
 	if err != nil {
 		return nil, err
@@ -136,23 +132,24 @@ func (r *Repository) Log(ctx context.Context, q repo.LogQuery) ([]*repo.Commit, 
 	if head.IsZero() {
 		return nil, mcp.Errorf("the current branch has no commits yet")
 	}
-	var out []*repo.Commit
-	if q.Most == 0 {
+	var out []*object.Commit
+	if most == 0 {
 		return nil, nil
 	}
 	err = r.history(ctx, head, func(c *object.Commit) bool {
 		when := c.Committer.When
 		if (since.IsZero() || !when.Before(since)) && (until.IsZero() || !when.After(until)) {
-			out = append(out, commitOf(c))
+			out = append(out, c)
 		}
-		return len(out) != q.Most
+		return len(out) != most
 	})
 	return out, err
 }
 
-// Branches lists branches as `git branch` does.
-func (r *Repository) Branches(ctx context.Context, q repo.BranchQuery) (string, error) {
-	keep, err := r.branchFilter(ctx, q)
+// Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those that have
+// one commit and do not have another, unless these are "".
+func (r *Repository) Branches(ctx context.Context, kind, contains, notContains string) (string, error) {
+	keep, err := r.branchFilter(ctx, contains, notContains)
 	if err != nil {
 		return "", err
 	}
@@ -165,7 +162,7 @@ func (r *Repository) Branches(ctx context.Context, q repo.BranchQuery) (string, 
 		return "", err
 	}
 	var b strings.Builder
-	if head == "" && q.Kind != "remote" {
+	if head == "" && kind != "remote" {
 		if ok, err := keep(at); err != nil {
 			return "", err
 		} else if ok {
@@ -174,7 +171,7 @@ func (r *Repository) Branches(ctx context.Context, q repo.BranchQuery) (string, 
 		}
 	}
 	for _, ref := range refs {
-		line, ok := branchLine(ref, head, q.Kind)
+		line, ok := branchLine(ref, head, kind)
 		if !ok {
 			continue
 		}
@@ -216,22 +213,22 @@ func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, kind strin
 }
 
 // branchFilter makes the test that commits of branches have to pass.
-func (r *Repository) branchFilter(ctx context.Context, q repo.BranchQuery) (func(plumbing.Hash) (bool, error), error) {
+func (r *Repository) branchFilter(ctx context.Context, contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
 	wanted := func(rev string) (plumbing.Hash, error) {
 		if rev == "" {
 			return plumbing.ZeroHash, nil
 		}
-		c, err := r.resolve(ctx, rev)
+		c, err := r.Find(ctx, rev)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
 		return c.Hash, nil
 	}
-	with, err := wanted(q.Contains)
+	with, err := wanted(contains)
 	if err != nil {
 		return nil, err
 	}
-	without, err := wanted(q.NotContains)
+	without, err := wanted(notContains)
 	if err != nil {
 		return nil, err
 	}

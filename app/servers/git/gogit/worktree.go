@@ -296,11 +296,7 @@ func (r *Repository) staged(ctx context.Context, idx *index.Index) ([]*change, e
 			c.to = r.stored(e.Name, &file{e.Mode, e.Hash})
 		}
 	}
-	list := make([]*change, 0, len(all))
-	for _, name := range sortedKeys(all) {
-		list = append(list, all[name])
-	}
-	return list, nil
+	return sortedValues(all), nil
 }
 
 // untracked lists files and folders that git does not know and is not told to ignore.

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"cmp"
 	"path"
 	"strings"
 	"unicode"
@@ -35,7 +36,7 @@ func CheckRevision(what, rev string) error {
 	case strings.Contains(rev, "::"):
 		return mcp.Errorf("invalid %s %q: remote addresses are not fetched", what, rev)
 	case strings.Contains(rev, ".."):
-		return mcp.Errorf("invalid %s %q: ranges are not supported; give one branch, tag or commit", what, rev)
+		return mcp.Errorf("invalid %s %q: give one branch, tag or commit, not a range of them", what, rev)
 	case strings.Contains(rev, "@{"):
 		return mcp.Errorf("invalid %s %q: the reflog is not looked up; give a branch, tag or commit", what, rev)
 	case strings.Contains(rev, ":"):
@@ -46,6 +47,28 @@ func CheckRevision(what, rev string) error {
 		return mcp.Errorf("invalid %s %q: it has a character that no revision has", what, rev)
 	}
 	return nil
+}
+
+// A Target is what git_diff compares.
+type Target struct {
+	From string
+	To   string // "" for the working tree
+	Base bool   // begin at the commit that From and To have in common
+}
+
+// ParseTarget reads a target: REVISION, which is compared with the working tree, or FROM..TO or FROM...TO, where
+// the name that is missing is HEAD.
+func ParseTarget(text string) (Target, error) {
+	from, to, base := strings.Cut(text, "...")
+	isRange := base
+	if !base {
+		from, to, isRange = strings.Cut(text, "..")
+	}
+	if !isRange {
+		return Target{From: text}, CheckRevision("target", text)
+	}
+	t := Target{From: cmp.Or(from, "HEAD"), To: cmp.Or(to, "HEAD"), Base: base}
+	return t, cmp.Or(CheckRevision("target", t.From), CheckRevision("target", t.To))
 }
 
 // CheckBranchName holds a new branch to the rules of git-check-ref-format.

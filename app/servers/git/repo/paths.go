@@ -20,6 +20,9 @@ func (p *Place) CleanPaths(files []string) ([]string, error) {
 		if name == "" || len(name) > MaxName || strings.ContainsRune(name, 0) {
 			return nil, mcp.Errorf("Invalid path: %q", name)
 		}
+		if strings.HasPrefix(name, ":") {
+			return nil, Unsupported("the path %q, which begins with ':',", name)
+		}
 		full := JoinIn(p.Work, name)
 		rel, err := filepath.Rel(p.Work, full)
 		if err != nil || !filepath.IsLocal(rel) {
@@ -79,31 +82,6 @@ func QuotePath(path string) string {
 	return b.String()
 }
 
-// UnquotePath reads what QuotePath wrote.
-func UnquotePath(s string) string {
-	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
-		return s
-	}
-	s = s[1 : len(s)-1]
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if at := strings.IndexByte("abtnvfr", s[i]); at >= 0 {
-			b.WriteByte('\a' + byte(at))
-		} else if i+2 < len(s) && s[i] >= '0' && s[i] <= '3' {
-			b.WriteByte((s[i]-'0')<<6 | (s[i+1]-'0')<<3 | (s[i+2] - '0'))
-			i += 2
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
 // ValidPath reports whether a path is one that the index and trees may have.
 func ValidPath(name string) bool {
 	return filepath.IsLocal(filepath.FromSlash(name)) && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return !ValidName(part) })
@@ -116,6 +94,36 @@ func ValidName(name string) bool {
 
 // IsDotGit reports whether some file system takes name for .git.
 func IsDotGit(name string) bool {
+	plain := plainName(name)
+	return plain == ".git" || plain == "git~1"
+}
+
+// CheckLink refuses the path of a symbolic link where git does: in the place of .gitmodules, by any name that some
+// file system takes for it, the settings of submodules would come from elsewhere.
+func CheckLink(name string) error {
+	if slices.ContainsFunc(strings.Split(name, "/"), isDotGitmodules) {
+		return mcp.Errorf("%q is a symbolic link, and git takes no link for .gitmodules; replace it with a file", name)
+	}
+	return nil
+}
+
+// isDotGitmodules reports whether some file system takes name for .gitmodules. Windows has a short name too, made of
+// the first letters, or where these are taken of a checksum.
+func isDotGitmodules(name string) bool {
+	plain := plainName(name)
+	letters, number, short := strings.Cut(plain, "~")
+	if !short {
+		return plain == ".gitmodules"
+	}
+	if letters == "gitmod" {
+		return len(number) == 1 && number >= "1" && number <= "4"
+	}
+	const length = 8
+	return len(plain) == length && strings.HasPrefix("gi7eba", letters) && number[0] != '0' && strings.Trim(number, "0123456789") == ""
+}
+
+// plainName is a name without the differences that file systems pass over.
+func plainName(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		switch { // characters that HFS+ ignores
 		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
@@ -124,6 +132,5 @@ func IsDotGit(name string) bool {
 		return r
 	}, strings.ToLower(name))
 	plain, _, _ = strings.Cut(plain, ":")
-	plain = strings.TrimRight(plain, " .")
-	return plain == ".git" || plain == "git~1"
+	return strings.TrimRight(plain, " .")
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/parley-mcp/parley/mcp"
 )
@@ -36,71 +35,8 @@ func (l Limits) Defaults() Limits {
 	return l
 }
 
-// A Commit is what a commit says about itself.
-type Commit struct {
-	Hash    string
-	Author  Signature
-	Message string
-}
-
-// A Signature says by whom and when a commit was made.
-type Signature struct {
-	Name, Email string
-	When        time.Time
-}
-
-// A DiffKind says what is compared.
-type DiffKind int
-
-// What Diff compares.
-const (
-	DiffUnstaged DiffKind = iota // the index with the working tree
-	DiffStaged                   // the current commit with the index
-	DiffTarget                   // a commit with the working tree
-)
-
 // DefaultContext is how many unchanged lines a diff has around a change.
 const DefaultContext = 3
-
-// A LogQuery says which commits are listed: at most so many, -1 being all, and between two times
-// as texts, "" being any.
-type LogQuery struct {
-	Most         int
-	Since, Until string
-	Now          time.Time
-}
-
-// A BranchQuery says which branches are listed.
-type BranchQuery struct {
-	Kind                  string // local, remote, all
-	Contains, NotContains string // commits, or ""
-}
-
-// Dated reports whether commits of a span of time are asked for.
-func (q *LogQuery) Dated() bool { return q.Since != "" || q.Until != "" }
-
-// Times are the two times; a zero one is none.
-func (q *LogQuery) Times() (since, until time.Time, err error) {
-	if q.Since != "" {
-		from, _, ok := ParseTime(q.Since, q.Now)
-		if !ok {
-			return since, until, badTime("start_timestamp", q.Since)
-		}
-		since = from
-	}
-	if q.Until != "" {
-		_, to, ok := ParseTime(q.Until, q.Now)
-		if !ok {
-			return since, until, badTime("end_timestamp", q.Until)
-		}
-		until = to
-	}
-	return since, until, nil
-}
-
-func badTime(name, value string) error {
-	return mcp.Errorf("%s %q is not understood: give a date (2024-01-15), a time (2024-01-15T14:30:25) or how long ago (2 weeks ago)", name, value)
-}
 
 // MaxName is the most bytes of a revision, a branch or a path.
 const MaxName = 4096
