@@ -34,3 +34,28 @@ func TestGitHasNoProgram(t *testing.T) {
 		t.Errorf("%d, wrote %q, said %q", code, out, said)
 	}
 }
+
+// The server says at its start which repositories it serves beyond those that are named.
+func TestGitNamesReach(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sub := filepath.Join(dir, "sub")
+	for _, name := range []string{".git/objects", ".git/refs", "sub"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "without --repository DIR, a local client"},
+		{[]string{"--repository", sub}, "all of which is served"},
+		{[]string{"--repository", dir}, ""},
+	} {
+		code, _, said := run(t, "", append([]string{"serve", "git"}, test.args...)...)
+		if code != 0 || !strings.Contains(said, test.want) || test.want == "" && strings.Contains(said, "served") {
+			t.Errorf("%q: %d, said %q, want %q", test.args, code, said, test.want)
+		}
+	}
+}

@@ -23,8 +23,9 @@ type Options struct {
 	// Server is what the server is made with. Its texts are replaced. Default: the defaults of
 	// package server.
 	Server *server.Options
-	// Repositories are folders: only repositories that lie within one of them are touched. Default:
-	// the roots of the client, and if it has none any repository, for callers on this machine alone.
+	// Repositories are folders: only repositories that lie within one of them are touched, and the one that a
+	// folder is in (see Above). Default: the roots of the client, and if it has none any repository, for callers
+	// on this machine alone.
 	Repositories []string
 	// Confirm has the person asked before staged changes are thrown away, by clients that can ask.
 	// Default false.
@@ -46,6 +47,7 @@ const instructions = `Tools for Git repositories. Each takes repo_path, the fold
 type gitServer struct {
 	Options
 
+	above  []string   // repositories that folders of Repositories are in
 	writes sync.Mutex // one call at a time changes something
 }
 
@@ -61,8 +63,12 @@ func New(version string, o *Options) (*server.Server, error) {
 		g.Now = time.Now
 	}
 	for _, path := range g.Repositories {
-		if _, err := repo.RealPath(path); err != nil {
+		above, err := Above(path)
+		if err != nil {
 			return nil, err
+		}
+		if above != "" {
+			g.above = append(g.above, above)
 		}
 	}
 	s := server.New("mcp-git", version, servers.Options(g.Server, "Git", "Git repositories of this machine", instructions))
@@ -76,13 +82,26 @@ func New(version string, o *Options) (*server.Server, error) {
 	return s, nil
 }
 
+// Above returns the repository that a folder is a part of: the folder above it that is one, or "" if it is a
+// repository itself or not in one.
+func Above(dir string) (string, error) {
+	real, err := repo.RealPath(dir)
+	if err != nil {
+		return "", err
+	}
+	if root := repo.Root(real); root != real {
+		return root, nil
+	}
+	return "", nil
+}
+
 // open opens the repository at a path, which must lie within what the call may touch.
 func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, error) {
 	allowed, err := g.allowed(ctx)
 	if err != nil {
 		return nil, err
 	}
-	place, err := repo.Locate(path, allowed)
+	place, err := repo.Locate(path, allowed, g.above)
 	if err != nil {
 		return nil, err
 	}

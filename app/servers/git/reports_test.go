@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/parley-mcp/parley/app/servers/git"
 )
 
 // A commit that would change nothing, or has no message, is an error and leaves the repository as it was:
@@ -281,6 +283,55 @@ func TestLogHasOneForm(t *testing.T) {
 	if d := cmp.Diff(all, span); d != "" || !strings.Contains(all, "Message: 'two\\n\\n'") && !strings.Contains(all, "Message: 'two\\n'") {
 		t.Errorf("the forms differ (-all +span):\n%s%s", d, all)
 	}
+}
+
+// A folder of a repository stands for the repository that holds it: modelcontextprotocol/servers#3029.
+func TestFoldersOfRepositories(t *testing.T) {
+	needGitProgram(t)
+	top := t.TempDir()
+	dir := filepath.Join(top, "project")
+	if err := os.Rename(copyOf(t, simple(t)), dir); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "sub", "deep", "x.txt"), "x\n")
+	put(t, filepath.Join(dir, "beside", "y.txt"), "y\n")
+	for _, nested := range []string{"nested", "sub/inner"} {
+		if err := os.Rename(copyOf(t, simple(t)), filepath.Join(dir, filepath.FromSlash(nested))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkdir(t, filepath.Join(top, "plain"))
+	outside := simple(t)
+	for _, test := range []struct {
+		name     string
+		allowed  []string
+		reach    map[string]bool // which folders a call may name
+		notReach []string
+	}{
+		{"the repository", []string{dir}, map[string]bool{"": true, "sub": true, "sub/deep": true, "nested": true, "sub/inner": true}, []string{"..", "../plain"}},
+		{"a folder of it", []string{filepath.Join(dir, "sub")}, map[string]bool{"": true, "sub": true, "sub/deep": true, "beside": true, "sub/inner": true}, []string{"nested", "..", "../plain", ".git", ".git/objects"}},
+		{"the folder above", []string{top}, map[string]bool{"": true, "sub": true, "sub/inner": true}, []string{"..", "../plain", ".git"}},
+		{"everything", nil, map[string]bool{"": true, "sub": true, "nested": true}, []string{"../plain", ".git/refs"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := serve(t, &git.Options{Repositories: test.allowed})
+			for name := range test.reach {
+				must(t, c, "git_status", map[string]any{"repo_path": filepath.Join(dir, filepath.FromSlash(name))})
+			}
+			for _, name := range test.notReach {
+				refused(t, c, "git_status", map[string]any{"repo_path": filepath.Join(dir, filepath.FromSlash(name))}, "")
+			}
+			if test.allowed != nil {
+				refused(t, c, "git_status", map[string]any{"repo_path": outside}, "outside")
+			}
+		})
+	}
+	c := serve(t, &git.Options{Repositories: []string{filepath.Join(dir, "sub")}})
+	got := must(t, c, "git_add", map[string]any{"repo_path": filepath.Join(dir, "sub"), "files": []string{"sub/deep"}})
+	if got != "Files staged successfully:\nnew file: sub/deep/x.txt" {
+		t.Errorf("git_add gives %q", got)
+	}
+	refused(t, c, "git_add", map[string]any{"repo_path": filepath.Join(dir, "sub"), "files": []string{"deep/x.txt"}}, "paths start at")
 }
 
 // .gitmodules as a link would have git read the settings of submodules from anywhere: git neither writes nor

@@ -65,7 +65,7 @@ func repository(t *testing.T) *repo.Place {
 	git("commit", "-q", "-m", "second")
 	write("changed", "three")
 	write("new", "new")
-	place, err := repo.Locate(dir, nil)
+	place, err := repo.Locate(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

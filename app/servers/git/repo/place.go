@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/parley-mcp/parley/mcp"
@@ -53,32 +54,59 @@ func Within(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// Locate finds the repository at path. With allowed folders it has to lie within one of them.
-func Locate(path string, allowed []string) (*Place, error) {
+// Locate finds the repository that path is in. It has to lie within one of dirs, or be one of repositories; if both
+// are empty, any repository will do.
+func Locate(path string, dirs, repositories []string) (*Place, error) {
 	real, err := RealPath(path)
 	if err != nil {
 		return nil, err
 	}
-	bound := ""
-	for _, dir := range allowed {
-		if dir, err := RealPath(dir); err == nil && Within(real, dir) {
-			bound = dir
-		}
+	root := Root(real)
+	p := &Place{Bound: root}
+	if len(dirs)+len(repositories) > 0 && !slices.Contains(repositories, root) {
+		p.Bound = holder(root, dirs)
 	}
 	switch {
-	case bound == "" && len(allowed) > 0:
-		return nil, mcp.Errorf("repository path %q is outside the allowed repository %q", path, strings.Join(allowed, `", "`))
-	case bound == "":
-		bound = real
+	case p.Bound == "" && len(dirs) > 0 && holder(real, dirs) == "":
+		return nil, mcp.Errorf("repository path %q is outside the allowed repository %q", path, strings.Join(dirs, `", "`))
+	case root == "":
+		return nil, mcp.Errorf("%q is not a valid Git repository, and nor is a folder above it", path)
+	case p.Bound == "":
+		return nil, mcp.Errorf("%q is in the repository %q, which is outside of %q; start the server with --repository %q to allow it",
+			path, root, strings.Join(dirs, `", "`), root)
 	}
-	if filepath.Base(real) == ".git" {
-		return nil, mcp.Errorf("%q is the folder of git's own files; give the folder that has it", path)
+	if rel, err := filepath.Rel(root, real); err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), IsDotGit) {
+		return nil, mcp.Errorf("%q is of git's own files; give the folder that has .git", path)
 	}
-	p := &Place{Bound: bound}
-	if err := p.find(real); err != nil {
+	if err := p.find(root); err != nil {
 		return nil, err
 	}
 	return p, p.check()
+}
+
+// holder is the last of dirs that path, a real one, lies within, or "".
+func holder(path string, dirs []string) (found string) {
+	for _, dir := range dirs {
+		if dir, err := RealPath(dir); err == nil && path != "" && Within(path, dir) {
+			found = dir
+		}
+	}
+	return found
+}
+
+// Root is the folder of the repository that dir, a real path, is in, or "".
+func Root(dir string) string {
+	for {
+		_, err := os.Lstat(filepath.Join(dir, ".git"))
+		if err == nil || isGitDir(dir) && !IsDotGit(filepath.Base(dir)) {
+			return dir
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return ""
+		}
+		dir = above
+	}
 }
 
 // Submodule finds the repository of a submodule, whose parts have to lie within the same bound.
