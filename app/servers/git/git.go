@@ -105,7 +105,7 @@ func (g *gitServer) open(ctx context.Context, path string) (*gogit.Repository, e
 	if err != nil {
 		return nil, err
 	}
-	return gogit.Open(place, g.Limits, progress)
+	return gogit.Open(ctx, place, g.Limits, progress)
 }
 
 // progress reports progress to the client. The total is unknown.

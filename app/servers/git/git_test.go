@@ -2,6 +2,7 @@ package git_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -62,6 +63,54 @@ func TestTools(t *testing.T) {
 			t.Errorf("read only %t (-want +got):\n%s", ro, d)
 		}
 	}
+}
+
+// Each text and list among the arguments has a bound in the schema, and what is larger is refused before any work.
+func TestArgumentsAreBounded(t *testing.T) {
+	needGitProgram(t)
+	c := serve(t, nil)
+	for tool, err := range c.Tools(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type bounds struct {
+			Type                any
+			Enum                []any
+			MaxLength, MaxItems int
+		}
+		var schema struct {
+			Properties map[string]struct {
+				bounds
+
+				AllOf []bounds // of types with a schema that they write themselves
+			}
+		}
+		if err := json.Unmarshal(raw, &schema); err != nil || len(schema.Properties) == 0 {
+			t.Fatalf("%s: %v %s", tool.Name, err, raw)
+		}
+		for name, property := range schema.Properties {
+			p := property.bounds
+			if len(property.AllOf) > 0 {
+				p = property.AllOf[0]
+			}
+			kind := fmt.Sprint(p.Type)
+			switch {
+			case kind == "integer", len(p.Enum) > 0:
+			case kind == "array" && p.MaxItems > 0:
+				refused(t, c, tool.Name, map[string]any{"repo_path": ".", name: slices.Repeat([]string{"x"}, p.MaxItems+1)}, name)
+			case strings.Contains(kind, "string") && p.MaxLength > 0:
+				refused(t, c, tool.Name, map[string]any{"repo_path": ".", name: strings.Repeat("x", p.MaxLength+1)}, name)
+			default:
+				t.Errorf("%s: %s has no bound: %s", tool.Name, name, raw)
+			}
+		}
+	}
+	dir := simple(t)
+	refused(t, c, "git_add", map[string]any{"repo_path": dir, "files": []string{strings.Repeat("x", 5000)}}, "1 to 4096 bytes")
 }
 
 // Every tool works in every revision and over every transport; arguments that the original lets be

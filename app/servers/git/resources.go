@@ -34,7 +34,7 @@ func (g *gitServer) files() server.Feature {
 		Complete: map[string]server.Completer{
 			"ref": func(ctx context.Context, value string, _ map[string]string) (names []string, err error) {
 				err = g.with(ctx, dir, func(r *gogit.Repository) error {
-					names, err = r.Refs(ctx)
+					names, err = r.Refs()
 					return err
 				})
 				return beginning(names, value), err
@@ -55,7 +55,7 @@ func (g *gitServer) files() server.Feature {
 					return nil, nil //nolint:nilerr // there is nothing to complete it with
 				}
 				err = g.with(ctx, dir, func(r *gogit.Repository) error {
-					_, list, err := r.Contents(ctx, ref, folder)
+					_, list, err := r.Contents(ref, folder)
 					for _, name := range list {
 						names = append(names, path.Join(folder, name)+name[len(strings.TrimSuffix(name, "/")):])
 					}
@@ -77,7 +77,7 @@ func (g *gitServer) file(ctx context.Context, in fileIn) ([]byte, error) {
 	}
 	var content []byte
 	err := g.with(ctx, g.Repositories[0], func(r *gogit.Repository) error {
-		text, names, err := r.Contents(ctx, in.Ref, in.Path)
+		text, names, err := r.Contents(in.Ref, in.Path)
 		if names != nil {
 			text = []byte(strings.Join(names, "\n") + "\n")
 		}

@@ -19,11 +19,11 @@ type optional string
 
 // JSONSchema is the schema of the type.
 func (optional) JSONSchema() string {
-	return `{"type":["string","null"],"default":null}`
+	return `{"type":["string","null"],"default":null,"maxLength":4096}`
 }
 
 type repoIn struct {
-	Repo string `json:"repo_path" desc:"The path of the Git repository."`
+	Repo string `json:"repo_path" desc:"The path of the Git repository." maxlen:"4096"`
 }
 
 type diffIn struct {
@@ -35,7 +35,7 @@ type diffIn struct {
 type targetIn struct {
 	repoIn
 
-	Target  string `json:"target" desc:"The branch, tag or commit to compare the working tree with; or two of them to compare, as in main..topic, or main...topic for the changes of topic since it left main."`
+	Target  string `json:"target" desc:"The branch, tag or commit to compare the working tree with; or two of them to compare, as in main..topic, or main...topic for the changes of topic since it left main." maxlen:"4096"`
 	Context int    `json:"context_lines" desc:"How many unchanged lines to show around each change." min:"0" max:"100000" default:"3"`
 }
 
@@ -62,20 +62,20 @@ type logIn struct {
 type createIn struct {
 	repoIn
 
-	Name string   `json:"branch_name" desc:"The name of the new branch."`
+	Name string   `json:"branch_name" desc:"The name of the new branch." maxlen:"4096"`
 	Base optional `json:"base_branch,omitzero" desc:"The branch, tag or commit to start from; without it the current one."`
 }
 
 type checkoutIn struct {
 	repoIn
 
-	Name string `json:"branch_name" desc:"The branch to switch to. A tag or commit detaches HEAD."`
+	Name string `json:"branch_name" desc:"The branch to switch to. A tag or commit detaches HEAD." maxlen:"4096"`
 }
 
 type showIn struct {
 	repoIn
 
-	Revision string `json:"revision" desc:"The commit to show: a branch, a tag, a commit hash, or one of these followed by ~N for the Nth ancestor."`
+	Revision string `json:"revision" desc:"The commit to show: a branch, a tag, a commit hash, or one of these followed by ~N for the Nth ancestor." maxlen:"4096"`
 }
 
 type branchIn struct {
@@ -156,7 +156,7 @@ func (g *gitServer) short(heading, text string) string {
 
 func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err error) {
 	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		text, err = r.Status(ctx)
+		text, err = r.Status()
 		return err
 	})
 	return g.short("Repository status:\n", text), err
@@ -164,13 +164,13 @@ func (g *gitServer) status(ctx context.Context, in repoIn) (text string, err err
 
 func (g *gitServer) diffUnstaged(ctx context.Context, in diffIn) (string, error) {
 	return g.diffOf(ctx, in.Repo, "Unstaged changes:\n", func(r *gogit.Repository, out io.Writer) error {
-		return r.DiffUnstaged(ctx, in.Context, out)
+		return r.DiffUnstaged(in.Context, out)
 	})
 }
 
 func (g *gitServer) diffStaged(ctx context.Context, in diffIn) (string, error) {
 	return g.diffOf(ctx, in.Repo, "Staged changes:\n", func(r *gogit.Repository, out io.Writer) error {
-		return r.DiffStaged(ctx, in.Context, out)
+		return r.DiffStaged(in.Context, out)
 	})
 }
 
@@ -180,7 +180,7 @@ func (g *gitServer) diff(ctx context.Context, in targetIn) (string, error) {
 		return "", err
 	}
 	return g.diffOf(ctx, in.Repo, "Diff with "+in.Target+":\n", func(r *gogit.Repository, out io.Writer) error {
-		return r.DiffTarget(ctx, target, in.Context, out)
+		return r.DiffTarget(target, in.Context, out)
 	})
 }
 
@@ -205,7 +205,7 @@ func (g *gitServer) log(ctx context.Context, in logIn) (string, error) {
 	}
 	out := g.output()
 	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		list, err := r.Log(ctx, max(in.MaxCount, -1), since, until)
+		list, err := r.Log(max(in.MaxCount, -1), since, until)
 		if err != nil {
 			return err
 		}
@@ -229,12 +229,12 @@ func (g *gitServer) show(ctx context.Context, in showIn) (string, error) {
 	}
 	out := g.output()
 	err := g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		c, err := r.Find(ctx, in.Revision)
+		c, err := r.Find(in.Revision)
 		if err != nil {
 			return err
 		}
 		if _, err = io.WriteString(out, commitText(c)); err == nil {
-			err = r.Show(ctx, c, out)
+			err = r.Show(c, out)
 		}
 		return cut(out, err)
 	})
@@ -250,7 +250,7 @@ func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err e
 		}
 	}
 	err = g.with(ctx, in.Repo, func(r *gogit.Repository) error {
-		text, err = r.Branches(ctx, in.Type, string(in.Contains), string(in.NotContains))
+		text, err = r.Branches(in.Type, string(in.Contains), string(in.NotContains))
 		return err
 	})
 	return g.short("", text), err
@@ -258,7 +258,7 @@ func (g *gitServer) branch(ctx context.Context, in branchIn) (text string, err e
 
 func (g *gitServer) add(ctx context.Context, in addIn) (text string, err error) {
 	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
-		added, err := r.Add(ctx, in.Files)
+		added, err := r.Add(in.Files)
 		if err == nil {
 			text = addedText(added)
 		}
@@ -275,7 +275,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err e
 		return "", mcp.Errorf("the message is empty; say in it what the commit changes")
 	}
 	err = g.change(ctx, in.Repo, func(r *gogit.Repository) error {
-		hash, err := r.Commit(ctx, in.Message, g.Now())
+		hash, err := r.Commit(in.Message, g.Now())
 		text = "Changes committed successfully with hash " + hash.String()
 		if hooks := r.SkippedHooks(); hooks != "" {
 			text += "\n" + hooks
@@ -288,7 +288,7 @@ func (g *gitServer) commit(ctx context.Context, in commitIn) (text string, err e
 func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 	if g.Confirm && server.CanElicit(ctx) {
 		staged := g.output()
-		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.DiffStaged(ctx, 0, staged)) })
+		err := g.with(ctx, in.Repo, func(r *gogit.Repository) error { return cut(staged, r.DiffStaged(0, staged)) })
 		if err != nil {
 			return "", err
 		}
@@ -298,7 +298,7 @@ func (g *gitServer) reset(ctx context.Context, in repoIn) (string, error) {
 			}
 		}
 	}
-	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Reset(ctx) })
+	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error { return r.Reset() })
 	return "All staged changes reset", err
 }
 
@@ -313,7 +313,7 @@ func (g *gitServer) createBranch(ctx context.Context, in createIn) (string, erro
 	}
 	var from string
 	err := g.change(ctx, in.Repo, func(r *gogit.Repository) (err error) {
-		from, err = r.CreateBranch(ctx, in.Name, string(in.Base), g.Now())
+		from, err = r.CreateBranch(in.Name, string(in.Base), g.Now())
 		return err
 	})
 	return fmt.Sprintf("Created branch '%s' from '%s'", in.Name, from), err
@@ -325,7 +325,7 @@ func (g *gitServer) checkout(ctx context.Context, in checkoutIn) (string, error)
 	}
 	var text string
 	err := g.change(ctx, in.Repo, func(r *gogit.Repository) error {
-		branch, at, err := r.Checkout(ctx, in.Name, g.Now())
+		branch, at, err := r.Checkout(in.Name, g.Now())
 		if text = fmt.Sprintf("Switched to branch '%s'", branch); branch == "" {
 			text = "HEAD is now detached at " + at + ": commits made now belong to no branch until git_create_branch makes one"
 		}

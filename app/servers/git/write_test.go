@@ -286,10 +286,12 @@ func TestLocks(t *testing.T) {
 	}
 	lock = filepath.Join(dir, ".git", "refs", "heads", "main.lock")
 	put(t, lock, "")
+	gitIn(t, dir, "add", "new.txt")
 	refused(t, c, "git_commit", map[string]any{"repo_path": dir, "message": "m"}, "main.lock")
 	if err := os.Remove(lock); err != nil {
 		t.Fatal(err)
 	}
+	gitIn(t, dir, "reset", "-q")
 	if s := state(t, dir); s != before {
 		t.Errorf("the repository was changed:\n%s\n%s", before, s)
 	}

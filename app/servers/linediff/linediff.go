@@ -23,6 +23,9 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 	number := func(lines [][]byte) []int {
 		out := make([]int, len(lines))
 		for i, l := range lines {
+			if i%poll == 0 && ctx.Err() != nil {
+				break
+			}
 			id, ok := ids[string(l)]
 			if !ok {
 				id = len(ids)
@@ -50,10 +53,13 @@ func Compare(ctx context.Context, a, b [][]byte) (*Diff, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	settle(d.a, d.Removed, d.Added, a)
-	settle(d.b, d.Added, d.Removed, b)
-	return d, nil
+	settle(ctx, d.a, d.Removed, d.Added, a)
+	settle(ctx, d.b, d.Added, d.Removed, b)
+	return d, context.Cause(ctx)
 }
+
+// poll is how many lines are looked at before the context is asked again.
+const poll = 4096
 
 // keepers returns the lines of own, by index, that are worth comparing. The others, which the
 // other text has nowhere, are marked as changed, and so are frequent lines among these.
@@ -210,6 +216,9 @@ func (m *myers) middle(a0, a1, b0, b1 int) (i, j int) {
 				return i, i - d
 			}
 		}
+		if m.ctx.Err() != nil {
+			return a1, b1
+		}
 		if cost >= m.most {
 			return m.furthest(f, b, a0, a1, b0, b1)
 		}
@@ -329,10 +338,10 @@ func (g *group) down(lines []int) bool {
 
 // settle moves each group of changed lines to where it reads best: beside a change of the other
 // text, else where the indentation says that something begins or ends.
-func settle(lines []int, changed, changedOther []bool, text [][]byte) {
+func settle(ctx context.Context, lines []int, changed, changedOther []bool, text [][]byte) {
 	g, other := firstGroup(changed), firstGroup(changedOther)
 	for {
-		if g.end != g.start {
+		if g.end != g.start && ctx.Err() == nil {
 			settleGroup(g, other, lines, text)
 		}
 		if !g.next() {

@@ -2,7 +2,6 @@ package gogit
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,13 +20,13 @@ import (
 )
 
 // CreateBranch makes a branch at what base names, or at the current branch.
-func (r *Repository) CreateBranch(ctx context.Context, name, base string, now time.Time) (from string, err error) {
+func (r *Repository) CreateBranch(name, base string, now time.Time) (from string, err error) {
 	branch, at, err := r.head()
 	switch {
 	case err != nil:
 		return "", err
 	case base != "":
-		c, err := r.Find(ctx, base)
+		c, err := r.Find(base)
 		if err != nil {
 			return "", err
 		}
@@ -38,7 +37,7 @@ func (r *Repository) CreateBranch(ctx context.Context, name, base string, now ti
 		from = cmp.Or(branch.Short(), "HEAD")
 	}
 	ref := plumbing.NewBranchReferenceName(name)
-	if _, err := r.store.Reference(ref); err == nil {
+	if _, err := r.refs.Ref(ref); err == nil {
 		return "", mcp.Errorf("a branch named '%s' already exists", name)
 	}
 	refs, err := r.references()
@@ -56,7 +55,7 @@ func (r *Repository) CreateBranch(ctx context.Context, name, base string, now ti
 // Checkout switches to a branch, or to the commit that a revision names. Local changes stay; where
 // they would be lost nothing is done. It returns the branch, or "" if HEAD is detached, and the short name of the
 // commit.
-func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (name, at string, err error) {
+func (r *Repository) Checkout(rev string, now time.Time) (name, at string, err error) {
 	if err := r.place.NeedTree(); err != nil {
 		return "", "", err
 	}
@@ -65,7 +64,7 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (n
 		return "", "", err
 	}
 	defer release()
-	w, err := r.openTree(ctx)
+	w, err := r.openTree()
 	if err != nil {
 		return "", "", err
 	}
@@ -73,13 +72,15 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (n
 	if r.conf.Is("core.sparsecheckout", false) || slices.ContainsFunc(w.idx.Entries, skips) {
 		return "", "", repo.Unsupported("a checkout in a sparse working tree")
 	}
-	target, err := r.Find(ctx, rev)
+	target, err := r.Find(rev)
 	if err != nil {
 		return "", "", err
 	}
 	branch := plumbing.NewBranchReferenceName(rev)
-	if _, err := r.reference(branch); err != nil {
+	if _, err := r.reference(branch); errors.Is(err, plumbing.ErrReferenceNotFound) {
 		branch = ""
+	} else if err != nil {
+		return "", "", err
 	}
 	oldBranch, oldHead, err := r.head()
 	if err != nil {
@@ -97,11 +98,11 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (n
 	for _, e := range w.idx.Entries {
 		s.entries[e.Name] = e
 	}
-	oldTree, err := r.headTree(ctx)
+	oldTree, err := r.headTree()
 	if err != nil {
 		return "", "", err
 	}
-	if err := s.plan(ctx, oldTree, target.TreeHash); err != nil {
+	if err := s.plan(oldTree, target.TreeHash); err != nil {
 		return "", "", err
 	}
 	head, err := lock(r.dir, "HEAD") // before anything is changed
@@ -109,7 +110,7 @@ func (r *Repository) Checkout(ctx context.Context, rev string, now time.Time) (n
 		return "", "", err
 	}
 	defer head.release()
-	if err := s.carryOut(ctx); err != nil {
+	if err := s.carryOut(); err != nil {
 		return "", "", err
 	}
 	return branch.Short(), r.shorten(target.Hash), r.moveHead(head, oldBranch, oldHead, branch, target.Hash, rev, now)
@@ -127,9 +128,9 @@ type switcher struct {
 }
 
 // plan finds what has to be done, and refuses if something would be lost.
-func (s *switcher) plan(ctx context.Context, from, to plumbing.Hash) error {
-	err := s.compareTrees(ctx, from, to, "", func(name string, old, now *file) error {
-		return s.decide(ctx, name, old, now)
+func (s *switcher) plan(from, to plumbing.Hash) error {
+	err := s.compareTrees(from, to, "", func(name string, old, now *file) error {
+		return s.decide(name, old, now)
 	})
 	if err != nil {
 		return err
@@ -145,6 +146,9 @@ func (s *switcher) plan(ctx context.Context, from, to plumbing.Hash) error {
 			"Please move or remove them before you switch branches.\nAborting", list(s.covered))
 	}
 	for _, c := range s.write {
+		if err := s.step("checking files"); err != nil {
+			return err
+		}
 		if err := s.rules.unsupported(c.to.path); err != nil {
 			return err
 		}
@@ -185,7 +189,7 @@ func (s *switcher) keepStaged() {
 }
 
 // decide says what happens to one file that differs between the trees.
-func (s *switcher) decide(ctx context.Context, name string, old, now *file) error {
+func (s *switcher) decide(name string, old, now *file) error {
 	e := s.entries[name]
 	switch {
 	case e == nil && now == nil:
@@ -201,7 +205,7 @@ func (s *switcher) decide(ctx context.Context, name string, old, now *file) erro
 		s.lost = append(s.lost, name)
 		return nil
 	}
-	here, err := s.present(ctx, e)
+	here, err := s.present(e)
 	if err != nil {
 		return err
 	}
@@ -243,7 +247,7 @@ func (s *switcher) arrive(name string, now *file) error {
 		if err != nil {
 			return err
 		}
-		if plumbing.ComputeHash(plumbing.BlobObject, text) != now.hash && !s.ignored(name, false) {
+		if s.hash(text) != now.hash && !s.ignored(name, false) {
 			s.covered = append(s.covered, name)
 			return nil
 		}
@@ -266,7 +270,7 @@ func (s *switcher) fileAbove(name string) string {
 func (s *switcher) strangers(dir string) bool {
 	found := false
 	err := fs.WalkDir(s.tree.FS(), dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil {
+		if err = cmp.Or(err, s.ended()); err != nil {
 			return err
 		}
 		if !e.IsDir() && s.entries[name] == nil {
@@ -279,13 +283,17 @@ func (s *switcher) strangers(dir string) bool {
 }
 
 // carryOut removes and writes the files, and then the index.
-func (s *switcher) carryOut(ctx context.Context) error {
+func (s *switcher) carryOut() error {
 	if len(s.remove)+len(s.write) == 0 {
 		return nil
 	}
 	for _, name := range s.remove {
-		if err := s.take(name); err != nil {
-			return err
+		err := s.step("removing files")
+		if err == nil {
+			err = s.take(name)
+		}
+		if err != nil {
+			return errors.Join(err, s.keepIndex())
 		}
 		delete(s.entries, name)
 	}
@@ -304,11 +312,11 @@ func (s *switcher) carryOut(ctx context.Context) error {
 	for _, c := range s.write {
 		if stale && !attributes(c) {
 			stale = false
-			if err := s.reread(ctx); err != nil {
+			if err := s.reread(); err != nil {
 				return errors.Join(err, s.keepIndex())
 			}
 		}
-		if err := s.step(ctx, "writing files"); err != nil {
+		if err := s.step("writing files"); err != nil {
 			return errors.Join(err, s.keepIndex())
 		}
 		e, err := s.put(c.to)
@@ -321,9 +329,9 @@ func (s *switcher) carryOut(ctx context.Context) error {
 }
 
 // reread reads the attributes as they are now.
-func (s *switcher) reread(ctx context.Context) (err error) {
+func (s *switcher) reread() (err error) {
 	s.sortEntries()
-	s.rules, err = s.conversion(ctx, s.idx)
+	s.rules, err = s.conversion(s.idx)
 	return err
 }
 
@@ -454,7 +462,11 @@ func (r *Repository) setReference(name plumbing.ReferenceName, old, now plumbing
 		return err
 	}
 	defer l.release()
-	if at, err := r.reference(name); err == nil && at != old {
+	at, err := r.reference(name)
+	if err != nil && !errors.Is(err, plumbing.ErrReferenceNotFound) {
+		return err
+	}
+	if err == nil && at != old {
 		return mcp.Errorf("'%s' was changed by something else in the meantime", name)
 	}
 	if err := l.replace([]byte(now.String() + "\n")); err != nil {
@@ -482,7 +494,7 @@ func (r *Repository) reflog(dir *os.Root, name string, old, now plumbing.Hash, w
 }
 
 // Refs lists what can be named as a revision, for completion.
-func (r *Repository) Refs(context.Context) ([]string, error) {
+func (r *Repository) Refs() ([]string, error) {
 	refs, err := r.references()
 	if err != nil {
 		return nil, err

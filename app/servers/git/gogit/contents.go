@@ -1,8 +1,6 @@
 package gogit
 
 import (
-	"context"
-
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
@@ -10,14 +8,14 @@ import (
 )
 
 // Contents reads the file at a path of a commit, or the names in the folder there.
-func (r *Repository) Contents(ctx context.Context, rev, name string) ([]byte, []string, error) {
-	c, err := r.Find(ctx, rev)
+func (r *Repository) Contents(rev, name string) ([]byte, []string, error) {
+	c, err := r.Find(rev)
 	if err != nil {
 		return nil, nil, err
 	}
 	at := c.TreeHash
 	for part, rest := splitFirst(name); part != ""; part, rest = splitFirst(rest) {
-		list, err := r.entries(ctx, at)
+		list, err := r.entries(at)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -33,7 +31,7 @@ func (r *Repository) Contents(ctx context.Context, rev, name string) ([]byte, []
 		}
 		at = e.Hash
 	}
-	list, err := r.entries(ctx, at)
+	list, err := r.entries(at)
 	if err != nil {
 		return nil, nil, err
 	}

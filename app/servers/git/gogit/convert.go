@@ -3,7 +3,6 @@ package gogit
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -26,7 +25,7 @@ type conversion struct {
 }
 
 // conversion reads the attributes of the working tree and of the repository.
-func (r *Repository) conversion(ctx context.Context, idx *index.Index) (*conversion, error) {
+func (r *Repository) conversion(idx *index.Index) (*conversion, error) {
 	var stack []gitattributes.MatchAttribute
 	names := []string{".gitattributes"}
 	for _, e := range idx.Entries {
@@ -35,7 +34,7 @@ func (r *Repository) conversion(ctx context.Context, idx *index.Index) (*convers
 		}
 	}
 	for _, name := range names {
-		if err := context.Cause(ctx); err != nil {
+		if err := r.ended(); err != nil {
 			return nil, err
 		}
 		text, err := readSettings(r.tree, name)
@@ -50,6 +49,10 @@ func (r *Repository) conversion(ctx context.Context, idx *index.Index) (*convers
 	}
 	if text, err := repo.ReadSmall(filepath.Join(r.place.Common, "info", "attributes")); err == nil {
 		stack = append(stack, parseAttributes(text, nil)...)
+	}
+	const most = 50_000 // each file is matched with each of them
+	if len(stack) > most {
+		return nil, mcp.Errorf("the .gitattributes files of the repository have more than %d lines; use git yourself for it", most)
 	}
 	return &conversion{
 		matcher:  gitattributes.NewMatcher(stack),

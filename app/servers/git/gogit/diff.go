@@ -1,7 +1,6 @@
 package gogit
 
 import (
-	"context"
 	"io"
 	"slices"
 	"strings"
@@ -15,12 +14,12 @@ import (
 
 // DiffUnstaged writes how the working tree differs from the index, as git diff does, with so many unchanged
 // lines around each change.
-func (r *Repository) DiffUnstaged(ctx context.Context, lines int, out io.Writer) error {
-	w, err := r.openTree(ctx)
+func (r *Repository) DiffUnstaged(lines int, out io.Writer) error {
+	w, err := r.openTree()
 	if err != nil {
 		return err
 	}
-	list, conflicts, err := w.unstaged(ctx)
+	list, conflicts, err := w.unstaged()
 	if err != nil {
 		return err
 	}
@@ -29,72 +28,72 @@ func (r *Repository) DiffUnstaged(ctx context.Context, lines int, out io.Writer)
 			return err
 		}
 	}
-	return w.patch(ctx, list, lines, out)
+	return w.patch(list, lines, out)
 }
 
 // DiffStaged writes how the index differs from the current commit.
-func (r *Repository) DiffStaged(ctx context.Context, lines int, out io.Writer) error {
-	w, err := r.openTree(ctx)
+func (r *Repository) DiffStaged(lines int, out io.Writer) error {
+	w, err := r.openTree()
 	if err != nil {
 		return err
 	}
-	list, err := r.staged(ctx, w.idx)
+	list, err := r.staged(w.idx)
 	if err != nil {
 		return err
 	}
-	return w.patch(ctx, list, lines, out)
+	return w.patch(list, lines, out)
 }
 
 // DiffTarget writes how the working tree differs from a commit, or one commit from another.
-func (r *Repository) DiffTarget(ctx context.Context, t repo.Target, lines int, out io.Writer) error {
+func (r *Repository) DiffTarget(t repo.Target, lines int, out io.Writer) error {
 	w := &workTree{Repository: r}
 	if r.tree != nil || t.To == "" { // attributes of the working tree say which files are binary
 		var err error
-		if w, err = r.openTree(ctx); err != nil {
+		if w, err = r.openTree(); err != nil {
 			return err
 		}
 	}
-	list, err := w.since(ctx, t)
+	list, err := w.since(t)
 	if err != nil {
 		return err
 	}
-	return w.patch(ctx, list, lines, out)
+	return w.patch(list, lines, out)
 }
 
 // patch writes changes as git diff does.
-func (w *workTree) patch(ctx context.Context, list []*change, lines int, out io.Writer) error {
-	list, err := findRenames(ctx, list)
+func (w *workTree) patch(list []*change, lines int, out io.Writer) error {
+	list, err := findRenames(w.ctx, list)
 	if err != nil {
 		return err
 	}
 	p := &patcher{Repository: w.Repository, out: out, context: lines, rules: w.rules}
-	return p.writeAll(ctx, list)
+	return p.writeAll(list)
 }
 
 // since lists what is different in the target from the commit that it begins with.
-func (w *workTree) since(ctx context.Context, t repo.Target) ([]*change, error) {
-	from, err := w.Find(ctx, t.From)
+func (w *workTree) since(t repo.Target) ([]*change, error) {
+	from, err := w.Find(t.From)
 	if err != nil {
 		return nil, err
 	}
 	if t.To == "" {
-		return w.sinceTree(ctx, from.TreeHash)
+		return w.sinceTree(from.TreeHash)
 	}
-	to, err := w.Find(ctx, t.To)
+	to, err := w.Find(t.To)
 	if err != nil {
 		return nil, err
 	}
 	if t.Base {
-		if from, err = w.mergeBase(ctx, from, to); err != nil {
+		if from, err = w.mergeBase(from, to); err != nil {
 			return nil, err
 		}
 	}
-	return w.between(ctx, from.TreeHash, to.TreeHash)
+	return w.between(from.TreeHash, to.TreeHash)
 }
 
 // sinceTree lists what is different in the working tree from a tree.
-func (w *workTree) sinceTree(ctx context.Context, tree plumbing.Hash) ([]*change, error) {
-	old, err := w.flatten(ctx, tree)
+func (w *workTree) sinceTree(tree plumbing.Hash) ([]*change, error) {
+	old, err := w.flatten(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -103,10 +102,10 @@ func (w *workTree) sinceTree(ctx context.Context, tree plumbing.Hash) ([]*change
 		all[name] = &change{from: w.stored(name, &f)}
 	}
 	for _, e := range w.idx.Entries {
-		if err := w.step(ctx, "comparing files"); err != nil {
+		if err := w.step("comparing files"); err != nil {
 			return nil, err
 		}
-		now, err := w.present(ctx, e)
+		now, err := w.present(e)
 		if err != nil {
 			return nil, err
 		}
@@ -125,9 +124,9 @@ func (w *workTree) sinceTree(ctx context.Context, tree plumbing.Hash) ([]*change
 }
 
 // between lists what is different between two trees.
-func (r *Repository) between(ctx context.Context, from, to plumbing.Hash) ([]*change, error) {
+func (r *Repository) between(from, to plumbing.Hash) ([]*change, error) {
 	var list []*change
-	err := r.compareTrees(ctx, from, to, "", func(path string, from, to *file) error {
+	err := r.compareTrees(from, to, "", func(path string, from, to *file) error {
 		list = append(list, &change{from: r.stored(path, from), to: r.stored(path, to)})
 		return nil
 	})
@@ -137,14 +136,14 @@ func (r *Repository) between(ctx context.Context, from, to plumbing.Hash) ([]*ch
 }
 
 // mergeBase is the newest commit that both can reach, and no other such commit.
-func (r *Repository) mergeBase(ctx context.Context, a, b *object.Commit) (*object.Commit, error) {
-	ours, err := r.reach(ctx, a.Hash)
+func (r *Repository) mergeBase(a, b *object.Commit) (*object.Commit, error) {
+	ours, err := r.reach(a.Hash)
 	if err != nil {
 		return nil, err
 	}
 	var common []*object.Commit
 	older := make(map[plumbing.Hash]bool)
-	err = r.history(ctx, b.Hash, func(c *object.Commit) bool {
+	err = r.history(b.Hash, func(c *object.Commit) bool {
 		if ours[c.Hash] {
 			common = append(common, c)
 			for _, parent := range c.ParentHashes {
@@ -165,22 +164,22 @@ func (r *Repository) mergeBase(ctx context.Context, a, b *object.Commit) (*objec
 }
 
 // Show writes what a commit changed: for each file its paths before and after, and the parts that differ.
-func (r *Repository) Show(ctx context.Context, c *object.Commit, out io.Writer) error {
+func (r *Repository) Show(c *object.Commit, out io.Writer) error {
 	parent := plumbing.ZeroHash
 	if len(c.ParentHashes) > 0 && !r.grafts()[c.Hash] {
-		p, err := r.readCommit(ctx, c.ParentHashes[0])
+		p, err := r.readCommit(c.ParentHashes[0])
 		if err != nil {
 			return err
 		}
 		parent = p.TreeHash
 	}
-	list, err := r.between(ctx, parent, c.TreeHash)
+	list, err := r.between(parent, c.TreeHash)
 	if err != nil {
 		return err
 	}
-	if list, err = findRenames(ctx, list); err != nil {
+	if list, err = findRenames(r.ctx, list); err != nil {
 		return err
 	}
 	p := &patcher{Repository: r, out: out, context: repo.DefaultContext, show: true}
-	return p.writeAll(ctx, list)
+	return p.writeAll(list)
 }

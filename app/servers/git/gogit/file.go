@@ -1,6 +1,7 @@
 package gogit
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -133,12 +134,42 @@ func readSettings(tree *os.Root, name string) ([]byte, error) {
 	return readInRoot(tree, name)
 }
 
+// A pollReader reads until a call ends.
+type pollReader struct {
+	ctx context.Context //nolint:containedctx // of the one call
+	in  io.Reader
+}
+
+// Read reads, or fails once the call is over.
+func (p pollReader) Read(b []byte) (int, error) {
+	if err := context.Cause(p.ctx); err != nil {
+		return 0, err
+	}
+	return p.in.Read(b)
+}
+
 // A regularFiles file system has no pipes and devices, and shows no locks: one that is being written is
-// no reference.
-type regularFiles struct{ billy.Filesystem }
+// no reference. It reads until a call ends.
+type regularFiles struct {
+	billy.Filesystem
+
+	ctx context.Context //nolint:containedctx // of the one call
+}
+
+type polledFile struct {
+	billy.File
+
+	ctx context.Context //nolint:containedctx // of the one call
+}
+
+// Read reads, or fails once the call is over.
+func (f polledFile) Read(b []byte) (int, error) { return pollReader{f.ctx, f.File}.Read(b) }
 
 // ReadDir lists a folder.
 func (r regularFiles) ReadDir(name string) ([]fs.FileInfo, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return nil, err
+	}
 	list, err := r.Filesystem.ReadDir(name)
 	return slices.DeleteFunc(list, func(i fs.FileInfo) bool { return strings.HasSuffix(i.Name(), ".lock") }), err
 }
@@ -153,5 +184,9 @@ func (r regularFiles) OpenFile(name string, flag int, perm fs.FileMode) (billy.F
 	if info, err := r.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return r.Filesystem.OpenFile(name, flag|repo.Nonblock, perm)
+	f, err := r.Filesystem.OpenFile(name, flag|repo.Nonblock, perm)
+	if err != nil {
+		return nil, err
+	}
+	return polledFile{f, r.ctx}, nil
 }

@@ -4,6 +4,7 @@ package gogit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -19,11 +20,10 @@ import (
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
-	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/parley-mcp/parley/app/servers/git/repo"
 	"github.com/parley-mcp/parley/mcp"
@@ -33,11 +33,12 @@ import (
 // pager, monitor or command of any kind that a repository names. It is for one call and one
 // goroutine.
 type Repository struct {
+	ctx   context.Context //nolint:containedctx // of the one call
 	place *repo.Place
 
 	limits   repo.Limits
 	progress Progress
-	store    *filesystem.Storage // for references, and to write objects
+	refs     *dotgit.DotGit
 	objects  *objects
 	conf     repo.Settings // of the repository
 	own      repo.Settings // of the person
@@ -54,9 +55,9 @@ type Repository struct {
 // Progress is called now and then with how many things were looked at. Its error ends the work.
 type Progress func(ctx context.Context, done int, what string) error
 
-// Open opens the repository at a place. The caller closes it.
-func Open(p *repo.Place, limits repo.Limits, progress Progress) (*Repository, error) {
-	r := &Repository{place: p, limits: limits, progress: progress, own: repo.OwnSettings()}
+// Open opens the repository at a place for a call, which ends with ctx. The caller closes it.
+func Open(ctx context.Context, p *repo.Place, limits repo.Limits, progress Progress) (*Repository, error) {
+	r := &Repository{ctx: ctx, place: p, limits: limits, progress: progress, own: repo.OwnSettings()}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -82,14 +83,9 @@ func (r *Repository) open() (err error) {
 			return err
 		}
 	}
-	const cached = 32 * cache.MiByte
-	// Objects and references are shared between linked working trees; HEAD and the index, which are
-	// not, are read and written here.
-	dot := regularFiles{osfs.New(p.Common, osfs.WithBoundOS())}
-	r.objects = &objects{dir: r.shared, limit: limits.Object}
-	r.store = filesystem.NewStorageWithOptions(dot, cache.NewObjectLRU(cached), filesystem.Options{
-		KeepDescriptors: true, LargeObjectThreshold: limits.Object,
-	})
+	// Objects and references are shared between linked working trees; HEAD and the index are not.
+	r.objects = &objects{ctx: r.ctx, dir: r.shared, limit: limits.Object}
+	r.refs = dotgit.New(regularFiles{osfs.New(p.Common, osfs.WithBoundOS()), r.ctx})
 	return nil
 }
 
@@ -99,8 +95,8 @@ func (r *Repository) Close() error {
 	if r.objects != nil {
 		errs = append(errs, r.objects.close())
 	}
-	if r.store != nil {
-		errs = append(errs, r.store.Close())
+	if r.refs != nil {
+		errs = append(errs, r.refs.Close())
 	}
 	for _, root := range []*os.Root{r.tree, r.dir, r.shared} {
 		if root != nil {
@@ -110,31 +106,34 @@ func (r *Repository) Close() error {
 	return errors.Join(errs...)
 }
 
-// step counts one step of the work, and ends it when ctx ends. It reports progress now and then.
-func (r *Repository) step(ctx context.Context, what string) error {
+// ended is the cause why the call is over, or nil.
+func (r *Repository) ended() error { return context.Cause(r.ctx) }
+
+// step counts one step of the work, and ends it when the call ends. It reports progress now and then.
+func (r *Repository) step(what string) error {
 	const every = 2000
-	if err := context.Cause(ctx); err != nil {
+	if err := r.ended(); err != nil {
 		return err
 	}
 	if r.steps++; r.steps%every != 0 || r.progress == nil {
 		return nil
 	}
-	return r.progress(ctx, r.steps, what)
+	return r.progress(r.ctx, r.steps, what)
 }
 
 // readCommit reads a commit.
-func (r *Repository) readCommit(ctx context.Context, h plumbing.Hash) (*object.Commit, error) {
+func (r *Repository) readCommit(h plumbing.Hash) (*object.Commit, error) {
 	if r.commits++; r.commits > r.limits.Commits {
 		return nil, mcp.Errorf("more than %d commits would have to be read; ask for less, or raise --max-commits", r.limits.Commits)
 	}
-	if err := r.step(ctx, "reading commits"); err != nil {
+	if err := r.step("reading commits"); err != nil {
 		return nil, err
 	}
 	o, err := r.object(plumbing.CommitObject, h)
 	if err != nil {
 		return nil, err
 	}
-	return object.DecodeCommit(r.store, o)
+	return object.DecodeCommit(nil, o)
 }
 
 // object reads an object that is not larger than the limit.
@@ -142,6 +141,8 @@ func (r *Repository) object(t plumbing.ObjectType, h plumbing.Hash) (plumbing.En
 	o, err := r.objects.read(h)
 	var large *repo.TooLargeError
 	switch {
+	case r.ended() != nil:
+		return nil, r.ended()
 	case errors.As(err, &large):
 		return nil, large
 	case errors.Is(err, plumbing.ErrObjectNotFound):
@@ -167,6 +168,11 @@ func (r *Repository) blob(h plumbing.Hash) ([]byte, error) {
 	return io.ReadAll(in)
 }
 
+// hash is the name of a file with these contents.
+func (r *Repository) hash(content []byte) plumbing.Hash {
+	return r.objects.hash(plumbing.BlobObject, content)
+}
+
 // A file is what a tree or the index has at a path.
 type file struct {
 	mode filemode.FileMode
@@ -174,7 +180,7 @@ type file struct {
 }
 
 // entries reads a tree of the repository. The zero hash is an empty one.
-func (r *Repository) entries(ctx context.Context, h plumbing.Hash) ([]object.TreeEntry, error) {
+func (r *Repository) entries(h plumbing.Hash) ([]object.TreeEntry, error) {
 	if h.IsZero() {
 		return nil, nil
 	}
@@ -186,24 +192,24 @@ func (r *Repository) entries(ctx context.Context, h plumbing.Hash) ([]object.Tre
 	if err := tree.Decode(o); err != nil {
 		return nil, mcp.Errorf("the tree %s cannot be read: %v", h, err)
 	}
-	if err := r.count(ctx, len(tree.Entries)); err != nil {
+	if err := r.count(len(tree.Entries)); err != nil {
 		return nil, err
 	}
 	return tree.Entries, nil
 }
 
 // count counts entries of trees and folders against the limit.
-func (r *Repository) count(ctx context.Context, n int) error {
+func (r *Repository) count(n int) error {
 	if r.files += n; r.files > r.limits.Files {
 		return mcp.Errorf("more than %d files would have to be looked at; raise --max-files if that is what you want", r.limits.Files)
 	}
-	return r.step(ctx, "reading files")
+	return r.step("reading files")
 }
 
 // flatten gives all files of a tree by their paths.
-func (r *Repository) flatten(ctx context.Context, tree plumbing.Hash) (map[string]file, error) {
+func (r *Repository) flatten(tree plumbing.Hash) (map[string]file, error) {
 	out := make(map[string]file)
-	err := r.compareTrees(ctx, plumbing.ZeroHash, tree, "", func(path string, _, to *file) error {
+	err := r.compareTrees(plumbing.ZeroHash, tree, "", func(path string, _, to *file) error {
 		out[path] = *to
 		return nil
 	})
@@ -211,15 +217,15 @@ func (r *Repository) flatten(ctx context.Context, tree plumbing.Hash) (map[strin
 }
 
 // compareTrees calls f for each file that differs, nil standing for none.
-func (r *Repository) compareTrees(ctx context.Context, a, b plumbing.Hash, dir string, f func(path string, from, to *file) error) error {
+func (r *Repository) compareTrees(a, b plumbing.Hash, dir string, f func(path string, from, to *file) error) error {
 	if a == b {
 		return nil
 	}
-	from, err := r.entries(ctx, a)
+	from, err := r.entries(a)
 	if err != nil {
 		return err
 	}
-	to, err := r.entries(ctx, b)
+	to, err := r.entries(b)
 	if err != nil {
 		return err
 	}
@@ -229,7 +235,7 @@ func (r *Repository) compareTrees(ctx context.Context, a, b plumbing.Hash, dir s
 	names := make(map[string][2]*file, len(from))
 	for side, list := range [][]object.TreeEntry{from, to} {
 		for _, e := range list {
-			if err := checkEntry(dir, e); err != nil {
+			if err := errors.Join(r.step("reading files"), checkEntry(dir, e)); err != nil {
 				return err
 			}
 			pair := names[e.Name]
@@ -238,7 +244,10 @@ func (r *Repository) compareTrees(ctx context.Context, a, b plumbing.Hash, dir s
 		}
 	}
 	for _, name := range sortedKeys(names) {
-		if err := r.compareEntries(ctx, names[name][0], names[name][1], path.Join(dir, name), f); err != nil {
+		if err := r.step("comparing files"); err != nil {
+			return err
+		}
+		if err := r.compareEntries(names[name][0], names[name][1], path.Join(dir, name), f); err != nil {
 			return err
 		}
 	}
@@ -257,7 +266,7 @@ func checkEntry(dir string, e object.TreeEntry) error {
 }
 
 // compareEntries compares what two trees have under one name.
-func (r *Repository) compareEntries(ctx context.Context, from, to *file, path string, f func(path string, from, to *file) error) error {
+func (r *Repository) compareEntries(from, to *file, path string, f func(path string, from, to *file) error) error {
 	if from != nil && to != nil && *from == *to {
 		return nil
 	}
@@ -275,7 +284,7 @@ func (r *Repository) compareEntries(ctx context.Context, from, to *file, path st
 		}
 	}
 	if anyDir {
-		return r.compareTrees(ctx, dirs[0], dirs[1], path, f)
+		return r.compareTrees(dirs[0], dirs[1], path, f)
 	}
 	return nil
 }
@@ -330,9 +339,9 @@ func (r *Repository) pseudo(name string) (target plumbing.ReferenceName, at plum
 // reference is the object that a reference stands for, through a few others.
 func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, error) {
 	for range 5 {
-		ref, err := r.store.Reference(name)
+		ref, err := r.refs.Ref(name)
 		if err != nil {
-			return plumbing.ZeroHash, plumbing.ErrReferenceNotFound
+			return plumbing.ZeroHash, cmp.Or(r.ended(), plumbing.ErrReferenceNotFound)
 		}
 		if ref.Type() == plumbing.HashReference {
 			return ref.Hash(), nil
@@ -343,12 +352,12 @@ func (r *Repository) reference(name plumbing.ReferenceName) (plumbing.Hash, erro
 }
 
 // headTree is the tree of the current commit, or the zero hash.
-func (r *Repository) headTree(ctx context.Context) (plumbing.Hash, error) {
+func (r *Repository) headTree() (plumbing.Hash, error) {
 	_, h, err := r.head()
 	if err != nil || h.IsZero() {
 		return plumbing.ZeroHash, err
 	}
-	c, err := r.readCommit(ctx, h)
+	c, err := r.readCommit(h)
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
@@ -356,7 +365,7 @@ func (r *Repository) headTree(ctx context.Context) (plumbing.Hash, error) {
 }
 
 // readIndex reads what is staged, sorted by path.
-func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
+func (r *Repository) readIndex() (*index.Index, error) {
 	const entry = 64 // bytes that an entry has at least
 	idx := &index.Index{Version: 2}
 	f, info, err := openRegular(r.dir, "index")
@@ -371,8 +380,10 @@ func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
 	if _, err := f.ReadAt(head[:], 0); err == nil && int64(binary.BigEndian.Uint32(head[8:])) > int64(r.limits.Files) || info.Size()/entry > int64(r.limits.Files)*8 {
 		return nil, mcp.Errorf("the index of the repository has more than %d files; raise --max-files if that is what you want", r.limits.Files)
 	}
-	if err := index.NewDecoder(f).Decode(idx); err != nil {
+	if err := index.NewDecoder(pollReader{r.ctx, f}).Decode(idx); err != nil {
 		switch {
+		case r.ended() != nil:
+			return nil, r.ended()
 		case errors.Is(err, index.ErrUnknownExtension), errors.Is(err, index.ErrUnsupportedVersion):
 			return nil, repo.Unsupported("an index that is split, sparse or of a newer version (%v)", err)
 		case errors.Is(err, index.ErrInvalidChecksum) && noChecksum(f, info.Size()):
@@ -382,6 +393,9 @@ func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
 	}
 	idx.ModTime = info.ModTime()
 	for _, e := range idx.Entries {
+		if err := r.step("reading the index"); err != nil {
+			return nil, err
+		}
 		if !repo.ValidPath(e.Name) {
 			return nil, mcp.Errorf("the index of the repository has an entry %q, which is refused", e.Name)
 		}
@@ -389,7 +403,7 @@ func (r *Repository) readIndex(ctx context.Context) (*index.Index, error) {
 			return nil, repo.Unsupported("a sparse index")
 		}
 	}
-	return idx, r.count(ctx, len(idx.Entries))
+	return idx, r.count(len(idx.Entries))
 }
 
 // noChecksum reports whether an index ends with zeros instead of a checksum.

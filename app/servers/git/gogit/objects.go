@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"compress/zlib"
+	"context"
+	"crypto/rand"
 	"crypto/sha1" // for its size: it is how git names objects
 	"encoding/binary"
 	"encoding/hex"
@@ -27,8 +29,9 @@ import (
 // objects reads the objects of a repository. Those of go-git are not used for it: they take in whatever
 // an object unpacks to, and follow a chain of deltas wherever it leads.
 type objects struct {
-	dir   *os.Root // the repository
-	limit int64    // the most bytes of an object, and of one that it is made of
+	ctx   context.Context //nolint:containedctx // of the one call
+	dir   *os.Root        // the repository
+	limit int64           // the most bytes of an object, and of one that it is made of
 	packs []*pack
 	known bool // packs were looked for
 	loose map[string][]string
@@ -57,7 +60,7 @@ func (o *objects) read(h plumbing.Hash) (*plumbing.MemoryObject, error) {
 	if p == nil {
 		return nil, plumbing.ErrObjectNotFound
 	}
-	t, content, err := p.object(at, o.limit)
+	t, content, err := p.object(o.ctx, at, o.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -109,19 +112,81 @@ func (o *objects) readLoose(f io.Reader) (*plumbing.MemoryObject, error) {
 	if _, err := in.Discard(end + 1); err != nil {
 		return nil, errDamaged
 	}
-	content, err := exactly(in, size, o.limit)
+	content, err := exactly(o.ctx, in, size, o.limit)
 	if err != nil {
 		return nil, err
 	}
 	return newObject(t, content), nil
 }
 
+// hash is the name of an object with these contents. Once the call ends, it is the zero hash.
+func (o *objects) hash(t plumbing.ObjectType, content []byte) plumbing.Hash {
+	h := plumbing.NewHasher(t, int64(len(content)))
+	if _, err := io.Copy(h, pollReader{o.ctx, bytes.NewReader(content)}); err != nil {
+		return plumbing.ZeroHash
+	}
+	return h.Sum()
+}
+
+// encode writes a commit or a tree.
+func (o *objects) encode(from interface {
+	Encode(o plumbing.EncodedObject) error
+},
+) (plumbing.Hash, error) {
+	m := &plumbing.MemoryObject{}
+	if err := from.Encode(m); err != nil {
+		return plumbing.ZeroHash, err
+	}
+	in, err := m.Reader()
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	content, err := io.ReadAll(in)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	return o.write(m.Type(), content)
+}
+
+// write writes an object to a file of its own, unless it is there. The file gets its name when it is whole.
+func (o *objects) write(t plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
+	h := o.hash(t, content)
+	if err := context.Cause(o.ctx); err != nil || o.has(h) {
+		return h, err
+	}
+	text := h.String()
+	dir := "objects/" + text[:2]
+	if err := o.dir.MkdirAll(dir, 0o777); err != nil {
+		return h, err
+	}
+	name := dir + "/tmp_obj_" + rand.Text() // git gc removes what a killed process leaves
+	f, err := o.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return h, err
+	}
+	z := zlib.NewWriter(f)
+	_, err = fmt.Fprintf(z, "%s %d\x00", t, len(content))
+	if err == nil {
+		_, err = io.Copy(z, pollReader{o.ctx, bytes.NewReader(content)})
+	}
+	if err = errors.Join(err, z.Close(), f.Close()); err == nil {
+		err = o.dir.Rename(name, dir+"/"+text[2:])
+	}
+	if err != nil {
+		err = errors.Join(err, o.dir.Remove(name))
+	}
+	return h, err
+}
+
 // exactly reads contents that have to be so long, and not longer than a limit.
-func exactly(in io.Reader, size, limit int64) ([]byte, error) {
+func exactly(ctx context.Context, in io.Reader, size, limit int64) ([]byte, error) {
 	if size > limit {
 		return nil, &repo.TooLargeError{Size: size, Limit: limit}
 	}
-	content, err := io.ReadAll(io.LimitReader(in, size+1))
+	content, err := io.ReadAll(io.LimitReader(pollReader{ctx, in}, size+1))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil || int64(len(content)) != size {
 		return nil, errDamaged
 	}
@@ -369,7 +434,7 @@ func (p *pack) offset(n int64) (int64, error) {
 }
 
 // object reads the object at an offset, with all that it is made of.
-func (p *pack) object(at, limit int64) (plumbing.ObjectType, []byte, error) {
+func (p *pack) object(ctx context.Context, at, limit int64) (plumbing.ObjectType, []byte, error) {
 	type delta struct {
 		at      int64
 		content []byte
@@ -384,7 +449,7 @@ func (p *pack) object(at, limit int64) (plumbing.ObjectType, []byte, error) {
 			t = p.types[at]
 			break
 		}
-		e, err := p.entry(at, limit)
+		e, err := p.entry(ctx, at, limit)
 		if err != nil {
 			return t, nil, err
 		}
@@ -403,6 +468,9 @@ func (p *pack) object(at, limit int64) (plumbing.ObjectType, []byte, error) {
 		p.keep(at, t, content)
 	}
 	for i, d := range slices.Backward(deltas) {
+		if ctx.Err() != nil {
+			return t, nil, context.Cause(ctx)
+		}
 		if size := deltaTarget(d.content); size > limit {
 			return t, nil, &repo.TooLargeError{Size: size, Limit: limit}
 		}
@@ -443,7 +511,7 @@ type entry struct {
 	content []byte
 }
 
-func (p *pack) entry(at, limit int64) (*entry, error) {
+func (p *pack) entry(ctx context.Context, at, limit int64) (*entry, error) {
 	const packHeader = 12
 	if at < packHeader || at >= p.size {
 		return nil, errDamaged
@@ -497,7 +565,7 @@ func (p *pack) entry(at, limit int64) (*entry, error) {
 		p.unpacked = nil
 		return nil, errDamaged
 	}
-	e.content, err = exactly(p.unpacked, size, limit)
+	e.content, err = exactly(ctx, p.unpacked, size, limit)
 	return e, err
 }
 

@@ -2,7 +2,6 @@ package gogit
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,19 +23,19 @@ type patcher struct {
 	rules   *conversion
 }
 
-func (p *patcher) writeAll(ctx context.Context, list []*change) error {
+func (p *patcher) writeAll(list []*change) error {
 	for _, c := range list {
-		if err := p.step(ctx, "writing a diff"); err != nil {
+		if err := p.step("writing a diff"); err != nil {
 			return err
 		}
 		if c.from != nil && c.to != nil && kind(c.from.mode) != kind(c.to.mode) {
 			// A file that became a link, say, goes and comes.
-			if err := p.write(ctx, &change{from: c.from}); err != nil {
+			if err := p.write(&change{from: c.from}); err != nil {
 				return err
 			}
 			c = &change{to: c.to}
 		}
-		if err := p.write(ctx, c); err != nil {
+		if err := p.write(c); err != nil {
 			return err
 		}
 	}
@@ -52,7 +51,7 @@ func kind(m filemode.FileMode) filemode.FileMode {
 }
 
 // write writes one change.
-func (p *patcher) write(ctx context.Context, c *change) error {
+func (p *patcher) write(c *change) error {
 	a, b := c.from, c.to
 	if a == nil {
 		a = &side{path: b.path}
@@ -68,7 +67,7 @@ func (p *patcher) write(ctx context.Context, c *change) error {
 	if a.hash == b.hash && !a.hash.IsZero() {
 		return p.paths(a.path, b.path)
 	}
-	return p.contents(ctx, c, a.path, b.path)
+	return p.contents(c, a.path, b.path)
 }
 
 // head is the header of a file.
@@ -113,7 +112,7 @@ func (p *patcher) modes(head *strings.Builder, c *change) {
 }
 
 // contents writes how the contents differ.
-func (p *patcher) contents(ctx context.Context, c *change, a, b string) error {
+func (p *patcher) contents(c *change, a, b string) error {
 	labelA, labelB := repo.QuotePath("a/"+a), repo.QuotePath("b/"+b)
 	if c.from == nil {
 		labelA = "/dev/null"
@@ -140,7 +139,7 @@ func (p *patcher) contents(ctx context.Context, c *change, a, b string) error {
 		if p.show { // as the original: the path of no file is None
 			head = fmt.Sprintf("\n--- %s\n+++ %s\n", pathOrNone(c.from), pathOrNone(c.to))
 		}
-		return p.hunks(ctx, head, linediff.Lines(old), linediff.Lines(now))
+		return p.hunks(head, linediff.Lines(old), linediff.Lines(now))
 	}
 	if err := p.paths(a, b); err != nil {
 		return err
@@ -185,14 +184,17 @@ func (p *patcher) binary(name string, contents ...[]byte) bool {
 }
 
 // hunks writes the parts of two texts that differ, after a header.
-func (p *patcher) hunks(ctx context.Context, head string, a, b [][]byte) error {
-	d, err := linediff.Compare(ctx, a, b)
+func (p *patcher) hunks(head string, a, b [][]byte) error {
+	d, err := linediff.Compare(p.ctx, a, b)
 	if err != nil {
 		return err
 	}
 	out := bytes.NewBufferString(head)
 	function, looked := "", 0
 	for _, h := range d.Hunks(p.context) {
+		if err := p.ended(); err != nil {
+			return err
+		}
 		fmt.Fprintf(out, "@@ -%s +%s @@", span(h.A0, h.A1), span(h.B0, h.B1))
 		for i := h.A0 - 1; i >= looked; i-- {
 			if f, ok := functionLine(a[i]); ok {

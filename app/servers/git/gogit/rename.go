@@ -66,25 +66,31 @@ func (r *renames) join(from, to *change, score int) {
 
 // exact joins files with the same contents, those of the same base name first.
 func (r *renames) exact(gone, came []*change) {
-	byHash := make(map[plumbing.Hash][]*change)
+	type same struct {
+		hash plumbing.Hash
+		link bool
+		base string // or "" for any
+	}
+	left := make(map[same][]*change)
 	for _, c := range gone {
-		byHash[c.from.hash] = append(byHash[c.from.hash], c)
+		key := same{c.from.hash, c.from.mode == filemode.Symlink, path.Base(c.from.path)}
+		left[key] = append(left[key], c)
+		key.base = ""
+		left[key] = append(left[key], c)
 	}
 	for _, to := range came {
 		if r.ctx.Err() != nil {
 			return
 		}
-		var best *change
-		for _, from := range byHash[to.to.hash] {
-			if r.used[from] || (from.from.mode == filemode.Symlink) != (to.to.mode == filemode.Symlink) {
-				continue
+		for _, base := range []string{path.Base(to.to.path), ""} {
+			key := same{to.to.hash, to.to.mode == filemode.Symlink, base}
+			for len(left[key]) > 0 && r.used[left[key][0]] {
+				left[key] = left[key][1:]
 			}
-			if best == nil || path.Base(best.from.path) != path.Base(to.to.path) && path.Base(from.from.path) == path.Base(to.to.path) {
-				best = from
+			if len(left[key]) > 0 {
+				r.join(left[key][0], to, whole)
+				break
 			}
-		}
-		if best != nil {
-			r.join(best, to, whole)
 		}
 	}
 }
@@ -202,6 +208,9 @@ func (r *renames) chunks(c *change, s *side) map[uint64]int {
 		hash, n = 14695981039346656037, 0
 	}
 	for i, b := range content {
+		if i%(1<<16) == 0 && r.ctx.Err() != nil {
+			return m
+		}
 		if text && b == '\r' && i+1 < len(content) && content[i+1] == '\n' {
 			continue
 		}

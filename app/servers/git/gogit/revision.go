@@ -1,7 +1,6 @@
 package gogit
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 
 // Find finds the commit that a revision names: a branch, tag, remote branch or object name, followed by any of
 // ~N, ^N, ^0 and ^{commit}.
-func (r *Repository) Find(ctx context.Context, rev string) (*object.Commit, error) {
+func (r *Repository) Find(rev string) (*object.Commit, error) {
 	base, steps := rev, ""
 	if at := strings.IndexAny(rev, "~^"); at >= 0 {
 		base, steps = rev[:at], rev[at:]
@@ -23,7 +22,7 @@ func (r *Repository) Find(ctx context.Context, rev string) (*object.Commit, erro
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.peel(ctx, rev, h)
+	c, err := r.peel(rev, h)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func (r *Repository) Find(ctx context.Context, rev string) (*object.Commit, erro
 		if steps != "" && steps[0] != '~' && steps[0] != '^' {
 			return nil, repo.BadName(rev)
 		}
-		if c, err = r.ancestor(ctx, rev, c, kind, n); err != nil {
+		if c, err = r.ancestor(rev, c, kind, n); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +56,7 @@ func (r *Repository) Find(ctx context.Context, rev string) (*object.Commit, erro
 }
 
 // ancestor is the commit n steps back for '~', the nth parent for '^'.
-func (r *Repository) ancestor(ctx context.Context, rev string, c *object.Commit, kind byte, n int) (*object.Commit, error) {
+func (r *Repository) ancestor(rev string, c *object.Commit, kind byte, n int) (*object.Commit, error) {
 	if kind == '^' {
 		if n == 0 {
 			return c, nil
@@ -65,14 +64,14 @@ func (r *Repository) ancestor(ctx context.Context, rev string, c *object.Commit,
 		if n > len(c.ParentHashes) {
 			return nil, repo.BadName(rev)
 		}
-		return r.readCommit(ctx, c.ParentHashes[n-1])
+		return r.readCommit(c.ParentHashes[n-1])
 	}
 	for range n {
 		if len(c.ParentHashes) == 0 {
 			return nil, repo.BadName(rev)
 		}
 		var err error
-		if c, err = r.readCommit(ctx, c.ParentHashes[0]); err != nil {
+		if c, err = r.readCommit(c.ParentHashes[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -91,8 +90,8 @@ func (r *Repository) lookUp(name string) (plumbing.Hash, error) {
 		}
 		return h, nil
 	}
-	if at, ok := r.named(name); ok {
-		return at, nil
+	if at, ok := r.named(name); ok || r.ended() != nil {
+		return at, r.ended()
 	}
 	const fewest = 4
 	if len(name) < fewest || len(name) > 40 || strings.Trim(name, "0123456789abcdefABCDEF") != "" {
@@ -155,7 +154,7 @@ func (r *Repository) commitsOf(list []plumbing.Hash) []plumbing.Hash {
 }
 
 // peel follows tags to the commit that they are of.
-func (r *Repository) peel(ctx context.Context, rev string, h plumbing.Hash) (*object.Commit, error) {
+func (r *Repository) peel(rev string, h plumbing.Hash) (*object.Commit, error) {
 	for range 10 {
 		o, err := r.object(plumbing.AnyObject, h)
 		if err != nil {
@@ -163,9 +162,9 @@ func (r *Repository) peel(ctx context.Context, rev string, h plumbing.Hash) (*ob
 		}
 		switch o.Type() {
 		case plumbing.CommitObject:
-			return r.readCommit(ctx, h)
+			return r.readCommit(h)
 		case plumbing.TagObject:
-			tag, err := object.DecodeTag(r.store, o)
+			tag, err := object.DecodeTag(nil, o)
 			if err != nil {
 				return nil, mcp.Errorf("the tag %q cannot be read: %v", rev, err)
 			}

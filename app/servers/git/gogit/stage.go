@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
@@ -29,8 +28,8 @@ type Added struct {
 }
 
 // Add stages files, folders and what patterns match; of files that are gone, that they are.
-func (r *Repository) Add(ctx context.Context, files []string) (*Added, error) {
-	names, err := r.place.CleanPaths(files)
+func (r *Repository) Add(files []string) (*Added, error) {
+	names, err := r.place.CleanPaths(r.ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +38,11 @@ func (r *Repository) Add(ctx context.Context, files []string) (*Added, error) {
 		return nil, err
 	}
 	defer release()
-	w, err := r.openTree(ctx)
+	w, err := r.openTree()
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := w.choose(ctx, names)
+	chosen, err := w.choose(names)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +57,7 @@ func (r *Repository) Add(ctx context.Context, files []string) (*Added, error) {
 	done, changed := &Added{}, make(map[int]bool)
 	for _, name := range sortedKeys(chosen) {
 		old := entries[name]
-		if err := w.stage(ctx, name, entries); err != nil {
+		if err := w.stage(name, entries); err != nil {
 			return nil, err
 		}
 		if what := stagedAs(old, entries[name], conflicts[name]); what != "" {
@@ -124,17 +123,18 @@ func (w *workTree) dropCovered(entries map[string]*index.Entry, chosen func(*ind
 
 // A pathspec is paths and patterns that choose files, by their places in the list of the caller.
 type pathspec struct {
-	names    []string
 	exact    map[string][]int // files and folders
 	patterns []int
+	globs    []string // of the patterns, for path.Match
 }
 
 func newPathspec(names []string) *pathspec {
-	p := &pathspec{names: names, exact: make(map[string][]int, len(names))}
+	p := &pathspec{exact: make(map[string][]int, len(names))}
 	for i, name := range names {
 		p.exact[name] = append(p.exact[name], i)
 		if strings.ContainsAny(name, "*?[") {
 			p.patterns = append(p.patterns, i)
+			p.globs = append(p.globs, slashFree(name))
 		}
 	}
 	return p
@@ -147,13 +147,14 @@ func (p *pathspec) match(ctx context.Context, file string) ([]int, error) {
 		dir = path.Dir(dir)
 		hits = append(hits, p.exact[dir]...)
 	}
+	plain := slashFree(file)
 	for n, i := range p.patterns {
 		if n%16 == 0 {
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
 		}
-		if globMatch(p.names[i], file) {
+		if ok, err := path.Match(p.globs[n], plain); ok && err == nil {
 			hits = append(hits, i)
 		}
 	}
@@ -162,13 +163,13 @@ func (p *pathspec) match(ctx context.Context, file string) ([]int, error) {
 
 // choose finds the files that paths stand for, and for each which of the paths do: tracked files and new ones that
 // are not ignored.
-func (w *workTree) choose(ctx context.Context, names []string) (map[string][]int, error) {
+func (w *workTree) choose(names []string) (map[string][]int, error) {
 	p, s, chosen, used := newPathspec(names), w.search(), make(map[string][]int), make(map[int]bool)
 	take := func(file string) error {
-		if err := w.step(ctx, "matching files"); err != nil {
+		if err := w.step("matching files"); err != nil {
 			return err
 		}
-		hits, err := p.match(ctx, strings.TrimSuffix(file, "/"))
+		hits, err := p.match(w.ctx, strings.TrimSuffix(file, "/"))
 		if err != nil || len(hits) == 0 {
 			return err
 		}
@@ -188,7 +189,7 @@ func (w *workTree) choose(ctx context.Context, names []string) (map[string][]int
 	}
 	look := false
 	for _, name := range names {
-		if err := w.step(ctx, "matching files"); err != nil {
+		if err := w.step("matching files"); err != nil {
 			return nil, err
 		}
 		info, err := w.tree.Lstat(name)
@@ -199,13 +200,13 @@ func (w *workTree) choose(ctx context.Context, names []string) (map[string][]int
 	}
 	if look {
 		s.whole = true
-		if err := s.walk(ctx, "", w.excludes(), false, take); err != nil {
+		if err := s.walk("", w.excludes(), false, take); err != nil {
 			return nil, err
 		}
 	}
 	for i, name := range names {
 		if !used[i] {
-			if err := w.unmatched(ctx, name); err != nil {
+			if err := w.unmatched(name); err != nil {
 				return nil, err
 			}
 		}
@@ -214,11 +215,11 @@ func (w *workTree) choose(ctx context.Context, names []string) (map[string][]int
 }
 
 // unmatched is the error of a path that no file matches. An empty folder has none: it is nothing to stage.
-func (w *workTree) unmatched(ctx context.Context, name string) error {
+func (w *workTree) unmatched(name string) error {
 	info, err := w.tree.Lstat(name)
 	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
+	case w.ended() != nil:
+		return w.ended()
 	case name == ".":
 		return nil
 	case err == nil && w.ignored(name, info.IsDir()):
@@ -238,23 +239,19 @@ func (w *workTree) ignored(name string, dir bool) bool {
 		if text, err := readSettings(w.tree, file); err == nil {
 			patterns = append(patterns, ignorePatterns(text, parts[:i])...)
 		}
-		if gitignore.NewMatcher(patterns).Match(parts[:i+1], dir || i < len(parts)-1) {
-			return true
+		if skip, err := w.ignores(patterns, parts[:i+1], dir || i < len(parts)-1); skip || err != nil {
+			return skip // the next step ends an ended call
 		}
 	}
 	return false
 }
 
-// globMatch matches a pattern as git does for paths: '*' matches '/' too.
-func globMatch(pattern, name string) bool {
-	slash := func(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
-	ok, err := path.Match(slash(pattern), slash(name))
-	return err == nil && ok
-}
+// slashFree has path.Match match as git does for paths: '*' matches '/' too.
+func slashFree(s string) string { return strings.ReplaceAll(s, "/", "\x01") }
 
 // stage makes the entry of a file, or takes it away if the file is gone.
-func (w *workTree) stage(ctx context.Context, name string, entries map[string]*index.Entry) error {
-	if err := w.step(ctx, "staging files"); err != nil {
+func (w *workTree) stage(name string, entries map[string]*index.Entry) error {
+	if err := w.step("staging files"); err != nil {
 		return err
 	}
 	old := entries[name]
@@ -267,7 +264,7 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 		return err
 	}
 	if old != nil && old.Mode == filemode.Submodule {
-		now, err := w.submodule(ctx, old, info)
+		now, err := w.submodule(old, info)
 		if err == nil && now != nil {
 			moved := *old
 			moved.Hash = now.hash
@@ -299,25 +296,11 @@ func (w *workTree) stage(ctx context.Context, name string, entries map[string]*i
 	if err != nil {
 		return err
 	}
-	if e.Hash, err = w.save(plumbing.BlobObject, text); err != nil {
+	if e.Hash, err = w.objects.write(plumbing.BlobObject, text); err != nil {
 		return err
 	}
 	entries[name] = e
 	return nil
-}
-
-// save writes an object unless it is there.
-func (r *Repository) save(t plumbing.ObjectType, content []byte) (plumbing.Hash, error) {
-	h := plumbing.ComputeHash(t, content)
-	if r.objects.has(h) {
-		return h, nil
-	}
-	o := &plumbing.MemoryObject{}
-	o.SetType(t)
-	if _, err := o.Write(content); err != nil {
-		return h, err
-	}
-	return r.store.SetEncodedObject(o)
 }
 
 // saveIndex writes the index. Entries that may have been changed after their time was taken are
@@ -334,7 +317,7 @@ func (r *Repository) saveIndex(idx *index.Index) error {
 }
 
 // Reset makes the index that of the current commit, or empty before the first one, and ends a merge.
-func (r *Repository) Reset(ctx context.Context) error {
+func (r *Repository) Reset() error {
 	if err := r.place.NeedTree(); err != nil {
 		return err
 	}
@@ -343,15 +326,15 @@ func (r *Repository) Reset(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	idx, err := r.readIndex(ctx)
+	idx, err := r.readIndex()
 	if err != nil {
 		return err
 	}
-	tree, err := r.headTree(ctx)
+	tree, err := r.headTree()
 	if err != nil {
 		return err
 	}
-	files, err := r.flatten(ctx, tree)
+	files, err := r.flatten(tree)
 	if err != nil {
 		return err
 	}
@@ -363,6 +346,9 @@ func (r *Repository) Reset(ctx context.Context) error {
 	}
 	idx.Entries = idx.Entries[:0:0]
 	for _, name := range sortedKeys(files) {
+		if err := r.step("unstaging files"); err != nil {
+			return err
+		}
 		if files[name].mode == filemode.Symlink {
 			if err := repo.CheckLink(name); err != nil {
 				return err
@@ -391,7 +377,7 @@ func (r *Repository) endMerge() error {
 }
 
 // Commit makes a commit of what is staged.
-func (r *Repository) Commit(ctx context.Context, message string, now time.Time) (hash plumbing.Hash, err error) {
+func (r *Repository) Commit(message string, now time.Time) (hash plumbing.Hash, err error) {
 	if err := r.place.NeedTree(); err != nil {
 		return hash, err
 	}
@@ -400,7 +386,7 @@ func (r *Repository) Commit(ctx context.Context, message string, now time.Time) 
 		return hash, err
 	}
 	defer release()
-	idx, err := r.readIndex(ctx)
+	idx, err := r.readIndex()
 	if err != nil {
 		return hash, err
 	}
@@ -409,11 +395,11 @@ func (r *Repository) Commit(ctx context.Context, message string, now time.Time) 
 			return hash, mcp.Errorf("there are unmerged paths, such as '%s': resolve the conflicts and stage the files first", e.Name)
 		}
 	}
-	was, err := r.headTree(ctx)
+	was, err := r.headTree()
 	if err != nil {
 		return hash, err
 	}
-	tree, err := r.writeTree(ctx, idx.Entries)
+	tree, err := r.writeTree(idx.Entries)
 	if err != nil {
 		return hash, err
 	}
@@ -436,11 +422,7 @@ func (r *Repository) Commit(ctx context.Context, message string, now time.Time) 
 	if len(merged) == 0 && (tree == was || was.IsZero() && tree == emptyTree) {
 		return hash, mcp.Errorf("nothing to commit: no change is staged; stage the files to commit with git_add first")
 	}
-	o := &plumbing.MemoryObject{}
-	if err := c.Encode(o); err != nil {
-		return hash, err
-	}
-	if hash, err = r.store.SetEncodedObject(o); err != nil {
+	if hash, err = r.objects.encode(c); err != nil {
 		return hash, err
 	}
 	what := "commit"
@@ -488,7 +470,7 @@ func (r *Repository) signature(kind string, now time.Time) object.Signature {
 }
 
 // writeTree writes the trees of the index, which is sorted by path, and returns the topmost.
-func (r *Repository) writeTree(ctx context.Context, entries []*index.Entry) (plumbing.Hash, error) {
+func (r *Repository) writeTree(entries []*index.Entry) (plumbing.Hash, error) {
 	type node struct {
 		object.Tree
 
@@ -496,6 +478,9 @@ func (r *Repository) writeTree(ctx context.Context, entries []*index.Entry) (plu
 	}
 	top := &node{}
 	for _, e := range entries {
+		if err := r.step("writing folders"); err != nil {
+			return plumbing.ZeroHash, err
+		}
 		if e.IntentToAdd {
 			continue
 		}
@@ -514,7 +499,7 @@ func (r *Repository) writeTree(ctx context.Context, entries []*index.Entry) (plu
 	}
 	var write func(n *node) (plumbing.Hash, error)
 	write = func(n *node) (plumbing.Hash, error) {
-		if err := r.step(ctx, "writing folders"); err != nil {
+		if err := r.step("writing folders"); err != nil {
 			return plumbing.ZeroHash, err
 		}
 		for name, dir := range n.dirs {
@@ -525,14 +510,7 @@ func (r *Repository) writeTree(ctx context.Context, entries []*index.Entry) (plu
 			n.Entries = append(n.Entries, object.TreeEntry{Name: name, Mode: filemode.Dir, Hash: h})
 		}
 		slices.SortFunc(n.Entries, func(a, b object.TreeEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-		o := &plumbing.MemoryObject{}
-		if err := n.Encode(o); err != nil {
-			return plumbing.ZeroHash, err
-		}
-		if r.objects.has(o.Hash()) {
-			return o.Hash(), nil
-		}
-		return r.store.SetEncodedObject(o)
+		return r.objects.encode(n)
 	}
 	return write(top)
 }

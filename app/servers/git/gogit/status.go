@@ -1,7 +1,6 @@
 package gogit
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +13,8 @@ import (
 )
 
 // Status writes what `git status` does.
-func (r *Repository) Status(ctx context.Context) (string, error) {
-	w, err := r.openTree(ctx)
+func (r *Repository) Status() (string, error) {
+	w, err := r.openTree()
 	if err != nil {
 		return "", err
 	}
@@ -24,21 +23,21 @@ func (r *Repository) Status(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.writeHead(ctx, &b, branch, commit); err != nil {
+	if err := r.writeHead(&b, branch, commit); err != nil {
 		return "", err
 	}
-	staged, err := r.staged(ctx, w.idx)
+	staged, err := r.staged(w.idx)
 	if err != nil {
 		return "", err
 	}
-	if staged, err = findRenames(ctx, staged); err != nil {
+	if staged, err = findRenames(r.ctx, staged); err != nil {
 		return "", err
 	}
-	unstaged, conflicts, err := w.unstaged(ctx)
+	unstaged, conflicts, err := w.unstaged()
 	if err != nil {
 		return "", err
 	}
-	untracked, err := w.untracked(ctx)
+	untracked, err := w.untracked()
 	if err != nil {
 		return "", err
 	}
@@ -66,7 +65,7 @@ func (r *Repository) Status(ctx context.Context) (string, error) {
 }
 
 // writeHead writes the branch, and how it stands to the one that it follows.
-func (r *Repository) writeHead(ctx context.Context, b *strings.Builder, branch plumbing.ReferenceName, commit plumbing.Hash) error {
+func (r *Repository) writeHead(b *strings.Builder, branch plumbing.ReferenceName, commit plumbing.Hash) error {
 	if branch == "" {
 		if r.has("rebase-merge") || r.has("rebase-apply") {
 			b.WriteString("Not currently on any branch.\n")
@@ -86,7 +85,7 @@ func (r *Repository) writeHead(ctx context.Context, b *strings.Builder, branch p
 		fmt.Fprintf(b, "Your branch is based on '%s', but the upstream is gone.\n  (use \"git branch --unset-upstream\" to fixup)\n\n", name)
 		return nil //nolint:nilerr // that there is none is what is told
 	}
-	ahead, behind, err := r.apart(ctx, commit, other)
+	ahead, behind, err := r.apart(commit, other)
 	if err != nil {
 		return err
 	}
@@ -166,7 +165,7 @@ func (r *Repository) label(name string, at plumbing.Hash) (string, bool) {
 			continue
 		}
 		if o, err := r.object(plumbing.AnyObject, h); err == nil && o.Type() == plumbing.TagObject {
-			if c, err := r.peel(context.Background(), name, h); err == nil {
+			if c, err := r.peel(name, h); err == nil {
 				h = c.Hash
 			}
 		}

@@ -1,9 +1,9 @@
 package gogit
 
 import (
+	"cmp"
 	"container/heap"
-	"context"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,13 +36,13 @@ func (q *byDate) Pop() any {
 }
 
 // history calls f for the commits that can be reached, the newest first, until it says stop.
-func (r *Repository) history(ctx context.Context, from plumbing.Hash, f func(*object.Commit) (more bool)) error {
+func (r *Repository) history(from plumbing.Hash, f func(*object.Commit) (more bool)) error {
 	shallow := r.grafts()
 	seen := map[plumbing.Hash]bool{from: true}
 	var queue byDate
 	order := 0
 	push := func(h plumbing.Hash) error {
-		c, err := r.readCommit(ctx, h)
+		c, err := r.readCommit(h)
 		if err != nil {
 			return err
 		}
@@ -88,9 +88,9 @@ func (r *Repository) grafts() map[plumbing.Hash]bool {
 }
 
 // reach is the set of commits that can be reached from one.
-func (r *Repository) reach(ctx context.Context, from plumbing.Hash) (map[plumbing.Hash]bool, error) {
+func (r *Repository) reach(from plumbing.Hash) (map[plumbing.Hash]bool, error) {
 	set := make(map[plumbing.Hash]bool)
-	err := r.history(ctx, from, func(c *object.Commit) bool {
+	err := r.history(from, func(c *object.Commit) bool {
 		set[c.Hash] = true
 		return true
 	})
@@ -98,15 +98,15 @@ func (r *Repository) reach(ctx context.Context, from plumbing.Hash) (map[plumbin
 }
 
 // apart counts the commits that only one of two can reach.
-func (r *Repository) apart(ctx context.Context, a, b plumbing.Hash) (ahead, behind int, err error) {
+func (r *Repository) apart(a, b plumbing.Hash) (ahead, behind int, err error) {
 	if a == b {
 		return 0, 0, nil
 	}
-	ours, err := r.reach(ctx, a)
+	ours, err := r.reach(a)
 	if err != nil {
 		return 0, 0, err
 	}
-	theirs, err := r.reach(ctx, b)
+	theirs, err := r.reach(b)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -124,7 +124,7 @@ func (r *Repository) apart(ctx context.Context, a, b plumbing.Hash) (ahead, behi
 }
 
 // Log lists commits from HEAD on, at most so many, -1 being all, and between two times, a zero one being none.
-func (r *Repository) Log(ctx context.Context, most int, since, until time.Time) ([]*object.Commit, error) {
+func (r *Repository) Log(most int, since, until time.Time) ([]*object.Commit, error) {
 	_, head, err := r.head()
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (r *Repository) Log(ctx context.Context, most int, since, until time.Time) 
 	if most == 0 {
 		return nil, nil
 	}
-	err = r.history(ctx, head, func(c *object.Commit) bool {
+	err = r.history(head, func(c *object.Commit) bool {
 		when := c.Committer.When
 		if (since.IsZero() || !when.Before(since)) && (until.IsZero() || !when.After(until)) {
 			out = append(out, c)
@@ -148,8 +148,8 @@ func (r *Repository) Log(ctx context.Context, most int, since, until time.Time) 
 
 // Branches lists branches as `git branch` does: the local ones, the remote ones or all, and only those that have
 // one commit and do not have another, unless these are "".
-func (r *Repository) Branches(ctx context.Context, kind, contains, notContains string) (string, error) {
-	keep, err := r.branchFilter(ctx, contains, notContains)
+func (r *Repository) Branches(kind, contains, notContains string) (string, error) {
+	keep, err := r.branchFilter(contains, notContains)
 	if err != nil {
 		return "", err
 	}
@@ -171,6 +171,9 @@ func (r *Repository) Branches(ctx context.Context, kind, contains, notContains s
 		}
 	}
 	for _, ref := range refs {
+		if err := r.step("reading branches"); err != nil {
+			return "", err
+		}
 		line, ok := branchLine(ref, head, kind)
 		if !ok {
 			continue
@@ -213,12 +216,12 @@ func branchLine(ref *plumbing.Reference, head plumbing.ReferenceName, kind strin
 }
 
 // branchFilter makes the test that commits of branches have to pass.
-func (r *Repository) branchFilter(ctx context.Context, contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
+func (r *Repository) branchFilter(contains, notContains string) (func(plumbing.Hash) (bool, error), error) {
 	wanted := func(rev string) (plumbing.Hash, error) {
 		if rev == "" {
 			return plumbing.ZeroHash, nil
 		}
-		c, err := r.Find(ctx, rev)
+		c, err := r.Find(rev)
 		if err != nil {
 			return plumbing.ZeroHash, err
 		}
@@ -238,7 +241,7 @@ func (r *Repository) branchFilter(ctx context.Context, contains, notContains str
 			if target.IsZero() {
 				continue
 			}
-			has, err := r.leadsTo(ctx, tip, known[i])
+			has, err := r.leadsTo(tip, known[i])
 			if err != nil || has != (i == 0) {
 				return false, err
 			}
@@ -249,7 +252,7 @@ func (r *Repository) branchFilter(ctx context.Context, contains, notContains str
 
 // leadsTo reports whether a commit is, or has among its ancestors, one that known says true of. It
 // fills known in on the way, so that no commit is read twice.
-func (r *Repository) leadsTo(ctx context.Context, tip plumbing.Hash, known map[plumbing.Hash]bool) (bool, error) {
+func (r *Repository) leadsTo(tip plumbing.Hash, known map[plumbing.Hash]bool) (bool, error) {
 	shallow := r.grafts()
 	parents := make(map[plumbing.Hash][]plumbing.Hash)
 	for stack := []plumbing.Hash{tip}; len(stack) > 0; {
@@ -260,7 +263,7 @@ func (r *Repository) leadsTo(ctx context.Context, tip plumbing.Hash, known map[p
 		}
 		list, read := parents[h]
 		if !read {
-			c, err := r.readCommit(ctx, h)
+			c, err := r.readCommit(h)
 			if err != nil {
 				return false, err
 			}
@@ -289,19 +292,15 @@ func (r *Repository) leadsTo(ctx context.Context, tip plumbing.Hash, known map[p
 
 // references lists all references by name.
 func (r *Repository) references() ([]*plumbing.Reference, error) {
-	iter, err := r.store.IterReferences()
-	if err != nil {
+	refs, err := r.refs.Refs()
+	switch {
+	case r.ended() != nil:
+		return nil, r.ended()
+	case err != nil:
 		return nil, mcp.Errorf("the references of the repository cannot be read: %v", err)
+	case len(refs) > r.limits.Files:
+		return nil, mcp.Errorf("the repository has more than %d references; raise --max-files if that is what you want", r.limits.Files)
 	}
-	defer iter.Close()
-	var refs []*plumbing.Reference
-	err = iter.ForEach(func(ref *plumbing.Reference) error {
-		if len(refs) >= r.limits.Files {
-			return mcp.Errorf("the repository has more than %d references", r.limits.Files)
-		}
-		refs = append(refs, ref)
-		return nil
-	})
-	sort.Slice(refs, func(i, j int) bool { return refs[i].Name() < refs[j].Name() })
-	return refs, err
+	slices.SortFunc(refs, func(a, b *plumbing.Reference) int { return cmp.Compare(a.Name(), b.Name()) })
+	return refs, nil
 }

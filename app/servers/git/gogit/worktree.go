@@ -3,7 +3,7 @@ package gogit
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -86,21 +87,21 @@ type workTree struct {
 	rules   *conversion
 }
 
-func (r *Repository) openTree(ctx context.Context) (*workTree, error) {
+func (r *Repository) openTree() (*workTree, error) {
 	if err := r.place.NeedTree(); err != nil {
 		return nil, err
 	}
-	idx, err := r.readIndex(ctx)
+	idx, err := r.readIndex()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := r.conversion(ctx, idx)
+	rules, err := r.conversion(idx)
 	return &workTree{Repository: r, idx: idx, parents: make(parents), rules: rules}, err
 }
 
 // present is the file of the working tree at an entry of the index, or nil. If nothing says that it
 // was changed since it was staged it is not read.
-func (w *workTree) present(ctx context.Context, e *index.Entry) (*side, error) {
+func (w *workTree) present(e *index.Entry) (*side, error) {
 	staged := w.stored(e.Name, &file{e.Mode, e.Hash})
 	if e.SkipWorktree {
 		return staged, nil
@@ -116,7 +117,7 @@ func (w *workTree) present(ctx context.Context, e *index.Entry) (*side, error) {
 		return nil, err
 	}
 	if e.Mode == filemode.Submodule {
-		return w.submodule(ctx, e, info)
+		return w.submodule(e, info)
 	}
 	if info.IsDir() {
 		return nil, nil
@@ -136,8 +137,8 @@ func (w *workTree) present(ctx context.Context, e *index.Entry) (*side, error) {
 		}
 		return nil, err
 	}
-	s.hash = plumbing.ComputeHash(plumbing.BlobObject, text)
-	return s, nil
+	s.hash = w.hash(text)
+	return s, w.ended()
 }
 
 // untouched reports whether a file is as it was when it was staged, as far as its size and time tell.
@@ -191,7 +192,7 @@ func (r *Repository) content(name string) ([]byte, error) {
 	if !os.SameFile(info, opened) {  // a link may have taken its place, to a file of git's own
 		return nil, mcp.Errorf("%q was changed while it was read", name)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, r.limits.Object+1))
+	text, err := io.ReadAll(io.LimitReader(pollReader{r.ctx, f}, r.limits.Object+1))
 	if err == nil && int64(len(text)) > r.limits.Object {
 		return nil, &repo.TooLargeError{Size: info.Size(), Limit: r.limits.Object}
 	}
@@ -215,7 +216,7 @@ func (w *workTree) clean(name string, staged plumbing.Hash) ([]byte, error) {
 
 // submodule is the commit that a submodule is at. It is opened only if all of it lies within
 // this repository, and nothing in it is looked at but what HEAD says.
-func (w *workTree) submodule(ctx context.Context, e *index.Entry, info fs.FileInfo) (*side, error) {
+func (w *workTree) submodule(e *index.Entry, info fs.FileInfo) (*side, error) {
 	staged := w.stored(e.Name, &file{e.Mode, e.Hash})
 	if !info.IsDir() {
 		return nil, nil
@@ -224,7 +225,7 @@ func (w *workTree) submodule(ctx context.Context, e *index.Entry, info fs.FileIn
 	if err != nil {
 		return staged, nil //nolint:nilerr // what it is at is not known
 	}
-	sub, err := Open(p, w.limits, nil)
+	sub, err := Open(w.ctx, p, w.limits, nil)
 	if err != nil {
 		return staged, nil //nolint:nilerr // what it is at is not known
 	}
@@ -233,24 +234,24 @@ func (w *workTree) submodule(ctx context.Context, e *index.Entry, info fs.FileIn
 		err = closeErr
 	}
 	if err != nil || at.IsZero() {
-		return staged, ctx.Err()
+		return staged, w.ended()
 	}
 	return w.stored(e.Name, &file{e.Mode, at}), nil
 }
 
 // unstaged lists what was changed since it was staged. Files with conflicts are in neither list of
 // changes; they are the paths of conflicts.
-func (w *workTree) unstaged(ctx context.Context) (list []*change, conflicts map[string]int, err error) {
+func (w *workTree) unstaged() (list []*change, conflicts map[string]int, err error) {
 	conflicts = make(map[string]int)
 	for _, e := range w.idx.Entries {
-		if err := w.step(ctx, "comparing files"); err != nil {
+		if err := w.step("comparing files"); err != nil {
 			return nil, nil, err
 		}
 		if e.Stage != notConflicted {
 			conflicts[e.Name] |= 1 << (e.Stage - 1)
 			continue
 		}
-		now, err := w.present(ctx, e)
+		now, err := w.present(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -267,12 +268,12 @@ func (w *workTree) unstaged(ctx context.Context) (list []*change, conflicts map[
 }
 
 // staged lists what the next commit would change.
-func (r *Repository) staged(ctx context.Context, idx *index.Index) ([]*change, error) {
-	tree, err := r.headTree(ctx)
+func (r *Repository) staged(idx *index.Index) ([]*change, error) {
+	tree, err := r.headTree()
 	if err != nil {
 		return nil, err
 	}
-	old, err := r.flatten(ctx, tree)
+	old, err := r.flatten(tree)
 	if err != nil {
 		return nil, err
 	}
@@ -281,6 +282,9 @@ func (r *Repository) staged(ctx context.Context, idx *index.Index) ([]*change, e
 		all[name] = &change{from: r.stored(name, &f)}
 	}
 	for _, e := range idx.Entries {
+		if err := r.step("comparing files"); err != nil {
+			return nil, err
+		}
 		switch {
 		case e.Stage != notConflicted:
 			delete(all, e.Name)
@@ -300,11 +304,11 @@ func (r *Repository) staged(ctx context.Context, idx *index.Index) ([]*change, e
 }
 
 // untracked lists files and folders that git does not know and is not told to ignore.
-func (w *workTree) untracked(ctx context.Context) ([]string, error) {
+func (w *workTree) untracked() ([]string, error) {
 	s := w.search()
 	patterns := w.excludes()
 	var list []string
-	err := s.walk(ctx, "", patterns, false, func(name string) error {
+	err := s.walk("", patterns, false, func(name string) error {
 		list = append(list, name)
 		return nil
 	})
@@ -355,12 +359,9 @@ func (w *workTree) search() *search {
 }
 
 // walk calls found for each file or folder of dir that is not ignored.
-func (s *search) walk(ctx context.Context, dir string, patterns []gitignore.Pattern, ignored bool, found func(string) error) error {
-	list, err := fs.ReadDir(s.tree.FS(), cleanDir(dir))
+func (s *search) walk(dir string, patterns []gitignore.Pattern, ignored bool, found func(string) error) error {
+	list, err := s.readDir(cmp.Or(dir, "."))
 	if err != nil {
-		return err
-	}
-	if err := s.count(ctx, len(list)); err != nil {
 		return err
 	}
 	if strings.Count(dir, "/") > maxDepth {
@@ -373,24 +374,27 @@ func (s *search) walk(ctx context.Context, dir string, patterns []gitignore.Patt
 	if text, err := readSettings(s.tree, path.Join(dir, ".gitignore")); err == nil {
 		patterns = append(patterns[:len(patterns):len(patterns)], ignorePatterns(text, domain)...)
 	}
-	matcher := gitignore.NewMatcher(patterns)
 	for _, e := range list {
-		if err := context.Cause(ctx); err != nil { // there may be many patterns
+		if err := s.step("looking for new files"); err != nil {
 			return err
 		}
 		if repo.IsDotGit(e.Name()) {
 			continue
 		}
 		name := path.Join(dir, e.Name())
-		skip := ignored || matcher.Match(append(domain[:len(domain):len(domain)], e.Name()), e.IsDir())
-		if err := s.visit(ctx, name, e, patterns, skip, found); err != nil {
+		skip, err := s.ignores(patterns, append(domain[:len(domain):len(domain)], e.Name()), e.IsDir())
+		if err != nil {
+			return err
+		}
+		skip = skip || ignored
+		if err := s.visit(name, e, patterns, skip, found); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *search) visit(ctx context.Context, name string, e fs.DirEntry, patterns []gitignore.Pattern, skip bool, found func(string) error) error {
+func (s *search) visit(name string, e fs.DirEntry, patterns []gitignore.Pattern, skip bool, found func(string) error) error {
 	switch {
 	case s.files[name]:
 		return nil
@@ -400,7 +404,7 @@ func (s *search) visit(ctx context.Context, name string, e fs.DirEntry, patterns
 		}
 		return found(name)
 	case s.dirs[name]:
-		return s.walk(ctx, name, patterns, skip, found)
+		return s.walk(name, patterns, skip, found)
 	case skip:
 		return nil
 	}
@@ -408,21 +412,54 @@ func (s *search) visit(ctx context.Context, name string, e fs.DirEntry, patterns
 		return found(name + "/")
 	}
 	if s.whole {
-		return s.walk(ctx, name, patterns, false, found)
+		return s.walk(name, patterns, false, found)
 	}
 	any := errors.New("found")
-	err := s.walk(ctx, name, patterns, false, func(string) error { return any })
+	err := s.walk(name, patterns, false, func(string) error { return any })
 	if errors.Is(err, any) {
 		return found(name + "/")
 	}
 	return err
 }
 
-func cleanDir(dir string) string {
-	if dir == "" {
-		return "."
+// ignores reports whether the last pattern that matches a path says to ignore it.
+func (r *Repository) ignores(patterns []gitignore.Pattern, path []string, dir bool) (bool, error) {
+	for i, p := range slices.Backward(patterns) {
+		if i%64 == 0 { // there may be many
+			if err := r.ended(); err != nil {
+				return false, err
+			}
+		}
+		if m := p.Match(path, dir); m != gitignore.NoMatch {
+			return m == gitignore.Exclude, nil
+		}
 	}
-	return dir
+	return false, nil
+}
+
+// readDir lists a folder of the working tree by name.
+func (r *Repository) readDir(dir string) ([]fs.DirEntry, error) {
+	const some = 1000
+	f, err := r.tree.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	var list []fs.DirEntry
+	for {
+		more, err := f.ReadDir(some)
+		list = append(list, more...)
+		if err := r.count(len(more)); err != nil {
+			return nil, err
+		}
+		if errors.Is(err, io.EOF) {
+			slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // notConflicted is the stage of an entry without conflict.

@@ -1,6 +1,7 @@
 package repo
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,14 +12,17 @@ import (
 
 // CleanPaths resolves the paths that a caller wants to stage, relative to the working tree. Those
 // that lie outside are refused, also where links lead there.
-func (p *Place) CleanPaths(files []string) ([]string, error) {
+func (p *Place) CleanPaths(ctx context.Context, files []string) ([]string, error) {
 	if err := p.NeedTree(); err != nil {
 		return nil, err
 	}
 	out := make([]string, 0, len(files))
 	for _, name := range files {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 		if name == "" || len(name) > MaxName || strings.ContainsRune(name, 0) {
-			return nil, mcp.Errorf("Invalid path: %q", name)
+			return nil, mcp.Errorf("Invalid path: %.100q: a path has 1 to %d bytes, and no NUL", name, MaxName)
 		}
 		if strings.HasPrefix(name, ":") {
 			return nil, Unsupported("the path %q, which begins with ':',", name)
