@@ -37,16 +37,29 @@ func plant(t testing.TB) (dir, marks string) {
 		}
 		return path
 	}
+	sub := filepath.Join(dir, "sub")
+	if err := os.Rename(copyOf(t, simple(t)), sub); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, dir, "update-index", "--add", "--cacheinfo", "160000,"+strings.TrimSpace(gitIn(t, sub, "rev-parse", "HEAD"))+",sub")
+	put(t, filepath.Join(sub, "a.txt"), "owt\n")
+	put(t, filepath.Join(sub, ".git", "info", "attributes"), "* filter=evil\n")
+	// More of the settings are in files that the settings name.
 	config := gitConfig(script)
-	file, err := os.OpenFile(filepath.Join(dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.WriteString(config); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
+	put(t, filepath.Join(dir, ".git", "more"), config)
+	put(t, filepath.Join(dir, ".git", "config.worktree"), config)
+	config += "[include]\n\tpath = more\n[includeIf \"onbranch:**\"]\n\tpath = more\n[extensions]\n\tworktreeConfig = true\n\tpartialClone = origin\n"
+	for _, repository := range []string{dir, sub} {
+		file, err := os.OpenFile(filepath.Join(repository, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteString(config); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, hook := range []string{
 		"pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-index-change", "reference-transaction",
@@ -60,7 +73,7 @@ func plant(t testing.TB) (dir, marks string) {
 			t.Fatal(err)
 		}
 	}
-	m.write(".gitattributes", "*.txt diff=evil merge=evil\n*.go filter=evil diff=evil\n*.md filter=e=vil\n")
+	m.write(".gitattributes", "*.txt diff=evil merge=evil\n*.go filter=evil diff=evil\n*.md filter=e=vil\n*.bin filter=lfs\n")
 	if err := os.MkdirAll(filepath.Join(dir, ".git", "info"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -86,50 +99,65 @@ func ran(t testing.TB, marks string) []string {
 	return list
 }
 
+// commandKeys are the variables of git-config(1), and of the commands that git finds by them, whose value is a
+// program. A name of a section has no line break: git reads no such file.
+var commandKeys = []struct {
+	name string
+	keys []string
+}{
+	{"core", []string{"fsmonitor", "sshCommand", "pager", "editor", "askPass", "gitProxy", "alternateRefsCommand", "virtualFilesystem"}},
+	{"sequence", []string{"editor"}},
+	{"diff", []string{"external", "tool", "guitool"}},
+	{"merge", []string{"tool", "guitool"}},
+	{"gpg", []string{"program"}},
+	{`gpg "openpgp"`, []string{"program"}},
+	{`gpg "x509"`, []string{"program"}},
+	{`gpg "ssh"`, []string{"program", "defaultKeyCommand"}},
+	{"interactive", []string{"diffFilter"}},
+	{"credential", []string{"helper"}},
+	{`credential "https://example.com"`, []string{"helper"}},
+	{`filter "evil"`, []string{"clean", "smudge", "process"}},
+	{`filter "e=vil"`, []string{"clean", "smudge", "process"}},
+	{`filter "e vil"`, []string{"clean", "smudge", "process"}},
+	{`filter "lfs"`, []string{"clean", "smudge", "process"}},
+	{`diff "evil"`, []string{"textconv", "command"}},
+	{`diff "evil2"`, []string{"textconv"}},
+	{`merge "evil"`, []string{"driver"}},
+	{`mergetool "evil"`, []string{"cmd", "path"}},
+	{`difftool "evil"`, []string{"cmd", "path"}},
+	{`browser "evil"`, []string{"cmd", "path"}},
+	{`man "evil"`, []string{"cmd", "path"}},
+	{`guitool "evil"`, []string{"cmd"}},
+	{`hook "evil"`, []string{"command"}},
+	{`tar "evil"`, []string{"command"}},
+	{`lfs "customtransfer.evil"`, []string{"path"}},
+	{`lfs "extension.evil"`, []string{"clean", "smudge"}},
+	{"web", []string{"browser"}},
+	{"help", []string{"browser"}},
+	{"instaweb", []string{"httpd", "browser"}},
+	{"imap", []string{"tunnel"}},
+	{"gc", []string{"recentObjectsHook"}},
+	{"pager", []string{"status", "diff", "log", "branch", "show", "add", "commit", "reset", "checkout", "config"}},
+	{`remote "origin"`, []string{"uploadpack", "receivepack", "vcs"}},
+	{"uploadpack", []string{"packObjectsHook"}},
+	{"sendemail", []string{"sendmailCmd", "smtpServer", "toCmd", "ccCmd", "headerCmd"}},
+	{`trailer "x"`, []string{"command", "cmd"}},
+}
+
 // gitConfig names a command for everything that has one.
 func gitConfig(script func(string) string) string {
 	var b strings.Builder
-	for _, v := range []struct{ section, name string }{
-		{"core", "fsmonitor"},
-		{"core", "sshCommand"},
-		{"core", "pager"},
-		{"core", "editor"},
-		{"core", "askPass"},
-		{"core", "gitProxy"},
-		{"core", "alternateRefsCommand"},
-		{"sequence", "editor"},
-		{"diff", "external"},
-		{"gpg", "program"},
-		{"interactive", "diffFilter"},
-		{`gpg "ssh"`, "program"},
-		{`gpg "ssh"`, "defaultKeyCommand"},
-		{`gpg "x509"`, "program"},
-		{"credential", "helper"},
-		{`credential "https://example.com"`, "helper"},
-		{`filter "evil"`, "clean"},
-		{`filter "evil"`, "smudge"},
-		{`filter "evil"`, "process"},
-		{`filter "e=vil"`, "clean"},
-		{`diff "evil"`, "textconv"},
-		{`diff "evil"`, "command"},
-		{`diff "evil2"`, "textconv"},
-		{`merge "evil"`, "driver"},
-		{"pager", "status"},
-		{"pager", "diff"},
-		{"pager", "log"},
-		{"pager", "branch"},
-		{"pager", "show"},
-		{`remote "origin"`, "uploadpack"},
-		{`remote "origin"`, "receivepack"},
-		{"uploadpack", "packObjectsHook"},
-		{`trailer "x"`, "command"},
-		{`trailer "x"`, "cmd"},
-	} {
-		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", v.section, v.name, script("config-"+strings.NewReplacer(" ", "-", `"`, "", "/", "-", ":", "-").Replace(v.section)+"-"+v.name))
+	plain := strings.NewReplacer(" ", "-", `"`, "", "/", "-", ":", "-")
+	for _, section := range commandKeys {
+		for _, name := range section.keys {
+			fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section.name, name, script("config-"+plain.Replace(section.name)+"-"+name))
+		}
 	}
-	for _, alias := range []string{"status", "diff", "log", "branch", "rev-list", "cat-file", "write-tree"} {
+	for _, alias := range []string{"status", "diff", "log", "branch", "rev-list", "cat-file", "write-tree", "add", "commit", "show"} {
 		fmt.Fprintf(&b, "[alias]\n\t%s = !%s\n", alias, script("alias-"+alias))
 	}
+	fmt.Fprintf(&b, "[submodule \"sub\"]\n\tupdate = !%s\n\turl = ext::%s\n", script("submodule-update"), script("submodule-ext"))
+	b.WriteString("[hook \"evil\"]\n\tevent = pre-commit\n\tevent = post-commit\n")
 	fmt.Fprintf(&b, "[remote \"origin\"]\n\turl = ext::%s\n\tpromisor = true\n\tpartialclonefilter = blob:none\n", script("remote-ext"))
 	b.WriteString("[filter \"evil\"]\n\trequired = true\n[log]\n\tshowSignature = true\n[commit]\n\tgpgSign = true\n[diff]\n\tsubmodule = log\n[protocol \"ext\"]\n\tallow = always\n" +
 		"[submodule]\n\trecurse = true\n[status]\n\tsubmoduleSummary = true\n[maintenance]\n\tauto = true\n[gc]\n\tauto = 1\n")
@@ -139,6 +167,7 @@ func gitConfig(script func(string) string) string {
 // useAll calls every tool. Whether they succeed does not matter here, except for most of them.
 func useAll(t testing.TB, c *client.Client, dir string) (succeeded int) {
 	t.Helper()
+	used := make(map[string]bool)
 	for _, use := range []struct {
 		tool string
 		args map[string]any
@@ -146,6 +175,7 @@ func useAll(t testing.TB, c *client.Client, dir string) (succeeded int) {
 		{"git_status", map[string]any{}},
 		{"git_diff_unstaged", map[string]any{}},
 		{"git_diff", map[string]any{"target": "HEAD~1"}},
+		{"git_diff", map[string]any{"target": "HEAD~1...HEAD"}},
 		{"git_add", map[string]any{"files": []string{"fresh.txt"}}},
 		{"git_add", map[string]any{"files": []string{"."}}},
 		{"git_diff_staged", map[string]any{}},
@@ -161,11 +191,20 @@ func useAll(t testing.TB, c *client.Client, dir string) (succeeded int) {
 		{"git_show", map[string]any{"revision": strings.Repeat("12", 20)}}, // not there: a partial clone would be asked for it
 	} {
 		use.args["repo_path"] = dir
+		used[use.tool] = true
 		text, failed := call(t, c, use.tool, use.args)
 		if !failed {
 			succeeded++
 		}
 		t.Logf("%s: failed %t: %.80q", use.tool, failed, text)
+	}
+	for tool, err := range c.Tools(t.Context()) {
+		if err != nil || !used[tool.Name] {
+			t.Errorf("the tool %s is not used: %v", tool.Name, err)
+		}
+	}
+	if _, err := c.ReadResource(t.Context(), "git://repository/HEAD~1/a.txt", nil); err == nil {
+		succeeded++
 	}
 	return succeeded
 }
@@ -203,7 +242,7 @@ func TestPlantedCommands(t *testing.T) {
 		{
 			"repository", plant,
 			[][]string{{"diff"}, {"update-ref", "refs/heads/control", "HEAD"}, {"add", "."}, {"add", "notes.md"}, {"log", "-1"}},
-			[]string{"config-core-fsmonitor", "filter-evil", "config-filter-e=vil-clean", "hook-reference-transaction"},
+			[]string{"config-core-fsmonitor", "filter-evil", "config-filter-e=vil-process", "hook-reference-transaction"},
 		},
 		{"submodule", plantSubmodule, [][]string{{"status"}}, []string{"submodule-filter"}},
 	} {
@@ -244,10 +283,16 @@ func TestPlantedCommandsTraced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, _ := plant(t)
+	dir, marks := plant(t)
+	// Its hooks are in a folder that .git has a link to, and the settings name the same one.
+	hooks := filepath.Join(dir, ".git", "hooks")
+	if err := os.Rename(hooks, filepath.Join(dir, "planted")); err != nil {
+		t.Fatal(err)
+	}
+	link(t, filepath.Join("..", "planted"), hooks)
 	trace := filepath.Join(t.TempDir(), "trace")
 	d := stdio.Command(strace, "-f", "-qq", "-e", "trace=execve,execveat", "-o", trace, self)
-	d.ExtraEnv = []string{serverVar + "=1", "GORACE=atexit_sleep_ms=0"}
+	d.ExtraEnv = []string{serverVar + "=" + dir, "GORACE=atexit_sleep_ms=0"}
 	d.Logger = slog.New(slog.DiscardHandler)
 	c, err := client.Connect(t.Context(), d, nil)
 	if err != nil {
@@ -270,5 +315,8 @@ func TestPlantedCommandsTraced(t *testing.T) {
 	}
 	if len(programs) != 1 || programs[self] != 1 {
 		t.Errorf("these programs were started, want the server alone, once: %v", programs)
+	}
+	if got := ran(t, marks); len(got) > 0 {
+		t.Errorf("commands of the repository were run: %v", got)
 	}
 }

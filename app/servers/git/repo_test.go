@@ -23,7 +23,7 @@ import (
 	"github.com/parley-mcp/parley/transport/stdio"
 )
 
-// serverVar has the test binary serve on its standard input and output.
+// serverVar has the test binary serve the repositories in a folder on its standard input and output.
 const serverVar = "PARLEY_TEST_GIT_SERVER"
 
 // testTime is when commits of tests are made.
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(what))
 		os.Exit(writerFailed)
 	}
-	if os.Getenv(serverVar) != "" {
-		s, err := git.New("1.0.0", nil)
+	if dir := os.Getenv(serverVar); dir != "" {
+		s, err := git.New("1.0.0", &git.Options{Repositories: []string{dir}})
 		if err == nil {
 			err = stdio.Serve(context.Background(), s)
 		}

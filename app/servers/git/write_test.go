@@ -244,6 +244,29 @@ func TestCheckoutKeeps(t *testing.T) {
 	}
 }
 
+// The folder of a submodule stays when a branch without it is checked out, and is in nobody's way on the way back.
+func TestCheckoutSubmodule(t *testing.T) {
+	needGitProgram(t)
+	dir := simple(t)
+	sub := filepath.Join(dir, "sub")
+	if err := os.Rename(copyOf(t, simple(t)), sub); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, dir, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
+	gitIn(t, dir, "commit", "-q", "-m", "sub")
+	theirs := copyOf(t, dir)
+	c := serve(t, nil)
+	for _, branch := range []string{"other", "main"} {
+		must(t, c, "git_checkout", map[string]any{"repo_path": dir, "branch_name": branch})
+		gitIn(t, theirs, "checkout", "-q", branch)
+		if d := cmp.Diff(state(t, theirs), state(t, dir)); d != "" {
+			t.Errorf("at %s the repositories differ (-git +ours):\n%s", branch, d)
+		}
+		put(t, filepath.Join(sub, "mine.txt"), "mine\n")
+		put(t, filepath.Join(theirs, "sub", "mine.txt"), "mine\n")
+	}
+}
+
 func link(t testing.TB, to, at string) {
 	t.Helper()
 	if err := os.Symlink(to, at); err != nil {

@@ -238,7 +238,7 @@ func (s *switcher) arrive(name string, now *file) error {
 			return err
 		}
 	case err == nil && info.IsDir():
-		if s.strangers(name) {
+		if now.mode != filemode.Submodule && s.strangers(name) {
 			s.covered = append(s.covered, name)
 			return nil
 		}
